@@ -1,0 +1,33 @@
+# From nothing to a result on a machine with Python 3.10 or newer; the second time at once.
+#   make demo    the whole idea, shown        make lint     ruff and mypy
+#   make test    lint, then every test        make clean    forget the environment and the caches
+
+PYTHON ?= python3
+PYTEST ?= -n 2  # what pytest is told, e.g. make test PYTEST=--require-gpu
+
+bin := .venv/bin
+ready := .venv/.ready
+
+.PHONY: demo test lint clean
+
+demo: $(ready)
+	@$(bin)/python -m cutedsl_gemm demo
+
+test: lint
+	@$(bin)/python -m pytest $(PYTEST)
+
+lint: $(ready)
+	@$(bin)/ruff check
+	@$(bin)/mypy
+
+$(ready): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 10) or sys.exit("cutedsl-gemm needs Python 3.10 or newer, \
+	and $(PYTHON) is %d.%d: make PYTHON=/path/to/a/newer/python" % v[:2])'
+	@echo "making .venv, once: a minute or two, more where torch brings CUDA"
+	@$(PYTHON) -m venv .venv
+	@$(bin)/python -m pip install -qq -c constraints.txt -e '.[gpu,dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .*_cache .hypothesis dist
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,20 @@
+"""GEMM for Hopper, built of the layouts that its plan shows: `gemm(a, b)` on torch tensors."""
+
+from typing import Any
+
+from layouts import __version__
+
+__all__ = ["PlanError", "__version__", "explain", "gemm", "plan_for"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, loaded when first used: a plan needs no torch, and torch takes a second."""
+    if name in ("gemm", "plan_for", "explain"):
+        from cutedsl_gemm import api
+
+        return getattr(api, name)
+    if name == "PlanError":
+        from cutedsl_gemm.kernels.plan import PlanError
+
+        return PlanError
+    raise AttributeError(f"module 'cutedsl_gemm' has no attribute {name!r}")

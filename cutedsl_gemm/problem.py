@@ -1,0 +1,172 @@
+"""The question that two tensors pose, checked: a sentence for all that no plan can answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import torch
+from torch import Tensor
+
+DTYPES = (torch.bfloat16, torch.float16)
+UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
+MOST = 2**31 - 1  # of an extent: the kernel's coordinates have 32 bits
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Extents of a matrix and the strides, in elements, that TMA is told."""
+
+    shape: tuple[int, int]
+    stride: tuple[int, int]
+
+    @property
+    def row_major(self) -> bool:
+        return self.stride[1] == 1
+
+    @property
+    def turned(self) -> Matrix:
+        """The transposed matrix."""
+        return Matrix(self.shape[::-1], self.stride[::-1])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """C (M, N) = A (M, K) · B (K, N)."""
+
+    a: Matrix
+    b: Matrix
+    dtype: str
+
+    @property
+    def turned(self) -> Problem:
+        """Cᵀ = Bᵀ · Aᵀ."""
+        return Problem(self.b.turned, self.a.turned, self.dtype)
+
+    @property
+    def mnk(self) -> tuple[int, int, int]:
+        return (*self.a.shape[:1], *self.b.shape[1:], self.a.shape[1])
+
+
+def pose(a: Tensor, b: Tensor) -> Problem:
+    """The problem of two tensors; TypeError or ValueError where they pose none."""
+    for name, tensor in (("a", a), ("b", b)):
+        _check_tensor(name, tensor)
+    _check_pair("a", a, "b", b)
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(
+            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: "
+            "a must have as many columns as b has rows"
+        )
+    return Problem(matrix("a", a), matrix("b", b), str(a.dtype).removeprefix("torch."))
+
+
+def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
+    """ValueError or TypeError unless `out` can take the product of a and b."""
+    _check_tensor("out", out)
+    _check_pair("out", out, "a", a)
+    if out.shape != (a.shape[0], b.shape[1]):
+        raise ValueError(
+            f"out has shape {tuple(out.shape)}: it must be {(a.shape[0], b.shape[1])}, "
+            "rows of a and columns of b"
+        )
+
+
+def check_memory(a: Tensor, b: Tensor, out: Tensor, reach: tuple[int, int, int]) -> None:
+    """ValueError where TMA cannot take an address, or `out` shares memory with a or b.
+
+    `reach` is the extent of a, b and out in bytes.
+    """
+    at, bt, to = a.data_ptr(), b.data_ptr(), out.data_ptr()
+    if (at | bt | to) % 16:
+        _refuse_address(a=at, b=bt, out=to)
+    end = to + reach[2]
+    if (to < at + reach[0] and at < end) or (to < bt + reach[1] and bt < end):
+        raise ValueError(
+            f"out shares memory with {'a' if to < at + reach[0] and at < end else 'b'}, which is "
+            "still read while out is written: give it memory of its own"
+        )
+
+
+def _refuse_address(**addresses: int) -> NoReturn:
+    name, address = next((name, at) for name, at in addresses.items() if at % 16)
+    raise ValueError(
+        f"{name} starts at address {address:#x}: TMA needs a multiple of 16 bytes; "
+        f"pass {name}.clone(), or a view that starts at a multiple of {UNIT} elements"
+    )
+
+
+def product(out: Tensor) -> Matrix:
+    """How TMA can walk a result of our own making."""
+    columns = -(-out.shape[1] // UNIT) * UNIT
+    return matrix("the product", out, f"pad b to {columns} columns, or pass out= with padded rows")
+
+
+def matrix(name: str, tensor: Tensor, advice: str | None = None) -> Matrix:
+    """How TMA can walk a tensor: one stride is 1, the other a multiple of 16 bytes.
+
+    ValueError where it cannot. The stride of an extent of 1 is never walked: it may be anything,
+    and TMA is told one that it takes.
+    """
+    (rows, columns), (down, right) = tensor.shape, tensor.stride()
+    if _walks(columns, right, rows, down):
+        return Matrix((rows, columns), (_leading(columns, rows, down), 1))
+    if _walks(rows, down, columns, right):
+        return Matrix((rows, columns), (1, _leading(rows, columns, right)))
+    raise ValueError(
+        f"{name}: shape {rows, columns} with strides {down, right} in elements: "
+        f"TMA needs one stride of 1 and the other a multiple of {UNIT} elements (16 bytes) "
+        f"at least as long as a line; {advice or _advice(name, tensor)}"
+    )
+
+
+def _walks(inner: int, inner_stride: int, outer: int, outer_stride: int) -> bool:
+    if inner == 0 or outer == 0:
+        return True
+    return (inner_stride == 1 or inner == 1) and (
+        outer == 1 or (outer_stride % UNIT == 0 and outer_stride >= inner)
+    )
+
+
+def _leading(inner: int, outer: int, stride: int) -> int:
+    return stride if outer > 1 else -(-inner // UNIT) * UNIT
+
+
+def _advice(name: str, tensor: Tensor) -> str:
+    if tensor.is_contiguous() or tensor.mT.is_contiguous():
+        side = 1 if tensor.is_contiguous() else 0
+        word = ("rows", "columns")[side]
+        return f"pad {name} to {-(-tensor.shape[side] // UNIT) * UNIT} {word}"
+    return f"pass {name}.contiguous()"
+
+
+def _check_tensor(name: str, tensor: object) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is {type(tensor).__name__}: it must be a torch.Tensor")
+    if tensor.dtype not in DTYPES:
+        raise TypeError(
+            f"{name} is {tensor.dtype}: it must be torch.bfloat16 or torch.float16; "
+            f"convert it with {name}.to(torch.bfloat16)"
+        )
+    if tensor.layout != torch.strided or tensor.device.type not in ("cpu", "cuda"):
+        raise TypeError(
+            f"{name} is {tensor.layout} on {tensor.device}: "
+            "it must be dense, on a CPU or a CUDA device"
+        )
+    if tensor.ndim != 2:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
+    if max(tensor.shape) > MOST:
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MOST}"
+        )
+
+
+def _check_pair(one: str, first: Tensor, other: str, second: Tensor) -> None:
+    if first.dtype != second.dtype:
+        raise TypeError(
+            f"{one} is {first.dtype} and {other} is {second.dtype}: they must have one dtype"
+        )
+    if first.device != second.device:
+        raise ValueError(
+            f"{one} is on {first.device} and {other} on {second.device}: they must be on one device"
+        )

@@ -1,0 +1,101 @@
+"""From a plan to a callable: compiled once, kept in memory and on disk.
+
+The object is a TVM-FFI function (a, b, c, sms) that takes torch tensors and torch's current stream.
+It serves every M, N, K.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import layouts
+from cutedsl_gemm.kernels import cache, progress, sass, versions
+from cutedsl_gemm.kernels.plan import Plan
+
+ARCH = "sm_90a"
+ENTRY = "gemm"
+
+
+@functools.cache
+def load(plan: Plan) -> Callable[..., None]:
+    """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
+    versions.check()
+    import cutlass.cute as cute
+
+    path = cache.entry(key(plan), lambda draft: export(plan, draft))
+    return getattr(cute.runtime.load_module(str(path), enable_tvm_ffi=True), ENTRY)
+
+
+def export(plan: Plan, path: Path) -> None:
+    """Compile the plan and write the object to `path`. Needs no GPU."""
+    with progress.line(f"compiling {'×'.join(map(str, plan.tile))} {plan.dtype} for {ARCH}, once"):
+        compile_plan(plan).export_to_c(str(path), function_name=ENTRY)
+
+
+def inspect(plan: Plan) -> sass.Report:
+    """Registers, spills and instructions of the plan's machine code. Needs no GPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        compile_plan(plan, f"--keep-cubin --dump-dir {folder}")
+        (cubin,) = Path(folder).glob("*.cubin")
+        return sass.report(cubin)
+
+
+def compile_plan(plan: Plan, options: str = "") -> Any:
+    """The plan's kernel, compiled by the DSL for symbolic M, N, K and leading strides."""
+    import cutlass.cute as cute
+
+    from cutedsl_gemm.kernels.lower import DTYPES
+    from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
+
+    m, n, k = (cute.sym_int() for _ in range(3))
+
+    def matrix(rows: Any, columns: Any, row_major: bool) -> Any:
+        leading = cute.sym_int64(divisibility=8)  # 16 bytes, as TMA asks
+        stride = (leading, 1) if row_major else (1, leading)
+        return cute.runtime.make_fake_tensor(
+            DTYPES[plan.dtype], (rows, columns), stride, assumed_align=16
+        )
+
+    return cute.compile(
+        Pingpong(plan),
+        matrix(m, k, row_major=plan.a.major == "K"),
+        matrix(k, n, row_major=plan.b.major == "MN"),
+        matrix(m, n, row_major=True),
+        cute.Int32(1),
+        cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
+        options=f"--enable-tvm-ffi --gpu-arch {ARCH} {options}",
+    )
+
+
+def key(plan: Plan) -> str:
+    """The name of a plan's object.
+
+    Made of the plan, the architecture, our source and the DSL's parts: what changes one of them
+    changes the name.
+    """
+    parts = [repr(plan), ARCH, _source(), *sorted(_parts())]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _source() -> str:
+    """Digest of every source file that shapes the machine code: layouts and kernels."""
+    digest = hashlib.sha256()
+    for package in (Path(layouts.__file__).parent, Path(__file__).parent):
+        for path in sorted(package.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _parts() -> set[str]:
+    return {
+        f"{part.name}=={part.version}"
+        for part in distributions()
+        if part.name.startswith(("nvidia-cutlass-dsl", "apache-tvm-ffi"))
+    }

@@ -1,0 +1,167 @@
+"""The executor: a plan carried out on the CPU, moving real data through its addresses at each step.
+
+    global ─ TMA boxes ▶ swizzled shared memory ─ wgmma descriptor ▶ tensor core
+           ─ (thread, value) ▶ registers ─ stmatrix lane addresses ▶ swizzled panel
+           ─ TMA boxes ▶ global
+
+Each arrow finds its addresses by the rule of its instruction, not by the layout that wrote what it
+reads: TMA fills boxes, wgmma reads by descriptor, stmatrix writes rows at lane addresses. So a
+wrong layout gives a wrong answer here too, and an address used twice or never written is refused.
+The tiles of a wave move together: 1024³ takes about a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.kernels import tma
+from cutedsl_gemm.kernels.plan import BITS, ROW, Operand, Plan, PlanError
+from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
+
+WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
+
+
+def gemm(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> None:
+    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0."""
+    for _ in steps(plan, a, b, out):
+        pass
+
+
+def steps(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
+    """The same, a wave at a time, with the share that is done."""
+    (bm, bn, bk), (m, n) = plan.tile, out.shape
+    gA = _tiles(a, bm, bk)  # (tiles_m, k_blocks, BM, BK)
+    gB = _tiles(b.mT, bn, bk)  # (tiles_n, k_blocks, BN, BK)
+    tiles_m, tiles_n, k_blocks = len(gA), len(gB), gA.shape[1]
+    gC = out.new_empty(tiles_m, tiles_n, bm, bn)
+    load_a, load_b, store = Load(plan.a, plan.stages), Load(plan.b, plan.stages), Store(plan)
+    visits = torch.zeros(tiles_m, tiles_n, dtype=torch.int64)
+    for first in range(0, tiles_m * tiles_n, WAVE):
+        wave = range(first, min(first + WAVE, tiles_m * tiles_n))
+        ms, ns = torch.tensor([plan.raster(tile, tiles_m, tiles_n) for tile in wave]).mT
+        acc = torch.zeros(len(wave), bm, bn)
+        shared_a, shared_b = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
+        for block in range(k_blocks):
+            stage = block % plan.stages
+            rA, rB = load_a(shared_a, gA[ms, block], stage), load_b(shared_b, gB[ns, block], stage)
+            acc.baddbmm_(rA.float(), rB.float().mT)
+        gC[ms, ns] = store(acc, out.dtype)
+        visits.index_put_((ms, ns), torch.ones_like(ms), accumulate=True)
+        yield (first + len(wave)) / (tiles_m * tiles_n)
+    wrong = int((visits != 1).sum())
+    if wrong:
+        raise PlanError(f"{plan.raster} visits {wrong} of {visits.numel()} tiles never or twice")
+    padded = gC.transpose(1, 2).reshape(tiles_m * bm, tiles_n * bn)
+    out.copy_(padded[:m, :n])  # TMA writes nothing outside C
+
+
+class Load:
+    """An operand's way in: TMA into a ring of stages, wgmma out of it."""
+
+    def __init__(self, operand: Operand, stages: int) -> None:
+        self.operand, self.stages = operand, stages
+        self.rows, self.columns = operand.shape
+        # Both (rows, columns), in elements of one stage.
+        self.written = _box_addresses(operand.smem, operand.contiguous)
+        self.read = self._descriptor_addresses()
+        _once(self.written, operand.elements, f"TMA, {operand.name}")
+
+    def buffer(self, wave: range, dtype: torch.dtype) -> Tensor:
+        """The ring of each tile of the wave, poisoned: (wave, stages, elements)."""
+        return torch.full((len(wave), self.stages, self.operand.elements), torch.nan, dtype=dtype)
+
+    def __call__(self, shared: Tensor, tiles: Tensor, stage: int) -> Tensor:
+        """Tiles (wave, rows, columns) through one stage, as the tensor core reads them."""
+        shared[:, stage, self.written.flatten()] = tiles.flatten(1)
+        return shared[:, stage, self.read.flatten()].view_as(tiles)
+
+    def _descriptor_addresses(self) -> Tensor:
+        """Where wgmma looks for element (row, column).
+
+        A descriptor serves 64 rows of A, or BN of B, and 16 columns.
+        """
+        smem, name = self.operand.smem, self.operand.name
+        descriptor = wgmma_descriptor(smem, self.operand.major)
+        rows = 64 if name == "A" else self.rows
+        row, column = torch.meshgrid(
+            torch.arange(self.rows), torch.arange(self.columns), indexing="ij"
+        )
+        # in bytes, before the swizzle
+        start = smem.outer(row // rows * rows, column // 16 * 16) * BITS // 8
+        return descriptor.address(start, row % rows, column % 16) * 8 // BITS
+
+
+class Store:
+    """The accumulator's way out: registers, stmatrix into a panel, TMA out of it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.bm, self.bn, _ = plan.tile
+        self.panels, self.elements = plan.panels, cosize(plan.staging)
+        threads, values = torch.arange(128)[:, None], torch.arange(plan.registers)
+        self.place = plan.accumulator(threads, values)  # (thread, value) → m + BM * n
+        _once(self.place, self.bm * self.bn, "wgmma, accumulator")
+        self.fragment = plan.fragment(values).view(self.panels, 4, self.bm // 64, 8)
+        self.written = self._stmatrix_addresses(plan)  # (4, BM/64, 8, thread), elements of a panel
+        self.read = _box_addresses(plan.staging, contiguous=1)  # (BM, 64)
+        _once(self.written, self.elements, "stmatrix, C panel")
+
+    def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
+        """(wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
+        registers = acc.mT.flatten(1)[:, self.place]  # (wave, thread, value)
+        out = acc.new_empty(acc.shape, dtype=dtype)
+        for panel in range(self.panels):
+            shared = torch.full((len(acc), self.elements), torch.nan, dtype=dtype)
+            # (wave, 4, BM/64, 8, thread)
+            values = registers[:, :, self.fragment[panel]].to(dtype).movedim(1, -1)
+            shared[:, self.written.flatten()] = values.flatten(1)
+            columns = slice(panel * ROW, (panel + 1) * ROW)
+            out[:, :, columns] = shared[:, self.read.flatten()].view(-1, self.bm, ROW)
+        return out
+
+    def _stmatrix_addresses(self, plan: Plan) -> Tensor:
+        """Where value v of a thread lands.
+
+        The lanes' addresses give the row, the instruction the column.
+        """
+        atom, index = stmatrix(4), torch.arange(size(plan.rows))
+        address = plan.staging(plan.rows(index)).view(4, -1, 4, 32)  # (16 columns, m64, warp, lane)
+        # (lane, value) → column + 8 * supplying lane
+        element = atom.fragment(torch.arange(32)[:, None], torch.arange(8))
+        written = address[..., element // 8] + element % 8  # (16 columns, m64, warp, lane, value)
+        return written.movedim(-1, 2).flatten(-2)
+
+
+def _tiles(matrix: Tensor, rows: int, columns: int) -> Tensor:
+    """The matrix as (row tiles, column tiles, rows, columns), zero outside as TMA reads there."""
+    m, n = matrix.shape
+    down, across = -(-m // rows), -(-n // columns)
+    padded = matrix.new_zeros(down * rows, across * columns)
+    padded[:m, :n] = matrix
+    return padded.view(down, rows, across, columns).transpose(1, 2)
+
+
+def _box_addresses(tile: ComposedLayout, contiguous: int) -> Tensor:
+    """Where TMA keeps element (row, column) of a tile: box after box, byte addresses swizzled."""
+    boxes, element = tma.boxes(tile, contiguous), BITS // 8
+    box = torch.arange(boxes.rows)[:, None] * boxes.columns + torch.arange(boxes.columns)
+    extents = size(tile.outer[1 - contiguous]), size(tile.outer[contiguous])
+    addresses = torch.empty(extents, dtype=torch.int64)
+    for row, column, offset in boxes.origins:
+        place = tma.SWIZZLE_128B((offset + box) * element) // element
+        addresses[row : row + boxes.rows, column : column + boxes.columns] = place
+    return addresses if contiguous == 1 else addresses.mT
+
+
+def _once(addresses: Tensor, extent: int, who: str) -> None:
+    """PlanError unless every offset below `extent` is written exactly once."""
+    times = torch.bincount(addresses.flatten(), minlength=extent)
+    if len(times) > extent:
+        raise PlanError(
+            f"{who}: offset {len(times) - 1} is written, and the buffer ends at {extent}"
+        )
+    for count, words in ((times > 1, "written twice"), (times == 0, "never written")):
+        if bool(count.any()):
+            raise PlanError(f"{who}: offset {int(count.nonzero()[0])} is {words}")

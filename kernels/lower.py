@@ -1,0 +1,52 @@
+"""Layouts of a plan → `cute` objects, inside a `@cute.jit` function: the only door between the two.
+
+A swizzle has a unit. On a *pointer* CuTe DSL XORs bytes, inside a composed layout it XORs elements;
+given the wrong one it compiles in silence, into 512 TMA stores (studied on 4.8.1). Here the unit
+comes from the layout itself.
+"""
+
+from __future__ import annotations
+
+import cutlass
+import cutlass.cute as cute
+from cutlass.cute.nvgpu import cpasync
+
+from layouts import ComposedLayout, Layout, LayoutError, Swizzle
+
+DTYPES = {"bfloat16": cutlass.BFloat16, "float16": cutlass.Float16}
+
+
+def layout(plain: Layout) -> cute.Layout:
+    """The same layout in CuTe."""
+    return cute.make_layout(plain.shape, stride=plain.stride)
+
+
+def byte_swizzle(swizzled: ComposedLayout) -> cute.Swizzle:
+    """The swizzle of a shared-memory layout in bytes, as a pointer carries it."""
+    swizzle, unit = swizzled.inner, swizzled.unit
+    if not isinstance(swizzle, Swizzle) or unit is None:
+        raise LayoutError(
+            f"{swizzled!r}: a layout of shared memory must be a Swizzle over a Layout, and say its "
+            "unit, the bits of an element: ComposedLayout(..., unit=16)"
+        )
+    swizzle = swizzle.recast(unit, 8)
+    return cute.make_swizzle(swizzle.bits, swizzle.base, swizzle.shift)
+
+
+def smem(swizzled: ComposedLayout) -> cute.ComposedLayout:
+    """A shared-memory layout as TMA atoms take it: byte swizzle o 0 o elements."""
+    return cute.make_composed_layout(byte_swizzle(swizzled), 0, layout(swizzled.outer))
+
+
+def tensor(storage: cute.struct.MemRange, swizzled: ComposedLayout) -> cute.Tensor:
+    """A buffer of shared memory under its layout."""
+    return storage.get_tensor(layout(swizzled.outer), swizzle=byte_swizzle(swizzled))
+
+
+def tma_partition(
+    atom: cute.CopyAtom, shared: cute.Tensor, tiles: cute.Tensor
+) -> tuple[cute.Tensor, cute.Tensor]:
+    """Tiles (rows, columns, …) in shared and global memory as TMA copies them, (box, …) each."""
+    return cpasync.tma_partition(
+        atom, 0, cute.make_layout(1), cute.group_modes(shared, 0, 2), cute.group_modes(tiles, 0, 2)
+    )

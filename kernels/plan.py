@@ -1,0 +1,315 @@
+"""The plan of a GEMM: every layout that its data moves through, as one frozen value.
+
+The kernel lowers these layouts, the executor walks them on the CPU, the proofs and the pictures
+speak about them; nothing about the movement of data is written anywhere else. `check` refuses,
+before any compile and with a sentence, what the hardware cannot do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cutedsl_gemm.kernels import tma
+from cutedsl_gemm.kernels.raster import Raster
+from layouts import (
+    Bijective,
+    ComposedLayout,
+    ConflictFree,
+    Layout,
+    LayoutError,
+    Proof,
+    Swizzle,
+    composition,
+    cosize,
+    make_layout,
+    prove,
+    right_inverse,
+    size,
+    stmatrix,
+    wgmma_accumulator,
+    wgmma_descriptor,
+)
+from layouts.descriptor import Major
+
+BITS = 16  # of an element: bfloat16 or float16
+# A block's limit, compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
+SMEM_BYTES = 232_448
+BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
+WARPGROUP = 128  # threads
+CONSUMERS = 2  # warpgroups that take turns; each owns one staging panel
+# Of 65,536 / 384 threads = 168: the producer gives up 128, each consumer takes 64.
+CONSUMER_REGISTERS = 232
+PRODUCER_REGISTERS = 40
+# What a consumer needs beside its accumulator; 128×256 (256 of 232) spills, 128×192 does not.
+ADDRESS_REGISTERS = 40
+# On elements: the hardware's 128-byte swizzle XORs byte-address bits 4-6 with 7-9.
+SW128 = Swizzle(3, 4, 3).recast(8, BITS)
+ROW = 64  # elements of one 128-byte row of the swizzle
+
+
+class PlanError(ValueError):
+    """A plan that the hardware cannot run: the message says which part, what it is and must be."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How A or B travels: by TMA into swizzled shared memory, from there to the tensor core.
+
+    `smem` is the layout of one stage, (rows, BK) → element offset; `major` names the contiguous
+    mode, as in PTX: "K", or "MN".
+    """
+
+    name: str
+    major: Major
+    smem: ComposedLayout
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns) of the tile: (BM, BK) of A, (BN, BK) of B."""
+        return size(self.smem[0]), size(self.smem[1])
+
+    @property
+    def contiguous(self) -> int:
+        """The mode that runs along memory."""
+        return 1 if self.major == "K" else 0
+
+    @property
+    def elements(self) -> int:
+        """Elements of one stage."""
+        return cosize(self.smem)
+
+
+def ring(tile: ComposedLayout, stages: int) -> ComposedLayout:
+    """The layout of `stages` copies of a tile, one after the other: (rows, columns, stages).
+
+    >>> print(ring(swizzled(128, 64, "K"), 6))
+    S<3,3,3> o 0 o ((8,16),(64,1),6):((64,512),(1,0),8192)
+    """
+    return tile.over(make_layout(*tile.outer, Layout(stages, cosize(tile))))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The sm90 pingpong GEMM: C (M, N) = A (M, K) · B (K, N), fp32 accumulation.
+
+    All layouts are in elements of 16 bits; (m, n) pairs are numbered m + rows * n.
+    """
+
+    tile: tuple[int, int, int]  # (BM, BN, BK)
+    dtype: str
+    a: Operand  # (BM, BK)
+    b: Operand  # (BN, BK)
+    stages: int
+    accumulator: Layout  # (thread, value) → place in the (BM, BN) tile, one warpgroup
+    # (8, BM/64, 4, BN/64) = (stmatrix, m64, 16 columns, panel) → accumulator value
+    fragment: Layout
+    # (thread, value) → place in the (64, 16) piece that four warps' stmatrix.x4 write
+    store: Layout
+    staging: ComposedLayout  # (BM, 64): the panel of C that one consumer stages for the TMA store
+    raster: Raster
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes that TMA brings for one stage: the transaction count of its full barrier."""
+        return (self.a.elements + self.b.elements) * BITS // 8
+
+    @property
+    def panel_bytes(self) -> int:
+        """Bytes of the panel of C that one consumer stages."""
+        return cosize(self.staging) * BITS // 8
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes of shared memory that a block takes."""
+        return self.stages * self.stage_bytes + CONSUMERS * self.panel_bytes + BARRIER_BYTES
+
+    @property
+    def panels(self) -> int:
+        """Panels of 64 columns in a tile."""
+        return self.tile[1] // ROW
+
+    @property
+    def registers(self) -> int:
+        """Accumulator registers of a consumer thread."""
+        return size(self.accumulator[1])
+
+    @property
+    def buffers(self) -> dict[str, ComposedLayout]:
+        """Every swizzled buffer in shared memory, by name."""
+        return {"A": self.a.smem, "B": self.b.smem, "C panel": self.staging}
+
+    @property
+    def rows(self) -> Layout:
+        """(lane, warp, m64, 16 columns) → m + BM * n: the row that a lane addresses for stmatrix.
+
+        It is the row of the panel whose first element `store` leaves with the thread that stmatrix
+        takes it from.
+        """
+        atom, bm = stmatrix(4), self.tile[0]
+        holder = composition(right_inverse(atom.fragment), atom.rows[0])  # lane → lane + 32 * value
+        holder = composition(Layout((32, 8), (1, WARPGROUP)), holder)  # → thread + 128 * value
+        panel = Layout((64, 16), (1, bm))
+        lane, warp = (
+            composition(panel, composition(self.store, threads))
+            for threads in (holder, Layout(4, 32))
+        )
+        return make_layout(lane, warp, Layout(bm // 64, 64), Layout(ROW // 16, 16 * bm))
+
+    def proofs(self) -> tuple[Proof, ...]:
+        """What must hold for the plan to be right and fast, decided."""
+        buffers = dict.fromkeys(self.buffers.values())  # each once
+        return (
+            *(prove(Bijective(buffer)) for buffer in buffers),
+            prove(Bijective(self.accumulator)),
+            prove(ConflictFree(composition(self.staging, self.rows[0]))),
+        )
+
+    def check(self) -> Plan:
+        """The plan itself, or PlanError with the first thing that cannot be."""
+        for problem in self._problems():
+            raise PlanError(f"tile {self.tile}, {self.dtype}: {problem}")
+        return self
+
+    def explain(self) -> str:
+        """The plan as text: what moves where, by which layout."""
+        bm, bn, bk = self.tile
+        stages = f"{self.stages} stages × {self.stage_bytes:,}"
+        panels = f"{CONSUMERS} panels × {self.panel_bytes:,}"
+        registers = f"{self.registers} accumulators of {CONSUMER_REGISTERS}"
+        lines = (
+            ("kernel", f"sm90 pingpong, {self.dtype}, fp32 accumulation, tile {bm}×{bn}×{bk}"),
+            ("memory", f"{stages} + {panels} + barriers"),
+            ("", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"),
+            ("registers", f"{registers} a consumer thread"),
+            ("A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"),
+            ("B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"),
+            ("accumulator", f"{self.accumulator}   (thread, value) → m + {bm}n"),
+            ("stmatrix", f"{self.store}   (thread, value) → m + 64n of 64×16"),
+            ("C panel", f"{self.staging}   (BM, 64)"),
+            ("raster", f"groups of {self.raster.group} tile rows, N inside"),
+        )
+        return "\n".join(f"{name:<12} {text}" for name, text in lines)
+
+    def _problems(self) -> Iterator[str]:
+        yield from _tile_problems(self.tile, self.dtype)
+        yield from _operand_problems(self.a)
+        yield from _operand_problems(self.b)
+        yield from _staging_problems(self.staging)
+        yield from _budget_problems(self)
+
+
+def _tile_problems(tile: tuple[int, int, int], dtype: str) -> Iterator[str]:
+    bm, bn, bk = tile
+    if dtype not in ("bfloat16", "float16"):
+        yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
+    for name, extent, unit, why in (
+        ("BM", bm, 64, "a wgmma has 64 rows"),
+        ("BN", bn, 64, "C leaves in panels of 64 columns (128 bytes)"),
+        ("BK", bk, 64, "a row of the 128-byte swizzle holds 64 elements"),
+    ):
+        if extent < unit or extent % unit:
+            yield f"{name} is {extent}; it must be a multiple of {unit}, since {why}"
+    if bn > 256:
+        yield f"BN is {bn}; a wgmma has at most 256 columns (PTX ISA, wgmma.mma_async shapes)"
+
+
+def _budget_problems(plan: Plan) -> Iterator[str]:
+    most = CONSUMER_REGISTERS - ADDRESS_REGISTERS
+    if plan.registers > most:
+        yield (
+            f"the accumulator takes {plan.registers} registers a thread, since one warpgroup holds "
+            f"the whole tile; it must be at most {most} of {CONSUMER_REGISTERS}, or it spills; "
+            f"take a tile with BM * BN <= {most * 128}"
+        )
+    if plan.stages < 2:
+        yield (
+            f"{plan.stages} stages fit into {SMEM_BYTES} bytes of shared memory; "
+            "loads and multiplies overlap with at least 2"
+        )
+    if plan.smem_bytes > SMEM_BYTES:
+        yield (
+            f"{plan.stages} stages take {plan.smem_bytes} bytes of shared memory; "
+            f"a block has {SMEM_BYTES}; take fewer stages or a smaller tile"
+        )
+
+
+def _operand_problems(operand: Operand) -> Iterator[str]:
+    try:
+        tma.boxes(operand.smem, operand.contiguous)
+        wgmma_descriptor(operand.smem, operand.major)
+    except LayoutError as error:
+        yield f"shared memory of {operand.name}: {error}"
+
+
+def _staging_problems(staging: ComposedLayout) -> Iterator[str]:
+    rows = composition(staging, (None, Layout(8)))  # stmatrix writes rows of eight elements
+    for m in range(size(rows[0])):
+        offsets = [rows(m, n) for n in range(8)]
+        if offsets != list(range(offsets[0], offsets[0] + 8)) or offsets[0] % 8:
+            yield (
+                f"C panel: eight elements of row {m} lie at offsets {offsets}; "
+                "stmatrix writes a row as 16 contiguous bytes at a multiple of 16 "
+                "(PTX ISA, stmatrix); take a layout contiguous in columns "
+                "whose swizzle keeps the low 3 bits"
+            )
+            return
+    try:
+        tma.boxes(staging, contiguous=1)
+    except LayoutError as error:
+        yield f"C panel: {error}"
+
+
+def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
+    """The shared-memory tile (rows, columns) under the 128-byte swizzle.
+
+    It is contiguous along columns ("K") or rows ("MN"). Built of the tensor core's 8 × 64 atoms
+    (PTX ISA, wgmma shared memory layout), panel after panel of 64 contiguous elements, so that TMA
+    fills a panel with one box.
+
+    >>> print(swizzled(128, 64, "K"))
+    S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))
+    >>> print(swizzled(128, 64, "MN"))
+    S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
+    """
+    outer, inner = (rows, columns) if major == "K" else (columns, rows)
+    across = Layout((8, outer // 8), (ROW, 8 * ROW))
+    along = Layout((ROW, inner // ROW), (1, outer * ROW if inner > ROW else 0))
+    plain = make_layout(across, along) if major == "K" else make_layout(along, across)
+    return ComposedLayout(SW128, 0, plain, unit=BITS)
+
+
+def pingpong(
+    tile: tuple[int, int, int] = (128, 128, 64),
+    dtype: str = "bfloat16",
+    a_major: Major = "K",
+    b_major: Major = "K",
+    group: int = 4,
+) -> Plan:
+    """The checked pingpong plan of a tile, with as many stages as fit.
+
+    >>> plan = pingpong()
+    >>> plan.stages, plan.smem_bytes, plan.registers
+    (6, 230400, 128)
+    """
+    for problem in _tile_problems(tile, dtype):
+        raise PlanError(f"tile {tile}, {dtype}: {problem}")
+    bm, bn, bk = tile
+    a = Operand("A", a_major, swizzled(bm, bk, a_major))
+    b = Operand("B", b_major, swizzled(bn, bk, b_major))
+    staging = swizzled(bm, ROW, "K")
+    free = SMEM_BYTES - BARRIER_BYTES - CONSUMERS * cosize(staging) * BITS // 8
+    # wgmma's (64, BN) accumulator placed in the (BM, BN) tile, BM/64 times
+    threads, values = composition(Layout((64, bn), (1, bm)), wgmma_accumulator(bn))
+    return Plan(
+        tile=tile,
+        dtype=dtype,
+        a=a,
+        b=b,
+        stages=free // ((a.elements + b.elements) * BITS // 8),
+        accumulator=make_layout(threads, make_layout(values, Layout(bm // 64, 64))),
+        fragment=Layout((8, bm // 64, ROW // 16, bn // ROW), (1, bn // 2, 8, ROW // 2)),
+        store=wgmma_accumulator(16),
+        staging=staging,
+        raster=Raster(group),
+    ).check()

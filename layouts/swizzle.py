@@ -1,0 +1,203 @@
+"""Swizzle: an XOR on the bits of an offset; ComposedLayout: a layout seen through one.
+
+``Swizzle(B, M, S)`` keeps the low M bits, so that runs of ``2**M`` units stay together, and XORs
+the B bits above them with the B bits that lie S higher:
+
+    offset   . . Y Y Y . . Z Z Z . . .      Z ^= Y        Swizzle(3, 3, 5)
+                   |<-- S -->|   |<M>|
+
+Read as rows and columns: the column (Z) of a 16-byte run is XORed with the row (Y) it stands in, so
+that a column of a row-major tile falls into different banks.
+
+A swizzle acts on offsets of one unit.  ``S<3,4,3>`` on bytes is ``S<3,3,3>`` on 16-bit elements:
+`Swizzle.recast` says so, and `ComposedLayout.unit` keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .errors import LayoutError
+from .layout import Composable, Layout, cosize, flat_modes
+from .tuples import IntTuple, checked, coordinate, crd2idx
+
+__all__ = ["ComposedLayout", "Swizzle"]
+
+
+class Swizzle(Composable):
+    """The involution that XORs B bits from bit M up with the B bits S above (C++ ``Swizzle``).
+
+    For S < 0 it is the upper B bits that change.  ``T(T(x)) == x``; the low M bits stay, and each
+    aligned block of ``2**(M + B + max(0, -S))`` offsets is permuted in itself.
+
+    Raises `LayoutError` unless B, M >= 0 and ``|S| >= B`` (or B = 0).
+
+    >>> T = Swizzle(3, 4, 3)
+    >>> T(0x80), T(T(0x80)), str(T), T
+    (144, 128, 'S<3,4,3>', Swizzle(3, 4, 3))
+    """
+
+    __slots__ = __match_args__ = ("bits", "base", "shift")
+    bits: int
+    base: int
+    shift: int
+
+    def __init__(self, bits: int, base: int, shift: int) -> None:
+        self._set(bits, base, shift)
+        for name, field in (("BBits", bits), ("MBase", base), ("SShift", shift)):
+            if type(field) is not int:
+                raise LayoutError(f"{self!r}: {name} is {field!r} and must be an int")
+        if bits < 0 or base < 0:
+            raise LayoutError(f"{self!r}: BBits and MBase must be at least 0")
+        if bits and abs(shift) < bits:
+            wider = -bits if shift < 0 else bits
+            raise LayoutError(
+                f"{self!r}: |SShift| must be at least BBits = {bits}, or bits that change would "
+                f"also be read; the nearest are Swizzle({bits}, {base}, {wider}) and "
+                f"Swizzle({abs(shift)}, {base}, {shift})"
+            )
+
+    @property
+    def source(self) -> int:
+        """The mask of the bits that are read (Y)."""
+        return ((1 << self.bits) - 1) << self.base + max(0, self.shift)
+
+    @property
+    def target(self) -> int:
+        """The mask of the bits that change (Z)."""
+        return ((1 << self.bits) - 1) << self.base + max(0, -self.shift)
+
+    @property
+    def block(self) -> int:
+        """The size of the aligned blocks of offsets that are permuted in themselves."""
+        return self.target + (self.target & -self.target) if self.bits else 1
+
+    def __call__(self, offset: Any) -> Any:
+        """The swizzled offset of an int from 0 up, or of an array of offsets, elementwise."""
+        x = coordinate(offset)
+        if isinstance(x, tuple):
+            raise LayoutError(f"{self} takes an offset, not the tuple {x}")
+        y = x & self.source
+        return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
+
+    def recast(self, old_bits: int, new_bits: int) -> Swizzle:
+        """The swizzle that moves the same bytes where an offset counts `new_bits`, not `old_bits`.
+
+        Units are in bits: 8 for bytes, 16 for half elements.  Raises `LayoutError` if a bit that
+        takes part lies inside one new unit, or if the units are not a power of two apart.
+
+        >>> Swizzle(3, 4, 3).recast(8, 16), Swizzle(3, 3, 3).recast(16, 8)
+        (Swizzle(3, 3, 3), Swizzle(3, 4, 3))
+        """
+        base = self.base - _log2_ratio(old_bits, new_bits)
+        if base < 0 and self.bits:
+            raise LayoutError(
+                f"{self} on {old_bits}-bit units has no equal on {new_bits}-bit units: it changes "
+                f"bits inside one; the widest unit it moves whole has {old_bits << self.base} bits"
+            )
+        return Swizzle(self.bits, max(base, 0), self.shift)
+
+    def __str__(self) -> str:
+        return f"S<{self.bits},{self.base},{self.shift}>"
+
+
+def _log2_ratio(old_bits: int, new_bits: int) -> int:
+    """``log2(new_bits / old_bits)``, which must be a whole number."""
+    for bits in (old_bits, new_bits):
+        checked(bits, "unit in bits", 1)
+    small, large = sorted((old_bits, new_bits))
+    ratio = large // small
+    if ratio * small != large or ratio & (ratio - 1):
+        raise LayoutError(f"units of {old_bits} and {new_bits} bits must be a power of two apart")
+    return (ratio.bit_length() - 1) * (1 if new_bits >= old_bits else -1)
+
+
+class ComposedLayout(Composable):
+    """``R(c) = inner(offset + outer(c))``: a layout, an offset, then a swizzle or another layout.
+
+    Its coordinates are those of `outer`.  `unit` is the width in bits of what one offset counts (16
+    for half elements, 8 for bytes), or None where that is left unsaid; it is part of the value.
+    Composed layouts are C++ ``ComposedLayout``; the names are those of the DSL.
+
+    >>> R = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)), unit=16)
+    >>> print(R, R(1, 0), R[1])
+    S<3,3,3> o 0 o (8,64):(64,1) 72 S<3,3,3> o 0 o 64:1
+    """
+
+    __slots__ = __match_args__ = ("inner", "offset", "outer", "unit")
+    inner: Swizzle | Layout
+    offset: Any
+    outer: Layout
+    unit: int | None
+
+    def __init__(
+        self, inner: Swizzle | Layout, offset: Any, outer: Layout, unit: int | None = None
+    ) -> None:
+        self._set(inner, offset, outer, unit)
+        if not isinstance(inner, (Swizzle, Layout)) or not isinstance(outer, Layout):
+            raise LayoutError(f"{self!r}: inner must be a Swizzle or a Layout, and outer a Layout")
+        if isinstance(offset, tuple):
+            raise LayoutError(f"{self!r}: the offset must be one integer")
+        self._set(inner, checked(offset, "offset", 0), outer, unit)
+        if unit is not None:
+            checked(unit, "unit in bits", 1)
+
+    @property
+    def shape(self) -> IntTuple:
+        """The shape of `outer`."""
+        return self.outer.shape
+
+    def __call__(self, *coord: IntTuple) -> Any:
+        """The offset of an index or a coordinate, or of arrays of them, elementwise."""
+        at = coord[0] if len(coord) == 1 else coord
+        return self.inner(self.offset + crd2idx(at, self.outer.shape, self.outer.stride))
+
+    def __len__(self) -> int:
+        return len(self.outer)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[ComposedLayout]:
+        """The modes, from left to right, each with the same inner and offset."""
+        return (self.over(mode) for mode in self.outer)
+
+    def __getitem__(self, mode: int) -> ComposedLayout:
+        """Mode `mode`: its coordinates with all others 0, so the offset stays."""
+        return self.over(self.outer[mode])
+
+    def over(self, outer: Layout) -> ComposedLayout:
+        """The same inner, offset and unit over another outer layout."""
+        return ComposedLayout(self.inner, self.offset, outer, self.unit)
+
+    def __str__(self) -> str:
+        return f"{self.inner} o {self.offset} o {self.outer}"
+
+    def __repr__(self) -> str:
+        unit = "" if self.unit is None else f", unit={self.unit}"
+        return f"ComposedLayout({self.inner!r}, {self.offset!r}, {self.outer!r}{unit})"
+
+    def _cosize(self) -> Any:
+        before = self.offset + cosize(self.outer)
+        if isinstance(self.inner, Swizzle):
+            return _swizzled_cosize(self.inner, before)
+        return _image_bound(self.inner, before)
+
+
+def _swizzled_cosize(swizzle: Swizzle, before: Any) -> Any:
+    """A bound of the swizzle on offsets below `before`: whole blocks, unless no bit is read."""
+    lowest_read = swizzle.source & -swizzle.source
+    if swizzle.bits == 0 or (type(before) is int and before <= lowest_read):
+        return before
+    return -(-before // swizzle.block) * swizzle.block
+
+
+def _image_bound(layout: Layout, before: int) -> int:
+    """A bound of `layout` on the indices below `before`, the last mode extended."""
+    last, bound = before - 1, 1
+    *modes, (_, last_stride) = flat_modes(layout) or [(1, 0)]
+    for extent, stride in modes:
+        bound += min(last, extent - 1) * stride
+        last //= extent
+    return bound + last * last_stride

@@ -1,0 +1,54 @@
+"""Frozen values, without the time that importing and running `dataclasses` takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Value"]
+
+
+class Value:
+    """A value that never changes: its fields are what it is.
+
+    Values of one class are equal if their fields are, and equal to nothing else.  A value can be
+    hashed, copied, pickled and matched, and its repr evaluates to it.  A class lists its fields, in
+    the order of its constructor, as both ``__slots__`` and ``__match_args__``.
+
+    >>> class Point(Value):
+    ...     __slots__ = __match_args__ = ("x", "y")
+    ...     def __init__(self, x, y):
+    ...         self._set(x, y)
+    >>> Point(1, 2), Point(1, 2) == Point(1, 2), Point(1, 2) == "a point"
+    (Point(1, 2), True, False)
+    """
+
+    __slots__ = ()
+    __match_args__: tuple[str, ...] = ()
+
+    def _set(self, *fields: Any) -> None:
+        """Give the fields their values; for constructors."""
+        for name, field in zip(self.__match_args__, fields, strict=True):
+            object.__setattr__(self, name, field)
+
+    def _fields(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__match_args__)
+
+    def __setattr__(self, name: str, field: Any) -> None:
+        raise AttributeError(f"{self!r} never changes; make another one to have another {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{self!r} never changes; it cannot lose its {name}")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Value) and type(other) is type(self):
+            return self._fields() == other._fields()
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._fields()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._fields()))})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._fields()

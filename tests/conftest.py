@@ -1,0 +1,44 @@
+"""Is there an H100? Asked once, and only when a test marked `gpu` is about to run."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from hypothesis import settings
+
+NEED = "needs an H100 (sm_90)"
+
+# The same examples on every run and every machine, and no deadline, since CI's two cores are busy.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--require-gpu", action="store_true", help="fail gpu tests, don't skip them")
+
+
+@functools.cache
+def has_sm90() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the test's fixtures, which may want the GPU
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not has_sm90():
+        if item.config.getoption("--require-gpu"):
+            pytest.fail(NEED, pytrace=False)
+        pytest.skip(NEED)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.getreports("skipped")
+    if count := sum(report.longrepr[2] == f"Skipped: {NEED}" for report in skipped):
+        tests = "1 test needs" if count == 1 else f"{count} tests need"
+        terminalreporter.write_line(
+            f"{tests} an H100 (sm_90): skipped here; run with --require-gpu on one"
+        )

@@ -1,0 +1,154 @@
+"""gemm(a, b) means what torch.mm means, and says so in a sentence where it cannot."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cutedsl_gemm
+from cutedsl_gemm import PlanError, gemm, plan_for
+
+ROW, COLUMN = "row", "column"
+
+
+def matrix(rows, columns, order=ROW, dtype=torch.bfloat16):
+    if order == ROW:
+        return torch.randn(rows, columns).to(dtype)
+    return torch.randn(columns, rows).to(dtype).mT
+
+
+def error(c, a, b):
+    truth = a.double() @ b.double()
+    return float((c.double() - truth).norm() / truth.norm())
+
+
+multiples_of_8 = st.integers(1, 40).map(lambda x: 8 * x)
+
+
+@settings(max_examples=40)
+@given(
+    m=multiples_of_8,
+    n=multiples_of_8,
+    k=multiples_of_8,
+    orders=st.tuples(*[st.sampled_from([ROW, COLUMN])] * 2),
+    dtype=st.sampled_from([torch.bfloat16, torch.float16]),
+)
+def test_all_majors_dtypes_and_shapes(m, n, k, orders, dtype):
+    a, b = matrix(m, k, orders[0], dtype), matrix(k, n, orders[1], dtype)
+    c = gemm(a, b)
+    assert (c.shape, c.dtype) == ((m, n), dtype)
+    assert c.is_contiguous()
+    assert error(c, a, b) < 3e-3
+
+
+def test_extents_of_one_and_lengths_that_are_no_multiple_of_8():
+    for m, n, k in ((1, 8, 9), (1, 13, 8), (1, 1, 1), (8, 1, 16), (9, 8, 16), (16, 24, 1)):
+        a = matrix(m, k, ROW if m == 1 or k % 8 == 0 else COLUMN)
+        b = matrix(k, n, COLUMN if n == 1 or k % 8 == 0 else ROW)
+        assert error(gemm(a, b), a, b) < 4e-3, (m, n, k)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (8, 8, 0), (0, 0, 0)])
+def test_empty_products_are_torchs(m, n, k):
+    a, b = matrix(m, k), matrix(k, n)
+    assert torch.equal(gemm(a, b), torch.mm(a, b))
+    out = torch.full((m, n), torch.nan, dtype=a.dtype)
+    assert torch.equal(gemm(a, b, out=out), torch.mm(a, b))
+
+
+@pytest.mark.parametrize("order", [ROW, COLUMN])
+def test_out_takes_the_result_in_either_order(order):
+    a, b, out = matrix(136, 64), matrix(64, 200, COLUMN), matrix(136, 200, order)
+    assert gemm(a, b, out=out, tile=(64, 128, 64)) is out
+    assert torch.equal(out, gemm(a, b))
+
+
+def test_views_of_larger_tensors():
+    a, b = matrix(300, 256)[40:140, 64:192], matrix(256, 128)[64:192]
+    out = matrix(200, 256)[:100, 8:136]
+    around = out._base.clone()
+    gemm(a, b, out=out)
+    assert error(out, a, b) < 3e-3
+    around[:100, 8:136] = out
+    assert torch.equal(out._base, around)  # nothing else was written
+
+
+def test_gradients_are_torchs():
+    a, b = (matrix(*shape).requires_grad_() for shape in ((64, 40), (40, 72)))
+    weight = matrix(64, 72)
+    (gemm(a, b) * weight).sum().backward()
+    ours = a.grad, b.grad
+    a.grad = b.grad = None
+    (torch.mm(a, b) * weight).sum().backward()
+    for mine, theirs in zip(ours, (a.grad, b.grad), strict=True):
+        assert torch.allclose(mine.float(), theirs.float(), rtol=2e-2, atol=2e-2)
+
+
+def test_a_call_seen_before_still_checks_addresses():
+    buffer = torch.randn(8 * 64 + 8).to(torch.bfloat16)
+    a, askew, b = buffer[: 8 * 64].view(8, 64), buffer[1 : 8 * 64 + 1].view(8, 64), matrix(64, 8)
+    gemm(a, b)
+    sentence = r"a starts at address 0x[0-9a-f]+: TMA needs a multiple of 16 bytes"
+    with pytest.raises(ValueError, match=sentence):
+        gemm(askew, b)
+
+
+A, B = matrix(16, 32), matrix(32, 24)
+
+TYPE_ERRORS = [
+    (lambda: gemm([[1.0]], B), "a is list: it must be a torch.Tensor"),
+    (lambda: gemm(3, B), "a is int"),
+    (lambda: gemm(A, B.float()), "b is torch.float32: it must be torch.bfloat16 or torch.float16"),
+    (lambda: gemm(A, B.half()), "a is torch.bfloat16 and b is torch.float16: they must have one"),
+    (lambda: gemm(A, B, out=matrix(16, 24).half()), "out is torch.float16 and a is torch.bfloat16"),
+    (lambda: gemm(A.to_sparse(), B), "it must be dense"),
+    (lambda: gemm(A.to("meta"), B), "on meta: it must be dense, on a CPU or a CUDA device"),
+]
+VALUE_ERRORS = [
+    (lambda: gemm(A[None], B), r"a has shape \(1, 16, 32\): it must have two dimensions"),
+    (lambda: gemm(A[0], B), "it must have two dimensions"),
+    (lambda: gemm(A, matrix(24, 32)), r"a has shape \(16, 32\) and b \(24, 32\): a must have"),
+    (lambda: gemm(matrix(16, 31), B[:31]), r"a: shape \(16, 31\) with strides \(31, 1\).*pad a to"),
+    (lambda: gemm(A, matrix(32, 23)), r"b: shape \(32, 23\).*pad b to 24 columns"),
+    (lambda: gemm(A, matrix(32, 23, COLUMN)), r"product: shape \(16, 23\).*pad b to 24 columns"),
+    (lambda: gemm(A[:, ::2], B[:16]), r"pass a.contiguous\(\)"),
+    (lambda: gemm(A[:1].expand(16, 32), B), r"strides \(0, 1\).*pass a.contiguous\(\)"),
+    (lambda: gemm(A, B, out=matrix(16, 32)), r"out has shape \(16, 32\): it must be \(16, 24\)"),
+    (lambda: gemm(A, A.mT[:, :], out=A[:, :16]), "out shares memory with a"),
+    (lambda: gemm(A.clone().requires_grad_(), B, out=matrix(16, 24)), "out: .*no gradient"),
+]
+PLAN_ERRORS = [
+    (lambda: gemm(A, B, tile=(128, 128)), r"tile is \(128, 128\): it must be a tuple of three"),
+    (lambda: gemm(A, B, tile=[128, 128, 64]), "it must be a tuple of three integers"),
+    (lambda: gemm(A, B, tile="big"), "tile is 'big'"),
+    (lambda: gemm(A, B, tile=(128, 256, 64)), "the accumulator takes 256 registers"),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), TYPE_ERRORS)
+def test_a_wrong_type_gets_a_sentence(call, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        call()
+
+
+@pytest.mark.parametrize(("call", "sentence"), VALUE_ERRORS)
+def test_a_wrong_value_gets_a_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+@pytest.mark.parametrize(("call", "sentence"), PLAN_ERRORS)
+def test_a_wrong_tile_gets_a_sentence(call, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        call()
+
+
+def test_an_odd_length_in_a_wider_tensor_will_do():
+    assert error(gemm(A[:, :31], B[:31]), A[:, :31], B[:31]) < 3e-3
+
+
+def test_the_plan_can_be_seen():
+    plan = plan_for(A, B, tile=(128, 192, 64))
+    assert plan.tile == (128, 192, 64)
+    assert (plan.a.major, plan.b.major) == ("K", "MN")
+    assert cutedsl_gemm.__version__

@@ -1,0 +1,186 @@
+"""On an H100: right against float64 in every major and dtype.
+
+Into poisoned outputs, on streams, in graphs, under the sanitizers.
+"""
+
+import itertools
+import random
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+from cutedsl_gemm import gemm, plan_for
+from cutedsl_gemm.kernels import execute
+
+pytestmark = pytest.mark.gpu
+
+DTYPES = [torch.bfloat16, torch.float16]
+MAJORS = list(itertools.product(("row", "column"), repeat=2))
+LARGE = [(8448, 9216, 64), (8448, 9216, 256), (8448, 9216, 1984), (4096, 4096, 4096)]
+SMALL = [(520, 264, 136), (8, 1000, 72)]
+
+
+def matrix(rows, columns, order="row", dtype=torch.bfloat16):
+    if order == "row":
+        return torch.randn(rows, columns, device="cuda").to(dtype)
+    return torch.randn(columns, rows, device="cuda").to(dtype).mT
+
+
+def poisoned(m, n, dtype):
+    return torch.full((m, n), torch.nan, dtype=dtype, device="cuda")
+
+
+def error(c, a, b):
+    truth = a.double() @ b.double()
+    return float((c.double() - truth).norm() / truth.norm())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+@pytest.mark.parametrize("mnk", LARGE + SMALL, ids=str)
+def test_relative_error_against_float64(mnk, majors, dtype):
+    m, n, k = mnk
+    a, b = matrix(m, k, majors[0], dtype), matrix(k, n, majors[1], dtype)
+    out = poisoned(m, n, dtype)
+    assert error(gemm(a, b, tile=(128, 128, 64), out=out), a, b) < 6e-3
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+def test_a_hundred_random_shapes(majors, dtype):
+    draw = random.Random(0)
+    worst = {}
+    for _ in range(100):
+        m, n, k = (8 * draw.randint(1, 160) for _ in range(3))
+        a, b = matrix(m, k, majors[0], dtype), matrix(k, n, majors[1], dtype)
+        out = poisoned(m, n, dtype)
+        worst[m, n, k] = error(gemm(a, b, out=out), a, b)
+    assert max(worst.values()) < 6e-3, max(worst.items(), key=lambda item: item[1])
+
+
+@pytest.mark.parametrize(
+    "tile", [(64, 128, 64), (128, 192, 64), (192, 128, 64), (64, 256, 64), (128, 128, 128)], ids=str
+)
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+def test_other_tiles(tile, majors):
+    a, b = matrix(1000, 392, majors[0]), matrix(392, 712, majors[1])
+    out = poisoned(1000, 712, torch.bfloat16)
+    assert error(gemm(a, b, tile=tile, out=out), a, b) < 6e-3
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(1, 8, 9), (1, 13, 8), (1, 1, 1), (8, 1, 16), (9, 8, 16), (16, 24, 1), (1, 4096, 4096)],
+)
+def test_extents_of_one(m, n, k):
+    a = matrix(m, k, "row" if m == 1 or k % 8 == 0 else "column")
+    b = matrix(k, n, "column" if n == 1 or k % 8 == 0 else "row")
+    assert error(gemm(a, b), a, b) < 6e-3
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (8, 8, 0)])
+def test_empty_products_are_torchs(m, n, k):
+    a, b = matrix(m, k), matrix(k, n)
+    assert torch.equal(gemm(a, b), torch.mm(a, b))
+
+
+def test_nothing_but_out_is_written():
+    a, b, buffer = matrix(300, 136), matrix(136, 200), poisoned(400, 512, torch.bfloat16)
+    out = buffer[:300, 64:264]
+    gemm(a, b, out=out)
+    assert error(out, a, b) < 6e-3
+    assert int(buffer.isnan().sum()) == buffer.numel() - out.numel()
+
+
+def test_out_may_be_column_major():
+    a, b, out = matrix(304, 136), matrix(136, 200), matrix(304, 200, "column").fill_(torch.nan)
+    assert error(gemm(a, b, out=out), a, b) < 6e-3
+
+
+def test_the_executor_is_the_kernel():
+    """Integers are exact in both, so that the answers are equal to the bit."""
+    a, b = (torch.randint(-3, 4, shape).to(torch.bfloat16) for shape in ((520, 136), (136, 264)))
+    on_gpu, on_cpu = gemm(a.cuda(), b.cuda()), torch.empty(520, 264, dtype=torch.bfloat16)
+    execute.gemm(plan_for(a, b), a, b, on_cpu)
+    assert torch.equal(on_gpu.cpu(), on_cpu)
+
+
+def test_the_same_to_the_bit_from_run_to_run():
+    a, b = matrix(2000, 1000), matrix(1000, 3000)
+    first = gemm(a, b)
+    assert all(torch.equal(gemm(a, b), first) for _ in range(20))
+
+
+def test_it_runs_on_the_current_stream():
+    """On a side stream it waits for what that stream does, and nothing else does."""
+    a, b = matrix(1024, 1024), matrix(1024, 1024)
+    gemm(a, b)
+    stream, late = torch.cuda.Stream(), torch.empty_like(a)
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(20_000_000)
+        late.copy_(a)
+        c = gemm(late, b)
+    stream.synchronize()
+    assert error(c, a, b) < 6e-3
+
+
+def test_it_can_be_captured_in_a_graph():
+    a, b, out = matrix(512, 256), matrix(256, 384), poisoned(512, 384, torch.bfloat16)
+    gemm(a, b, out=out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        gemm(a, b, out=out)
+    a.copy_(matrix(512, 256))
+    out.fill_(torch.nan)
+    graph.replay()
+    assert error(out, a, b) < 6e-3
+
+
+def test_threads_may_share_it():
+    a, b = matrix(512, 256), matrix(256, 384)
+    errors = []
+    threads = [
+        threading.Thread(target=lambda: errors.append(error(gemm(a, b), a, b))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 8
+    assert max(errors) < 6e-3
+
+
+def test_gradients_are_torchs():
+    a, b = matrix(256, 136).requires_grad_(), matrix(136, 64).requires_grad_()
+    gemm(a, b).backward(grad := matrix(256, 64))
+    assert error(a.grad, grad, b.detach().mT) < 6e-3
+    assert error(b.grad, a.detach().mT, grad) < 6e-3
+
+
+SANITIZED = """
+import torch
+from cutedsl_gemm import gemm
+for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
+    a = torch.randn(m, k, device="cuda").bfloat16()
+    b = torch.randn(n, k, device="cuda").bfloat16().mT
+    c = gemm(a, b).double()
+    assert (c - a.double() @ b.double()).norm() < 6e-3 * c.norm()
+"""
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
+def test_the_sanitizer_finds_nothing(tool):
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not on the PATH")
+    run = subprocess.run(
+        [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", SANITIZED],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]

@@ -1,0 +1,96 @@
+"""An entry is made once, rebuilt when damaged, and safe when processes share it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cutedsl_gemm.kernels import build, cache
+from cutedsl_gemm.kernels.plan import pingpong
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def maker(calls):
+    def make(path):
+        calls.append(path)
+        path.write_bytes(b"object code")
+
+    return make
+
+
+def test_made_once_and_found_again():
+    calls = []
+    first, second = cache.entry("key", maker(calls)), cache.entry("key", maker(calls))
+    assert first == second
+    assert first.read_bytes() == b"object code"
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"object", b"object kode"])
+def test_a_damaged_entry_is_rebuilt(damage):
+    calls = []
+    cache.entry("key", maker(calls)).write_bytes(damage)
+    assert cache.entry("key", maker(calls)).read_bytes() == b"object code"
+    assert len(calls) == 2
+
+
+def test_a_failed_make_leaves_no_entry(folder):
+    def fail(path):
+        path.write_bytes(b"half")
+        raise RuntimeError("compiler")
+
+    with pytest.raises(RuntimeError, match="compiler"):
+        cache.entry("key", fail)
+    assert not list(folder.glob("*.o"))
+    assert cache.entry("key", maker([])).read_bytes() == b"object code"
+
+
+RACE = """
+import sys, time
+from cutedsl_gemm.kernels import cache
+
+def make(path):
+    print("made", flush=True)
+    time.sleep(0.3)
+    path.write_bytes(b"object code")
+
+assert cache.entry("key", make).read_bytes() == b"object code"
+"""
+
+
+def test_processes_that_race_make_one_entry():
+    runs = [
+        subprocess.Popen([sys.executable, "-c", RACE], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    printed = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert "".join(printed).count("made") == 1
+
+
+def test_what_changes_the_code_changes_the_key(monkeypatch):
+    plan = pingpong()
+    keys = {
+        build.key(plan),
+        build.key(pingpong(b_major="MN")),
+        build.key(pingpong(group=1)),
+        build.key(pingpong(dtype="float16")),
+    }
+    monkeypatch.setattr(build, "_parts", lambda: {"nvidia-cutlass-dsl==4.9.0"})
+    keys.add(build.key(plan))
+    monkeypatch.setattr(build, "_source", lambda: "another source")
+    keys.add(build.key(plan))
+    assert len(keys) == 6
+
+
+def test_an_exported_kernel_is_an_object_that_loads(folder):
+    """Exported, then loaded from disk by the DSL's runtime, all without a GPU."""
+    import cutlass.cute as cute
+
+    path = cache.entry("gemm", lambda draft: build.export(pingpong(), draft))
+    assert callable(cute.runtime.load_module(str(path), enable_tvm_ffi=True)[build.ENTRY])

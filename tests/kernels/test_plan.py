@@ -1,0 +1,127 @@
+"""A plan's layouts fit one another, and what the hardware cannot do is refused with a sentence."""
+
+from dataclasses import replace
+
+import pytest
+
+from cutedsl_gemm.kernels.plan import BITS, SMEM_BYTES, PlanError, pingpong, swizzled
+from layouts import Bijective, ComposedLayout, Layout, Swizzle, prove, size
+
+MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]
+TILES = [
+    (128, 128, 64),
+    (64, 128, 64),
+    (128, 192, 64),
+    (192, 128, 64),
+    (64, 256, 64),
+    (128, 128, 128),
+]
+
+
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("majors", MAJORS)
+def test_every_buffer_is_a_bijection(tile, majors):
+    for buffer in pingpong(tile, a_major=majors[0], b_major=majors[1]).buffers.values():
+        assert prove(Bijective(buffer))
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_accumulator_covers_the_tile_once(tile):
+    plan = pingpong(tile)
+    assert prove(Bijective(plan.accumulator))
+    assert size(plan.accumulator) == tile[0] * tile[1]
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_what_stmatrix_stores_is_what_wgmma_left(tile):
+    """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, 64 panel + 16j)."""
+    plan = pingpong(tile)
+    bm = tile[0]
+    for thread in (0, 1, 37, 127):
+        for v, i, j, panel in ((0, 0, 0, 0), (5, 0, 1, 0), (7, bm // 64 - 1, 3, plan.panels - 1)):
+            place = plan.accumulator(thread, plan.fragment(v, i, j, panel))
+            inside = plan.store(thread, v)  # m + 64n of a 64 × 16 piece
+            assert place == (64 * i + inside % 64) + bm * (64 * panel + 16 * j + inside // 64)
+
+
+def test_stages_are_as_many_as_fit():
+    plan = pingpong()
+    assert (plan.stages, plan.smem_bytes) == (6, 230_400)
+    with pytest.raises(PlanError, match=r"7 stages take 263168 bytes.*a block has 232448"):
+        replace(plan, stages=7).check()
+
+
+@pytest.mark.parametrize(
+    ("tile", "sentence"),
+    [
+        ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 192"),
+        ((128, 96, 64), "BN is 96; it must be a multiple of 64"),
+        ((96, 128, 64), "BM is 96; it must be a multiple of 64"),
+        ((128, 128, 96), "BK is 96; it must be a multiple of 64"),
+        ((128, 128, 0), "BK is 0"),
+        ((-128, 128, 64), "BM is -128"),
+        ((64, 320, 64), "BN is 320; a wgmma has at most 256 columns"),
+        ((192, 128, 512), "0 stages fit"),
+    ],
+)
+def test_a_tile_that_cannot_be_is_refused(tile, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        pingpong(tile)
+
+
+def test_a_dtype_that_cannot_be_is_refused():
+    with pytest.raises(PlanError, match="dtype is float32"):
+        pingpong(dtype="float32")
+
+
+def padded(rows, columns):
+    return Layout((rows, columns), (columns + 8, 1))
+
+
+def over(swizzle, outer, unit=BITS):
+    return ComposedLayout(swizzle, 0, outer, unit=unit)
+
+
+@pytest.mark.parametrize(
+    ("smem", "sentence"),
+    [
+        (over(Swizzle(0, 3, 3), padded(128, 64)), "not TMA's 128-byte swizzle"),
+        (over(Swizzle(3, 4, 3), swizzled(128, 64, "K").outer), "not TMA's 128-byte swizzle"),
+        (over(Swizzle(3, 3, 3), padded(128, 64)), "TMA writes 128 rows of 64 contiguous elements"),
+        (swizzled(128, 64, "MN"), "TMA writes"),
+        (over(Swizzle(3, 3, 3), swizzled(128, 64, "K").outer, unit=None), "say its unit"),
+    ],
+    ids=[
+        "padded without swizzle",
+        "swizzle in the wrong unit",
+        "padded under the swizzle",
+        "the other major",
+        "no unit",
+    ],
+)
+def test_an_operand_that_tma_or_wgmma_cannot_take_is_refused(smem, sentence):
+    plan = pingpong()
+    with pytest.raises(PlanError, match=f"shared memory of A: .*{sentence}"):
+        replace(plan, a=replace(plan.a, smem=smem)).check()
+
+
+def test_a_staging_panel_that_stmatrix_cannot_write_is_refused():
+    plan = pingpong()
+    column_major = over(Swizzle(3, 3, 3), Layout((128, 64)))
+    with pytest.raises(PlanError, match="stmatrix writes a row as 16 contiguous bytes"):
+        replace(plan, staging=column_major).check()
+
+
+def test_a_plan_is_a_value():
+    assert pingpong() == pingpong()
+    assert hash(pingpong()) == hash(pingpong())
+    assert pingpong() != pingpong(b_major="MN")
+    assert pingpong() != "a plan"
+
+
+def test_explain_names_every_layout():
+    plan = pingpong(a_major="MN")
+    text = plan.explain()
+    for layout in (plan.a.smem, plan.b.smem, plan.staging, plan.accumulator, plan.store):
+        assert str(layout) in text
+    assert f"{plan.smem_bytes:,} of {SMEM_BYTES:,} bytes" in text

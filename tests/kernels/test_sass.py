@@ -1,0 +1,50 @@
+"""The machine code for sm_90a, compiled here without a GPU, is what the plan says and no more."""
+
+from pathlib import Path
+
+import pytest
+
+from cutedsl_gemm.kernels import build, sass, tma
+from cutedsl_gemm.kernels.plan import (
+    CONSUMER_REGISTERS,
+    CONSUMERS,
+    PRODUCER_REGISTERS,
+    SMEM_BYTES,
+    pingpong,
+)
+
+PLANS = [
+    pingpong(),
+    pingpong(dtype="float16", group=1),
+    pingpong(a_major="MN"),
+    pingpong(b_major="MN"),
+    pingpong(a_major="MN", b_major="MN"),
+    pingpong(tile=(128, 192, 64)),
+]
+
+
+@pytest.mark.parametrize(
+    "plan", PLANS, ids=lambda plan: f"{plan.tile}-{plan.dtype}-{plan.a.major}-{plan.b.major}"
+)
+def test_instructions_and_resources(plan):
+    bm, bn, bk = plan.tile
+    report = build.inspect(plan)
+    boxes = [
+        len(tma.boxes(operand.smem, operand.contiguous).origins) for operand in (plan.a, plan.b)
+    ]
+    wgmmas = 2 * (bm // 64) * (bk // 16)  # the first k-block is peeled
+    assert report.count("HGMMA") == report.count(f"HGMMA.64x{bn}x16") == wgmmas
+    assert report.count("UTMALDG") == sum(boxes)
+    # one a panel: more would mean a wrong swizzle unit
+    assert report.count("UTMASTG") == plan.panels
+    assert report.count("STSM") == report.count("STSM.16.M88.4") == bm * bn // (64 * 16)
+    assert report.count("USETMAXREG") == 2
+    assert 3 * report.registers == PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS
+    assert report.spills == report.stack_bytes == 0
+    assert plan.smem_bytes <= SMEM_BYTES
+
+
+def test_a_cubin_without_a_kernel_is_refused(monkeypatch):
+    monkeypatch.setattr(sass, "_run", lambda tool, *arguments: "Resource usage:\n")
+    with pytest.raises(ValueError, match=r"empty\.cubin: it must be the cubin of a kernel"):
+        sass.report(Path("empty.cubin"))

@@ -1,0 +1,311 @@
+"""The algebra on cases with known answers, and every trap in which another library fell.
+
+C1, M2, ... number the traps as studies/algebra.md, section 3, does.
+"""
+
+import pytest
+
+from layouts import (
+    Layout,
+    LayoutError,
+    coalesce,
+    complement,
+    composition,
+    local_tile,
+    logical_divide,
+    make_layout,
+    parse,
+    right_inverse,
+    size,
+    zipped_divide,
+)
+
+
+def check(result, expected):
+    assert str(result) == expected
+
+
+# --------------------------------------------------------------------------------- coalesce
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        ("(2,(1,6)):(1,(6,2))", "12:1"),
+        ("(2,4,6):(1,6,2)", "(2,4,6):(1,6,2)"),
+        ("(4,8):(8,1)", "(4,8):(8,1)"),
+        ("(4,8):(1,4)", "32:1"),
+        ("(2,2,2):(0,0,0)", "8:0"),
+        ("(2,3):(0,5)", "(2,3):(0,5)"),
+        ("((2,3),(4,1)):((1,2),(6,9))", "24:1"),
+        ("():()", "1:0"),
+        ("1:5", "1:0"),  # K2
+        ("(1,1):(5,7)", "1:0"),  # K2
+    ],
+)
+def test_coalesce(layout, expected):
+    check(coalesce(parse(layout)), expected)
+
+
+def test_coalesce_by_mode():
+    layout = parse("(2,(1,6)):(1,(6,2))")
+    check(coalesce(layout, (1, 1)), "(2,6):(1,2)")
+    check(coalesce(layout, (1, None)), "(2,(1,6)):(1,(6,2))")
+    check(coalesce(layout, (1,)), "(2,(1,6)):(1,(6,2))")
+    check(coalesce(parse("((4,3),((2,2),5)):((15,5),((9,18),1))"), (1, (1, 1))), "((4,3),(4,5)):((15,5),(9,1))")
+
+
+def test_k1_the_leaves_of_a_profile_are_flags_not_sizes():
+    check(coalesce(parse("((2,2),4):((2,1),4)"), (4, 4)), "((2,2),4):((2,1),4)")
+    check(coalesce(parse("((2,2),4):((1,2),4)"), (7, 99)), "(4,4):(1,4)")
+
+
+def test_a_profile_with_too_many_modes_is_refused():
+    with pytest.raises(LayoutError, match="3 tilers for the 2 modes"):
+        coalesce(Layout((4, 8)), (1, 1, 1))
+
+
+# ------------------------------------------------------------------------------ composition
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("(6,2):(8,2)", "(4,3):(3,1)", "((2,2),3):((24,2),8)"),  # whitepaper's example
+        ("20:2", "(5,4):(4,1)", "(5,4):(8,2)"),
+        ("(10,2):(16,4)", "(5,4):(1,5)", "(5,(2,2)):(16,(80,4))"),
+        ("(4,8):(8,1)", "8:4", "8:1"),
+        ("(4,8):(8,1)", "(2,2):(0,4)", "(2,2):(0,1)"),
+        ("(4,2,8):(3,12,97)", "3:3", "3:9"),  # C3: the third value falls inside a mode
+        ("(4,1):(1,0)", "8:1", "(4,2):(1,0)"),  # C4: the last mode goes on, here with stride 0
+        ("(5,3):(7,1)", "1:3", "1:1"),  # C5: as C++
+        ("8:1", "(1,4):(0,1)", "(1,4):(0,1)"),
+        ("(4,3):(1,100)", "2:5", "2:101"),  # C++ gives 2:200
+        ("((8,8)):((8,1))", "6:3", "(3,2):(24,9)"),  # a digit carries, and yet there is a layout
+        ("(8,1):(4,2)", "(6):(3)", "((3,2)):((12,6))"),
+    ],
+)
+def test_composition(a, b, expected):
+    result = composition(parse(a), parse(b))
+    check(result, expected)
+    assert [result(i) for i in range(size(result))] == [
+        parse(a)(parse(b)(i)) for i in range(size(parse(b)))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "witness"),
+    [
+        ("(4,3):(1,100)", "4:3", "at index 3, .*A\\(9\\) = 201, but .*would give 105"),  # C1
+        ("(6,4):(1,100)", "6:4", "at index 3, .*A\\(12\\) = 200, but .*would give 106"),  # C1
+        ("(5,3):(7,1)", "7:1", "at index 5, .*A\\(5\\) = 1, but 5 entries do not divide 7"),  # C2
+        ("(4,3):(1,100)", "(2,2):(3,3)", "at index 3, coordinate \\(1,1\\).*= 102, but .*would give 6"),
+    ],
+)
+def test_composition_that_has_no_layout_is_refused_with_its_witness(a, b, witness):
+    with pytest.raises(LayoutError, match=witness):
+        composition(parse(a), parse(b))
+
+
+def test_c6_a_short_tuple_of_tilers_drops_modes_in_composition_and_keeps_them_in_divides():
+    layout = Layout((4, 6, 8))
+    check(composition(layout, (2, 3)), "(2,3):(1,4)")
+    check(logical_divide(layout, (2, 3)), "((2,2),(3,2),8):((1,2),(4,12),24)")
+    check(zipped_divide(layout, (2, 3)), "((2,3),(2,2,8)):((1,4),(2,12,24))")
+
+
+def test_c7_none_passes_a_mode():
+    layout = Layout((4, 8), (8, 1))
+    check(composition(layout, (2, None)), "(2,8):(8,1)")
+    check(composition(layout, None), "(4,8):(8,1)")
+    check(logical_divide(layout, (2, None)), "((2,2),8):((8,16),1)")
+    check(zipped_divide(layout, (2, None)), "((2,8),(2,1)):((8,1),(16,0))")
+    assert zipped_divide(layout, (2, None))[0] == composition(layout, (2, None))
+
+
+def test_tilers_are_nested_like_the_modes():
+    layout = Layout(((4, 6), 8), ((8, 32), 1))
+    check(composition(layout, ((2, Layout(3, 2)), 4)), "((2,3),4):((8,64),1)")
+    check(zipped_divide(layout, ((2, 3), 4)), "(((2,3),4),((2,2),2)):(((8,32),1),((16,96),4))")
+
+
+@pytest.mark.parametrize("tiler", [(1, 2, 3), "4", 2.0, (4, "8"), -1, 0])
+def test_what_is_no_tiler_is_refused(tiler):
+    for operation in (composition, logical_divide, zipped_divide):
+        with pytest.raises(LayoutError):
+            operation(Layout((4, 8)), tiler)
+
+
+def test_composition_of_what_is_no_layout_is_refused():
+    with pytest.raises(LayoutError, match="no Layout"):
+        composition((4, 8), Layout(4))
+
+
+def test_at_composes():
+    a, b = Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1))
+    assert a @ b == composition(a, b)
+
+
+def test_a_composition_too_large_to_look_at_says_so():
+    with pytest.raises(LayoutError, match="not decided"):
+        composition(Layout((3, 1 << 40), (1, 7)), Layout(1 << 30, 2))
+
+
+def test_large_compositions_are_decided_without_looking():
+    a = Layout((1 << 20, 1 << 20), (1 << 20, 1))
+    check(composition(a, Layout((1 << 25, 2))), "((1048576,32),2):((1048576,1),32)")
+
+
+def test_symbols_are_refused_by_the_algebra():
+    import sympy
+
+    m = sympy.Symbol("m", integer=True, positive=True)
+    with pytest.raises(LayoutError, match="integers known now"):
+        coalesce(Layout((m, 8)))
+
+
+# ------------------------------------------------------------------------------- complement
+
+
+@pytest.mark.parametrize(
+    ("layout", "cotarget", "expected"),
+    [
+        ("4:1", 24, "6:4"),
+        ("6:4", 24, "4:1"),
+        ("(4,6):(1,4)", 24, "1:0"),  # M2
+        ("4:2", 24, "(2,3):(1,8)"),
+        ("(2,4):(1,6)", 24, "3:2"),
+        ("(2,2):(1,6)", 24, "(3,2):(2,12)"),
+        ("(2,2):(6,1)", 24, "(3,2):(2,12)"),
+        ("(2,1):(1,8)", 4, "2:2"),  # M2
+        ("4:0", 24, "24:1"),
+        ("1:5", 6, "6:1"),
+        ("4:1", 10, "3:4"),  # rounded up
+        ("4:2", None, "2:1"),
+        ("(2,4):(1,2)", None, "1:0"),
+    ],
+)
+def test_complement(layout, cotarget, expected):
+    check(complement(parse(layout), cotarget), expected)
+
+
+def test_m1_a_layout_that_is_not_injective_has_no_complement():
+    with pytest.raises(LayoutError, match="it has the offset 2 more than once"):
+        complement(parse("(4,2):(1,2)"), 16)
+    with pytest.raises(LayoutError, match="more than once"):
+        complement(parse("(2,2):(1,1)"))
+
+
+def test_a_layout_whose_gaps_cannot_be_filled_has_no_complement():
+    with pytest.raises(LayoutError, match="no copies of it fill its gaps"):
+        complement(parse("(4,2):(1,6)"), 24)
+
+
+@pytest.mark.parametrize("cotarget", [0, -4, 2.5, (4, 6), True])
+def test_the_cotarget_is_an_integer(cotarget):
+    with pytest.raises(LayoutError, match="cotarget"):
+        complement(Layout(4), cotarget)
+
+
+# ----------------------------------------------------------------------------------- divide
+
+
+@pytest.mark.parametrize(
+    ("layout", "tiler", "expected"),
+    [
+        ("(4,2,3):(2,1,8)", Layout(4, 2), "((2,2),(2,3)):((4,1),(2,8))"),
+        ("(4,8):(1,4)", 2, "(2,16):(1,2)"),  # D1: an integer tiles the index, not each mode
+        ("(8,8):(1,8)", Layout(3, 6), "(3,(6,4)):(6,(1,18))"),  # C9: reaches past the end, never misses
+        ("(9,(4,8)):(59,(13,1))", (Layout(3, 3), Layout((2, 4), (1, 8))), None),
+        ("10:1", 4, "(4,3):(1,4)"),
+        ("(4,8):(8,1)", (), "(4,8):(8,1)"),
+    ],
+)
+def test_logical_divide(layout, tiler, expected):
+    result = logical_divide(parse(layout), tiler)
+    check(result, expected or "((3,3),((2,4),(2,2))):((177,59),((13,2),(26,1)))")
+
+
+def test_c9_a_tile_that_does_not_divide_is_refused_not_misplaced():
+    with pytest.raises(LayoutError, match="has no layout"):
+        logical_divide(Layout((3, 4), (4, 1)), Layout(2, 1))
+
+
+def test_d6_nested_one_tuples_stay():
+    check(zipped_divide(Layout((8,)), (4,)), "((4),(2)):((1),(4))")
+
+
+def test_d1_zipped_divide_by_an_integer():
+    check(zipped_divide(Layout((4, 8)), 2), "(2,16):(1,2)")
+
+
+# ---------------------------------------------------------------------------------- inverse
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        ("(4,8):(8,1)", "(8,4):(4,1)"),
+        ("(4,8):(1,4)", "32:1"),
+        ("(2,4):(0,1)", "4:2"),  # I1: a mode of stride 0 is passed over
+        ("(3,7):(0,0)", "1:0"),
+        ("4:2", "1:0"),
+        ("(2,2,2):(1,1,2)", "2:1"),  # I2: as C++; it is not injective
+        ("(4,8):(1,5)", "4:1"),
+        ("((4,8),(2,2)):((32,1),(16,8))", "(8,2,2,4):(4,64,32,1)"),
+        ("1:7", "1:0"),
+    ],
+)
+def test_right_inverse(layout, expected):
+    result = right_inverse(parse(layout))
+    check(result, expected)
+    assert [parse(layout)(result(i)) for i in range(size(result))] == list(range(size(result)))
+
+
+# -------------------------------------------------------------------------------- local_tile
+
+
+MATRIX = Layout((128, 64), (64, 1))
+
+
+def test_local_tile_is_a_tile_and_where_it_starts():
+    divided = zipped_divide(MATRIX, (32, 16))
+    for coord in [(0, 0), (1, 2), (3, 3)]:
+        tile, offset = local_tile(MATRIX, (32, 16), coord)
+        for i in range(0, 32, 5):
+            for j in range(16):
+                assert offset + tile(i, j) == divided((i, j), coord)
+                assert offset + tile(i, j) == MATRIX(32 * coord[0] + i, 16 * coord[1] + j)
+
+
+def test_local_tile_keeps_the_rest_modes_that_are_none():
+    tile, offset = local_tile(MATRIX, (32, 16), (1, None))
+    check(tile, "(32,16,4):(64,1,16)")
+    assert offset == 2048
+    assert local_tile(MATRIX, (32, 16), (1,)) == local_tile(MATRIX, (32, 16), 1) == (tile, offset)
+    check(local_tile(MATRIX, (32, 16), ()).layout, "(32,16,4,4):(64,1,2048,16)")
+
+
+def test_local_tile_projects_tiler_and_coordinate():
+    tiler, coord = (32, 8, 16), (1, 5, None)
+    assert local_tile(MATRIX, tiler, coord, (1, None, 1)) == local_tile(MATRIX, (32, 16), (1, None))
+    with pytest.raises(LayoutError, match="proj"):
+        local_tile(MATRIX, (32, 16), (1, 1), (1, None, 1))
+
+
+def test_local_tile_of_a_swizzled_layout_keeps_the_offset_inside():
+    swizzled = parse("S<3,3,3> o 0 o (128,64):(64,1)")
+    tile, offset = local_tile(swizzled, (8, 16), (5, 2))
+    check(tile, "S<3,3,3> o 2592 o (8,16):(64,1)")
+    assert offset == 0
+    assert all(tile(i, j) == swizzled(40 + i, 32 + j) for i in range(8) for j in range(16))
+
+
+def test_local_tile_refuses_a_coordinate_with_too_many_modes():
+    with pytest.raises(LayoutError, match="at most one per mode"):
+        local_tile(MATRIX, (32, 16), (0, 0, 0))
+
+
+def test_the_modes_of_a_divide_recombine():
+    tiles = zipped_divide(MATRIX, (32, 16))
+    assert make_layout(tiles[0], tiles[1]) == tiles

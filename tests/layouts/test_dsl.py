@@ -1,0 +1,192 @@
+"""The CuTe DSL as an oracle: what its own compiler says on random layouts, on the CPU.
+
+The DSL does layout algebra while it traces a ``@cute.jit`` function, which needs no GPU.  Where its
+answer satisfies the law, ours must be the same text; it is wrong on a few, and refuses a few more.
+"""
+
+import random
+from collections import Counter
+
+import pytest
+
+import layouts
+from layouts import (
+    Layout,
+    LayoutError,
+    Swizzle,
+    complement,
+    composition,
+    idx2crd,
+    make_layout,
+    parse,
+    size,
+)
+from layouts.tuples import leaves, map_leaves, unflatten
+
+cutlass = pytest.importorskip("cutlass")
+cute = pytest.importorskip("cutlass.cute")
+
+CASES = 2000  # of each kind; 0.2 ms of tracing each
+
+
+def random_layout(rng, nested=True, modes=None):
+    shape = tuple(random_shape(rng, nested) for _ in range(modes or rng.randint(1, 3)))
+    shape = rng.choice([shape, shape, shape, shape[0]])
+    extents = leaves(shape)
+    if rng.random() < 0.5:
+        return Layout(shape, map_leaves(lambda _: rng.choice([0, 1, 2, 3, 4, 6, 8, 12, 16]), shape))
+    strides, stride = [0] * len(extents), rng.choice([1, 1, 2])
+    for k in rng.sample(range(len(extents)), len(extents)):
+        strides[k] = stride if extents[k] > 1 else 0
+        stride *= extents[k]
+    return Layout(shape, unflatten(strides, shape))
+
+
+def random_shape(rng, nested):
+    if nested and rng.random() < 0.25:
+        return tuple(random_shape(rng, False) for _ in range(rng.randint(1, 2)))
+    return rng.choice([1, 2, 2, 3, 4, 4, 6, 8])
+
+
+def random_tilers(rng, layout):
+    kinds = [lambda: rng.choice([1, 2, 4]), lambda: random_layout(rng, nested=False, modes=1)]
+    tilers = tuple(rng.choice(kinds)() for _ in layout)
+    return tilers[: rng.randint(1, len(tilers))]
+
+
+def random_cases(seed):
+    """Operations and arguments, of which some cannot be: asked for those, the DSL may die."""
+    rng = random.Random(seed)
+    for _ in range(CASES):
+        a, b = random_layout(rng), random_layout(rng)
+        tilers = random_tilers(rng, a)
+        yield "coalesce", (a,)
+        yield "coalesce", (a, tuple(1 for _ in a))
+        yield "composition", (a, b)
+        yield "composition", (a, tilers)
+        yield "complement", (a, rng.randint(1, 100))
+        yield "logical_divide", (a, b)
+        yield "logical_divide", (a, tilers)
+        yield "zipped_divide", (a, tilers)
+        yield "right_inverse", (a,)
+
+
+def ours(cases):
+    """The cases that have a result, with it."""
+    for name, arguments in cases:
+        try:
+            yield name, arguments, getattr(layouts, name)(*arguments)
+        except LayoutError:
+            continue
+
+
+def lowered(x):
+    if isinstance(x, Layout):
+        return cute.make_layout(x.shape, stride=x.stride)
+    return tuple(map(lowered, x)) if isinstance(x, tuple) else x
+
+
+def asked(name, arguments):
+    """What the DSL answers, as text; None where it refuses."""
+    arguments = [lowered(argument) for argument in arguments]
+    keywords = {}
+    if name == "coalesce" and len(arguments) == 2:
+        keywords = {"target_profile": arguments.pop()}
+    try:
+        return str(getattr(cute, name)(*arguments, **keywords))
+    except Exception:
+        return None
+
+
+def answer_all(cases, answers):
+    for name, arguments, result in cases:
+        answers.append((name, arguments, result, asked(name, arguments)))
+
+
+@cute.jit
+def trace(cases: cutlass.Constexpr, answers: cutlass.Constexpr):
+    answer_all(cases, answers)
+
+
+def values(layout):
+    return [layout(i) for i in range(size(layout))]
+
+
+def law(name, a, b):
+    """The values that a composition or a divide must have, by brute force; None for others."""
+    tilers = b if isinstance(b, tuple) else (b,)
+    modes = list(a) if isinstance(b, tuple) else [a]
+    if name == "logical_divide" and not isinstance(b, tuple):
+        tilers = (make_layout(b, complement(b, size(a))),)
+    elif name != "composition":
+        return None
+    tiles = [Layout(tiler) if isinstance(tiler, int) else tiler for tiler in tilers]
+    sizes = tuple(map(size, tiles))
+    coords = (idx2crd(i, sizes) for i in range(size(sizes)))
+    return [sum(m(t(c)) for m, t, c in zip(modes, tiles, coord, strict=False)) for coord in coords]
+
+
+def test_results_are_structurally_those_of_the_dsl():
+    answers = []
+    trace(list(ours(random_cases(seed=1))), answers)
+    count, differ = Counter(), []
+    for name, arguments, result, text in answers:
+        if text is None:
+            count[name, "refused by the DSL"] += 1
+        elif text == str(result):
+            count[name, "the same"] += 1
+        elif values(parse(text)) != values(result) == law(name, *arguments):
+            count[name, "wrong in the DSL"] += 1
+        else:
+            differ.append(f"{name}{tuple(map(str, arguments))}: {result}, and the DSL {text}")
+    assert not differ, "\n".join(differ[:20])
+    for name in {name for name, _ in count}:
+        others = count[name, "refused by the DSL"] + count[name, "wrong in the DSL"]
+        assert count[name, "the same"] > 0.8 * CASES
+        assert others < 0.05 * CASES
+
+
+@cute.jit
+def trace_printing(found: cutlass.Constexpr):
+    print_all(found)
+
+
+def print_all(found):
+    for swizzle in (Swizzle(3, 4, 3), Swizzle(2, 0, -3), Swizzle(0, 4, 3)):
+        traced = cute.make_swizzle(swizzle.bits, swizzle.base, swizzle.shift)
+        outer = Layout((8, (8, 8)), (64, (1, 8)))
+        found.append((str(traced), swizzle))
+        composed = cute.make_composed_layout(traced, 0, lowered(outer))
+        found.append((str(composed), layouts.ComposedLayout(swizzle, 0, outer)))
+    for shape in (4, (4,), ((4,), 8), ((4, 2), 8)):
+        found.append((str(cute.make_layout(shape)), Layout(shape)))
+
+
+def test_parse_reads_what_the_dsl_prints():
+    found = []
+    trace_printing(found)
+    for text, value in found:
+        assert parse(text) == value
+        assert str(value).replace("-3>", "-3") == text  # the DSL loses the bracket after a minus
+
+
+@cute.jit
+def trace_kernel_time(n: cutlass.Int32, found: cutlass.Constexpr):
+    use_kernel_time(n, found)
+
+
+def use_kernel_time(n, found):
+    """One Layout class serves Python integers and integers of kernel time."""
+    row_major = Layout((128, n), (n, 1))
+    found.append((str(row_major), str(Layout((n, 4)))))
+    offset = row_major(3, n) + Layout((128, 64), (64, 1))(n)
+    swizzled = composition(Swizzle(3, 3, 3), Layout((128, 64), (64, 1)))(n)
+    tile = layouts.local_tile(Layout((128, 64), (64, 1)), (32, 32), (n, None))
+    found.append(tuple(type(x).__name__ for x in (offset, swizzled, tile.offset)))
+    found.append(str(tile.layout))
+
+
+def test_kernel_time_integers_go_through():
+    found = []
+    trace_kernel_time(9, found)
+    assert found == [("(128,?):(?,1)", "(?,4):(1,?)"), ("Int32",) * 3, "(32,32,2):(64,1,32)"]

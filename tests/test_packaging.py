@@ -1,0 +1,107 @@
+"""What ships, under which names it imports, and what may import what."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = "layouts", "kernels", "cutedsl_gemm"
+FILES = [path.relative_to(ROOT) for room in ROOMS for path in sorted(ROOT.glob(f"{room}/**/*.py"))]
+
+
+def shipped(file: Path) -> Path:
+    return Path("cutedsl_gemm", file) if file.parts[0] == "kernels" else file
+
+
+def run(*arguments: str | Path, start: Path = ROOT, path: str | Path = "") -> str:
+    """Return what a Python of its own prints, which starts in the folder `start`."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=start,
+        env=os.environ | {"PYTHONPATH": str(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("dist")
+    run("-m", "hatchling", "build", "-t", "wheel", "-d", folder)
+    (file,) = folder.iterdir()
+    return zipfile.ZipFile(file)
+
+
+def test_wheel_holds_layouts_and_cutedsl_gemm_alone(wheel):
+    names = {Path(name) for name in wheel.namelist() if ".dist-info/" not in name}
+    assert {name.parts[0] for name in names} == {"layouts", "cutedsl_gemm"}
+    assert {name for name in names if name.suffix == ".py"} == {shipped(file) for file in FILES}
+
+
+PLAN = "import cutedsl_gemm.kernels.plan as plan; print(plan.__file__)"
+
+
+def test_wheel_imports(wheel, tmp_path):
+    wheel.extractall(tmp_path)
+    assert run("-c", PLAN, start=tmp_path) == str(tmp_path / "cutedsl_gemm/kernels/plan.py")
+
+
+def test_bare_checkout_imports(tmp_path):
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, tmp_path / room, symlinks=True)
+    file = run("-c", PLAN, start=tmp_path.parent, path=tmp_path)
+    assert file == str(tmp_path / "cutedsl_gemm/kernels/plan.py")
+
+
+def test_a_foreign_package_named_kernels_imports_from_our_root(tmp_path):
+    # Hugging Face's, which transformers imports: a kernels/__init__.py of ours would hide it
+    theirs = tmp_path / "kernels/__init__.py"
+    theirs.parent.mkdir()
+    theirs.touch()
+    assert run("-c", "import kernels; print(kernels.__file__)", path=tmp_path) == str(theirs)
+
+
+def test_import_layouts_loads_the_standard_library_alone():
+    code = "import sys; before = {*sys.modules}; import layouts; print(*{*sys.modules} - before)"
+    loaded = {name.split(".")[0] for name in run("-c", code).split()}
+    assert loaded - sys.stdlib_module_names == {"layouts"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_imports_point_down(file):
+    package = ".".join(shipped(file).parent.parts)
+    for name, deferred in imports(ast.parse((ROOT / file).read_text()), package):
+        top = name.split(".")[0]
+        assert top != "kernels", f"{name}: its name is cutedsl_gemm.kernels"
+        if file.parts[0] == "kernels" and top == "cutedsl_gemm":
+            assert f"{name}.".startswith("cutedsl_gemm.kernels."), f"{name} is above kernels"
+        if file.parts[0] == "layouts":
+            third_party = {"numpy", "sympy"} if deferred else set()
+            assert top in {"layouts", *sys.stdlib_module_names, *third_party}, name
+
+
+def imports(node: ast.AST, package: str, deferred: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield the full name of every import, and whether it waits for a call or a type checker."""
+    if isinstance(node, ast.Import):
+        yield from ((alias.name, deferred) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+        yield from ((f"{base}.{alias.name}", deferred) for alias in node.names)
+    else:
+        deferred |= isinstance(node, ast.FunctionDef)
+        deferred |= isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for child in ast.iter_child_nodes(node):
+            yield from imports(child, package, deferred)
