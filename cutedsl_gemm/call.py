@@ -6,7 +6,6 @@ signature → problem → plan → the executor, or the kernel compiled and boun
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,24 +16,32 @@ from cutedsl_gemm.choose import choose
 from cutedsl_gemm.kernels import build
 from cutedsl_gemm.kernels.plan import Plan
 from cutedsl_gemm.kernels.progress import bar
-from cutedsl_gemm.problem import Matrix, check_memory, check_out, matrix, pose, product
+from cutedsl_gemm.problem import (
+    Matrix,
+    check,
+    check_apart,
+    check_out,
+    matrix,
+    pose,
+    product,
+)
 
 Tile: TypeAlias = tuple[int, int, int]
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
+Call: TypeAlias = Callable[[Tensor, Tensor, "Tensor | None"], Tensor]  # (a, b, out) → out
 
 MOST = 4096  # signatures remembered; where there are more, shapes change with every call
 _met: dict[Any, Call] = {}
 
 
 def call(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None) -> Call:
-    """The call for these tensors, found in about a microsecond if their like was met before."""
+    """The call for these tensors, found in about a microsecond if their like was met before.
+
+    The signature has what the choice depends on; every attribute costs a tenth of a microsecond.
+    """
     try:
-        signature = (
-            (a.shape, a.stride(), a.dtype, a.device),
-            (b.shape, b.stride(), b.dtype, b.device),
-            None if out is None else (out.shape, out.stride(), out.dtype, out.device),
-            tile,
-        )
+        written = None if out is None else (out.shape, out.stride())
+        signature = (a.shape, a.stride(), b.shape, b.stride(), written, a.dtype, a.device, tile)
         return _met[signature]
     except (KeyError, AttributeError, TypeError, RuntimeError):
         made = _make(a, b, tile, out)  # new, or not dense tensors: then `_make` says so
@@ -42,35 +49,6 @@ def call(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None) -> Call:
         _met.clear()
     _met[signature] = made
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What is known before the addresses are: run `run` on a, b and out as TMA walks them.
-
-    `turned`: out is column-major, which is outᵀ row-major, and outᵀ = bᵀ · aᵀ.
-    """
-
-    shape: tuple[int, int]
-    walked: tuple[Matrix, Matrix, Matrix] | None  # of a, b, out, where their strides are not these
-    reach: tuple[int, int, int]  # bytes from the first to behind the last element of a, b, out
-    turned: bool
-    run: Run
-
-    def __call__(self, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
-        result = a.new_empty(self.shape) if out is None else out
-        check_memory(a, b, result, self.reach)
-        if self.walked is None and not self.turned:
-            self.run(a, b, result)
-        else:
-            self._run_as_walked(a, b, result)
-        return result
-
-    def _run_as_walked(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        if self.walked is not None:
-            pairs = zip((a, b, out), self.walked, strict=True)
-            a, b, out = (tensor.as_strided(seen.shape, seen.stride) for tensor, seen in pairs)
-        self.run(*((b.mT, a.mT, out.mT) if self.turned else (a, b, out)))
 
 
 def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None) -> Call:
@@ -83,16 +61,59 @@ def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None) -> Call:
         check_out(out, a, b)
         written = matrix("out", out)
     walked = (problem.a, problem.b, written)
-    as_they_are = all(
-        seen.stride == tensor.stride() for seen, tensor in zip(walked, (a, b, out), strict=True)
-    )
-    turned = not written.row_major
+    turned = not written.row_major  # out is column-major: outᵀ is row-major, and outᵀ = bᵀ · aᵀ
     if turned:
         problem = problem.turned
         tile = tile if tile is None else (tile[1], tile[0], tile[2])
     run = _runner(choose(problem, tile), (m, n, k), a.device)
-    reach = (_reach(a), _reach(b), _reach(out))
-    return Call((m, n), None if as_they_are else walked, reach, turned, run)
+    if turned:
+        run = _turned(run)
+    if any(
+        seen.stride != tensor.stride() for seen, tensor in zip(walked, (a, b, out), strict=True)
+    ):
+        run = _as_walked(run, walked)
+    return _checked(run, (m, n), (_reach(a), _reach(b), _reach(out)))
+
+
+def _checked(run: Run, shape: tuple[int, int], reach: tuple[int, int, int]) -> Call:
+    """`run` into a result of its own where out is None, else into memory that nothing else reads.
+
+    What the signature leaves open (the dtype of b, say) the kernel's own checks refuse in no time;
+    they are asked first, and a sentence is looked for when they have refused.
+    """
+    m, n = shape
+
+    def checked(a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
+        if out is None:
+            result = a.new_empty(m, n)
+        else:
+            result = out
+            check_apart(a.data_ptr(), b.data_ptr(), out.data_ptr(), reach)
+        try:
+            run(a, b, result)
+        except Exception:
+            check(a, b, result)
+            raise
+        return result
+
+    return checked
+
+
+def _as_walked(run: Run, walked: tuple[Matrix, ...]) -> Run:
+    """`run` with the strides that TMA is told; a tensor's own differ where an extent is 1."""
+
+    def as_walked(*tensors: Tensor) -> None:
+        pairs = zip(tensors, walked, strict=True)
+        run(*(tensor.as_strided(seen.shape, seen.stride) for tensor, seen in pairs))
+
+    return as_walked
+
+
+def _turned(run: Run) -> Run:
+    def turned(a: Tensor, b: Tensor, out: Tensor) -> None:
+        run(b.mT, a.mT, out.mT)
+
+    return turned
 
 
 def _reach(tensor: Tensor) -> int:
@@ -105,20 +126,20 @@ def _reach(tensor: Tensor) -> int:
 def _runner(plan: Plan, mnk: tuple[int, int, int], device: torch.device) -> Run:
     m, n, k = mnk
     if k == 0:
-        return _zero
+        return _first_checked(lambda a, b, out: out.zero_())
     if m == 0 or n == 0:
-        return _nothing
+        return _first_checked(lambda a, b, out: None)
     if device.type == "cpu":
-        return partial(_execute, plan)
+        return _first_checked(partial(_execute, plan))
     return _launcher(plan, device)
 
 
-def _zero(a: Tensor, b: Tensor, out: Tensor) -> None:
-    out.zero_()
+def _first_checked(run: Run) -> Run:
+    def first_checked(a: Tensor, b: Tensor, out: Tensor) -> None:
+        check(a, b, out)
+        run(a, b, out)
 
-
-def _nothing(a: Tensor, b: Tensor, out: Tensor) -> None:
-    pass
+    return first_checked
 
 
 def _execute(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> None:
@@ -144,6 +165,8 @@ def _launcher(plan: Plan, device: torch.device) -> Run:
         kernel(a, b, out, sms)
 
     def launch_there(a: Tensor, b: Tensor, out: Tensor) -> None:
+        if not a.device == b.device == out.device:
+            raise ValueError("a, b and out must be on one device")
         with torch.cuda.device(device):
             kernel(a, b, out, sms)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -72,28 +71,28 @@ def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
         )
 
 
-def check_memory(a: Tensor, b: Tensor, out: Tensor, reach: tuple[int, int, int]) -> None:
-    """ValueError where TMA cannot take an address, or `out` shares memory with a or b.
-
-    `reach` is the extent of a, b and out in bytes.
-    """
-    at, bt, to = a.data_ptr(), b.data_ptr(), out.data_ptr()
-    if (at | bt | to) % 16:
-        _refuse_address(a=at, b=bt, out=to)
-    end = to + reach[2]
-    if (to < at + reach[0] and at < end) or (to < bt + reach[1] and bt < end):
-        raise ValueError(
-            f"out shares memory with {'a' if to < at + reach[0] and at < end else 'b'}, which is "
-            "still read while out is written: give it memory of its own"
-        )
+def check(a: Tensor, b: Tensor, out: Tensor) -> None:
+    """ValueError or TypeError unless out = a · b can be carried out where the three lie."""
+    pose(a, b)
+    check_out(out, a, b)
+    for name, tensor in (("a", a), ("b", b), ("out", out)):
+        if tensor.data_ptr() % 16:
+            raise ValueError(
+                f"{name} starts at address {tensor.data_ptr():#x}: "
+                f"TMA needs a multiple of 16 bytes; pass {name}.clone(), "
+                f"or a view that starts at a multiple of {UNIT} elements"
+            )
 
 
-def _refuse_address(**addresses: int) -> NoReturn:
-    name, address = next((name, at) for name, at in addresses.items() if at % 16)
-    raise ValueError(
-        f"{name} starts at address {address:#x}: TMA needs a multiple of 16 bytes; "
-        f"pass {name}.clone(), or a view that starts at a multiple of {UNIT} elements"
-    )
+def check_apart(a: int, b: int, out: int, reach: tuple[int, int, int]) -> None:
+    """ValueError where `out` shares memory with a or b; addresses, and bytes from there."""
+    end = out + reach[2]
+    for name, start, length in (("a", a, reach[0]), ("b", b, reach[1])):
+        if out < start + length and start < end:
+            raise ValueError(
+                f"out shares memory with {name}, which is still read while out is written: "
+                "give it memory of its own"
+            )
 
 
 def product(out: Tensor) -> Matrix:

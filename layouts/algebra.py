@@ -10,21 +10,20 @@ or a tuple of tilers, one per mode; None leaves a mode whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from .collision import collision
+from .compose import compose
 from .errors import LayoutError
-from .layout import Layout, Mode, cosize, flat_modes, make_layout
+from .layout import Layout, cosize, make_layout
+from .modes import Mode, assembled, flat_modes, merged
 from .swizzle import ComposedLayout, Swizzle
-from .tuples import IntTuple, idx2crd, size, text, unflatten
+from .tuples import IntTuple, compact_col_major, leaves, size
 
 #: A Layout, an integer, None, or a tuple of tilers.
 Tiler: TypeAlias = Any
 AnyLayout = TypeVar("AnyLayout", Layout, ComposedLayout)
-
-#: Where the sufficient test fails, a composition of up to this many indices is decided by looking.
-ENUMERATION_LIMIT = 1 << 22
 
 __all__ = [
     "coalesce",
@@ -55,37 +54,11 @@ def coalesce(layout: AnyLayout, profile: IntTuple = None) -> AnyLayout:
         return layout.over(coalesce(layout.outer, profile))
     if isinstance(profile, tuple):
         return _by_mode("coalesce", layout, profile, _coalesce_unless_none, keep_rest=True)
-    modes = [mode for mode in flat_modes(layout) if mode[0] != 1]
-    return _assemble(_merged(modes))
+    return assembled(merged([mode for mode in flat_modes(layout) if mode[0] != 1]))
 
 
 def _coalesce_unless_none(layout: Layout, profile: IntTuple) -> Layout:
     return layout if profile is None else coalesce(layout, profile)
-
-
-def _merged(modes: Sequence[Mode]) -> list[Mode]:
-    """`modes` with each neighbour that only continues the mode before it merged into that."""
-    merged: list[Mode] = []
-    for extent, stride in modes:
-        if merged and stride == merged[-1][0] * merged[-1][1]:
-            merged[-1] = (merged[-1][0] * extent, merged[-1][1])
-        else:
-            merged.append((extent, stride))
-    return merged
-
-
-def _assemble(modes: Sequence[Mode]) -> Layout:
-    """The flat layout of `modes`; one mode has integer shape, and none is 1:0."""
-    if len(modes) <= 1:
-        return Layout(*(modes[0] if modes else (1, 0)))
-    return Layout(tuple(s for s, _ in modes), tuple(d for _, d in modes))
-
-
-def _extended(layout: Layout) -> list[Mode]:
-    """`layout` on all integers from 0: merged modes, of which the last has no end (its extent is
-    not meant), so that a last extent of 1 is not dropped (C++ ``coalesce_x``)."""
-    *modes, (last, stride) = flat_modes(layout) or [(1, 0)]
-    return _merged([mode for mode in modes if mode[0] != 1] + [(max(last, 2), stride)])
 
 
 # ------------------------------------------------------------------------------ composition
@@ -98,7 +71,7 @@ def composition(a: Any, b: Tiler) -> Any:
     of tilers composes mode by mode and drops the modes of A beyond it; None passes a mode whole.
     A swizzle, or a composed layout, after a layout gives a composed layout.
 
-    Raises `LayoutError`, with the smallest index that shows it, if no layout is equal to A(B(c)).
+    Raises `LayoutError` if no layout is A(B(c)), with the smallest index that shows it.
 
     >>> print(composition(Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1))))
     ((2,2),3):((24,2),8)
@@ -138,10 +111,7 @@ def _composed_layout(a: Layout, b: Tiler) -> Layout:
         return _by_mode("composition", a, b, _composed_layout, keep_rest=False)
     if b is None:
         return a
-    b = _as_layout(b)
-    modes, form = _extended(a), _linear_form(b)
-    read = _read_through(modes, form)
-    return _from_digits(read, b) if read is not None else _decided(a, b)
+    return compose(a, _as_layout(b))
 
 
 def _as_layout(tiler: Any) -> Layout:
@@ -176,121 +146,6 @@ def _modes_for(name: str, layout: Layout, tilers: tuple[Tiler, ...]) -> list[Lay
     return list(layout)
 
 
-# How composition works.  The offset B(c) is a linear form: a sum of digits times weights, one digit
-# per leaf of B.  To send it through a mode s:d of A is to divide it by s with remainder.  What s
-# divides of a weight goes to the quotient; a digit whose remainder overruns s is split where it
-# does; and if the remainders together stay below s, nothing carries, and division acts digit by
-# digit.  So the digits' extents and the strides they have collected are the answer, and the proof.
-
-
-class _Digit:
-    """A digit of the form: its extent, its weight in what is still to divide, its stride so far."""
-
-    __slots__ = ("extent", "stride", "weight")
-
-    def __init__(self, extent: int, weight: int, stride: int = 0) -> None:
-        self.extent, self.weight, self.stride = extent, weight, stride
-
-    def split(self, at: int) -> list[_Digit]:
-        """Two digits for one: below `at`, and in steps of `at`."""
-        high = _Digit(self.extent // at, self.weight * at, self.stride * at)
-        return [_Digit(at, self.weight, self.stride), high]
-
-
-#: The digits of each leaf of B, the lowest first.
-Form: TypeAlias = "list[list[_Digit]]"
-
-
-def _linear_form(b: Layout) -> Form:
-    return [[_Digit(extent, stride)] for extent, stride in flat_modes(b)]
-
-
-def _read_through(modes: Sequence[Mode], form: Form) -> Form | None:
-    """The digits of `form` with the strides that `modes` give them, or None where one carries."""
-    *bounded, (_, last_stride) = modes
-    for extent, stride in bounded:
-        form = [[part for digit in leaf for part in _cut(digit, extent)] for leaf in form]
-        digits = [digit for leaf in form for digit in leaf]
-        if sum((digit.weight % extent) * (digit.extent - 1) for digit in digits) >= extent:
-            return None
-        for digit in digits:
-            if digit.extent == 1:  # reads nothing: keep C++'s stride
-                digit.weight = -(-digit.weight // extent)
-            else:
-                digit.weight, remainder = divmod(digit.weight, extent)
-                digit.stride += remainder * stride
-    for leaf in form:
-        for digit in leaf:
-            digit.stride += digit.weight * last_stride
-    return form
-
-
-def _cut(digit: _Digit, extent: int) -> list[_Digit]:
-    """`digit`, split if its part below `extent` overruns that at a place where it can be split."""
-    remainder = digit.weight % extent
-    if not remainder or remainder * (digit.extent - 1) < extent or extent % remainder:
-        return [digit]
-    at = extent // remainder
-    return digit.split(at) if digit.extent % at == 0 else [digit]
-
-
-def _from_digits(form: Form, b: Layout) -> Layout:
-    """The layout of `form`: each leaf of `b` becomes its digits."""
-    return _refined(b, [[(digit.extent, digit.stride) for digit in leaf] for leaf in form])
-
-
-def _refined(b: Layout, modes_of_leaves: Sequence[Sequence[Mode]]) -> Layout:
-    """`b` with each leaf replaced by modes, a single one without parentheses."""
-    parts = [_assemble(modes) for modes in modes_of_leaves]
-    shape = unflatten([part.shape for part in parts], b.shape)
-    return Layout(shape, unflatten([part.stride for part in parts], b.shape))
-
-
-# Where a digit carries there may still be a layout, by coincidence.  It can only be one: along each
-# leaf of B the values decide it, since the first extent must end where they stop being linear.
-
-
-def _decided(a: Layout, b: Layout) -> Layout:
-    """The one layout equal to A(B(c)), found by looking at every index, or `LayoutError`."""
-    if size(b) > ENUMERATION_LIMIT:
-        raise LayoutError(
-            f"composition of {a} with {b} is not decided: digits carry from one mode of A into the "
-            f"next, and {size(b)} indices are too many to look at; split B where the modes of A end"
-        )
-    step, modes_of_leaves = 1, []
-    for extent, stride in flat_modes(b):
-        values = [a(i * stride) for i in range(extent)]
-        modes_of_leaves.append(_modes_of(values, a, b, step))
-        step *= extent
-    result = _refined(b, modes_of_leaves)
-    for i in range(size(b)):
-        if a(b(i)) != result(i):
-            raise _refusal(a, b, i, result(i), "the strides that the values before it fix would give")
-    return result
-
-
-def _modes_of(values: Sequence[int], a: Layout, b: Layout, step: int) -> list[Mode]:
-    """The coalesced modes that `values`, a leaf of B read through A, must have; its index in B
-    advances by `step` from one to the next."""
-    if len(values) == 1:
-        return []
-    stride = values[1]
-    run = next((i for i, value in enumerate(values) if value != i * stride), len(values))
-    if len(values) % run:
-        reason = f"{run} entries do not divide {len(values)}, and going on evenly would give"
-        raise _refusal(a, b, run * step, run * stride, reason)
-    return [(run, stride), *_modes_of(values[::run], a, b, step * run)]
-
-
-def _refusal(a: Layout, b: Layout, index: int, other: int, reason: str) -> LayoutError:
-    return LayoutError(
-        f"composition of A = {a} with B = {b} has no layout: at index {index}, coordinate "
-        f"{text(idx2crd(index, b.shape))} of B, A(B({index})) = A({b(index)}) = {a(b(index))}, but "
-        f"{reason} {other}; choose extents and strides of B that divide, or are divided by, the "
-        f"extents of A"
-    )
-
-
 # ------------------------------------------------------------------------------- complement
 
 
@@ -319,25 +174,24 @@ def complement(layout: Layout, cotarget: int | None = None) -> Layout:
         gaps.append((stride // reach, reach))
         reach = extent * stride
     gaps.append((-(-target // reach), reach))
-    return _assemble(_merged([gap for gap in gaps if gap[0] != 1]))
+    return assembled(merged([gap for gap in gaps if gap[0] != 1]))
 
 
 def _filtered(layout: Layout) -> list[Mode]:
     """The merged modes that move the offset, by rising stride (C++ ``filter``, sorted)."""
-    modes = _merged([mode for mode in flat_modes(layout) if mode[0] != 1 and mode[1] != 0])
+    modes = merged([mode for mode in flat_modes(layout) if mode[0] != 1 and mode[1] != 0])
     return sorted(modes, key=lambda mode: (mode[1], mode[0]))
 
 
 def _no_complement(layout: Layout, stride: int, reach: int) -> LayoutError:
-    pair = collision(_assemble(_filtered(layout)))
-    if pair is None:
-        why = f"no copies of it fill its gaps, since {stride} is no multiple of {reach}"
-    else:
-        offset = _assemble(_filtered(layout))(pair[0])
-        why = f"it has the offset {offset} more than once, and {stride} is no multiple of {reach}"
+    moving = assembled(_filtered(layout))
+    pair = collision(moving)
+    why = "no copies of it fill its gaps"
+    if pair is not None:
+        why = f"it has the offset {moving(pair[0])} more than once"
     return LayoutError(
-        f"complement of {layout}: {why}; by rising stride, each stride must be a multiple of the "
-        f"extent times the stride before it"
+        f"complement of {layout}: {why}, since the stride {stride} is no multiple of {reach}; by "
+        f"rising stride, each stride must be a multiple of the extent times the stride before it"
     )
 
 
@@ -406,13 +260,12 @@ def right_inverse(layout: Layout) -> Layout:
     """
     if not isinstance(layout, Layout):
         raise LayoutError(f"right_inverse of {layout}: only a Layout has one here")
-    place, indexed = 1, []
-    for extent, stride in flat_modes(coalesce(layout)):
-        indexed.append((stride, extent, place))
-        place *= extent
+    modes = flat_modes(coalesce(layout))
+    places = leaves(compact_col_major(tuple(extent for extent, _ in modes)))
+    by_stride = sorted(zip(modes, places, strict=True), key=lambda pair: pair[0][1])
     reach, chain = 1, []
-    for stride, extent, place in sorted(indexed, key=lambda mode: mode[0]):
+    for (extent, stride), place in by_stride:
         if stride == reach and extent != 1:
             chain.append((extent, place))
             reach *= extent
-    return _assemble(_merged(chain))
+    return assembled(merged(chain))

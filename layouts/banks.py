@@ -102,8 +102,8 @@ def wavefronts(
 
 def _byte_columns(lanes: Layout | ComposedLayout, unit: int) -> list[int] | None:
     """The columns of `lanes` as a bit matrix onto byte addresses, if it is one."""
-    if unit % 8 or (unit // 8) & (unit // 8 - 1):
-        raise LayoutError(f"unit {unit} bits: offsets must count 1, 2, 4, 8 or 16 bytes")
+    if unit < 8 or unit & (unit - 1):
+        raise LayoutError(f"unit {unit} bits: an offset must count 1, 2, 4, 8 ... bytes")
     try:
         return [column * unit // 8 for column in gf2.matrix(lanes)]
     except LayoutError:
@@ -129,15 +129,8 @@ def _by_rank(base: int, columns: list[int], width: int) -> Wavefronts:
 
 
 def _collides(lane: int, words: list[int], banks: list[int]) -> bool:
-    return _image(lane, banks) == 0 != _image(lane, words)
-
-
-def _image(index: int, columns: list[int]) -> int:
-    image = 0
-    for bit, column in enumerate(columns):
-        if index >> bit & 1:
-            image ^= column
-    return image
+    """Whether `lane` wants another word of the bank of lane 0."""
+    return gf2.image(lane, banks) == 0 != gf2.image(lane, words)
 
 
 def _by_looking(addresses: Sequence[int], width: int) -> Wavefronts:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .layout import Layout, Mode, flat_modes
+from .layout import Layout
+from .modes import Mode, flat_modes
 from .tuples import crd2idx, unflatten
 
 __all__ = ["collision"]

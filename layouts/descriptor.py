@@ -33,6 +33,9 @@ Major = Literal["K", "MN"]
 #: Bytes of a row of the swizzle -> what the descriptor's bits 62-63 say.
 SWIZZLE_MODES = {16: 0, 128: 1, 64: 2, 32: 3}
 
+#: Bits of an element that wgmma takes from shared memory.
+UNITS = (8, 16, 32)
+
 
 class WgmmaDescriptor(Value):
     """What wgmma is told about an operand in shared memory, apart from where it starts.
@@ -67,9 +70,10 @@ class WgmmaDescriptor(Value):
         unit: int,
     ) -> None:
         self._set(major, swizzle_bytes, leading_byte_offset, stride_byte_offset, unit)
-        if major not in ("K", "MN") or swizzle_bytes not in SWIZZLE_MODES:
+        if major not in ("K", "MN") or swizzle_bytes not in SWIZZLE_MODES or unit not in UNITS:
             raise LayoutError(
-                f"{self!r}: major must be 'K' or 'MN', and swizzle_bytes 16, 32, 64 or 128"
+                f"{self!r}: major must be 'K' or 'MN', swizzle_bytes 16, 32, 64 or 128, "
+                f"and unit 8, 16 or 32"
             )
         for offset in (leading_byte_offset, stride_byte_offset):
             if not _encodable(offset):
@@ -172,7 +176,7 @@ def _swizzle_bytes(layout: ComposedLayout) -> int:
 
 def _unit(layout: ComposedLayout, major: Major) -> int:
     unit = layout.unit
-    if unit not in (8, 16, 32) or (major == "MN" and unit != 16):
+    if unit not in UNITS or (major == "MN" and unit != 16):
         raise LayoutError(
             f"{layout} of {unit}-bit elements, {major}-major: wgmma reads elements of 8, 16 and 32 "
             f"bits K-major, and MN-major those of 16 bits alone"
@@ -231,6 +235,6 @@ def _check_alignment(layout: ComposedLayout, descriptor: WgmmaDescriptor, blocks
         if start % 16 or start % repeat > latest:
             raise LayoutError(
                 f"{layout}: block {text(idx2crd(index, blocks.shape))} of {blocks} (K, stages ...) "
-                f"starts at byte {start}; it must start at a multiple of 16 bytes, at most {latest} "
-                f"after a multiple of {repeat}, where the swizzle repeats"
+                f"starts at byte {start}; it must start at a multiple of 16 bytes, and at most "
+                f"{latest} after a multiple of {repeat}, where the swizzle repeats"
             )

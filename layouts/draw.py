@@ -6,7 +6,8 @@ import os
 import sys
 
 from .errors import LayoutError
-from .layout import Layout, flat_modes
+from .layout import Layout
+from .modes import flat_modes
 from .swizzle import ComposedLayout
 from .tuples import rank, size
 

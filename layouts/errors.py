@@ -5,5 +5,5 @@ class LayoutError(ValueError):
     """A layout that cannot be, or an operation that has no layout as its answer.
 
     The message is a sentence: which argument, what it is, what it must be, and what to do.  Where
-    an operation is refused it also names the smallest index that shows why, with both values.
+    an operation is refused it also names an index that shows why, the smallest, with both values.
     """

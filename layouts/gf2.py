@@ -13,10 +13,11 @@ from functools import reduce
 from operator import or_
 
 from .errors import LayoutError
-from .layout import Layout, flat_modes
+from .layout import Layout
+from .modes import flat_modes
 from .swizzle import ComposedLayout, Swizzle
 
-__all__ = ["kernel", "matrix", "rank"]
+__all__ = ["image", "kernel", "matrix", "rank"]
 
 
 def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
@@ -46,6 +47,19 @@ def _columns(layout: Layout, offset: int) -> tuple[int, ...]:
     if offset + sum(columns) != reduce(or_, columns, offset):
         raise LayoutError(f"{layout} at offset {offset} is no bit matrix: its strides carry")
     return tuple(columns)
+
+
+def image(index: int, columns: Iterable[int]) -> int:
+    """The XOR of column j for the set bits j of `index`.
+
+    >>> image(0b101, [0b011, 0b101, 0b110])
+    5
+    """
+    value = 0
+    for bit, column in enumerate(columns):
+        if index >> bit & 1:
+            value ^= column
+    return value
 
 
 def rank(columns: Iterable[int]) -> int:

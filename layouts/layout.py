@@ -10,7 +10,7 @@ The last mode goes on beyond the size, as in C++ ``crd2idx``; there are no negat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 from .errors import LayoutError
 from .tuples import (
@@ -18,7 +18,8 @@ from .tuples import (
     checked,
     compact_col_major,
     congruent,
-    crd2idx,
+    coordinate,
+    inner_product,
     leaves,
     map_leaves,
     product,
@@ -27,19 +28,7 @@ from .tuples import (
 )
 from .value import Value
 
-__all__ = [
-    "Composable",
-    "Layout",
-    "Mode",
-    "cosize",
-    "flat_modes",
-    "flatten",
-    "make_layout",
-    "make_ordered_layout",
-]
-
-#: A leaf of a layout whose entries are known: extent and stride.
-Mode: TypeAlias = "tuple[int, int]"
+__all__ = ["Composable", "Layout", "cosize", "flatten", "make_layout", "make_ordered_layout"]
 
 
 class Composable(Value):
@@ -87,7 +76,8 @@ class Layout(Composable):
 
         Raises `LayoutError` on a negative integer or a coordinate that the shape does not take.
         """
-        return crd2idx(coord[0] if len(coord) == 1 else coord, self.shape, self.stride)
+        checked_coord = coordinate(coord[0] if len(coord) == 1 else coord)
+        return inner_product(checked_coord, self.shape, self.stride)
 
     def __len__(self) -> int:
         return len(self.shape) if isinstance(self.shape, tuple) else 1
@@ -179,24 +169,6 @@ def flatten(x: Any) -> Any:
     if isinstance(x, Layout):
         return Layout(flatten(x.shape), flatten(x.stride))
     return leaves(x) if isinstance(x, tuple) else x
-
-
-def flat_modes(layout: Layout) -> list[Mode]:
-    """The pairs (extent, stride) of the leaves, which must be ints.
-
-    Raises `LayoutError` if one is a symbol.
-
-    >>> flat_modes(Layout(((2, 4), 8)))
-    [(2, 1), (4, 2), (8, 8)]
-    """
-    modes = list(zip(leaves(layout.shape), leaves(layout.stride), strict=True))
-    for extent, stride in modes:
-        if type(extent) is not int or type(stride) is not int:
-            raise LayoutError(
-                f"{layout}: the mode {extent}:{stride} must be of integers known now; give the "
-                f"symbols values first"
-            )
-    return modes
 
 
 def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:

@@ -14,11 +14,13 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import Any, Protocol
 
-from .algebra import ENUMERATION_LIMIT, composition
+from .algebra import composition
 from .banks import wavefronts
 from .collision import collision
+from .compose import ENUMERATION_LIMIT
 from .errors import LayoutError
-from .layout import Layout, flat_modes
+from .layout import Layout
+from .modes import Mode, flat_modes
 from .swizzle import ComposedLayout, Swizzle
 from .tuples import idx2crd, size, text
 from .value import Value
@@ -93,11 +95,11 @@ class Injective(Value):
         """Decided by differences of coordinates; a swizzle changes nothing."""
         layout = _without_inner_layout(self.layout)
         if layout is None:
-            return _looked_at(self, self.layout, onto=False)
+            return _looked_at(self, onto=False)
         outer = layout.outer if isinstance(layout, ComposedLayout) else layout
         pair = collision(outer)
         if pair is not None:
-            return _collided(self, self.layout, *pair)
+            return _collided(self, *pair)
         if layout is outer:
             return Proof(self, True, (_differences(outer),))
         swizzled = "a swizzle is its own inverse, so that it takes no two offsets to one"
@@ -127,7 +129,7 @@ class Bijective(Value):
             permutes = _permutes(layout.inner, size(layout))
             if outer and permutes:
                 return Proof(self, True, (f"{layout.outer}: {outer.reason[0]}", permutes))
-        return _looked_at(self, self.layout, onto=True)
+        return _looked_at(self, onto=True)
 
 
 class ConflictFree(Value):
@@ -169,9 +171,10 @@ def _without_inner_layout(layout: Layout | ComposedLayout) -> Layout | ComposedL
         return None
 
 
-def _by_stride(layout: Layout) -> list[tuple[int, int]]:
-    """The modes (stride, extent) that have more than one entry, by rising stride."""
-    return sorted((stride, extent) for extent, stride in flat_modes(layout) if extent != 1)
+def _by_stride(layout: Layout) -> list[Mode]:
+    """The modes that have more than one entry, by rising stride."""
+    modes = [mode for mode in flat_modes(layout) if mode[0] != 1]
+    return sorted(modes, key=lambda mode: mode[1])
 
 
 def _chained(statement: Bijective, layout: Layout) -> Proof:
@@ -182,9 +185,9 @@ def _chained(statement: Bijective, layout: Layout) -> Proof:
     """
     pair = collision(layout)
     if pair is not None:
-        return _collided(statement, layout, *pair)
+        return _collided(statement, *pair)
     reach, chain = 1, ["1"]
-    for stride, extent in _by_stride(layout):
+    for extent, stride in _by_stride(layout):
         if stride != reach:
             return _missing(statement, reach)
         reach *= extent
@@ -198,12 +201,12 @@ def _chained(statement: Bijective, layout: Layout) -> Proof:
 
 
 def _listed(layout: Layout) -> str:
-    return " ".join(f"{extent}:{stride}" for stride, extent in _by_stride(layout)) or "1:0"
+    return " ".join(f"{extent}:{stride}" for extent, stride in _by_stride(layout)) or "1:0"
 
 
 def _differences(layout: Layout) -> str:
     reach, grows = 0, True
-    for stride, extent in _by_stride(layout):
+    for extent, stride in _by_stride(layout):
         grows = grows and stride > reach
         reach += (extent - 1) * stride
     if grows:
@@ -239,26 +242,27 @@ def _permutes(swizzle: Swizzle, count: int) -> str | None:
 # ------------------------------------------------------------------------- counterexamples
 
 
-def _collided(statement: Statement, layout: Any, first: int, second: int) -> Proof:
+def _collided(statement: Injective | Bijective, first: int, second: int) -> Proof:
+    layout = statement.layout
     a, b = idx2crd(first, layout.shape), idx2crd(second, layout.shape)
     reason = f"coordinates {text(a)} and {text(b)} both have the offset {layout(first)}"
     return Proof(statement, False, (reason,), (a, b))
 
 
-def _missing(statement: Bijective, offset: int) -> Proof:
+def _missing(statement: Injective | Bijective, offset: int) -> Proof:
     return Proof(statement, False, (f"no coordinate has the offset {offset}",), offset)
 
 
-def _looked_at(statement: Any, layout: Any, onto: bool) -> Proof:
+def _looked_at(statement: Injective | Bijective, onto: bool) -> Proof:
     """The answer by computing every offset."""
-    count = size(layout)
+    layout, count = statement.layout, size(statement.layout)
     if count > ENUMERATION_LIMIT:
         raise LayoutError(f"{statement}: not decided, and {count} indices are too many to look at")
     index_of: dict[int, int] = {}
     for index in range(count):
         other = index_of.setdefault(layout(index), index)
         if other != index:
-            return _collided(statement, layout, other, index)
+            return _collided(statement, other, index)
     missing = next((offset for offset in range(count) if offset not in index_of), None)
     if onto and missing is not None:
         return _missing(statement, missing)

@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from .errors import LayoutError
-from .layout import Composable, Layout, cosize, flat_modes
-from .tuples import IntTuple, checked, coordinate, crd2idx
+from .layout import Composable, Layout, cosize
+from .modes import flat_modes
+from .tuples import IntTuple, checked, coordinate
 
 __all__ = ["ComposedLayout", "Swizzle"]
 
@@ -76,10 +77,11 @@ class Swizzle(Composable):
     def __call__(self, offset: Any) -> Any:
         """The swizzled offset of an int from 0 up, or of an array of offsets, elementwise."""
         x = coordinate(offset)
-        if isinstance(x, tuple):
-            raise LayoutError(f"{self} takes an offset, not the tuple {x}")
-        y = x & self.source
-        return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
+        try:
+            y = x & self.source
+            return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
+        except TypeError:
+            raise LayoutError(f"{self} takes an integer or an array, not {offset!r}") from None
 
     def recast(self, old_bits: int, new_bits: int) -> Swizzle:
         """The swizzle that moves the same bytes where an offset counts `new_bits`, not `old_bits`.
@@ -150,8 +152,7 @@ class ComposedLayout(Composable):
 
     def __call__(self, *coord: IntTuple) -> Any:
         """The offset of an index or a coordinate, or of arrays of them, elementwise."""
-        at = coord[0] if len(coord) == 1 else coord
-        return self.inner(self.offset + crd2idx(at, self.outer.shape, self.outer.stride))
+        return self.inner(self.offset + self.outer(*coord))
 
     def __len__(self) -> int:
         return len(self.outer)

@@ -110,8 +110,10 @@ def checked(t: IntTuple, what: str, least: int) -> IntTuple:
     >>> checked((4, (2, 0)), "stride", 0)
     (4, (2, 0))
     """
+    if type(t) is int and t >= least:
+        return t
     if isinstance(t, tuple):
-        return tuple(checked(branch, what, least) for branch in t)
+        return tuple([checked(branch, what, least) for branch in t])
     if is_int(t):
         if int(t) < least:
             raise LayoutError(f"{what} {t}: a {what} must be at least {least}")
@@ -297,16 +299,20 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) ->
 
     A leaf of `coord` that faces a tuple of extents is an index into it, leftmost fastest, and the
     last extent goes on beyond its end.  `stride` defaults to the compact one, that gives the index.
-    Raises `LayoutError` on a negative or non-integer leaf and on a nesting that `shape` lacks.
+    Raises `LayoutError` on a negative or non-integer leaf and on a nesting that does not fit.
 
     >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx(21, (4, 8), (8, 1)), crd2idx((1, 5), (4, 8))
     (13, 13, 21)
     """
-    strides = compact_col_major(shape) if stride is None else stride
-    return _inner_product(coordinate(coord), shape, strides)
+    shape = checked(shape, "shape", 1)
+    strides = compact_col_major(shape) if stride is None else checked(stride, "stride", 0)
+    if not congruent(shape, strides):
+        raise LayoutError(f"shape {text(shape)} and stride {text(strides)} must be nested alike")
+    return inner_product(coordinate(coord), shape, strides)
 
 
-def _inner_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
+def inner_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
+    """`crd2idx` of a checked coordinate, shape and stride."""
     if not isinstance(shape, tuple):
         if isinstance(coord, tuple):
             raise LayoutError(f"coordinate {text(coord)}: the extent {shape} takes one integer")
@@ -318,7 +324,7 @@ def _inner_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
             f"coordinate {text(coord)} has {len(coord)} modes and the shape {text(shape)} has "
             f"{len(shape)}; give one integer, or one coordinate per mode"
         )
-    terms = map(_inner_product, coord, shape, stride)
+    terms = map(inner_product, coord, shape, stride)
     return reduce(operator.add, terms) if shape else 0
 
 
@@ -330,7 +336,7 @@ def idx2crd(idx: Any, shape: IntTuple) -> IntTuple:
     >>> idx2crd(21, (4, 8)), idx2crd(21, (2, (2, 8))), idx2crd(42, (3, 7, 2))
     ((1, 5), (1, (0, 5)), (0, 0, 2))
     """
-    return _unravel(coordinate(idx), shape)
+    return _unravel(coordinate(idx), checked(shape, "shape", 1))
 
 
 def crd2crd(coord: IntTuple, src_shape: IntTuple, dst_shape: IntTuple) -> IntTuple:
@@ -354,7 +360,7 @@ def _split(idx: Any, shape: tuple[IntTuple, ...]) -> tuple[Any, ...]:
 
 def _unravel(idx: Any, shape: IntTuple) -> IntTuple:
     if isinstance(idx, tuple):
-        if rank(shape) != len(idx) or not isinstance(shape, tuple):
+        if not isinstance(shape, tuple) or len(shape) != len(idx):
             raise LayoutError(f"coordinate {text(idx)} does not fit the shape {text(shape)}")
         return tuple(map(_unravel, idx, shape))
     return tuple(map(_unravel, _split(idx, shape), shape)) if isinstance(shape, tuple) else idx

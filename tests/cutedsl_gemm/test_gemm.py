@@ -93,6 +93,18 @@ def test_a_call_seen_before_still_checks_addresses():
         gemm(askew, b)
 
 
+@pytest.mark.parametrize("k", [0, 32])
+def test_a_call_seen_before_is_checked_all_the_same(k):
+    a, b, out = matrix(16, k), matrix(k, 24), matrix(16, 24)
+    gemm(a, b, out=out)
+    with pytest.raises(TypeError, match="they must have one dtype"):
+        gemm(a, b.half())
+    with pytest.raises(TypeError, match=r"out is torch\.float16"):
+        gemm(a, b, out=out.half())
+    with pytest.raises(ValueError, match="out has shape"):
+        gemm(a, b, out=matrix(24, 24)[:8])
+
+
 A, B = matrix(16, 32), matrix(32, 24)
 
 TYPE_ERRORS = [

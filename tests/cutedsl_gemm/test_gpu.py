@@ -155,6 +155,29 @@ def test_threads_may_share_it():
     assert max(errors) < 6e-3
 
 
+def test_a_call_seen_before_is_checked_all_the_same():
+    """What the remembered signature leaves open, the kernel's own checks refuse, with our words."""
+    a, b, out = matrix(16, 32), matrix(32, 24), matrix(16, 24)
+    gemm(a, b)
+    gemm(a, b, out=out)
+    askew = torch.empty(16 * 32 + 8, dtype=a.dtype, device="cuda")[1 : 16 * 32 + 1].view(16, 32)
+    for wrong, sentence in (
+        ((a, b.half()), "they must have one dtype"),
+        ((a, b.cpu()), "they must be on one device"),
+        ((a, b.float()), "b is torch.float32"),
+        ((askew, b), "a starts at address"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=sentence):
+            gemm(*wrong)
+    for wrong, sentence in (
+        (out.half(), "out is torch.float16"),
+        (out.cpu(), "out is on cpu"),
+        (askew.view(-1)[: 16 * 24].view(16, 24), "out starts at address"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=sentence):
+            gemm(a, b, out=wrong)
+
+
 def test_gradients_are_torchs():
     a, b = matrix(256, 136).requires_grad_(), matrix(136, 64).requires_grad_()
     gemm(a, b).backward(grad := matrix(256, 64))

@@ -52,7 +52,10 @@ def test_coalesce_by_mode():
     check(coalesce(layout, (1, 1)), "(2,6):(1,2)")
     check(coalesce(layout, (1, None)), "(2,(1,6)):(1,(6,2))")
     check(coalesce(layout, (1,)), "(2,(1,6)):(1,(6,2))")
-    check(coalesce(parse("((4,3),((2,2),5)):((15,5),((9,18),1))"), (1, (1, 1))), "((4,3),(4,5)):((15,5),(9,1))")
+    check(
+        coalesce(parse("((4,3),((2,2),5)):((15,5),((9,18),1))"), (1, (1, 1))),
+        "((4,3),(4,5)):((15,5),(9,1))",
+    )
 
 
 def test_k1_the_leaves_of_a_profile_are_flags_not_sizes():
@@ -96,10 +99,14 @@ def test_composition(a, b, expected):
 @pytest.mark.parametrize(
     ("a", "b", "witness"),
     [
-        ("(4,3):(1,100)", "4:3", "at index 3, .*A\\(9\\) = 201, but .*would give 105"),  # C1
-        ("(6,4):(1,100)", "6:4", "at index 3, .*A\\(12\\) = 200, but .*would give 106"),  # C1
-        ("(5,3):(7,1)", "7:1", "at index 5, .*A\\(5\\) = 1, but 5 entries do not divide 7"),  # C2
-        ("(4,3):(1,100)", "(2,2):(3,3)", "at index 3, coordinate \\(1,1\\).*= 102, but .*would give 6"),
+        ("(4,3):(1,100)", "4:3", "at index 3, .*A\\(9\\) = 201, but every .* has 105"),  # C1
+        ("(6,4):(1,100)", "6:4", "at index 3, .*A\\(12\\) = 200, but every .* has 106"),  # C1
+        ("(5,3):(7,1)", "7:1", "at index 5, .*A\\(5\\) = 1, but every .* has 35"),  # C2
+        (
+            "(4,3):(1,100)",
+            "(2,2):(3,3)",
+            "at index 3, coordinate \\(1,1\\).*= 102, but every .* has 6",
+        ),
     ],
 )
 def test_composition_that_has_no_layout_is_refused_with_its_witness(a, b, witness):
@@ -215,7 +222,11 @@ def test_the_cotarget_is_an_integer(cotarget):
     [
         ("(4,2,3):(2,1,8)", Layout(4, 2), "((2,2),(2,3)):((4,1),(2,8))"),
         ("(4,8):(1,4)", 2, "(2,16):(1,2)"),  # D1: an integer tiles the index, not each mode
-        ("(8,8):(1,8)", Layout(3, 6), "(3,(6,4)):(6,(1,18))"),  # C9: reaches past the end, never misses
+        (
+            "(8,8):(1,8)",
+            Layout(3, 6),
+            "(3,(6,4)):(6,(1,18))",
+        ),  # C9: reaches past the end, never misses
         ("(9,(4,8)):(59,(13,1))", (Layout(3, 3), Layout((2, 4), (1, 8))), None),
         ("10:1", 4, "(4,3):(1,4)"),
         ("(4,8):(8,1)", (), "(4,8):(8,1)"),

@@ -81,16 +81,13 @@ cutlass = pytest.importorskip("cutlass")
 cute = pytest.importorskip("cutlass.cute")
 
 
-@pytest.fixture
-def on_hopper(monkeypatch):
-    monkeypatch.setenv("CUTE_DSL_ARCH", "sm_90a")
-
-
 def wgmma(n):
     from cutlass.cute.nvgpu import OperandMajorMode, warpgroup
 
     major, source = OperandMajorMode.K, warpgroup.OperandSource.SMEM
-    op = warpgroup.MmaF16BF16Op(cutlass.BFloat16, cutlass.Float32, (64, n, 16), source, major, major)
+    op = warpgroup.MmaF16BF16Op(
+        cutlass.BFloat16, cutlass.Float32, (64, n, 16), source, major, major
+    )
     return cute.make_tiled_mma(op)
 
 
@@ -101,10 +98,12 @@ def matrix_copies():
     for name, op in kinds.items():
         for matrices in (1, 2, 4):
             for transposed in (False, True):
-                yield name, matrices, transposed, cute.make_copy_atom(op(transposed, matrices), cutlass.BFloat16)
+                atom = cute.make_copy_atom(op(transposed, matrices), cutlass.BFloat16)
+                yield name, matrices, transposed, atom
 
 
-def read_off(found):
+def read_off():
+    found = {}
     for n in range(8, 257, 8):
         found[n] = str(wgmma(n).tv_layout_C)
     for name, matrices, transposed, atom in matrix_copies():
@@ -112,16 +111,23 @@ def read_off(found):
         found[name, matrices, transposed] = sides
     atom = next(atom for *key, atom in matrix_copies() if key == ["stmatrix", 4, False])
     found["epilogue"] = str(cute.make_tiled_copy_C(atom, wgmma(128)).layout_src_tv_tiled)
+    return found
 
 
-@cute.jit
-def trace(found: cutlass.Constexpr):
-    read_off(found)
-
-
-def test_thread_value_layouts_are_those_of_the_dsl(on_hopper):
+@pytest.fixture(scope="module")
+def found():
+    """The DSL's thread-value layouts, as text."""
     found = {}
-    trace(found)
+
+    @cute.jit
+    def trace():
+        found.update(read_off())
+
+    cute.compile(trace, options="--gpu-arch sm_90a")
+    return found
+
+
+def test_thread_value_layouts_are_those_of_the_dsl(found):
     assert found[8] == "((4,8,4),(2,2)):((128,1,16),(64,8))"  # it drops the mode of extent 1
     assert coalesce(wgmma_accumulator(8)) == coalesce(parse(found[8]))
     for n in range(16, 257, 8):
@@ -143,7 +149,5 @@ def check_atom(atom, memory, registers):
             assert [atom.rows(lane, c) for c in range(8)] == [memory(lane, c) for c in range(8)]
 
 
-def test_the_epilogue_of_the_dsl_copies_the_accumulator(on_hopper):
-    found = {}
-    trace(found)
+def test_the_epilogue_of_the_dsl_copies_the_accumulator(found):
     assert coalesce(parse(found["epilogue"]), (1, 1)) == coalesce(wgmma_accumulator(128), (1, 1))

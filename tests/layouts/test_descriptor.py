@@ -37,7 +37,13 @@ CANONICAL = [  # layout, major, bytes of a swizzle row, leading and stride byte 
     (half(S, Layout((64, 64), (64, 1))), "K", 128, 16, 1024),
     (half(S, Layout((256, (64, 2)), (64, (1, 16384)))), "K", 128, 16, 1024),
     (half(S, stages(K_MAJOR, 6)), "K", 128, 16, 1024),
-    (half(S, Layout(((8, 16), (64, 1), (1, 6)), ((64, 512), (1, 0), (0, 8192)))), "K", 128, 16, 1024),
+    (
+        half(S, Layout(((8, 16), (64, 1), (1, 6)), ((64, 512), (1, 0), (0, 8192)))),
+        "K",
+        128,
+        16,
+        1024,
+    ),
     (half(S, MN_MAJOR), "MN", 128, 8192, 1024),
     (half(S, stages(MN_MAJOR_WIDE, 4)), "MN", 128, 8192, 1024),
     (half(S, Layout((64, 64), (1, 64))), "MN", 128, 0, 1024),
@@ -52,6 +58,7 @@ CANONICAL = [  # layout, major, bytes of a swizzle row, leading and stride byte 
     (ComposedLayout(Swizzle(3, 4, 3), 0, Layout((128, 128), (128, 1)), unit=8), "K", 128, 16, 1024),
     (ComposedLayout(Swizzle(3, 2, 3), 0, Layout((128, 32), (32, 1)), unit=32), "K", 128, 16, 1024),
 ]
+
 
 @pytest.mark.parametrize(("layout", "major", "row", "leading", "stride"), CANONICAL, ids=str)
 def test_the_descriptor_reads_what_the_layout_puts(layout, major, row, leading, stride):
@@ -104,7 +111,11 @@ def test_arrays_of_starts():
         (half(S, Layout((64, 64, 2), (64, 1, 4160))), "K", "starts at byte 8320"),
         (half(S, Layout(((8, 16), 64), ((64, 544), 1))), "K", "stride byte offset 1088 must be a"),
         (half(S, Layout((128, (8, 8)), (64, (1, 9)))), "K", "mode K"),
-        (half(S, Layout((128, (3, 16)), (64, (1, 8)))), "K", "16 of K, one instruction, are no tile"),
+        (
+            half(S, Layout((128, (3, 16)), (64, (1, 8)))),
+            "K",
+            "16 of K, one instruction, are no tile",
+        ),
         (half(S, Layout(128)), "K", "has the modes"),
         (ComposedLayout(S, 0, K_MAJOR), "K", "say its unit"),
         (ComposedLayout(Swizzle(3, 4, 3), 0, K_MAJOR, unit=8), "MN", "those of 16 bits alone"),

@@ -200,7 +200,9 @@ def test_make_layout_concatenates_layouts_or_takes_shape_and_stride():
     assert make_layout(a, b) == Layout((4, (2, 3)), (2, (1, 2)))
     assert make_layout(b) == Layout(((2, 3),), ((1, 2),))
     assert make_layout() == Layout(())
-    assert make_layout((4, 8), (8, 1)) == make_layout((4, 8), stride=(8, 1)) == Layout((4, 8), (8, 1))
+    assert (
+        make_layout((4, 8), (8, 1)) == make_layout((4, 8), stride=(8, 1)) == Layout((4, 8), (8, 1))
+    )
     assert make_layout((4, 8)) == Layout((4, 8))
     with pytest.raises(LayoutError, match="layouts alone"):
         make_layout(a, (2, 3))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sympy
 import torch
 
 from layouts import (
@@ -74,7 +75,7 @@ def test_s2_zero_bits_with_any_shift_is_the_identity():
     assert [Swizzle(0, 4, 0)(x) for x in range(100)] == list(range(100))
 
 
-@pytest.mark.parametrize("offset", [-1, 1.5, (1, 2), None])
+@pytest.mark.parametrize("offset", [-1, 1.5, (1, 2), None, sympy.Symbol("i", integer=True)])
 def test_a_swizzle_takes_offsets_from_0_up(offset):
     with pytest.raises(LayoutError):
         Swizzle(3, 4, 3)(offset)

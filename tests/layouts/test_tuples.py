@@ -106,6 +106,33 @@ def test_coordinates_must_fit_the_shape(coord):
         Layout((4, 8))(coord)
 
 
+@pytest.mark.parametrize(
+    ("shape", "stride", "words"),
+    [
+        ((4, 8), (1,), "nested alike"),
+        ((4, 8), 1, "nested alike"),
+        ([4, 8], None, "list"),
+        ((4, 0), None, "at least 1"),
+        ((4, 8), (1, -1), "at least 0"),
+    ],
+)
+def test_crd2idx_checks_shape_and_stride(shape, stride, words):
+    with pytest.raises(LayoutError, match=words):
+        crd2idx(0, shape, stride)
+
+
+@pytest.mark.parametrize("shape", [[2, 3], (2, 0), 4.0])
+def test_idx2crd_checks_its_shape(shape):
+    with pytest.raises(LayoutError, match="shape"):
+        idx2crd(3, shape)
+
+
+def test_idx2crd_takes_a_coordinate_apart_further():
+    assert idx2crd((3, 5), ((2, 2), 8)) == ((1, 1), 5)
+    with pytest.raises(LayoutError, match="does not fit"):
+        idx2crd((3, 5), 24)
+
+
 def test_symbols_go_through():
     m, i = sympy.symbols("m i", integer=True, positive=True)
     assert crd2idx((i, 3), (m, 8)) == i + 3 * m
