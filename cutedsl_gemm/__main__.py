@@ -1,6 +1,7 @@
 """python -m cutedsl_gemm demo | bench"""
 
 import argparse
+from pathlib import Path
 
 
 def main() -> None:
@@ -10,8 +11,12 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", help="the whole idea, on any machine")
-    commands.add_parser("bench", help="speed beside torch.mm, on an H100")
-    if parser.parse_args().command == "demo":
+    bench = commands.add_parser("bench", help="speed beside torch.mm and quack, on an H100")
+    bench.add_argument("--shapes", choices=("sweep", "squares", "weights"), default="sweep")
+    bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
+    bench.add_argument("--csv", type=Path, metavar="FILE", help="write the table there, too")
+    asked = parser.parse_args()
+    if asked.command == "demo":
         from cutedsl_gemm import demo
 
         demo.main()
@@ -20,9 +25,9 @@ def main() -> None:
 
         if not torch.cuda.is_available():
             parser.exit(2, "bench measures a GPU, and torch sees none here\n")
-        from cutedsl_gemm import bench
+        from cutedsl_gemm import bench as speed
 
-        bench.main()
+        speed.main(asked.shapes, asked.sustained, asked.csv)
 
 
 if __name__ == "__main__":
