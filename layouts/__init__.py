@@ -18,7 +18,7 @@ from .algebra import (
 from .atoms import MatrixAtom, ldmatrix, stmatrix, wgmma_accumulator
 from .banks import Wavefronts, wavefronts
 from .descriptor import WgmmaDescriptor, wgmma_descriptor
-from .draw import table
+from .draw import Table, compare, table, table_tv
 from .errors import LayoutError
 from .layout import Layout, cosize, flatten, make_layout, make_ordered_layout
 from .notation import parse
@@ -51,11 +51,13 @@ __all__ = [
     "MatrixAtom",
     "Proof",
     "Swizzle",
+    "Table",
     "Tile",
     "Wavefronts",
     "WgmmaDescriptor",
     "banks",
     "coalesce",
+    "compare",
     "compatible",
     "complement",
     "composition",
@@ -80,6 +82,7 @@ __all__ = [
     "size",
     "stmatrix",
     "table",
+    "table_tv",
     "unflatten",
     "wavefronts",
     "weakly_congruent",

@@ -42,6 +42,12 @@ class Composable(Value):
 
         return composition(self, other)
 
+    def _repr_html_(self) -> str | None:
+        """The picture that a notebook shows, where there is one."""
+        from .draw import notebook  # above this file: pictures are of layouts
+
+        return notebook(self)
+
 
 class Layout(Composable):
     """A shape and a congruent stride; calling it gives offsets (C++ ``Layout``).

@@ -1,100 +1,158 @@
-"""Layouts as tables of text, coloured by shared-memory bank if the terminal can."""
+"""The writer for terminals: tables of text, tinted where the terminal can."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
-from .errors import LayoutError
-from .layout import Layout
-from .modes import flat_modes
-from .swizzle import ComposedLayout
-from .tuples import rank, size
+from .cells import TINTS, Cell, Panel, Table
 
-__all__ = ["table"]
+__all__ = ["written"]
 
-#: One tint for each group of four banks, 16 bytes: Okabe and Ito's palette, which colour-blind
-#: readers can tell apart, mixed half and half with white so that black text is read on it.
-TINTS = (
-    (242, 207, 128),  # orange
-    (170, 217, 244),  # sky blue
-    (128, 206, 185),  # bluish green
-    (247, 241, 160),  # yellow
-    (128, 184, 216),  # blue
-    (234, 174, 128),  # vermillion
-    (229, 188, 211),  # reddish purple
-    (204, 204, 204),  # grey
-)
+#: Between two panels that stand side by side.
+GAP = 4
 
-#: Bytes of one group of banks.
-GROUP_BYTES = 16
+#: By how many nested modes end there: a line between columns, between rows, and their crossings.
+#: The first of a crossing is where the line between rows meets the margin.
+BETWEEN_COLUMNS = ("", "│", "┃")
+BETWEEN_ROWS = ("", "─", "━")
+TOP = ("┌", "┬", "┰")
+CROSSINGS = ((), ("├", "┼", "╂"), ("┝", "┿", "╋"))
 
 
-def table(
-    layout: Layout | ComposedLayout, colour: bool | None = None, unit: int | None = None
-) -> str:
-    """`layout` as a table of its offsets: mode 0 down, mode 1 across; a single mode goes across.
-
-    With `colour`, each cell is tinted by its group of banks, ``offset * unit / 8 / 16 % 8``; None
-    asks whether standard output is a terminal and NO_COLOR is unset.  `unit` is the bits of one
-    offset: that of a composed layout, or 16, unless given; the table says which.
-
-    Raises `LayoutError` if `layout` has more than two modes.
-
-    >>> print(table(Layout((2, 4), (4, 1)), colour=False))
-    (2,4):(4,1)
-    offsets in elements of 16 bits
-    <BLANKLINE>
-         0  1  2  3
-       ┌────────────
-     0 │ 0  1  2  3
-     1 │ 4  5  6  7
-    """
-    if rank(layout) > 2:
-        raise LayoutError(
-            f"table of {layout}: it has {rank(layout)} modes; draw one or two of them"
-        )
+def written(table: Table, colour: bool | None, width: int | None) -> str:
+    """`table` as lines of text, coloured or not, no wider than `width` where columns allow it."""
     if colour is None:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    unit = unit or getattr(layout, "unit", None) or 16
-    cells = _cells(layout)
-    return "\n".join([str(layout), _legend(unit, colour), "", *_lines(cells, unit, colour)])
+    if width is None and sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+    blocks = [_Block(panel, width, colour) for panel in table.panels]
+    shown, line = [], blocks[:1]
+    for block in blocks[1:]:
+        if width is not None and sum(b.width + GAP for b in line) + block.width > width:
+            shown.append(_side_by_side(line))
+            line = []
+        line.append(block)
+    shown.append(_side_by_side(line))
+    legend = _legend(table, colour)
+    if len(blocks) == 1:  # the title first, and what is counted under it
+        head, body = blocks[0].head, blocks[0].body
+        return "\n".join([*head[:1], legend, *head[1:], "", *body])
+    return "\n".join([legend, "", "\n\n".join(shown)])
 
 
-def _cells(layout: Layout | ComposedLayout) -> list[list[int]]:
-    flat_modes(layout.outer if isinstance(layout, ComposedLayout) else layout)  # no symbols
-    if rank(layout) == 1:
-        return [[layout(column) for column in range(size(layout))]]
-    columns = range(size(layout, 1))
-    return [[layout(row, column) for column in columns] for row in range(size(layout, 0))]
-
-
-def _legend(unit: int, colour: bool) -> str:
-    counted = "bytes" if unit == 8 else f"elements of {unit} bits"
+def _legend(table: Table, colour: bool) -> str:
     if not colour:
-        return f"offsets in {counted}"
-    groups = " ".join(_tinted(f" {group} ", group) for group in range(len(TINTS)))
-    return f"offsets in {counted}; 16-byte groups of banks: {groups}"
+        return table.legend
+    tints = " ".join(_tinted(f" {hue} ", hue) for hue in range(len(TINTS)))
+    return f"{table.legend}; {table.hues} {tints}"
 
 
-def _lines(cells: list[list[int]], unit: int, colour: bool) -> list[str]:
-    """The header, a rule, and one line a row."""
-    largest = max(max(map(max, cells)), len(cells[0]) - 1)
-    width, margin = len(str(largest)), len(str(len(cells) - 1)) + 1
-    header = " " * (margin + 2) + "".join(f" {column:{width}} " for column in range(len(cells[0])))
-    rule = " " * (margin + 1) + "┌" + "─" * (len(cells[0]) * (width + 2))
-    lines = [header.rstrip(), rule]
-    for row, offsets in enumerate(cells):
-        shown = "".join(_cell(offset, width, unit, colour) for offset in offsets)
-        lines.append(f"{row:{margin}} │{shown}".rstrip())
-    return lines
-
-
-def _cell(offset: int, width: int, unit: int, colour: bool) -> str:
-    plain = f" {offset:{width}} "
-    return _tinted(plain, offset * unit // 8 // GROUP_BYTES % len(TINTS)) if colour else plain
-
-
-def _tinted(words: str, group: int) -> str:
-    red, green, blue = TINTS[group]
+def _tinted(words: str, hue: int | None) -> str:
+    if hue is None:
+        return words
+    red, green, blue = TINTS[hue]
     return f"\x1b[48;2;{red};{green};{blue}m\x1b[38;2;0;0;0m{words}\x1b[0m"
+
+
+class _Block:
+    """The lines of a panel: `head` above, `body` below; `width` is the widest of them as seen."""
+
+    def __init__(self, panel: Panel, width: int | None, colour: bool) -> None:
+        self.panel, self.colour = panel, colour
+        columns = range(len(panel.column_ends))
+        self.digits = max(
+            [len(words) for row in panel.cells for words, _ in row] + [len(str(len(columns) - 1))]
+        )
+        self.margin = len(str(len(panel.cells) - 1)) + 1
+        pieces = list(_pieces(panel, self._fitting(width)))
+        self.head = [panel.title, *panel.notes]
+        self.body: list[str] = []
+        for piece in pieces:
+            if len(pieces) > 1:
+                gap = [""] if self.body else []
+                self.body += [*gap, f"columns {piece[0]} to {piece[-1]} of {len(columns)}"]
+            self.body += self._lines(piece)
+        widest = max(self._width(piece) for piece in pieces)
+        self.width = max([widest, *map(len, self.head)])
+
+    def _width(self, piece: range) -> int:
+        lines = sum(1 for column in piece if self.panel.column_ends[column])
+        return self.margin + 2 + len(piece) * (self.digits + 2) + lines
+
+    def _fitting(self, width: int | None) -> int:
+        """The most columns that stand in `width`, at least one."""
+        count = len(self.panel.column_ends)
+        if width is None:
+            return count
+        fits = [n for n in range(1, count + 1) if self._width(range(n)) <= width]
+        return max(fits, default=1)
+
+    def _lines(self, piece: range) -> list[str]:
+        """The header, a rule, and one line a row, with rules where nested modes end."""
+        panel, digits = self.panel, self.digits
+        ends = [min(panel.column_ends[column], 2) for column in piece]
+        indent = " " * (self.margin + 1)
+        header = "".join(
+            f" {column:{digits}} " + " " * (end > 0)
+            for column, end in zip(piece, ends, strict=True)
+        )
+        lines = [f"{indent} {header}".rstrip(), indent + self._rule(TOP, "─", ends)]
+        last = len(panel.cells) - 1
+        for row, cells in enumerate(panel.cells):
+            shown = "".join(
+                self._cell(cells[column]) + BETWEEN_COLUMNS[end]
+                for column, end in zip(piece, ends, strict=True)
+            )
+            lines.append(f"{row:{self.margin}} │{shown}".rstrip())
+            end = min(panel.row_ends[row], 2)
+            if end and row != last:
+                lines.append(indent + self._rule(CROSSINGS[end], BETWEEN_ROWS[end], ends))
+        return lines
+
+    def _rule(self, crossings: tuple[str, ...], line: str, ends: list[int]) -> str:
+        cell = line * (self.digits + 2)
+        return crossings[0] + "".join(cell + (crossings[end] if end else "") for end in ends)
+
+    def _cell(self, cell: Cell) -> str:
+        words, hue = cell
+        padded = f" {words:>{self.digits}} "
+        return _tinted(padded, hue) if self.colour else padded
+
+    def lines(self) -> list[str]:
+        """Head and body, under one another."""
+        return [*self.head, "", *self.body]
+
+
+def _pieces(panel: Panel, most: int) -> list[range]:
+    """The columns in runs of at most `most`, of equal length if a divisor is not much shorter."""
+    count = len(panel.column_ends)
+    even = [n for n in range(1, most + 1) if count % n == 0]
+    step = max(even) if 2 * max(even) >= most else most
+    return [range(first, min(first + step, count)) for first in range(0, count, step)]
+
+
+def _side_by_side(blocks: list[_Block]) -> str:
+    if len(blocks) == 1:
+        return "\n".join(blocks[0].lines())
+    height = max(len(block.head) for block in blocks)
+    columns = [
+        block.head + [""] * (height - len(block.head)) + ["", *block.body] for block in blocks
+    ]
+    tallest = max(map(len, columns))
+    lines = []
+    for row in range(tallest):
+        line = ""
+        for block, column in zip(blocks, columns, strict=True):
+            words = column[row] if row < len(column) else ""
+            line += words + " " * (block.width + GAP - _seen(words))
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _seen(words: str) -> int:
+    """The width of `words` on a terminal: what is left without colours."""
+    if "\x1b" not in words:
+        return len(words)
+    return sum(len(part.partition("m")[2]) for part in f"m{words}".split("\x1b"))
