@@ -23,7 +23,7 @@ from .errors import LayoutError
 from .layout import Layout
 from .swizzle import Swizzle
 from .symbols import at_least, has_symbols, plain
-from .tuples import leaves, text
+from .tuples import leaves, product, text
 from .value import Value
 
 __all__ = ["Agreement", "Undecided", "agree", "floors", "written"]
@@ -163,7 +163,7 @@ def _factor(x: Any) -> str:
 
 
 def _by_digits(left: Stages, right: Stages, count: Any) -> Agreement:
-    digits: tuple[Any, ...] = (count,)
+    digits: tuple[Any, ...] = () if equal(count, 1) else (count,)
     while True:
         finer, on_left = read(left, digits)
         digits, on_right = read(right, finer)
@@ -221,7 +221,7 @@ def highest(form: Form, digits: Sequence[Any]) -> Any:
 def _by_bits(left: Stages, right: Stages, count: int) -> Agreement | None:
     """The answer if both sides are bit matrices, or None."""
     bits = count.bit_length() - 1
-    if count != 1 << bits or not (_is_bit_matrix(left) and _is_bit_matrix(right)):
+    if not (_is_bit_matrix(left, count) and _is_bit_matrix(right, count)):
         return None
     for index in (0, *(1 << bit for bit in range(bits))):
         if _value(left, index) != _value(right, index):
@@ -233,13 +233,13 @@ def _by_bits(left: Stages, right: Stages, count: int) -> Agreement | None:
     return Agreement(SameMatrix(left, right, bits), (reason,))
 
 
-def _is_bit_matrix(stages: Stages) -> bool:
+def _is_bit_matrix(stages: Stages, count: int) -> bool:
     """Swizzles, perhaps an offset, and a layout of powers of two whose strides share no bit."""
     swizzles = list(takewhile(lambda stage: isinstance(stage, Swizzle), stages))
     *offset, layout = stages[len(swizzles) :]
-    if not isinstance(layout, Layout) or not all(type(x) is int for x in offset):
+    if not isinstance(layout, Layout) or product(layout.shape) != count:
         return False
-    if len(offset) > 1:
+    if len(offset) > 1 or not all(type(x) is int for x in offset):
         return False
     seen = offset[0] if offset else 0
     for extent, stride in zip(leaves(layout.shape), leaves(layout.stride), strict=True):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from .banks import PHASE_LANES, WAVEFRONT_BYTES
 from .digits import Reading
 from .layout import Layout
 from .swizzle import ComposedLayout, Swizzle
@@ -498,38 +499,46 @@ def _multiple(x: Any, of: int) -> bool:
 
 
 class Ranks(Value):
-    """Lanes go to as many banks as words: two matrices over GF(2) of one rank.
+    """Lanes of `layout` take one wavefront a phase: lane by lane, or, with `every_base`, because
+    they go to as many banks as words, counted by two matrices over GF(2)."""
 
-    `words` and `banks` have a column for each bit of the lane within a phase.
-    """
-
-    __slots__ = __match_args__ = ("layout", "width", "unit", "words", "banks")
+    __slots__ = __match_args__ = ("layout", "width", "unit", "every_base")
     layout: Any
     width: int
     unit: int
-    words: tuple[int, ...]
-    banks: tuple[int, ...]
+    every_base: bool
 
-    def __init__(
-        self, layout: Any, width: int, unit: int, words: tuple[int, ...], banks: tuple[int, ...]
-    ) -> None:
-        self._set(layout, width, unit, words, banks)
+    def __init__(self, layout: Any, width: int, unit: int, every_base: bool) -> None:
+        self._set(layout, width, unit, every_base)
 
     @property
     def claim(self) -> tuple[Any, ...]:
-        """("conflict-free", layout, width, unit)"""
-        return "conflict-free", self.layout, self.width, self.unit
+        """("conflict-free", layout, width, unit, every_base)"""
+        return "conflict-free", self.layout, self.width, self.unit, self.every_base
 
     def verify(self) -> bool:
-        """sympy's ranks are equal, and the columns are what the layout does to single bits."""
-        stages, word = stages_of(self.layout), max(self.width, 4)
-        zero = evaluate(stages, 0) * self.unit // 8
-        for bit, (at, bank) in enumerate(zip(self.words, self.banks, strict=True)):
-            address = evaluate(stages, 1 << bit) * self.unit // 8
-            if (address ^ zero) // word != at or at % (128 // word) != bank:
+        """Every lane's bank, computed; and sympy's ranks of the matrices of words and banks."""
+        addresses = self._addresses()
+        word, lanes = max(self.width, 4), PHASE_LANES[self.width]
+        for first in range(0, len(addresses), lanes):
+            words = {address // word for address in addresses[first : first + lanes]}
+            if len(words) != len({at % (WAVEFRONT_BYTES // word) for at in words}):
                 return False
-        matrices = [_columns_matrix(columns, 64) for columns in (self.words, self.banks)]
-        return bool(matrices[0].rank() == matrices[1].rank())
+        return not self.every_base or self._of_one_rank(addresses, word, lanes)
+
+    def _addresses(self) -> list[int]:
+        count, stages = 1, stages_of(self.layout)
+        for extent, _ in _modes(stages[-1]):
+            count *= extent
+        return [evaluate(stages, lane) * self.unit // 8 for lane in range(count)]
+
+    def _of_one_rank(self, addresses: Sequence[int], word: int, lanes: int) -> bool:
+        bits = (min(lanes, len(addresses)) - 1).bit_length()
+        words = [(addresses[1 << bit] ^ addresses[0]) // word for bit in range(bits)]
+        banks = [at % (WAVEFRONT_BYTES // word) for at in words]
+        rows = max([at.bit_length() for at in words] + [1])
+        ranks = [_columns_matrix(columns, rows).rank() for columns in (words, banks)]
+        return bool(ranks[0] == ranks[1])
 
 
 class Farkas(Value):

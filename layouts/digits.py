@@ -73,7 +73,8 @@ def extended_modes(layout: Layout) -> tuple[tuple[Any, Any], ...]:
     >>> extended_modes(Layout((2, (4, 1), 3), (1, (2, 7), 8)))
     ((None, 1),)
     """
-    *bounded, (_, last) = zip(leaves(layout.shape), leaves(layout.stride), strict=True)
+    flat = list(zip(leaves(layout.shape), leaves(layout.stride), strict=True)) or [(1, 0)]
+    *bounded, (_, last) = flat
     modes: list[tuple[Any, Any]] = []
     for extent, stride in [mode for mode in bounded if mode[0] != 1] + [(None, last)]:
         if modes and equal(stride, _times(*modes[-1])):

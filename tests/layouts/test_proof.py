@@ -18,6 +18,7 @@ from layouts import (
     wgmma_accumulator,
 )
 from layouts.collision import collision
+from layouts.proof import Counterexample
 
 EXTENTS = st.lists(st.integers(1, 6), min_size=1, max_size=4)
 
@@ -47,39 +48,49 @@ def composed(draw):
     return ComposedLayout(inner, draw(st.sampled_from([0, 0, 0, 1, 4])), draw(layouts()))
 
 
-def check_injective(layout, proof):
+def check_injective(layout):
+    proof = prove(Injective(layout))
     offsets = [layout(i) for i in range(size(layout))]
     assert bool(proof) == (len(set(offsets)) == len(offsets))
+    assert proof.verify()
     if not proof:
-        first, second = proof.counterexample
-        assert first != second
-        assert layout(first) == layout(second)
+        check_collision(layout, offsets, proof.counterexample)
 
 
-def check_bijective(layout, proof):
+def check_collision(layout, offsets, found):
+    first, second = found.index
+    assert first < second
+    assert found.left == found.right == offsets[first] == offsets[second]
+    assert [layout(coord) for coord in found.coordinate] == [found.left] * 2
+
+
+def check_bijective(layout, start=0):
+    proof = prove(Bijective(layout, start))
     offsets = [layout(i) for i in range(size(layout))]
-    assert bool(proof) == (sorted(offsets) == list(range(len(offsets))))
-    if not proof and isinstance(proof.counterexample, int):
-        assert proof.counterexample < size(layout)
-        assert proof.counterexample not in offsets
+    wanted = range(start, start + len(offsets))
+    assert bool(proof) == (sorted(offsets) == list(wanted))
+    assert proof.verify()
+    if not proof and isinstance(proof.counterexample.index, tuple):
+        check_collision(layout, offsets, proof.counterexample)
     elif not proof:
-        first, second = proof.counterexample
-        assert first != second
-        assert layout(first) == layout(second)
+        found = proof.counterexample
+        assert found.index == next(i for i, offset in enumerate(offsets) if offset not in wanted)
+        assert layout(found.coordinate) == offsets[found.index] == found.left
 
 
 @given(layouts())
 @settings(max_examples=500)
 def test_layouts_are_decided(layout):
-    check_injective(layout, prove(Injective(layout)))
-    check_bijective(layout, prove(Bijective(layout)))
+    check_injective(layout)
+    check_bijective(layout)
 
 
 @given(composed())
 @settings(max_examples=500)
 def test_composed_layouts_are_decided(layout):
-    check_injective(layout, prove(Injective(layout)))
-    check_bijective(layout, prove(Bijective(layout)))
+    check_injective(layout)
+    check_bijective(layout)
+    check_bijective(layout, layout.offset)
 
 
 def test_a_trillion_offsets_are_decided_at_once():
@@ -110,10 +121,10 @@ def test_a_certificate_is_read_by_a_person():
 
 def test_a_refutation_names_coordinates_or_the_offset():
     proof = prove(Bijective(parse("(8,64):(72,1)")))
-    assert proof.counterexample == 64
-    assert str(proof).endswith("no coordinate has the offset 64")
+    assert proof.counterexample == Counterexample(71, (7, 8), 512, 511)
+    assert "no coordinate has the offset 64; the coordinate (7,8), index 71, has" in str(proof)
     proof = prove(Injective(parse("S<3,3,3> o 0 o ((4,2),8):((1,3),64)")))
-    assert proof.counterexample == ((((3, 0), 0)), ((0, 1), 0))
+    assert proof.counterexample == Counterexample((3, 4), (((3, 0), 0), ((0, 1), 0)), 3, 3)
     assert str(proof).endswith("coordinates ((3,0),0) and ((0,1),0) both have the offset 3")
 
 
@@ -129,8 +140,10 @@ def test_conflict_free():
     proof = prove(ConflictFree(tile[0], 16, unit=16))
     assert proof
     assert "at every base" in str(proof)
+    assert proof.verify()
     proof = prove(ConflictFree(tile.outer[0], 16, unit=16))
-    assert proof.counterexample == (0, 1)
+    assert proof.counterexample.index == (0, 1)
+    assert proof.verify()
     assert str(proof).startswith("refuted: 8 lanes that access 16 bytes each at 8:64")
 
 
