@@ -1,8 +1,8 @@
 """``python -m layouts EXPR``: evaluate an expression of the algebra, show it, say what it is.
 
-    python -m layouts "S<3,3,3> o 0 o (8,64):(64,1)"
-    python -m layouts "logical_divide((8,8):(8,1), <4:1,2:1>)" --svg tiles.svg
-    python -m layouts "compare(naive=(8,64):(64,1), padded=(8,64):(72,1))" --banks 16 --unit 16
+python -m layouts "S<3,3,3> o 0 o (8,64):(64,1)"
+python -m layouts "logical_divide((8,8):(8,1), <4:1,2:1>)" --svg tiles.svg
+python -m layouts "compare(naive=(8,64):(64,1), padded=(8,64):(72,1))" --banks 16 --unit 16
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pictures of layouts: one model of cells, and four writers, for terminals, pages, SVG and LaTeX."""
+"""Pictures of layouts: one model of cells, four writers: terminals, pages, SVG and LaTeX."""
 
 from .cells import TINTS, Table, compare, notebook, table, table_tv
 

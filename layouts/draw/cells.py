@@ -37,6 +37,9 @@ TINTS = (
 #: Bytes of one group of banks: what a lane reads at most, and what a swizzle of tiles moves whole.
 GROUP_BYTES = 16
 
+#: Bits of one offset where nothing says it: half elements.
+DEFAULT_UNIT = 16
+
 #: Rows, and columns, that a picture shows unless more are asked for; a notebook shows fewer.
 LIMIT, NOTEBOOK_LIMIT = 128, 64
 
@@ -75,7 +78,7 @@ class Table(Value):
     """A picture: `panels` side by side, under a `legend` that says what is counted.
 
     It prints as text, coloured in a terminal, and shows itself in a notebook.  `hues` says what the
-    eight tints stand for.
+    eight tints stand for, and is empty where there are none.
     """
 
     __slots__ = __match_args__ = ("panels", "legend", "hues")
@@ -152,8 +155,9 @@ def table(
      0 │ 0  1  2  3
      1 │ 4  5  6  7
     """
-    scale = _Scale(unit or getattr(layout, "unit", None) or 16, show, banks)
-    return Table(_panels(layout, str(layout), (), scale, limit), scale.legend(), scale.hues())
+    own = getattr(layout, "unit", None) or DEFAULT_UNIT
+    scale = _Scale(own if unit is None else unit, show, banks)
+    return _drawn(_panels(layout, str(layout), (), scale, limit), scale)
 
 
 def compare(
@@ -181,19 +185,26 @@ def compare(
     titled += [(f"{name}: {layout}", layout) for name, layout in named.items()]
     if not titled:
         raise LayoutError("compare takes layouts: compare(naive=A, padded=B, swizzled=C)")
-    units = {layout.unit for _, layout in titled if getattr(layout, "unit", None)}
+    own = (getattr(layout, "unit", None) for _, layout in titled)
+    units: set[int] = {given for given in own if given is not None}
     if unit is None and len(units) > 1:
         raise LayoutError(
             f"compare: the layouts count units of {' and '.join(map(str, sorted(units)))} bits; "
             f"say which with unit=, or recast them to one"
         )
-    scale = _Scale(unit or next(iter(units), 16), show, banks)
+    scale = _Scale(next(iter(units), DEFAULT_UNIT) if unit is None else unit, show, banks)
     panels = [
         panel
         for title, layout in titled
         for panel in _panels(layout, title, _column_access(layout, scale.unit), scale, limit)
     ]
-    return Table(tuple(panels), scale.legend(), scale.hues())
+    return _drawn(tuple(panels), scale)
+
+
+def _drawn(panels: tuple[Panel, ...], scale: _Scale) -> Table:
+    """The picture; offsets that are coordinates count nothing and have no hues."""
+    hued = any(hue is not None for panel in panels for row in panel.cells for _, hue in row)
+    return Table(panels, scale.legend(), scale.hues()) if hued else Table(panels, "coordinates", "")
 
 
 def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LIMIT) -> Table:
@@ -208,7 +219,7 @@ def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LI
     ((2,2),2):((1,4),2) over (4,2)
     T thread, V value
     <BLANKLINE>
-            0      1
+             0      1
        ┌──────────────
      0 │ T0 V0  T2 V0
      1 │ T1 V0  T3 V0
@@ -323,7 +334,7 @@ def _panels(
         return (_panel(title, notes, domain, lambda _, j: scale.cell(layout(j)), limit),)
     domain = make_layout(*modes[:2])
     planes = list(cartesian(*(range(size(mode)) for mode in reversed(modes[2:]))))
-    panels = []
+    panels: list[Panel] = []
     for plane in planes[:MOST_PANELS]:
         rest = plane[::-1]
         name = f"{title} at (_,_,{','.join(map(str, rest))})" if rest else title

@@ -19,16 +19,22 @@ FONT = "font:12px/1.3 ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 def written(table: Table) -> str:
     """`table` as one ``div``."""
+    panels = "".join(map(_panel, table.panels))
+    return (
+        f'<div style="{FONT};max-width:100%;overflow-x:auto">'
+        f'<div style="margin:0 0 6px">{escape(table.legend)}{_hues(table)}</div>'
+        f'<div style="display:flex;flex-wrap:wrap;gap:12px 28px">{panels}</div></div>'
+    )
+
+
+def _hues(table: Table) -> str:
+    if not table.hues:
+        return ""
     tints = "".join(
         f'<span style="background:{_hex(hue)};color:#000;padding:0 .5em">{hue}</span>'
         for hue in range(len(TINTS))
     )
-    panels = "".join(map(_panel, table.panels))
-    return (
-        f'<div style="{FONT};max-width:100%;overflow-x:auto">'
-        f'<div style="margin:0 0 6px">{escape(table.legend)}; {escape(table.hues)} {tints}</div>'
-        f'<div style="display:flex;flex-wrap:wrap;gap:12px 28px">{panels}</div></div>'
-    )
+    return f"; {escape(table.hues)} {tints}"
 
 
 def _panel(panel: Panel) -> str:

@@ -48,7 +48,8 @@ def written(table: Table) -> str:
 def _legend(table: Table) -> list[str]:
     up = 3.5 + max(len(panel.notes) for panel in table.panels)
     swatches = "".join(f"\\colorbox{{hue{hue}}}{{\\strut {hue}}}" for hue in range(len(TINTS)))
-    words = f"{_escaped(table.legend)}; {_escaped(table.hues)} {swatches}"
+    hues = f"; {_escaped(table.hues)} {swatches}" if table.hues else ""
+    words = f"{_escaped(table.legend)}{hues}"
     return [f"\\node[anchor=west] at (0,{up}) {{{words}}};"]
 
 
@@ -63,8 +64,7 @@ def _panel(panel: Panel, left: int) -> list[str]:
     lines += [f"\\node[gray] at ({at}+.5,.5) {{{at}}};" for at in range(columns)]
     lines += [f"\\node[gray,anchor=east] at (-.2,-{at}-.5) {{{at}}};" for at in range(rows)]
     lines += [
-        f"\\cell{{{column}}}{{{row}}}{{{_colour(hue)}}}"
-        f"{{{_escaped(words)}}}"
+        f"\\cell{{{column}}}{{{row}}}{{{_colour(hue)}}}{{{_escaped(words)}}}"
         for row, cells in enumerate(panel.cells)
         for column, (words, hue) in enumerate(cells)
     ]

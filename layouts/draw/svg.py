@@ -24,14 +24,14 @@ def written(table: Table) -> str:
         drawn = _Panel(panel, x, top, notes)
         placed.append(drawn)
         x += drawn.width + GAP
-    legend = f"{table.legend}; {table.hues}"
+    legend = f"{table.legend}; {table.hues}" if table.hues else table.legend
     swatches = MARGIN + round(len(legend) * TITLE_LETTER) + 8
     width = max([x - GAP + MARGIN, swatches + 8 * 20 + MARGIN])
     height = top + max(panel.height for panel in placed) + MARGIN
     tints = "".join(
         f'<rect x="{swatches + 20 * hue}" y="{MARGIN}" width="20" height="16" fill="{_hex(hue)}"/>'
         f'<text x="{swatches + 20 * hue + 10}" y="{MARGIN + 12}" text-anchor="middle">{hue}</text>'
-        for hue in range(len(TINTS))
+        for hue in range(len(TINTS) if table.hues else 0)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '

@@ -43,7 +43,7 @@ def written(table: Table, colour: bool | None, width: int | None) -> str:
 
 
 def _legend(table: Table, colour: bool) -> str:
-    if not colour:
+    if not colour or not table.hues:
         return table.legend
     tints = " ".join(_tinted(f" {hue} ", hue) for hue in range(len(TINTS)))
     return f"{table.legend}; {table.hues} {tints}"
