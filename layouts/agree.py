@@ -139,8 +139,7 @@ def _by_floors(left: Layout, right: Layout, count: Any) -> Agreement:
     differ = [p for p in {**one, **other} if not _is_zero(_plain(one.get(p, 0) - other.get(p, 0)))]
     inside = [place for place in differ if count is None or at_least(place, count) is not True]
     if not inside:
-        beyond = " (what is left belongs to P beyond the size)" if differ else ""
-        return Agreement(SameFloors(left, right, count), (_floor_reason(left, right) + beyond,))
+        return Agreement(SameFloors(left, right, count), (_floor_reason(left, right, differ),))
     if not has_symbols((left, right, count)):
         return Agreement(None, (), min(inside))
     place = inside[0]
@@ -150,9 +149,17 @@ def _by_floors(left: Layout, right: Layout, count: Any) -> Agreement:
     )
 
 
-def _floor_reason(left: Layout, right: Layout) -> str:
-    terms = [f"{_factor(c)}*floor(i/{_factor(place)})" for place, c in floors(left).items()]
-    return f"{left} and {right}, written as sums of floor(i/P), are both {' + '.join(terms) or 0}"
+def _floor_reason(left: Layout, right: Layout, beyond: Sequence[Any]) -> str:
+    own = floors(left).items()
+    terms = [f"{_times_floor(c, place)}" for place, c in own if place not in beyond]
+    up_to = " as far as P is below the size" if beyond else ""
+    both = " + ".join(terms) or "0"
+    return f"{left} and {right}, written as sums of floor(i/P), are both {both}{up_to}"
+
+
+def _times_floor(c: Any, place: Any) -> str:
+    whole = "i" if _is_zero(place - 1) else f"floor(i/{_factor(place)})"
+    return whole if type(c) is int and c == 1 else f"{_factor(c)}*{whole}"
 
 
 def _factor(x: Any) -> str:

@@ -19,10 +19,12 @@ from .swizzle import ComposedLayout, Swizzle
 from .value import Value
 
 __all__ = [
+    "Cancels",
     "Chain",
     "Farkas",
     "Growing",
     "Looked",
+    "NeverNegative",
     "NoDifference",
     "Permutes",
     "Ranks",
@@ -131,7 +133,8 @@ def _floors(modes: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
     """
     import sympy
 
-    total, place = {}, sympy.Integer(1)
+    total: dict[Any, Any] = {}
+    place = sympy.Integer(1)
     for k, (extent, stride) in enumerate(modes):
         total[place] = total.get(place, 0) + stride
         if k < len(modes) - 1:
@@ -566,7 +569,7 @@ class Farkas(Value):
         """The combination, expanded: a negative number."""
         import sympy
 
-        letters = {letter: sympy.Symbol(letter) for letter in "BMSUijk"}
+        letters = {letter: sympy.Symbol(letter) for letter in "BMSUj"}  # S is no singleton here
         terms = [sympy.sympify(text, locals=letters) for text in self.constraints]
         pairs = zip(self.multipliers, terms, strict=True)
         return sympy.expand(sum(multiplier * term for multiplier, term in pairs))
@@ -575,6 +578,52 @@ class Farkas(Value):
         """The multipliers are not negative, and the combination expands to a negative number."""
         total = self.total()
         return min(self.multipliers) >= 0 and bool(total.is_Integer and total < 0)
+
+
+class Cancels(Value):
+    """Over GF(2) `expression` is `result`, where each of the products `vanishing` is 0."""
+
+    __slots__ = __match_args__ = ("expression", "result", "vanishing")
+    expression: str
+    result: str
+    vanishing: tuple[str, ...]
+
+    def __init__(self, expression: str, result: str, vanishing: tuple[str, ...]) -> None:
+        self._set(expression, result, vanishing)
+
+    @property
+    def claim(self) -> tuple[Any, ...]:
+        """("cancels", expression, result, vanishing)"""
+        return "cancels", self.expression, self.result, self.vanishing
+
+    def verify(self) -> bool:
+        """The difference, modulo 2, is left with no remainder by the products that vanish."""
+        import sympy
+
+        difference = sympy.sympify(f"({self.expression}) - ({self.result})")
+        zero = [sympy.sympify(product) for product in self.vanishing]
+        _, remainder = sympy.reduced(sympy.expand(difference), zero, modulus=2)
+        return bool(remainder == 0)
+
+
+class NeverNegative(Value):
+    """``a - b`` is never negative."""
+
+    __slots__ = __match_args__ = ("a", "b")
+    a: Any
+    b: Any
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self._set(a, b)
+
+    @property
+    def claim(self) -> tuple[Any, ...]:
+        """("at least", a, b)"""
+        return "at least", self.a, self.b
+
+    def verify(self) -> bool:
+        """No coefficient of the difference is negative in symbols that start from 0."""
+        return _never_negative(self.a - self.b)
 
 
 class Looked(Value):

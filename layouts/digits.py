@@ -170,7 +170,7 @@ def _check_no_carry(
         places = spelled(remainder)
         raise Carry(
             f"carry: {highest} >= {extent}"
-            + (" for some values of the symbols" if has_symbols((highest, extent)) else "")
+            + (" is not ruled out" if has_symbols((highest, extent)) else "")
             + f", where {stage} divides {spelled(form)} by {extent}: the remainder {places} must "
             f"stay below {extent}"
         )

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 from .agree import Undecided, agree, written
 from .algebra import composition
-from .arith import ascending, equal, less
+from .arith import equal, less
 from .banks import WAVEFRONT_BYTES, wavefronts
 from .certificate import (
     Chain,
@@ -45,7 +45,7 @@ from .compose import ENUMERATION_LIMIT
 from .errors import LayoutError
 from .layout import Layout
 from .swizzle import ComposedLayout, Swizzle
-from .symbols import free_symbols, plain, quotient, small_values, substitute
+from .symbols import at_least, free_symbols, plain, quotient, small_values, substitute
 from .tuples import idx2crd, leaves, size, text
 from .value import Value
 
@@ -310,7 +310,8 @@ class Bijective(Value):
         if isinstance(found.index, tuple):
             return _collide(self.layout, found)
         value = evaluate(stages_of(self.layout), found.index)
-        return value == found.left and not self.start <= value < self.start + size(self.layout)
+        outside = not self.start <= value < self.start + size(self.layout)
+        return bool(value == found.left and outside)
 
 
 class _Same(Value):
@@ -396,17 +397,25 @@ def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
 
 
 def _growing(layout: Layout) -> list[Placed] | None:
-    """The modes by rising stride, if each stride is above what those before it add up to."""
-    try:
-        order = ascending(_moving(layout), lambda mode: mode[2])
-    except LayoutError:
-        return None
-    reach: Any = 0
-    for _, extent, stride in order:
-        if not less(reach, stride):
-            return None
-        reach = plain(reach + (extent - 1) * stride)
-    return order
+    """The modes in an order in which each stride is above what those before it add up to."""
+    modes = _moving(layout)
+    if not free_symbols(layout):
+        modes.sort(key=lambda mode: mode[2])
+    return _grown(modes, 0)
+
+
+def _grown(left: list[Placed], reach: Any) -> list[Placed] | None:
+    """`left` in such an order, that goes on from `reach`."""
+    if not left:
+        return []
+    for k, (_, extent, stride) in enumerate(left):
+        if less(reach, stride):
+            after = _grown(left[:k] + left[k + 1 :], plain(reach + (extent - 1) * stride))
+            if after is not None:
+                return [left[k], *after]
+        elif at_least(reach, stride):
+            return None  # the reach only grows
+    return None
 
 
 def _chained(statement: Bijective, layout: Layout, swizzled: bool = False) -> Proof:
@@ -543,7 +552,7 @@ class ConflictFree(Value):
         stages, word = stages_of(self.layout), max(self.width, 4)
         words = [evaluate(stages, lane) * self._unit() // 8 // word for lane in found.index]
         slots = WAVEFRONT_BYTES // word
-        return words[0] != words[1] and words[0] % slots == words[1] % slots
+        return bool(words[0] != words[1] and words[0] % slots == words[1] % slots)
 
 
 # ------------------------------------------------------------------------- counterexamples
