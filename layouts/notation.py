@@ -10,6 +10,7 @@
                                          C++, a swizzle on the bytes of a pointer to 16-bit elements
     tensor<ptr<f16, smem, align<128>, S<3,4,3>> o (8,64):(64,1)>    the same, as the DSL prints it
     (4,8):(1@1,1@0)   E<0>               strides that are coordinates
+    (4,2):(F1,F5)                        strides that XOR, as PyCuTe prints them
     (4,8)   (4:1,_)                      a shape alone; a tiler
     (8*m,n):(1,8*m)                      symbols: positive integers
 
@@ -22,7 +23,8 @@ The grammar, where {x} is x any number of times and [x] is x or nothing:
     layout     = sum [: sum]                        shape:stride
     sum        = term {+ term | - term}
     term       = factor {* factor | // factor | % factor}
-    factor     = value {[ entries ] | ( entries )}  a mode; an offset
+    factor     = - factor | suffixed [** integer]
+    suffixed   = value {[ entries ] | ( entries )}  a mode; an offset
     value      = integer | swizzle | pointer | name [( entries )] | ( entries )
     entries    = [expression {, expression} [,]]
 """
@@ -32,24 +34,27 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from .errors import LayoutError
-from .layout import Layout
+from .layout import Composable, Layout
+from .stride import F2, E
 from .swizzle import ComposedLayout, Swizzle
+from .tuples import is_symbolic, leaves, text
 
 __all__ = ["Reader", "parse"]
 
 SWIZZLE = r"\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*"
 
-TOKEN = re.compile(
+TOKEN = (
     rf"(?P<swizzle>(?:Sw?|Swizzle)<{SWIZZLE}(?:>|(?=\s*(?:o|$)))"  # the DSL prints S<2,0,-3 o 0 o
     r"|SW_(\d+)_(\d+)_(-?\d+))"
     r"|(?P<cpp_pointer>_?(?:\w+_)?ptr\[(\d+)b\]\(([^()]*)\))"
     rf"|(?P<dsl_pointer>ptr<\s*[a-z]+(\d+)[^<>,]*(?:,[^<>,]*)?(?:,\s*align<\d+>)?"
     rf"(?:\s*,\s*S<{SWIZZLE}>?)?>)"
     r"|(?P<basis>E<[\d\s,]*>)"
+    r"|(?P<xor>F\d+(?![\w(]))"
     r"|(?P<unknown>\?(?:\{[^}]*\})?)"
     r"|(?P<integer>_?\d+(?:@\d+)*(?![.\d]))"
     r"|(?P<sign>tensor<|//|\*\*|[][():,;<>@=+*%∘-]|o(?![A-Za-z]))"
@@ -57,15 +62,25 @@ TOKEN = re.compile(
 )
 
 #: What stands between tokens: blanks, and the MLIR type that a layout may be printed in.
-BLANK = re.compile(r'(?:\s|!cute\.\w+<"|">)*')
+BLANK = r'(?:\s|!cute\.\w+<"|">)*'
+
+ASSIGNED = r"[A-Za-z]\w*\s*="
 
 #: Parentheses within parentheses, at most.
 DEEPEST = 60
+
+LARGEST_EXPONENT = 64
 
 CLOSING = {"(": ")", "<": ">", "[": "]"}
 
 #: What can be called, and what has modes.
 SUFFIXES = {"(": (Layout, ComposedLayout, Swizzle), "[": (Layout, ComposedLayout, tuple)}
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled where it is first used, since that takes milliseconds."""
+    return re.compile(pattern)
 
 
 def parse(expression: str) -> Any:
@@ -122,12 +137,12 @@ class Reader:
 
     def step(self) -> Any:
         """Go to the next token, and give the one that was at hand."""
-        before, blank = self.token, BLANK.match(self.expression, self.end)
+        before, blank = self.token, _compiled(BLANK).match(self.expression, self.end)
         self.start = blank.end() if blank else self.end
         self.kind, self.token = "end", None
         if self.start == len(self.expression):
             return before
-        found = TOKEN.match(self.expression, self.start)
+        found = _compiled(TOKEN).match(self.expression, self.start)
         if found is None:
             raise self.error("this cannot be read: expected an integer, a tuple or a swizzle")
         self.end = found.end()
@@ -167,7 +182,10 @@ class Reader:
         while self.token == "@":
             at = self.start
             self.step()
-            value = self.done(at, operator.matmul, value, self.composed())
+            other = self.composed()
+            if not isinstance(value, Composable):
+                raise self.error("'@' composes layouts; a coordinate stride is written 1@0", at)
+            value = self.done(at, operator.matmul, value, other)
         return value
 
     def composed(self) -> Any:
@@ -208,10 +226,25 @@ class Reader:
         return value
 
     def factor(self) -> Any:
-        """factor = value {[ entries ] | ( entries )}"""
+        """factor = - factor | suffixed [** integer]"""
+        at = self.start
+        if self.token == "-":
+            self.step()
+            value = _number(self.factor())
+            if is_symbolic(value):
+                return -value
+            raise self.error("there are no negative extents, strides and offsets in a layout", at)
+        value = self.suffixed()
+        if self.token == "**":
+            self.step()
+            value = self.done(at, _power, _number(value), self.value())
+        return value
+
+    def suffixed(self) -> Any:
+        """suffixed = value {[ entries ] | ( entries )}"""
         start, value = self.start, self.value()
         while self.token in SUFFIXES and isinstance(value, SUFFIXES[self.token]):
-            take = value if self.token == "(" else partial(operator.getitem, value)
+            take: Any = value if self.token == "(" else partial(operator.getitem, value)
             entries, _ = self.entries()
             value = self.done(start, take, *entries)
         return value
@@ -227,8 +260,6 @@ class Reader:
             return self.parenthesised()
         if self.token == "tensor<":
             return self.tensor()
-        if self.token == "-":
-            raise self.error("there are no negative extents, strides and offsets in a layout")
         raise self.error("expected an integer or '('")
 
     def parenthesised(self) -> Any:
@@ -257,7 +288,7 @@ class Reader:
         if self.depth > DEEPEST:
             raise self.error(f"more than {DEEPEST} parentheses within one another")
         while self.token != closing:
-            if named is not None and ASSIGNED.match(self.expression, self.start):
+            if named is not None and _compiled(ASSIGNED).match(self.expression, self.start):
                 name = self.step()
                 self.step()
                 named[name] = self.composition()
@@ -322,7 +353,7 @@ def _swizzle(found: re.Match[str]) -> Swizzle:
 
 def _cpp_pointer(found: re.Match[str]) -> Pointer:
     bits, address = re.findall(r"ptr\[(\d+)b\]\((.*)\)", found["cpp_pointer"])[0]
-    return Pointer(int(bits), None, int(address, 16) if HEXADECIMAL.fullmatch(address) else 0)
+    return Pointer(int(bits), None, int(address, 16) if re.fullmatch(HEXADECIMAL, address) else 0)
 
 
 def _dsl_pointer(found: re.Match[str]) -> Pointer:
@@ -334,16 +365,7 @@ def _dsl_pointer(found: re.Match[str]) -> Pointer:
 def _integer(found: re.Match[str]) -> Any:
     """4, or 4@0@1: four times the unit of mode 0 of mode 1."""
     value, *path = map(int, found["integer"].lstrip("_").split("@"))
-    return value * _basis(path[::-1]) if path else value
-
-
-def _basis(path: list[int]) -> Any:
-    import layouts
-
-    unit_vector = getattr(layouts, "E", None)
-    if unit_vector is None:
-        raise LayoutError("a stride that is a coordinate, such as 1@0, is not taken yet")
-    return unit_vector(*path)
+    return value * E(*path[::-1]) if path else value
 
 
 def _unknown(found: re.Match[str]) -> Any:
@@ -358,14 +380,14 @@ READ: dict[str, Callable[[re.Match[str]], Any]] = {
     "swizzle": _swizzle,
     "cpp_pointer": _cpp_pointer,
     "dsl_pointer": _dsl_pointer,
-    "basis": lambda found: _basis([int(n) for n in re.findall(r"\d+", found["basis"])]),
+    "basis": lambda found: E(*map(int, re.findall(r"\d+", found["basis"]))),
+    "xor": lambda found: F2(int(found["xor"][1:])),
     "unknown": _unknown,
     "integer": _integer,
 }
 
-PRODUCTS = {"*": operator.mul, "//": operator.floordiv, "%": operator.mod, "**": operator.pow}
-ASSIGNED = re.compile(r"[A-Za-z]\w*\s*=")
-HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+PRODUCTS = {"*": operator.mul, "//": operator.floordiv, "%": operator.mod}
+HEXADECIMAL = r"0x[0-9a-fA-F]+"
 
 
 def _arithmetic(*coordinate: Any) -> Any:
@@ -378,6 +400,8 @@ CONSTRUCTORS: dict[str, Any] = {
     "Layout": Layout,
     "Swizzle": Swizzle,
     "ComposedLayout": ComposedLayout,
+    "E": E,
+    "F2": F2,
     "ArithTuple": _arithmetic,
     "None": None,
     "_": None,
@@ -389,19 +413,40 @@ def _number(value: Any) -> Any:
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
+def _power(base: Any, exponent: Any) -> Any:
+    """A power of a symbol or of an integer, no larger than layouts have use for."""
+    if type(exponent) is not int or exponent > LARGEST_EXPONENT:
+        raise LayoutError(f"an exponent is an integer of at most {LARGEST_EXPONENT}")
+    return base**exponent
+
+
 def _composed(parts: list[Any]) -> Any:
     """The value of ``inner o offset o outer``, ``inner o outer``, ``pointer o layout`` ..."""
     *before, outer = parts
-    if isinstance(outer, (Layout, ComposedLayout)):
-        if isinstance(outer, Layout) and len(before) == 2 and isinstance(before[1], Pointer):
-            swizzle, pointer = before
-            return Pointer(pointer.bits, swizzle, pointer.address).over(outer)
-        if len(before) == 1 and isinstance(before[0], Pointer) and isinstance(outer, Layout):
-            return before[0].over(outer)
-        if len(before) == 1 and isinstance(before[0], tuple) and set(before[0]) <= {0}:
-            return outer  # a tensor of coordinates that starts at the origin
-        if len(before) == 1 and isinstance(outer, Layout):
-            return ComposedLayout(before[0], 0, outer)
-        if len(before) == 2 and isinstance(outer, Layout):
-            return ComposedLayout(before[0], before[1], outer)
-    raise LayoutError("a composed layout is written: swizzle o offset o shape:stride")
+    if not isinstance(outer, (Layout, ComposedLayout)) or len(before) > 2:
+        raise LayoutError(WRITTEN)
+    inner, offset = before[0], before[1] if len(before) == 2 else 0
+    if isinstance(inner, tuple) and len(before) == 1:
+        return _from_origin(inner, outer)
+    if not isinstance(outer, Layout):
+        raise LayoutError(WRITTEN)
+    if isinstance(inner, Pointer) and len(before) == 1:
+        return inner.over(outer)
+    if isinstance(offset, Pointer) and isinstance(inner, Swizzle):
+        return Pointer(offset.bits, inner, offset.address).over(outer)
+    if not isinstance(inner, (Swizzle, Layout)) or isinstance(offset, (Pointer, Layout, Swizzle)):
+        raise LayoutError(WRITTEN)
+    return ComposedLayout(inner, offset, outer)
+
+
+WRITTEN = "a composed layout is written: swizzle o offset o shape:stride"
+
+
+def _from_origin(origin: Any, layout: Any) -> Any:
+    """A tensor of coordinates, which is a layout if it starts at 0."""
+    if any(leaves(origin)):
+        raise LayoutError(
+            f"a tensor of coordinates that starts at {text(origin)} is no layout: leave the start "
+            f"out, and add it to the coordinates that the layout gives"
+        )
+    return layout
