@@ -22,7 +22,17 @@ from .symbols import has_symbols, plain, quotient
 from .tuples import leaves, text
 from .value import Value
 
-__all__ = ["Carry", "Form", "Reading", "Step", "extended_modes", "place_values", "read", "spelled"]
+__all__ = [
+    "Carry",
+    "Form",
+    "Reading",
+    "Split",
+    "Step",
+    "extended_modes",
+    "place_values",
+    "read",
+    "spelled",
+]
 
 #: A constant, then one weight per digit.
 Form: TypeAlias = "tuple[Any, ...]"
@@ -43,6 +53,19 @@ class Step(Value):
 
     def __init__(self, extent: Any, stride: Any, quotient: Form, remainder: Form) -> None:
         self._set(extent, stride, quotient, remainder)
+
+
+class Split(Value):
+    """Digit `digit`, of weight `weight`, split at `at`, since it overruns `extent`."""
+
+    __slots__ = __match_args__ = ("digit", "at", "weight", "extent")
+    digit: int
+    at: Any
+    weight: Any
+    extent: Any
+
+    def __init__(self, digit: int, at: Any, weight: Any, extent: Any) -> None:
+        self._set(digit, at, weight, extent)
 
 
 class Reading(Value):
@@ -84,9 +107,11 @@ def extended_modes(layout: Layout) -> tuple[tuple[Any, Any], ...]:
     return tuple(modes)
 
 
-def read(stages: Sequence[Any], extents: Sequence[Any]) -> tuple[tuple[Any, ...], list[Reading]]:
+def read(
+    stages: Sequence[Any], extents: Sequence[Any], splits: list[Split] | None = None
+) -> tuple[tuple[Any, ...], list[Reading]]:
     """`stages`, layouts and offsets, the last first, read on the index below the product of
-    `extents`; with the digits that it took, which refine `extents`.
+    `extents`; with the digits that it took, which refine `extents`.  `splits` collects how.
 
     Raises `Carry` where remainders may reach the extent of a mode.
 
@@ -101,7 +126,9 @@ def read(stages: Sequence[Any], extents: Sequence[Any]) -> tuple[tuple[Any, ...]
         for stage in reversed(stages):
             reading = _read_one(stage, form, digits)
             if not isinstance(reading, Reading):
-                digits = _split(digits, *reading)
+                digits = _split(digits, reading.digit, reading.at)
+                if splits is not None:
+                    splits.append(reading)
                 break
             readings.append(reading)
             form = reading.after
@@ -127,8 +154,8 @@ def _split(digits: tuple[Any, ...], k: int, at: Any) -> tuple[Any, ...]:
     return (*digits[:k], at, quotient(digits[k], at), *digits[k + 1 :])
 
 
-def _read_one(stage: Any, form: Form, digits: tuple[Any, ...]) -> Reading | tuple[int, Any]:
-    """The reading, or else the digit to split and where."""
+def _read_one(stage: Any, form: Form, digits: tuple[Any, ...]) -> Reading | Split:
+    """The reading, or else the digit to split first."""
     if not isinstance(stage, Layout):
         return Reading(stage, form, (), (), (plain(form[0] + stage), *form[1:]))
     modes = extended_modes(stage)
@@ -147,16 +174,14 @@ def _read_one(stage: Any, form: Form, digits: tuple[Any, ...]) -> Reading | tupl
     return Reading(stage, form, modes, tuple(steps), _add(after, rest, modes[-1][1]))
 
 
-def _place_to_split(
-    remainder: Form, digits: tuple[Any, ...], extent: Any
-) -> tuple[int, Any] | None:
+def _place_to_split(remainder: Form, digits: tuple[Any, ...], extent: Any) -> Split | None:
     for k, (weight, digit) in enumerate(zip(remainder[1:], digits, strict=True)):
         if equal(weight, 0) or less(plain(weight * (digit - 1)), extent):
             continue
         at = quotient(extent, weight)
         if at is None or equal(at, 1) or equal(at, digit) or quotient(digit, at) is None:
             continue
-        return k, at
+        return Split(k, at, weight, extent)
     return None
 
 
