@@ -13,6 +13,7 @@ from functools import cmp_to_key
 from typing import Any, TypeVar
 
 from .errors import LayoutError
+from .stride import StepStride
 
 __all__ = ["ascending", "ceil_div", "divided", "divides", "equal", "less"]
 
@@ -60,9 +61,9 @@ def equal(a: Any, b: Any) -> bool:
     >>> equal(4, 4)
     True
     """
-    if type(a) is int and type(b) is int:
-        return a == b
-    return bool(_symbols().equal(a, b))
+    if (type(a) is int and type(b) is int) or isinstance(a, StepStride):
+        return bool(a == b)
+    return False if isinstance(b, StepStride) else bool(_symbols().equal(a, b))
 
 
 def ceil_div(n: Any, d: Any) -> Any:
