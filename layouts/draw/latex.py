@@ -11,12 +11,13 @@ PREAMBLE = r"""\documentclass[border=4pt]{standalone}
 \usepackage{tikz}
 %(colours)s
 \newcommand\cell[4]{\fill[#3] (#1,-#2) rectangle +(1,-1); \node at (#1+.5,-#2-.5) {#4};}
-\newcommand\cross[3]{\draw[line width=#3] (#1) -- (#2);}
+\newcommand\cross[3]{\draw[#3] (#1) -- (#2);}
 \begin{document}
 \begin{tikzpicture}[x=%(width)smm, y=5mm, font=\ttfamily\scriptsize\frenchspacing, inner sep=0]
 """
 
-WIDTHS = ("0.1pt", "0.8pt", "1.4pt")
+#: How a line is drawn by the number of nested modes that end there.
+LINES = ("black!25", "line width=0.9pt", "line width=1.6pt")
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -68,11 +69,12 @@ def _panel(panel: Panel, left: int) -> list[str]:
         for row, cells in enumerate(panel.cells)
         for column, (words, hue) in enumerate(cells)
     ]
-    for column, end in enumerate((0, *panel.column_ends)):
-        width = WIDTHS[min(end, 2)]
-        lines.append(f"\\cross{{{column},0}}{{{column},-{rows}}}{{{width}}}")
-    for row, end in enumerate((0, *panel.row_ends)):
-        lines.append(f"\\cross{{0,-{row}}}{{{columns},-{row}}}{{{WIDTHS[min(end, 2)]}}}")
+    drawn = [
+        (end, f"{column},0", f"{column},-{rows}")
+        for column, end in enumerate((0, *panel.column_ends))
+    ] + [(end, f"0,-{row}", f"{columns},-{row}") for row, end in enumerate((0, *panel.row_ends))]
+    for end, start, stop in sorted(drawn):  # the thick ones over the thin ones
+        lines.append(f"\\cross{{{start}}}{{{stop}}}{{{LINES[min(end, 2)]}}}")
     return [*lines, r"\end{scope}"]
 
 
