@@ -93,7 +93,7 @@ class Table(Value):
         """The picture as lines of text, cut into blocks of columns where they pass `width`.
 
         With `colour` cells are tinted; None asks whether standard output is a terminal and NO_COLOR
-        is unset.  Without a `width` that of the terminal holds, and elsewhere there is none.
+        is unset.  Without a `width` that of the terminal holds; elsewhere columns are not cut.
         """
         from .text import written
 

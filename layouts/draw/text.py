@@ -10,8 +10,8 @@ from .cells import TINTS, Cell, Panel, Table
 
 __all__ = ["written"]
 
-#: Between two panels that stand side by side.
-GAP = 4
+#: Between two panels that stand side by side, and how far they go where no width is known.
+GAP, USUAL_WIDTH = 4, 120
 
 #: By how many nested modes end there: a line between columns, between rows, and their crossings.
 #: The first of a crossing is where the line between rows meets the margin.
@@ -30,7 +30,7 @@ def written(table: Table, colour: bool | None, width: int | None) -> str:
     blocks = [_Block(panel, width, colour) for panel in table.panels]
     shown, line = [], blocks[:1]
     for block in blocks[1:]:
-        if width is not None and sum(b.width + GAP for b in line) + block.width > width:
+        if sum(b.width + GAP for b in line) + block.width > (width or USUAL_WIDTH):
             shown.append(_side_by_side(line))
             line = []
         line.append(block)
