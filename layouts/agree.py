@@ -16,14 +16,22 @@ from itertools import takewhile
 from typing import Any
 
 from .arith import equal
-from .certificate import Looked, SameDigits, SameFloors, SameMatrix, SameStages
+from .certificate import (
+    Looked,
+    SameComponents,
+    SameDigits,
+    SameFloors,
+    SameMatrix,
+    SameStages,
+)
 from .compose import ENUMERATION_LIMIT
 from .digits import Carry, Form, Reading, extended_modes, place_values, read, spelled
 from .errors import LayoutError
 from .layout import Layout
+from .stride import F2, ArithTuple, E, kind, paths_of
 from .swizzle import Swizzle
 from .symbols import at_least, has_symbols, plain
-from .tuples import leaves, product, text
+from .tuples import leaves, product, text, unflatten
 from .value import Value
 
 __all__ = ["Agreement", "Undecided", "agree", "floors", "written"]
@@ -65,15 +73,54 @@ def agree(left: Stages, right: Stages, count: Any) -> Agreement:
     return Agreement(SameStages(left[:same], inside.certificate), (*inside.reason, after))
 
 
+def component(layout: Layout, path: Any) -> Layout:
+    """`layout`, of coordinate strides, as it steps the coordinate at `path`.
+
+    >>> from layouts import E
+    >>> print(component(Layout((4, 8), (E(0), 2 * E(1))), (1,)))
+    (4,8):(0,2)
+    """
+    strides = [dict(d.terms).get(path, 0) if d else 0 for d in leaves(layout.stride)]
+    return Layout(layout.shape, unflatten(strides, layout.shape))
+
+
+def _by_components(left: Stages, right: Stages, count: Any) -> Agreement:
+    """Coordinates agree where each of their components does."""
+    strides = [d for side in (left, right) for d in leaves(side[0].stride)]
+    parts = []
+    for path in sorted(paths_of(strides)):
+        one, other = ((component(side[0], path), *side[1:]) for side in (left, right))
+        parts.append((path, agree(one, other, count)))
+    differing = [part.index for _, part in parts if part.index is not None]
+    if differing:
+        return Agreement(None, (), min(differing))
+    reason = tuple(f"{E(*path)}: {line}" for path, part in parts for line in part.reason)
+    certificates = tuple((path, part.certificate) for path, part in parts)
+    return Agreement(SameComponents(left, right, count, certificates), reason)
+
+
+def _of_coordinates(stages: Stages) -> bool:
+    return isinstance(stages[0], Layout) and kind(leaves(stages[0].stride)) is ArithTuple
+
+
+def _is_xor(stage: Any) -> bool:
+    """Whether `stage` adds over XOR: a swizzle, or a layout with XOR strides."""
+    if isinstance(stage, Layout):
+        return kind(leaves(stage.stride)) is F2
+    return isinstance(stage, Swizzle)
+
+
 def _same_swizzle(pair: tuple[Any, Any]) -> bool:
     """A swizzle takes no two offsets to one, so that nothing is lost by leaving it out."""
     return isinstance(pair[0], Swizzle) and bool(pair[0] == pair[1])
 
 
 def _agree(left: Stages, right: Stages, count: Any) -> Agreement:
-    if len(left) == len(right) == 1 and not isinstance(left[0], Swizzle):
-        return _by_floors(left[0], right[0], count)
-    if not any(isinstance(stage, Swizzle) for stage in left + right):
+    if _of_coordinates(left) or _of_coordinates(right):
+        return _by_components(left, right, count)
+    if not any(map(_is_xor, left + right)):
+        if len(left) == len(right) == 1:
+            return _by_floors(left[0], right[0], count)
         try:
             return _by_digits(left, right, count)
         except Carry as carry:
@@ -241,14 +288,16 @@ def _by_bits(left: Stages, right: Stages, count: int) -> Agreement | None:
 
 
 def _is_bit_matrix(stages: Stages, count: int) -> bool:
-    """Swizzles, perhaps an offset, and a layout of powers of two whose strides share no bit."""
-    swizzles = list(takewhile(lambda stage: isinstance(stage, Swizzle), stages))
-    *offset, layout = stages[len(swizzles) :]
+    """Stages that add over XOR, after, perhaps, an offset and a layout of powers of two that share
+    no bit."""
+    *after, layout = stages
     if not isinstance(layout, Layout) or product(layout.shape) != count:
         return False
-    if len(offset) > 1 or not all(type(x) is int for x in offset):
+    seen = after.pop() if after and type(after[-1]) is int else 0
+    if not all(map(_is_xor, after)):
         return False
-    seen = offset[0] if offset else 0
+    if _is_xor(layout):
+        return seen == 0
     for extent, stride in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
         if type(stride) is not int or extent & (extent - 1):
             return False

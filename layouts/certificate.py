@@ -15,6 +15,7 @@ from typing import Any
 from .banks import PHASE_LANES, WAVEFRONT_BYTES
 from .digits import Reading
 from .layout import Layout
+from .stride import F2
 from .swizzle import ComposedLayout, Swizzle
 from .value import Value
 
@@ -28,6 +29,7 @@ __all__ = [
     "NoDifference",
     "Permutes",
     "Ranks",
+    "SameComponents",
     "SameDigits",
     "SameFloors",
     "SameMatrix",
@@ -64,7 +66,7 @@ def evaluate(stages: Sequence[Any], index: int) -> Any:
     value: Any = index
     for stage in reversed(stages):
         if isinstance(stage, Layout):
-            value = _offset(_modes(stage), value)
+            value = stage._evaluated(_offset(_modes(stage), value))
         elif isinstance(stage, Swizzle):
             value = _bits(value, _swizzle_rows(stage))
         else:
@@ -279,6 +281,47 @@ class SameFloors(Value):
         return all(_never_negative(place - self.count) for place in differing)
 
 
+class SameComponents(Value):
+    """Two chains that end in coordinates agree, since each component of these does."""
+
+    __slots__ = __match_args__ = ("left", "right", "count", "parts")
+    left: tuple[Any, ...]
+    right: tuple[Any, ...]
+    count: Any
+    parts: tuple[tuple[Any, Any], ...]
+
+    def __init__(
+        self,
+        left: tuple[Any, ...],
+        right: tuple[Any, ...],
+        count: Any,
+        parts: tuple[tuple[Any, Any], ...],
+    ) -> None:
+        self._set(left, right, count, parts)
+
+    @property
+    def claim(self) -> tuple[Any, ...]:
+        """("same", left, right, count)"""
+        return "same", self.left, self.right, self.count
+
+    def verify(self) -> bool:
+        """There is a part for each component that a stride has, of that component, and it holds."""
+        sides = self.left, self.right
+        paths = {path for side in sides for _, d in _modes(side[0]) if d for path, _ in d.terms}
+        if paths != {path for path, _ in self.parts}:
+            return False
+        for path, certificate in self.parts:
+            _, *chains, count = certificate.claim
+            for side, chain in zip(sides, chains, strict=True):
+                strides = [dict(d.terms).get(path, 0) if d else 0 for _, d in _modes(side[0])]
+                own = [(s, d) for (s, _), d in zip(_modes(side[0]), strides, strict=True)]
+                if _modes(chain[0]) != own or chain[1:] != side[1:]:
+                    return False
+            if count != self.count or not certificate.verify():
+                return False
+        return True
+
+
 class SameMatrix(Value):
     """Two swizzled layouts are one bit matrix, on the 2**bits indices of each."""
 
@@ -302,22 +345,36 @@ class SameMatrix(Value):
 
     def _matrix(self, stages: Sequence[Any]) -> Any:
         """The columns and, as the last, what index 0 goes to; None if strides carry."""
-        linear = list(stages)
-        layout = linear.pop()
-        offset = linear.pop() if linear and type(linear[-1]) is int else 0
-        columns = [_offset(_modes(layout), 1 << j) for j in range(self.bits)]
-        seen = offset
-        for column in columns:
-            if seen & column:
-                return None
-            seen |= column
+        *after, layout = stages
+        offset = after.pop() if after and type(after[-1]) is int else 0
+        columns = [evaluate((layout,), 1 << j) for j in range(self.bits)]
+        if offset or not _xor(layout):
+            seen = offset
+            for column in columns:
+                if seen & column:
+                    return None
+                seen |= column
         if any(extent & (extent - 1) for extent, _ in _modes(layout)):
             return None
-        rows = 64 + max(stage.block for stage in [*linear, Swizzle(0, 0, 0)]).bit_length()
-        matrix = _columns_matrix([*columns, offset], max(rows, seen.bit_length() + 1))
-        for swizzle in reversed(linear):
-            matrix = _swizzle_matrix(swizzle, matrix.shape[0]) * matrix
-        return _columns_matrix([_int(matrix, j) for j in range(self.bits + 1)], 512)
+        rows = max([column.bit_length() for column in (*columns, offset)] + [1])
+        matrix = _columns_matrix([*columns, offset], rows)
+        for stage in reversed(after):
+            matrix = _stage_matrix(stage, matrix.shape[0]) * matrix
+        return [_int(matrix, j) for j in range(self.bits + 1)]
+
+
+def _xor(layout: Layout) -> bool:
+    return any(isinstance(d, F2) for _, d in _modes(layout))
+
+
+def _stage_matrix(stage: Any, width: int) -> Any:
+    """What a swizzle, or a layout with XOR strides, does to `width` bits."""
+    if isinstance(stage, Swizzle):
+        wide = max(width, (stage.source | stage.target).bit_length())
+        wide_in = _gf2(lambda i, j: int(i == j), wide, width)
+        return _swizzle_matrix(stage, wide) * wide_in
+    columns = [evaluate((stage,), 1 << j) for j in range(width)]
+    return _columns_matrix(columns, max([column.bit_length() for column in columns] + [1]))
 
 
 def _int(matrix: Any, column: int) -> int:

@@ -92,7 +92,8 @@ def explain(op: Any, *args: Any) -> Explanation:
     if teacher is None:
         raise LayoutError(f"explain: {op!r} is none of {', '.join(sorted(TEACHERS))}")
     if isinstance(op, (Swizzle, Layout, ComposedLayout)):
-        return teacher(op, *args)
+        explanation: Explanation = teacher(op, *args)
+        return explanation
     call = f"{name}({', '.join(map(_argument, args))})"
     board: list[str] = []
     try:

@@ -30,6 +30,7 @@ from .errors import LayoutError
 from .layout import Layout, make_layout
 from .modes import assembled
 from .proof import Bijective, Counterexample, Proof, Statement, prove
+from .stride import kind
 from .swizzle import ComposedLayout
 from .symbols import free_symbols, plain
 from .tuples import idx2crd, leaves, size, text
@@ -168,12 +169,11 @@ def _sizes_differ(law: Equivalent, a: int, b: int) -> Proof:
 
 def _beyond(a: Any, b: Any) -> tuple[str, ...]:
     """Where two layouts that agree up to their size part beyond it."""
-    if not isinstance(a, Layout) or not isinstance(b, Layout) or free_symbols((a, b)):
+    if not all(isinstance(x, Layout) and kind(leaves(x.stride)) is None for x in (a, b)):
         return ()
-    try:
-        one, other = floors(a), floors(b)
-    except LayoutError:
+    if free_symbols((a, b)):
         return ()
+    one, other = floors(a), floors(b)
     places = [p for p in {**one, **other} if one.get(p, 0) != other.get(p, 0)]
     if not places:
         return ()
