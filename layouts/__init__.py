@@ -40,6 +40,17 @@ from .banks import Wavefronts, wavefronts
 from .descriptor import WgmmaDescriptor, wgmma_descriptor
 from .draw import Table, compare, table, table_tv
 from .errors import LayoutError
+from .explain import explain
+from .laws import (
+    ComplementLaws,
+    CompositionLaw,
+    DivideLaw,
+    Equivalent,
+    LeftInverseLaw,
+    ProductLaw,
+    RightInverseLaw,
+    equivalent,
+)
 from .layout import (
     Layout,
     cosize,
@@ -51,9 +62,10 @@ from .layout import (
 )
 from .notation import parse
 from .partition import Tile, local_partition, local_tile
-from .proof import Bijective, ConflictFree, Injective, Proof, prove
+from .proof import Bijective, ConflictFree, Counterexample, Injective, Proof, prove
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
+from .theorems import SwizzleAlignment, SwizzleInvolution
 from .tuples import (
     compatible,
     congruent,
@@ -73,16 +85,26 @@ __version__ = "0.1.0"
 __all__ = [
     "ArithTuple",
     "Bijective",
+    "ComplementLaws",
     "ComposedLayout",
+    "CompositionLaw",
     "ConflictFree",
+    "Counterexample",
+    "DivideLaw",
     "E",
+    "Equivalent",
     "F2",
     "Injective",
     "Layout",
     "LayoutError",
+    "LeftInverseLaw",
     "MatrixAtom",
+    "ProductLaw",
     "Proof",
+    "RightInverseLaw",
     "Swizzle",
+    "SwizzleAlignment",
+    "SwizzleInvolution",
     "Table",
     "Tile",
     "Wavefronts",
@@ -101,6 +123,8 @@ __all__ = [
     "depth",
     "dice",
     "downcast",
+    "equivalent",
+    "explain",
     "filter",
     "flat_divide",
     "flat_product",

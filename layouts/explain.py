@@ -472,16 +472,16 @@ def _logical_divide(board: list[str], result: Any, layout: Any, tiler: Any) -> N
         return
     if isinstance(layout, ComposedLayout):
         board.append(f"{layout.inner} and the offset {layout.offset} stay; the outer layout:")
-        _inside(board, _operation("logical_divide"), layout.outer, tiler)
+        _inside(board, algebra.logical_divide, layout.outer, tiler)
         return
     if isinstance(tiler, tuple):
         board.append("a tuple of tilers divides mode by mode")
-        _by_mode(board, _operation("logical_divide"), list(layout), tiler)
+        _by_mode(board, algebra.logical_divide, list(layout), tiler)
         board.append(f"side by side: {text(result)}")
         return
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     board.append(f"the tile is T = {tile}; what it leaves of 0 to {plain(size(layout) - 1)}:")
-    rest = _inside(board, _operation("complement"), tile, plain(size(layout)))
+    rest = _inside(board, algebra.complement, tile, plain(size(layout)))
     if rest is None:
         return
     both = make_layout(tile, rest)
@@ -494,7 +494,7 @@ def _logical_divide(board: list[str], result: Any, layout: Any, tiler: Any) -> N
 
 
 def _zipped_divide(board: list[str], result: Any, layout: Any, tiler: Any) -> None:
-    divided_ = _inside(board, _operation("logical_divide"), layout, tiler)
+    divided_ = _inside(board, algebra.logical_divide, layout, tiler)
     board.append(
         f"the tiles of {text(divided_)} are gathered in mode 0, the rests in mode 1: {text(result)}"
     )
@@ -503,7 +503,7 @@ def _zipped_divide(board: list[str], result: Any, layout: Any, tiler: Any) -> No
 def _logical_product(board: list[str], result: Any, layout: Any, tiler: Any) -> None:
     if isinstance(tiler, tuple):
         board.append("a tuple of tilers multiplies mode by mode")
-        _by_mode(board, _operation("logical_product"), list(layout), tiler)
+        _by_mode(board, algebra.logical_product, list(layout), tiler)
         board.append(f"side by side: {text(result)}")
         return
     if isinstance(layout, ComposedLayout) or tiler is None:
@@ -515,7 +515,7 @@ def _logical_product(board: list[str], result: Any, layout: Any, tiler: Any) -> 
         f"B = {copies} has offsets below {cosize(copies)}: make room for as many copies of "
         f"A = {layout}, of {size(layout)} entries each"
     )
-    places = _inside(board, _operation("complement"), layout, target)
+    places = _inside(board, algebra.complement, layout, target)
     if places is None:
         return
     board.append(f"copy k of A lies at A*(B(k)), A* = {places}:")
@@ -529,13 +529,6 @@ def _logical_product(board: list[str], result: Any, layout: Any, tiler: Any) -> 
             result,
             size(result),
         )
-
-
-def _operation(name: str) -> Callable[..., Any]:
-    """The operation of that name; it lies in a file above or beside this one."""
-    import layouts
-
-    return getattr(layouts, name)  # type: ignore[no-any-return]
 
 
 # -------------------------------------------------------------------------------- applying

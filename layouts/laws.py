@@ -23,11 +23,18 @@ from itertools import pairwise
 from typing import Any
 
 from .agree import Undecided, agree, floors, written
-from .algebra import complement, composition, logical_divide, right_inverse
+from .algebra import (
+    complement,
+    composition,
+    left_inverse,
+    logical_divide,
+    logical_product,
+    right_inverse,
+)
 from .arith import equal, less
 from .certificate import NeverNegative, evaluate, stages_of
 from .errors import LayoutError
-from .layout import Layout, make_layout
+from .layout import Layout, cosize, make_layout
 from .modes import assembled
 from .proof import Bijective, Counterexample, Proof, Statement, prove
 from .stride import kind
@@ -41,6 +48,8 @@ __all__ = [
     "CompositionLaw",
     "DivideLaw",
     "Equivalent",
+    "LeftInverseLaw",
+    "ProductLaw",
     "RightInverseLaw",
     "equivalent",
 ]
@@ -271,6 +280,36 @@ class RightInverseLaw(_Law):
         return self.result().shape
 
 
+class LeftInverseLaw(_Law):
+    """``R(L(i)) == i`` for every index i of L."""
+
+    __slots__ = __match_args__ = ("layout", "r")
+    layout: Any
+    r: Any
+
+    def __init__(self, layout: Any, r: Any = None) -> None:
+        self._set(layout, r)
+
+    def __str__(self) -> str:
+        return f"{_or(self.result, 'a layout')} is a left inverse of {self.layout}"
+
+    def __repr__(self) -> str:
+        return _called(self, self.layout, self.r)
+
+    def result(self) -> Any:
+        """R as given, or as `left_inverse` has it."""
+        return left_inverse(self.layout) if self.r is None else self.r
+
+    def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+        """R after L, and the identity."""
+        count = plain(size(self.layout))
+        return stages_of(self.result()) + stages_of(self.layout), (Layout(count, 1),), count
+
+    def shape(self) -> Any:
+        """That of L."""
+        return self.layout.shape
+
+
 # ------------------------------------------------------------------------------- by parts
 
 
@@ -363,6 +402,47 @@ class DivideLaw(_ByParts):
             return [CompositionLaw(layout, make_layout(tile, rest), result)]
         tilers = self.tiler + (None,) * (len(layout) - len(self.tiler))
         return [DivideLaw(layout[k], tiler, result[k]) for k, tiler in enumerate(tilers)]
+
+
+class ProductLaw(_ByParts):
+    """``R((a, b)) == A(a) + A*(B(b))`` with A* the complement of A up to size(A) * cosize(B); by
+    mode for a tuple."""
+
+    __slots__ = __match_args__ = ("layout", "tiler", "r")
+    layout: Any
+    tiler: Any
+    r: Any
+
+    def __init__(self, layout: Any, tiler: Any, r: Any = None) -> None:
+        self._set(layout, tiler, r)
+
+    def __str__(self) -> str:
+        tiler = _tiler_text(self.tiler)
+        return f"{_or(self.result, 'a layout')} is {self.layout} times {tiler}"
+
+    def __repr__(self) -> str:
+        return _called(self, self.layout, self.tiler, self.r)
+
+    def result(self) -> Any:
+        """R as given, or as `logical_product` has it."""
+        return logical_product(self.layout, self.tiler) if self.r is None else self.r
+
+    def parts(self) -> list[Statement]:
+        """The block, the places for its copies, and where the tiler puts them."""
+        layout, result = self.layout, self.result()
+        if self.tiler is None:
+            return [Equivalent(layout, result)]
+        if isinstance(self.tiler, tuple):
+            tilers = self.tiler + (None,) * (len(layout) - len(self.tiler))
+            return [ProductLaw(layout[k], tiler, result[k]) for k, tiler in enumerate(tilers)]
+        copies = self.tiler if isinstance(self.tiler, Layout) else Layout(self.tiler)
+        room = plain(size(layout) * cosize(copies))
+        places = complement(layout, room)
+        return [
+            Equivalent(layout, result[0]),
+            ComplementLaws(layout, room, places),
+            CompositionLaw(places, copies, result[1]),
+        ]
 
 
 class ComplementLaws(_ByParts):

@@ -6,30 +6,31 @@ from hypothesis import strategies as st
 
 from layouts import (
     Bijective,
+    ComplementLaws,
     ComposedLayout,
+    CompositionLaw,
     ConflictFree,
+    Counterexample,
+    DivideLaw,
+    Equivalent,
     Injective,
     Layout,
     LayoutError,
+    LeftInverseLaw,
+    ProductLaw,
     Proof,
+    RightInverseLaw,
     Swizzle,
+    SwizzleAlignment,
+    SwizzleInvolution,
+    equivalent,
     parse,
     prove,
     size,
     wgmma_accumulator,
 )
 from layouts.collision import collision
-from layouts.laws import (
-    ComplementLaws,
-    CompositionLaw,
-    DivideLaw,
-    Equivalent,
-    RightInverseLaw,
-    equivalent,
-)
-from layouts.proof import Counterexample
 from layouts.symbols import substitute, symbols
-from layouts.theorems import SwizzleAlignment, SwizzleInvolution
 
 EXTENTS = st.lists(st.integers(1, 6), min_size=1, max_size=4)
 
@@ -255,7 +256,14 @@ def test_composition_law(a, b, offset):
 @given(tidy(), tidy())
 @MANY
 def test_divide_and_complement_laws(a, t):
-    for law in (DivideLaw(a, t), ComplementLaws(t, size(a)), ComplementLaws(t), RightInverseLaw(a)):
+    for law in (
+        DivideLaw(a, t),
+        ProductLaw(a, t),
+        ComplementLaws(t, size(a)),
+        ComplementLaws(t),
+        RightInverseLaw(a),
+        LeftInverseLaw(a),
+    ):
         proof = prove(law)
         assert bool(proof) == has_result(law)
         assert not proof or proof.verify()
