@@ -1,4 +1,4 @@
-"""What the algebra asks of an extent or a stride, answered for ints at once and for symbols by proof.
+"""What the algebra asks of extents and strides: ints answer at once, symbols by proof.
 
 The operations ask five questions and no others: quotient and remainder, divisibility, order,
 equality, and division rounded up.  Where both sides are ints Python answers; anything else goes to
@@ -94,8 +94,12 @@ def ascending(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
             return 1
         if equal(x, y):
             return 0
+        if less(x, y + 1):  # x <= y, and equal for some values of the symbols
+            return -1
+        if less(y, x + 1):
+            return 1
         raise LayoutError(
-            f"{x} and {y} cannot be put in order: neither {x} < {y} nor {y} <= {x} is proved for "
+            f"{x} and {y} cannot be put in order: neither {x} <= {y} nor {y} <= {x} is proved for "
             f"all values of the symbols; say more in the expressions, as M = 8*m does"
         )
 

@@ -23,7 +23,7 @@ from .layout import Layout
 from .modes import Mode, assembled, merged
 from .tuples import idx2crd, size, text, unflatten
 
-__all__ = ["ENUMERATION_LIMIT", "compose"]
+__all__ = ["ENUMERATION_LIMIT", "compose", "compose_modes"]
 
 #: What the theorems do not decide is decided by looking at every index, if there are no more.
 ENUMERATION_LIMIT = 1 << 20
@@ -38,10 +38,17 @@ def compose(a: Layout, b: Layout) -> Layout:
     >>> print(compose(Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1))))
     ((2,2),3):((24,2),8)
     """
+    found = compose_modes(_extended(a), b)
+    return found if isinstance(found, Layout) else _decided(a, b, found)
+
+
+def compose_modes(modes: Sequence[Mode], b: Layout) -> Layout | tuple[Any, Any]:
+    """`b` read through `modes`, the last of which has no end; where digits carry, what they reach
+    and the extent that this is to stay below."""
     form = [[_Digit(extent, stride)] for extent, stride in b.modes]
-    carry = _read_through(_extended(a), form)
+    carry = _read_through(modes, form)
     if carry is not None:
-        return _decided(a, b, carry)
+        return carry
     return _refined(b, [[(digit.extent, digit.stride) for digit in leaf] for leaf in form])
 
 
@@ -110,7 +117,8 @@ def _read_through(modes: Sequence[Mode], form: Form) -> tuple[Any, Any] | None:
     last_stride = modes[-1][1]
     for leaf in form:
         for digit in leaf:
-            digit.stride += digit.weight * last_stride
+            if type(digit.weight) is not int or digit.weight != 0:
+                digit.stride += digit.weight * last_stride
     return None
 
 
@@ -124,7 +132,8 @@ def _overrun(digit: _Digit, remainder: Any, extent: Any) -> Any:
 
 def _high(digit: _Digit, at: Any) -> _Digit:
     """The part of `digit` that counts in steps of `at`."""
-    return _Digit(divided(digit.extent, at)[0], digit.weight * at, digit.stride * at)
+    stride = digit.stride * at if digit.stride else 0  # no symbol times 0, which is no int
+    return _Digit(divided(digit.extent, at)[0], digit.weight * at, stride)
 
 
 # ---------------------------------------------------------------------------------- looking
@@ -163,7 +172,9 @@ class _Leaf:
 
 def _decided(a: Layout, b: Layout, carry: tuple[Any, Any]) -> Layout:
     """The one layout equal to A(B(c)), found by looking at every index, or `LayoutError`."""
-    if any(type(x) is not int for x in (*(s for s, _ in a.modes), *(x for m in b.modes for x in m))):
+    if any(
+        type(x) is not int for x in (*(s for s, _ in a.modes), *(x for m in b.modes for x in m))
+    ):
         raise LayoutError(
             f"composition of A = {a} with B = {b} is not decided: digits of B carry from one mode "
             f"of A into the next unless {carry[0]} < {carry[1]}, and that is not proved; write the "

@@ -12,7 +12,7 @@ from typing import Any
 from .compose import compose
 from .errors import LayoutError
 from .layout import Layout, cosize, joined
-from .modes import Mode, assembled, from_columns, xors
+from .modes import Mode, from_columns, xors
 from .swizzle import ComposedLayout, Swizzle
 from .through import compose_xor
 from .tuples import leaves, product, size, unflatten
@@ -78,10 +78,15 @@ def pushed_through(a: Layout, b: ComposedLayout) -> ComposedLayout | Layout | No
     """``A(S(o + L(c)))`` as ``S'(o' + (A o L)(c))``, or as a layout with XOR strides; None if
     neither is right.
 
-    >>> print(pushed_through(Layout((4, 2), (1, 5)), ComposedLayout(Swizzle(1, 0, 1), 0, Layout(8))))
+    >>> swizzled = ComposedLayout(Swizzle(1, 0, 1), 0, Layout(8))
+    >>> print(pushed_through(Layout((4, 2), (1, 5)), swizzled))
     None
     """
-    if xors(b.outer) or not all(type(x) is int for mode in (*a.modes, *b.outer.modes) for x in mode):
+    if (
+        not isinstance(b.inner, Swizzle)
+        or xors(b.outer)
+        or not all(type(x) is int for mode in (*a.modes, *b.outer.modes) for x in mode)
+    ):
         return None
     swizzle = _image_swizzle(a, b.inner, b.offset + cosize(b.outer))
     if swizzle is not None:
@@ -127,7 +132,7 @@ def _image_swizzle(a: Layout, swizzle: Swizzle, count: int) -> Swizzle | None:
 
 def _ends_at(bit: int, modes: tuple[Mode, ...]) -> bool:
     """Whether nothing carries into `bit`: the modes below it stay below, and the others above."""
-    return sum((s - 1) * d for s, d in modes if d % (1 << bit)) < 1 << bit
+    return bool(sum((s - 1) * d for s, d in modes if d % (1 << bit)) < 1 << bit)
 
 
 def _lowest(mask: int) -> int:

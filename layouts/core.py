@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
-from .composed import after, after_layout, chained, pushed_through
 from .compose import compose
+from .composed import after, after_layout, chained, pushed_through
 from .errors import LayoutError
 from .layout import Layout, joined, make_identity_layout
 from .modes import assembled, merged, moving, xors

@@ -1,19 +1,18 @@
 """Cutting a layout into tiles: `logical_divide`, and its halves gathered in three ways.
 
-    logical_divide   ((tile, rest), (tile, rest), ...)
-    zipped_divide    ((tile, tile, ...), (rest, rest, ...))
-    tiled_divide     ((tile, tile, ...), rest, rest, ...)
-    flat_divide      (tile, tile, ..., rest, rest, ...)
+logical_divide   ((tile, rest), (tile, rest), ...)
+zipped_divide    ((tile, tile, ...), (rest, rest, ...))
+tiled_divide     ((tile, tile, ...), rest, rest, ...)
+flat_divide      (tile, tile, ..., rest, rest, ...)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from .core import AnyLayout, Tiler, by_mode, composition, modes_for, tiler_layout
-from .gaps import complement
 from .errors import LayoutError
+from .gaps import complement
 from .layout import Layout, joined, make_identity_layout
 from .modes import xors
 from .swizzle import ComposedLayout
@@ -71,14 +70,17 @@ def flat_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     return _on_outer(_flat_divide, layout, tiler)
 
 
-def _on_outer(operation: Callable[[Layout, Tiler], Layout], layout: Any, tiler: Tiler) -> Any:
+def _on_outer(
+    operation: Callable[[Layout, Tiler], Layout], layout: AnyLayout, tiler: Tiler
+) -> AnyLayout:
     """`operation` on the coordinates of a composed layout, or of one with XOR strides."""
     if isinstance(layout, ComposedLayout):
         return layout.over(operation(layout.outer, tiler))
     if not isinstance(layout, Layout):
         raise LayoutError(f"divide of {layout!r}: it is no Layout and no ComposedLayout")
     if xors(layout):  # a part may have to stay composed, and it is all of them then
-        return composition(layout, operation(make_identity_layout(layout.shape), tiler))
+        found: AnyLayout = composition(layout, operation(make_identity_layout(layout.shape), tiler))
+        return found
     return operation(layout, tiler)
 
 

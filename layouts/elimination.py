@@ -1,4 +1,4 @@
-"""Linear algebra over GF(2) on Python ints: a matrix is the list of its columns, a sum is an XOR."""
+"""Linear algebra over GF(2) on Python ints: a matrix is its columns, and a sum is an XOR."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def preimages(values: Iterable[int], columns: Iterable[int]) -> list[int | None]
 
 
 def solved(value: int, pairs: list[tuple[int, int]]) -> int | None:
-    """The index of `value` from pairs (index, image), in falling order with top bits that differ."""
+    """The index of `value`, from pairs (index, image) by falling image, of top bits that differ."""
     index = 0
     for other, pivot in pairs:
         if value ^ pivot < value:

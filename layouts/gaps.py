@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from .core import filter
 from .arith import ascending, ceil_div, divided, divides
 from .collision import collision
 from .compose import ENUMERATION_LIMIT
+from .core import filter
 from .elimination import eliminated
 from .errors import LayoutError
 from .gf2 import matrix
 from .layout import Layout, cosize
 from .modes import Mode, assembled, merged, xors
-from .stride import F2, kind
+from .stride import kind
 from .swizzle import ComposedLayout
 from .tuples import IntTuple, checked, is_symbolic, product, size
 
@@ -34,6 +34,7 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = No
 
     >>> print(complement(Layout((2, 2), (1, 6)), 24), complement(Layout(4, 2)))
     (3,2):(2,12) 2:1
+    >>> from layouts import F2
     >>> print(complement(Layout((2, 2), (F2(1), F2(6))), 16))
     (2,2):(2,8)
     """
@@ -67,7 +68,9 @@ def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
 def _rising(layout: Layout) -> list[Mode]:
     """The merged modes that move the offset, by rising stride (C++ ``filter``, sorted)."""
     modes = [mode for mode in filter(layout).modes if mode != (1, 0)]
-    return ascending(ascending(modes, lambda mode: mode[0]), lambda mode: mode[1])
+    if all(type(x) is int for mode in modes for x in mode):
+        return sorted(modes, key=lambda mode: (mode[1], mode[0]))
+    return ascending(modes, lambda mode: mode[1])
 
 
 def _no_complement(layout: Layout, stride: Any, reach: Any) -> LayoutError:
@@ -109,18 +112,20 @@ def _xor_complement(layout: Layout | ComposedLayout, target: int) -> Layout:
 
 
 def _checked_complement(layout: Layout | ComposedLayout, target: int) -> Layout:
-    """The complement of what is swizzled, if it fills up what the swizzled layout leaves out too."""
+    """The complement of what is swizzled, if it fills up what is left out after it too."""
     if isinstance(layout, ComposedLayout) and layout.offset == 0:
         rest = complement(layout.outer, target)
-        own = [layout(i) for i in range(size(filter(layout.outer)))] if size(layout.outer) == size(
-            filter(layout.outer)
-        ) else sorted({layout(i) for i in range(size(layout))})
+        own = (
+            [layout(i) for i in range(size(filter(layout.outer)))]
+            if size(layout.outer) == size(filter(layout.outer))
+            else sorted({layout(i) for i in range(size(layout))})
+        )
         total = len(own) * size(rest)
         if total > ENUMERATION_LIMIT:
             raise LayoutError(f"complement of {layout}: not decided, {total} sums are too many")
         if {a + rest(i) for a in own for i in range(size(rest))} == set(range(total)):
             return rest
     raise LayoutError(
-        f"complement of {layout}: its swizzle mixes its offsets with those that it leaves out; take "
-        f"the complement before swizzling, or a layout of powers of two"
+        f"complement of {layout}: its swizzle mixes its offsets with those that it leaves out; "
+        f"take the complement before swizzling, or a layout of powers of two"
     )

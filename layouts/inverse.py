@@ -6,18 +6,19 @@ inverse of one after the other comes from elimination, and is a layout with XOR 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
-from .core import coalesce, composition
 from .arith import ascending, divided, divides, equal, less
 from .collision import collision
 from .composed import reaching
+from .core import coalesce, composition
 from .elimination import eliminated, kernel, preimages, solved
 from .errors import LayoutError
 from .gf2 import matrix
 from .layout import Layout, cosize
 from .modes import Mode, assembled, from_columns, merged, moving, xors
-from .stride import F2, ArithTuple, kind
+from .stride import ArithTuple, kind
 from .swizzle import ComposedLayout, Swizzle
 from .tuples import size
 
@@ -62,7 +63,7 @@ def right_inverse(layout: AnyLayout) -> AnyLayout:
 
 
 def _placed(layout: Layout) -> list[tuple[Any, Any, Any]]:
-    """The modes of ``coalesce(layout)`` that move the offset: (extent, stride, place in the index)."""
+    """The modes of ``coalesce(layout)`` that move: (extent, stride, place in the index)."""
     modes = []
     place: Any = 1
     for extent, stride in moving(coalesce(layout)):
@@ -75,8 +76,8 @@ def _placed(layout: Layout) -> list[tuple[Any, Any, Any]]:
 def _right_inverse_xor(layout: AnyLayout) -> AnyLayout:
     if isinstance(layout, ComposedLayout) and layout.offset:
         raise LayoutError(
-            f"right_inverse of {layout}: no index has the offset 0, from which it would count; take "
-            f"the inverse of the layout without its offset"
+            f"right_inverse of {layout}: no index has the offset 0, from which it would count; "
+            f"take the inverse of the layout without its offset"
         )
     try:
         columns = matrix(layout)
@@ -127,7 +128,7 @@ def left_inverse(layout: AnyLayout) -> AnyLayout:
     if not modes:
         return Layout(1, 0)
     found: list[Mode] = [(modes[0][1], 0)]
-    for (extent, stride, place), (_, following, _) in zip(modes, modes[1:], strict=False):
+    for (extent, stride, place), (_, following, _) in pairwise(modes):
         if not divides(stride, following) or less(following, extent * stride):
             return _decided_left_inverse(layout, modes)
         found.append((divided(following, stride)[0], place))
@@ -199,8 +200,8 @@ def _decided_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) -> 
         why = "no layout is its inverse" if attempts[0] > 0 else "it was not decided whether one is"
         offsets = ", ".join(f"{own(i)} -> {places(i)}" for i in range(min(size(own), 6)))
         raise LayoutError(
-            f"left_inverse of {layout}: {why}; it would take {offsets}, ..., but the strides are no "
-            f"chain in which each is a multiple of the one before"
+            f"left_inverse of {layout}: {why}; it would take {offsets}, ..., but the strides are "
+            f"no chain in which each is a multiple of the one before"
         )
     return assembled(found)
 
@@ -219,7 +220,7 @@ def _through_points(points: list[tuple[int, int]], attempts: list[int]) -> list[
         return [(top + 1, slope)]
     for extent in range(2, top + 1):
         for stride in _strides(points, extent):
-            higher = {}
+            higher: dict[int, int] = {}
             for x, y in points:
                 left = y - x % extent * stride
                 if higher.setdefault(x // extent, left) != left:
@@ -233,7 +234,7 @@ def _through_points(points: list[tuple[int, int]], attempts: list[int]) -> list[
 
 def _strides(points: list[tuple[int, int]], extent: int) -> range:
     """The strides that a first mode of `extent` can have: one if two points differ in it alone."""
-    for (x, y), (other, z) in zip(points, points[1:], strict=False):
+    for (x, y), (other, z) in pairwise(points):
         if x // extent == other // extent:
             stride, rest = divmod(z - y, other - x)
             return range(stride, stride + 1) if not rest and stride >= 0 else range(0)
@@ -250,6 +251,7 @@ def nullspace(layout: AnyLayout) -> Layout:
 
     >>> print(nullspace(Layout((2, 4, 3), (0, 1, 0))), nullspace(Layout((4, 8))))
     (2,3):(1,8) 1:0
+    >>> from layouts import F2
     >>> print(nullspace(Layout((2, 2, 2), (F2(1), F2(2), F2(3)))))
     2:7
     """

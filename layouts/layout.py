@@ -24,7 +24,6 @@ from .tuples import (
     coordinate,
     inner_product,
     leaves,
-    map_leaves,
     product,
     text,
     unflatten,
@@ -76,7 +75,7 @@ class Layout(Composable):
     ((2,4),8):((1,2),8) (4):(8)
     """
 
-    __slots__ = ("shape", "stride", "modes")
+    __slots__ = ("modes", "shape", "stride")
     __match_args__ = ("shape", "stride")
     shape: IntTuple
     stride: IntTuple
@@ -97,7 +96,7 @@ class Layout(Composable):
 
     @classmethod
     def of(cls, shape: IntTuple, stride: IntTuple, modes: tuple[tuple[Any, Any], ...]) -> Layout:
-        """The layout of parts that are known to fit: for operations, whose results need no check."""
+        """The layout of parts that are known to fit, as those of results are."""
         self = object.__new__(cls)
         _set_shape(self, shape)
         _set_stride(self, stride)
@@ -123,7 +122,7 @@ class Layout(Composable):
         return value
 
     def value(self, at: IntTuple) -> Any:
-        """The sum of strides at an index or a coordinate: what the call gives, or a `StepStride`."""
+        """The sum of strides at an index or a coordinate; a `StepStride` is not evaluated."""
         if type(at) is int and at >= 0:
             return _at_index(at, self.modes)
         return inner_product(coordinate(at), self.shape, self.stride)
@@ -160,12 +159,16 @@ class Layout(Composable):
         last = [(extent - 1) * stride for extent, stride in self.modes]
         own = kind(last)
         if own is F2:
-            columns = [int(d) << bit for s, d in self.modes if d for bit in range(s.bit_length() - 1)]
+            columns = [
+                int(d) << bit for s, d in self.modes if d for bit in range(s.bit_length() - 1)
+            ]
             return largest(columns) + 1
         if own is ArithTuple:
             total = sum(last, ArithTuple())
             paths = paths_of(d for _, d in self.modes)
-            return as_tuple(total + sum((ArithTuple([(path, 1)]) for path in paths), ArithTuple()), paths)
+            return as_tuple(
+                total + sum((ArithTuple([(path, 1)]) for path in paths), ArithTuple()), paths
+            )
         return sum(last) + 1
 
 
@@ -190,10 +193,7 @@ def _plain(shape: Any, stride: Any, modes: list[tuple[Any, Any]]) -> bool:
         return False
     if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride):
         return False
-    for s, d in zip(shape, stride, strict=True):
-        if not _plain(s, d, modes):
-            return False
-    return True
+    return all(_plain(s, d, modes) for s, d in zip(shape, stride, strict=True))
 
 
 def _checked_pair(shape: IntTuple, stride: IntTuple) -> tuple[IntTuple, IntTuple]:
@@ -230,10 +230,7 @@ def has_none(coord: IntTuple) -> bool:
     (True, False)
     """
     if type(coord) is tuple:
-        for entry in coord:
-            if entry is None or (type(entry) is tuple and has_none(entry)):
-                return True
-        return False
+        return any(map(has_none, coord))
     return coord is None
 
 

@@ -96,7 +96,7 @@ def _coordinate(tile: Layout, index: Any) -> IntTuple:
 
 
 def _inside(layout: ComposedLayout, tile: Tile) -> Tile:
-    """`tile` of the outer layout, as one of the composed layout with the offset before the inner."""
+    """`tile` of the outer layout as one of the composed layout, which holds the offset."""
     return Tile(
         ComposedLayout(layout.inner, layout.offset + tile.offset, tile.layout, layout.unit), 0
     )

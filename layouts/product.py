@@ -1,8 +1,8 @@
 """Repeating a layout: `logical_product`, and its halves gathered as of the divides.
 
-    logical_product   (block, copies), by mode ((block, copies), ...)
-    blocked_product   ((block, copies), (block, copies), ...)    copies side by side
-    raked_product     ((copies, block), (copies, block), ...)    copies interleaved
+logical_product   (block, copies), by mode ((block, copies), ...)
+blocked_product   ((block, copies), (block, copies), ...)    copies side by side
+raked_product     ((copies, block), (copies, block), ...)    copies interleaved
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .core import AnyLayout, Tiler, by_mode, coalesce, composition, tiler_layout
 from .arith import divided, divides
-from .gaps import complement
+from .core import AnyLayout, Tiler, by_mode, coalesce, composition, tiler_layout
 from .divide import halves
 from .errors import LayoutError
+from .gaps import complement
 from .layout import Layout, cosize, joined, make_ordered_layout
 from .swizzle import ComposedLayout
 from .tuples import IntTuple, checked, product, size, text
@@ -108,7 +108,9 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> 
     target = shape if isinstance(shape, tuple) else (shape,)
     extents = [product(checked(mode, "shape", 1)) for mode in target]
     if not isinstance(block, (Layout, ComposedLayout)) or len(block) > len(extents):
-        raise LayoutError(f"tile_to_shape: {block} must be a layout of at most {len(extents)} modes")
+        raise LayoutError(
+            f"tile_to_shape: {block} must be a layout of at most {len(extents)} modes"
+        )
     own = [size(mode) for mode in block] + [1] * (len(extents) - len(block))
     for k, (extent, count) in enumerate(zip(extents, own, strict=True)):
         if not divides(count, extent):
@@ -124,7 +126,9 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> 
 # ------------------------------------------------------------------------------------ parts
 
 
-def _on_outer(operation: Callable[[Layout, Tiler], Layout], layout: Any, tiler: Tiler) -> Any:
+def _on_outer(
+    operation: Callable[[Layout, Tiler], Layout], layout: AnyLayout, tiler: Tiler
+) -> AnyLayout:
     if isinstance(layout, ComposedLayout):
         return layout.over(operation(layout.outer, tiler))
     if not isinstance(layout, Layout):

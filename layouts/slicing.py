@@ -1,4 +1,4 @@
-"""Parts of a layout along a coordinate in which None, CuTe's underscore, stands for a whole mode."""
+"""Parts of a layout at a coordinate where None, CuTe's underscore, stands for a whole mode."""
 
 from __future__ import annotations
 

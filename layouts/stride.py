@@ -217,7 +217,11 @@ def refusal(extents: tuple[Any, ...], strides: tuple[Any, ...]) -> str | None:
     """
     own = kind(strides)
     for extent, stride in zip(extents, strides, strict=True):
-        if own is not None and not isinstance(stride, own) and not (type(stride) is int and stride == 0):
+        if (
+            own is not None
+            and not isinstance(stride, own)
+            and not (type(stride) is int and stride == 0)
+        ):
             return f"stride {stride} beside a stride of another kind: the strides of one layout add"
         if isinstance(stride, F2) and (type(extent) is not int or extent & (extent - 1)):
             return f"extent {extent} with the XOR stride {stride}: it must be a power of two"

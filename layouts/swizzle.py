@@ -147,9 +147,7 @@ class ComposedLayout(Composable):
     outer: Layout
     unit: int | None
 
-    def __init__(
-        self, inner: Any, offset: Any, outer: Layout, unit: int | None = None
-    ) -> None:
+    def __init__(self, inner: Any, offset: Any, outer: Layout, unit: int | None = None) -> None:
         self._set(inner, offset, outer, unit)
         if not isinstance(inner, (Swizzle, Layout, ComposedLayout)):
             raise LayoutError(f"{self!r}: inner must be a Swizzle, a Layout or a ComposedLayout")

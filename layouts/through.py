@@ -12,7 +12,7 @@ from operator import or_
 from typing import Any
 
 from .arith import ceil_div, less
-from .compose import compose
+from .compose import compose, compose_modes
 from .errors import LayoutError
 from .layout import Layout, trusted
 from .modes import assembled, bits, from_columns, merged, xors
@@ -26,7 +26,7 @@ __all__ = ["as_indices", "compose_xor"]
 
 
 def compose_xor(a: Layout, b: Layout) -> Layout | None:
-    """``R(c) == A(B(c))`` where A or B has XOR strides; None where it is no layout.
+    """``R(c) == A(B(c))`` where A or B may have XOR strides; None where it is no layout.
 
     >>> print(compose_xor(Layout((4, 2), (F2(1), F2(5))), Layout((2, 4), (4, 1))))
     (2,4):(F5,F1)
@@ -34,7 +34,7 @@ def compose_xor(a: Layout, b: Layout) -> Layout | None:
     (4,2):(F8,F9)
     """
     if not xors(b):
-        return _through_bits(a, b)
+        return _read_by(a, b)
     union, columns = 0, []
     for stride, _ in _columns(b):
         columns.append(stride)
@@ -61,10 +61,7 @@ def _columns(layout: Layout) -> list[tuple[int, int]]:
 
 def _images(a: Layout, used: list[int]) -> dict[int, Any] | None:
     """What A gives for each of the bits `used`, if A is linear over XOR on these; None if not."""
-    try:
-        through = compose_ints_or_xor(a, assembled([(2, bit) for bit in used]))
-    except LayoutError:
-        return None
+    through = _read_by(a, assembled([(2, bit) for bit in used]))
     if through is None:
         return None
     strides = [through.value(1 << k) for k in range(len(used))]
@@ -77,9 +74,14 @@ def _images(a: Layout, used: list[int]) -> dict[int, Any] | None:
     return dict(zip(used, strides, strict=True))
 
 
-def compose_ints_or_xor(a: Layout, b: Layout) -> Layout | None:
-    """`compose`, for a B of integers and an A of any kind."""
-    return _through_bits(a, b) if xors(a) else compose(a, b)
+def _read_by(a: Layout, b: Layout) -> Layout | None:
+    """A(B(c)) for a B of integers and an A of any kind, or None."""
+    if xors(a):
+        return _through_bits(a, b)
+    try:
+        return compose(a, b)
+    except LayoutError:
+        return None
 
 
 def _through_bits(a: Layout, b: Layout) -> Layout | None:
@@ -90,15 +92,10 @@ def _through_bits(a: Layout, b: Layout) -> Layout | None:
     *modes, (last, stride) = a.modes
     places = reach.bit_length() - size(a).bit_length() + 1
     endless = max(last, 1) << max(places, 0)
-    form = assembled([*bits(modes), *bits([(endless, stride)]), (2, 0)])
-    cut = trusted(form.shape, form.stride)
     if any(s & (s - 1) for s, d in b.modes if d):
         return None  # an extent that is no power of two has no XOR stride
-    try:
-        result = compose(cut, b)
-    except LayoutError:
-        return None
-    return _tidied(b, result)
+    found = compose_modes([*bits(modes), *bits([(endless, stride)]), (2, 0)], b)
+    return _tidied(b, found) if isinstance(found, Layout) else None
 
 
 def _tidied(b: Layout, result: Layout) -> Layout:
@@ -142,7 +139,7 @@ def as_indices(a: Layout, b: Layout) -> tuple[Layout, Layout]:
     (8,16):(16,1) (4,4):(8,2)
     """
     bound = sum(((s - 1) * d for s, d in b.modes), ArithTuple())
-    bounds = {path: 0 for path in paths_of(d for _, d in b.modes)} | dict(bound.terms)
+    bounds = dict.fromkeys(paths_of(d for _, d in b.modes), 0) | dict(bound.terms)
     roomy = trusted(_with_room(a, a.shape, bounds, ()), a.stride)
     starts = {path: _start(roomy.shape, path) for path in bounds}
     strides = [

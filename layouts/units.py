@@ -1,4 +1,4 @@
-"""Layouts in another unit: n old elements in one new one (upcast), or one old in n new (downcast)."""
+"""Layouts in another unit: n old elements in a new one (upcast), one old in n new (downcast)."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def upcast(layout: AnyLayout, n: int) -> AnyLayout:
         inside += (held - 1) * stride
     if not less(inside, n):
         raise LayoutError(
-            f"upcast of {layout} by {n}: the elements of one unit reach offset {inside} in it, which "
-            f"must be below {n}: offsets are taken more than once"
+            f"upcast of {layout} by {n}: the elements of one unit reach offset {inside} in it, "
+            f"which must be below {n}: offsets are taken more than once"
         )
     return _hung(layout, modes)
 
@@ -84,8 +84,8 @@ def _upcast_mode(layout: Layout, extent: Any, stride: Any, n: int) -> tuple[tupl
         if less(extent, held):
             return (1, 1), extent
     raise LayoutError(
-        f"upcast of {layout} by {n}: the mode {extent}:{stride} does not fall into units: its stride "
-        f"must be a multiple of {n}, or divide {n} with an extent that {n}/stride divides; its "
+        f"upcast of {layout} by {n}: the mode {extent}:{stride} does not fall into units: its "
+        f"stride must be a multiple of {n}, or divide {n} with an extent that {n}/stride divides; its "
         f"element {_astray(extent, stride, n)} lies across"
     )
 
@@ -170,8 +170,8 @@ def _upcast_xor(layout: Layout, n: int) -> Layout:
         low = columns[: len(columns) - len(high)]
         if any(column >= n or column == 0 for column in low):
             raise LayoutError(
-                f"upcast of {layout} by {n}: the mode {mode[0]}:{mode[1]} changes bits inside a unit "
-                f"together with bits above"
+                f"upcast of {layout} by {n}: the mode {mode[0]}:{mode[1]} changes bits inside a "
+                f"unit together with bits above"
             )
         part = assembled(merged([(2, F2(column // n) if column else 0) for column in high]))
         parts.append(part if high or not low else assembled([(1, F2(1))]))
