@@ -19,7 +19,6 @@ whose operation has no result is refuted, with the operation's own reason.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 from .agree import Undecided, agree, floors, written
@@ -447,7 +446,8 @@ class ProductLaw(_ByParts):
 
 class ComplementLaws(_ByParts):
     """Each offset below ``size(filter(L)) * size(R)``, which is at least `cotarget`, is the sum of
-    one offset of L and one of R, and of no others; and R is ordered: its strides grow.
+    one offset of L and one of R, and of no others; and R grows with its index: each stride is above
+    what those before it add up to.
 
     R is the complement; filter(L) is L without its modes of stride 0.
     """
@@ -482,12 +482,11 @@ class ComplementLaws(_ByParts):
         parts: list[Statement] = [Bijective(both)]
         if self.cotarget is not None:
             parts.append(AtLeast(plain(size(both)), self.cotarget))
-        strides = [
-            d
-            for s, d in zip(leaves(result.shape), leaves(result.stride), strict=True)
-            if not (type(s) is int and s == 1)
-        ]
-        parts += [AtLeast(plain(b - 1), a) for a, b in pairwise(strides)]
+        reach: Any = 0
+        for extent, stride in zip(leaves(result.shape), leaves(result.stride), strict=True):
+            if not (type(extent) is int and extent == 1):
+                parts.append(AtLeast(stride, plain(reach + 1)))
+                reach = plain(reach + (extent - 1) * stride)
         return parts
 
 

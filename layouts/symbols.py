@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product as cartesian
+from math import comb, prod
 from typing import Any
 
 from .errors import LayoutError
@@ -175,13 +176,23 @@ def _divided(a: Any, b: Any) -> tuple[Any, Any]:
 
     gens = sorted(sympy.sympify(a).free_symbols | sympy.sympify(b).free_symbols, key=str)
     dividend = sympy.Poly(a, *gens, domain="ZZ")
-    if isinstance(b, int):  # term by term: the coefficients have remainders
-        terms = [(powers, divmod(int(c), b)) for powers, c in dividend.terms()]
-        q = sympy.Poly.from_dict({powers: c[0] for powers, c in terms}, *gens, domain="ZZ")
-        r = sympy.Poly.from_dict({powers: c[1] for powers, c in terms}, *gens, domain="ZZ")
+    divisor = sympy.Poly(b, *gens, domain="ZZ")
+    if len(divisor.terms()) == 1:
+        q = sympy.Poly.from_dict(_term_by_term(dividend, *divisor.terms()[0]), *gens, domain="ZZ")
+        r = dividend - q * divisor
     else:
-        q, r = dividend.div(sympy.Poly(b, *gens, domain="ZZ"), auto=False)
+        q, r = dividend.div(divisor, auto=False)
     return plain(q.as_expr()), plain(r.as_expr())
+
+
+def _term_by_term(dividend: Any, by: tuple[int, ...], coefficient: Any) -> dict[Any, int]:
+    """The terms of the quotient by one term, whose coefficients are divided as ints are."""
+    terms: dict[Any, int] = {}
+    for powers, c in dividend.terms():
+        left = tuple(power - less_ for power, less_ in zip(powers, by, strict=True))
+        if min(left) >= 0 and int(c) // int(coefficient):
+            terms[left] = int(c) // int(coefficient)
+    return terms
 
 
 def divides(d: Any, n: Any) -> bool:
@@ -249,13 +260,20 @@ def never_negative(x: Any) -> bool:
     """Whether `x` is shown to be at least 0, by putting 1 + m for every positive symbol m."""
     if isinstance(x, int):
         return x >= 0
-    return all(c >= 0 for c in _from_zero(_poly(x)).coeffs())
+    return all(c >= 0 for c in _from_zero(_poly(x)).values())
 
 
-def _from_zero(poly: Any) -> Any:
-    """`poly` in symbols that start from 0."""
-    up = {symbol: symbol + 1 for symbol in poly.gens if symbol.is_positive}
-    return poly.as_expr().subs(up, simultaneous=True).as_poly(*poly.gens)
+def _from_zero(poly: Any) -> dict[tuple[int, ...], int]:
+    """The coefficients of `poly` in symbols that start from 0, by binomials."""
+    starts = [1 if symbol.is_positive else 0 for symbol in poly.gens]
+    shifted: dict[tuple[int, ...], int] = {}
+    for powers, c in poly.terms():
+        lowest = (0 if start else power for start, power in zip(starts, powers, strict=True))
+        ranges = (range(low, power + 1) for low, power in zip(lowest, powers, strict=True))
+        for lower in cartesian(*ranges):
+            times = prod(map(comb, powers, lower))
+            shifted[lower] = shifted.get(lower, 0) + int(c) * times
+    return shifted
 
 
 def equal(a: Any, b: Any) -> bool | None:
