@@ -32,6 +32,7 @@ from .digits import Carry, Form, Reading, Split, place_values, read, spelled
 from .errors import LayoutError
 from .laws import ComplementLaws, DivideLaw, Equivalent
 from .layout import Layout, cosize, make_layout
+from .modes import assembled
 from .proof import Proof, prove
 from .swizzle import ComposedLayout, Swizzle
 from .symbols import free_symbols, plain
@@ -390,11 +391,19 @@ def _complement(board: list[str], result: Any, layout: Any, cotarget: Any = None
         + ("nothing to add" if equal(rest, 1) else f"{rest}:{reach}")
     )
     gaps += [] if equal(rest, 1) else [(rest, reach)]
-    board.append(f"R = {_spelled_modes(gaps)}, coalesced {text(result)}")
+    _told_result(board, gaps, result)
     if result is not None:
         _check(
             board, ComplementLaws(layout, target, result), "L and R together meet each offset once"
         )
+
+
+def _told_result(board: list[str], modes: Sequence[tuple[Any, Any]], result: Any) -> None:
+    """The modes that the steps have led to, as one layout; and if the operation knows better."""
+    found = algebra.coalesce(assembled(modes))
+    board.append(f"R = {_spelled_modes(modes)}, coalesced {found}")
+    if result is not None and result != found:
+        board.append(f"the operation goes further than these steps: {text(result)}")
 
 
 def _rising(modes: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -449,7 +458,7 @@ def _right_inverse(board: list[str], result: Any, layout: Any) -> None:
         )
         chain.append((extent, place))
         reach = after
-    board.append(f"R = {_spelled_modes(chain)}, coalesced {text(result)}")
+    _told_result(board, chain, result)
     if result is not None:
         _told_inverse_check(board, layout, result)
 
