@@ -175,10 +175,13 @@ def _decided(a: Layout, b: Layout, carry: tuple[Any, Any]) -> Layout:
     if any(
         type(x) is not int for x in (*(s for s, _ in a.modes), *(x for m in b.modes for x in m))
     ):
+        from .symbols import fails_at  # loaded where the first symbol is met: it may need sympy
+
         raise LayoutError(
             f"composition of A = {a} with B = {b} is not decided: digits of B carry from one mode "
             f"of A into the next unless {carry[0]} < {carry[1]}, and that is not proved; write the "
-            f"divisibility into the expressions (M = 8*m), or give the symbols values"
+            f"divisibility into the expressions (M = 8*m), or give the symbols values."
+            + fails_at(compose, a, b)
         )
     if size(b) > ENUMERATION_LIMIT:
         raise LayoutError(

@@ -15,7 +15,7 @@ first symbol appears.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import product as cartesian
 from math import comb, prod
@@ -30,6 +30,7 @@ __all__ = [
     "divided",
     "divides",
     "equal",
+    "fails_at",
     "free_symbols",
     "has_symbols",
     "less",
@@ -311,6 +312,25 @@ def substitute(x: Any, values: dict[Any, int]) -> Any:
     if isinstance(x, int) or not hasattr(x, "subs"):
         return x
     return plain(x.subs(values, simultaneous=True))
+
+
+def fails_at(operation: Callable[..., Any], *args: Any) -> str:
+    """Where `operation` has no result even on numbers: the first small values of the symbols for
+    which it is refused, and why; empty if none of them is.
+
+    >>> from layouts import Layout, composition
+    >>> m = symbols("m")
+    >>> fails_at(composition, Layout((m, 3), (1, 100)), Layout(4, 3))[:41]
+    ' For m = 4 there is none: composition of '
+    """
+    names = free_symbols(args)
+    for values in small_values(names, 60) if names else ():
+        try:
+            operation(*(substitute(arg, values) for arg in args))
+        except LayoutError as error:
+            at = ", ".join(f"{name} = {value}" for name, value in values.items())
+            return f" For {at} there is none: {error}"
+    return ""
 
 
 def small_values(names: Iterable[Any], most: int = 400) -> Iterator[dict[Any, int]]:
