@@ -13,15 +13,15 @@ coordinate is the sum of those along its leaves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 from .arith import ceil_div, divided, divides, less
 from .errors import LayoutError
 from .layout import Layout
-from .modes import Mode, assembled, merged
-from .tuples import idx2crd, size, text, unflatten
+from .modes import Mode, merged
+from .tuples import IntTuple, idx2crd, size, text
 
 __all__ = ["ENUMERATION_LIMIT", "compose", "compose_modes"]
 
@@ -65,12 +65,20 @@ def _extended(layout: Layout) -> list[Mode]:
 
 def _refined(b: Layout, modes_of_leaves: Sequence[Sequence[Mode]]) -> Layout:
     """`b` with each leaf replaced by modes, a single one without parentheses."""
-    if len(modes_of_leaves) == 1 and not isinstance(b.shape, tuple):
-        return assembled(modes_of_leaves[0])
-    parts = [assembled(modes) for modes in modes_of_leaves]
-    shape = unflatten([part.shape for part in parts], b.shape)
-    stride = unflatten([part.stride for part in parts], b.shape)
-    return Layout.of(shape, stride, tuple([mode for part in parts for mode in part.modes]))
+    filled = [modes or [(1, 0)] for modes in modes_of_leaves]
+    shape, stride = _hung(iter(filled), b.shape)
+    return Layout.of(shape, stride, tuple([mode for modes in filled for mode in modes]))
+
+
+def _hung(parts: Iterator[Sequence[Mode]], profile: IntTuple) -> tuple[IntTuple, IntTuple]:
+    """The shape and the stride of `parts`, one for each leaf of `profile`."""
+    if isinstance(profile, tuple):
+        pairs = [_hung(parts, branch) for branch in profile]
+    else:
+        pairs = list(next(parts))
+        if len(pairs) == 1:
+            return pairs[0]
+    return tuple([shape for shape, _ in pairs]), tuple([stride for _, stride in pairs])
 
 
 # ----------------------------------------------------------------------------------- digits
@@ -200,9 +208,11 @@ def _decided(a: Layout, b: Layout, carry: tuple[Any, Any]) -> Layout:
 
 
 def _refusal(a: Layout, b: Layout, index: int, forced: Any) -> LayoutError:
-    return LayoutError(
+    error = LayoutError(
         f"composition of A = {a} with B = {b} has no layout: at index {index}, coordinate "
         f"{text(idx2crd(index, b.shape))} of B, A(B({index})) = A({b(index)}) = {a(b(index))}, but "
         f"every layout that agrees before has {forced} there; choose extents and strides of B that "
         f"divide, or are divided by, the extents of A"
     )
+    error.counterexample = (index, idx2crd(index, b.shape), a(b(index)), forced)
+    return error

@@ -14,7 +14,7 @@ from .composed import after, after_layout, chained, pushed_through
 from .errors import LayoutError
 from .layout import Layout, joined, make_identity_layout
 from .modes import assembled, merged, moving, xors
-from .stride import ArithTuple, kind
+from .stride import ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .through import as_indices, compose_xor
 from .tuples import IntTuple
@@ -121,7 +121,7 @@ def composition(a: Any, b: Tiler) -> Any:
 
 def _of_layouts(a: Layout, b: Layout) -> Any:
     """A(B(c)), both layouts with strides of any kind."""
-    own = kind(stride for _, stride in b.modes)
+    own = kind_of(b.modes)
     if own is ArithTuple:
         a, b = as_indices(a, b)
         own = None

@@ -12,8 +12,8 @@ from .elimination import eliminated
 from .errors import LayoutError
 from .gf2 import matrix
 from .layout import Layout, cosize
-from .modes import Mode, assembled, merged, xors
-from .stride import kind
+from .modes import Mode, assembled, merged, moving, xors
+from .stride import kind_of
 from .swizzle import ComposedLayout
 from .tuples import IntTuple, checked, is_symbolic, product, size
 
@@ -41,7 +41,7 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = No
     target = _target(layout, cotarget)
     if isinstance(layout, ComposedLayout) or xors(layout):
         return _xor_complement(layout, target)
-    if not isinstance(layout, Layout) or kind(d for _, d in layout.modes) is not None:
+    if not isinstance(layout, Layout) or kind_of(layout.modes) is not None:
         raise LayoutError(f"complement of {layout}: only a layout that gives integers has one")
     gaps: list[Mode] = []
     reach: Any = 1
@@ -55,6 +55,8 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = No
 
 
 def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
+    if type(cotarget) is int and cotarget >= 1:
+        return cotarget
     if cotarget is None:
         return cosize(layout)
     target = size(cotarget) if isinstance(cotarget, Layout) else cotarget
@@ -67,7 +69,9 @@ def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
 
 def _rising(layout: Layout) -> list[Mode]:
     """The merged modes that move the offset, by rising stride (C++ ``filter``, sorted)."""
-    modes = [mode for mode in filter(layout).modes if mode != (1, 0)]
+    modes = merged([mode for mode in moving(layout) if mode[1] != 0])
+    if len(modes) < 2:
+        return modes
     if all(type(x) is int for mode in modes for x in mode):
         return sorted(modes, key=lambda mode: (mode[1], mode[0]))
     return ascending(modes, lambda mode: mode[1])

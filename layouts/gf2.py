@@ -16,7 +16,7 @@ from .elimination import image, kernel, rank
 from .errors import LayoutError
 from .layout import Layout
 from .modes import flat_modes
-from .stride import F2, kind
+from .stride import F2, kind_of
 from .swizzle import ComposedLayout, Swizzle
 
 __all__ = ["image", "kernel", "matrix", "rank"]
@@ -43,12 +43,12 @@ def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
 
 
 def _is_xor(inner: Any) -> bool:
-    return isinstance(inner, Layout) and kind(stride for _, stride in inner.modes) is F2
+    return isinstance(inner, Layout) and kind_of(inner.modes) is F2
 
 
 def _columns(layout: Layout, offset: int) -> tuple[int, ...]:
     columns: list[int] = []
-    exact = kind(stride for _, stride in layout.modes)
+    exact = kind_of(layout.modes)
     for extent, stride in layout.modes if exact is F2 else flat_modes(layout):
         if extent & (extent - 1):
             raise LayoutError(f"{layout} is no bit matrix: {extent} is no power of two")

@@ -18,7 +18,7 @@ from .errors import LayoutError
 from .gf2 import matrix
 from .layout import Layout, cosize
 from .modes import Mode, assembled, from_columns, merged, moving, xors
-from .stride import ArithTuple, kind
+from .stride import ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .tuples import size
 
@@ -305,7 +305,7 @@ def _common(a: AnyLayout, inverse: AnyLayout) -> Any:
         through = coalesce(composition(a, inverse))
     except LayoutError:
         through = None
-    if isinstance(through, Layout) and kind(d for _, d in through.modes) is not ArithTuple:
+    if isinstance(through, Layout) and kind_of(through.modes) is not ArithTuple:
         extent, stride = through.modes[0] if through.modes else (1, 0)
         return extent if (stride == 1 or int_of(stride) == 1) else 1
     count = size(inverse)
@@ -332,6 +332,6 @@ def _largest_part(inverse: AnyLayout, count: int) -> int:
 
 
 def _integers(name: str, layout: Any) -> Layout:
-    if not isinstance(layout, Layout) or kind(d for _, d in layout.modes) is ArithTuple:
+    if not isinstance(layout, Layout) or kind_of(layout.modes) is ArithTuple:
         raise LayoutError(f"{name} of {layout}: only a layout that gives integers has one")
     return layout

@@ -15,7 +15,17 @@ from typing import Any
 from .arith import ascending
 from .elimination import largest
 from .errors import LayoutError
-from .stride import F2, ArithTuple, StepStride, as_tuple, evaluated, kind, paths_of, refusal
+from .stride import (
+    F2,
+    ArithTuple,
+    StepStride,
+    as_tuple,
+    evaluated,
+    kind,
+    kind_of,
+    paths_of,
+    refusal,
+)
 from .tuples import (
     IntTuple,
     checked,
@@ -83,11 +93,11 @@ class Layout(Composable):
     modes: tuple[tuple[Any, Any], ...]
 
     def __init__(self, shape: IntTuple, stride: IntTuple = None) -> None:
-        modes: list[tuple[Any, Any]] = []
         if stride is None:
             shape = checked(shape, "shape", 1)
             stride = compact_col_major(shape)
-        if not _plain(shape, stride, modes):
+        modes = _plain_modes(shape, stride)
+        if modes is None:
             shape, stride = _checked_pair(shape, stride)
             modes = list(zip(leaves(shape), leaves(stride), strict=True))
         _set_shape(self, shape)
@@ -112,14 +122,14 @@ class Layout(Composable):
         Raises `LayoutError` on a negative integer or a coordinate that the shape does not take.
         """
         at = coord[0] if len(coord) == 1 else coord
-        if has_none(at):
+        if type(at) is not int and has_none(at):
             from .slicing import slice_  # above this file
 
             return slice_(at, self)
         value = self.value(at)
-        if isinstance(value, StepStride) or (type(value) is int and value == 0):
-            return self._evaluated(value)
-        return value
+        if type(value) is int and value:
+            return value
+        return self._evaluated(value)
 
     def value(self, at: IntTuple) -> Any:
         """The sum of strides at an index or a coordinate; a `StepStride` is not evaluated."""
@@ -129,7 +139,7 @@ class Layout(Composable):
 
     def _evaluated(self, value: Any) -> Any:
         strides = [stride for _, stride in self.modes]
-        if kind(strides) is ArithTuple and not isinstance(value, StepStride):
+        if kind_of(self.modes) is ArithTuple and not isinstance(value, StepStride):
             value = ArithTuple()
         return evaluated(value, strides) if isinstance(value, StepStride) else value
 
@@ -181,19 +191,26 @@ def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
     """The layout of a shape and a stride that are known to fit."""
     if not isinstance(shape, tuple):
         return Layout.of(shape, stride, ((shape, stride),))
-    return Layout.of(shape, stride, tuple(zip(leaves(shape), leaves(stride), strict=True)))
+    modes = _plain_modes(shape, stride) or zip(leaves(shape), leaves(stride), strict=True)
+    return Layout.of(shape, stride, tuple(modes))
 
 
-def _plain(shape: Any, stride: Any, modes: list[tuple[Any, Any]]) -> bool:
-    """Whether these are congruent and of ints in range, the usual case; collects the `modes`."""
+def _plain_modes(shape: Any, stride: Any) -> list[tuple[int, int]] | None:
+    """The leaves of a congruent pair of ints in range, the usual case; None of anything else."""
     if type(shape) is int:
-        if type(stride) is int and shape > 0 <= stride:
-            modes.append((shape, stride))
-            return True
-        return False
+        return [(shape, stride)] if type(stride) is int and shape > 0 <= stride else None
     if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride):
-        return False
-    return all(_plain(s, d, modes) for s, d in zip(shape, stride, strict=True))
+        return None
+    modes = []
+    for s, d in zip(shape, stride, strict=True):
+        if type(s) is int and type(d) is int and s > 0 <= d:
+            modes.append((s, d))
+            continue
+        nested = _plain_modes(s, d)
+        if nested is None:
+            return None
+        modes += nested
+    return modes
 
 
 def _checked_pair(shape: IntTuple, stride: IntTuple) -> tuple[IntTuple, IntTuple]:
@@ -261,7 +278,7 @@ def joined(modes: Iterable[Layout]) -> Layout:
     layouts = tuple(modes)
     leaves_of_all = tuple([leaf for mode in layouts for leaf in mode.modes])
     shape, stride = tuple([x.shape for x in layouts]), tuple([x.stride for x in layouts])
-    if any(isinstance(stride, StepStride) for _, stride in leaves_of_all):
+    if kind_of(leaves_of_all) is not None:
         return Layout(shape, stride)  # the kinds of strides may not go together
     return Layout.of(shape, stride, leaves_of_all)
 
@@ -303,7 +320,7 @@ def make_layout_like(layout: Layout) -> Layout:
     >>> print(make_layout_like(Layout((4, 8), (100, 1))), make_layout_like(Layout((4, 2), (0, 6))))
     (4,8):(8,1) (4,2):(0,1)
     """
-    if not isinstance(layout, Layout) or kind(d for _, d in layout.modes) is not None:
+    if not isinstance(layout, Layout) or kind_of(layout.modes) is not None:
         raise LayoutError(f"make_layout_like of {layout}: it takes a Layout with integer strides")
     strides: dict[int, Any] = {}
     start: Any = 1

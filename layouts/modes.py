@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from .arith import equal
 from .errors import LayoutError
 from .layout import Layout
-from .stride import F2, StepStride, kind
+from .stride import F2, StepStride, kind_of
 
 __all__ = ["Mode", "assembled", "bits", "flat_modes", "from_columns", "merged", "moving", "xors"]
 
@@ -56,7 +56,8 @@ def merged(modes: Iterable[Mode]) -> list[Mode]:
     for extent, stride in modes:
         if result:
             before, step = result[-1]
-            if equal(stride, before * step):
+            following = before * step
+            if stride == following or (type(stride) is not int and equal(stride, following)):
                 result[-1] = (before * extent, step)
                 continue
         result.append((extent, stride))
@@ -84,7 +85,7 @@ def xors(layout: Layout) -> bool:
     >>> xors(Layout((4, 2), (F2(1), F2(5)))), xors(Layout(8))
     (True, False)
     """
-    return kind(stride for _, stride in layout.modes) is F2
+    return kind_of(layout.modes) is F2
 
 
 def bits(modes: Iterable[Mode]) -> list[Mode]:

@@ -210,6 +210,14 @@ def kind(strides: Iterable[Any]) -> type[StepStride] | None:
     return None
 
 
+def kind_of(modes: Iterable[tuple[Any, Any]]) -> type[StepStride] | None:
+    """`kind` of the strides of modes (extent, stride)."""
+    for _, stride in modes:
+        if type(stride) is not int and isinstance(stride, StepStride):
+            return type(stride)
+    return None
+
+
 def refusal(extents: tuple[Any, ...], strides: tuple[Any, ...]) -> str | None:
     """Why a layout cannot have these modes, of which one stride is a `StepStride`; or None.
 

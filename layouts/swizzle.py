@@ -23,7 +23,7 @@ from .errors import LayoutError
 from .layout import Composable, Layout, cosize, has_none
 from .modes import bits as bits_of
 from .modes import flat_modes, from_columns, xors
-from .stride import ArithTuple, kind
+from .stride import ArithTuple, kind_of
 from .tuples import IntTuple, checked, coordinate, size
 
 __all__ = ["ComposedLayout", "Swizzle"]
@@ -42,10 +42,14 @@ class Swizzle(Composable):
     (144, 128, 'S<3,4,3>', Swizzle(3, 4, 3))
     """
 
-    __slots__ = __match_args__ = ("bits", "base", "shift")
+    __slots__ = ("base", "bits", "shift", "source", "target")
+    __match_args__ = ("bits", "base", "shift")
     bits: int
     base: int
     shift: int
+    #: The mask of the bits that are read (Y), and of those that change (Z).
+    source: int
+    target: int
 
     def __init__(self, bits: int, base: int, shift: int) -> None:
         self._set(bits, base, shift)
@@ -61,16 +65,9 @@ class Swizzle(Composable):
                 f"also be read; the nearest are Swizzle({bits}, {base}, {wider}) and "
                 f"Swizzle({abs(shift)}, {base}, {shift})"
             )
-
-    @property
-    def source(self) -> int:
-        """The mask of the bits that are read (Y)."""
-        return ((1 << self.bits) - 1) << self.base + max(0, self.shift)
-
-    @property
-    def target(self) -> int:
-        """The mask of the bits that change (Z)."""
-        return ((1 << self.bits) - 1) << self.base + max(0, -self.shift)
+        field = (1 << bits) - 1
+        object.__setattr__(self, "source", field << base + max(0, shift))
+        object.__setattr__(self, "target", field << base + max(0, -shift))
 
     @property
     def block(self) -> int:
@@ -79,7 +76,7 @@ class Swizzle(Composable):
 
     def __call__(self, offset: Any) -> Any:
         """The swizzled offset of an int from 0 up, or of an array of offsets, elementwise."""
-        x = coordinate(offset)
+        x = offset if type(offset) is int and offset >= 0 else coordinate(offset)
         try:
             y = x & self.source
             return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
@@ -151,7 +148,7 @@ class ComposedLayout(Composable):
         self._set(inner, offset, outer, unit)
         if not isinstance(inner, (Swizzle, Layout, ComposedLayout)):
             raise LayoutError(f"{self!r}: inner must be a Swizzle, a Layout or a ComposedLayout")
-        if not isinstance(outer, Layout) or kind(d for _, d in outer.modes) is ArithTuple:
+        if not isinstance(outer, Layout) or kind_of(outer.modes) is ArithTuple:
             raise LayoutError(f"{self!r}: outer must be a Layout that gives integers")
         if isinstance(offset, tuple):
             raise LayoutError(f"{self!r}: the offset must be one integer")

@@ -85,8 +85,8 @@ def _upcast_mode(layout: Layout, extent: Any, stride: Any, n: int) -> tuple[tupl
             return (1, 1), extent
     raise LayoutError(
         f"upcast of {layout} by {n}: the mode {extent}:{stride} does not fall into units: its "
-        f"stride must be a multiple of {n}, or divide {n} with an extent that {n}/stride divides; its "
-        f"element {_astray(extent, stride, n)} lies across"
+        f"stride must be a multiple of {n}, or divide {n} with an extent that {n}/stride divides; "
+        f"its element {_astray(extent, stride, n)} lies across"
     )
 
 
