@@ -23,6 +23,7 @@ __all__ = [
     "Cancels",
     "Chain",
     "Farkas",
+    "FullRank",
     "Growing",
     "Looked",
     "NeverNegative",
@@ -505,6 +506,32 @@ def _no_sum(modes: Sequence[tuple[int, int]]) -> bool:
                     after[here] = after.get(here, False) or moved or x != 0
         totals = after
     return not totals.get(0, False)
+
+
+class FullRank(Value):
+    """`layout`, of XOR strides, is injective: its columns are linearly independent."""
+
+    __slots__ = __match_args__ = ("layout",)
+    layout: Layout
+
+    def __init__(self, layout: Layout) -> None:
+        self._set(layout)
+
+    @property
+    def claim(self) -> tuple[Any, ...]:
+        """("injective", layout)"""
+        return "injective", self.layout
+
+    def verify(self) -> bool:
+        """sympy's rank over GF(2) is the number of bits of the index."""
+        count = 1
+        for extent, _ in _modes(self.layout):
+            count *= extent
+        bits = count.bit_length() - 1
+        columns = [evaluate((self.layout,), 1 << bit) for bit in range(bits)]
+        rows = max([column.bit_length() for column in columns] + [1])
+        xor = all(isinstance(d, F2) or d == 0 for _, d in _modes(self.layout))
+        return xor and count == 1 << bits and _columns_matrix(columns, rows).rank() == bits
 
 
 class Permutes(Value):

@@ -123,7 +123,8 @@ def _without_result(law: Any, error: LayoutError) -> Proof:
     """The refutation of a law that has no result; symbols leave it open."""
     if free_symbols(law) or isinstance(error, Undecided):
         raise Undecided(str(error)) from None
-    return Proof(law, False, (str(error),))
+    found = None if error.counterexample is None else Counterexample(*error.counterexample)
+    return Proof(law, False, (str(error),), found)
 
 
 class Equivalent(_Law):
@@ -237,6 +238,13 @@ class CompositionLaw(_Law):
             why = f"the shape {text(shape)} does not refine that of B, {text(self.b.shape)}"
             return Proof(self, False, (why,))
         return super().decide()
+
+    def refuted_by(self, found: Counterexample) -> bool:
+        """The two sides differ, or A(B(i)) is not what any layout would have there."""
+        if self.r is None and found.index is not None:
+            value = evaluate(stages_of(self.a) + stages_of(self.b), found.index)
+            return bool(value == found.left and value != found.right)
+        return super().refuted_by(found)
 
 
 def _refines(shape: Any, finer: Any) -> bool:

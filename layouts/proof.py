@@ -26,12 +26,14 @@ from collections.abc import Iterable
 from textwrap import wrap
 from typing import Any, Protocol
 
+from . import gf2
 from .agree import Undecided, agree, written
 from .algebra import composition
 from .arith import equal, less
 from .banks import WAVEFRONT_BYTES, wavefronts
 from .certificate import (
     Chain,
+    FullRank,
     Growing,
     Looked,
     NoDifference,
@@ -44,6 +46,7 @@ from .collision import collision
 from .compose import ENUMERATION_LIMIT
 from .errors import LayoutError
 from .layout import Layout
+from .stride import F2, kind
 from .swizzle import ComposedLayout, Swizzle
 from .symbols import at_least, free_symbols, plain, quotient, small_values, substitute
 from .tuples import idx2crd, leaves, size, text
@@ -370,6 +373,8 @@ def _of_integers(layout: Layout) -> bool:
 
 def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
     """Why `layout` is injective, or two indices that collide; None if only looking tells."""
+    if kind(leaves(layout.stride)) is F2:
+        return _by_rank(layout)
     if not _of_integers(layout):
         return None
     if not free_symbols(layout):
@@ -394,6 +399,19 @@ def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
         f"{_listed(modes)}: all that could were tried"
     )
     return _Found(reason, NoDifference(layout))
+
+
+def _by_rank(layout: Layout) -> _Found | tuple[int, int]:
+    """XOR strides: two indices collide just if their XOR goes to 0."""
+    columns = gf2.matrix(layout)
+    null = gf2.kernel(columns)
+    if null:
+        return 0, min(null)
+    reason = (
+        f"its columns {', '.join(map(str, columns))} are linearly independent over GF(2), so that "
+        f"no XOR of them is 0"
+    )
+    return _Found(reason, FullRank(layout))
 
 
 def _growing(layout: Layout) -> list[Placed] | None:

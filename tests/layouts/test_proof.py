@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layouts import (
+    F2,
     Bijective,
     ComplementLaws,
     ComposedLayout,
@@ -12,6 +13,7 @@ from layouts import (
     ConflictFree,
     Counterexample,
     DivideLaw,
+    E,
     Equivalent,
     Injective,
     Layout,
@@ -103,6 +105,28 @@ def test_composed_layouts_are_decided(layout):
     check_injective(layout)
     check_bijective(layout)
     check_bijective(layout, layout.offset)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(0, 63)), min_size=1, max_size=3)
+)
+@settings(max_examples=200)
+def test_xor_strides_are_decided(modes):
+    layout = Layout(tuple(s for s, _ in modes), tuple(F2(d) for _, d in modes))
+    check_injective(layout)
+    check_bijective(layout)
+
+
+def test_coordinates_are_decided():
+    assert prove(Injective(Layout((4, 8), (E(0), E(1))))).verify()
+    assert not prove(Injective(Layout((4, 8), (E(0), E(0)))))
+    for wrong, index in ((3 * E(0), 2), (2 * E(1), 2)):
+        proof = equivalent(Layout((4, 8), (E(0), E(1))), Layout((2, 2, 8), (E(0), wrong, E(1))))
+        assert proof.counterexample.index == index
+        assert proof.verify()
+    assert prove(CompositionLaw(Layout((4, 8), (E(0), E(1))), Layout((8, 4), (4, 1)))).verify()
+    swizzled = ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8))
+    assert equivalent(Layout((4, 2), (F2(1), F2(5))), swizzled).verify()
 
 
 def test_a_trillion_offsets_are_decided_at_once():
@@ -299,6 +323,8 @@ def test_what_has_no_layout_is_refuted_with_the_reason():
     proof = prove(CompositionLaw(Layout((4, 3), (1, 100)), Layout(4, 3)))  # C1
     assert not proof
     assert "at index 3" in str(proof)
+    assert proof.counterexample == Counterexample(3, 3, 201, 105)
+    assert proof.verify()
 
 
 def test_sizes_and_the_domain():

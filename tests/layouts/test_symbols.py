@@ -178,7 +178,7 @@ def test_a_swizzled_tile_of_symbols():
 
 
 def test_what_is_not_so_for_all_values_is_refused_with_the_inequality():
-    with pytest.raises(LayoutError, match="9 < m.* For m = 4, n = 1 there is none: .* at index 3"):
+    with pytest.raises(LayoutError, match=r"9 < m.* For m = 4, n = 1 there is none: .* at index 3"):
         composition(Layout((m, n), (n, 1)), Layout(4, 3))
     with pytest.raises(LayoutError, match="4 divides m; write m as a multiple of 4"):
         logical_divide(Layout((m, n), (n, 1)), (4, 4))
