@@ -119,6 +119,8 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> 
                 f"multiple of {count}, the size of that mode of {block}"
             )
     copies = tuple(divided(extent, count)[0] for extent, count in zip(extents, own, strict=True))
+    if not isinstance(shape, tuple):
+        return blocked_product(block, Layout(copies[0]))
     places = tuple(range(len(copies))) if order is None else order
     return blocked_product(block, make_ordered_layout(copies, places))
 
@@ -169,6 +171,9 @@ def _zipped(block: Layout, tiler: Any) -> list[tuple[Layout, Layout]]:
     """The pairs (mode of block, mode of its copies), both filled up to one rank."""
     copies = tiler_layout(tiler)
     rank = max(len(block), len(copies))
+    if rank == 1 and not isinstance(block.shape, tuple):
+        own, places = _logical_product(block, copies)
+        return [(own, places)]
     own, places = _logical_product(_padded(block, rank), _padded(copies, rank))
     return list(zip(own, places, strict=True))
 

@@ -95,7 +95,7 @@ def _astray(extent: Any, stride: Any, n: int) -> Any:
     if type(stride) is not int or type(extent) is not int:
         return "1"
     held = max(1, n // stride)
-    return next((i for i in range(extent) if i * stride // n != i // held), extent - 1)
+    return next((i for i in range(extent) if i * stride % n != i % held * stride), extent - 1)
 
 
 def downcast(layout: AnyLayout, n: int) -> AnyLayout:
