@@ -45,6 +45,8 @@ def coalesce(layout: AnyLayout, profile: IntTuple = None) -> AnyLayout:
         return layout.over(coalesce(layout.outer, profile))
     if isinstance(profile, tuple):
         return by_mode("coalesce", layout, profile, _coalesce_unless_none, keep_rest=True)
+    if type(layout) is not Layout:
+        raise LayoutError(f"coalesce of {layout!r}: it takes a Layout or a ComposedLayout")
     return assembled(merged(moving(layout)))
 
 
@@ -166,6 +168,8 @@ def by_mode(
 
 def modes_for(name: str, layout: Layout, tilers: tuple[Tiler, ...]) -> list[Layout]:
     """The modes of `layout`, if there is one for each of `tilers`."""
+    if not isinstance(layout, Layout):
+        raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
     if len(tilers) > len(layout):
         raise LayoutError(
             f"{name}: {len(tilers)} tilers for the {len(layout)} modes of {layout}; give at most "

@@ -14,7 +14,7 @@ from .gf2 import matrix
 from .layout import Layout, cosize
 from .modes import Mode, assembled, merged, moving, xors
 from .stride import kind_of
-from .swizzle import ComposedLayout
+from .swizzle import ComposedLayout, layout_for
 from .tuples import IntTuple, checked, is_symbolic, product, size
 
 __all__ = ["complement"]
@@ -38,7 +38,7 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = No
     >>> print(complement(Layout((2, 2), (F2(1), F2(6))), 16))
     (2,2):(2,8)
     """
-    target = _target(layout, cotarget)
+    target = _target(layout_for("complement", layout), cotarget)
     if isinstance(layout, ComposedLayout) or xors(layout):
         return _xor_complement(layout, target)
     if not isinstance(layout, Layout) or kind_of(layout.modes) is not None:

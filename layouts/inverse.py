@@ -19,7 +19,7 @@ from .gf2 import matrix
 from .layout import Layout, cosize
 from .modes import Mode, assembled, from_columns, merged, moving, xors
 from .stride import ArithTuple, kind_of
-from .swizzle import ComposedLayout, Swizzle
+from .swizzle import ComposedLayout, Swizzle, layout_for
 from .tuples import size
 
 __all__ = [
@@ -259,7 +259,7 @@ def nullspace(layout: AnyLayout) -> Layout:
         if isinstance(layout.inner, Swizzle):
             return nullspace(layout.outer)
         return from_columns(kernel(matrix(layout)))
-    if xors(layout):
+    if xors(layout_for("nullspace", layout)):
         return from_columns(kernel(matrix(layout)))
     found: list[Mode] = []
     place: Any = 1
@@ -283,7 +283,7 @@ def max_common_layout(a: AnyLayout, b: AnyLayout) -> AnyLayout:
     8:1 1:0
     """
     inverse = right_inverse(b)
-    count = _common(a, inverse)
+    count = _common(layout_for("max_common_layout", a), inverse)
     if count == 1:
         return Layout(1, 0)
     found: AnyLayout = composition(inverse, Layout(count))
@@ -296,7 +296,7 @@ def max_common_vector(a: AnyLayout, b: AnyLayout) -> Any:
     >>> max_common_vector(Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4)))
     8
     """
-    return _common(a, right_inverse(b))
+    return _common(layout_for("max_common_vector", a), right_inverse(b))
 
 
 def _common(a: AnyLayout, inverse: AnyLayout) -> Any:

@@ -35,6 +35,7 @@ from .tuples import (
     inner_product,
     leaves,
     product,
+    steps,
     text,
     unflatten,
 )
@@ -276,6 +277,9 @@ def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
 def joined(modes: Iterable[Layout]) -> Layout:
     """The layout with these modes."""
     layouts = tuple(modes)
+    for mode in layouts:
+        if type(mode) is not Layout:
+            raise LayoutError(f"{mode} cannot be a mode: the modes of a layout are layouts")
     leaves_of_all = tuple([leaf for mode in layouts for leaf in mode.modes])
     shape, stride = tuple([x.shape for x in layouts]), tuple([x.stride for x in layouts])
     if kind_of(leaves_of_all) is not None:
@@ -292,6 +296,7 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
     >>> print(make_ordered_layout((4, 8), (1, 0)), make_ordered_layout((2, (3, 4)), (1, 0)))
     (4,8):(8,1) (2,(3,4)):(12,(1,3))
     """
+    shape = checked(shape, "shape", 1)
     pairs = _ordered_modes(shape, order)
     orders = [place for place, _ in pairs]
     if len(set(orders)) != len(orders):
@@ -369,6 +374,8 @@ def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:
     >>> cosize(Layout((4, 8), (16, 1))), cosize(Layout((4, 8), (16, 1)), 1)
     (56, 8)
     """
-    for step in () if mode is None else (mode,) if isinstance(mode, int) else mode:
+    if not hasattr(layout, "_cosize"):
+        raise LayoutError(f"cosize of {layout!r}: it takes a Layout or a ComposedLayout")
+    for step in steps(mode):
         layout = layout[step]
     return layout._cosize()

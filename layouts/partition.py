@@ -9,8 +9,9 @@ from .divide import zipped_divide
 from .errors import LayoutError
 from .layout import Layout, joined
 from .slicing import dice, slice_and_offset
+from .stride import kind_of
 from .swizzle import ComposedLayout
-from .tuples import IntTuple, is_int, size, text
+from .tuples import IntTuple, is_int, is_symbolic, size, text
 
 __all__ = ["Tile", "local_partition", "local_tile"]
 
@@ -63,8 +64,8 @@ def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -
     >>> print(part.layout, part.offset)
     (2,2):(64,8) 17
     """
-    if not isinstance(tile, Layout):
-        raise LayoutError(f"local_partition: {tile!r} must be the Layout of the threads")
+    if not isinstance(tile, Layout) or kind_of(tile.modes) is not None:
+        raise LayoutError(f"local_partition: {tile!r} must be a Layout of the threads' numbers")
     if isinstance(layout, ComposedLayout):
         return _inside(layout, local_partition(layout.outer, tile, index, proj))
     if proj is not None:
@@ -79,7 +80,7 @@ def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -
 def _coordinate(tile: Layout, index: Any) -> IntTuple:
     """The coordinate, one index a mode, at which `tile` takes thread `index` (C++
     ``get_flat_coord``): each leaf has digit ``index // stride % extent``."""
-    if not is_int(index) and not hasattr(type(index), "__floordiv__"):
+    if not is_int(index) and not is_symbolic(index):
         raise LayoutError(f"local_partition: index {index!r} must be the number of a thread")
     if is_int(index) and index < 0:
         raise LayoutError(f"local_partition: index {index} must be at least 0")

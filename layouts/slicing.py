@@ -6,7 +6,7 @@ from typing import Any
 
 from .errors import LayoutError
 from .layout import Layout, trusted
-from .swizzle import ComposedLayout
+from .swizzle import ComposedLayout, layout_for
 from .tuples import IntTuple, coordinate, text
 
 __all__ = ["dice", "slice_", "slice_and_offset"]
@@ -50,7 +50,7 @@ def slice_and_offset(coord: IntTuple, layout: Any) -> tuple[Any, Any]:
     if isinstance(layout, ComposedLayout):
         part, offset = slice_and_offset(coord, layout.outer)
         return ComposedLayout(layout.inner, layout.offset + offset, part, layout.unit), 0
-    part = slice_(coord, layout)
+    part = slice_(coord, layout_for("slice_and_offset", layout))
     return part, layout(_fixed(coord))
 
 

@@ -204,6 +204,13 @@ class ComposedLayout(Composable):
         return _bound(self.inner, self.offset + cosize(self.outer))
 
 
+def layout_for(name: str, x: Any) -> Any:
+    """`x`, if it is a layout or a composed layout; `name` is the operation that asks."""
+    if isinstance(x, (Layout, ComposedLayout)):
+        return x
+    raise LayoutError(f"{name} of {x!r}: it takes a Layout or a ComposedLayout")
+
+
 def _bound(inner: Swizzle | Layout | ComposedLayout, before: Any) -> Any:
     """A bound of `inner` on the offsets below `before`."""
     if isinstance(inner, Swizzle):

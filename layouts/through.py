@@ -133,7 +133,7 @@ def as_indices(a: Layout, b: Layout) -> tuple[Layout, Layout]:
 
     A' is A with room in each mode for the coordinates that B reaches, so that none runs over.
 
-    >>> from .stride import E
+    >>> from layouts import E
     >>> a, b = as_indices(Layout((8, 16), (16, 1)), Layout((4, 4), (E(1), 2 * E(0))))
     >>> print(a, b)
     (8,16):(16,1) (4,4):(8,2)

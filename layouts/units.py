@@ -10,8 +10,8 @@ from .errors import LayoutError
 from .layout import Layout
 from .modes import assembled, bits, merged, xors
 from .stride import F2, StepStride
-from .swizzle import ComposedLayout, Swizzle
-from .tuples import checked, unflatten
+from .swizzle import ComposedLayout, Swizzle, layout_for
+from .tuples import unflatten
 
 AnyLayout = TypeVar("AnyLayout", Layout, ComposedLayout)
 
@@ -29,7 +29,7 @@ def recast(layout: AnyLayout, old_bits: int, new_bits: int) -> AnyLayout:
     >>> print(recast(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)), 16), 16, 8))
     S<3,4,3> o 0 o (8,128):(128,1)
     """
-    old, new = checked(old_bits, "unit in bits", 1), checked(new_bits, "unit in bits", 1)
+    old, new = _factor("recast", old_bits), _factor("recast", new_bits)
     if isinstance(layout, ComposedLayout) and layout.unit not in (None, old):
         raise LayoutError(f"recast of {layout!r} from {old} bits: its unit is {layout.unit} bits")
     common = gcd(old, new)
@@ -50,9 +50,10 @@ def upcast(layout: AnyLayout, n: int) -> AnyLayout:
     """
     n = _factor("upcast", n)
     if n == 1:
-        return layout
+        return layout_for("upcast", layout)  # type: ignore[no-any-return]
     if isinstance(layout, ComposedLayout):
         return _recast_composed(layout, n, up=True)
+    layout_for("upcast", layout)
     if xors(layout):
         return _upcast_xor(layout, n)
     inside: Any = 0
@@ -110,9 +111,10 @@ def downcast(layout: AnyLayout, n: int) -> AnyLayout:
     """
     n = _factor("downcast", n)
     if n == 1:
-        return layout
+        return layout_for("downcast", layout)  # type: ignore[no-any-return]
     if isinstance(layout, ComposedLayout):
         return _recast_composed(layout, n, up=False)
+    layout_for("downcast", layout)
     unit = F2(1) if xors(layout) else 1
     if unit != 1 and n & (n - 1):
         raise LayoutError(f"downcast of {layout} by {n}: XOR strides need a power of two")

@@ -112,15 +112,19 @@ def ours(cases):
             continue
 
 
-def lowered(x):
+def lowered(x, known=None):
+    """`x` in the DSL; layouts that are `known` already are not made again."""
+    known = {} if known is None else known
     if isinstance(x, Layout):
-        return cute.make_layout(x.shape, stride=x.stride)
-    return tuple(map(lowered, x)) if isinstance(x, tuple) else x
+        if x not in known:
+            known[x] = cute.make_layout(x.shape, stride=x.stride)
+        return known[x]
+    return tuple(lowered(part, known) for part in x) if isinstance(x, tuple) else x
 
 
-def asked(name, arguments):
+def asked(name, arguments, known):
     """What the DSL answers, as text; None where it refuses."""
-    arguments = [lowered(argument) for argument in arguments]
+    arguments = [lowered(argument, known) for argument in arguments]
     keywords = {}
     if name in ("slice_", "dice"):
         arguments.reverse()
@@ -135,8 +139,9 @@ def asked(name, arguments):
 
 
 def answer_all(cases, answers):
+    known = {}
     for name, arguments, result in cases:
-        answers.append((name, arguments, result, asked(name, arguments)))
+        answers.append((name, arguments, result, asked(name, arguments, known)))
 
 
 @cute.jit

@@ -1,14 +1,20 @@
 """The traps in which other libraries fall, with the right answers; test_algebra.py and
 test_swizzle.py have the rest.  Numbered as in studies/algebra.md, section 3."""
 
+from inspect import signature
+from itertools import product as cartesian
+
 import pytest
 
+import layouts
 from layouts import (
     F2,
     ComposedLayout,
+    E,
     Layout,
     LayoutError,
     Swizzle,
+    algebra,
     blocked_product,
     coalesce,
     complement,
@@ -257,3 +263,17 @@ def test_the_inverse_of_an_xor_layout_reaches_every_offset():
     assert size(inverse) == 64
     assert [layout(i) for i in offsets(inverse)] == list(range(64))
     assert coalesce(layout) == layout
+
+
+NO_LAYOUTS = [None, -1, 2.5, "x", True, (4, -1), [1, 2], {}, E(0), F2(3), Layout((2, 2), (1, 1))]
+OPERATIONS = [getattr(layouts, name) for name in algebra.__all__ if name != "Tiler"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
+def test_bad_input_is_refused_with_a_sentence(operation):
+    needed = [p for p in signature(operation).parameters.values() if p.default is p.empty]
+    for arguments in cartesian(NO_LAYOUTS, repeat=len(needed)):
+        try:
+            operation(*arguments)
+        except LayoutError as refusal:
+            assert " " in str(refusal)  # noqa: PT017
