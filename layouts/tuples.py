@@ -17,6 +17,7 @@ from numbers import Integral, Number
 from typing import Any, TypeAlias
 
 from .errors import LayoutError
+from .stride import StepStride
 
 #: An integer (or something that computes like one), or a tuple of `IntTuple`.
 IntTuple: TypeAlias = Any
@@ -120,6 +121,8 @@ def checked(t: IntTuple, what: str, least: int) -> IntTuple:
         return int(t)
     if is_symbolic(t) and not hasattr(type(t), "__iter__"):
         return t
+    if isinstance(t, StepStride) and what == "stride":
+        return t or 0
     raise LayoutError(
         f"{what} {t!r} is a {type(t).__name__}: a {what} is an integer of at least {least}, an "
         f"integer expression, or a tuple of these"
@@ -138,6 +141,18 @@ def shape_of(x: Any) -> IntTuple:
     return x if isinstance(x, (int, tuple)) else getattr(x, "shape", x)
 
 
+def steps(mode: Any) -> tuple[int, ...]:
+    """The path of `mode`, which is an int, a path already, or None for no step.
+
+    >>> steps(None), steps(1), steps([0, 1])
+    ((), (1,), (0, 1))
+    """
+    path = () if mode is None else tuple(mode) if isinstance(mode, (tuple, list)) else (mode,)
+    if not all(type(step) is int for step in path):
+        raise LayoutError(f"mode {mode!r}: it must be an integer, or a path of integers")
+    return path
+
+
 def mode_of(x: Any, mode: int | Iterable[int] | None) -> IntTuple:
     """The shape of mode `mode` of `x`; a path such as ``(0, 1)`` leads into nested modes.
 
@@ -147,7 +162,7 @@ def mode_of(x: Any, mode: int | Iterable[int] | None) -> IntTuple:
     shape = shape_of(x)
     if mode is None:
         return shape
-    for step in (mode,) if isinstance(mode, int) else mode:
+    for step in steps(mode):
         modes = shape if isinstance(shape, tuple) else (shape,)
         if not -len(modes) <= step < len(modes):
             raise LayoutError(f"mode {step} of {text(shape)}: its modes are 0 to {len(modes) - 1}")

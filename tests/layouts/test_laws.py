@@ -22,15 +22,19 @@ from layouts import (
     congruent,
     cosize,
     crd2idx,
+    downcast,
     flatten,
     idx2crd,
+    left_inverse,
     local_tile,
     logical_divide,
+    logical_product,
     make_ordered_layout,
     parse,
     rank,
     right_inverse,
     size,
+    upcast,
     zipped_divide,
 )
 from layouts.tuples import leaves, unflatten
@@ -335,3 +339,65 @@ def test_right_inverse_finds_the_index_of_an_offset(layout):
     assert [layout(i) for i in offsets(result)] == list(range(size(result)))
     if len(set(offsets(layout))) == size(layout):  # injective: none reaches further
         assert size(result) not in offsets(layout)
+
+
+# ------------------------------------------------------------ products, units and inverses
+
+
+@given(layouts(), layouts())
+@MANY
+def test_logical_product_is_the_block_at_every_copy(block, copies):
+    try:
+        result = logical_product(block, copies)
+    except LayoutError:
+        assume(False)
+    places = complement(block, size(block) * cosize(copies))
+    expected = [b + places(c) for c in offsets(copies) for b in offsets(block)]
+    assert offsets(result) == expected
+    assert len(set(expected)) == len(set(offsets(block))) * len(set(offsets(copies)))
+
+
+@given(layouts())
+@MANY
+def test_left_inverse_finds_the_index_again(layout):
+    try:
+        inverse = left_inverse(layout)
+    except LayoutError:
+        return
+    assert [layout(inverse(x)) for x in offsets(layout)] == offsets(layout)
+
+
+@given(layouts(), st.sampled_from([2, 3, 4, 8]))
+@MANY
+def test_upcast_undoes_downcast(layout, n):
+    assume(len(set(offsets(layout))) == size(layout))
+    try:
+        down = downcast(layout, n)
+    except LayoutError:
+        assume(False)
+    assert offsets(upcast(down, n)) == offsets(layout)
+    assert sorted(offsets(down)) == sorted(n * x + r for x in offsets(layout) for r in range(n))
+
+
+POWERS = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=3).map(tuple)
+
+
+@given(SWIZZLES, layouts(POWERS))
+@MANY
+def test_inverses_of_swizzled_layouts(bits, outer):
+    swizzled = ComposedLayout(Swizzle(*bits), 0, outer)
+    right = right_inverse(swizzled)
+    assert [swizzled(i) for i in offsets(right)] == list(range(size(right)))
+    if len(set(offsets(outer))) == size(outer):
+        try:
+            left = left_inverse(swizzled)
+        except LayoutError:
+            assume(False)
+        assert [left(x) for x in offsets(swizzled)] == list(range(size(outer)))
+
+
+@given(SWIZZLES, layouts())
+@MANY
+def test_a_layout_after_a_swizzle_is_exact(bits, layout):
+    result = composition(layout, Swizzle(*bits))
+    assert offsets(result) == [layout(Swizzle(*bits)(i)) for i in range(size(layout))]

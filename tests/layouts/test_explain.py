@@ -1,0 +1,172 @@
+"""Explanations: what is written is what the operation does."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layouts import (
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    Swizzle,
+    coalesce,
+    complement,
+    composition,
+    explain,
+    logical_divide,
+    logical_product,
+    parse,
+    right_inverse,
+    size,
+    zipped_divide,
+)
+from layouts.symbols import symbols
+
+EXTENTS = st.lists(st.sampled_from([1, 2, 2, 3, 4, 6, 8]), min_size=1, max_size=3)
+MANY = settings(max_examples=300)
+
+
+@st.composite
+def layouts(draw):
+    extents = draw(EXTENTS)
+    strides, stride = [0] * len(extents), draw(st.sampled_from([1, 1, 1, 2, 3]))
+    for k in draw(st.permutations(range(len(extents)))):
+        strides[k] = stride if draw(st.integers(0, 9)) else 0
+        stride *= extents[k] * draw(st.sampled_from([1, 1, 1, 2]))
+    return Layout(tuple(extents), tuple(strides))
+
+
+def check(op, *args):
+    """The result is that of the operation, every law that is checked holds; the text."""
+    told = explain(op, *args)
+    text = str(told)
+    result, refusal = outcome(op, *args)
+    assert told.result == result
+    assert text.splitlines()[0].endswith(f"= {result}" if refusal is None else "has no result")
+    if refusal is not None:
+        assert re.sub(r"\s+", " ", refusal) in re.sub(r"\s+", " ", text)
+    assert "FAILS" not in text
+    assert "refuted" not in text
+    return text
+
+
+def outcome(op, *args):
+    try:
+        return op(*args), None
+    except LayoutError as error:
+        return None, str(error)
+
+
+def said(text, start):
+    """What follows `start` in the last line that begins with it."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line[len(start) :].strip() for line in lines if line.startswith(start)][-1]
+
+
+def modes(layout):
+    flat = coalesce(layout) if size(layout) == 1 else layout
+    return " ".join(f"{s}:{d}" for s, d in flat.modes if s != 1)
+
+
+@given(layouts(), layouts())
+@MANY
+def test_composition(a, b):
+    text = check(composition, a, b)
+    if "each digit is a mode" in text:
+        digits = said(text, "each digit is a mode, its weight the stride:")
+        result = composition(a, b)
+        assert coalesce(parse_modes(digits)) == coalesce(result)
+
+
+def parse_modes(written):
+    pairs = [tuple(map(int, mode.split(":"))) for mode in written.split()]
+    return Layout(tuple(s for s, _ in pairs), tuple(d for _, d in pairs))
+
+
+@given(layouts())
+@MANY
+def test_coalesce(layout):
+    text = check(coalesce, layout)
+    assert said(text, "what is left:") in (modes(coalesce(layout)), "none, which is 1:0")
+
+
+@given(layouts(), st.sampled_from([None, 24, 96, 7]))
+@MANY
+def test_complement(layout, cotarget):
+    check(complement, layout, *([] if cotarget is None else [cotarget]))
+
+
+@given(layouts())
+@MANY
+def test_right_inverse(layout):
+    text = check(right_inverse, layout)
+    steps, result = said(text, "R = ").split(", coalesced ")
+    assert coalesce(parse_modes(steps if steps[0].isdigit() else "1:0")) == parse(result)
+    assert parse(result) == right_inverse(layout) or "the operation goes further" in text
+
+
+@given(layouts(), layouts())
+@MANY
+def test_divide_and_product(a, b):
+    for op in (logical_divide, logical_product):
+        check(op, a, b)
+        check(op, a, (2,))
+    check(zipped_divide, a, (2,))
+
+
+@given(st.integers(0, 4095), st.integers(0, 3), st.integers(0, 4), st.integers(-4, 4))
+@MANY
+def test_swizzle(x, bits, base, shift):
+    if bits and abs(shift) < bits:
+        return
+    swizzle = Swizzle(bits, base, shift)
+    told = explain(swizzle, x)
+    assert told.result == swizzle(x)
+    rows = [line.split() for line in told.lines]
+    width = len(rows[0]) - 1
+    for row, value in ((rows[1], x), (rows[4], swizzle(x))):
+        assert int(row[0]) == value == int("".join(row[1 : 1 + width]), 2)
+    assert told.lines[-1] == f"check: a second time gives {x} back"
+
+
+def test_the_carry_is_named():
+    text = check(composition, Layout((4, 3), (1, 100)), Layout(4, 3))  # C1
+    assert "carry: 9 >= 4" in text
+    assert "A(B(i)) = 0 3 102 201" in text
+
+
+def test_a_composed_layout_is_applied_stage_by_stage():
+    told = explain(parse("S<3,3,3> o 8 o (8,64):(64,1)"), 1, 0)
+    assert told.result == 64
+    assert told.lines[:3] == (
+        "(1,0) times (64,1): 1*64 + 0*1 = 64",
+        "plus the offset: 64 + 8 = 72",
+        "S<3,3,3>(72) = 64",
+    )
+
+
+def test_swizzled_operands():
+    tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
+    for op, argument in ((coalesce, None), (logical_divide, (4, 16)), (composition, (4, None))):
+        check(op, tile, *([] if argument is None else [argument]))
+    check(composition, Swizzle(3, 3, 3), Layout((8, 64), (64, 1)))
+
+
+def test_symbols():
+    m, n = symbols("m n")
+    text = check(composition, Layout((8 * m, n), (n, 1)), Layout((4, 2 * m), (1, 4)))
+    assert "proved for all values of the symbols" in text
+    text = check(logical_divide, Layout((8 * m, n), (n, 1)), (8, None))
+    assert "proved for all values of the symbols" in text
+    check(coalesce, Layout((m, n), (1, m)))
+    check(complement, Layout(4), 8 * m)
+    check(right_inverse, Layout((m, n), (n, 1)))
+    text = check(composition, Layout((m, n), (n, 1)), Layout(4, 3))
+    assert "carry: 9 >= m is not ruled out" in text
+
+
+def test_what_cannot_be_explained_says_so():
+    with pytest.raises(LayoutError, match=r"explain: .* is none of"):
+        explain(size, Layout(8))
