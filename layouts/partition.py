@@ -29,8 +29,9 @@ class Tile(NamedTuple):
 def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None) -> Tile:
     """Tile `coord` of `layout` cut up by `tiler` (C++ ``local_tile``).
 
-    ``offset + tile(t) == zipped_divide(layout, tiler)(t, coord)``.  None in `coord` keeps that rest
-    mode, after the modes of the tile.  `proj` drops, from both `tiler` and `coord`, the modes where
+    ``offset + tile(t) == zipped_divide(layout, tiler)(t, coord)``.  An integer `coord` is the index
+    of the tile among all.  None in a tuple, and modes it leaves out, keep that rest mode, after the
+    modes of the tile.  `proj` drops, from both `tiler` and `coord`, the modes where
     it is None: C++ ``Step<_1, X, _1>`` is ``(1, None, 1)``.  The tile of a composed layout is a
     composed layout that holds the offset before its swizzle; `Tile.offset` is then 0.
 
@@ -48,6 +49,8 @@ def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None
     if isinstance(layout, ComposedLayout):
         return _inside(layout, local_tile(layout.outer, tiler, coord))
     tile, rest = zipped_divide(layout, tiler)
+    if coord is not None and not isinstance(coord, tuple):
+        return Tile(joined(tile), rest(coord))
     kept, offset = slice_and_offset(_filled(coord, rest), joined(rest))
     return Tile(joined([*tile, *kept]), offset)
 

@@ -285,8 +285,16 @@ def test_local_tile_keeps_the_rest_modes_that_are_none():
     tile, offset = local_tile(MATRIX, (32, 16), (1, None))
     check(tile, "(32,16,4):(64,1,16)")
     assert offset == 2048
-    assert local_tile(MATRIX, (32, 16), (1,)) == local_tile(MATRIX, (32, 16), 1) == (tile, offset)
+    assert local_tile(MATRIX, (32, 16), (1,)) == (tile, offset)
     check(local_tile(MATRIX, (32, 16), ()).layout, "(32,16,4,4):(64,1,2048,16)")
+
+
+def test_local_tile_takes_an_integer_as_the_index_of_a_tile():
+    divided = zipped_divide(MATRIX, (32, 16))
+    for index in range(16):
+        tile, offset = local_tile(MATRIX, (32, 16), index)
+        check(tile, "(32,16):(64,1)")
+        assert offset == divided((0, index))
 
 
 def test_local_tile_projects_tiler_and_coordinate():
