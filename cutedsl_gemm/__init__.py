@@ -1,15 +1,18 @@
 """GEMM for Hopper, built of the layouts that its plan shows: `gemm(a, b)` on torch tensors."""
 
+from importlib.util import find_spec
 from typing import Any
 
 from layouts import __version__
 
-__all__ = ["PlanError", "__version__", "explain", "gemm", "plan_for"]
+__all__ = ["PlanError", "__version__", "gemm", "plan_for"]
 
 
 def __getattr__(name: str) -> Any:
     """The public names, loaded when first used: a plan needs no torch, and torch takes a second."""
-    if name in ("gemm", "plan_for", "explain"):
+    if name in ("gemm", "plan_for"):
+        if find_spec("torch") is None:
+            raise ImportError("gemm needs torch and the CuTe DSL: pip install 'cutedsl-gemm[gpu]'")
         from cutedsl_gemm import api
 
         return getattr(api, name)

@@ -16,6 +16,10 @@ def main() -> None:
 
         demo.main()
     else:
+        import torch
+
+        if not torch.cuda.is_available():
+            parser.exit(2, "bench measures a GPU, and torch sees none here\n")
         from cutedsl_gemm import bench
 
         bench.main()

@@ -10,7 +10,7 @@ from torch import Tensor
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.choose import choose
 from cutedsl_gemm.kernels.plan import Plan
-from cutedsl_gemm.problem import pose
+from cutedsl_gemm.problem import UNIT, pose
 
 
 def gemm(a: Tensor, b: Tensor, *, tile: Tile | None = None, out: Tensor | None = None) -> Tensor:
@@ -28,8 +28,11 @@ def gemm(a: Tensor, b: Tensor, *, tile: Tile | None = None, out: Tensor | None =
     >>> gemm(a, b, tile=(128, 128, 64)).unique()
     tensor([16.], dtype=torch.bfloat16)
     """
+    if torch.compiler.is_compiling():
+        return _uncompiled(a, b, tile=tile, out=out)
     known = call(a, b, tile, out)
-    if (a.requires_grad or b.requires_grad) and torch.is_grad_enabled():
+    tracked = a.requires_grad or b.requires_grad or (out is not None and out.requires_grad)
+    if tracked and torch.is_grad_enabled():
         if out is not None:
             raise ValueError(
                 "out: a result written into a tensor has no gradient; "
@@ -37,6 +40,9 @@ def gemm(a: Tensor, b: Tensor, *, tile: Tile | None = None, out: Tensor | None =
             )
         return _Product.apply(a, b, tile)
     return known(a, b, out)
+
+
+_uncompiled = torch.compiler.disable(gemm)  # a graph ends here: gemm is no operator of torch's
 
 
 def plan_for(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> Plan:
@@ -60,6 +66,23 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         a, b = ctx.saved_tensors
-        grad = grad.contiguous()
         needs_a, needs_b, _ = ctx.needs_input_grad
-        return gemm(grad, b.mT) if needs_a else None, gemm(a.mT, grad) if needs_b else None, None
+        grad = _padded(grad.shape, grad).copy_(grad)  # where and as TMA can take it
+        return (
+            _padded_gemm(grad, b.mT) if needs_a else None,
+            (_padded_gemm(a.mT, grad) if needs_b else None),
+            None,
+        )
+
+
+def _padded_gemm(a: Tensor, b: Tensor) -> Tensor:
+    """gemm(a, b) of any number of columns."""
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        return gemm(a, b)
+    return gemm(a, b, out=_padded((a.shape[0], b.shape[1]), a))
+
+
+def _padded(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """New memory of a shape, with rows that start at multiples of 16 bytes."""
+    rows, columns = shape
+    return like.new_empty(rows, -(-columns // UNIT) * UNIT)[:, :columns]

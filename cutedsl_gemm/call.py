@@ -18,12 +18,14 @@ from cutedsl_gemm.kernels.plan import Plan
 from cutedsl_gemm.kernels.progress import bar
 from cutedsl_gemm.problem import (
     Matrix,
+    agree,
     check,
     check_apart,
     check_out,
     matrix,
     pose,
     product,
+    reach,
 )
 
 Tile: TypeAlias = tuple[int, int, int]
@@ -52,48 +54,64 @@ def call(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None) -> Call:
 
 
 def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None) -> Call:
+    agree(a, b)
+    (m, k), n = a.shape, b.shape[1]
+    if out is not None:
+        check_out(out, a, b)
+    if m * n * k == 0:
+        return _empty
     problem = pose(a, b)
-    m, n, k = problem.mnk
     if out is None:
         out = torch.empty(m, n, dtype=a.dtype, device="meta")
         written = product(out)
     else:
-        check_out(out, a, b)
         written = matrix("out", out)
     walked = (problem.a, problem.b, written)
     turned = not written.row_major  # out is column-major: outᵀ is row-major, and outᵀ = bᵀ · aᵀ
     if turned:
         problem = problem.turned
         tile = tile if tile is None else (tile[1], tile[0], tile[2])
-    run = _runner(choose(problem, tile), (m, n, k), a.device)
+    run = _runner(choose(problem, tile), a.device)
     if turned:
         run = _turned(run)
-    if any(
-        seen.stride != tensor.stride() for seen, tensor in zip(walked, (a, b, out), strict=True)
-    ):
+    tensors = zip(walked, (a, b, out), strict=True)
+    if any(seen.stride != tensor.stride() for seen, tensor in tensors):
         run = _as_walked(run, walked)
-    return _checked(run, (m, n), (_reach(a), _reach(b), _reach(out)))
+    return _checked(run, (m, n), (reach(a), reach(b), reach(out)))
 
 
-def _checked(run: Run, shape: tuple[int, int], reach: tuple[int, int, int]) -> Call:
+def _empty(a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
+    """No product to sum, or none to write: zeros, as torch.mm gives."""
+    agree(a, b)
+    if out is None:
+        return a.new_zeros(a.shape[0], b.shape[1])
+    check_out(out, a, b)
+    return out.zero_()
+
+
+def _checked(run: Run, shape: tuple[int, int], bytes_of: tuple[int, int, int]) -> Call:
     """`run` into a result of its own where out is None, else into memory that nothing else reads.
 
     What the signature leaves open (the dtype of b, say) the kernel's own checks refuse in no time;
     they are asked first, and a sentence is looked for when they have refused.
     """
-    m, n = shape
+    (m, n), (a_bytes, b_bytes, out_bytes) = shape, bytes_of
 
     def checked(a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
-        if out is None:
-            result = a.new_empty(m, n)
-        else:
-            result = out
-            check_apart(a.data_ptr(), b.data_ptr(), out.data_ptr(), reach)
+        result = a.new_empty(m, n) if out is None else out
+        at, bt, to = a.data_ptr(), b.data_ptr(), result.data_ptr()
+        if not (at and bt and to):
+            check(a, b, result)  # a fake tensor, which the kernel would take for real
+        end = to + out_bytes
+        if (to < at + a_bytes and at < end) or (to < bt + b_bytes and bt < end):
+            check_apart(result, a, b)
         try:
             run(a, b, result)
         except Exception:
             check(a, b, result)
             raise
+        if out is not None:
+            torch.autograd.graph.increment_version(out)
         return result
 
     return checked
@@ -116,36 +134,16 @@ def _turned(run: Run) -> Run:
     return turned
 
 
-def _reach(tensor: Tensor) -> int:
-    if tensor.numel() == 0:
-        return 0
-    modes = zip(tensor.shape, tensor.stride(), strict=True)
-    return (sum((extent - 1) * stride for extent, stride in modes) + 1) * tensor.element_size()
-
-
-def _runner(plan: Plan, mnk: tuple[int, int, int], device: torch.device) -> Run:
-    m, n, k = mnk
-    if k == 0:
-        return _first_checked(lambda a, b, out: out.zero_())
-    if m == 0 or n == 0:
-        return _first_checked(lambda a, b, out: None)
-    if device.type == "cpu":
-        return _first_checked(partial(_execute, plan))
-    return _launcher(plan, device)
-
-
-def _first_checked(run: Run) -> Run:
-    def first_checked(a: Tensor, b: Tensor, out: Tensor) -> None:
-        check(a, b, out)
-        run(a, b, out)
-
-    return first_checked
+def _runner(plan: Plan, device: torch.device) -> Run:
+    return partial(_execute, plan) if device.type == "cpu" else _launcher(plan, device)
 
 
 def _execute(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> None:
     from cutedsl_gemm.kernels import execute
 
-    bar("executor", execute.steps(plan, a, b, out))
+    check(a, b, out)
+    with bar("executor") as tell:
+        execute.gemm(plan, a, b, out, tell)
 
 
 def _launcher(plan: Plan, device: torch.device) -> Run:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 DTYPES = (torch.bfloat16, torch.float16)
 UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
-MOST = 2**31 - 1  # of an extent: the kernel's coordinates have 32 bits
+MOST = 2**31 - 256  # of an extent: coordinates have 32 bits, and a tile may reach beyond
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,12 @@ class Problem:
 
 def pose(a: Tensor, b: Tensor) -> Problem:
     """The problem of two tensors; TypeError or ValueError where they pose none."""
+    agree(a, b)
+    return Problem(matrix("a", a), matrix("b", b), str(a.dtype).removeprefix("torch."))
+
+
+def agree(a: Tensor, b: Tensor) -> None:
+    """TypeError or ValueError unless a and b are matrices that can be multiplied."""
     for name, tensor in (("a", a), ("b", b)):
         _check_tensor(name, tensor)
     _check_pair("a", a, "b", b)
@@ -57,7 +63,6 @@ def pose(a: Tensor, b: Tensor) -> Problem:
             f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: "
             "a must have as many columns as b has rows"
         )
-    return Problem(matrix("a", a), matrix("b", b), str(a.dtype).removeprefix("torch."))
 
 
 def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
@@ -72,23 +77,48 @@ def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
 
 
 def check(a: Tensor, b: Tensor, out: Tensor) -> None:
-    """ValueError or TypeError unless out = a · b can be carried out where the three lie."""
+    """ValueError or TypeError unless TMA can carry out = a · b where the three lie."""
     pose(a, b)
     check_out(out, a, b)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
-        if tensor.data_ptr() % 16:
+        if not tensor.data_ptr():
             raise ValueError(
-                f"{name} starts at address {tensor.data_ptr():#x}: "
-                f"TMA needs a multiple of 16 bytes; pass {name}.clone(), "
-                f"or a view that starts at a multiple of {UNIT} elements"
+                f"{name} has no memory of its own (freed, fake, or the wrapper of another tensor): "
+                "pass a tensor that holds its data"
+            )
+        if tensor.data_ptr() % 16:
+            remedy = f"{name}.clone(), or " if name != "out" else ""
+            raise ValueError(
+                f"{name} starts at address {tensor.data_ptr():#x}: TMA needs a multiple of "
+                f"16 bytes; pass {remedy}a view that starts at a multiple of {UNIT} elements"
             )
 
 
-def check_apart(a: int, b: int, out: int, reach: tuple[int, int, int]) -> None:
-    """ValueError where `out` shares memory with a or b; addresses, and bytes from there."""
-    end = out + reach[2]
-    for name, start, length in (("a", a, reach[0]), ("b", b, reach[1])):
-        if out < start + length and start < end:
+def apart(out: Tensor, other: Tensor) -> bool:
+    """Whether no byte of `out` is one of `other`."""
+    start, end = other.data_ptr(), other.data_ptr() + reach(other)
+    if out.data_ptr() + reach(out) <= start or end <= out.data_ptr():
+        return True
+    line = out.stride(0) * out.element_size()
+    if out.stride() != other.stride() or out.stride(1) != 1 or line == 0:
+        return False  # one lies among the lines of the other: no more is asked
+    gap = (out.data_ptr() - start) % line
+    widths = (tensor.shape[1] * tensor.element_size() for tensor in (other, out))
+    return gap >= next(widths) and gap + next(widths) <= line
+
+
+def reach(tensor: Tensor) -> int:
+    """Bytes from the first element to behind the last."""
+    if tensor.numel() == 0:
+        return 0
+    modes = zip(tensor.shape, tensor.stride(), strict=True)
+    return (sum((extent - 1) * stride for extent, stride in modes) + 1) * tensor.element_size()
+
+
+def check_apart(out: Tensor, a: Tensor, b: Tensor) -> None:
+    """ValueError where `out` shares memory with a or b."""
+    for name, tensor in (("a", a), ("b", b)):
+        if not apart(out, tensor):
             raise ValueError(
                 f"out shares memory with {name}, which is still read while out is written: "
                 "give it memory of its own"
@@ -132,10 +162,16 @@ def _leading(inner: int, outer: int, stride: int) -> int:
 
 
 def _advice(name: str, tensor: Tensor) -> str:
-    if tensor.is_contiguous() or tensor.mT.is_contiguous():
-        side = 1 if tensor.is_contiguous() else 0
-        word = ("rows", "columns")[side]
-        return f"pad {name} to {-(-tensor.shape[side] // UNIT) * UNIT} {word}"
+    rows, columns = tensor.shape
+    whole = -(-columns // UNIT) * UNIT
+    if name == "out":
+        return (
+            f"give the first {columns} columns of torch.empty({rows}, {whole}), or leave out away"
+        )
+    if tensor.mT.is_contiguous() and not tensor.is_contiguous():
+        return f"pad {name} to {-(-rows // UNIT) * UNIT} rows"
+    if columns != whole:
+        return f"pad {name} to {whole} columns"
     return f"pass {name}.contiguous()"
 
 
@@ -144,8 +180,8 @@ def _check_tensor(name: str, tensor: object) -> None:
         raise TypeError(f"{name} is {type(tensor).__name__}: it must be a torch.Tensor")
     if tensor.dtype not in DTYPES:
         raise TypeError(
-            f"{name} is {tensor.dtype}: it must be torch.bfloat16 or torch.float16; "
-            f"convert it with {name}.to(torch.bfloat16)"
+            f"{name} is {tensor.dtype}: it must be torch.bfloat16 or torch.float16"
+            + (f"; convert it with {name}.to(torch.bfloat16)" if name != "out" else "")
         )
     if tensor.layout != torch.strided or tensor.device.type not in ("cpu", "cuda"):
         raise TypeError(

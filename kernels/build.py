@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import platform
 import tempfile
 from collections.abc import Callable
-from importlib.metadata import distributions
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ ENTRY = "gemm"
 def load(plan: Plan) -> Callable[..., None]:
     """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
     versions.check()
-    import cutlass.cute as cute
+    with progress.line("loading the CuTe DSL"):
+        import cutlass.cute as cute
 
     path = cache.entry(key(plan), lambda draft: export(plan, draft))
     return getattr(cute.runtime.load_module(str(path), enable_tvm_ffi=True), ENTRY)
@@ -76,10 +78,11 @@ def compile_plan(plan: Plan, options: str = "") -> Any:
 def key(plan: Plan) -> str:
     """The name of a plan's object.
 
-    Made of the plan, the architecture, our source and the DSL's parts: what changes one of them
-    changes the name.
+    Made of the plan, both architectures (the object holds host code too), our source, and the
+    versions of the DSL's parts and of TVM-FFI: what changes one of them changes the name.
     """
-    parts = [repr(plan), ARCH, _source(), *sorted(_parts())]
+    tools = {**versions.parts(), "apache-tvm-ffi": version("apache-tvm-ffi")}
+    parts = [repr(plan), ARCH, platform.machine(), _source(), *map(str, sorted(tools.items()))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
@@ -91,11 +94,3 @@ def _source() -> str:
         for path in sorted(package.rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _parts() -> set[str]:
-    return {
-        f"{part.name}=={part.version}"
-        for part in distributions()
-        if part.name.startswith(("nvidia-cutlass-dsl", "apache-tvm-ffi"))
-    }

@@ -18,26 +18,50 @@ from filelock import FileLock
 VARIABLE = "CUTEDSL_GEMM_CACHE_DIR"
 
 
+class CacheError(OSError):
+    """The folder of compiled kernels cannot be used; the message says which, and what to do."""
+
+
 def folder() -> Path:
     """Where entries lie: $CUTEDSL_GEMM_CACHE_DIR, or the user's cache folder."""
-    return Path(os.environ.get(VARIABLE) or platformdirs.user_cache_dir("cutedsl-gemm"))
+    chosen = os.environ.get(VARIABLE) or platformdirs.user_cache_dir("cutedsl-gemm")
+    return Path(chosen).expanduser()
 
 
 def entry(key: str, make: Callable[[Path], None]) -> Path:
-    """The path of `key`'s entry; where it is missing or damaged, `make(path)` writes it first.
+    """The path of `key`'s entry; where there is none, or a damaged one, `make(path)` writes it.
 
-    Processes that ask at the same time wait for the one that makes it.
+    Processes that ask at the same time wait for the one that makes it. CacheError where the folder
+    can be neither read nor written.
     """
     place = folder()
-    place.mkdir(parents=True, exist_ok=True)
-    with FileLock(place / f"{key}.lock"):
-        for path in sorted(place.glob(f"{key}.*.o")):
-            if path.name == f"{key}.{_digest(path)}.o":
-                return path
-            path.unlink()
+    if (path := _whole(place, key)) is not None:
+        return path
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(place / f"{key}.lock")
+        lock.acquire()
+    except OSError as error:
+        raise CacheError(
+            f"compiled kernels are kept in {place}, which cannot be written ({error.strerror}); "
+            f"set {VARIABLE} to a folder that can"
+        ) from error
+    try:
+        if (path := _whole(place, key)) is not None:
+            return path
+        for damaged in place.glob(f"{key}.*.o"):
+            damaged.unlink()
         draft = place / f"{key}.draft"
         make(draft)
         return draft.replace(place / f"{key}.{_digest(draft)}.o")
+    finally:
+        lock.release()
+
+
+def _whole(place: Path, key: str) -> Path | None:
+    """The entry whose bytes have the digest in its name."""
+    found = (path for path in place.glob(f"{key}.*.o") if path.name == f"{key}.{_digest(path)}.o")
+    return next(found, None)
 
 
 def _digest(path: Path) -> str:

@@ -12,7 +12,7 @@ The tiles of a wave move together: 1024³ takes about a second.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -24,14 +24,18 @@ from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
 WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 
 
-def gemm(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> None:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0."""
-    for _ in steps(plan, a, b, out):
-        pass
+def gemm(
+    plan: Plan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object] | None = None
+) -> None:
+    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0.
+
+    `tell` is called after each wave of tiles, with the share that is done.
+    """
+    with torch.device("cpu"):  # whatever the default is
+        _gemm(plan, a, b, out, tell or (lambda share: None))
 
 
-def steps(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
-    """The same, a wave at a time, with the share that is done."""
+def _gemm(plan: Plan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object]) -> None:
     (bm, bn, bk), (m, n) = plan.tile, out.shape
     gA = _tiles(a, bm, bk)  # (tiles_m, k_blocks, BM, BK)
     gB = _tiles(b.mT, bn, bk)  # (tiles_n, k_blocks, BN, BK)
@@ -42,7 +46,7 @@ def steps(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     for first in range(0, tiles_m * tiles_n, WAVE):
         wave = range(first, min(first + WAVE, tiles_m * tiles_n))
         ms, ns = torch.tensor([plan.raster(tile, tiles_m, tiles_n) for tile in wave]).mT
-        acc = torch.zeros(len(wave), bm, bn)
+        acc = torch.zeros(len(wave), bm, bn, dtype=torch.float32)
         shared_a, shared_b = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
         for block in range(k_blocks):
             stage = block % plan.stages
@@ -50,9 +54,8 @@ def steps(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
             acc.baddbmm_(rA.float(), rB.float().mT)
         gC[ms, ns] = store(acc, out.dtype)
         visits.index_put_((ms, ns), torch.ones_like(ms), accumulate=True)
-        yield (first + len(wave)) / (tiles_m * tiles_n)
-    wrong = int((visits != 1).sum())
-    if wrong:
+        tell((first + len(wave)) / (tiles_m * tiles_n))
+    if wrong := int((visits != 1).sum()):
         raise PlanError(f"{plan.raster} visits {wrong} of {visits.numel()} tiles never or twice")
     padded = gC.transpose(1, 2).reshape(tiles_m * bm, tiles_n * bn)
     out.copy_(padded[:m, :n])  # TMA writes nothing outside C

@@ -46,6 +46,8 @@ ADDRESS_REGISTERS = 40
 # On elements: the hardware's 128-byte swizzle XORs byte-address bits 4-6 with 7-9.
 SW128 = Swizzle(3, 4, 3).recast(8, BITS)
 ROW = 64  # elements of one 128-byte row of the swizzle
+# (thread, value) → m + 64 * n of what a stmatrix.x4 of four warps takes: 16 columns of a wgmma
+STORE = wgmma_accumulator(16)
 
 
 class PlanError(ValueError):
@@ -193,9 +195,12 @@ class Plan:
 
     def _problems(self) -> Iterator[str]:
         yield from _tile_problems(self.tile, self.dtype)
+        yield from _shape_problems(self)
         yield from _operand_problems(self.a)
         yield from _operand_problems(self.b)
         yield from _staging_problems(self.staging)
+        yield from _gap_problems(self.buffers)
+        yield from _register_problems(self)
         yield from _budget_problems(self)
 
 
@@ -210,8 +215,50 @@ def _tile_problems(tile: tuple[int, int, int], dtype: str) -> Iterator[str]:
     ):
         if extent < unit or extent % unit:
             yield f"{name} is {extent}; it must be a multiple of {unit}, since {why}"
+    if bm > 256 or bk > 1024:
+        yield f"the tile has BM = {bm} and BK = {bk}; no stage of BM > 256 or BK > 1024 fits"
     if bn > 256:
         yield f"BN is {bn}; a wgmma has at most 256 columns (PTX ISA, wgmma.mma_async shapes)"
+
+
+def _shape_problems(plan: Plan) -> Iterator[str]:
+    bm, bn, bk = plan.tile
+    for name, buffer, shape in (
+        (plan.a.name, plan.a.smem, (bm, bk)),
+        (plan.b.name, plan.b.smem, (bn, bk)),
+        ("C panel", plan.staging, (bm, ROW)),
+    ):
+        found = tuple(map(size, buffer))
+        if found != shape:
+            yield f"{name} has the shape {found} in shared memory; the tile makes it {shape}"
+    if (plan.a.name, plan.b.name) != ("A", "B"):
+        yield f"the operands are named {plan.a.name} and {plan.b.name}; they must be A and B"
+    for name, count, least in (("stages", plan.stages, 0), ("group", plan.raster.group, 1)):
+        if type(count) is not int or count < least:
+            yield f"{name} is {count!r}; it must be an integer of at least {least}"
+
+
+def _gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
+    for name, buffer in buffers.items():
+        if buffer.offset != 0 or cosize(buffer) != size(buffer):
+            yield (
+                f"{name}: {buffer} must fill its buffer from offset 0 without a gap: TMA brings "
+                f"{size(buffer)} elements, and the buffer has {cosize(buffer)}"
+            )
+
+
+def _register_problems(plan: Plan) -> Iterator[str]:
+    bm, bn, _ = plan.tile
+    for name, found, wanted in (
+        ("accumulator", plan.accumulator, accumulator(bm, bn)),
+        ("fragment", plan.fragment, fragment(bm, bn)),
+        ("store", plan.store, STORE),
+    ):
+        if found != wanted:
+            yield (
+                f"{name} is {found}; wgmma leaves its registers, and stmatrix takes them, as "
+                f"{wanted} (PTX ISA, Matrix Fragments for wgmma)"
+            )
 
 
 def _budget_problems(plan: Plan) -> Iterator[str]:
@@ -224,8 +271,8 @@ def _budget_problems(plan: Plan) -> Iterator[str]:
         )
     if plan.stages < 2:
         yield (
-            f"{plan.stages} stages fit into {SMEM_BYTES} bytes of shared memory; "
-            "loads and multiplies overlap with at least 2"
+            f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
+            "loads and multiplies overlap with at least 2; take a smaller tile"
         )
     if plan.smem_bytes > SMEM_BYTES:
         yield (
@@ -279,6 +326,25 @@ def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
     return ComposedLayout(SW128, 0, plain, unit=BITS)
 
 
+def accumulator(bm: int, bn: int) -> Layout:
+    """(thread, value) → m + bm * n: wgmma's (64, bn) accumulator, bm / 64 times down the tile.
+
+    >>> print(accumulator(128, 128))
+    ((4,8,4),((2,2,16),2)):((256,1,16),((128,8,1024),64))
+    """
+    threads, values = composition(Layout((64, bn), (1, bm)), wgmma_accumulator(bn))
+    return make_layout(threads, make_layout(values, Layout(bm // 64, 64)))
+
+
+def fragment(bm: int, bn: int) -> Layout:
+    """(stmatrix, m64, 16 columns, panel) → value of the accumulator.
+
+    >>> print(fragment(128, 128))
+    (8,2,4,2):(1,64,8,32)
+    """
+    return Layout((8, bm // 64, ROW // 16, bn // ROW), (1, bn // 2, 8, ROW // 2))
+
+
 def pingpong(
     tile: tuple[int, int, int] = (128, 128, 64),
     dtype: str = "bfloat16",
@@ -299,17 +365,15 @@ def pingpong(
     b = Operand("B", b_major, swizzled(bn, bk, b_major))
     staging = swizzled(bm, ROW, "K")
     free = SMEM_BYTES - BARRIER_BYTES - CONSUMERS * cosize(staging) * BITS // 8
-    # wgmma's (64, BN) accumulator placed in the (BM, BN) tile, BM/64 times
-    threads, values = composition(Layout((64, bn), (1, bm)), wgmma_accumulator(bn))
     return Plan(
         tile=tile,
         dtype=dtype,
         a=a,
         b=b,
         stages=free // ((a.elements + b.elements) * BITS // 8),
-        accumulator=make_layout(threads, make_layout(values, Layout(bm // 64, 64))),
-        fragment=Layout((8, bm // 64, ROW // 16, bn // ROW), (1, bn // 2, 8, ROW // 2)),
-        store=wgmma_accumulator(16),
+        accumulator=accumulator(bm, bn),
+        fragment=fragment(bm, bn),
+        store=STORE,
         staging=staging,
         raster=Raster(group),
     ).check()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from itertools import chain
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 PATIENCE = 1.0  # seconds
 
@@ -23,19 +22,27 @@ def line(text: str) -> Iterator[None]:
         yield
 
 
-def bar(text: str, shares: Iterable[float]) -> None:
-    """Run `shares`, which yields how much is done (0 to 1), under a bar once it takes long."""
-    shares, start = iter(shares), time.monotonic()
-    for share in shares:
-        if sys.stderr.isatty() and share < 1 and time.monotonic() - start > PATIENCE:
-            _show(text, chain([share], shares))
+@contextmanager
+def bar(text: str) -> Iterator[Callable[[float], None]]:
+    """A bar that is told the share that is done (0 to 1), seen once it takes long."""
+    start, shown = time.monotonic(), ExitStack()
+    show: Callable[[float], None] | None = None
+
+    def tell(share: float) -> None:
+        nonlocal show
+        if show is None and share < 1 and time.monotonic() - start > PATIENCE:
+            show = _shown(text, shown)
+        if show is not None:
+            show(share)
+
+    with shown:
+        yield tell if sys.stderr.isatty() else lambda share: None
 
 
-def _show(text: str, shares: Iterable[float]) -> None:
+def _shown(text: str, until: ExitStack) -> Callable[[float], None]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(text, total=1.0)
-        for share in shares:
-            progress.update(task, completed=share)
+    progress = until.enter_context(Progress(console=Console(stderr=True), transient=True))
+    task = progress.add_task(text, total=1)
+    return lambda share: progress.update(task, completed=share)

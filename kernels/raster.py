@@ -41,7 +41,7 @@ class Raster:
         """Coordinate (m, n) of tile `index`; the last group is as high as what is left.
 
         The arguments are ints, or a kernel's integers with their own minimum as `least`. Every tile
-        is visited once by 0 <= index < tiles_m * tiles_n (proved in tests).
+        is visited once by 0 <= index < tiles_m * tiles_n (a law of the tests).
         """
         first = index // (self.group * tiles_n) * self.group
         inside = index - first * tiles_n

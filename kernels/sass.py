@@ -17,17 +17,20 @@ SPILLS = ("LDL", "STL")  # loads and stores of local memory
 RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+)")  # as cuobjdump prints them
 # A line of nvdisasm: /*address*/, perhaps a predicate, and the opcode.
 OPCODE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
+SETMAXREG = re.compile(r"USETMAXREG\.[^;]*\b0x([0-9a-f]+) ;")
 
 
 @dataclass(frozen=True)
 class Report:
     """Resources of one kernel.
 
-    `instructions` counts full opcodes, such as `HGMMA.64x128x16.F32.BF16`.
+    `instructions` counts full opcodes, such as `HGMMA.64x128x16.F32.BF16`; `register_split` is what
+    setmaxnreg asks for, in the order of the code.
     """
 
     registers: int
     stack_bytes: int
+    register_split: tuple[int, ...]
     instructions: Counter[str]
 
     def count(self, opcode: str) -> int:
@@ -54,7 +57,8 @@ def report(cubin: Path) -> Report:
             f"registers and stack, but {usage!r}"
         )
     registers, stack = map(int, resources.groups())
-    return Report(registers, stack, Counter(OPCODE.findall(code)))
+    split = tuple(int(count, 16) for count in SETMAXREG.findall(code))
+    return Report(registers, stack, split, Counter(OPCODE.findall(code)))
 
 
 def _run(tool: str, *arguments: str) -> str:

@@ -60,7 +60,9 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
     along, across = tile.outer[contiguous], tile.outer[1 - contiguous]
     columns, rows = SPAN // element, size(coalesce(across)[0])
     if rows > MOST_ROWS:
-        raise LayoutError(f"a box of {tile} has {rows} rows; TMA takes at most {MOST_ROWS}")
+        raise LayoutError(
+            f"a box of {tile} has {rows} rows; TMA takes at most {MOST_ROWS}; take a smaller tile"
+        )
     box, rest = zipped_divide(make_layout(along, across), (columns, rows))
     if coalesce(box) != Layout(columns * rows, 1):
         raise LayoutError(

@@ -164,3 +164,73 @@ def test_the_plan_can_be_seen():
     assert plan.tile == (128, 192, 64)
     assert (plan.a.major, plan.b.major) == ("K", "MN")
     assert cutedsl_gemm.__version__
+
+
+def test_tensors_without_memory_are_refused():
+    a, b, out = matrix(16, 32), matrix(32, 24), matrix(16, 24)
+    freed = a.clone()
+    freed.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="a has no memory of its own"):
+        gemm(freed, b)
+    out.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="out has no memory of its own"):
+        gemm(a, b, out=out)
+
+
+def test_an_out_that_is_tracked_is_refused_and_a_written_one_is_marked():
+    a, b = matrix(16, 32), matrix(32, 24)
+    with pytest.raises(ValueError, match="has no gradient"):
+        gemm(a, b, out=matrix(16, 24).requires_grad_() * 2)
+    out = matrix(16, 24)
+    version = out._version
+    gemm(a, b, out=out)
+    assert out._version > version
+
+
+def test_out_may_lie_between_the_columns_of_a():
+    buffer = matrix(16, 64)
+    a, out, b = buffer[:, :32], buffer[:, 32:], matrix(32, 32)
+    expected = gemm(a, b)
+    assert torch.equal(gemm(a, b, out=out), expected)
+    with pytest.raises(ValueError, match="out shares memory with a"):
+        gemm(a, b, out=buffer[:, 24:56])
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 23, 0), (0, 23, 31), (3, 0, 7)])
+def test_empty_products_ask_nothing_of_tma(m, n, k):
+    a, b = matrix(m, k), matrix(k, n)
+    assert torch.equal(gemm(a, b), torch.mm(a, b))
+
+
+def test_gradients_need_no_alignment_of_their_own():
+    wide = matrix(16, 32).requires_grad_()
+    a, b = wide[:, :31], matrix(31, 24).requires_grad_()
+    gemm(a, b).sum().backward()
+    ours = wide.grad, b.grad
+    wide.grad = b.grad = None
+    torch.mm(wide[:, :31], b).sum().backward()
+    for mine, theirs in zip(ours, (wide.grad, b.grad), strict=True):
+        assert torch.allclose(mine.float(), theirs.float(), rtol=2e-2, atol=2e-2)
+
+
+def test_the_defaults_of_torch_do_not_matter():
+    a, b = matrix(40, 32), matrix(32, 24)
+    expected = gemm(a, b)
+    with torch.device("meta"):
+        assert torch.equal(gemm(a, b), expected)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal(gemm(a, b), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_compiled_code_may_call_it():
+    a, b = matrix(40, 32), matrix(32, 24)
+    compiled = torch.compile(lambda a, b: gemm(a, b) + 1, backend="aot_eager")
+    assert torch.equal(compiled(a, b), gemm(a, b) + 1)
+
+
+def test_every_public_name_is_there():
+    for name in cutedsl_gemm.__all__:
+        assert hasattr(cutedsl_gemm, name)

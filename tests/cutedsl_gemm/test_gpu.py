@@ -155,6 +155,14 @@ def test_threads_may_share_it():
     assert max(errors) < 6e-3
 
 
+def test_a_tensor_without_memory_is_refused():
+    a, b = matrix(16, 32), matrix(32, 24)
+    gemm(a, b)
+    a.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="a has no memory of its own"):
+        gemm(a, b)
+
+
 def test_a_call_seen_before_is_checked_all_the_same():
     """What the remembered signature leaves open, the kernel's own checks refuse, with our words."""
     a, b, out = matrix(16, 32), matrix(32, 24), matrix(16, 24)
@@ -200,7 +208,7 @@ for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
 def test_the_sanitizer_finds_nothing(tool):
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
-        pytest.skip("compute-sanitizer is not on the PATH")
+        pytest.fail("compute-sanitizer is not on the PATH; it comes with the CUDA toolkit")
     run = subprocess.run(
         [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", SANITIZED],
         capture_output=True,

@@ -1,11 +1,12 @@
 """An entry is made once, rebuilt when damaged, and safe when processes share it."""
 
+import platform
 import subprocess
 import sys
 
 import pytest
 
-from cutedsl_gemm.kernels import build, cache
+from cutedsl_gemm.kernels import build, cache, versions
 from cutedsl_gemm.kernels.plan import pingpong
 
 
@@ -81,11 +82,29 @@ def test_what_changes_the_code_changes_the_key(monkeypatch):
         build.key(pingpong(group=1)),
         build.key(pingpong(dtype="float16")),
     }
-    monkeypatch.setattr(build, "_parts", lambda: {"nvidia-cutlass-dsl==4.9.0"})
-    keys.add(build.key(plan))
-    monkeypatch.setattr(build, "_source", lambda: "another source")
-    keys.add(build.key(plan))
-    assert len(keys) == 6
+    for module, name, other in (
+        (versions, "parts", {"nvidia-cutlass-dsl": "4.9.0"}),
+        (platform, "machine", "aarch64"),
+        (build, "_source", "another source"),
+    ):
+        monkeypatch.setattr(module, name, lambda other=other: other)
+        keys.add(build.key(plan))
+    assert len(keys) == 7
+
+
+def test_a_folder_that_cannot_be_written_gets_a_sentence(monkeypatch, tmp_path):
+    taken = tmp_path / "file"
+    taken.write_bytes(b"")
+    monkeypatch.setenv(cache.VARIABLE, str(taken / "cache"))
+    with pytest.raises(cache.CacheError, match=r"cannot be written.*set CUTEDSL_GEMM_CACHE_DIR"):
+        cache.entry("key", maker([]))
+
+
+def test_what_is_there_is_read_without_writing(folder):
+    cache.entry("key", maker([]))
+    (folder / "key.lock").unlink()
+    assert cache.entry("key", maker([])).read_bytes() == b"object code"
+    assert not (folder / "key.lock").exists()
 
 
 def test_an_exported_kernel_is_an_object_that_loads(folder):

@@ -3,13 +3,15 @@
 CuTe's own objects, read back on the CPU, equal the Python ones.
 """
 
+import ast
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import cutlass.cute as cute
 import pytest
 
-from cutedsl_gemm.kernels import lower
+from cutedsl_gemm.kernels import build, lower
 from cutedsl_gemm.kernels.build import ARCH
 from cutedsl_gemm.kernels.plan import pingpong, ring
 from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
@@ -92,3 +94,27 @@ def test_shared_memory_is_what_the_plan_counts():
     for tile in TILES:
         plan = pingpong(tile)
         assert traced(lambda plan=plan: Pingpong(plan).shared().size_in_bytes()) == plan.smem_bytes
+
+
+def test_every_layout_in_the_kernel_is_lowered_from_the_plan(monkeypatch):
+    """What `compile_plan` lowers is the plan's layouts and nothing else."""
+    plan, lowered = pingpong(a_major="MN"), []
+    genuine = lower.layout
+    monkeypatch.setattr(lower, "layout", lambda plain: lowered.append(plain) or genuine(plain))
+    build.compile_plan(plan)
+    tiles = [plan.a.smem, plan.b.smem, plan.staging]
+    rings = [ring(plan.a.smem, plan.stages), ring(plan.b.smem, plan.stages), ring(plan.staging, 2)]
+    expected = [plan.store, plan.fragment, *(tile.outer for tile in tiles + rings)]
+    assert set(lowered) == set(expected)
+
+
+def test_no_layout_is_written_in_device_code():
+    """Only `lower` builds layouts in CuTe; device code names none of its own."""
+    builders = {"make_layout", "make_ordered_layout", "make_composed_layout", "make_swizzle"}
+    for path in Path(build.__file__).parent.glob("s*/**/*.py"):
+        called = {
+            node.func.attr
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        }
+        assert not called & builders, path

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from cutedsl_gemm.kernels.plan import BITS, SMEM_BYTES, PlanError, pingpong, swizzled
+from cutedsl_gemm.kernels.plan import (
+    BITS,
+    SMEM_BYTES,
+    SW128,
+    Operand,
+    PlanError,
+    pingpong,
+    swizzled,
+)
+from cutedsl_gemm.kernels.raster import Raster
 from layouts import Bijective, ComposedLayout, Layout, Swizzle, prove, size
 
 MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]
@@ -61,7 +70,7 @@ def test_stages_are_as_many_as_fit():
         ((128, 128, 0), "BK is 0"),
         ((-128, 128, 64), "BM is -128"),
         ((64, 320, 64), "BN is 320; a wgmma has at most 256 columns"),
-        ((192, 128, 512), "0 stages fit"),
+        ((192, 128, 512), "shared memory: 0; loads"),
     ],
 )
 def test_a_tile_that_cannot_be_is_refused(tile, sentence):
@@ -125,3 +134,25 @@ def test_explain_names_every_layout():
     for layout in (plan.a.smem, plan.b.smem, plan.staging, plan.accumulator, plan.store):
         assert str(layout) in text
     assert f"{plan.smem_bytes:,} of {SMEM_BYTES:,} bytes" in text
+
+
+def test_a_plan_altered_anywhere_is_refused():
+    """What the kernel takes from the instruction and not from the plan, the plan must say alike."""
+    plan = pingpong()
+    gapped = Layout(((64, 2), (8, 8)), ((1, 8192), (64, 512)))
+    for change, sentence in (
+        ({"accumulator": Layout((128, 128), (1, 128))}, "accumulator is"),
+        ({"fragment": Layout((8, 2, 4, 2), (1, 8, 16, 64))}, "fragment is"),
+        ({"store": Layout((128, 8), (8, 1))}, "store is"),
+        ({"raster": Raster(0)}, "group is 0"),
+        ({"stages": 2.5}, "stages is 2.5"),
+        ({"a": replace(plan.a, name="B")}, "they must be A and B"),
+        ({"tile": (128, 128, 128)}, "A has the shape"),
+        ({"staging": ComposedLayout(SW128, 512, plan.staging.outer, unit=BITS)}, "from offset 0"),
+        (
+            {"a": Operand("A", "MN", ComposedLayout(SW128, 0, gapped, unit=BITS)), "stages": 4},
+            "without a gap: TMA brings 8192 elements, and the buffer has 12288",
+        ),
+    ):
+        with pytest.raises(PlanError, match=sentence):
+            replace(plan, **change).check()

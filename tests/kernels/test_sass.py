@@ -38,8 +38,12 @@ def test_instructions_and_resources(plan):
     # one a panel: more would mean a wrong swizzle unit
     assert report.count("UTMASTG") == plan.panels
     assert report.count("STSM") == report.count("STSM.16.M88.4") == bm * bn // (64 * 16)
-    assert report.count("USETMAXREG") == 2
+    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
     assert 3 * report.registers == PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS
+    # each panel: wait until TMA has read the last one, fence what stmatrix wrote, store, commit
+    assert report.count("UTMACMDFLUSH") == plan.panels
+    assert report.count("DEPBAR.LE") == plan.panels + 1  # and once before the block ends
+    assert report.count("FENCE.VIEW.ASYNC") == plan.panels + 1  # and once for the mbarriers
     assert report.spills == report.stack_bytes == 0
     assert plan.smem_bytes <= SMEM_BYTES
 
