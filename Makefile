@@ -1,6 +1,7 @@
 # From nothing to a result on a machine with Python 3.10 or newer; the second time at once.
 #   make demo    the whole idea, shown        make lint     ruff and mypy
 #   make test    lint, then every test        make clean    forget the environment and the caches
+#   make bench-algebra    what the algebra costs, beside its peers
 
 PYTHON ?= python3
 PYTEST ?= -n 2  # what pytest is told, e.g. make test PYTEST=--require-gpu
@@ -8,7 +9,7 @@ PYTEST ?= -n 2  # what pytest is told, e.g. make test PYTEST=--require-gpu
 bin := .venv/bin
 ready := .venv/.ready
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench-algebra clean
 
 demo: $(ready)
 	@$(bin)/python -m cutedsl_gemm demo
@@ -19,6 +20,9 @@ test: lint
 lint: $(ready)
 	@$(bin)/ruff check
 	@$(bin)/mypy
+
+bench-algebra: $(ready)
+	@$(bin)/python bench/algebra.py
 
 $(ready): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 10) or sys.exit("cutedsl-gemm needs Python 3.10 or newer, \

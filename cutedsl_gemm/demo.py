@@ -51,7 +51,7 @@ def show_swizzle() -> None:
     )
     pieces = Swizzle(3, 4, 3).recast(8, 128)  # TMA's 128-byte swizzle, on bytes, seen by pieces
     rows = ComposedLayout(pieces, 0, Layout((8, 8), (8, 1)), unit=128)
-    print(table(rows, colour=console.is_terminal))
+    print(table(rows).text(colour=console.is_terminal))
 
 
 def show_plan(plan: Plan) -> None:

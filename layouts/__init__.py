@@ -8,23 +8,64 @@ S<3,3,3> o 0 o (8,64):(64,1) 72
 
 from . import banks, gf2
 from .algebra import (
+    blocked_product,
     coalesce,
     complement,
     composition,
+    dice,
+    downcast,
+    filter,
+    flat_divide,
+    flat_product,
+    left_inverse,
     logical_divide,
+    logical_product,
+    max_common_layout,
+    max_common_vector,
+    nullspace,
+    raked_product,
+    recast,
     right_inverse,
+    slice_,
+    slice_and_offset,
+    tile_to_shape,
+    tiled_divide,
+    tiled_product,
+    upcast,
     zipped_divide,
+    zipped_product,
 )
 from .atoms import MatrixAtom, ldmatrix, stmatrix, wgmma_accumulator
 from .banks import Wavefronts, wavefronts
 from .descriptor import WgmmaDescriptor, wgmma_descriptor
-from .draw import table
+from .draw import Table, compare, table, table_tv
 from .errors import LayoutError
-from .layout import Layout, cosize, flatten, make_layout, make_ordered_layout
+from .explain import explain
+from .laws import (
+    ComplementLaws,
+    CompositionLaw,
+    DivideLaw,
+    Equivalent,
+    LeftInverseLaw,
+    ProductLaw,
+    RightInverseLaw,
+    equivalent,
+)
+from .layout import (
+    Layout,
+    cosize,
+    flatten,
+    make_identity_layout,
+    make_layout,
+    make_layout_like,
+    make_ordered_layout,
+)
 from .notation import parse
-from .partition import Tile, local_tile
-from .proof import Bijective, ConflictFree, Injective, Proof, prove
+from .partition import Tile, local_partition, local_tile
+from .proof import Bijective, ConflictFree, Counterexample, Injective, Proof, prove
+from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
+from .theorems import SwizzleAlignment, SwizzleInvolution
 from .tuples import (
     compatible,
     congruent,
@@ -42,20 +83,36 @@ from .tuples import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArithTuple",
     "Bijective",
+    "ComplementLaws",
     "ComposedLayout",
+    "CompositionLaw",
     "ConflictFree",
+    "Counterexample",
+    "DivideLaw",
+    "E",
+    "Equivalent",
+    "F2",
     "Injective",
     "Layout",
     "LayoutError",
+    "LeftInverseLaw",
     "MatrixAtom",
+    "ProductLaw",
     "Proof",
+    "RightInverseLaw",
     "Swizzle",
+    "SwizzleAlignment",
+    "SwizzleInvolution",
+    "Table",
     "Tile",
     "Wavefronts",
     "WgmmaDescriptor",
     "banks",
+    "blocked_product",
     "coalesce",
+    "compare",
     "compatible",
     "complement",
     "composition",
@@ -64,26 +121,51 @@ __all__ = [
     "crd2crd",
     "crd2idx",
     "depth",
+    "dice",
+    "downcast",
+    "equivalent",
+    "explain",
+    "filter",
+    "flat_divide",
+    "flat_product",
     "flatten",
     "gf2",
     "idx2crd",
     "ldmatrix",
+    "left_inverse",
+    "local_partition",
     "local_tile",
     "logical_divide",
+    "logical_product",
+    "make_identity_layout",
     "make_layout",
+    "make_layout_like",
     "make_ordered_layout",
+    "max_common_layout",
+    "max_common_vector",
+    "nullspace",
     "parse",
     "product",
     "prove",
+    "raked_product",
     "rank",
+    "recast",
     "right_inverse",
     "size",
+    "slice_",
+    "slice_and_offset",
     "stmatrix",
     "table",
+    "table_tv",
+    "tile_to_shape",
+    "tiled_divide",
+    "tiled_product",
     "unflatten",
+    "upcast",
     "wavefronts",
     "weakly_congruent",
     "wgmma_accumulator",
     "wgmma_descriptor",
     "zipped_divide",
+    "zipped_product",
 ]

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from .arith import ceil_div, divided, divides, less
 from .errors import LayoutError
 from .layout import Layout
-from .modes import Mode, assembled, flat_modes, merged
+from .modes import Mode, assembled, merged
 from .tuples import idx2crd, size, text, unflatten
 
 __all__ = ["ENUMERATION_LIMIT", "compose"]
@@ -31,29 +32,38 @@ ENUMERATION_LIMIT = 1 << 20
 def compose(a: Layout, b: Layout) -> Layout:
     """The layout ``R(c) == A(B(c))`` for every coordinate c of `b`; its shape refines that of `b`.
 
-    Raises `LayoutError` if there is none, with the smallest index that shows it.
+    The strides of A may be of any kind, those of B are integers.  Raises `LayoutError` if there is
+    no such layout, with the smallest index that shows it.
 
     >>> print(compose(Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1))))
     ((2,2),3):((24,2),8)
     """
-    form = _read_through(_extended(a), [[_Digit(*mode)] for mode in flat_modes(b)])
-    if form is None:
-        return _decided(a, b)
+    form = [[_Digit(extent, stride)] for extent, stride in b.modes]
+    carry = _read_through(_extended(a), form)
+    if carry is not None:
+        return _decided(a, b, carry)
     return _refined(b, [[(digit.extent, digit.stride) for digit in leaf] for leaf in form])
 
 
 def _extended(layout: Layout) -> list[Mode]:
     """The merged modes of `layout` as a function on all integers: the last has no end, whatever its
     extent says, so that a last extent of 1 stays (C++ ``coalesce_x``)."""
-    *modes, (last, stride) = flat_modes(layout) or [(1, 0)]
-    return merged([mode for mode in modes if mode[0] != 1] + [(max(last, 2), stride)])
+    if not layout.modes:
+        return [(2, 0)]
+    *modes, (last, stride) = layout.modes
+    kept = [mode for mode in modes if mode[0] != 1]
+    kept.append((2 if last == 1 else last, stride))
+    return merged(kept) if len(kept) > 1 else kept
 
 
 def _refined(b: Layout, modes_of_leaves: Sequence[Sequence[Mode]]) -> Layout:
     """`b` with each leaf replaced by modes, a single one without parentheses."""
+    if len(modes_of_leaves) == 1 and not isinstance(b.shape, tuple):
+        return assembled(modes_of_leaves[0])
     parts = [assembled(modes) for modes in modes_of_leaves]
     shape = unflatten([part.shape for part in parts], b.shape)
-    return Layout(shape, unflatten([part.stride for part in parts], b.shape))
+    stride = unflatten([part.stride for part in parts], b.shape)
+    return Layout.of(shape, stride, tuple([mode for part in parts for mode in part.modes]))
 
 
 # ----------------------------------------------------------------------------------- digits
@@ -64,51 +74,57 @@ class _Digit:
 
     __slots__ = ("extent", "stride", "weight")
 
-    def __init__(self, extent: int, weight: int, stride: int = 0) -> None:
+    def __init__(self, extent: Any, weight: Any, stride: Any = 0) -> None:
         self.extent, self.weight, self.stride = extent, weight, stride
-
-    def split(self, at: int) -> list[_Digit]:
-        """Two digits for one: below `at`, and in steps of `at`."""
-        high = _Digit(self.extent // at, self.weight * at, self.stride * at)
-        return [_Digit(at, self.weight, self.stride), high]
 
 
 #: The digits of each leaf of B, the lowest first.
 Form: TypeAlias = "list[list[_Digit]]"
 
 
-def _read_through(modes: Sequence[Mode], form: Form) -> Form | None:
-    """The digits of `form` with the strides that `modes` give them, or None where one carries."""
-    *bounded, (_, last_stride) = modes
-    for extent, stride in bounded:
-        form = [[part for digit in leaf for part in _cut(digit, extent)] for leaf in form]
-        digits = [digit for leaf in form for digit in leaf]
-        if sum((digit.weight % extent) * (digit.extent - 1) for digit in digits) >= extent:
-            return None
-        for digit in digits:
-            _divide(digit, extent, stride)
+def _read_through(modes: Sequence[Mode], form: Form) -> tuple[Any, Any] | None:
+    """Give the digits of `form` the strides that `modes` have for them.
+
+    If one carries: what the remainders add up to, and the extent that this is to stay below.
+    """
+    for extent, stride in modes[:-1]:
+        reach = 0
+        for leaf in form:
+            place = 0
+            while place < len(leaf):
+                digit = leaf[place]
+                quotient, remainder = divided(digit.weight, extent)
+                if remainder != 0 and digit.extent != 1:
+                    at = _overrun(digit, remainder, extent)
+                    if at is not None:
+                        leaf.insert(place + 1, _high(digit, at))
+                        digit.extent = at
+                    reach += remainder * (digit.extent - 1)
+                    digit.stride += remainder * stride
+                elif digit.extent == 1:  # it reads nothing, and any stride would do: this is C++'s
+                    quotient = ceil_div(digit.weight, extent)
+                digit.weight = quotient
+                place += 1
+        if not less(reach, extent):
+            return reach, extent
+    last_stride = modes[-1][1]
     for leaf in form:
         for digit in leaf:
             digit.stride += digit.weight * last_stride
-    return form
+    return None
 
 
-def _cut(digit: _Digit, extent: int) -> list[_Digit]:
-    """`digit`, split if its remainder overruns `extent` at a place where it can be split."""
-    remainder = digit.weight % extent
-    if not remainder or remainder * (digit.extent - 1) < extent or extent % remainder:
-        return [digit]
-    at = extent // remainder
-    return digit.split(at) if digit.extent % at == 0 else [digit]
+def _overrun(digit: _Digit, remainder: Any, extent: Any) -> Any:
+    """Where to split `digit` if its remainder overruns `extent`, and it can be split there."""
+    if less(remainder * (digit.extent - 1), extent) or not divides(remainder, extent):
+        return None
+    at, _ = divided(extent, remainder)
+    return at if divides(at, digit.extent) else None
 
 
-def _divide(digit: _Digit, extent: int, stride: int) -> None:
-    """Read the remainder of `digit` through the mode extent:stride, and leave the quotient."""
-    if digit.extent == 1:  # it reads nothing, and any stride would do: this one is C++'s
-        digit.weight = -(-digit.weight // extent)
-    else:
-        digit.weight, remainder = divmod(digit.weight, extent)
-        digit.stride += remainder * stride
+def _high(digit: _Digit, at: Any) -> _Digit:
+    """The part of `digit` that counts in steps of `at`."""
+    return _Digit(divided(digit.extent, at)[0], digit.weight * at, digit.stride * at)
 
 
 # ---------------------------------------------------------------------------------- looking
@@ -119,17 +135,18 @@ class _Leaf:
     the index at which a mode begins; the last has no end yet."""
 
     def __init__(self, extent: int) -> None:
-        self.extent, self.begun = extent, [(1, 0)]
+        self.extent: int = extent
+        self.begun: list[tuple[int, Any]] = [(1, 0)]
 
-    def __call__(self, x: int) -> int:
+    def __call__(self, x: int) -> Any:
         """The value that the modes so far give at index `x`."""
-        value = 0
+        value: Any = 0
         for place, stride in reversed(self.begun):
             digit, x = divmod(x, place)
             value += digit * stride
         return value
 
-    def begin(self, x: int, value: int) -> bool:
+    def begin(self, x: int, value: Any) -> bool:
         """Begin a mode at `x`, where the modes so far do not give `value`; False if none can."""
         if self.extent % x or x % self.begun[-1][0]:
             return False
@@ -144,25 +161,31 @@ class _Leaf:
         return [mode for mode in zip(extents, strides, strict=True) if mode[0] != 1]
 
 
-def _decided(a: Layout, b: Layout) -> Layout:
+def _decided(a: Layout, b: Layout, carry: tuple[Any, Any]) -> Layout:
     """The one layout equal to A(B(c)), found by looking at every index, or `LayoutError`."""
+    if any(type(x) is not int for x in (*(s for s, _ in a.modes), *(x for m in b.modes for x in m))):
+        raise LayoutError(
+            f"composition of A = {a} with B = {b} is not decided: digits of B carry from one mode "
+            f"of A into the next unless {carry[0]} < {carry[1]}, and that is not proved; write the "
+            f"divisibility into the expressions (M = 8*m), or give the symbols values"
+        )
     if size(b) > ENUMERATION_LIMIT:
         raise LayoutError(
             f"composition of {a} with {b} is not decided: digits carry from one mode of A into the "
             f"next, and {size(b)} indices are too many to look at; split B where the modes of A end"
         )
-    leaves_of_b = [_Leaf(extent) for extent, _ in flat_modes(b)]
+    leaves_of_b = [_Leaf(extent) for extent, _ in b.modes]
     shape = tuple(leaf.extent for leaf in leaves_of_b)
     for index in range(size(b)):
-        value = a(b(index))
+        value = a.value(b(index)) or 0
         moved = [(leaf, x) for leaf, x in zip(leaves_of_b, idx2crd(index, shape), strict=True) if x]
-        forced = sum(leaf(x) for leaf, x in moved)
+        forced = sum(leaf(x) for leaf, x in moved) or 0
         if value != forced and not (len(moved) == 1 and moved[0][0].begin(moved[0][1], value)):
             raise _refusal(a, b, index, forced)
     return _refined(b, [leaf.modes() for leaf in leaves_of_b])
 
 
-def _refusal(a: Layout, b: Layout, index: int, forced: int) -> LayoutError:
+def _refusal(a: Layout, b: Layout, index: int, forced: Any) -> LayoutError:
     return LayoutError(
         f"composition of A = {a} with B = {b} has no layout: at index {index}, coordinate "
         f"{text(idx2crd(index, b.shape))} of B, A(B({index})) = A({b(index)}) = {a(b(index))}, but "

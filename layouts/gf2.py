@@ -8,13 +8,15 @@ columns of the set bits.  A rank then counts values, for every base at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import reduce
 from operator import or_
+from typing import Any
 
+from .elimination import image, kernel, rank
 from .errors import LayoutError
 from .layout import Layout
 from .modes import flat_modes
+from .stride import F2, kind
 from .swizzle import ComposedLayout, Swizzle
 
 __all__ = ["image", "kernel", "matrix", "rank"]
@@ -30,64 +32,29 @@ def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
     (8, 16, 1, 2, 4)
     >>> matrix(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8)))
     (1, 2, 5)
+
+    XOR strides are columns as they are.
     """
     if isinstance(layout, ComposedLayout):
-        if not isinstance(layout.inner, Swizzle):
+        if not isinstance(layout.inner, Swizzle) and not _is_xor(layout.inner):
             raise LayoutError(f"{layout} is no bit matrix: its inner part is no swizzle")
         return tuple(map(layout.inner, _columns(layout.outer, layout.offset)))
     return _columns(layout, 0)
 
 
+def _is_xor(inner: Any) -> bool:
+    return isinstance(inner, Layout) and kind(stride for _, stride in inner.modes) is F2
+
+
 def _columns(layout: Layout, offset: int) -> tuple[int, ...]:
     columns: list[int] = []
-    for extent, stride in flat_modes(layout):
+    exact = kind(stride for _, stride in layout.modes)
+    for extent, stride in layout.modes if exact is F2 else flat_modes(layout):
         if extent & (extent - 1):
             raise LayoutError(f"{layout} is no bit matrix: {extent} is no power of two")
-        columns += [stride << bit for bit in range(extent.bit_length() - 1)]
+        columns += [int(stride) << bit for bit in range(extent.bit_length() - 1)]
+    if exact is F2 and offset == 0:
+        return tuple(columns)
     if offset + sum(columns) != reduce(or_, columns, offset):
         raise LayoutError(f"{layout} at offset {offset} is no bit matrix: its strides carry")
     return tuple(columns)
-
-
-def image(index: int, columns: Iterable[int]) -> int:
-    """The XOR of column j for the set bits j of `index`.
-
-    >>> image(0b101, [0b011, 0b101, 0b110])
-    5
-    """
-    value = 0
-    for bit, column in enumerate(columns):
-        if index >> bit & 1:
-            value ^= column
-    return value
-
-
-def rank(columns: Iterable[int]) -> int:
-    """The dimension of the span of `columns`: XORs of them take ``2**rank`` values.
-
-    >>> rank([0b011, 0b101, 0b110])
-    2
-    """
-    return sum(1 for _, pivot in _eliminated(columns) if pivot)
-
-
-def kernel(columns: Iterable[int]) -> tuple[int, ...]:
-    """A basis of the indices that go to 0, each as the set bits of an int.
-
-    >>> kernel([0b011, 0b101, 0b110])
-    (7,)
-    """
-    return tuple(index for index, value in _eliminated(columns) if not value)
-
-
-def _eliminated(columns: Iterable[int]) -> list[tuple[int, int]]:
-    """Pairs (index, image of index), one a column; images other than 0 differ in their top bit."""
-    pairs: list[tuple[int, int]] = []
-    for j, column in enumerate(columns):
-        index, value = 1 << j, column
-        for other, pivot in pairs:
-            if value ^ pivot < value:  # the top bit of pivot is set in value
-                index, value = index ^ other, value ^ pivot
-        pairs.append((index, value))
-        pairs.sort(key=lambda pair: pair[1], reverse=True)
-    return pairs

@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .arith import ascending
+from .elimination import largest
 from .errors import LayoutError
+from .stride import F2, ArithTuple, StepStride, as_tuple, evaluated, kind, paths_of, refusal
 from .tuples import (
     IntTuple,
     checked,
@@ -28,7 +31,16 @@ from .tuples import (
 )
 from .value import Value
 
-__all__ = ["Composable", "Layout", "cosize", "flatten", "make_layout", "make_ordered_layout"]
+__all__ = [
+    "Composable",
+    "Layout",
+    "cosize",
+    "flatten",
+    "make_identity_layout",
+    "make_layout",
+    "make_layout_like",
+    "make_ordered_layout",
+]
 
 
 class Composable(Value):
@@ -42,42 +54,85 @@ class Composable(Value):
 
         return composition(self, other)
 
+    def _repr_html_(self) -> str | None:
+        """The picture that a notebook shows, where there is one."""
+        from .draw import notebook  # above this file: pictures are of layouts
+
+        return notebook(self)
+
 
 class Layout(Composable):
     """A shape and a congruent stride; calling it gives offsets (C++ ``Layout``).
 
     ``L(c) = sum of c_k * stride_k`` over the leaves.  Without a stride the layout is compact and
     column-major; an extent of 1 then gets stride 0.  Extents are at least 1, strides at least 0;
-    symbols and kernel-time integers are taken as they are.  Raises `LayoutError` otherwise.
+    symbols and kernel-time integers are taken as they are.  A stride may also be a coordinate,
+    ``E(0)``, or an XOR stride, ``F2(9)``: see `layouts.stride`.  Raises `LayoutError` otherwise.
 
     >>> L = Layout((4, 8), (8, 1))
     >>> L(1, 5), L((1, 5)), L(21), L[0], len(L)
     (13, 13, 13, Layout(4, 8), 2)
-    >>> print(Layout(((2, 4), 8)))
-    ((2,4),8):((1,2),8)
+    >>> print(Layout(((2, 4), 8)), L(None, 5))
+    ((2,4),8):((1,2),8) (4):(8)
     """
 
-    __slots__ = __match_args__ = ("shape", "stride")
+    __slots__ = ("shape", "stride", "modes")
+    __match_args__ = ("shape", "stride")
     shape: IntTuple
     stride: IntTuple
+    #: The leaves, from left to right, as pairs (extent, stride).
+    modes: tuple[tuple[Any, Any], ...]
 
     def __init__(self, shape: IntTuple, stride: IntTuple = None) -> None:
-        shape = checked(shape, "shape", 1)
-        stride = compact_col_major(shape) if stride is None else checked(stride, "stride", 0)
-        if not congruent(shape, stride):
-            raise LayoutError(
-                f"shape {text(shape)} and stride {text(stride)} must have the same nesting of "
-                f"tuples: one stride per extent"
-            )
-        self._set(shape, stride)
+        modes: list[tuple[Any, Any]] = []
+        if stride is None:
+            shape = checked(shape, "shape", 1)
+            stride = compact_col_major(shape)
+        if not _plain(shape, stride, modes):
+            shape, stride = _checked_pair(shape, stride)
+            modes = list(zip(leaves(shape), leaves(stride), strict=True))
+        _set_shape(self, shape)
+        _set_stride(self, stride)
+        _set_modes(self, tuple(modes))
+
+    @classmethod
+    def of(cls, shape: IntTuple, stride: IntTuple, modes: tuple[tuple[Any, Any], ...]) -> Layout:
+        """The layout of parts that are known to fit: for operations, whose results need no check."""
+        self = object.__new__(cls)
+        _set_shape(self, shape)
+        _set_stride(self, stride)
+        _set_modes(self, modes)
+        return self
 
     def __call__(self, *coord: IntTuple) -> Any:
         """The offset of an index or a coordinate, or of arrays of them, elementwise.
 
+        Where an entry is None (CuTe's underscore) the result is the sublayout of those modes: the
+        offset of the others is left out, as C++ leaves it to the pointer; see `slice_and_offset`.
+
         Raises `LayoutError` on a negative integer or a coordinate that the shape does not take.
         """
-        checked_coord = coordinate(coord[0] if len(coord) == 1 else coord)
-        return inner_product(checked_coord, self.shape, self.stride)
+        at = coord[0] if len(coord) == 1 else coord
+        if has_none(at):
+            from .slicing import slice_  # above this file
+
+            return slice_(at, self)
+        value = self.value(at)
+        if isinstance(value, StepStride) or (type(value) is int and value == 0):
+            return self._evaluated(value)
+        return value
+
+    def value(self, at: IntTuple) -> Any:
+        """The sum of strides at an index or a coordinate: what the call gives, or a `StepStride`."""
+        if type(at) is int and at >= 0:
+            return _at_index(at, self.modes)
+        return inner_product(coordinate(at), self.shape, self.stride)
+
+    def _evaluated(self, value: Any) -> Any:
+        strides = [stride for _, stride in self.modes]
+        if kind(strides) is ArithTuple and not isinstance(value, StepStride):
+            value = ArithTuple()
+        return evaluated(value, strides) if isinstance(value, StepStride) else value
 
     def __len__(self) -> int:
         return len(self.shape) if isinstance(self.shape, tuple) else 1
@@ -89,7 +144,7 @@ class Layout(Composable):
         """The modes, from left to right."""
         if not isinstance(self.shape, tuple):
             return iter((self,))
-        return map(Layout, self.shape, self.stride)
+        return map(trusted, self.shape, self.stride)
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` (C++ ``layout<mode>(L)``); of an integer shape, mode 0 is the layout."""
@@ -102,8 +157,84 @@ class Layout(Composable):
         return f"{text(self.shape)}:{text(self.stride)}"
 
     def _cosize(self) -> Any:
-        last = map_leaves(lambda s, d: (s - 1) * d, self.shape, self.stride)
-        return sum(leaves(last)) + 1
+        last = [(extent - 1) * stride for extent, stride in self.modes]
+        own = kind(last)
+        if own is F2:
+            columns = [int(d) << bit for s, d in self.modes if d for bit in range(s.bit_length() - 1)]
+            return largest(columns) + 1
+        if own is ArithTuple:
+            total = sum(last, ArithTuple())
+            paths = paths_of(d for _, d in self.modes)
+            return as_tuple(total + sum((ArithTuple([(path, 1)]) for path in paths), ArithTuple()), paths)
+        return sum(last) + 1
+
+
+_set_shape = Layout.__dict__["shape"].__set__
+_set_stride = Layout.__dict__["stride"].__set__
+_set_modes = Layout.__dict__["modes"].__set__
+
+
+def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
+    """The layout of a shape and a stride that are known to fit."""
+    if not isinstance(shape, tuple):
+        return Layout.of(shape, stride, ((shape, stride),))
+    return Layout.of(shape, stride, tuple(zip(leaves(shape), leaves(stride), strict=True)))
+
+
+def _plain(shape: Any, stride: Any, modes: list[tuple[Any, Any]]) -> bool:
+    """Whether these are congruent and of ints in range, the usual case; collects the `modes`."""
+    if type(shape) is int:
+        if type(stride) is int and shape > 0 <= stride:
+            modes.append((shape, stride))
+            return True
+        return False
+    if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride):
+        return False
+    for s, d in zip(shape, stride, strict=True):
+        if not _plain(s, d, modes):
+            return False
+    return True
+
+
+def _checked_pair(shape: IntTuple, stride: IntTuple) -> tuple[IntTuple, IntTuple]:
+    """`shape` and `stride` if they make a layout; raises `LayoutError` if not."""
+    shape, stride = checked(shape, "shape", 1), checked(stride, "stride", 0)
+    if not congruent(shape, stride):
+        raise LayoutError(
+            f"shape {text(shape)} and stride {text(stride)} must have the same nesting of "
+            f"tuples: one stride per extent"
+        )
+    strides = leaves(stride)
+    if kind(strides) is not None:
+        why = refusal(leaves(shape), strides)
+        if why is not None:
+            raise LayoutError(f"shape {text(shape)} and stride {text(stride)}: {why}")
+    return shape, stride
+
+
+def _at_index(index: int, modes: tuple[tuple[Any, Any], ...]) -> Any:
+    """The sum of strides at an index: its digits, the last without end, times the strides."""
+    if not modes:
+        return 0
+    total = 0
+    for extent, stride in modes[:-1]:
+        total += index % extent * stride
+        index //= extent
+    return total + index * modes[-1][1]
+
+
+def has_none(coord: IntTuple) -> bool:
+    """Whether a coordinate has an underscore.
+
+    >>> has_none((1, (None, 2))), has_none((1, 2))
+    (True, False)
+    """
+    if type(coord) is tuple:
+        for entry in coord:
+            if entry is None or (type(entry) is tuple and has_none(entry)):
+                return True
+        return False
+    return coord is None
 
 
 def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
@@ -119,13 +250,23 @@ def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
     given = parts if stride is None else (*parts, stride)
     layouts = [part for part in given if isinstance(part, Layout)]
     if len(layouts) == len(given):
-        return Layout(tuple(mode.shape for mode in layouts), tuple(mode.stride for mode in layouts))
+        return joined(layouts)
     if layouts or len(given) > 2:
         raise LayoutError(
             f"make_layout takes a shape and a stride, or layouts alone, not "
             f"({', '.join(map(repr, given))})"
         )
     return Layout(*given)
+
+
+def joined(modes: Iterable[Layout]) -> Layout:
+    """The layout with these modes."""
+    layouts = tuple(modes)
+    leaves_of_all = tuple([leaf for mode in layouts for leaf in mode.modes])
+    shape, stride = tuple([x.shape for x in layouts]), tuple([x.stride for x in layouts])
+    if any(isinstance(stride, StepStride) for _, stride in leaves_of_all):
+        return Layout(shape, stride)  # the kinds of strides may not go together
+    return Layout.of(shape, stride, leaves_of_all)
 
 
 def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
@@ -158,6 +299,41 @@ def _ordered_modes(shape: IntTuple, order: IntTuple) -> list[tuple[int, IntTuple
     return [pair for pairs in nested for pair in pairs]
 
 
+def make_layout_like(layout: Layout) -> Layout:
+    """The compact layout with the shape of `layout` and its order of strides (C++
+    ``make_layout_like``); modes of stride 0 stay so, and hold one element.
+
+    >>> print(make_layout_like(Layout((4, 8), (100, 1))), make_layout_like(Layout((4, 2), (0, 6))))
+    (4,8):(8,1) (4,2):(0,1)
+    """
+    if not isinstance(layout, Layout) or kind(d for _, d in layout.modes) is not None:
+        raise LayoutError(f"make_layout_like of {layout}: it takes a Layout with integer strides")
+    strides: dict[int, Any] = {}
+    start: Any = 1
+    for k in ascending(range(len(layout.modes)), key=lambda k: layout.modes[k][1]):
+        extent, stride = layout.modes[k]
+        still = (type(extent) is int and extent == 1) or (type(stride) is int and stride == 0)
+        strides[k] = 0 if still else start
+        start = start if still else start * extent
+    return trusted(layout.shape, unflatten([strides[k] for k in range(len(strides))], layout.shape))
+
+
+def make_identity_layout(shape: IntTuple) -> Layout:
+    """The layout that takes each coordinate to itself (C++ ``make_identity_layout``).
+
+    >>> print(make_identity_layout((4, (2, 8))), make_identity_layout((4, 8))(1, 5))
+    (4,(2,8)):(1@0,(1@0@1,1@1@1)) (1, 5)
+    """
+    shape = checked(shape, "shape", 1)
+    return Layout(shape, _basis(shape, ()))
+
+
+def _basis(shape: IntTuple, path: tuple[int, ...]) -> IntTuple:
+    if isinstance(shape, tuple):
+        return tuple(_basis(mode, (*path, k)) for k, mode in enumerate(shape))
+    return ArithTuple([(path, 1)]) if path else 1
+
+
 def flatten(x: Any) -> Any:
     """A layout, or a tuple, without its inner parentheses (C++ ``flatten``).
 
@@ -167,7 +343,7 @@ def flatten(x: Any) -> Any:
     (2,4,8):(1,2,8) (2, 4, 8) 8:1
     """
     if isinstance(x, Layout):
-        return Layout(flatten(x.shape), flatten(x.stride))
+        return Layout.of(flatten(x.shape), flatten(x.stride), x.modes)
     return leaves(x) if isinstance(x, tuple) else x
 
 

@@ -1,18 +1,18 @@
-"""Tiles of a layout: which part a block of threads works on, and where it starts."""
+"""Parts of a layout: the tile that a block of threads works on, the elements that a thread has."""
 
 from __future__ import annotations
 
-import operator
-from functools import reduce
 from typing import Any, NamedTuple
 
-from .algebra import Tiler, zipped_divide
+from .core import Tiler
+from .divide import zipped_divide
 from .errors import LayoutError
-from .layout import Layout, make_layout
+from .layout import Layout, joined
+from .slicing import dice, slice_and_offset
 from .swizzle import ComposedLayout
-from .tuples import IntTuple, text
+from .tuples import IntTuple, is_int, size, text
 
-__all__ = ["Tile", "local_tile"]
+__all__ = ["Tile", "local_partition", "local_tile"]
 
 
 class Tile(NamedTuple):
@@ -45,31 +45,76 @@ def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None
     if proj is not None:
         tiler, coord = _projected(tiler, proj), _projected(coord, proj)
     if isinstance(layout, ComposedLayout):
-        tile = local_tile(layout.outer, tiler, coord)
-        inside = ComposedLayout(layout.inner, layout.offset + tile.offset, tile.layout, layout.unit)
-        return Tile(inside, 0)
-    inner, rest = zipped_divide(layout, tiler)
-    kept, offset = _sliced(rest, coord)
-    return Tile(make_layout(*inner, *kept), offset)
+        return _inside(layout, local_tile(layout.outer, tiler, coord))
+    tile, rest = zipped_divide(layout, tiler)
+    kept, offset = slice_and_offset(_filled(coord, rest), joined(rest))
+    return Tile(joined([*tile, *kept]), offset)
 
 
-def _projected(t: IntTuple, proj: tuple[Any, ...]) -> tuple[Any, ...]:
+def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -> Tile:
+    """What thread `index` of those laid out as `tile` has of `layout` (C++ ``local_partition``).
+
+    `layout` is cut into tiles with the shape of `tile`; `tile` says which thread has which element
+    of each, and the result has that element of all tiles, one mode for each mode of `layout`:
+    ``offset + part(r) == zipped_divide(layout, shape)(t, r)`` where ``tile(t) == index``.  `proj`
+    drops modes of `tile` where it is None, as in `local_tile`.
+
+    >>> part = local_partition(Layout((8, 16), (16, 1)), Layout((4, 8), (8, 1)), 9)
+    >>> print(part.layout, part.offset)
+    (2,2):(64,8) 17
+    """
+    if not isinstance(tile, Layout):
+        raise LayoutError(f"local_partition: {tile!r} must be the Layout of the threads")
+    if isinstance(layout, ComposedLayout):
+        return _inside(layout, local_partition(layout.outer, tile, index, proj))
+    if proj is not None:
+        tile = dice(proj, tile)
+    coord = _coordinate(tile, index)
+    if is_int(index) and tile(coord) != index:
+        raise LayoutError(f"local_partition: {tile} has no thread {index}")
+    threads, rest = zipped_divide(layout, tuple(size(mode) for mode in tile))
+    return Tile(joined(rest), threads(coord))
+
+
+def _coordinate(tile: Layout, index: Any) -> IntTuple:
+    """The coordinate, one index a mode, at which `tile` takes thread `index` (C++
+    ``get_flat_coord``): each leaf has digit ``index // stride % extent``."""
+    if not is_int(index) and not hasattr(type(index), "__floordiv__"):
+        raise LayoutError(f"local_partition: index {index!r} must be the number of a thread")
+    if is_int(index) and index < 0:
+        raise LayoutError(f"local_partition: index {index} must be at least 0")
+    coord = []
+    for mode in tile:
+        found: Any = 0
+        place: Any = 1
+        for extent, stride in mode.modes:
+            if extent != 1 and stride != 0:
+                found = found + index // stride % extent * place
+            place = place * extent
+        coord.append(found)
+    return tuple(coord)
+
+
+def _inside(layout: ComposedLayout, tile: Tile) -> Tile:
+    """`tile` of the outer layout, as one of the composed layout with the offset before the inner."""
+    return Tile(
+        ComposedLayout(layout.inner, layout.offset + tile.offset, tile.layout, layout.unit), 0
+    )
+
+
+def _projected(t: IntTuple, proj: IntTuple) -> IntTuple:
     """The entries of `t` where `proj` is not None (C++ ``dice``)."""
     if not isinstance(t, tuple) or not isinstance(proj, tuple) or len(t) != len(proj):
         raise LayoutError(f"proj {proj!r} must be a tuple with one entry for each of {t!r}")
     return tuple(entry for entry, keep in zip(t, proj, strict=True) if keep is not None)
 
 
-def _sliced(rest: Layout, coord: IntTuple) -> tuple[list[Layout], Any]:
-    """The modes of `rest` where `coord` is None, and the offset of the others."""
+def _filled(coord: IntTuple, rest: Layout) -> tuple[Any, ...]:
+    """`coord` with None for the modes of `rest` beyond it."""
     entries = coord if isinstance(coord, tuple) else (coord,)
     if len(entries) > len(rest):
         raise LayoutError(
             f"coord {text(coord)} has {len(entries)} entries and there are {len(rest)} modes of "
             f"tiles, {rest}; give at most one per mode"
         )
-    entries += (None,) * (len(rest) - len(entries))
-    pairs = list(zip(rest, entries, strict=True))
-    kept = [mode for mode, at in pairs if at is None]
-    offsets = [mode(at) for mode, at in pairs if at is not None]
-    return kept, reduce(operator.add, offsets) if offsets else 0
+    return (*entries, *(None,) * (len(rest) - len(entries)))

@@ -18,10 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .elimination import largest
 from .errors import LayoutError
-from .layout import Composable, Layout, cosize
-from .modes import flat_modes
-from .tuples import IntTuple, checked, coordinate
+from .layout import Composable, Layout, cosize, has_none
+from .modes import bits as bits_of
+from .modes import flat_modes, from_columns, xors
+from .stride import ArithTuple, kind
+from .tuples import IntTuple, checked, coordinate, size
 
 __all__ = ["ComposedLayout", "Swizzle"]
 
@@ -83,6 +86,16 @@ class Swizzle(Composable):
         except TypeError:
             raise LayoutError(f"{self} takes an integer or an array, not {offset!r}") from None
 
+    @property
+    def layout(self) -> Layout:
+        """The swizzle as a layout with XOR strides, on the offsets up to twice its bits and on.
+
+        >>> print(Swizzle(1, 0, 2).layout)
+        (4,2,2):(F1,F5,F8)
+        """
+        top = (self.source | self.target).bit_length()
+        return from_columns([self(1 << bit) for bit in range(top + 1)])
+
     def recast(self, old_bits: int, new_bits: int) -> Swizzle:
         """The swizzle that moves the same bytes where an offset counts `new_bits`, not `old_bits`.
 
@@ -116,7 +129,8 @@ def _log2_ratio(old_bits: int, new_bits: int) -> int:
 
 
 class ComposedLayout(Composable):
-    """``R(c) = inner(offset + outer(c))``: a layout, an offset, then a swizzle or another layout.
+    """``R(c) = inner(offset + outer(c))``: a layout, an offset, then a swizzle or another function
+    of an offset, which may be a layout or itself composed.
 
     Its coordinates are those of `outer`.  `unit` is the width in bits of what one offset counts (16
     for half elements, 8 for bytes), or None where that is left unsaid; it is part of the value.
@@ -128,17 +142,19 @@ class ComposedLayout(Composable):
     """
 
     __slots__ = __match_args__ = ("inner", "offset", "outer", "unit")
-    inner: Swizzle | Layout
+    inner: Swizzle | Layout | ComposedLayout
     offset: Any
     outer: Layout
     unit: int | None
 
     def __init__(
-        self, inner: Swizzle | Layout, offset: Any, outer: Layout, unit: int | None = None
+        self, inner: Any, offset: Any, outer: Layout, unit: int | None = None
     ) -> None:
         self._set(inner, offset, outer, unit)
-        if not isinstance(inner, (Swizzle, Layout)) or not isinstance(outer, Layout):
-            raise LayoutError(f"{self!r}: inner must be a Swizzle or a Layout, and outer a Layout")
+        if not isinstance(inner, (Swizzle, Layout, ComposedLayout)):
+            raise LayoutError(f"{self!r}: inner must be a Swizzle, a Layout or a ComposedLayout")
+        if not isinstance(outer, Layout) or kind(d for _, d in outer.modes) is ArithTuple:
+            raise LayoutError(f"{self!r}: outer must be a Layout that gives integers")
         if isinstance(offset, tuple):
             raise LayoutError(f"{self!r}: the offset must be one integer")
         self._set(inner, checked(offset, "offset", 0), outer, unit)
@@ -151,8 +167,17 @@ class ComposedLayout(Composable):
         return self.outer.shape
 
     def __call__(self, *coord: IntTuple) -> Any:
-        """The offset of an index or a coordinate, or of arrays of them, elementwise."""
-        return self.inner(self.offset + self.outer(*coord))
+        """The offset of an index or a coordinate, or of arrays of them, elementwise.
+
+        Where an entry is None the result is the part that this leaves: a composed layout that holds
+        the offset of the other entries before its inner function, so that it loses nothing.
+        """
+        at = coord[0] if len(coord) == 1 else coord
+        if has_none(at):
+            from .slicing import slice_  # above this file
+
+            return slice_(at, self)
+        return self.inner(self.offset + self.outer(at))
 
     def __len__(self) -> int:
         return len(self.outer)
@@ -173,20 +198,27 @@ class ComposedLayout(Composable):
         return ComposedLayout(self.inner, self.offset, outer, self.unit)
 
     def __str__(self) -> str:
-        return f"{self.inner} o {self.offset} o {self.outer}"
+        inner = f"({self.inner})" if isinstance(self.inner, ComposedLayout) else self.inner
+        return f"{inner} o {self.offset} o {self.outer}"
 
     def __repr__(self) -> str:
         unit = "" if self.unit is None else f", unit={self.unit}"
         return f"ComposedLayout({self.inner!r}, {self.offset!r}, {self.outer!r}{unit})"
 
     def _cosize(self) -> Any:
-        before = self.offset + cosize(self.outer)
-        if isinstance(self.inner, Swizzle):
-            return _swizzled_cosize(self.inner, before)
-        return _image_bound(self.inner, before)
+        return _bound(self.inner, self.offset + cosize(self.outer))
 
 
-def _swizzled_cosize(swizzle: Swizzle, before: Any) -> Any:
+def _bound(inner: Swizzle | Layout | ComposedLayout, before: Any) -> Any:
+    """A bound of `inner` on the offsets below `before`."""
+    if isinstance(inner, Swizzle):
+        return _swizzled_bound(inner, before)
+    if isinstance(inner, ComposedLayout):
+        return _bound(inner.inner, inner.offset + _bound(inner.outer, before))
+    return _xor_bound(inner, before) if xors(inner) else _image_bound(inner, before)
+
+
+def _swizzled_bound(swizzle: Swizzle, before: Any) -> Any:
     """A bound of the swizzle on offsets below `before`: whole blocks, unless no bit is read."""
     lowest_read = swizzle.source & -swizzle.source
     if swizzle.bits == 0 or (type(before) is int and before <= lowest_read):
@@ -202,3 +234,11 @@ def _image_bound(layout: Layout, before: int) -> int:
         bound += min(last, extent - 1) * stride
         last //= extent
     return bound + last * last_stride
+
+
+def _xor_bound(layout: Layout, before: int) -> int:
+    """The same for XOR strides: the largest XOR of what the bits of these indices give."""
+    *modes, (last, stride) = layout.modes
+    endless = last << max(0, (before - 1).bit_length() - size(layout).bit_length() + 1)
+    columns = [int(d) for _, d in bits_of([*modes, (endless, stride)])]
+    return largest(columns[: (before - 1).bit_length()]) + 1

@@ -17,6 +17,7 @@ from numbers import Integral, Number
 from typing import Any, TypeAlias
 
 from .errors import LayoutError
+from .stride import StepStride
 
 #: An integer (or something that computes like one), or a tuple of `IntTuple`.
 IntTuple: TypeAlias = Any
@@ -120,6 +121,8 @@ def checked(t: IntTuple, what: str, least: int) -> IntTuple:
         return int(t)
     if is_symbolic(t) and not hasattr(type(t), "__iter__"):
         return t
+    if isinstance(t, StepStride) and what == "stride":
+        return t or 0
     raise LayoutError(
         f"{what} {t!r} is a {type(t).__name__}: a {what} is an integer of at least {least}, an "
         f"integer expression, or a tuple of these"

@@ -163,14 +163,6 @@ def test_large_compositions_are_decided_without_looking():
     check(composition(a, Layout((1 << 25, 2))), "((1048576,32),2):((1048576,1),32)")
 
 
-def test_symbols_are_refused_by_the_algebra():
-    import sympy
-
-    m = sympy.Symbol("m", integer=True, positive=True)
-    with pytest.raises(LayoutError, match="integers known now"):
-        coalesce(Layout((m, 8)))
-
-
 # ------------------------------------------------------------------------------- complement
 
 
@@ -208,9 +200,9 @@ def test_a_layout_whose_gaps_cannot_be_filled_has_no_complement():
         complement(parse("(4,2):(1,6)"), 24)
 
 
-@pytest.mark.parametrize("cotarget", [0, -4, 2.5, (4, 6), True])
+@pytest.mark.parametrize("cotarget", [0, -4, 2.5, (4, 0), True, "4"])
 def test_the_cotarget_is_an_integer(cotarget):
-    with pytest.raises(LayoutError, match="cotarget"):
+    with pytest.raises(LayoutError, match=r"cotarget|at least 1"):
         complement(Layout(4), cotarget)
 
 
