@@ -5,6 +5,8 @@ one: each lane takes its byte offset from a table and executes the instruction t
 compiled kernel an instruction serves every layout.
 """
 
+import re
+
 import cutlass
 import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
@@ -13,25 +15,33 @@ from cutlass.memory import SmemAllocator
 
 BYTES = 65_536  # of shared memory that the offsets may reach
 
-# The instruction's PTX after its operands are filled in, and how many 32-bit registers it moves.
-LOADS = {
-    "ld.shared.b32": 1,
-    "ld.shared.v2.b32": 2,
-    "ld.shared.v4.b32": 4,
-    "ldmatrix.sync.aligned.m8n8.x1.shared.b16": 1,
-    "ldmatrix.sync.aligned.m8n8.x2.shared.b16": 2,
-    "ldmatrix.sync.aligned.m8n8.x4.shared.b16": 4,
-    "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16": 4,
+# PTX without its operands → bytes at the address that a lane gives.
+INSTRUCTIONS = {
+    "ld.shared.b32": 4,
+    "ld.shared.v2.b32": 8,
+    "ld.shared.v4.b32": 16,
+    "st.shared.b32": 4,
+    "st.shared.v2.b32": 8,
+    "st.shared.v4.b32": 16,
+    "ldmatrix.sync.aligned.m8n8.x1.shared.b16": 16,
+    "ldmatrix.sync.aligned.m8n8.x2.shared.b16": 16,
+    "ldmatrix.sync.aligned.m8n8.x4.shared.b16": 16,
+    "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16": 16,
+    "stmatrix.sync.aligned.m8n8.x1.shared.b16": 16,
+    "stmatrix.sync.aligned.m8n8.x2.shared.b16": 16,
+    "stmatrix.sync.aligned.m8n8.x4.shared.b16": 16,
+    "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16": 16,
 }
-STORES = {
-    "st.shared.b32": 1,
-    "st.shared.v2.b32": 2,
-    "st.shared.v4.b32": 4,
-    "stmatrix.sync.aligned.m8n8.x1.shared.b16": 1,
-    "stmatrix.sync.aligned.m8n8.x2.shared.b16": 2,
-    "stmatrix.sync.aligned.m8n8.x4.shared.b16": 4,
-    "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16": 4,
-}
+
+
+def registers(instruction: str) -> int:
+    """How many 32-bit registers of a lane it moves.
+
+    >>> registers("ld.shared.v2.b32"), registers("stmatrix.sync.aligned.m8n8.x4.shared.b16")
+    (2, 4)
+    """
+    count = re.search(r"\.[vx](\d)\.", instruction)
+    return int(count[1]) if count else 1
 
 
 class Probe:
@@ -51,8 +61,8 @@ class Probe:
         lane = cute.arch.thread_idx()[0]
         base = SmemAllocator().allocate_array(cutlass.Uint8, BYTES, byte_alignment=1024)
         address = Int32(base.toint()) + offsets[lane]
-        if cutlass.const_expr(self.instruction in LOADS):
-            count = LOADS[self.instruction]
+        count = registers(self.instruction)
+        if cutlass.const_expr(self.instruction.startswith("ld")):
             found = cute.arch.inline_ptx(
                 f"{self.instruction} {_registers(self.instruction, 'w', count)}, [{{$r0}}];",
                 write_only_types=[Uint32] * count,
@@ -61,7 +71,6 @@ class Probe:
             for i in cutlass.range_constexpr(count):
                 sink[lane, i] = found if count == 1 else found[i]
         else:
-            count = STORES[self.instruction]
             cute.arch.inline_ptx(
                 f"{self.instruction} [{{$r0}}], {_registers(self.instruction, 'r', count, 1)};",
                 read_only_args=[address] + [Uint32(lane)] * count,
