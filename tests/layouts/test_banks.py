@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from layouts import (
     ComposedLayout,
+    ConflictFree,
     Layout,
     LayoutError,
     Swizzle,
     gf2,
     ldmatrix,
+    prove,
     size,
     wavefronts,
     wgmma_accumulator,
@@ -168,6 +170,16 @@ def test_ranks_agree_with_looking_for_every_instruction(name, bits, swizzle):
     assert (by_rank.count, by_rank.ideal) == (by_looking.count, by_looking.ideal)
     assert by_rank.degree == by_looking.degree
     assert by_rank.conflicts == by_rank.count - by_rank.ideal
+
+
+@pytest.mark.parametrize("name", sorted(INSTRUCTIONS))
+def test_freedom_from_conflicts_is_proved_or_refuted_for_every_instruction(name):
+    width = instruction(name).width
+    for strides in ((1, 2, 4, 8, 16), (0, 1, 2, 4, 8), (1, 0, 2, 4, 16), (1, 32, 2, 4, 8)):
+        lanes = Layout((2,) * 5, tuple(width * stride for stride in strides))
+        proof = prove(ConflictFree(lanes, name))
+        assert bool(proof) == wavefronts(lanes, name).conflict_free
+        assert proof.verify(), str(proof)
 
 
 def test_one_lane_that_breaks_a_pair_brings_the_short_phases_back():
