@@ -13,8 +13,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from layouts import ComposedLayout, Layout, Swizzle
+from cutedsl_gemm.kernels.probe import INSTRUCTIONS
+from layouts import ComposedLayout, Layout, Swizzle, wavefronts
+from layouts.instructions import WARP, instruction
 
 METRICS = {
     "ld": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
@@ -45,42 +48,47 @@ class Count:
     conflicts: int
 
 
-def cases(instruction: str, width: int) -> Iterator[Case]:
-    """The cases of an instruction that moves `width` bytes at a lane's address."""
-    lanes = _tile(width)
+def predicted(case: Case) -> Count:
+    """What the bank model says of a case."""
+    how = instruction(case.instruction)
+    found = wavefronts(case.offsets[: how.lanes], how)
+    return Count(found.count, found.count - found.ideal)
+
+
+def cases(name: str) -> Iterator[Case]:
+    """The cases of an instruction."""
+    width = instruction(name).width
+    lanes = Layout((16, 2), (1, 16))  # down the rows of the tile, then across
     for pitch in PITCHES:
         naive = Layout((16, pitch // width), (pitch, width))
-        yield _case(instruction, f"{naive}", ComposedLayout(Swizzle(0, 4, 3), 0, naive), lanes)
         padded = Layout((16, pitch // width), (pitch + PADDING, width))
-        yield _case(instruction, f"{padded}", ComposedLayout(Swizzle(0, 4, 3), 0, padded), lanes)
-        for swizzle in SWIZZLES:
-            swizzled = ComposedLayout(swizzle, 0, naive)
-            yield _case(instruction, f"{swizzled}", swizzled, lanes)
-    draw = random.Random(instruction)
+        swizzled = (ComposedLayout(swizzle, 0, naive) for swizzle in SWIZZLES)
+        for form, layout in (
+            (f"rows of {pitch} bytes", naive),
+            (f"rows of {pitch} + {PADDING} bytes", padded),
+            *((f"rows of {pitch} bytes, {layout.inner}", layout) for layout in swizzled),
+        ):
+            yield Case(name, form, tuple(layout(lanes(lane)) for lane in range(WARP)))
+    yield from _plain_cases(name, width)
+
+
+def _plain_cases(name: str, width: int) -> Iterator[Case]:
+    """Strides, lanes that share an address, and random offsets."""
     for stride in (1, 2, 3, 32):
-        yield Case(instruction, f"stride {stride}", tuple(width * stride * i for i in range(32)))
-    for shared in (1, 2, 4, 16):
-        offsets = tuple(width * (i & ~shared) for i in range(32))
-        yield Case(instruction, f"lane ^ {shared} shares", offsets)
+        offsets = tuple(width * stride * lane for lane in range(WARP))
+        yield Case(name, f"stride {stride}", offsets)
+    for other in (1, 2, 4, 16):
+        offsets = tuple(width * (lane & ~other) for lane in range(WARP))
+        yield Case(name, f"lanes share with lane ^ {other}", offsets)
+    draw = random.Random(0)
     for number in range(RANDOM):
-        offsets = tuple(width * draw.randrange(1024 // width) for _ in range(32))
-        yield Case(instruction, f"random {number}", offsets)
-
-
-def _tile(width: int) -> Layout:
-    """lane → index of the (16, columns) tile: down the rows, then across."""
-    return Layout((16, 2), (1, 16))
-
-
-def _case(instruction: str, name: str, layout: ComposedLayout, lanes: Layout) -> Case:
-    return Case(instruction, name, tuple(layout(lanes(lane)) for lane in range(32)))
+        offsets = tuple(width * draw.randrange(1024 // width) for _ in range(WARP))
+        yield Case(name, f"random {number}", offsets)
 
 
 def every() -> list[Case]:
     """All cases of all instructions."""
-    from cutedsl_gemm.kernels.probe import INSTRUCTIONS
-
-    return [case for name, width in INSTRUCTIONS.items() for case in cases(name, width)]
+    return [case for name in INSTRUCTIONS for case in cases(name)]
 
 
 def measure() -> list[Count]:
@@ -107,19 +115,43 @@ def _counts(text: str) -> list[Count]:
     return counts
 
 
-def run() -> None:
-    """Launch every case once: what ncu watches."""
+def launch() -> None:
+    """Every case once: what ncu watches."""
     import torch
 
-    from cutedsl_gemm.kernels.probe import INSTRUCTIONS, compile_probe
+    from cutedsl_gemm.kernels.probe import compile_probe
 
     probes = {name: compile_probe(name) for name in INSTRUCTIONS}
     tables = torch.tensor([case.offsets for case in every()], dtype=torch.int32, device="cuda")
-    sink = torch.zeros(32, 4, dtype=torch.uint32, device="cuda")
+    sink = torch.zeros(WARP, 4, dtype=torch.uint32, device="cuda")
     for case, table in zip(every(), tables, strict=True):
         probes[case.instruction](table, sink)
     torch.cuda.synchronize()
 
 
+def report(counts: list[Count]) -> str:
+    """Predictions and counts as a table in Markdown: one number where they are equal."""
+    cells: dict[str, list[str]] = {}
+    for case, count in zip(every(), counts, strict=True):
+        said = predicted(case)
+        text = f"{count.wavefronts}"
+        if said != count:
+            text = f"**{said.wavefronts} predicted, {count.wavefronts} counted**"
+        cells.setdefault(case.name, []).append(text)
+    short = [name.replace("sync.aligned.m8n8.", "").replace(".b16", "") for name in INSTRUCTIONS]
+    lines = ["| byte offsets | " + " | ".join(short) + " |", "|---" * (len(short) + 1) + "|"]
+    lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in cells.items()]
+    return "\n".join(lines)
+
+
+def main(file: Path | None = None) -> None:
+    """Measure, print how many predictions the counters confirm, and write the table to `file`."""
+    counts = measure()
+    equal = sum(predicted(case) == count for case, count in zip(every(), counts, strict=True))
+    print(f"{equal} of {len(counts)} cases: wavefronts and conflicts as predicted")
+    if file is not None:
+        file.write_text(report(counts) + "\n")
+
+
 if __name__ == "__main__":
-    run()
+    launch()

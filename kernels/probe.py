@@ -15,23 +15,15 @@ from cutlass.memory import SmemAllocator
 
 BYTES = 65_536  # of shared memory that the offsets may reach
 
-# PTX without its operands → bytes at the address that a lane gives.
-INSTRUCTIONS = {
-    "ld.shared.b32": 4,
-    "ld.shared.v2.b32": 8,
-    "ld.shared.v4.b32": 16,
-    "st.shared.b32": 4,
-    "st.shared.v2.b32": 8,
-    "st.shared.v4.b32": 16,
-    "ldmatrix.sync.aligned.m8n8.x1.shared.b16": 16,
-    "ldmatrix.sync.aligned.m8n8.x2.shared.b16": 16,
-    "ldmatrix.sync.aligned.m8n8.x4.shared.b16": 16,
-    "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16": 16,
-    "stmatrix.sync.aligned.m8n8.x1.shared.b16": 16,
-    "stmatrix.sync.aligned.m8n8.x2.shared.b16": 16,
-    "stmatrix.sync.aligned.m8n8.x4.shared.b16": 16,
-    "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16": 16,
-}
+MATRIX = "sync.aligned.m8n8.{}.shared.b16"
+INSTRUCTIONS = (  # PTX without its operands
+    *(f"{kind}.shared.{width}b32" for kind in ("ld", "st") for width in ("", "v2.", "v4.")),
+    *(
+        f"{kind}matrix.{MATRIX.format(form)}"
+        for kind in ("ld", "st")
+        for form in ("x1", "x2", "x4", "x4.trans")
+    ),
+)
 
 
 def registers(instruction: str) -> int:
