@@ -6,7 +6,8 @@
 S<3,3,3> o 0 o (8,64):(64,1) 72
 """
 
-from . import banks, gf2
+from . import gf2
+from .access import Access, BankReport, banks
 from .algebra import (
     blocked_product,
     coalesce,
@@ -41,6 +42,7 @@ from .descriptor import WgmmaDescriptor, wgmma_descriptor
 from .draw import Table, compare, table, table_tv
 from .errors import LayoutError
 from .explain import explain
+from .instructions import INSTRUCTIONS, Instruction, instruction
 from .laws import (
     ComplementLaws,
     CompositionLaw,
@@ -63,6 +65,7 @@ from .layout import (
 from .notation import parse
 from .partition import Tile, local_partition, local_tile
 from .proof import Bijective, ConflictFree, Counterexample, Injective, Proof, prove
+from .sectors import Sectors, sectors
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
 from .theorems import SwizzleAlignment, SwizzleInvolution
@@ -83,7 +86,9 @@ from .tuples import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Access",
     "ArithTuple",
+    "BankReport",
     "Bijective",
     "ComplementLaws",
     "ComposedLayout",
@@ -94,7 +99,9 @@ __all__ = [
     "E",
     "Equivalent",
     "F2",
+    "INSTRUCTIONS",
     "Injective",
+    "Instruction",
     "Layout",
     "LayoutError",
     "LeftInverseLaw",
@@ -102,6 +109,7 @@ __all__ = [
     "ProductLaw",
     "Proof",
     "RightInverseLaw",
+    "Sectors",
     "Swizzle",
     "SwizzleAlignment",
     "SwizzleInvolution",
@@ -131,6 +139,7 @@ __all__ = [
     "flatten",
     "gf2",
     "idx2crd",
+    "instruction",
     "ldmatrix",
     "left_inverse",
     "local_partition",
@@ -151,6 +160,7 @@ __all__ = [
     "rank",
     "recast",
     "right_inverse",
+    "sectors",
     "size",
     "slice_",
     "slice_and_offset",
