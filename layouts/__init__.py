@@ -68,6 +68,7 @@ from .proof import Bijective, ConflictFree, Counterexample, Injective, Proof, pr
 from .sectors import Sectors, sectors
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
+from .synthesis import NoSwizzle, Padding, SwizzleChoice, padding_for, swizzle_for
 from .theorems import SwizzleAlignment, SwizzleInvolution
 from .tuples import (
     compatible,
@@ -106,12 +107,15 @@ __all__ = [
     "LayoutError",
     "LeftInverseLaw",
     "MatrixAtom",
+    "NoSwizzle",
+    "Padding",
     "ProductLaw",
     "Proof",
     "RightInverseLaw",
     "Sectors",
     "Swizzle",
     "SwizzleAlignment",
+    "SwizzleChoice",
     "SwizzleInvolution",
     "Table",
     "Tile",
@@ -153,6 +157,7 @@ __all__ = [
     "max_common_layout",
     "max_common_vector",
     "nullspace",
+    "padding_for",
     "parse",
     "product",
     "prove",
@@ -165,6 +170,7 @@ __all__ = [
     "slice_",
     "slice_and_offset",
     "stmatrix",
+    "swizzle_for",
     "table",
     "table_tv",
     "tile_to_shape",
