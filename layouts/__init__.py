@@ -66,6 +66,7 @@ from .notation import parse
 from .partition import Tile, local_partition, local_tile
 from .proof import Bijective, ConflictFree, Counterexample, Injective, Proof, prove
 from .sectors import Sectors, sectors
+from .staging import StagingReport, staging_report
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
 from .synthesis import NoSwizzle, Padding, SwizzleChoice, padding_for, swizzle_for
@@ -113,6 +114,7 @@ __all__ = [
     "Proof",
     "RightInverseLaw",
     "Sectors",
+    "StagingReport",
     "Swizzle",
     "SwizzleAlignment",
     "SwizzleChoice",
@@ -169,6 +171,7 @@ __all__ = [
     "size",
     "slice_",
     "slice_and_offset",
+    "staging_report",
     "stmatrix",
     "swizzle_for",
     "table",
