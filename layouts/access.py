@@ -7,7 +7,7 @@ lane that addresses a row of ldmatrix or stmatrix is the atom's to say.
 >>> from layouts import Swizzle
 >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
 >>> print(banks(tile, "ldmatrix.x4", lanes=Layout((16, 2), (1, 64 * 8))))
-ldmatrix.x4 at S<3,3,3> o 0 o (16,2):(64,8): 4 wavefronts, conflict-free at every base and tile
+ldmatrix.x4 at S<3,3,3> o 0 o (16,2):(64,8): 4 wavefronts, conflict-free at every base
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .errors import LayoutError
 from .instructions import WARP, Instruction, instruction
 from .layout import Layout, make_layout
 from .proof import ConflictFree, Proof, prove
-from .swizzle import ComposedLayout, Swizzle
+from .swizzle import ComposedLayout
 from .tuples import size
 from .value import Value
 
@@ -72,16 +72,15 @@ class Access(Value):
 class BankReport(Value):
     """An access to a layout: its lanes' offsets, and the wavefronts it takes.
 
-    `every_tile` says that the count holds at every base and for every tile of the layout: all other
-    coordinates move the lanes together.
+    Where the count holds at every base it holds for every tile: coordinates that the lanes do not
+    touch move the start, and all lanes with it.
     """
 
-    __slots__ = __match_args__ = ("access", "addresses", "unit", "wavefronts", "every_tile")
+    __slots__ = __match_args__ = ("access", "addresses", "unit", "wavefronts")
     access: Access
     addresses: AnyLayout
     unit: int
     wavefronts: Wavefronts
-    every_tile: bool
 
     def __init__(
         self,
@@ -89,9 +88,8 @@ class BankReport(Value):
         addresses: AnyLayout,
         unit: int,
         wavefronts: Wavefronts,
-        every_tile: bool,
     ) -> None:
-        self._set(access, addresses, unit, wavefronts, every_tile)
+        self._set(access, addresses, unit, wavefronts)
 
     @property
     def conflict_free(self) -> bool:
@@ -109,10 +107,7 @@ class BankReport(Value):
         return prove(self.statement)
 
     def __str__(self) -> str:
-        told = str(self.wavefronts)
-        if self.every_tile:
-            told = told.replace("at every base", "at every base and tile")
-        return f"{self.access} at {self.addresses}: {told}"
+        return f"{self.access} at {self.addresses}: {self.wavefronts}"
 
 
 def banks(
@@ -145,16 +140,7 @@ def banks(
         access = Access(access, lanes, values)
     unit = byte_unit(layout, unit)
     addresses = access.addresses(layout, unit)
-    found = wavefronts(addresses, access.instruction, unit)
-    return BankReport(access, addresses, unit, found, found.every_base and _moves_as_one(layout))
-
-
-def _moves_as_one(layout: AnyLayout) -> bool:
-    """Whether any coordinate added to those of an access moves all its addresses together: by one
-    distance, or by one XOR."""
-    if isinstance(layout, Layout) or (isinstance(layout.inner, Swizzle) and not layout.inner.bits):
-        return True
-    return _is_matrix(layout)
+    return BankReport(access, addresses, unit, wavefronts(addresses, access.instruction, unit))
 
 
 def _is_matrix(layout: AnyLayout) -> bool:

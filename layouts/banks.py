@@ -11,9 +11,12 @@ base; for others the lanes are looked at.  Nsight Compute counts the same on an 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from . import gf2
+from .algebra import coalesce, logical_divide
 from .errors import LayoutError
 from .instructions import NEIGHBOURS, PHASE_LANES, WARP, Instruction, instruction
 from .layout import Layout
@@ -114,9 +117,11 @@ def wavefronts(
     if not is_int(size(lanes)):
         raise LayoutError(f"{lanes}: its extents must be integers; give the symbols values first")
     unit = byte_unit(lanes, unit)
-    columns = byte_columns(lanes, unit)
+    columns, warps = byte_columns(lanes, unit), 1
+    if columns is None:
+        columns, warps = _warp_columns(lanes, unit, how), size(lanes) // WARP
     if columns is not None:
-        return _by_rank(lanes(0) * unit // 8, columns, how)
+        return _by_rank(lanes(0) * unit // 8, columns, how, warps)
     addresses = [lanes(lane) * unit // 8 for lane in range(size(lanes))]
     return _by_looking(addresses, how, every_base=not _is_swizzled(lanes))
 
@@ -137,6 +142,31 @@ def byte_columns(lanes: Layout | ComposedLayout, unit: int) -> list[int] | None:
         return None
 
 
+def _warp_columns(lanes: Layout | ComposedLayout, unit: int, how: Instruction) -> list[int] | None:
+    """The columns of one warp, if its lanes and each further mode move bits of their own.
+
+    Then another warp is the same, moved by an XOR; those modes need be no powers of two.
+    """
+    if isinstance(lanes, Layout):
+        lanes = ComposedLayout(Swizzle(0, 0, 1), 0, lanes)
+    if size(lanes) % WARP:
+        return None
+    try:
+        warp, rest = logical_divide(coalesce(lanes.outer), WARP)
+        own, plain = gf2.matrix(lanes.over(warp)), gf2.matrix(warp)
+    except LayoutError:
+        return None
+    fields = [gf2.span(extent, stride) for extent, stride in rest.modes]
+    fields += [lanes.offset, reduce(or_, plain, 0)]
+    others = sum(fields[:-1])
+    if sum(fields) != reduce(or_, fields):
+        return None  # bits of two fields meet, and may carry
+    starts = (lanes.inner(1 << bit) for bit in range(others.bit_length()) if others >> bit & 1)
+    if any(start * unit // 8 % how.width for start in starts):
+        return None
+    return [column * unit // 8 for column in own]
+
+
 def _is_swizzled(lanes: Layout | ComposedLayout) -> bool:
     """Whether the offsets of `lanes` do more than shift together when its base is moved."""
     if isinstance(lanes, Layout):
@@ -144,10 +174,11 @@ def _is_swizzled(lanes: Layout | ComposedLayout) -> bool:
     return not isinstance(lanes.inner, Swizzle) or lanes.inner.bits != 0
 
 
-def _by_rank(base: int, columns: list[int], how: Instruction) -> Wavefronts:
+def _by_rank(base: int, columns: list[int], how: Instruction, warps: int) -> Wavefronts:
     """Within a phase the words are a space over GF(2), spread evenly over the banks they reach.
 
-    Every lane has the address of lane ^ ``2**k`` just if column k is 0.
+    Every lane has the address of lane ^ ``2**k`` just if column k is 0.  There are `warps` times
+    the lanes of the columns.
     """
     lanes = [0] + [1 << bit for bit in range(len(columns))]
     _check_aligned(lanes, [base] + [base ^ column for column in columns], how)
@@ -158,7 +189,7 @@ def _by_rank(base: int, columns: list[int], how: Instruction) -> Wavefronts:
     words = [column // word for column in columns[:in_phase]]
     banks = [column % (WAVEFRONT_BYTES // word) for column in words]
     ranks = gf2.rank(words), gf2.rank(banks)
-    phases, degree = 1 << len(columns) - in_phase, 1 << ranks[0] - ranks[1]
+    phases, degree = warps << len(columns) - in_phase, 1 << ranks[0] - ranks[1]
     collision = None
     if degree > 1:
         lane = min(lane for lane in range(1, 1 << in_phase) if _collides(lane, words, banks))

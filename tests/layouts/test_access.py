@@ -1,6 +1,8 @@
 """Accesses of warps: to shared memory in wavefronts, and to global memory in sectors."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from layouts import (
     Access,
@@ -80,23 +82,52 @@ def test_fewer_matrices_take_the_first_lanes_of_every_warp():
     ]
 
 
-@pytest.mark.parametrize("tile", [NAIVE, PADDED, SWIZZLED], ids=str)
-def test_a_count_at_every_tile_is_the_count_of_each(tile):
-    lanes = Layout((16, 2), (1, 64 * 8))
+TALL = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((48, 64), (64, 1)), unit=16)
+
+
+@pytest.mark.parametrize("tile", [NAIVE, PADDED, SWIZZLED, TALL], ids=str)
+def test_a_count_at_every_base_is_the_count_of_each_tile(tile):
+    lanes = Layout((16, 2), (1, size(tile[0]) * 8))
     report = banks(tile, "ldmatrix.x4", lanes=lanes)
-    assert report.every_tile
-    for row in range(0, 64, 16):
+    assert report.wavefronts.every_base
+    for row in range(0, size(tile[0]), 16):
         for column in range(0, 64, 16):
             at = [2 * tile(row + i % 16, column + 8 * (i // 16)) for i in range(32)]
             assert wavefronts(at, "ldmatrix.x4").count == report.wavefronts.count
 
 
+def test_further_modes_of_any_extent_are_decided_by_rank():
+    """48 rows are three times 16: each 16 move bits of their own."""
+    lanes = Layout((16, 2, 3, 4), (1, 48 * 8, 16, 48 * 16))
+    report = banks(TALL, "ldmatrix.x4", lanes=lanes)
+    at = [2 * TALL(lanes(i)) for i in range(size(lanes))]
+    assert report.wavefronts.ranks == (3, 3)
+    assert report.wavefronts.count == wavefronts(at, "ldmatrix.x4").count == 3 * 4 * 4
+    assert report.proof().verify()
+
+
+@given(
+    st.lists(st.sampled_from([0, *range(8)]), min_size=5, max_size=5),
+    st.lists(st.tuples(st.integers(2, 6), st.integers(0, 700)), min_size=1, max_size=3),
+    st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
+    st.sampled_from(["ld.shared.b32", "ld.shared.v4.b32", "st.shared.v2.b32"]),
+)
+@settings(max_examples=400)
+def test_warps_that_are_moved_count_as_they_do_one_by_one(bits, modes, swizzle, name):
+    strides = [16 << bit for bit in bits]
+    shape = ((2,) * 5, *(extent for extent, _ in modes))
+    outer = Layout(shape, (tuple(strides), *(16 * stride for _, stride in modes)))
+    lanes = ComposedLayout(swizzle, 0, outer, unit=8)
+    at = [lanes(i) for i in range(size(lanes))]
+    found, looked = wavefronts(lanes, name), wavefronts(at, name)
+    assert (found.count, found.ideal) == (looked.count, looked.ideal)
+    assert found.degree == looked.degree
+
+
 def test_a_count_that_is_not_the_same_everywhere_does_not_say_so():
-    tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((63, 64), (64, 1)), unit=16)
-    assert not banks(tile, 16, lanes=Layout(8)).every_tile
     shifted = ComposedLayout(Swizzle(3, 3, 3), 8, Layout((64, 64), (72, 1)), unit=16)
     report = banks(shifted, "ldmatrix.x1", lanes=Layout(8))
-    assert not report.every_tile
+    assert not report.wavefronts.every_base
     assert "at these addresses" in str(report)
 
 
@@ -145,7 +176,7 @@ def test_a_report_is_a_sentence():
     lanes = Layout((16, 2), (1, 64 * 8))
     assert str(banks(NAIVE, "ldmatrix.x4", lanes=lanes)) == (
         "ldmatrix.x4 at S<0,3,3> o 0 o (16,2):(64,8): 32 wavefronts where 4 would do, at every "
-        "base and tile: lanes 0 and 1 want different words of one bank"
+        "base: lanes 0 and 1 want different words of one bank"
     )
 
 
