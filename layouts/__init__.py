@@ -36,7 +36,18 @@ from .algebra import (
     zipped_divide,
     zipped_product,
 )
-from .atoms import MatrixAtom, ldmatrix, stmatrix, wgmma_accumulator
+from .atoms import (
+    MMA,
+    QUAD_PAIRS,
+    MatrixAtom,
+    MmaAtom,
+    ldmatrix,
+    mma,
+    stmatrix,
+    volta_mma,
+    wgmma_accumulator,
+    wgmma_operand,
+)
 from .banks import Wavefronts, wavefronts
 from .descriptor import WgmmaDescriptor, wgmma_descriptor
 from .draw import Table, compare, table, table_tv
@@ -107,11 +118,14 @@ __all__ = [
     "Layout",
     "LayoutError",
     "LeftInverseLaw",
+    "MMA",
     "MatrixAtom",
+    "MmaAtom",
     "NoSwizzle",
     "Padding",
     "ProductLaw",
     "Proof",
+    "QUAD_PAIRS",
     "RightInverseLaw",
     "Sectors",
     "StagingReport",
@@ -158,6 +172,7 @@ __all__ = [
     "make_ordered_layout",
     "max_common_layout",
     "max_common_vector",
+    "mma",
     "nullspace",
     "padding_for",
     "parse",
@@ -181,10 +196,12 @@ __all__ = [
     "tiled_product",
     "unflatten",
     "upcast",
+    "volta_mma",
     "wavefronts",
     "weakly_congruent",
     "wgmma_accumulator",
     "wgmma_descriptor",
+    "wgmma_operand",
     "zipped_divide",
     "zipped_product",
 ]
