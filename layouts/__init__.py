@@ -49,7 +49,7 @@ from .atoms import (
     wgmma_operand,
 )
 from .banks import Wavefronts, wavefronts
-from .descriptor import WgmmaDescriptor, wgmma_descriptor
+from .descriptor import WgmmaDescriptor, wgmma_descriptor, wgmma_smem_atom
 from .draw import Table, compare, table, table_tv
 from .errors import LayoutError
 from .explain import explain
@@ -202,6 +202,7 @@ __all__ = [
     "wgmma_accumulator",
     "wgmma_descriptor",
     "wgmma_operand",
+    "wgmma_smem_atom",
     "zipped_divide",
     "zipped_product",
 ]

@@ -44,10 +44,12 @@ class Access(Value):
 
     def __init__(
         self,
-        name: str | int | Instruction,
+        name: str | int | Instruction | MatrixAtom,
         lanes: Layout | None = None,
         values: Layout | None = None,
     ) -> None:
+        if isinstance(name, MatrixAtom):
+            name = f"{name.name}.x{name.matrices}{'.trans' * name.transposed}"
         if lanes is not None and values is not None:
             raise LayoutError(
                 f"access {name}: give lanes or values, the one follows from the other"
@@ -112,16 +114,16 @@ class BankReport(Value):
 
 def banks(
     layout: AnyLayout,
-    access: str | int | Instruction | Access,
+    access: str | int | Instruction | MatrixAtom | Access,
     lanes: Layout | None = None,
     values: Layout | None = None,
     unit: int | None = None,
 ) -> BankReport:
     """What `access` to shared memory costs where a tile lies there by `layout`.
 
-    `access` is an `Access`, or an instruction by its PTX name with `lanes`, (lane, ...) -> index of
-    a coordinate of `layout`, or `values`, (thread, value) -> index.  Without either `layout` takes
-    lanes to offsets.  `unit` is the bits of one offset, unless the layout says it.
+    `access` is an `Access`, or an instruction, its PTX name or its atom, with `lanes`, (lane, ...)
+    -> index of a coordinate of `layout`, or `values`, (thread, value) -> index.  Without either
+    `layout` takes lanes to offsets.  `unit` is the bits of one offset, unless the layout says it.
 
     Raises `LayoutError` if lanes are missing, if a lane's bytes are not contiguous, or if an
     address is no multiple of them.

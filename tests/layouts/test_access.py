@@ -60,6 +60,7 @@ def test_the_rows_of_an_atom_are_those_that_its_fragment_makes(name, matrices, t
     for lane in range(8 * matrices):
         assert report.addresses(lane) == atom.rows(lane, 0)
     assert report.wavefronts.count == matrices
+    assert banks(Layout(64 * matrices), atom, values=atom.fragment, unit=16) == report
 
 
 def test_vectors_of_a_thread_value_layout():
