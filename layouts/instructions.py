@@ -6,8 +6,9 @@ Loads of 8 and 16 bytes alone *merge*: where every lane of the warp has the addr
 neighbour, lane ^ 1, or every lane that of lane ^ 2, phases are twice as long.
 
 This is what an H100 counts: Nsight Compute's shared-memory wavefronts and bank conflicts of 1206
-cases of 14 instructions are this rule's, all of them (tests/layouts/measured).  cp.async and
-accesses below 4 bytes were not among them; they are taken as what their width makes them.
+cases of 14 instructions are this rule's, all of them (tests/layouts/measured).  Not among them were
+cp.async, accesses below 4 bytes, and loads by a part of a warp: the first two are taken as what
+their width makes them, and a part of a warp does not merge.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def instruction(name: str | int | Instruction) -> Instruction:
     if not isinstance(name, str):
         return Instruction("", name)
     parts = [part.split("::")[0] for part in name.split(".")]
-    parts = [part for part in parts if part not in UNSAID]
+    parts = [part for part in parts if part not in UNSAID] or [""]
     if parts[0] in ("ldmatrix", "stmatrix", "cp"):
         parts = [part for part in parts if part not in ("shared", "b16")]
     elif parts[-1][:1] in ("f", "u", "s") and parts[-1][1:].isdigit():

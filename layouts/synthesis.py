@@ -31,14 +31,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .access import Access, BankReport, banks
-from .banks import WAVEFRONT_BYTES, byte_unit, wavefronts
+from .banks import WAVEFRONT_BYTES, byte_unit, phases, wavefronts
 from .certificate import evaluate, stages_of
 from .errors import LayoutError
 from .instructions import Instruction
 from .layout import Layout, cosize
 from .proof import Counterexample, Proof
 from .swizzle import ComposedLayout, Swizzle
-from .tuples import is_int, leaves, map_leaves
+from .tuples import is_int, leaves, map_leaves, size
 from .value import Value
 
 __all__ = ["NoSwizzle", "Padding", "SwizzleChoice", "padding_for", "swizzle_for"]
@@ -265,11 +265,16 @@ class EachCollides(Value):
         )
 
     def _collides(self, swizzle: Swizzle, number: int, first: int, second: int) -> bool:
+        """Whether they are lanes of one phase and want different words of one bank."""
         asked = self.statement
         access = asked.accesses[number]
-        stages = stages_of(_swizzled(swizzle, access.addresses(asked.layout, asked.unit)))
-        word = max(access.instruction.width, 4)
-        a, b = (evaluate(stages, lane) * asked.unit // 8 // word for lane in (first, second))
+        plain = access.addresses(asked.layout, asked.unit)
+        stages, how = stages_of(_swizzled(swizzle, plain)), access.instruction
+        at = [evaluate(stages, lane) * asked.unit // 8 for lane in range(size(plain))]
+        if not any(first in phase and second in phase for phase in phases(at, how)):
+            return False
+        word = max(how.width, 4)
+        a, b = at[first] // word, at[second] // word
         return bool(a != b and (a - b) % (WAVEFRONT_BYTES // word) == 0)
 
 

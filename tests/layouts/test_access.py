@@ -19,6 +19,7 @@ from layouts import (
     wavefronts,
     wgmma_accumulator,
 )
+from layouts.symbols import symbols
 
 NAIVE = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
 PADDED = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((64, 64), (72, 1)), unit=16)
@@ -152,6 +153,11 @@ def test_a_count_that_is_not_the_same_everywhere_does_not_say_so():
             "elements of 8 bits: it moves elements of 16",
         ),
         (lambda: banks(NAIVE, 16, lanes=Layout(32), unit=12), "unit 12 bits"),
+        (lambda: instruction("sync"), "'sync' is no instruction"),
+        (lambda: instruction(None), "width None"),
+        (lambda: instruction(True), "width True"),
+        (lambda: wavefronts(Layout(symbols("m"), 16)), "extents must be integers"),
+        (lambda: sectors(Layout(symbols("m"), 16)), "extents must be integers"),
     ],
 )
 def test_accesses_that_cannot_be_get_a_sentence(call, words):

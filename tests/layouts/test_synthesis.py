@@ -127,6 +127,15 @@ def test_that_there_is_no_swizzle_is_proved_and_padding_helps():
     assert "pad every 48 units by 8" in str(choice)
 
 
+def test_a_proof_with_a_pair_that_does_not_collide_is_not_verified():
+    proof = swizzle_for(NONE, TWO, unit=16).proofs[0]
+    (certificate,) = proof.certificates
+    (swizzle, number, first, _), *rest = certificate.collisions
+    assert certificate.verify()
+    for altered in (rest, [(swizzle, number, first, first), *rest]):
+        assert not type(certificate)(certificate.statement, tuple(altered)).verify()
+
+
 def test_neither_swizzle_nor_padding():
     accesses = [Access("ldmatrix.x1", Layout(8, 4)), Access("ldmatrix.x1", Layout(8, 1))]
     choice = swizzle_for(Layout((64, 32), (32, 1)), accesses, unit=16)
