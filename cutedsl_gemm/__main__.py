@@ -1,4 +1,4 @@
-"""python -m cutedsl_gemm demo | bench"""
+"""python -m cutedsl_gemm demo | bench | wavefronts"""
 
 import argparse
 from pathlib import Path
@@ -15,6 +15,8 @@ def main() -> None:
     bench.add_argument("--shapes", choices=("sweep", "squares", "weights"), default="sweep")
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
     bench.add_argument("--csv", type=Path, metavar="FILE", help="write the table there, too")
+    counters = commands.add_parser("wavefronts", help="the bank model beside an H100's counters")
+    counters.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there")
     asked = parser.parse_args()
     if asked.command == "demo":
         from cutedsl_gemm import demo
@@ -24,10 +26,15 @@ def main() -> None:
         import torch
 
         if not torch.cuda.is_available():
-            parser.exit(2, "bench measures a GPU, and torch sees none here\n")
-        from cutedsl_gemm import bench as speed
+            parser.exit(2, f"{asked.command} measures a GPU, and torch sees none here\n")
+        if asked.command == "bench":
+            from cutedsl_gemm import bench as speed
 
-        speed.main(asked.shapes, asked.sustained, asked.csv)
+            speed.main(asked.shapes, asked.sustained, asked.csv)
+        else:
+            from cutedsl_gemm import wavefronts
+
+            wavefronts.main(asked.markdown)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from cutedsl_gemm.kernels import tma
 from cutedsl_gemm.kernels.raster import Raster
 from layouts import (
+    BankReport,
     Bijective,
     ComposedLayout,
-    ConflictFree,
     Layout,
     LayoutError,
     Proof,
     Swizzle,
+    banks,
     composition,
     cosize,
     make_layout,
@@ -164,8 +165,13 @@ class Plan:
         return (
             *(prove(Bijective(buffer)) for buffer in buffers),
             prove(Bijective(self.accumulator)),
-            prove(ConflictFree(composition(self.staging, self.rows[0]))),
+            self.panel_store.proof(),
         )
+
+    @property
+    def panel_store(self) -> BankReport:
+        """What one consumer's stmatrix into the whole C panel costs, by the bank model."""
+        return banks(self.staging, "stmatrix.x4", lanes=self.rows)
 
     def check(self) -> Plan:
         """The plan itself, or PlanError with the first thing that cannot be."""
@@ -190,8 +196,23 @@ class Plan:
             ("stmatrix", f"{self.store}   (thread, value) → m + 64n of 64×16"),
             ("C panel", f"{self.staging}   (BM, 64)"),
             ("raster", f"groups of {self.raster.group} tile rows, N inside"),
+            *self._accesses(),
         )
         return "\n".join(f"{name:<12} {text}" for name, text in lines)
+
+    def _accesses(self) -> Iterator[tuple[str, str]]:
+        """Every access to shared memory: layout, instruction, wavefronts and ideal, proof."""
+        bn = self.tile[1]
+        by_descriptor = "by descriptor: no LSU wavefronts"
+        yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {by_descriptor}"
+        store, proof = self.panel_store, self.panel_store.proof()
+        found, name = store.wavefronts, type(proof.statement).__name__
+        how = "by rank over GF(2)" if found.ranks else "lane by lane"
+        base = ", at every base" if found.every_base else ""
+        why = f"proved {how}{base}" if proof else f"refuted: {proof.reason[0]}"
+        yield "C panel", f"{store.access} at {store.addresses}   (lane, warp, m64, 16 columns)"
+        yield "", f"{found.count} wavefronts, ideal {found.ideal}; {name} {why}"
+        yield "", f"read by TMA, {by_descriptor}"
 
     def _problems(self) -> Iterator[str]:
         yield from _tile_problems(self.tile, self.dtype)

@@ -6,7 +6,8 @@
 S<3,3,3> o 0 o (8,64):(64,1) 72
 """
 
-from . import banks, gf2
+from . import gf2
+from .access import Access, BankReport, banks
 from .algebra import (
     blocked_product,
     coalesce,
@@ -35,12 +36,24 @@ from .algebra import (
     zipped_divide,
     zipped_product,
 )
-from .atoms import MatrixAtom, ldmatrix, stmatrix, wgmma_accumulator
+from .atoms import (
+    MMA,
+    QUAD_PAIRS,
+    MatrixAtom,
+    MmaAtom,
+    ldmatrix,
+    mma,
+    stmatrix,
+    volta_mma,
+    wgmma_accumulator,
+    wgmma_operand,
+)
 from .banks import Wavefronts, wavefronts
-from .descriptor import WgmmaDescriptor, wgmma_descriptor
+from .descriptor import WgmmaDescriptor, wgmma_descriptor, wgmma_smem_atom
 from .draw import Table, compare, table, table_tv
 from .errors import LayoutError
 from .explain import explain
+from .instructions import INSTRUCTIONS, Instruction, instruction
 from .laws import (
     ComplementLaws,
     CompositionLaw,
@@ -63,8 +76,11 @@ from .layout import (
 from .notation import parse
 from .partition import Tile, local_partition, local_tile
 from .proof import Bijective, ConflictFree, Counterexample, Injective, Proof, prove
+from .sectors import Sectors, sectors
+from .staging import StagingReport, staging_report
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
+from .synthesis import NoSwizzle, Padding, SwizzleChoice, padding_for, swizzle_for
 from .theorems import SwizzleAlignment, SwizzleInvolution
 from .tuples import (
     compatible,
@@ -83,7 +99,9 @@ from .tuples import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Access",
     "ArithTuple",
+    "BankReport",
     "Bijective",
     "ComplementLaws",
     "ComposedLayout",
@@ -94,16 +112,26 @@ __all__ = [
     "E",
     "Equivalent",
     "F2",
+    "INSTRUCTIONS",
     "Injective",
+    "Instruction",
     "Layout",
     "LayoutError",
     "LeftInverseLaw",
+    "MMA",
     "MatrixAtom",
+    "MmaAtom",
+    "NoSwizzle",
+    "Padding",
     "ProductLaw",
     "Proof",
+    "QUAD_PAIRS",
     "RightInverseLaw",
+    "Sectors",
+    "StagingReport",
     "Swizzle",
     "SwizzleAlignment",
+    "SwizzleChoice",
     "SwizzleInvolution",
     "Table",
     "Tile",
@@ -131,6 +159,7 @@ __all__ = [
     "flatten",
     "gf2",
     "idx2crd",
+    "instruction",
     "ldmatrix",
     "left_inverse",
     "local_partition",
@@ -143,7 +172,9 @@ __all__ = [
     "make_ordered_layout",
     "max_common_layout",
     "max_common_vector",
+    "mma",
     "nullspace",
+    "padding_for",
     "parse",
     "product",
     "prove",
@@ -151,10 +182,13 @@ __all__ = [
     "rank",
     "recast",
     "right_inverse",
+    "sectors",
     "size",
     "slice_",
     "slice_and_offset",
+    "staging_report",
     "stmatrix",
+    "swizzle_for",
     "table",
     "table_tv",
     "tile_to_shape",
@@ -162,10 +196,13 @@ __all__ = [
     "tiled_product",
     "unflatten",
     "upcast",
+    "volta_mma",
     "wavefronts",
     "weakly_congruent",
     "wgmma_accumulator",
     "wgmma_descriptor",
+    "wgmma_operand",
+    "wgmma_smem_atom",
     "zipped_divide",
     "zipped_product",
 ]

@@ -3,6 +3,7 @@
 python -m layouts "S<3,3,3> o 0 o (8,64):(64,1)"
 python -m layouts "logical_divide((8,8):(8,1), <4:1,2:1>)" --svg tiles.svg
 python -m layouts "compare(naive=(8,64):(64,1), padded=(8,64):(72,1))" --banks 16 --unit 16
+python -m layouts stmatrix      lanes, addresses and banks of an epilogue: naive, padded, swizzled
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from .tuples import is_int, leaves, size, text
 #: The options that write a file, and the method of `Table` that makes its text.
 WRITERS = ("svg", "html", "latex")
 
+#: Words that stand for an expression.
+REPORTS = {"stmatrix": "staging_report()"}
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Show the value of the expression on the command line; 0, or 2 if it has none."""
     options = _parser().parse_args(arguments)
     try:
-        _show(evaluate(options.expression), options)
+        _show(evaluate(REPORTS.get(options.expression, options.expression)), options)
         sys.stdout.flush()
     except LayoutError as error:
         print(error, file=sys.stderr)

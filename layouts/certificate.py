@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from .banks import PHASE_LANES, WAVEFRONT_BYTES
+from .banks import WAVEFRONT_BYTES, phases
 from .digits import Reading
+from .elimination import image
+from .instructions import instruction
 from .layout import Layout
 from .stride import F2
 from .swizzle import ComposedLayout, Swizzle
@@ -586,32 +588,32 @@ def _multiple(x: Any, of: int) -> bool:
 
 
 class Ranks(Value):
-    """Lanes of `layout` take one wavefront a phase: lane by lane, or, with `every_base`, because
+    """Lanes of `layout` take one wavefront a phase: lane by lane, or, with `by_rank`, because
     they go to as many banks as words, counted by two matrices over GF(2)."""
 
-    __slots__ = __match_args__ = ("layout", "width", "unit", "every_base")
+    __slots__ = __match_args__ = ("layout", "access", "unit", "by_rank")
     layout: Any
-    width: int
+    access: int | str
     unit: int
-    every_base: bool
+    by_rank: bool
 
-    def __init__(self, layout: Any, width: int, unit: int, every_base: bool) -> None:
-        self._set(layout, width, unit, every_base)
+    def __init__(self, layout: Any, access: int | str, unit: int, by_rank: bool) -> None:
+        self._set(layout, access, unit, by_rank)
 
     @property
     def claim(self) -> tuple[Any, ...]:
-        """("conflict-free", layout, width, unit, every_base)"""
-        return "conflict-free", self.layout, self.width, self.unit, self.every_base
+        """("conflict-free", layout, access, unit, by_rank)"""
+        return "conflict-free", self.layout, self.access, self.unit, self.by_rank
 
     def verify(self) -> bool:
         """Every lane's bank, computed; and sympy's ranks of the matrices of words and banks."""
-        addresses = self._addresses()
-        word, lanes = max(self.width, 4), PHASE_LANES[self.width]
-        for first in range(0, len(addresses), lanes):
-            words = {address // word for address in addresses[first : first + lanes]}
+        addresses, how = self._addresses(), instruction(self.access)
+        word, together = max(how.width, 4), phases(addresses, how)
+        for phase in together:
+            words = {addresses[lane] // word for lane in phase}
             if len(words) != len({at % (WAVEFRONT_BYTES // word) for at in words}):
                 return False
-        return not self.every_base or self._of_one_rank(addresses, word, lanes)
+        return not self.by_rank or self._of_one_rank(addresses, word, len(together[0]))
 
     def _addresses(self) -> list[int]:
         count, stages = 1, stages_of(self.layout)
@@ -620,8 +622,12 @@ class Ranks(Value):
         return [evaluate(stages, lane) * self.unit // 8 for lane in range(count)]
 
     def _of_one_rank(self, addresses: Sequence[int], word: int, lanes: int) -> bool:
-        bits = (min(lanes, len(addresses)) - 1).bit_length()
-        words = [(addresses[1 << bit] ^ addresses[0]) // word for bit in range(bits)]
+        bits = (lanes - 1).bit_length()
+        columns = [addresses[1 << bit] ^ addresses[0] for bit in range(bits)]
+        for lane in range(lanes):
+            if addresses[lane] != addresses[0] ^ image(lane, columns):
+                return False
+        words = [column // word for column in columns]
         banks = [at % (WAVEFRONT_BYTES // word) for at in words]
         rows = max([at.bit_length() for at in words] + [1])
         ranks = [_columns_matrix(columns, rows).rank() for columns in (words, banks)]

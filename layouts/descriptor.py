@@ -26,7 +26,7 @@ from .swizzle import ComposedLayout, Swizzle
 from .tuples import idx2crd, map_leaves, size, text
 from .value import Value
 
-__all__ = ["WgmmaDescriptor", "wgmma_descriptor"]
+__all__ = ["WgmmaDescriptor", "wgmma_descriptor", "wgmma_smem_atom"]
 
 Major = Literal["K", "MN"]
 
@@ -118,6 +118,27 @@ class WgmmaDescriptor(Value):
 def _encodable(offset: int) -> bool:
     """Whether a field of 14 bits holds `offset` without its low four."""
     return offset % 16 == 0 and 0 <= offset < 1 << 18
+
+
+def wgmma_smem_atom(major: Major, swizzle_bytes: int = 128, unit: int = 16) -> ComposedLayout:
+    """The smallest tile (MN, K) in canonical form: eight rows of the swizzle, in elements.
+
+    `tile_to_shape` repeats it to an operand.  (PTX ISA 9.7.15.5.1.2, Shared Memory Matrix Layout;
+    C++ ``GMMA::Layout_K_SW128_Atom`` and its seven siblings.)
+
+    Raises `LayoutError` unless `swizzle_bytes` is 16, none, or 32, 64, 128, and `unit`, the bits of
+    an element, 8, 16 or 32; MN-major wgmma reads elements of 16 bits alone.
+
+    >>> print(wgmma_smem_atom("K"), wgmma_smem_atom("MN", 64))
+    S<3,3,3> o 0 o (8,64):(64,1) S<2,3,3> o 0 o (32,8):(1,32)
+    >>> from layouts import tile_to_shape
+    >>> wgmma_descriptor(tile_to_shape(wgmma_smem_atom("K"), (128, 64)), "K").stride_byte_offset
+    1024
+    """
+    fields = WgmmaDescriptor(major, swizzle_bytes, 16, 8 * swizzle_bytes, unit)
+    row = swizzle_bytes * 8 // unit
+    tile = Layout((8, row), (row, 1)) if major == "K" else Layout((row, 8), (1, row))
+    return ComposedLayout(fields.swizzle.recast(8, unit), 0, tile, unit)
 
 
 def wgmma_descriptor(layout: ComposedLayout, major: Major) -> WgmmaDescriptor:

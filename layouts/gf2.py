@@ -19,7 +19,7 @@ from .modes import flat_modes
 from .stride import F2, kind_of
 from .swizzle import ComposedLayout, Swizzle
 
-__all__ = ["image", "kernel", "matrix", "rank"]
+__all__ = ["image", "kernel", "matrix", "rank", "span"]
 
 
 def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
@@ -40,6 +40,18 @@ def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
             raise LayoutError(f"{layout} is no bit matrix: its inner part is no swizzle")
         return tuple(map(layout.inner, _columns(layout.outer, layout.offset)))
     return _columns(layout, 0)
+
+
+def span(extent: int, stride: int) -> int:
+    """The bits among which are all that the mode ``extent:stride`` sets, as a mask.
+
+    Modes whose spans are apart never carry into one another, so that their sum is an XOR.
+
+    >>> bin(span(3, 4)), bin(span(4, 6)), span(8, 0)
+    ('0b1100', '0b11110', 0)
+    """
+    top = ((extent - 1) * stride).bit_length()
+    return (1 << top) - (stride & -stride) if top else 0
 
 
 def _is_xor(inner: Any) -> bool:

@@ -30,7 +30,7 @@ from . import gf2
 from .agree import Undecided, agree, written
 from .algebra import composition
 from .arith import equal, less
-from .banks import WAVEFRONT_BYTES, wavefronts
+from .banks import WAVEFRONT_BYTES, phases, wavefronts
 from .certificate import (
     Chain,
     FullRank,
@@ -45,6 +45,7 @@ from .certificate import (
 from .collision import collision
 from .compose import ENUMERATION_LIMIT
 from .errors import LayoutError
+from .instructions import instruction
 from .layout import Layout
 from .stride import F2, kind
 from .swizzle import ComposedLayout, Swizzle
@@ -527,30 +528,32 @@ def _permutes(swizzle: Swizzle, start: Any, count: Any) -> str | None:
 
 
 class ConflictFree(Value):
-    """Lanes that access `width` bytes each at `layout` take one wavefront a phase.
+    """Lanes that access shared memory at `layout` take one wavefront a phase.
 
-    `layout` and `unit` as in `wavefronts`.
+    `access` is the bytes of a lane or the name of an instruction; all as in `wavefronts`.
     """
 
-    __slots__ = __match_args__ = ("layout", "width", "unit")
+    __slots__ = __match_args__ = ("layout", "access", "unit")
     layout: Layout | ComposedLayout
-    width: int
+    access: int | str
     unit: int | None
 
     def __init__(
-        self, layout: Layout | ComposedLayout, width: int = 16, unit: int | None = None
+        self, layout: Layout | ComposedLayout, access: int | str = 16, unit: int | None = None
     ) -> None:
-        self._set(layout, width, unit)
+        self._set(layout, access, unit)
 
     def __str__(self) -> str:
-        lanes = f"{size(self.layout)} lanes that access {self.width} bytes each"
+        how = "access {} bytes each" if type(self.access) is int else "execute {}"
+        lanes = f"{size(self.layout)} lanes that {how.format(self.access)}"
         return f"{lanes} at {self.layout} are free of bank conflicts"
 
     def decide(self) -> Proof:
         """Decided by the bank model, for every base where the layout is a bit matrix."""
-        found = wavefronts(self.layout, self.width, self.unit)
+        found = wavefronts(self.layout, self.access, self.unit)
         if found.collision is None:
-            certificate = Ranks(self.layout, self.width, self._unit(), found.every_base)
+            by_rank = found.ranks is not None
+            certificate = Ranks(self.layout, self.access, self._unit(), by_rank)
             return Proof(self, True, (str(found),), None, (certificate,))
         lanes = found.collision
         coords = tuple(idx2crd(lane, self.layout.shape) for lane in lanes)
@@ -562,15 +565,18 @@ class ConflictFree(Value):
 
     def follows_from(self) -> list[list[Any]]:
         """Ranks, or all lanes."""
-        claim = "conflict-free", self.layout, self.width, self._unit()
+        claim = "conflict-free", self.layout, self.access, self._unit()
         return [[(*claim, True)], [(*claim, False)]]
 
     def refuted_by(self, found: Counterexample) -> bool:
-        """Two lanes want different words of one bank."""
-        stages, word = stages_of(self.layout), max(self.width, 4)
-        words = [evaluate(stages, lane) * self._unit() // 8 // word for lane in found.index]
+        """Two lanes of one phase want different words of one bank."""
+        stages, how = stages_of(self.layout), instruction(self.access)
+        count, word = size(self.layout), max(how.width, 4)
+        addresses = [evaluate(stages, lane) * self._unit() // 8 for lane in range(count)]
+        words = [addresses[lane] // word for lane in found.index]
         slots = WAVEFRONT_BYTES // word
-        return bool(words[0] != words[1] and words[0] % slots == words[1] % slots)
+        together = any(set(found.index) <= set(phase) for phase in phases(addresses, how))
+        return bool(together and words[0] != words[1] and words[0] % slots == words[1] % slots)
 
 
 # ------------------------------------------------------------------------- counterexamples

@@ -1,5 +1,6 @@
 """A plan's layouts fit one another, and what the hardware cannot do is refused with a sentence."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from cutedsl_gemm.kernels.plan import (
     swizzled,
 )
 from cutedsl_gemm.kernels.raster import Raster
-from layouts import Bijective, ComposedLayout, Layout, Swizzle, prove, size
+from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
 
 MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]
 TILES = [
@@ -134,6 +135,45 @@ def test_explain_names_every_layout():
     for layout in (plan.a.smem, plan.b.smem, plan.staging, plan.accumulator, plan.store):
         assert str(layout) in text
     assert f"{plan.smem_bytes:,} of {SMEM_BYTES:,} bytes" in text
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_what_a_plan_claims_to_be_free_of_conflicts_is(tile):
+    """Counted bank by bank, eight row addresses a wavefront, for all that a consumer writes."""
+    plan = pingpong(tile)
+    (claim,) = (proof for proof in plan.proofs() if isinstance(proof.statement, ConflictFree))
+    counted = counted_wavefronts(plan)
+    assert bool(claim) == (counted == tile[0] * 64 * 2 // 128)
+    assert claim
+    assert claim.verify()
+    assert plan.panel_store.wavefronts.count == counted
+    assert f"{counted} wavefronts, ideal {counted}; ConflictFree proved by rank" in plan.explain()
+
+
+def counted_wavefronts(plan):
+    rows, total = plan.rows, 0
+    for first in range(0, size(rows), 8):
+        at = [plan.staging(rows(lane)) * 2 // 4 for lane in range(first, first + 8)]
+        words = {word + k for word in at for k in range(4)}
+        total += max(sum(word % 32 == bank for word in words) for bank in range(32))
+    return total
+
+
+@pytest.mark.parametrize(
+    ("staging", "count"),
+    [
+        (ComposedLayout(Swizzle(0, 3, 3), 0, swizzled(128, 64, "K").outer, unit=BITS), 1024),
+        (ComposedLayout(Swizzle(2, 3, 3), 0, swizzled(128, 64, "K").outer, unit=BITS), 256),
+        (ComposedLayout(Swizzle(0, 3, 3), 0, Layout((128, 64), (72, 1)), unit=BITS), 128),
+    ],
+    ids=["no swizzle", "too few bits", "padded"],
+)
+def test_a_plan_with_conflicts_says_so(staging, count):
+    plan = replace(pingpong(), staging=staging)
+    assert plan.panel_store.wavefronts.count == counted_wavefronts(plan) == count
+    assert plan.proofs()[-1].holds == (count == 128)
+    said = "proved" if count == 128 else "refuted: .* lanes 0 and [0-9]+ want different words"
+    assert re.search(f"{count} wavefronts, ideal 128; ConflictFree {said}", plan.explain())
 
 
 def test_a_plan_altered_anywhere_is_refused():

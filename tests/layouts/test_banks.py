@@ -9,15 +9,18 @@ from hypothesis import strategies as st
 
 from layouts import (
     ComposedLayout,
+    ConflictFree,
     Layout,
     LayoutError,
     Swizzle,
     gf2,
     ldmatrix,
+    prove,
     size,
     wavefronts,
     wgmma_accumulator,
 )
+from layouts.instructions import INSTRUCTIONS, instruction
 
 # ------------------------------------------------------------------------------ bit matrices
 
@@ -141,10 +144,61 @@ def test_ranks_agree_with_counting_at_every_base(width, bits, swizzle, base):
         addresses = [layout(lane) for lane in range(32)]
         if all((a ^ b) % width == 0 for a, b in combinations(addresses, 2)):
             assert found.count == counted(addresses, width)
-        assert found.every_base == (len(set(bits)) == 5)
+        by_rank = len(set(bits)) == 5
+        assert (found.ranks is not None) == by_rank
+        assert found.every_base == (by_rank or swizzle.bits == 0)
         assert found.conflict_free == (found.count == found.ideal)
         if found.collision:
             check_witness(addresses, width, found.collision)
+
+
+@given(
+    st.sampled_from(sorted(INSTRUCTIONS)),
+    st.lists(st.sampled_from([None, *range(9)]), min_size=5, max_size=6),
+    st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
+)
+@settings(max_examples=500)
+def test_ranks_agree_with_looking_for_every_instruction(name, bits, swizzle):
+    """A column that is 0 makes lanes share an address; loads may then go in longer phases."""
+    how = instruction(name)
+    strides = tuple(0 if bit is None else how.width << bit for bit in bits)
+    layout = ComposedLayout(swizzle, 0, Layout((2,) * len(bits), strides))
+    addresses = [layout(lane) for lane in range(size(layout))]
+    if any(address % how.width for address in addresses):
+        return
+    by_rank, by_looking = wavefronts(layout, name), wavefronts(addresses, name)
+    assert (by_rank.count, by_rank.ideal) == (by_looking.count, by_looking.ideal)
+    assert by_rank.degree == by_looking.degree
+    assert by_rank.conflicts == by_rank.count - by_rank.ideal
+
+
+@pytest.mark.parametrize("name", sorted(INSTRUCTIONS))
+def test_freedom_from_conflicts_is_proved_or_refuted_for_every_instruction(name):
+    width = instruction(name).width
+    for strides in ((1, 2, 4, 8, 16), (0, 1, 2, 4, 8), (1, 0, 2, 4, 16), (1, 32, 2, 4, 8)):
+        lanes = Layout((2,) * 5, tuple(width * stride for stride in strides))
+        proof = prove(ConflictFree(lanes, name))
+        assert bool(proof) == wavefronts(lanes, name).conflict_free
+        assert proof.verify(), str(proof)
+
+
+def test_one_lane_that_breaks_a_pair_brings_the_short_phases_back():
+    pairs = [lane // 2 * 16 for lane in range(32)]
+    broken = [*pairs[:31], 0]
+    count = {
+        name: wavefronts(at, "ld.shared.v4.b32").count
+        for name, at in (("pairs", pairs), ("broken", broken), ("half a warp", pairs[:16]))
+    }
+    assert count == {"pairs": 2, "broken": 4, "half a warp": 2}
+
+
+@given(st.lists(st.integers(0, 40), min_size=5, max_size=5), st.integers(0, 99))
+def test_without_a_swizzle_a_count_holds_at_every_base(strides, base):
+    lanes = Layout((2, 2, 2, 2, 2), tuple(16 * stride for stride in strides))
+    found = wavefronts(lanes)
+    moved = wavefronts([16 * base + lanes(lane) for lane in range(32)])
+    if found.every_base and found.ranks is None:
+        assert moved.count == found.count
 
 
 def test_looking_agrees_with_counting_on_addresses_of_any_kind():

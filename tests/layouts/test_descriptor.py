@@ -12,7 +12,9 @@ from layouts import (
     cosize,
     make_layout,
     size,
+    tile_to_shape,
     wgmma_descriptor,
+    wgmma_smem_atom,
 )
 
 S = Swizzle(3, 3, 3)
@@ -148,3 +150,56 @@ def test_encoding_is_that_of_cutlass():
     assert WgmmaDescriptor("K", 64, 16, 512, 16).encode(1 << 10) == 0x8000002000010040
     assert WgmmaDescriptor("MN", 32, 2048, 256, 16).encode(0) == 0xC000001000800000
     assert WgmmaDescriptor("K", 16, 2048, 128, 16).encode(0x3FFF0) == 0x0000000800803FFF
+
+
+# ------------------------------------------------------------------------------- canonical tiles
+
+ATOMS = [
+    (major, row, unit) for major in ("K", "MN") for row in (16, 32, 64, 128) for unit in (8, 16, 32)
+]
+
+
+@pytest.mark.parametrize(("major", "row", "unit"), ATOMS, ids=str)
+def test_tiles_of_the_canonical_atom_have_a_descriptor(major, row, unit):
+    atom = wgmma_smem_atom(major, row, unit)
+    shape = (256, 2048 // unit)  # two atoms at least each way
+    tile = tile_to_shape(atom, shape)
+    if major == "MN" and unit != 16:
+        with pytest.raises(LayoutError, match="those of 16 bits alone"):
+            wgmma_descriptor(tile, major)
+        return
+    descriptor = wgmma_descriptor(tile, major)
+    assert (descriptor.swizzle_bytes, descriptor.unit) == (row, unit)
+    element, count = unit // 8, 256 // unit
+    mn, k = np.arange(size(tile[0]))[:, None], np.arange(count)
+    for block in range(0, size(tile[1]), count):
+        read = descriptor.address(element * tile.outer(0, block), mn, k)
+        assert (read == element * tile(mn, block + k)).all()
+
+
+def test_canonical_atoms_are_those_of_the_dsl():
+    """The DSL prints their swizzle on bytes, beside strides that count elements."""
+    cutlass, cute = pytest.importorskip("cutlass"), pytest.importorskip("cutlass.cute")
+    from cutlass.cute.nvgpu import warpgroup
+
+    kinds = {16: "INTER", 32: "SW32", 64: "SW64", 128: "SW128"}
+    dtypes = {8: cutlass.Float8E4M3FN, 16: cutlass.BFloat16, 32: cutlass.TFloat32}
+    found = {}
+
+    @cute.jit
+    def trace():
+        for major, row, unit in ATOMS:
+            kind = getattr(warpgroup.SmemLayoutAtomKind, f"{major}_{kinds[row]}")
+            found[major, row, unit] = str(warpgroup.make_smem_layout_atom(kind, dtypes[unit]))
+
+    cute.compile(trace, options="--gpu-arch sm_90a")
+    for name in ATOMS:
+        atom = wgmma_smem_atom(*name)
+        on_bytes = atom.inner.recast(atom.unit, 8)
+        assert f"{on_bytes} o 0 o {atom.outer}" == found[name]
+
+
+@pytest.mark.parametrize("arguments", [("N", 128, 16), ("K", 48, 16), ("K", 128, 64)])
+def test_other_atoms_get_a_sentence(arguments):
+    with pytest.raises(LayoutError, match="major must be 'K' or 'MN', swizzle_bytes 16, 32, 64"):
+        wgmma_smem_atom(*arguments)

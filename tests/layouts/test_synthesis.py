@@ -1,0 +1,209 @@
+"""Swizzles and paddings that are found, and proofs that there is none, against trying them all."""
+
+import random
+from itertools import product
+
+import pytest
+
+from layouts import (
+    Access,
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    NoSwizzle,
+    Swizzle,
+    padding_for,
+    prove,
+    swizzle_for,
+    wavefronts,
+    wgmma_accumulator,
+)
+
+X4 = Access("ldmatrix.x4", Layout((16, 2), (1, 64 * 8)))
+
+
+@pytest.mark.parametrize(
+    ("row", "swizzle"),
+    [
+        (16, Swizzle(0, 4, 3)),
+        (32, Swizzle(1, 4, 3)),
+        (64, Swizzle(2, 4, 3)),
+        (128, Swizzle(3, 4, 3)),
+        (256, Swizzle(3, 4, 4)),
+        (512, Swizzle(3, 4, 5)),
+    ],
+)
+@pytest.mark.parametrize("unit", [8, 16, 32])
+def test_the_hardware_s_swizzles_are_found(row, swizzle, unit):
+    """SW32, SW64, SW128, and beyond 128 bytes the same three bits, read further up."""
+    tile = Layout((64, row * 8 // unit), (row * 8 // unit, 1))
+    choice = swizzle_for(tile, [Access("ldmatrix.x1", Layout(8))], unit=unit)
+    assert choice.swizzle.recast(unit, 8) == swizzle
+    assert choice.layout == ComposedLayout(choice.swizzle, 0, tile, unit)
+    assert all(proof and proof.verify() for proof in choice.proofs)
+
+
+@pytest.mark.parametrize("k", range(6))
+def test_the_shift_of_a_row_stride_is_at_least_3(k):
+    """S<min(log2 s, 3), 4, max(3, log2 s)> frees eight rows of s 16-byte pieces, s = 1 to 32."""
+    rows = Layout(8, 16 << k)
+    right = Swizzle(min(k, 3), 4, max(3, k))
+    assert wavefronts(ComposedLayout(right, 0, rows)).conflict_free
+    assert swizzle_for(rows, ["ldmatrix.x1"]).swizzle == right
+    bits = min(k, 3)
+    told_elsewhere = Swizzle(bits, 4, max(k, bits))  # the seed's closing formula: log2 s
+    found = wavefronts(ComposedLayout(told_elsewhere, 0, rows))
+    assert found.degree == (2 if k in (1, 2) else 1)
+    assert found.collision == ((0, 4) if k in (1, 2) else None)
+
+
+@pytest.mark.parametrize("stride", [s for s in range(1, 33) if s & 1])
+def test_odd_row_strides_need_no_swizzle(stride):
+    assert swizzle_for(Layout(8, 16 * stride), ["ldmatrix.x1"]).swizzle.bits == 0
+
+
+@pytest.mark.parametrize("stride", range(1, 33))
+def test_what_is_found_for_a_stride_is_free_and_smallest(stride):
+    rows = Layout(8, 16 * stride)
+    choice = swizzle_for(rows, ["ldmatrix.x1"])
+    tried = every_swizzle(bits=3, bases=range(4, 8), shift=8)
+    free = [s.bits for s in tried if wavefronts(ComposedLayout(s, 0, rows)).conflict_free]
+    assert bool(choice) == bool(free)
+    if choice:
+        assert choice.swizzle.bits == min(free)
+
+
+def every_swizzle(bits, bases, shift):
+    for b, base in product(range(bits + 1), bases):
+        for s in range(max(b, 1), shift + 1):
+            yield Swizzle(b, base, s)
+            yield Swizzle(b, base, -s)
+
+
+def test_the_swizzle_of_the_epilogue_is_found_from_what_threads_hold():
+    choice = swizzle_for(
+        Layout((64, 64), (64, 1)), [Access("stmatrix.x4", values=wgmma_accumulator(64))], unit=16
+    )
+    assert choice.swizzle == Swizzle(3, 3, 3)
+    assert choice.reports[0].wavefronts.count == 64
+
+
+def test_alignment_is_that_of_the_widest_access():
+    tile = Layout((32, 32), (32, 1))
+    column, row = Layout(32), Layout((8, 4), (32 * 4, 1))
+    narrow = swizzle_for(tile, [Access("ld.shared.b32", column)], unit=32)
+    assert narrow.swizzle == Swizzle(5, 0, 5)
+    both = swizzle_for(
+        tile, [Access("ld.shared.b32", column), Access("ld.shared.v4.b32", row)], unit=32
+    )
+    assert not both
+    assert both.proofs[0].verify()
+
+
+NONE = Layout((64, 48), (48, 1))
+TWO = [Access("ldmatrix.x1", Layout(8)), Access("ldmatrix.x1", Layout((2, 4), (512, 2)))]
+
+
+def test_that_there_is_no_swizzle_is_proved_and_padding_helps():
+    choice = swizzle_for(NONE, TWO, unit=16)
+    assert not choice
+    assert choice.layout is None
+    (proof,) = choice.proofs
+    assert proof
+    assert proof.verify()
+    for swizzle in every_swizzle(bits=4, bases=range(3, 8), shift=9):
+        under = ComposedLayout(swizzle, 0, NONE)
+        for access in TWO:
+            at = [2 * under(access.lanes(lane)) for lane in range(8)]
+            if any(address % 16 for address in at) or not wavefronts(at).conflict_free:
+                break
+        else:
+            pytest.fail(f"{swizzle} frees them")
+    padding = choice.padding
+    assert padding.layout == Layout((64, 48), (56, 1))
+    assert (padding.pitch, padding.by) == (48, 8)
+    assert all(report.proof().holds for report in padding.reports)
+    assert "no swizzle of (64,48):(48,1) frees ldmatrix.x1, ldmatrix.x1" in str(choice)
+    assert "pad every 48 units by 8" in str(choice)
+
+
+def test_a_proof_with_a_pair_that_does_not_collide_is_not_verified():
+    proof = swizzle_for(NONE, TWO, unit=16).proofs[0]
+    (certificate,) = proof.certificates
+    (swizzle, number, first, _), *rest = certificate.collisions
+    assert certificate.verify()
+    for altered in (rest, [(swizzle, number, first, first), *rest]):
+        assert not type(certificate)(certificate.statement, tuple(altered)).verify()
+
+
+def test_neither_swizzle_nor_padding():
+    accesses = [Access("ldmatrix.x1", Layout(8, 4)), Access("ldmatrix.x1", Layout(8, 1))]
+    choice = swizzle_for(Layout((64, 32), (32, 1)), accesses, unit=16)
+    assert not choice
+    assert choice.padding is None
+    assert "no padding" in str(choice)
+
+
+def test_that_there_is_none_is_refuted_by_one():
+    tile = Layout((64, 64), (64, 1))
+    proof = prove(NoSwizzle(tile, (X4,), 16))
+    assert not proof
+    assert proof.counterexample.index == Swizzle(3, 3, 3)
+    assert proof.verify()
+
+
+def test_what_is_found_is_smallest_of_all_or_there_is_none():
+    rng = random.Random(7)
+    found = 0
+    for _ in range(60):
+        pitch = 16 * rng.choice([2, 3, 4, 5, 6, 8, 12, 16])
+        tile = Layout((32, pitch // 2), (pitch // 2, 1))
+        rows = [
+            Layout(8, rng.choice([1, 2, 3])),
+            Layout((4, 2), (rng.choice([1, 2]), rng.choice([256, 512]))),
+        ]
+        accesses = [Access("ldmatrix.x1", lanes) for lanes in rng.sample(rows, rng.choice([1, 2]))]
+        choice = swizzle_for(tile, accesses, unit=16)
+        free = [
+            swizzle.bits
+            for swizzle in every_swizzle(bits=4, bases=range(3, 7), shift=7)
+            if all(
+                wavefronts(ComposedLayout(swizzle, 0, tile, 16) @ a.lanes).conflict_free
+                for a in accesses
+            )
+        ]
+        assert bool(choice) == bool(free)
+        if choice:
+            found += 1
+            assert choice.swizzle.bits == min(free)
+        else:
+            assert choice.proofs[0].verify()
+    assert 10 < found < 60
+
+
+def test_padding_is_the_least_that_helps():
+    tile = Layout((64, 64), (64, 1))
+    padding = padding_for(tile, [X4], unit=16)
+    assert (padding.layout, padding.bytes) == (Layout((64, 64), (72, 1)), 2 * (63 * 72 + 64))
+    for by in range(1, 8):
+        with pytest.raises(LayoutError, match="multiple of the bytes accessed"):
+            wavefronts(Layout(8, 64 + by), 16, unit=16)
+    nothing = padding_for(Layout((64, 8), (8, 1)), [Access("ldmatrix.x1", Layout(8))], unit=16)
+    assert nothing.by == 0
+    assert "as it is, 1024 bytes" in str(nothing)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: swizzle_for(Layout((64, 64)), []), "name at least one access"),
+        (lambda: swizzle_for(Layout(32, 8), ["ld.shared.v4.b32"]), "lane 1 accesses 16 bytes"),
+        (lambda: swizzle_for(Layout(8, 16), ["ldmatrix.x4"]), "lanes are missing"),
+        (lambda: swizzle_for(ComposedLayout(Layout(8), 0, Layout(8)), [16]), "give the Layout of"),
+        (lambda: swizzle_for("tile", [16]), "give the Layout of a tile"),
+        (lambda: padding_for(Layout(8, 16), [3]), "width 3"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(call, words):
+    with pytest.raises(LayoutError, match=words):
+        call()
