@@ -136,6 +136,10 @@ class Layout(Composable):
         """The sum of strides at an index or a coordinate; a `StepStride` is not evaluated."""
         if type(at) is int and at >= 0:
             return _at_index(at, self.modes)
+        if type(at) is tuple and type(self.shape) is tuple and len(at) == len(self.shape):
+            offset = _at_flat(at, self.stride)
+            if offset is not None:
+                return offset
         return inner_product(coordinate(at), self.shape, self.stride)
 
     def _evaluated(self, value: Any) -> Any:
@@ -241,6 +245,16 @@ def _at_index(index: int, modes: tuple[tuple[Any, Any], ...]) -> Any:
     return total + index * modes[-1][1]
 
 
+def _at_flat(coord: tuple[Any, ...], strides: tuple[Any, ...]) -> int | None:
+    """The offset of a coordinate of ints, one a mode, where each mode has one integer stride."""
+    total = 0
+    for at, stride in zip(coord, strides, strict=True):
+        if type(at) is not int or type(stride) is not int or at < 0:
+            return None
+        total += at * stride
+    return total
+
+
 def has_none(coord: IntTuple) -> bool:
     """Whether a coordinate has an underscore.
 
@@ -248,7 +262,9 @@ def has_none(coord: IntTuple) -> bool:
     (True, False)
     """
     if type(coord) is tuple:
-        return any(map(has_none, coord))
+        for entry in coord:
+            if entry is None or (type(entry) is tuple and has_none(entry)):
+                return True
     return coord is None
 
 
