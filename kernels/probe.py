@@ -1,6 +1,6 @@
 """One warp, one shared-memory instruction, at addresses that layouts computed: what Nsight counts.
 
-The bank model of `layouts.banks` predicts the wavefronts of an access. This kernel makes exactly
+The model in `layouts.bank_model` predicts the wavefronts of an access. This kernel makes exactly
 one: each lane takes its byte offset from a table and executes the instruction there, so that one
 compiled kernel an instruction serves every layout.
 """

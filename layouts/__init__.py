@@ -6,8 +6,8 @@
 S<3,3,3> o 0 o (8,64):(64,1) 72
 """
 
-from . import gf2
-from .access import Access, BankReport, banks
+from importlib import import_module
+
 from .algebra import (
     blocked_product,
     coalesce,
@@ -36,34 +36,7 @@ from .algebra import (
     zipped_divide,
     zipped_product,
 )
-from .atoms import (
-    MMA,
-    QUAD_PAIRS,
-    MatrixAtom,
-    MmaAtom,
-    ldmatrix,
-    mma,
-    stmatrix,
-    volta_mma,
-    wgmma_accumulator,
-    wgmma_operand,
-)
-from .banks import Wavefronts, wavefronts
-from .descriptor import WgmmaDescriptor, wgmma_descriptor, wgmma_smem_atom
-from .draw import Table, compare, table, table_tv
 from .errors import LayoutError
-from .explain import explain
-from .instructions import INSTRUCTIONS, Instruction, instruction
-from .laws import (
-    ComplementLaws,
-    CompositionLaw,
-    DivideLaw,
-    Equivalent,
-    LeftInverseLaw,
-    ProductLaw,
-    RightInverseLaw,
-    equivalent,
-)
 from .layout import (
     Layout,
     cosize,
@@ -73,15 +46,9 @@ from .layout import (
     make_layout_like,
     make_ordered_layout,
 )
-from .notation import parse
 from .partition import Tile, local_partition, local_tile
-from .proof import Bijective, ConflictFree, Counterexample, Injective, Proof, prove
-from .sectors import Sectors, sectors
-from .staging import StagingReport, staging_report
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
-from .synthesis import NoSwizzle, Padding, SwizzleChoice, padding_for, swizzle_for
-from .theorems import SwizzleAlignment, SwizzleInvolution
 from .tuples import (
     compatible,
     congruent,
@@ -96,7 +63,86 @@ from .tuples import (
     weakly_congruent,
 )
 
+TYPE_CHECKING = (
+    False  # type checkers take it for typing's, whose import costs as much as all of these
+)
+if TYPE_CHECKING:
+    from . import gf2
+    from .access import Access, BankReport, banks
+    from .atoms import (
+        MMA,
+        QUAD_PAIRS,
+        MatrixAtom,
+        MmaAtom,
+        ldmatrix,
+        mma,
+        stmatrix,
+        volta_mma,
+        wgmma_accumulator,
+        wgmma_operand,
+    )
+    from .bank_model import Wavefronts, wavefronts
+    from .coalescing import Sectors, sectors
+    from .descriptor import WgmmaDescriptor, wgmma_descriptor, wgmma_smem_atom
+    from .draw import Table, compare, table, table_tv
+    from .explanation import explain
+    from .instructions import INSTRUCTIONS, Instruction, instruction
+    from .laws import (
+        ComplementLaws,
+        CompositionLaw,
+        DivideLaw,
+        Equivalent,
+        LeftInverseLaw,
+        ProductLaw,
+        RightInverseLaw,
+        equivalent,
+    )
+    from .notation import parse
+    from .proof import Bijective, ConflictFree, Counterexample, Injective, Proof, prove
+    from .staging import StagingReport, staging_report
+    from .synthesis import NoSwizzle, Padding, SwizzleChoice, padding_for, swizzle_for
+    from .theorems import SwizzleAlignment, SwizzleInvolution
+
 __version__ = "0.1.0"
+
+#: Module -> the names that it is loaded for, when one of them is first asked for.
+_LATER = {
+    "access": ("Access", "BankReport", "banks"),
+    "atoms": (
+        "MMA",
+        "QUAD_PAIRS",
+        "MatrixAtom",
+        "MmaAtom",
+        "ldmatrix",
+        "mma",
+        "stmatrix",
+        "volta_mma",
+        "wgmma_accumulator",
+        "wgmma_operand",
+    ),
+    "bank_model": ("Wavefronts", "wavefronts"),
+    "coalescing": ("Sectors", "sectors"),
+    "descriptor": ("WgmmaDescriptor", "wgmma_descriptor", "wgmma_smem_atom"),
+    "draw": ("Table", "compare", "table", "table_tv"),
+    "explanation": ("explain",),
+    "instructions": ("INSTRUCTIONS", "Instruction", "instruction"),
+    "laws": (
+        "ComplementLaws",
+        "CompositionLaw",
+        "DivideLaw",
+        "Equivalent",
+        "LeftInverseLaw",
+        "ProductLaw",
+        "RightInverseLaw",
+        "equivalent",
+    ),
+    "notation": ("parse",),
+    "proof": ("Bijective", "ConflictFree", "Counterexample", "Injective", "Proof", "prove"),
+    "staging": ("StagingReport", "staging_report"),
+    "synthesis": ("NoSwizzle", "Padding", "SwizzleChoice", "padding_for", "swizzle_for"),
+    "theorems": ("SwizzleAlignment", "SwizzleInvolution"),
+}
+_HOME = {name: module for module, names in _LATER.items() for name in names}
 
 __all__ = [
     "Access",
@@ -206,3 +252,13 @@ __all__ = [
     "zipped_divide",
     "zipped_product",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The names that are loaded later, so that `import layouts` takes milliseconds."""
+    if name == "gf2":
+        return import_module(".gf2", __name__)
+    if name not in _HOME:
+        raise AttributeError(f"module 'layouts' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 from . import gf2
 from .algebra import composition, right_inverse
 from .atoms import MatrixAtom
-from .banks import Wavefronts, byte_unit, wavefronts
+from .bank_model import Wavefronts, byte_unit, wavefronts
 from .errors import LayoutError
 from .instructions import WARP, Instruction, instruction
 from .layout import Layout, make_layout

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from .banks import WAVEFRONT_BYTES, phases
+from .bank_model import WAVEFRONT_BYTES, phases
 from .digits import Reading
 from .elimination import image
 from .instructions import instruction

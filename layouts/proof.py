@@ -30,7 +30,7 @@ from . import gf2
 from .agree import Undecided, agree, written
 from .algebra import composition
 from .arith import equal, less
-from .banks import WAVEFRONT_BYTES, phases, wavefronts
+from .bank_model import WAVEFRONT_BYTES, phases, wavefronts
 from .certificate import (
     Chain,
     FullRank,

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from .access import Access, BankReport, banks
 from .atoms import wgmma_accumulator
-from .banks import WAVEFRONT_BYTES, wavefronts
+from .bank_model import WAVEFRONT_BYTES, wavefronts
 from .errors import LayoutError
 from .layout import Layout, cosize
 from .swizzle import ComposedLayout, Swizzle

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .access import Access, BankReport, banks
-from .banks import WAVEFRONT_BYTES, byte_unit, phases, wavefronts
+from .bank_model import WAVEFRONT_BYTES, byte_unit, phases, wavefronts
 from .certificate import evaluate, stages_of
 from .errors import LayoutError
 from .instructions import Instruction

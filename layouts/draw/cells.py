@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import product as cartesian
 from typing import Any, TypeAlias
 
-from ..banks import wavefronts
+from ..bank_model import wavefronts
 from ..errors import LayoutError
 from ..layout import Layout, make_layout
 from ..swizzle import ComposedLayout

@@ -8,7 +8,7 @@ bytes of it that no lane wants are moved for nothing.
 from __future__ import annotations
 
 from . import gf2
-from .banks import byte_columns, byte_unit
+from .bank_model import byte_columns, byte_unit
 from .errors import LayoutError
 from .instructions import PHASE_LANES, WARP
 from .layout import Layout
