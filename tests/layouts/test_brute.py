@@ -54,7 +54,7 @@ from layouts import (
 )
 from layouts.tuples import leaves, map_leaves, unflatten
 
-CASES = 2000
+CASES = 2400
 
 
 # ------------------------------------------------------------------------------- generators
@@ -516,7 +516,7 @@ def test_tile_to_shape():
 
 def test_local_partition_gives_every_element_to_one_thread():
     rng = random.Random(60)
-    for _ in range(200):
+    for _ in range(CASES):
         tile = compact(rng, (rng.choice((1, 2, 4)), rng.choice((1, 2, 3))), (1,))
         if cosize(tile) != size(tile):
             continue
