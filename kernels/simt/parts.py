@@ -1,0 +1,72 @@
+"""What the device files of this family share: a thread's part of a tile, and its guarded moves."""
+
+from typing import Any, TypeAlias
+
+import cutlass
+import cutlass.cute as cute
+
+from cutedsl_gemm.kernels import lower
+from cutedsl_gemm.kernels.simt.plan import Share
+from layouts import Layout
+
+Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or coordinates in them
+
+
+def part(tile: cute.Tensor, share: Share, thread: cutlass.Int32) -> cute.Tensor:
+    """(lines, (width, vectors)): what `thread` takes of a tile (rows, columns)."""
+    places = lower.layout(share.at(1, cute.size(tile, mode=[0])))
+    return cute.composition(tile, places)[thread, (None, None)]
+
+
+def left(matrix: cute.Tensor, tiler: Pair, coordinate: Pair) -> Pair:
+    """(rows, columns) of a matrix from the start of a tile on."""
+    (m, n), (rows, columns), (i, j) = matrix.shape, tiler, coordinate
+    return m - rows * i, n - columns * j
+
+
+def inside(share: Share, thread: cutlass.Int32, value: Pair, extent: Pair) -> cutlass.Boolean:
+    """Whether a value's place is one of the `extent` (rows, columns) that are left."""
+    rows, columns = extent
+    return (share.rows(thread, value) < rows) & (share.columns(thread, value) < columns)
+
+
+@cute.jit
+def move(
+    source: cute.Tensor,
+    target: cute.Tensor,
+    share: cutlass.Constexpr,
+    thread: cutlass.Int32,
+    extent: Pair,
+):
+    """Copy a thread's values, `width` at a time; one by one at an edge that cuts through them."""
+    for line in cutlass.range_constexpr(share.lines):
+        for vector in cutlass.range_constexpr(share.vectors):
+            if inside(share, thread, (line, (share.width - 1, vector)), extent):
+                cute.autovec_copy(source[line, (None, vector)], target[line, (None, vector)])
+            elif cutlass.const_expr(share.width > 1):
+                for v in cutlass.range_constexpr(share.width):
+                    if inside(share, thread, (line, (v, vector)), extent):
+                        target[line, (v, vector)] = source[line, (v, vector)]
+
+
+@cute.jit
+def bring(
+    matrix: cute.Tensor,
+    shared: cute.Tensor,
+    share: cutlass.Constexpr,
+    tiler: cutlass.Constexpr,
+    coordinate: Pair,
+    thread: cutlass.Int32,
+):
+    """This thread's share of a tile, through registers into shared memory; zeros past the edges."""
+    held = cute.make_rmem_tensor(lower.layout(share.registers), matrix.element_type)
+    held.fill(0)
+    tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
+    move(tile, held, share, thread, left(matrix, tiler, coordinate))
+    cute.autovec_copy(held, part(shared, share, thread))
+
+
+def multiplied(tile: cute.Tensor, rows: Layout, thread: cutlass.Int32, bk: int) -> cute.Tensor:
+    """(values, BK): the rows of an operand's tile in shared memory that `thread` multiplies by."""
+    parts = cute.composition(tile, (lower.layout(rows), cute.make_layout(bk)))
+    return parts[(thread, None), None]
