@@ -27,9 +27,8 @@ class Direct:
         self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
     ):
         """C (M, N) = A (M, K) · B (K, N); the grid has a block a tile, whatever `sms` is."""
-        bm, bn, _ = self.plan.tile
         self.kernel(a, b, c).launch(
-            grid=(cute.ceil_div(c.shape[1], bn), cute.ceil_div(c.shape[0], bm), 1),
+            grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
             block=(self.plan.threads, 1, 1),
             stream=stream,
         )
@@ -37,7 +36,8 @@ class Direct:
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, tiler = self.plan, self.plan.tile[:2]
-        thread, (n, m, _) = cute.arch.thread_idx()[0], cute.arch.block_idx()
+        thread = cute.arch.thread_idx()[0]
+        m, n = parts.tile_of(cute.arch.block_idx()[0], c, tiler)
         extent = parts.left(c, tiler, (m, n))
         row = m * tiler[0] + plan.c.rows(thread, 0)
         column = n * tiler[1] + plan.c.columns(thread, 0)

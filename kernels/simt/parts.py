@@ -12,6 +12,17 @@ from layouts import Layout
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or coordinates in them
 
 
+def grid(c: cute.Tensor, tiler: Pair) -> cutlass.Int32:
+    """Tiles of C: a block each."""
+    return cute.ceil_div(c.shape[0], tiler[0]) * cute.ceil_div(c.shape[1], tiler[1])
+
+
+def tile_of(block: cutlass.Int32, c: cute.Tensor, tiler: Pair) -> Pair:
+    """(m, n) of a block's tile: along the rows of C."""
+    across = cute.ceil_div(c.shape[1], tiler[1])
+    return block // across, block % across
+
+
 def part(tile: cute.Tensor, share: Share, thread: cutlass.Int32) -> cute.Tensor:
     """(lines, (width, vectors)): what `thread` takes of a tile (rows, columns)."""
     places = lower.layout(share.at(1, cute.size(tile, mode=[0])))
@@ -66,7 +77,6 @@ def bring(
     cute.autovec_copy(held, part(shared, share, thread))
 
 
-def multiplied(tile: cute.Tensor, rows: Layout, thread: cutlass.Int32, bk: int) -> cute.Tensor:
-    """(values, BK): the rows of an operand's tile in shared memory that `thread` multiplies by."""
-    parts = cute.composition(tile, (lower.layout(rows), cute.make_layout(bk)))
-    return parts[(thread, None), None]
+def multiplied(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:
+    """(values): what `thread` multiplies by, of one k of an operand's tile in shared memory."""
+    return cute.composition(column, lower.layout(rows))[thread, None]

@@ -33,10 +33,9 @@ class Staged:
         self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
     ):
         """C (M, N) = A (M, K) · B (K, N); the grid has a block a tile, whatever `sms` is."""
-        bm, bn, _ = self.plan.tile
         b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
         self.kernel(a, b, c).launch(
-            grid=(cute.ceil_div(c.shape[1], bn), cute.ceil_div(c.shape[0], bm), 1),
+            grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
             block=(self.plan.threads, 1, 1),
             stream=stream,
         )
@@ -44,14 +43,14 @@ class Staged:
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
-        thread, (n, m, _) = cute.arch.thread_idx()[0], cute.arch.block_idx()
+        thread = cute.arch.thread_idx()[0]
+        m, n = parts.tile_of(cute.arch.block_idx()[0], c, (bm, bn))
         smem = SmemAllocator()
         sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), 16)  # (BM, BK)
         sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), 16)  # (BN, BK)
-        tA = parts.multiplied(sA, plan.operand("A"), thread, bk)  # (rows, BK)
-        tB = parts.multiplied(sB, plan.operand("B"), thread, bk)  # (columns, BK)
-        rA = cute.make_rmem_tensor(tA[None, 0].shape, Float32)
-        rB = cute.make_rmem_tensor(tB[None, 0].shape, Float32)
+        rows, columns = plan.operand("A"), plan.operand("B")  # (thread, value) → row of a tile
+        rA = cute.make_rmem_tensor((rows.shape[1],), Float32)
+        rB = cute.make_rmem_tensor((columns.shape[1],), Float32)
         acc = cute.make_rmem_tensor(lower.layout(plan.c.registers), Float32)
         acc.fill(0)
         for block in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
@@ -59,8 +58,8 @@ class Staged:
             parts.bring(b, sB, self.b.share, (bn, bk), (n, block), thread)
             cute.arch.sync_threads()
             for k in cutlass.range_constexpr(bk):
-                cute.autovec_copy(tA[None, k], rA)
-                cute.autovec_copy(tB[None, k], rB)
+                cute.autovec_copy(parts.multiplied(sA[None, k], rows, thread), rA)
+                cute.autovec_copy(parts.multiplied(sB[None, k], columns, thread), rB)
                 for i in cutlass.range_constexpr(plan.values[0]):
                     for j in cutlass.range_constexpr(plan.values[1]):
                         acc[i, j] += rA[i] * rB[j]
