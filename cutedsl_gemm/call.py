@@ -34,7 +34,11 @@ Tile: TypeAlias = tuple[int, int, int]
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
 Call: TypeAlias = Callable[[Tensor, Tensor, "Tensor | None"], Tensor]  # (a, b, out) → out
 
-EXECUTORS = {"simt": "cutedsl_gemm.kernels.simt.execute", "sm90": "cutedsl_gemm.kernels.execute"}
+EXECUTORS = {
+    "simt": "cutedsl_gemm.kernels.simt.execute",
+    "sm80": "cutedsl_gemm.kernels.sm80.execute",
+    "sm90": "cutedsl_gemm.kernels.execute",
+}
 MOST = 4096  # signatures remembered; where there are more, shapes change with every call
 _met: dict[Any, Call] = {}
 

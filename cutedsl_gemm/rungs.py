@@ -12,6 +12,7 @@ from cutedsl_gemm.choose import Tile, choose
 from cutedsl_gemm.kernels.build import ARCH, AnyPlan
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.simt import plan as simt
+from cutedsl_gemm.kernels.sm80 import plan as sm80
 from cutedsl_gemm.problem import TMA, Problem, Terms
 from layouts.descriptor import Major
 
@@ -54,7 +55,7 @@ def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) ->
     """The plan of a rung whose tile is part of what it teaches."""
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
-    plan = rung(a_major, b_major)
+    plan = rung(*(() if problem.dtype == "float32" else (problem.dtype,)), a_major, b_major)
     if tile not in (None, plan.tile):
         raise PlanError(
             f"tile is {tile!r}: this rung of the ladder has the tile {plan.tile}; leave tile away"
@@ -62,13 +63,16 @@ def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) ->
     return plan
 
 
-def _simt(rung: Callable[..., simt.SimtPlan]) -> Kernel:
+def _rung(rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan], *dtypes: torch.dtype) -> Kernel:
     plan = rung()
-    terms = Terms(plan.name, (torch.float32,), plan.alignment)
+    terms = Terms(plan.name, dtypes, plan.alignment)
     return Kernel(plan.name, terms, partial(_fixed, cache(rung)))
 
 
 DEFAULT = "sm90_pingpong"
-KERNELS: dict[str, Kernel] = {
-    kernel.name: kernel for kernel in (*map(_simt, simt.RUNGS), Kernel(DEFAULT, TMA, choose))
-}
+LADDER = (
+    *(_rung(rung, torch.float32) for rung in simt.RUNGS),
+    *(_rung(rung, torch.bfloat16, torch.float16) for rung in sm80.RUNGS),
+    Kernel(DEFAULT, TMA, choose),
+)
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in LADDER}

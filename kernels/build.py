@@ -19,8 +19,9 @@ import layouts
 from cutedsl_gemm.kernels import cache, progress, sass, versions
 from cutedsl_gemm.kernels.plan import Plan
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 
-AnyPlan: TypeAlias = Plan | SimtPlan
+AnyPlan: TypeAlias = Plan | SimtPlan | Sm80Plan
 
 ARCH = "sm_90a"
 ENTRY = "gemm"
@@ -83,6 +84,11 @@ def device_code(plan: AnyPlan) -> Any:
         from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
 
         return Pingpong(plan)
+    if isinstance(plan, Sm80Plan):
+        from cutedsl_gemm.kernels.sm80.mma import Mma
+        from cutedsl_gemm.kernels.sm80.multistage import Multistage
+
+        return Mma(plan) if plan.stages == 1 else Multistage(plan)
     if plan.a is None:
         from cutedsl_gemm.kernels.simt.direct import Direct
 

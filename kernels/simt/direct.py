@@ -12,7 +12,7 @@ import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
 from cutlass import Float32, Int32
 
-from cutedsl_gemm.kernels.simt import parts
+from cutedsl_gemm.kernels import parts
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
 
 

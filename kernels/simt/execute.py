@@ -32,7 +32,7 @@ def _gemm(
     plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object]
 ) -> None:
     (bm, bn, bk), (m, n) = plan.tile, out.shape
-    gA, gB = _tiles(a, bm, bk), _tiles(b.mT, bn, bk)  # (tiles, k_blocks, rows, BK)
+    gA, gB = tiles(a, bm, bk), tiles(b.mT, bn, bk)  # (tiles, k_blocks, rows, BK)
     read_a, read_b = Read(plan, "A", plan.a), Read(plan, "B", plan.b)
     k_blocks = gA.shape[1]
     acc = torch.zeros(plan.threads, len(gA), *plan.values, len(gB))
@@ -43,7 +43,7 @@ def _gemm(
         acc.view(shape).baddbmm_(rA.flatten(1, 2), rB.flatten(1, 2).mT)
         tell((block + 1) / k_blocks)
     gC = out.new_full((len(gA), len(gB), bm * bn), torch.nan)
-    thread, value = _all(plan.c.rows)
+    thread, value = every(plan.c.rows)
     place = bn * plan.c.rows(thread, value) + plan.c.columns(thread, value)
     gC[:, :, place] = acc.permute(1, 4, 0, 3, 2).flatten(3)  # values with the rows fastest
     padded = gC.view(len(gA), len(gB), bm, bn).transpose(1, 2).reshape(len(gA) * bm, -1)
@@ -56,11 +56,11 @@ class Read:
     def __init__(self, plan: SimtPlan, name: str, stage: Stage | None) -> None:
         self.stage, self.columns = stage, plan.tile[2]
         rows, k = plan.operand(name), torch.arange(self.columns)
-        row = rows(*_all(rows))[..., None]  # (thread, value, 1)
+        row = rows(*every(rows))[..., None]  # (thread, value, 1)
         self.read = row * self.columns + k if stage is None else stage.smem(row, k)
         if stage is not None:
             share = stage.share
-            row, k = share.rows(*_all(share.rows)), share.columns(*_all(share.rows))
+            row, k = share.rows(*every(share.rows)), share.columns(*every(share.rows))
             self.brought, self.written = row * self.columns + k, stage.smem(row, k)
 
     def __call__(self, tiles: Tensor) -> Tensor:
@@ -73,12 +73,12 @@ class Read:
         return held[:, self.read].transpose(0, 1)
 
 
-def _all(share: Layout) -> tuple[Tensor, Tensor]:
+def every(share: Layout) -> tuple[Tensor, Tensor]:
     """Every (thread, value), to be broadcast."""
     return torch.arange(size(share[0]))[:, None], torch.arange(size(share[1]))
 
 
-def _tiles(matrix: Tensor, rows: int, columns: int) -> Tensor:
+def tiles(matrix: Tensor, rows: int, columns: int) -> Tensor:
     """The matrix as (row tiles, column tiles, rows, columns), zero outside, as the guards say."""
     m, n = matrix.shape
     down, across = -(-m // rows), -(-n // columns)

@@ -8,55 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from cutedsl_gemm.kernels.plan import PlanError
-from layouts import Bijective, Layout, Proof, cosize, make_layout, make_ordered_layout, prove, size
+from cutedsl_gemm.kernels.share import Share, loads
+from layouts import Bijective, Layout, Proof, cosize, make_layout, prove, size
 from layouts.descriptor import Major
 
 BITS = 32  # of an element: float32
 VECTOR = 4  # elements in the 16 bytes that one thread moves at most
-
-
-@dataclass(frozen=True)
-class Share:
-    """What each thread of a block takes of a tile: (thread, value) → row, and → column.
-
-    The values are (lines, (width, vectors)): `width` lie one after the other in memory.
-    """
-
-    rows: Layout
-    columns: Layout
-
-    @property
-    def lines(self) -> int:
-        """Lines of memory that a thread's values lie on."""
-        return size(self.rows[1][0])
-
-    @property
-    def width(self) -> int:
-        """Elements that move as one."""
-        return size(self.rows[1][1][0])
-
-    @property
-    def vectors(self) -> int:
-        """Moves of a thread on each line."""
-        return size(self.rows[1][1][1])
-
-    @property
-    def registers(self) -> Layout:
-        """value → register: those that move as one are neighbours."""
-        return make_ordered_layout(self.rows.shape[1], (1, 0))
-
-    @property
-    def still(self) -> Layout:
-        """(thread, value) → 0: every thread stays in the first column."""
-        return self.at(0, 0)
-
-    def at(self, down: int, along: int) -> Layout:
-        """(thread, value) → down * row + along * column: an address where these are the strides."""
-        rows, columns = self.rows, self.columns
-        return Layout(rows.shape, _weighted(rows.stride, columns.stride, down, along))
 
 
 @dataclass(frozen=True)
@@ -167,13 +126,6 @@ class SimtPlan:
                 yield f"the threads' shares of {name}, {place}, must take each of {wanted} once"
 
 
-def _weighted(rows: Any, columns: Any, down: int, along: int) -> Any:
-    if isinstance(rows, tuple):
-        pairs = zip(rows, columns, strict=True)
-        return tuple(_weighted(row, column, down, along) for row, column in pairs)
-    return down * rows + along * columns
-
-
 def naive(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
     """One thread an output; neighbouring threads take neighbouring *rows*.
 
@@ -245,23 +197,9 @@ def _stages(
 ) -> tuple[Stage, Stage]:
     bm, bn, bk = tile
     # Lanes read neighbouring columns of B: K-major, one element of padding keeps them apart.
-    a = Stage(_loads(bm, bk, a_major, threads, width), _smem(bm, bk, a_major, width, padding=0))
-    b = Stage(_loads(bn, bk, b_major, threads, width), _smem(bn, bk, b_major, width, padding=1))
+    a = Stage(loads(bm, bk, a_major, threads, width), _smem(bm, bk, a_major, width, padding=0))
+    b = Stage(loads(bn, bk, b_major, threads, width), _smem(bn, bk, b_major, width, padding=1))
     return a, b
-
-
-def _loads(rows: int, columns: int, major: Major, threads: int, width: int) -> Share:
-    """The share of a tile that a thread brings: `width` elements, neighbours along memory.
-
-    >>> share = _loads(128, 8, "K", threads=256, width=4)
-    >>> print(share.rows, share.columns)
-    ((2,128),(1,(4,1))):((0,1),(0,(0,0))) ((2,128),(1,(4,1))):((4,0),(0,(1,0)))
-    """
-    along = (columns if major == "K" else rows) // width
-    shape = ((along, threads // along), (1, (width, 1)))
-    inner = Layout(shape, ((width, 0), (0, (1, 0))))
-    outer = Layout(shape, ((0, 1), (0, (0, 0))))
-    return Share(outer, inner) if major == "K" else Share(inner, outer)
 
 
 def _smem(rows: int, columns: int, major: Major, width: int, padding: int) -> Layout:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cutedsl_gemm.kernels.memory import WARP, Report, sectors
-from cutedsl_gemm.kernels.simt.plan import BITS, Share, SimtPlan
+from cutedsl_gemm.kernels.share import Share
+from cutedsl_gemm.kernels.simt.plan import BITS, SimtPlan
 from layouts import Layout, size, wavefronts
 
 FAR = 1 << 20  # elements between the lines of a matrix: no two share a sector

@@ -14,10 +14,10 @@ from cuda.bindings.driver import CUstream
 from cutlass import Float32, Int32
 from cutlass.memory import SmemAllocator
 
-from cutedsl_gemm.kernels import lower
+from cutedsl_gemm.kernels import lower, parts
 from cutedsl_gemm.kernels.plan import PlanError
-from cutedsl_gemm.kernels.simt import parts
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from layouts import Layout
 
 
 class Staged:
@@ -37,6 +37,7 @@ class Staged:
         self.kernel(a, b, c).launch(
             grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
             block=(self.plan.threads, 1, 1),
+            smem=self.plan.smem_bytes,
             stream=stream,
         )
 
@@ -58,11 +59,16 @@ class Staged:
             parts.bring(b, sB, self.b.share, (bn, bk), (n, block), thread)
             cute.arch.sync_threads()
             for k in cutlass.range_constexpr(bk):
-                cute.autovec_copy(parts.multiplied(sA[None, k], rows, thread), rA)
-                cute.autovec_copy(parts.multiplied(sB[None, k], columns, thread), rB)
+                cute.autovec_copy(multiplied(sA[None, k], rows, thread), rA)
+                cute.autovec_copy(multiplied(sB[None, k], columns, thread), rB)
                 for i in cutlass.range_constexpr(plan.values[0]):
                     for j in cutlass.range_constexpr(plan.values[1]):
                         acc[i, j] += rA[i] * rB[j]
             cute.arch.sync_threads()
         gC = parts.part(cute.local_tile(c, (bm, bn), (m, n)), plan.c, thread)
         parts.move(acc, gC, plan.c, thread, parts.left(c, (bm, bn), (m, n)))
+
+
+def multiplied(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:
+    """(values): what `thread` multiplies by, of one k of an operand's tile in shared memory."""
+    return cute.composition(column, lower.layout(rows))[thread, None]

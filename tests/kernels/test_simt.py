@@ -8,8 +8,9 @@ import torch
 
 from cutedsl_gemm.kernels import build
 from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.share import Share
 from cutedsl_gemm.kernels.simt import execute
-from cutedsl_gemm.kernels.simt.plan import RUNGS, Share, block2d, coalesced, naive, shared
+from cutedsl_gemm.kernels.simt.plan import RUNGS, block2d, coalesced, naive, shared
 from cutedsl_gemm.kernels.simt.report import report
 from layouts import Layout
 

@@ -1,13 +1,13 @@
-"""What the device files of this family share: a thread's part of a tile, and its guarded moves."""
+"""What device files share: a thread's part of a tile, and its guarded moves."""
 
 from typing import Any, TypeAlias
 
 import cutlass
 import cutlass.cute as cute
+from cutlass.cute.nvgpu import cpasync
 
 from cutedsl_gemm.kernels import lower
-from cutedsl_gemm.kernels.simt.plan import Share
-from layouts import Layout
+from cutedsl_gemm.kernels.share import Share
 
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or coordinates in them
 
@@ -77,6 +77,30 @@ def bring(
     cute.autovec_copy(held, part(shared, share, thread))
 
 
-def multiplied(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:
-    """(values): what `thread` multiplies by, of one k of an operand's tile in shared memory."""
-    return cute.composition(column, lower.layout(rows))[thread, None]
+@cute.jit
+def ask(
+    matrix: cute.Tensor,
+    shared: cute.Tensor,
+    share: cutlass.Constexpr,
+    tiler: cutlass.Constexpr,
+    coordinate: Pair,
+    thread: cutlass.Int32,
+):
+    """This thread's share of a tile by cp.async, 16 bytes each; by hand where an edge cuts one."""
+    dtype = matrix.element_type
+    atom = cute.make_copy_atom(
+        cpasync.CopyG2SOp(cpasync.LoadCacheMode.GLOBAL), dtype, num_bits_per_copy=128
+    )
+    source = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
+    target = part(shared, share, thread)
+    extent = left(matrix, tiler, coordinate)
+    for line in cutlass.range_constexpr(share.lines):
+        for vector in cutlass.range_constexpr(share.vectors):
+            if inside(share, thread, (line, (share.width - 1, vector)), extent):
+                cute.copy(atom, source[line, (None, vector)], target[line, (None, vector)])
+            else:
+                for v in cutlass.range_constexpr(share.width):
+                    element = dtype(0)
+                    if inside(share, thread, (line, (v, vector)), extent):
+                        element = source[line, (v, vector)]
+                    target[line, (v, vector)] = element
