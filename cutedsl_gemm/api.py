@@ -29,8 +29,9 @@ def gemm(
     other stride and the address must be multiples of 16 bytes. `tile` is (BM, BN, BK), chosen where
     None; `out` takes the result. Differentiable as torch.mm is.
 
-    `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. Those of the simt
-    family take float32, and all but the vectorised one take it wherever it lies.
+    `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. Those of the sm80
+    family take what the default takes; those of the simt family take float32, and all but the
+    vectorised one take it wherever it lies.
 
     Raises TypeError, ValueError, or its kind PlanError, with a sentence that names the argument,
     what it is, what it must be.

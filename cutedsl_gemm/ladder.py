@@ -1,7 +1,7 @@
 """Every rung of the ladder on this GPU: checked against float64, timed, a table a family.
 
 simt at 8192³ in float32 (TF32 off), row × row; the others at 4096³ in bfloat16, row × column. Times
-are of launches in a row by CUDA events, after one to warm up, and torch.mm's are taken the same way.
+are of launches in a row by CUDA events, after one to warm up; torch.mm's are taken the same way.
 """
 
 from __future__ import annotations

@@ -13,13 +13,17 @@ from cutedsl_gemm.kernels import lower, parts
 from cutedsl_gemm.kernels.sm80.plan import STEP, Sm80Plan
 
 
+def tiled_mma(plan: Sm80Plan) -> cute.TiledMma:
+    """mma.m16n8k16 by all warps of the block."""
+    op = warp.MmaF16BF16Op(lower.DTYPES[plan.dtype], Float32, (16, 8, 16))
+    return cute.make_tiled_mma(op, lower.layout(plan.warps), permutation_mnk=STEP)
+
+
 def warps(
     plan: Sm80Plan, sA: cute.Tensor, sB: cute.Tensor, thread: Int32
 ) -> tuple[cute.Tensor, Callable[[Any], None]]:
     """The accumulator, zero, and `multiply(stage)`, which adds the product of a k-block to it."""
-    dtype = lower.DTYPES[plan.dtype]
-    op = warp.MmaF16BF16Op(dtype, Float32, (16, 8, 16))
-    mma = cute.make_tiled_mma(op, lower.layout(plan.warps), permutation_mnk=STEP)
+    dtype, mma = lower.DTYPES[plan.dtype], tiled_mma(plan)
     mine = mma.get_slice(thread)
     load_a = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(plan.a_major == "MN", 4), dtype)
     load_b = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(plan.b_major == "MN", 4), dtype)

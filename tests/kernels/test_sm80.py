@@ -3,15 +3,25 @@
 from dataclasses import replace
 from itertools import product
 
+import cutlass.cute as cute
 import pytest
 import torch
 
 from cutedsl_gemm.kernels import build
 from cutedsl_gemm.kernels.plan import PlanError
-from cutedsl_gemm.kernels.sm80 import execute
-from cutedsl_gemm.kernels.sm80.plan import RUNGS, mma, multistage, padded, raster, swizzled
+from cutedsl_gemm.kernels.sm80 import execute, parts
+from cutedsl_gemm.kernels.sm80.plan import (
+    RUNGS,
+    STEP,
+    THREADS,
+    mma,
+    multistage,
+    padded,
+    raster,
+    swizzled,
+)
 from cutedsl_gemm.kernels.sm80.report import ldmatrix_wavefronts
-from layouts import ComposedLayout, Swizzle
+from layouts import ComposedLayout, Layout, Swizzle
 
 MAJORS = list(product(("K", "MN"), repeat=2))
 by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
@@ -56,6 +66,23 @@ def test_a_swizzle_that_breaks_rows_is_seen():
         run(replace(plan, a=replace(plan.a, smem=smem)), 128, 128, 64)
 
 
+def test_the_accumulator_is_the_dsls_own():
+    """Of the 32×32 that the warps multiply at a time, in the order of the registers."""
+    plan, found = mma(), []
+
+    @cute.jit
+    def trace():
+        theirs = parts.tiled_mma(plan).tv_layout_C_tiled
+        found.append(Layout(theirs.shape, theirs.stride))
+
+    cute.compile(trace, options="--gpu-arch sm_80")
+    for thread, column, row, across in product(range(THREADS), *[range(2)] * 3):
+        value = ((row, 0), (column, across))
+        place = plan.c.rows(thread, value) + STEP[0] * plan.c.columns(thread, value)
+        assert found[0](thread, column + 2 * row + 4 * across) == place
+        assert plan.fragment(value) == column + 2 * row + 16 * across
+
+
 def test_plans_that_cannot_be_are_refused():
     with pytest.raises(PlanError, match="dtype is float32"):
         mma("float32")
@@ -66,7 +93,7 @@ def test_plans_that_cannot_be_are_refused():
 
 
 @by_name
-@by_majors
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")], ids="-".join)
 def test_machine_code(rung, majors):
     plan = rung("bfloat16", *majors)
     code = build.inspect(plan, "sm_80")
