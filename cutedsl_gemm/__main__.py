@@ -1,4 +1,4 @@
-"""python -m cutedsl_gemm demo | bench | wavefronts"""
+"""python -m cutedsl_gemm demo | ladder | bench | wavefronts"""
 
 import argparse
 from pathlib import Path
@@ -11,6 +11,8 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", help="the whole idea, on any machine")
+    ladder = commands.add_parser("ladder", help="every kernel, from naive to pingpong, on a GPU")
+    ladder.add_argument("--size", type=int, metavar="N", help="N×N×N for all of them")
     bench = commands.add_parser("bench", help="speed beside torch.mm and quack, on an H100")
     bench.add_argument("--shapes", choices=("sweep", "squares", "weights"), default="sweep")
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
@@ -31,6 +33,10 @@ def main() -> None:
             from cutedsl_gemm import bench as speed
 
             speed.main(asked.shapes, asked.sustained, asked.csv)
+        elif asked.command == "ladder":
+            from cutedsl_gemm import ladder as climb
+
+            climb.main(asked.size)
         else:
             from cutedsl_gemm import wavefronts
 

@@ -8,18 +8,30 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.call import Tile, call
-from cutedsl_gemm.choose import choose
-from cutedsl_gemm.kernels.plan import Plan
-from cutedsl_gemm.problem import UNIT, pose
+from cutedsl_gemm.kernels.build import AnyPlan
+from cutedsl_gemm.kernels.plan import UNIT
+from cutedsl_gemm.problem import pose
+from cutedsl_gemm.rungs import named
 
 
-def gemm(a: Tensor, b: Tensor, *, tile: Tile | None = None, out: Tensor | None = None) -> Tensor:
+def gemm(
+    a: Tensor,
+    b: Tensor,
+    *,
+    tile: Tile | None = None,
+    out: Tensor | None = None,
+    kernel: str | None = None,
+) -> Tensor:
     """a (M, K) · b (K, N) as torch.mm gives it: bfloat16 or float16, summed in float32.
 
     CUDA tensors go to the sm90 pingpong kernel on torch's current stream; CPU tensors go through
     the same plan on the executor. Either dimension of a, b and out may be the contiguous one; the
     other stride and the address must be multiples of 16 bytes. `tile` is (BM, BN, BK), chosen where
     None; `out` takes the result. Differentiable as torch.mm is.
+
+    `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. Those of the sm80
+    family take what the default takes; those of the simt family take float32, and all but the
+    vectorised one take it wherever it lies.
 
     Raises TypeError, ValueError, or its kind PlanError, with a sentence that names the argument,
     what it is, what it must be.
@@ -29,8 +41,8 @@ def gemm(a: Tensor, b: Tensor, *, tile: Tile | None = None, out: Tensor | None =
     tensor([16.], dtype=torch.bfloat16)
     """
     if torch.compiler.is_compiling():
-        return _uncompiled(a, b, tile=tile, out=out)
-    known = call(a, b, tile, out)
+        return _uncompiled(a, b, tile=tile, out=out, kernel=kernel)
+    known = call(a, b, tile, out, kernel)
     tracked = a.requires_grad or b.requires_grad or (out is not None and out.requires_grad)
     if tracked and torch.is_grad_enabled():
         if out is not None:
@@ -38,48 +50,53 @@ def gemm(a: Tensor, b: Tensor, *, tile: Tile | None = None, out: Tensor | None =
                 "out: a result written into a tensor has no gradient; "
                 "leave out away, or pass detached tensors"
             )
-        return _Product.apply(a, b, tile)
+        return _Product.apply(a, b, tile, kernel)
     return known(a, b, out)
 
 
 _uncompiled = torch.compiler.disable(gemm)  # a graph ends here: gemm is no operator of torch's
 
 
-def plan_for(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> Plan:
-    """The plan that gemm(a, b, tile=tile) carries out.
+def plan_for(
+    a: Tensor, b: Tensor, *, tile: Tile | None = None, kernel: str | None = None
+) -> AnyPlan:
+    """The plan that gemm(a, b, tile=tile, kernel=kernel) carries out.
 
     >>> a, b = torch.ones(24, 16, dtype=torch.float16), torch.ones(16, 8, dtype=torch.float16)
     >>> plan_for(a, b, tile=(128, 128, 64)).stages
     6
     """
-    return choose(pose(a, b), tile)
+    rung = named(kernel)
+    return rung.plan(pose(a, b, rung.terms), tile)
 
 
 class _Product(torch.autograd.Function):
     """dA = dC · Bᵀ and dB = Aᵀ · dC: the same kernel, with the other majors."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, tile: Tile | None) -> Tensor:
+    def forward(ctx: Any, a: Tensor, b: Tensor, tile: Tile | None, kernel: str | None) -> Tensor:
         ctx.save_for_backward(a, b)
-        return gemm(a, b, tile=tile)
+        ctx.kernel = kernel
+        return gemm(a, b, tile=tile, kernel=kernel)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         a, b = ctx.saved_tensors
-        needs_a, needs_b, _ = ctx.needs_input_grad
+        needs_a, needs_b, *_ = ctx.needs_input_grad
         grad = _padded(grad.shape, grad).copy_(grad)  # where and as TMA can take it
         return (
-            _padded_gemm(grad, b.mT) if needs_a else None,
-            (_padded_gemm(a.mT, grad) if needs_b else None),
+            _padded_gemm(grad, b.mT, ctx.kernel) if needs_a else None,
+            (_padded_gemm(a.mT, grad, ctx.kernel) if needs_b else None),
+            None,
             None,
         )
 
 
-def _padded_gemm(a: Tensor, b: Tensor) -> Tensor:
+def _padded_gemm(a: Tensor, b: Tensor, kernel: str | None) -> Tensor:
     """gemm(a, b) of any number of columns."""
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
-        return gemm(a, b)
-    return gemm(a, b, out=_padded((a.shape[0], b.shape[1]), a))
+        return gemm(a, b, kernel=kernel)
+    return gemm(a, b, out=_padded((a.shape[0], b.shape[1]), a), kernel=kernel)
 
 
 def _padded(shape: tuple[int, ...], like: Tensor) -> Tensor:

@@ -85,16 +85,16 @@ def sweep(shapes: list[Shape], sustained: bool = False) -> Iterator[Point]:
         runs = {name: partial(run, a, b, outs[name]) for name, run in providers().items()}
         for run in runs.values():
             run()  # compiled, and loaded
-        once = {name: _timed(run, WARM_UP) for name, run in runs.items()}
+        once = {name: timed(run, WARM_UP) for name, run in runs.items()}
         times: dict[str, list[float]] = {name: [] for name in runs}
         for _ in range(rounds):
             for name, run in runs.items():
                 if sustained:
-                    times[name].append(_timed(run, math.ceil(SUSTAINED_SECONDS / once[name])))
+                    times[name].append(timed(run, math.ceil(SUSTAINED_SECONDS / once[name])))
                 else:
                     time.sleep(REST)
-                    _timed(run, WARM_UP)
-                    times[name].append(_timed(run, TIMED))
+                    timed(run, WARM_UP)
+                    times[name].append(timed(run, TIMED))
         for name, out in outs.items():
             _check(name, (m, n, k), out, truth)
         seconds = {name: statistics.median(found) for name, found in times.items()}
@@ -105,7 +105,7 @@ def normal(rows: int, columns: int) -> Tensor:
     return torch.randn(rows, columns, device="cuda").to(torch.bfloat16)
 
 
-def _timed(launch: Callable[[], object], count: int) -> float:
+def timed(launch: Callable[[], object], count: int) -> float:
     """Seconds a launch, of `count` in a row."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.choose import choose
 from cutedsl_gemm.kernels import build
-from cutedsl_gemm.kernels.plan import Plan
+from cutedsl_gemm.kernels.build import AnyPlan
 from cutedsl_gemm.kernels.progress import bar
 from cutedsl_gemm.problem import (
     Matrix,
+    Terms,
     agree,
     check,
     check_apart,
@@ -27,69 +28,86 @@ from cutedsl_gemm.problem import (
     product,
     reach,
 )
+from cutedsl_gemm.rungs import Kernel, named
 
 Tile: TypeAlias = tuple[int, int, int]
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
 Call: TypeAlias = Callable[[Tensor, Tensor, "Tensor | None"], Tensor]  # (a, b, out) → out
 
+EXECUTORS = {
+    "simt": "cutedsl_gemm.kernels.simt.execute",
+    "sm80": "cutedsl_gemm.kernels.sm80.execute",
+    "sm90": "cutedsl_gemm.kernels.execute",
+}
 MOST = 4096  # signatures remembered; where there are more, shapes change with every call
 _met: dict[Any, Call] = {}
 
 
-def call(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None) -> Call:
+def call(
+    a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: str | None = None
+) -> Call:
     """The call for these tensors, found in about a microsecond if their like was met before.
 
     The signature has what the choice depends on; every attribute costs a tenth of a microsecond.
     """
     try:
         written = None if out is None else (out.shape, out.stride())
-        signature = (a.shape, a.stride(), b.shape, b.stride(), written, a.dtype, a.device, tile)
+        # fmt: off
+        signature = (
+            a.shape, a.stride(), b.shape, b.stride(), written, a.dtype, a.device, tile, kernel
+        )
+        # fmt: on
         return _met[signature]
     except (KeyError, AttributeError, TypeError, RuntimeError):
-        made = _make(a, b, tile, out)  # new, or not dense tensors: then `_make` says so
+        made = _make(
+            a, b, tile, out, named(kernel)
+        )  # new, or not dense tensors: then `_make` says so
     if len(_met) >= MOST:
         _met.clear()
     _met[signature] = made
     return made
 
 
-def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None) -> Call:
-    agree(a, b)
+def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: Kernel) -> Call:
+    terms = kernel.terms
+    agree(a, b, terms)
     (m, k), n = a.shape, b.shape[1]
     if out is not None:
-        check_out(out, a, b)
+        check_out(out, a, b, terms)
     if m * n * k == 0:
-        return _empty
-    problem = pose(a, b)
+        return partial(_empty, terms)
+    problem = pose(a, b, terms)
     if out is None:
         out = torch.empty(m, n, dtype=a.dtype, device="meta")
-        written = product(out)
+        written = product(out, terms)
     else:
-        written = matrix("out", out)
+        written = matrix("out", out, terms)
     walked = (problem.a, problem.b, written)
     turned = not written.row_major  # out is column-major: outᵀ is row-major, and outᵀ = bᵀ · aᵀ
     if turned:
         problem = problem.turned
         tile = tile if tile is None else (tile[1], tile[0], tile[2])
-    run = _runner(choose(problem, tile), a.device)
+    run = _runner(kernel, kernel.plan(problem, tile), a.device)
     if turned:
         run = _turned(run)
     tensors = zip(walked, (a, b, out), strict=True)
     if any(seen.stride != tensor.stride() for seen, tensor in tensors):
         run = _as_walked(run, walked)
-    return _checked(run, (m, n), (reach(a), reach(b), reach(out)))
+    return _checked(run, terms, (m, n), (reach(a), reach(b), reach(out)))
 
 
-def _empty(a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
+def _empty(terms: Terms, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
     """No product to sum, or none to write: zeros, as torch.mm gives."""
-    agree(a, b)
+    agree(a, b, terms)
     if out is None:
         return a.new_zeros(a.shape[0], b.shape[1])
-    check_out(out, a, b)
+    check_out(out, a, b, terms)
     return out.zero_()
 
 
-def _checked(run: Run, shape: tuple[int, int], bytes_of: tuple[int, int, int]) -> Call:
+def _checked(
+    run: Run, terms: Terms, shape: tuple[int, int], bytes_of: tuple[int, int, int]
+) -> Call:
     """`run` into a result of its own where out is None, else into memory that nothing else reads.
 
     What the signature leaves open (the dtype of b, say) the kernel's own checks refuse in no time;
@@ -101,14 +119,14 @@ def _checked(run: Run, shape: tuple[int, int], bytes_of: tuple[int, int, int]) -
         result = a.new_empty(m, n) if out is None else out
         at, bt, to = a.data_ptr(), b.data_ptr(), result.data_ptr()
         if not (at and bt and to):
-            check(a, b, result)  # a fake tensor, which the kernel would take for real
+            check(a, b, result, terms)  # a fake tensor, which the kernel would take for real
         end = to + out_bytes
         if (to < at + a_bytes and at < end) or (to < bt + b_bytes and bt < end):
             check_apart(result, a, b)
         try:
             run(a, b, result)
         except Exception:
-            check(a, b, result)
+            check(a, b, result, terms)
             raise
         if out is not None:
             torch.autograd.graph.increment_version(out)
@@ -134,38 +152,40 @@ def _turned(run: Run) -> Run:
     return turned
 
 
-def _runner(plan: Plan, device: torch.device) -> Run:
-    return partial(_execute, plan) if device.type == "cpu" else _launcher(plan, device)
+def _runner(kernel: Kernel, plan: AnyPlan, device: torch.device) -> Run:
+    if device.type == "cpu":
+        return partial(_execute, kernel, plan)
+    return _launcher(kernel, plan, device)
 
 
-def _execute(plan: Plan, a: Tensor, b: Tensor, out: Tensor) -> None:
-    from cutedsl_gemm.kernels import execute
-
-    check(a, b, out)
+def _execute(kernel: Kernel, plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
+    check(a, b, out, kernel.terms)
     with bar("executor") as tell:
-        execute.gemm(plan, a, b, out, tell)
+        import_module(EXECUTORS[kernel.family]).gemm(plan, a, b, out, tell)
 
 
-def _launcher(plan: Plan, device: torch.device) -> Run:
+def _launcher(kernel: Kernel, plan: AnyPlan, device: torch.device) -> Run:
     """The compiled kernel on its device and on torch's current stream there."""
     capability = torch.cuda.get_device_capability(device)
-    if capability != (9, 0):
+    arch = kernel.arch(capability)
+    if arch is None:
         major, minor = capability
+        needs = "Hopper, 9.0 (H100, H200)" if kernel.family == "sm90" else "8.0 and later"
         raise RuntimeError(
             f"a and b are on {torch.cuda.get_device_name(device)}, compute capability "
-            f"{major}.{minor}: the pingpong kernel runs on Hopper, 9.0 (H100, H200); "
+            f"{major}.{minor}: {kernel.name} runs on {needs}; "
             "elsewhere pass CPU tensors, or use torch.mm"
         )
-    kernel = build.load(plan)
+    compiled = build.load(plan, arch)
     sms = torch.cuda.get_device_properties(device).multi_processor_count
 
     def launch(a: Tensor, b: Tensor, out: Tensor) -> None:
-        kernel(a, b, out, sms)
+        compiled(a, b, out, sms)
 
     def launch_there(a: Tensor, b: Tensor, out: Tensor) -> None:
         if not a.device == b.device == out.device:
             raise ValueError("a, b and out must be on one device")
         with torch.cuda.device(device):
-            kernel(a, b, out, sms)
+            compiled(a, b, out, sms)
 
     return launch if torch.cuda.device_count() == 1 else launch_there

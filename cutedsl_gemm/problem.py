@@ -7,14 +7,34 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-DTYPES = (torch.bfloat16, torch.float16)
-UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
+from cutedsl_gemm.kernels.plan import UNIT
+
 MOST = 2**31 - 256  # of an extent: coordinates have 32 bits, and a tile may reach beyond
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What a kernel asks of its tensors: dtypes, and addresses that `who` carries.
+
+    Addresses and leading strides must be multiples of `unit` elements.
+    """
+
+    who: str
+    dtypes: tuple[torch.dtype, ...]
+    unit: int
+
+    @property
+    def bytes(self) -> int:
+        """Of which addresses must be multiples."""
+        return self.unit * self.dtypes[0].itemsize
+
+
+TMA = Terms("TMA", (torch.bfloat16, torch.float16), UNIT)
+
+
+@dataclass(frozen=True)
 class Matrix:
-    """Extents of a matrix and the strides, in elements, that TMA is told."""
+    """Extents of a matrix and the strides, in elements, that the kernel is told."""
 
     shape: tuple[int, int]
     stride: tuple[int, int]
@@ -47,16 +67,18 @@ class Problem:
         return (*self.a.shape[:1], *self.b.shape[1:], self.a.shape[1])
 
 
-def pose(a: Tensor, b: Tensor) -> Problem:
+def pose(a: Tensor, b: Tensor, terms: Terms = TMA) -> Problem:
     """The problem of two tensors; TypeError or ValueError where they pose none."""
-    agree(a, b)
-    return Problem(matrix("a", a), matrix("b", b), str(a.dtype).removeprefix("torch."))
+    agree(a, b, terms)
+    return Problem(
+        matrix("a", a, terms), matrix("b", b, terms), str(a.dtype).removeprefix("torch.")
+    )
 
 
-def agree(a: Tensor, b: Tensor) -> None:
+def agree(a: Tensor, b: Tensor, terms: Terms = TMA) -> None:
     """TypeError or ValueError unless a and b are matrices that can be multiplied."""
     for name, tensor in (("a", a), ("b", b)):
-        _check_tensor(name, tensor)
+        _check_tensor(name, tensor, terms)
     _check_pair("a", a, "b", b)
     if a.shape[1] != b.shape[0]:
         raise ValueError(
@@ -65,9 +87,9 @@ def agree(a: Tensor, b: Tensor) -> None:
         )
 
 
-def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
+def check_out(out: Tensor, a: Tensor, b: Tensor, terms: Terms = TMA) -> None:
     """ValueError or TypeError unless `out` can take the product of a and b."""
-    _check_tensor("out", out)
+    _check_tensor("out", out, terms)
     _check_pair("out", out, "a", a)
     if out.shape != (a.shape[0], b.shape[1]):
         raise ValueError(
@@ -76,21 +98,22 @@ def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
         )
 
 
-def check(a: Tensor, b: Tensor, out: Tensor) -> None:
-    """ValueError or TypeError unless TMA can carry out = a · b where the three lie."""
-    pose(a, b)
-    check_out(out, a, b)
+def check(a: Tensor, b: Tensor, out: Tensor, terms: Terms = TMA) -> None:
+    """ValueError or TypeError unless the kernel can carry out = a · b where the three lie."""
+    pose(a, b, terms)
+    check_out(out, a, b, terms)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
         if not tensor.data_ptr():
             raise ValueError(
                 f"{name} has no memory of its own (freed, fake, or the wrapper of another tensor): "
                 "pass a tensor that holds its data"
             )
-        if tensor.data_ptr() % 16:
+        if tensor.data_ptr() % terms.bytes:
             remedy = f"{name}.clone(), or " if name != "out" else ""
             raise ValueError(
-                f"{name} starts at address {tensor.data_ptr():#x}: TMA needs a multiple of "
-                f"16 bytes; pass {remedy}a view that starts at a multiple of {UNIT} elements"
+                f"{name} starts at address {tensor.data_ptr():#x}: {terms.who} needs a multiple "
+                f"of {terms.bytes} bytes; pass {remedy}a view that starts at a multiple of "
+                f"{terms.unit} elements"
             )
 
 
@@ -125,63 +148,66 @@ def check_apart(out: Tensor, a: Tensor, b: Tensor) -> None:
             )
 
 
-def product(out: Tensor) -> Matrix:
-    """How TMA can walk a result of our own making."""
-    columns = -(-out.shape[1] // UNIT) * UNIT
-    return matrix("the product", out, f"pad b to {columns} columns, or pass out= with padded rows")
-
-
-def matrix(name: str, tensor: Tensor, advice: str | None = None) -> Matrix:
-    """How TMA can walk a tensor: one stride is 1, the other a multiple of 16 bytes.
-
-    ValueError where it cannot. The stride of an extent of 1 is never walked: it may be anything,
-    and TMA is told one that it takes.
-    """
-    (rows, columns), (down, right) = tensor.shape, tensor.stride()
-    if _walks(columns, right, rows, down):
-        return Matrix((rows, columns), (_leading(columns, rows, down), 1))
-    if _walks(rows, down, columns, right):
-        return Matrix((rows, columns), (1, _leading(rows, columns, right)))
-    raise ValueError(
-        f"{name}: shape {rows, columns} with strides {down, right} in elements: "
-        f"TMA needs one stride of 1 and the other a multiple of {UNIT} elements (16 bytes) "
-        f"at least as long as a line; {advice or _advice(name, tensor)}"
+def product(out: Tensor, terms: Terms = TMA) -> Matrix:
+    """How the kernel can walk a result of our own making."""
+    columns = -(-out.shape[1] // terms.unit) * terms.unit
+    return matrix(
+        "the product", out, terms, f"pad b to {columns} columns, or pass out= with padded rows"
     )
 
 
-def _walks(inner: int, inner_stride: int, outer: int, outer_stride: int) -> bool:
+def matrix(name: str, tensor: Tensor, terms: Terms = TMA, advice: str | None = None) -> Matrix:
+    """How the kernel can walk a tensor: one stride is 1, the other a multiple of its unit.
+
+    ValueError where it cannot. The stride of an extent of 1 is never walked: it may be anything,
+    and the kernel is told one that it takes.
+    """
+    (rows, columns), (down, right) = tensor.shape, tensor.stride()
+    if _walks(columns, right, rows, down, terms.unit):
+        return Matrix((rows, columns), (_leading(columns, rows, down, terms.unit), 1))
+    if _walks(rows, down, columns, right, terms.unit):
+        return Matrix((rows, columns), (1, _leading(rows, columns, right, terms.unit)))
+    advice = advice or _advice(name, tensor, terms.unit)
+    raise ValueError(
+        f"{name}: shape {rows, columns} with strides {down, right} in elements: "
+        f"{terms.who} needs one stride of 1 and the other a multiple of {terms.unit} elements "
+        f"({terms.bytes} bytes) at least as long as a line; {advice}"
+    )
+
+
+def _walks(inner: int, inner_stride: int, outer: int, outer_stride: int, unit: int) -> bool:
     if inner == 0 or outer == 0:
         return True
     return (inner_stride == 1 or inner == 1) and (
-        outer == 1 or (outer_stride % UNIT == 0 and outer_stride >= inner)
+        outer == 1 or (outer_stride % unit == 0 and outer_stride >= inner)
     )
 
 
-def _leading(inner: int, outer: int, stride: int) -> int:
-    return stride if outer > 1 else -(-inner // UNIT) * UNIT
+def _leading(inner: int, outer: int, stride: int, unit: int) -> int:
+    return stride if outer > 1 else -(-inner // unit) * unit
 
 
-def _advice(name: str, tensor: Tensor) -> str:
+def _advice(name: str, tensor: Tensor, unit: int) -> str:
     rows, columns = tensor.shape
-    whole = -(-columns // UNIT) * UNIT
+    whole = -(-columns // unit) * unit
     if name == "out":
         return (
             f"give the first {columns} columns of torch.empty({rows}, {whole}), or leave out away"
         )
     if tensor.mT.is_contiguous() and not tensor.is_contiguous():
-        return f"pad {name} to {-(-rows // UNIT) * UNIT} rows"
+        return f"pad {name} to {-(-rows // unit) * unit} rows"
     if columns != whole:
         return f"pad {name} to {whole} columns"
     return f"pass {name}.contiguous()"
 
 
-def _check_tensor(name: str, tensor: object) -> None:
+def _check_tensor(name: str, tensor: object, terms: Terms) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} is {type(tensor).__name__}: it must be a torch.Tensor")
-    if tensor.dtype not in DTYPES:
+    if tensor.dtype not in terms.dtypes:
         raise TypeError(
-            f"{name} is {tensor.dtype}: it must be torch.bfloat16 or torch.float16"
-            + (f"; convert it with {name}.to(torch.bfloat16)" if name != "out" else "")
+            f"{name} is {tensor.dtype}: it must be {' or '.join(map(str, terms.dtypes))}"
+            + (f"; convert it with {name}.to({terms.dtypes[0]})" if name != "out" else "")
         )
     if tensor.layout != torch.strided or tensor.device.type not in ("cpu", "cuda"):
         raise TypeError(

@@ -1,7 +1,7 @@
-"""From a plan to a callable: compiled once, kept in memory and on disk.
+"""From a plan to a callable: compiled once for an architecture, kept in memory and on disk.
 
 The object is a TVM-FFI function (a, b, c, sms) that takes torch tensors and torch's current stream.
-It serves every M, N, K.
+It serves every M, N, K; `sms` is how many multiprocessors a persistent grid fills.
 """
 
 from __future__ import annotations
@@ -13,76 +13,99 @@ import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import layouts
 from cutedsl_gemm.kernels import cache, progress, sass, versions
 from cutedsl_gemm.kernels.plan import Plan
+from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
+
+AnyPlan: TypeAlias = Plan | SimtPlan | Sm80Plan
 
 ARCH = "sm_90a"
 ENTRY = "gemm"
 
 
 @functools.cache
-def load(plan: Plan) -> Callable[..., None]:
+def load(plan: AnyPlan, arch: str = ARCH) -> Callable[..., None]:
     """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
     versions.check()
     with progress.line("loading the CuTe DSL"):
         import cutlass.cute as cute
 
-    path = cache.entry(key(plan), lambda draft: export(plan, draft))
+    path = cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch))
     return getattr(cute.runtime.load_module(str(path), enable_tvm_ffi=True), ENTRY)
 
 
-def export(plan: Plan, path: Path) -> None:
+def export(plan: AnyPlan, path: Path, arch: str = ARCH) -> None:
     """Compile the plan and write the object to `path`. Needs no GPU."""
-    with progress.line(f"compiling {'×'.join(map(str, plan.tile))} {plan.dtype} for {ARCH}, once"):
-        compile_plan(plan).export_to_c(str(path), function_name=ENTRY)
+    with progress.line(f"compiling {'×'.join(map(str, plan.tile))} {plan.dtype} for {arch}, once"):
+        compile_plan(plan, arch).export_to_c(str(path), function_name=ENTRY)
 
 
-def inspect(plan: Plan) -> sass.Report:
+def inspect(plan: AnyPlan, arch: str = ARCH) -> sass.Report:
     """Registers, spills and instructions of the plan's machine code. Needs no GPU."""
     with tempfile.TemporaryDirectory() as folder:
-        compile_plan(plan, f"--keep-cubin --dump-dir {folder}")
+        compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
         (cubin,) = Path(folder).glob("*.cubin")
         return sass.report(cubin)
 
 
-def compile_plan(plan: Plan, options: str = "") -> Any:
+def compile_plan(plan: AnyPlan, arch: str = ARCH, options: str = "") -> Any:
     """The plan's kernel, compiled by the DSL for symbolic M, N, K and leading strides."""
     import cutlass.cute as cute
 
     from cutedsl_gemm.kernels.lower import DTYPES
-    from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
 
     m, n, k = (cute.sym_int() for _ in range(3))
+    dtype = DTYPES[plan.dtype]
 
     def matrix(rows: Any, columns: Any, row_major: bool) -> Any:
-        leading = cute.sym_int64(divisibility=8)  # 16 bytes, as TMA asks
+        leading = cute.sym_int64(divisibility=plan.alignment)
         stride = (leading, 1) if row_major else (1, leading)
-        return cute.runtime.make_fake_tensor(
-            DTYPES[plan.dtype], (rows, columns), stride, assumed_align=16
-        )
+        bytes_of = plan.alignment * dtype.width // 8
+        return cute.runtime.make_fake_tensor(dtype, (rows, columns), stride, assumed_align=bytes_of)
 
     return cute.compile(
-        Pingpong(plan),
-        matrix(m, k, row_major=plan.a.major == "K"),
-        matrix(k, n, row_major=plan.b.major == "MN"),
+        device_code(plan),
+        matrix(m, k, row_major=plan.a_major == "K"),
+        matrix(k, n, row_major=plan.b_major == "MN"),
         matrix(m, n, row_major=True),
         cute.Int32(1),
         cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
-        options=f"--enable-tvm-ffi --gpu-arch {ARCH} {options}",
+        options=f"--enable-tvm-ffi --gpu-arch {arch} {options}",
     )
 
 
-def key(plan: Plan) -> str:
+def device_code(plan: AnyPlan) -> Any:
+    """The kernel class that carries out a plan of its kind."""
+    if isinstance(plan, Plan):
+        from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
+
+        return Pingpong(plan)
+    if isinstance(plan, Sm80Plan):
+        from cutedsl_gemm.kernels.sm80.mma import Mma
+        from cutedsl_gemm.kernels.sm80.multistage import Multistage
+
+        return Mma(plan) if plan.stages == 1 else Multistage(plan)
+    if plan.a is None:
+        from cutedsl_gemm.kernels.simt.direct import Direct
+
+        return Direct(plan)
+    from cutedsl_gemm.kernels.simt.staged import Staged
+
+    return Staged(plan)
+
+
+def key(plan: AnyPlan, arch: str = ARCH) -> str:
     """The name of a plan's object.
 
     Made of the plan, both architectures (the object holds host code too), our source, and the
     versions of the DSL's parts and of TVM-FFI: what changes one of them changes the name.
     """
     tools = {**versions.parts(), "apache-tvm-ffi": version("apache-tvm-ffi")}
-    parts = [repr(plan), ARCH, platform.machine(), _source(), *map(str, sorted(tools.items()))]
+    parts = [repr(plan), arch, platform.machine(), _source(), *map(str, sorted(tools.items()))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 

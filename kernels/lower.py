@@ -13,7 +13,11 @@ from cutlass.cute.nvgpu import cpasync
 
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle
 
-DTYPES = {"bfloat16": cutlass.BFloat16, "float16": cutlass.Float16}
+DTYPES = {
+    "bfloat16": cutlass.BFloat16,
+    "float16": cutlass.Float16,
+    "float32": cutlass.Float32,
+}
 
 
 def layout(plain: Layout) -> cute.Layout:

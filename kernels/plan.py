@@ -34,6 +34,7 @@ from layouts import (
 from layouts.descriptor import Major
 
 BITS = 16  # of an element: bfloat16 or float16
+UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
 # A block's limit, compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
 SMEM_BYTES = 232_448
 BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
@@ -111,6 +112,21 @@ class Plan:
     store: Layout
     staging: ComposedLayout  # (BM, 64): the panel of C that one consumer stages for the TMA store
     raster: Raster
+
+    @property
+    def a_major(self) -> Major:
+        """The contiguous mode of A."""
+        return self.a.major
+
+    @property
+    def b_major(self) -> Major:
+        """The contiguous mode of B."""
+        return self.b.major
+
+    @property
+    def alignment(self) -> int:
+        """Elements of which leading strides and addresses must be multiples."""
+        return UNIT
 
     @property
     def stage_bytes(self) -> int:

@@ -1,0 +1,78 @@
+"""The kernels by name, in the order of the ladder: what each asks of tensors, and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+
+import torch
+
+from cutedsl_gemm.choose import Tile, choose
+from cutedsl_gemm.kernels.build import ARCH, AnyPlan
+from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.simt import plan as simt
+from cutedsl_gemm.kernels.sm80 import plan as sm80
+from cutedsl_gemm.problem import TMA, Problem, Terms
+from layouts.descriptor import Major
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A rung of the ladder."""
+
+    name: str
+    terms: Terms
+    plan: Callable[[Problem, Tile | None], AnyPlan]
+
+    @property
+    def family(self) -> str:
+        """The hardware that it is written for, as in the first part of its name."""
+        return self.name.partition("_")[0]
+
+    def arch(self, capability: tuple[int, int]) -> str | None:
+        """What to compile for on a device; None where the kernel cannot run there."""
+        if self.family == "sm90":
+            return ARCH if capability == (9, 0) else None
+        major, minor = capability
+        return f"sm_{major}{minor}{'a' if major >= 9 else ''}" if major >= 8 else None
+
+
+def named(name: object) -> Kernel:
+    """The kernel of a name, the default for None; ValueError with the names where there is none.
+
+    >>> named(None).name, named("simt_naive").family
+    ('sm90_pingpong', 'simt')
+    """
+    if name is None:
+        return KERNELS[DEFAULT]
+    if isinstance(name, str) and name in KERNELS:
+        return KERNELS[name]
+    raise ValueError(f"kernel is {name!r}: it must be one of {', '.join(KERNELS)}, or None")
+
+
+def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) -> AnyPlan:
+    """The plan of a rung whose tile is part of what it teaches."""
+    a_major: Major = "K" if problem.a.row_major else "MN"
+    b_major: Major = "MN" if problem.b.row_major else "K"
+    plan = rung(*(() if problem.dtype == "float32" else (problem.dtype,)), a_major, b_major)
+    if tile not in (None, plan.tile):
+        raise PlanError(
+            f"tile is {tile!r}: this rung of the ladder has the tile {plan.tile}; leave tile away"
+        )
+    return plan
+
+
+def _rung(rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan], *dtypes: torch.dtype) -> Kernel:
+    plan = rung()
+    terms = Terms(plan.name, dtypes, plan.alignment)
+    return Kernel(plan.name, terms, partial(_fixed, cache(rung)))
+
+
+DEFAULT = "sm90_pingpong"
+LADDER = (
+    *(_rung(rung, torch.float32) for rung in simt.RUNGS),
+    *(_rung(rung, torch.bfloat16, torch.float16) for rung in sm80.RUNGS),
+    Kernel(DEFAULT, TMA, choose),
+)
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in LADDER}

@@ -1,0 +1,106 @@
+"""What device files share: a thread's part of a tile, and its guarded moves."""
+
+from typing import Any, TypeAlias
+
+import cutlass
+import cutlass.cute as cute
+from cutlass.cute.nvgpu import cpasync
+
+from cutedsl_gemm.kernels import lower
+from cutedsl_gemm.kernels.share import Share
+
+Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or coordinates in them
+
+
+def grid(c: cute.Tensor, tiler: Pair) -> cutlass.Int32:
+    """Tiles of C: a block each."""
+    return cute.ceil_div(c.shape[0], tiler[0]) * cute.ceil_div(c.shape[1], tiler[1])
+
+
+def tile_of(block: cutlass.Int32, c: cute.Tensor, tiler: Pair) -> Pair:
+    """(m, n) of a block's tile: along the rows of C."""
+    across = cute.ceil_div(c.shape[1], tiler[1])
+    return block // across, block % across
+
+
+def part(tile: cute.Tensor, share: Share, thread: cutlass.Int32) -> cute.Tensor:
+    """(lines, (width, vectors)): what `thread` takes of a tile (rows, columns)."""
+    places = lower.layout(share.at(1, cute.size(tile, mode=[0])))
+    return cute.composition(tile, places)[thread, (None, None)]
+
+
+def left(matrix: cute.Tensor, tiler: Pair, coordinate: Pair) -> Pair:
+    """(rows, columns) of a matrix from the start of a tile on."""
+    (m, n), (rows, columns), (i, j) = matrix.shape, tiler, coordinate
+    return m - rows * i, n - columns * j
+
+
+def inside(share: Share, thread: cutlass.Int32, value: Pair, extent: Pair) -> cutlass.Boolean:
+    """Whether a value's place is one of the `extent` (rows, columns) that are left."""
+    rows, columns = extent
+    return (share.rows(thread, value) < rows) & (share.columns(thread, value) < columns)
+
+
+@cute.jit
+def move(
+    source: cute.Tensor,
+    target: cute.Tensor,
+    share: cutlass.Constexpr,
+    thread: cutlass.Int32,
+    extent: Pair,
+):
+    """Copy a thread's values, `width` at a time; one by one at an edge that cuts through them."""
+    for line in cutlass.range_constexpr(share.lines):
+        for vector in cutlass.range_constexpr(share.vectors):
+            if inside(share, thread, (line, (share.width - 1, vector)), extent):
+                cute.autovec_copy(source[line, (None, vector)], target[line, (None, vector)])
+            elif cutlass.const_expr(share.width > 1):
+                for v in cutlass.range_constexpr(share.width):
+                    if inside(share, thread, (line, (v, vector)), extent):
+                        target[line, (v, vector)] = source[line, (v, vector)]
+
+
+@cute.jit
+def bring(
+    matrix: cute.Tensor,
+    shared: cute.Tensor,
+    share: cutlass.Constexpr,
+    tiler: cutlass.Constexpr,
+    coordinate: Pair,
+    thread: cutlass.Int32,
+):
+    """This thread's share of a tile, through registers into shared memory; zeros past the edges."""
+    held = cute.make_rmem_tensor(lower.layout(share.registers), matrix.element_type)
+    held.fill(0)
+    tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
+    move(tile, held, share, thread, left(matrix, tiler, coordinate))
+    cute.autovec_copy(held, part(shared, share, thread))
+
+
+@cute.jit
+def ask(
+    matrix: cute.Tensor,
+    shared: cute.Tensor,
+    share: cutlass.Constexpr,
+    tiler: cutlass.Constexpr,
+    coordinate: Pair,
+    thread: cutlass.Int32,
+):
+    """This thread's share of a tile by cp.async, 16 bytes each; by hand where an edge cuts one."""
+    dtype = matrix.element_type
+    atom = cute.make_copy_atom(
+        cpasync.CopyG2SOp(cpasync.LoadCacheMode.GLOBAL), dtype, num_bits_per_copy=128
+    )
+    source = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
+    target = part(shared, share, thread)
+    extent = left(matrix, tiler, coordinate)
+    for line in cutlass.range_constexpr(share.lines):
+        for vector in cutlass.range_constexpr(share.vectors):
+            if inside(share, thread, (line, (share.width - 1, vector)), extent):
+                cute.copy(atom, source[line, (None, vector)], target[line, (None, vector)])
+            else:
+                for v in cutlass.range_constexpr(share.width):
+                    element = dtype(0)
+                    if inside(share, thread, (line, (v, vector)), extent):
+                        element = source[line, (v, vector)]
+                    target[line, (v, vector)] = element

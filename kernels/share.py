@@ -1,0 +1,73 @@
+"""Who takes what of a tile: the threads of a block, and where their elements lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from layouts import Layout, make_ordered_layout, size
+from layouts.descriptor import Major
+
+
+@dataclass(frozen=True)
+class Share:
+    """What each thread of a block takes of a tile: (thread, value) → row, and → column.
+
+    The values are (lines, (width, vectors)): `width` lie one after the other in memory.
+    """
+
+    rows: Layout
+    columns: Layout
+
+    @property
+    def lines(self) -> int:
+        """Lines of memory that a thread's values lie on."""
+        return size(self.rows[1][0])
+
+    @property
+    def width(self) -> int:
+        """Elements that move as one."""
+        return size(self.rows[1][1][0])
+
+    @property
+    def vectors(self) -> int:
+        """Moves of a thread on each line."""
+        return size(self.rows[1][1][1])
+
+    @property
+    def registers(self) -> Layout:
+        """value → register: those that move as one are neighbours."""
+        return make_ordered_layout(self.rows.shape[1], (1, 0))
+
+    @property
+    def still(self) -> Layout:
+        """(thread, value) → 0: every thread stays in the first column."""
+        return self.at(0, 0)
+
+    def at(self, down: int, along: int) -> Layout:
+        """(thread, value) → down * row + along * column: an address where these are the strides."""
+        rows, columns = self.rows, self.columns
+        return Layout(rows.shape, _weighted(rows.stride, columns.stride, down, along))
+
+
+def _weighted(rows: Any, columns: Any, down: int, along: int) -> Any:
+    if isinstance(rows, tuple):
+        pairs = zip(rows, columns, strict=True)
+        return tuple(_weighted(row, column, down, along) for row, column in pairs)
+    return down * rows + along * columns
+
+
+def loads(rows: int, columns: int, major: Major, threads: int, width: int) -> Share:
+    """How threads bring a tile: each `width` neighbours along memory, on as many lines as it takes.
+
+    >>> share = loads(128, 8, "K", threads=256, width=4)
+    >>> print(share.rows, share.columns)
+    ((2,128),(1,(4,1))):((0,1),(0,(0,0))) ((2,128),(1,(4,1))):((4,0),(0,(1,0)))
+    """
+    inner, outer = (columns, rows) if major == "K" else (rows, columns)
+    along = inner // width
+    across = threads // along
+    shape = ((along, across), (outer // across, (width, 1)))
+    contiguous = Layout(shape, ((width, 0), (0, (1, 0))))
+    lines = Layout(shape, ((0, 1), (across if outer > across else 0, (0, 0))))
+    return Share(lines, contiguous) if major == "K" else Share(contiguous, lines)

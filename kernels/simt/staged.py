@@ -1,0 +1,74 @@
+"""SIMT GEMM through shared memory: the block brings a tile of A and of B, then every thread reads.
+
+Serves `shared`, `block1d` and `block2d`: the plan says who brings what, where it lies, and how many
+outputs a thread computes.
+
+    block    bring k-block 0 │ barrier │ multiply │ barrier │ bring k-block 1 │ barrier │ …
+    thread   rA (rows) ┐
+             rB (columns) ┴▶ acc (rows, columns) += rA · rBᵀ, for each k of the block
+"""
+
+import cutlass
+import cutlass.cute as cute
+from cuda.bindings.driver import CUstream
+from cutlass import Float32, Int32
+from cutlass.memory import SmemAllocator
+
+from cutedsl_gemm.kernels import lower, parts
+from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from layouts import Layout
+
+
+class Staged:
+    """One kernel for every M, N, K of a plan with stages."""
+
+    def __init__(self, plan: SimtPlan) -> None:
+        if plan.a is None or plan.b is None:
+            raise PlanError(f"{plan.name} stages nothing: its device code is `direct`")
+        self.plan, self.a, self.b = plan, plan.a, plan.b
+
+    @cute.jit
+    def __call__(
+        self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
+    ):
+        """C (M, N) = A (M, K) · B (K, N); the grid has a block a tile, whatever `sms` is."""
+        b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
+        self.kernel(a, b, c).launch(
+            grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
+            block=(self.plan.threads, 1, 1),
+            smem=self.plan.smem_bytes,
+            stream=stream,
+        )
+
+    @cute.kernel
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+        plan, (bm, bn, bk) = self.plan, self.plan.tile
+        thread = cute.arch.thread_idx()[0]
+        m, n = parts.tile_of(cute.arch.block_idx()[0], c, (bm, bn))
+        smem = SmemAllocator()
+        sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), 16)  # (BM, BK)
+        sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), 16)  # (BN, BK)
+        rows, columns = plan.operand("A"), plan.operand("B")  # (thread, value) → row of a tile
+        rA = cute.make_rmem_tensor((rows.shape[1],), Float32)
+        rB = cute.make_rmem_tensor((columns.shape[1],), Float32)
+        acc = cute.make_rmem_tensor(lower.layout(plan.c.registers), Float32)
+        acc.fill(0)
+        for block in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
+            parts.bring(a, sA, self.a.share, (bm, bk), (m, block), thread)
+            parts.bring(b, sB, self.b.share, (bn, bk), (n, block), thread)
+            cute.arch.sync_threads()
+            for k in cutlass.range_constexpr(bk):
+                cute.autovec_copy(multiplied(sA[None, k], rows, thread), rA)
+                cute.autovec_copy(multiplied(sB[None, k], columns, thread), rB)
+                for i in cutlass.range_constexpr(plan.values[0]):
+                    for j in cutlass.range_constexpr(plan.values[1]):
+                        acc[i, j] += rA[i] * rB[j]
+            cute.arch.sync_threads()
+        gC = parts.part(cute.local_tile(c, (bm, bn), (m, n)), plan.c, thread)
+        parts.move(acc, gC, plan.c, thread, parts.left(c, (bm, bn), (m, n)))
+
+
+def multiplied(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:
+    """(values): what `thread` multiplies by, of one k of an operand's tile in shared memory."""
+    return cute.composition(column, lower.layout(rows))[thread, None]

@@ -1,0 +1,42 @@
+"""The memory report of the sm80 plans: wavefronts of ldmatrix, and what a block reads of L2."""
+
+from __future__ import annotations
+
+from cutedsl_gemm.kernels.plan import BITS, UNIT
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan, Stage
+from layouts import ComposedLayout, Layout, composition, wavefronts
+from layouts.descriptor import Major
+
+
+def ldmatrix_wavefronts(plan: Sm80Plan) -> tuple[int, int]:
+    """Wavefronts of one 8×8 matrix of A, and of B.
+
+    >>> from cutedsl_gemm.kernels.sm80.plan import RUNGS
+    >>> for rung in RUNGS:
+    ...     print(f"{rung.__name__:<10} {ldmatrix_wavefronts(rung())}")
+    mma        (8, 8)
+    padded     (1, 1)
+    swizzled   (1, 1)
+    multistage (1, 1)
+    raster     (1, 1)
+    """
+    return _matrix(plan.a, plan.a_major), _matrix(plan.b, plan.b_major)
+
+
+def _matrix(stage: Stage, major: Major) -> int:
+    """Eight lines of 16 bytes, the lanes' addresses."""
+    lines: ComposedLayout = stage.smem[0 if major == "K" else 1]
+    return wavefronts(composition(lines, Layout(8)), 2 * UNIT, unit=BITS).count
+
+
+def wave_bytes(plan: Sm80Plan, tiles_m: int, tiles_n: int, blocks: int, k: int) -> int:
+    """Bytes of A and B that `blocks` running at one time read, each once: what L2 must hold.
+
+    >>> from cutedsl_gemm.kernels.sm80.plan import multistage, raster
+    >>> [wave_bytes(plan(), 32, 32, 132, 4096) // 2**20 for plan in (multistage, raster)]
+    [37, 25]
+    """
+    bm, bn, _ = plan.tile
+    visited = [plan.raster(index, tiles_m, tiles_n) for index in range(blocks)]
+    lines = bm * len({m for m, _ in visited}) + bn * len({n for _, n in visited})
+    return lines * k * BITS // 8

@@ -1,0 +1,85 @@
+"""gemm(a, b, kernel=...): every rung by its name, with sentences where one cannot serve."""
+
+import pytest
+import torch
+
+import cutedsl_gemm
+from cutedsl_gemm import KERNELS, PlanError, gemm, plan_for
+from cutedsl_gemm.rungs import named
+
+SIMT = [name for name in KERNELS if name.startswith("simt")]
+any_rung = pytest.mark.parametrize("kernel", KERNELS)
+
+
+def integers(kernel, rows, columns):
+    dtype = named(kernel).terms.dtypes[0]
+    return torch.randint(-2, 3, (rows, columns)).to(dtype)
+
+
+def test_the_ladder_is_in_order():
+    assert cutedsl_gemm.KERNELS[:5] == (
+        "simt_naive",
+        "simt_coalesced",
+        "simt_shared",
+        "simt_block1d",
+        "simt_block2d",
+    )
+    assert KERNELS[-1] == named(None).name == "sm90_pingpong"
+
+
+@any_rung
+def test_every_rung_is_exact_on_integers(kernel):
+    for m, n, k in ((520, 264, 136), (48, 128, 16)):
+        a, b = integers(kernel, m, k), integers(kernel, k, n)
+        truth = (a.double() @ b.double()).to(a.dtype)
+        assert torch.equal(gemm(a, b, kernel=kernel), truth)
+        column_major = torch.full((n, m), torch.nan, dtype=a.dtype).mT
+        gemm(a.mT.contiguous().mT, b, kernel=kernel, out=column_major)
+        assert torch.equal(column_major, truth)
+
+
+@pytest.mark.parametrize("kernel", SIMT[:-1])
+def test_odd_shapes_need_no_alignment(kernel):
+    a, b = integers(kernel, 33, 7), integers(kernel, 7, 65)
+    assert torch.equal(gemm(a, b, kernel=kernel), a @ b)
+
+
+def test_the_vectorised_rung_says_what_it_needs():
+    a, b = integers("simt_block2d", 33, 7), integers("simt_block2d", 7, 64)
+    with pytest.raises(ValueError, match=r"a: shape \(33, 7\).*simt_block2d needs .* 4 elements"):
+        gemm(a, b, kernel="simt_block2d")
+    wide = torch.randint(-2, 3, (33, 8)).float()
+    assert torch.equal(gemm(wide[:, :7], b, kernel="simt_block2d"), wide[:, :7] @ b)
+
+
+@any_rung
+def test_gradients_go_through_the_same_rung(kernel):
+    a, b = (integers(kernel, *shape).requires_grad_() for shape in ((16, 24), (24, 32)))
+    gemm(a, b, kernel=kernel).sum().backward()
+    ours = a.grad, b.grad
+    a.grad = b.grad = None
+    (a @ b).sum().backward()
+    assert torch.equal(ours[0], a.grad)
+    assert torch.equal(ours[1], b.grad)
+
+
+def test_a_wrong_kernel_gets_a_sentence():
+    a, b = integers("simt_naive", 8, 8), integers("simt_naive", 8, 8)
+    with pytest.raises(ValueError, match="kernel is 'best': it must be one of simt_naive, "):
+        gemm(a, b, kernel="best")
+    with pytest.raises(ValueError, match="kernel is \\['simt_naive'\\]"):
+        gemm(a, b, kernel=["simt_naive"])
+    with pytest.raises(TypeError, match=r"a is torch.float32: it must be torch.bfloat16"):
+        gemm(a, b)
+    with pytest.raises(TypeError, match=r"a is torch.bfloat16: it must be torch.float32"):
+        gemm(a.bfloat16(), b.bfloat16(), kernel="simt_naive")
+    with pytest.raises(PlanError, match=r"this rung of the ladder has the tile \(32, 32, 1\)"):
+        gemm(a, b, tile=(128, 128, 64), kernel="simt_naive")
+
+
+@any_rung
+def test_the_plan_of_a_rung_can_be_seen(kernel):
+    a, b = integers(kernel, 16, 16), integers(kernel, 16, 16)
+    plan = plan_for(a, b, kernel=kernel)
+    assert plan.explain()
+    assert all(plan.proofs())

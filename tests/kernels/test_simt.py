@@ -1,0 +1,93 @@
+"""The SIMT ladder: exact on the executor, each rung cheaper than the last, compiled as planned."""
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import pytest
+import torch
+
+from cutedsl_gemm.kernels import build
+from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.share import Share
+from cutedsl_gemm.kernels.simt import execute
+from cutedsl_gemm.kernels.simt.plan import RUNGS, block2d, coalesced, naive, shared
+from cutedsl_gemm.kernels.simt.report import report
+from layouts import Layout
+
+MAJORS = list(product(("K", "MN"), repeat=2))
+SHAPES = [(520, 264, 136), (48, 128, 12), (1, 1, 1), (33, 65, 7), (128, 128, 8)]
+by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
+
+
+def integers(rows, columns):
+    return torch.randint(-4, 5, (rows, columns)).float()
+
+
+@by_name
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+@pytest.mark.parametrize("mnk", SHAPES, ids=str)
+def test_the_executor_is_exact_on_integers(rung, majors, mnk):
+    m, n, k = mnk
+    a, b, out = integers(m, k), integers(k, n), torch.full((m, n), torch.nan)
+    execute.gemm(rung(*majors), a, b, out)
+    assert torch.equal(out, a @ b)
+
+
+@by_name
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+def test_every_element_has_one_thread(rung, majors):
+    assert all(rung(*majors).proofs())
+
+
+def test_shares_that_leave_something_out_are_refused():
+    plan = naive()
+    with pytest.raises(PlanError, match=r"shares of C.*must take each of 1024 once"):
+        replace(plan, c=Share(plan.c.rows, plan.c.rows)).check()
+    with pytest.raises(PlanError, match=r"shares of A.*must take each of 1024 once"):
+        replace(shared(), a=replace(shared().a, share=Share(plan.c.rows, plan.c.rows))).check()
+
+
+def test_a_wrong_place_in_shared_memory_gives_a_wrong_answer():
+    plan, a, b, out = shared(), integers(32, 32), integers(32, 32), torch.empty(32, 32)
+    folded = replace(plan, a=replace(plan.a, smem=Layout((32, 32), (16, 1))))
+    execute.gemm(folded, a, b, out)
+    assert not torch.equal(out, a @ b)
+
+
+def test_naive_and_coalesced_differ_in_the_roles_of_two_layouts():
+    assert coalesced().c == Share(naive().c.columns, naive().c.rows)
+    assert replace(coalesced(), name="simt_naive", c=naive().c) == naive()
+
+
+def test_each_rung_has_a_reason_to_be_faster():
+    reports = [report(rung()) for rung in RUNGS]
+    assert (reports[0].requests, reports[0].sectors) == ({"A": 32, "B": 1, "C": 32}, 33)
+    assert (reports[1].requests, reports[1].sectors) == ({"A": 1, "B": 4, "C": 4}, 5)
+    assert [r.wavefronts for r in reports] == [0, 0, 2, 9 / 8, 1 / 4]
+    assert all(after.sectors < before.sectors for before, after in pairwise(reports))
+
+
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+def test_shared_memory_has_no_conflicts_in_any_major(majors):
+    assert [report(rung(*majors)).wavefronts for rung in RUNGS[2:]] == [2, 9 / 8, 1 / 4]
+
+
+@by_name
+@pytest.mark.parametrize("majors", [("K", "MN"), ("MN", "K")], ids="-".join)
+def test_machine_code(rung, majors):
+    plan = rung(*majors)
+    code = build.inspect(plan, "sm_80")
+    assert code.count("FFMA") >= plan.values[0] * plan.values[1] * plan.tile[2]
+    assert code.spills == code.stack_bytes == 0
+    assert (code.count("LDS") > 0) == (code.count("STS") > 0) == (plan.a is not None)
+    assert code.count("BAR.SYNC") == (2 if plan.a else 0)
+    assert code.registers * plan.threads <= 65_536
+    assert code.count("FADD") == 0
+
+
+def test_the_vectorised_rung_moves_16_bytes_everywhere():
+    code = build.inspect(block2d(), "sm_80")
+    assert code.count("LDG.E.128") == 2  # of A and of B, each k-block
+    assert code.count("LDS.128") == code.count("LDS") == 4 * 8  # two of A, two of B, each k
+    assert code.count("STS.128") == 1  # B; A is turned on its way, one by one
+    assert code.count("STG.E.128") == 16
