@@ -7,7 +7,7 @@ before any compile and with a sentence, what the hardware cannot do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cutedsl_gemm.kernels import tma
@@ -82,6 +82,18 @@ class Operand:
     def elements(self) -> int:
         """Elements of one stage."""
         return cosize(self.smem)
+
+
+def room(sizes: Iterable[int], alignment: int) -> int:
+    """Bytes of buffers of these sizes, one after the other, each at a multiple of `alignment`.
+
+    >>> room([100, 100], 64)
+    228
+    """
+    end = 0
+    for taken in sizes:
+        end = -(-end // alignment) * alignment + taken
+    return end
 
 
 def ring(tile: ComposedLayout, stages: int) -> ComposedLayout:

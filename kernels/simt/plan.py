@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.plan import PlanError, room
 from cutedsl_gemm.kernels.share import Share, loads
 from layouts import Bijective, Layout, Proof, cosize, make_layout, prove, size
 from layouts.descriptor import Major
 
 BITS = 32  # of an element: float32
+ALIGNMENT = 16  # bytes, of each buffer
 VECTOR = 4  # elements in the 16 bytes that one thread moves at most
 
 
@@ -73,7 +74,7 @@ class SimtPlan:
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
         stages = (stage for stage in (self.a, self.b) if stage is not None)
-        return sum(cosize(stage.smem) for stage in stages) * BITS // 8
+        return room((cosize(stage.smem) * BITS // 8 for stage in stages), ALIGNMENT)
 
     def operand(self, name: str) -> Layout:
         """(thread, value) → row of operand A, or B, that the thread multiplies by."""

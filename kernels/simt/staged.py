@@ -16,7 +16,7 @@ from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels import lower, parts
 from cutedsl_gemm.kernels.plan import PlanError
-from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from cutedsl_gemm.kernels.simt.plan import ALIGNMENT, SimtPlan
 from layouts import Layout
 
 
@@ -47,8 +47,8 @@ class Staged:
         thread = cute.arch.thread_idx()[0]
         m, n = parts.tile_of(cute.arch.block_idx()[0], c, (bm, bn))
         smem = SmemAllocator()
-        sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), 16)  # (BM, BK)
-        sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), 16)  # (BN, BK)
+        sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), ALIGNMENT)  # (BM, BK)
+        sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), ALIGNMENT)  # (BN, BK)
         rows, columns = plan.operand("A"), plan.operand("B")  # (thread, value) → row of a tile
         rA = cute.make_rmem_tensor((rows.shape[1],), Float32)
         rB = cute.make_rmem_tensor((columns.shape[1],), Float32)

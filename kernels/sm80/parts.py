@@ -10,7 +10,7 @@ from cutlass.cute.nvgpu import warp
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels import lower, parts
-from cutedsl_gemm.kernels.sm80.plan import STEP, Sm80Plan
+from cutedsl_gemm.kernels.sm80.plan import ALIGNMENT, STEP, Sm80Plan
 
 
 def tiled_mma(plan: Sm80Plan) -> cute.TiledMma:
@@ -49,7 +49,7 @@ def shared(plan: Sm80Plan) -> tuple[cute.Tensor, cute.Tensor]:
     """The rings of A and of B, (rows, BK, stages) each."""
     smem, dtype = SmemAllocator(), lower.DTYPES[plan.dtype]
     rings = (
-        smem.allocate_tensor(dtype, lower.layout(r.outer), 128, swizzle=lower.byte_swizzle(r))
+        smem.allocate_tensor(dtype, lower.layout(r.outer), ALIGNMENT, swizzle=lower.byte_swizzle(r))
         for r in plan.rings
     )
     return tuple(rings)

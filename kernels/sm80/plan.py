@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels.plan import BITS, UNIT, PlanError, ring
+from cutedsl_gemm.kernels.plan import BITS, UNIT, PlanError, ring, room
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.share import Share, loads
 from layouts import (
@@ -31,6 +31,7 @@ THREADS = 32 * WARPS[0] * WARPS[1]
 STEP = (16 * WARPS[0], 16 * WARPS[1], 16)  # what the warps multiply at a time: two mma along N each
 SMEM_BYTES = 166_912  # of a block, compute capability 8.0 (CUDA C++ Programming Guide)
 PLAIN = Swizzle(0, 3, 3)
+ALIGNMENT = 128  # bytes, of each buffer
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Sm80Plan:
     @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
-        return sum(map(cosize, self.rings)) * BITS // 8
+        return room((cosize(ring) * BITS // 8 for ring in self.rings), ALIGNMENT)
 
     @property
     def places(self) -> dict[str, Layout]:
