@@ -59,9 +59,8 @@ def call(
         # fmt: on
         return _met[signature]
     except (KeyError, AttributeError, TypeError, RuntimeError):
-        made = _make(
-            a, b, tile, out, named(kernel)
-        )  # new, or not dense tensors: then `_make` says so
+        # new, or not dense tensors: then `_make` says so
+        made = _make(a, b, tile, out, named(kernel))
     if len(_met) >= MOST:
         _met.clear()
     _met[signature] = made

@@ -35,7 +35,7 @@ def _gemm(
     gA, gB = tiles(a, bm, bk), tiles(b.mT, bn, bk)  # (tiles, k_blocks, rows, BK)
     read_a, read_b = Read(plan, "A", plan.a), Read(plan, "B", plan.b)
     k_blocks = gA.shape[1]
-    acc = torch.zeros(plan.threads, len(gA), *plan.values, len(gB))
+    acc = torch.zeros(plan.threads, len(gA), *plan.values, len(gB), dtype=torch.float32)
     shape = (plan.threads, len(gA) * plan.values[0], plan.values[1] * len(gB))
     for block in range(k_blocks):
         rA, rB = read_a(gA[:, block]), read_b(gB[:, block])  # (thread, tiles, values, BK)

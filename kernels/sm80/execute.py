@@ -38,7 +38,7 @@ def _gemm(
     (bm, bn, bk), (m, n) = plan.tile, out.shape
     gA, gB = tiles(a, bm, bk), tiles(b.mT, bn, bk)  # (tiles, k_blocks, rows, BK)
     load_a, load_b = Load(plan.a, plan.a_major), Load(plan.b, plan.b_major)
-    acc = torch.zeros(len(gA) * bm, len(gB) * bn)
+    acc = torch.zeros(len(gA) * bm, len(gB) * bn, dtype=torch.float32)
     for block in range(gA.shape[1]):
         rA, rB = load_a(gA[:, block]), load_b(gB[:, block])  # (tiles, rows, BK)
         acc.addmm_(rA.flatten(0, 1).float(), rB.flatten(0, 1).float().mT)

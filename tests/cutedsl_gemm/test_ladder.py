@@ -38,6 +38,17 @@ def test_every_rung_is_exact_on_integers(kernel):
         assert torch.equal(column_major, truth)
 
 
+@any_rung
+def test_the_default_dtype_of_torch_does_not_matter(kernel):
+    a, b = integers(kernel, 40, 32), integers(kernel, 32, 24)
+    expected = gemm(a, b, kernel=kernel)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal(gemm(a, b, kernel=kernel), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize("kernel", SIMT[:-1])
 def test_odd_shapes_need_no_alignment(kernel):
     a, b = integers(kernel, 33, 7), integers(kernel, 7, 65)
