@@ -81,9 +81,10 @@ def compile_plan(plan: AnyPlan, arch: str = ARCH, options: str = "") -> Any:
 def device_code(plan: AnyPlan) -> Any:
     """The kernel class that carries out a plan of its kind."""
     if isinstance(plan, Plan):
+        from cutedsl_gemm.kernels.sm90.cooperative import Cooperative
         from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
 
-        return Pingpong(plan)
+        return {"pingpong": Pingpong, "cooperative": Cooperative}[plan.schedule](plan)
     if isinstance(plan, Sm80Plan):
         from cutedsl_gemm.kernels.sm80.mma import Mma
         from cutedsl_gemm.kernels.sm80.multistage import Multistage

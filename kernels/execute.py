@@ -101,36 +101,37 @@ class Store:
     """The accumulator's way out: registers, stmatrix into a panel, TMA out of it."""
 
     def __init__(self, plan: Plan) -> None:
-        self.bm, self.bn, _ = plan.tile
+        self.rows, self.bn = plan.rows, plan.tile[1]
         self.panels, self.elements = plan.panels, cosize(plan.staging)
         threads, values = torch.arange(128)[:, None], torch.arange(plan.registers)
-        self.place = plan.accumulator(threads, values)  # (thread, value) → m + BM * n
-        _once(self.place, self.bm * self.bn, "wgmma, accumulator")
-        self.fragment = plan.fragment(values).view(self.panels, 4, self.bm // 64, 8)
-        self.written = self._stmatrix_addresses(plan)  # (4, BM/64, 8, thread), elements of a panel
-        self.read = _box_addresses(plan.staging, contiguous=1)  # (BM, 64)
+        self.place = plan.accumulator(threads, values)  # (thread, value) → m + R * n
+        _once(self.place, self.rows * self.bn, "wgmma, accumulator")
+        self.fragment = plan.fragment(values).view(self.panels, 4, self.rows // 64, 8)
+        self.written = self._stmatrix_addresses(plan)  # (4, R/64, 8, thread), elements of a panel
+        self.read = _box_addresses(plan.staging, contiguous=1)  # (R, 64)
         _once(self.written, self.elements, "stmatrix, C panel")
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
-        """(wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
+        """(wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type, R rows a consumer."""
+        shape, acc = acc.shape, acc.view(-1, self.rows, self.bn)
         registers = acc.mT.flatten(1)[:, self.place]  # (wave, thread, value)
         out = acc.new_empty(acc.shape, dtype=dtype)
         for panel in range(self.panels):
             shared = torch.full((len(acc), self.elements), torch.nan, dtype=dtype)
-            # (wave, 4, BM/64, 8, thread)
+            # (wave, 4, R/64, 8, thread)
             values = registers[:, :, self.fragment[panel]].to(dtype).movedim(1, -1)
             shared[:, self.written.flatten()] = values.flatten(1)
             columns = slice(panel * ROW, (panel + 1) * ROW)
-            out[:, :, columns] = shared[:, self.read.flatten()].view(-1, self.bm, ROW)
-        return out
+            out[:, :, columns] = shared[:, self.read.flatten()].view(-1, self.rows, ROW)
+        return out.view(shape)
 
     def _stmatrix_addresses(self, plan: Plan) -> Tensor:
         """Where value v of a thread lands.
 
         The lanes' addresses give the row, the instruction the column.
         """
-        atom, index = stmatrix(4), torch.arange(size(plan.rows))
-        address = plan.staging(plan.rows(index)).view(4, -1, 4, 32)  # (16 columns, m64, warp, lane)
+        atom, index = stmatrix(4), torch.arange(size(plan.lanes))
+        address = plan.staging(plan.lanes(index)).view(4, -1, 4, 32)  # (16 columns, m64, warp, lane)
         # (lane, value) → column + 8 * supplying lane
         element = atom.fragment(torch.arange(32)[:, None], torch.arange(8))
         written = address[..., element // 8] + element % 8  # (16 columns, m64, warp, lane, value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from cutedsl_gemm.kernels import tma
 from cutedsl_gemm.kernels.raster import Raster
@@ -33,13 +34,15 @@ from layouts import (
 )
 from layouts.descriptor import Major
 
+# Two consumers take turns with whole tiles, or each takes half the rows of every tile.
+Schedule: TypeAlias = Literal["pingpong", "cooperative"]
 BITS = 16  # of an element: bfloat16 or float16
 UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
 # A block's limit, compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
 SMEM_BYTES = 232_448
 BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
 WARPGROUP = 128  # threads
-CONSUMERS = 2  # warpgroups that take turns; each owns one staging panel
+CONSUMERS = 2  # warpgroups that multiply, and stage their own panels of C
 # Of 65,536 / 384 threads = 168: the producer gives up 128, each consumer takes 64.
 CONSUMER_REGISTERS = 232
 PRODUCER_REGISTERS = 40
@@ -107,23 +110,36 @@ def ring(tile: ComposedLayout, stages: int) -> ComposedLayout:
 
 @dataclass(frozen=True)
 class Plan:
-    """The sm90 pingpong GEMM: C (M, N) = A (M, K) · B (K, N), fp32 accumulation.
+    """The sm90 GEMM: C (M, N) = A (M, K) · B (K, N), fp32 accumulation.
 
-    All layouts are in elements of 16 bits; (m, n) pairs are numbered m + rows * n.
+    All layouts are in elements of 16 bits; (m, n) pairs are numbered m + rows * n. R is the rows of
+    a tile that one consumer multiplies: BM, or half of them where the schedule is cooperative.
     """
 
     tile: tuple[int, int, int]  # (BM, BN, BK)
     dtype: str
     a: Operand  # (BM, BK)
     b: Operand  # (BN, BK)
+    schedule: Schedule
     stages: int
-    accumulator: Layout  # (thread, value) → place in the (BM, BN) tile, one warpgroup
-    # (8, BM/64, 4, BN/64) = (stmatrix, m64, 16 columns, panel) → accumulator value
+    accumulator: Layout  # (thread, value) → place in the (R, BN) that one consumer multiplies
+    # (8, R/64, 4, BN/64) = (stmatrix, m64, 16 columns, panel) → accumulator value
     fragment: Layout
     # (thread, value) → place in the (64, 16) piece that four warps' stmatrix.x4 write
     store: Layout
-    staging: ComposedLayout  # (BM, 64): the panel of C that one consumer stages for the TMA store
+    staging: ComposedLayout  # (R, 64): a panel of C, staged for the TMA store
+    c_stages: int  # panels that a consumer may have under way
     raster: Raster
+
+    @property
+    def sharing(self) -> int:
+        """Consumers that share a tile: its rows are divided among them."""
+        return CONSUMERS if self.schedule == "cooperative" else 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of a tile that one consumer multiplies."""
+        return self.tile[0] // self.sharing
 
     @property
     def a_major(self) -> Major:
@@ -147,13 +163,18 @@ class Plan:
 
     @property
     def panel_bytes(self) -> int:
-        """Bytes of the panel of C that one consumer stages."""
+        """Bytes of one staged panel of C."""
         return cosize(self.staging) * BITS // 8
+
+    @property
+    def staged(self) -> int:
+        """Panels of C in shared memory, of all consumers."""
+        return CONSUMERS * self.c_stages
 
     @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
-        return self.stages * self.stage_bytes + CONSUMERS * self.panel_bytes + BARRIER_BYTES
+        return self.stages * self.stage_bytes + self.staged * self.panel_bytes + BARRIER_BYTES
 
     @property
     def panels(self) -> int:
@@ -171,21 +192,21 @@ class Plan:
         return {"A": self.a.smem, "B": self.b.smem, "C panel": self.staging}
 
     @property
-    def rows(self) -> Layout:
-        """(lane, warp, m64, 16 columns) → m + BM * n: the row that a lane addresses for stmatrix.
+    def lanes(self) -> Layout:
+        """(lane, warp, m64, 16 columns) → m + R * n: the row that a lane addresses for stmatrix.
 
         It is the row of the panel whose first element `store` leaves with the thread that stmatrix
         takes it from.
         """
-        atom, bm = stmatrix(4), self.tile[0]
+        atom, rows = stmatrix(4), self.rows
         holder = composition(right_inverse(atom.fragment), atom.rows[0])  # lane → lane + 32 * value
         holder = composition(Layout((32, 8), (1, WARPGROUP)), holder)  # → thread + 128 * value
-        panel = Layout((64, 16), (1, bm))
+        panel = Layout((64, 16), (1, rows))
         lane, warp = (
             composition(panel, composition(self.store, threads))
             for threads in (holder, Layout(4, 32))
         )
-        return make_layout(lane, warp, Layout(bm // 64, 64), Layout(ROW // 16, 16 * bm))
+        return make_layout(lane, warp, Layout(rows // 64, 64), Layout(ROW // 16, 16 * rows))
 
     def proofs(self) -> tuple[Proof, ...]:
         """What must hold for the plan to be right and fast, decided."""
@@ -199,7 +220,7 @@ class Plan:
     @property
     def panel_store(self) -> BankReport:
         """What one consumer's stmatrix into the whole C panel costs, by the bank model."""
-        return banks(self.staging, "stmatrix.x4", lanes=self.rows)
+        return banks(self.staging, "stmatrix.x4", lanes=self.lanes)
 
     def check(self) -> Plan:
         """The plan itself, or PlanError with the first thing that cannot be."""
@@ -211,18 +232,18 @@ class Plan:
         """The plan as text: what moves where, by which layout."""
         bm, bn, bk = self.tile
         stages = f"{self.stages} stages × {self.stage_bytes:,}"
-        panels = f"{CONSUMERS} panels × {self.panel_bytes:,}"
+        panels = f"{self.staged} panels × {self.panel_bytes:,}"
         registers = f"{self.registers} accumulators of {CONSUMER_REGISTERS}"
         lines = (
-            ("kernel", f"sm90 pingpong, {self.dtype}, fp32 accumulation, tile {bm}×{bn}×{bk}"),
+            ("kernel", f"sm90 {self.schedule}, {self.dtype}, fp32 accumulation, tile {bm}×{bn}×{bk}"),
             ("memory", f"{stages} + {panels} + barriers"),
             ("", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"),
             ("registers", f"{registers} a consumer thread"),
             ("A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"),
             ("B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"),
-            ("accumulator", f"{self.accumulator}   (thread, value) → m + {bm}n"),
+            ("accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"),
             ("stmatrix", f"{self.store}   (thread, value) → m + 64n of 64×16"),
-            ("C panel", f"{self.staging}   (BM, 64)"),
+            ("C panel", f"{self.staging}   ({self.rows}, 64)"),
             ("raster", f"groups of {self.raster.group} tile rows, N inside"),
             *self._accesses(),
         )
@@ -243,7 +264,7 @@ class Plan:
         yield "", f"read by TMA, {by_descriptor}"
 
     def _problems(self) -> Iterator[str]:
-        yield from _tile_problems(self.tile, self.dtype)
+        yield from _tile_problems(self.tile, self.dtype, self.schedule)
         yield from _shape_problems(self)
         yield from _operand_problems(self.a)
         yield from _operand_problems(self.b)
@@ -253,17 +274,23 @@ class Plan:
         yield from _budget_problems(self)
 
 
-def _tile_problems(tile: tuple[int, int, int], dtype: str) -> Iterator[str]:
+def _tile_problems(
+    tile: tuple[int, int, int], dtype: str, schedule: Schedule
+) -> Iterator[str]:
     bm, bn, bk = tile
+    if schedule not in get_args(Schedule):
+        yield f"schedule is {schedule!r}; it must be one of {get_args(Schedule)}"
+    shared = schedule == "cooperative"
+    why = "two consumers share its rows, 64 a wgmma" if shared else "a wgmma has 64 rows"
     if dtype not in ("bfloat16", "float16"):
         yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
-    for name, extent, unit, why in (
-        ("BM", bm, 64, "a wgmma has 64 rows"),
+    for name, extent, unit, reason in (
+        ("BM", bm, 128 if shared else 64, why),
         ("BN", bn, 64, "C leaves in panels of 64 columns (128 bytes)"),
         ("BK", bk, 64, "a row of the 128-byte swizzle holds 64 elements"),
     ):
         if extent < unit or extent % unit:
-            yield f"{name} is {extent}; it must be a multiple of {unit}, since {why}"
+            yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"
     if bm > 256 or bk > 1024:
         yield f"the tile has BM = {bm} and BK = {bk}; no stage of BM > 256 or BK > 1024 fits"
     if bn > 256:
@@ -275,16 +302,25 @@ def _shape_problems(plan: Plan) -> Iterator[str]:
     for name, buffer, shape in (
         (plan.a.name, plan.a.smem, (bm, bk)),
         (plan.b.name, plan.b.smem, (bn, bk)),
-        ("C panel", plan.staging, (bm, ROW)),
+        ("C panel", plan.staging, (plan.rows, ROW)),
     ):
         found = tuple(map(size, buffer))
         if found != shape:
             yield f"{name} has the shape {found} in shared memory; the tile makes it {shape}"
     if (plan.a.name, plan.b.name) != ("A", "B"):
         yield f"the operands are named {plan.a.name} and {plan.b.name}; they must be A and B"
-    for name, count, least in (("stages", plan.stages, 0), ("group", plan.raster.group, 1)):
+    for name, count, least in (
+        ("stages", plan.stages, 0),
+        ("c_stages", plan.c_stages, 1),
+        ("group", plan.raster.group, 1),
+    ):
         if type(count) is not int or count < least:
             yield f"{name} is {count!r}; it must be an integer of at least {least}"
+    if plan.c_stages and plan.panels % plan.c_stages:
+        yield (
+            f"c_stages is {plan.c_stages}; it must divide the {plan.panels} panels of a tile, so that "
+            "every tile begins with the same one"
+        )
 
 
 def _gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
@@ -297,10 +333,10 @@ def _gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
 
 
 def _register_problems(plan: Plan) -> Iterator[str]:
-    bm, bn, _ = plan.tile
+    rows, bn = plan.rows, plan.tile[1]
     for name, found, wanted in (
-        ("accumulator", plan.accumulator, accumulator(bm, bn)),
-        ("fragment", plan.fragment, fragment(bm, bn)),
+        ("accumulator", plan.accumulator, accumulator(rows, bn)),
+        ("fragment", plan.fragment, fragment(rows, bn)),
         ("store", plan.store, STORE),
     ):
         if found != wanted:
@@ -315,8 +351,8 @@ def _budget_problems(plan: Plan) -> Iterator[str]:
     if plan.registers > most:
         yield (
             f"the accumulator takes {plan.registers} registers a thread, since one warpgroup holds "
-            f"the whole tile; it must be at most {most} of {CONSUMER_REGISTERS}, or it spills; "
-            f"take a tile with BM * BN <= {most * 128}"
+            f"{plan.rows} rows of the tile; it must be at most {most} of {CONSUMER_REGISTERS}, or "
+            f"it spills; take a tile with BM * BN <= {most * WARPGROUP * plan.sharing}"
         )
     if plan.stages < 2:
         yield (
@@ -375,23 +411,23 @@ def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
     return ComposedLayout(SW128, 0, plain, unit=BITS)
 
 
-def accumulator(bm: int, bn: int) -> Layout:
-    """(thread, value) → m + bm * n: wgmma's (64, bn) accumulator, bm / 64 times down the tile.
+def accumulator(rows: int, bn: int) -> Layout:
+    """(thread, value) → m + rows * n: wgmma's (64, bn) accumulator, rows / 64 times down.
 
     >>> print(accumulator(128, 128))
     ((4,8,4),((2,2,16),2)):((256,1,16),((128,8,1024),64))
     """
-    threads, values = composition(Layout((64, bn), (1, bm)), wgmma_accumulator(bn))
-    return make_layout(threads, make_layout(values, Layout(bm // 64, 64)))
+    threads, values = composition(Layout((64, bn), (1, rows)), wgmma_accumulator(bn))
+    return make_layout(threads, make_layout(values, Layout(rows // 64, 64)))
 
 
-def fragment(bm: int, bn: int) -> Layout:
+def fragment(rows: int, bn: int) -> Layout:
     """(stmatrix, m64, 16 columns, panel) → value of the accumulator.
 
     >>> print(fragment(128, 128))
     (8,2,4,2):(1,64,8,32)
     """
-    return Layout((8, bm // 64, ROW // 16, bn // ROW), (1, bn // 2, 8, ROW // 2))
+    return Layout((8, rows // 64, ROW // 16, bn // ROW), (1, bn // 2, 8, ROW // 2))
 
 
 def pingpong(
@@ -400,29 +436,62 @@ def pingpong(
     a_major: Major = "K",
     b_major: Major = "K",
     group: int = 4,
+    c_stages: int = 1,
 ) -> Plan:
-    """The checked pingpong plan of a tile, with as many stages as fit.
+    """The checked plan in which the consumers take turns, with as many stages as fit.
 
     >>> plan = pingpong()
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 230400, 128)
     """
-    for problem in _tile_problems(tile, dtype):
+    return _plan("pingpong", tile, dtype, a_major, b_major, group, c_stages)
+
+
+def cooperative(
+    tile: tuple[int, int, int] = (128, 256, 64),
+    dtype: str = "bfloat16",
+    a_major: Major = "K",
+    b_major: Major = "K",
+    group: int = 4,
+    c_stages: int = 1,
+) -> Plan:
+    """The checked plan in which the consumers share each tile, with as many stages as fit.
+
+    >>> plan = cooperative()
+    >>> plan.stages, plan.smem_bytes, plan.registers
+    (4, 214016, 128)
+    """
+    return _plan("cooperative", tile, dtype, a_major, b_major, group, c_stages)
+
+
+def _plan(
+    schedule: Schedule,
+    tile: tuple[int, int, int],
+    dtype: str,
+    a_major: Major,
+    b_major: Major,
+    group: int,
+    c_stages: int,
+) -> Plan:
+    for problem in _tile_problems(tile, dtype, schedule):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, bk = tile
+    rows = bm // CONSUMERS if schedule == "cooperative" else bm
     a = Operand("A", a_major, swizzled(bm, bk, a_major))
     b = Operand("B", b_major, swizzled(bn, bk, b_major))
-    staging = swizzled(bm, ROW, "K")
-    free = SMEM_BYTES - BARRIER_BYTES - CONSUMERS * cosize(staging) * BITS // 8
+    staging = swizzled(rows, ROW, "K")
+    free = SMEM_BYTES - BARRIER_BYTES - CONSUMERS * c_stages * cosize(staging) * BITS // 8
     return Plan(
         tile=tile,
         dtype=dtype,
         a=a,
         b=b,
+        schedule=schedule,
         stages=free // ((a.elements + b.elements) * BITS // 8),
-        accumulator=accumulator(bm, bn),
-        fragment=fragment(bm, bn),
+        accumulator=accumulator(rows, bn),
+        fragment=fragment(rows, bn),
         store=STORE,
         staging=staging,
+        c_stages=c_stages,
         raster=Raster(group),
     ).check()

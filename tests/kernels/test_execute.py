@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels import execute
-from cutedsl_gemm.kernels.plan import BITS, PlanError, pingpong
+from cutedsl_gemm.kernels.plan import BITS, PlanError, cooperative, pingpong
 from cutedsl_gemm.kernels.raster import Raster
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
 
@@ -25,6 +25,12 @@ def run(plan, m=200, n=300, k=136):
 @pytest.mark.parametrize("tile", [(128, 128, 64), (64, 192, 128), (192, 64, 64)])
 def test_the_answer_is_right(tile, a_major, b_major):
     assert run(pingpong(tile, "bfloat16", a_major, b_major)) < 3e-3
+
+
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
+@pytest.mark.parametrize("tile", [(128, 256, 64), (256, 128, 64), (256, 192, 64)])
+def test_consumers_that_share_a_tile_give_the_right_answer(tile, majors):
+    assert run(cooperative(tile, "bfloat16", *majors), 300, 500, 136) < 3e-3
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_what_a_plan_claims_to_be_free_of_conflicts_is(tile):
 
 
 def counted_wavefronts(plan):
-    rows, total = plan.rows, 0
+    rows, total = plan.lanes, 0
     for first in range(0, size(rows), 8):
         at = [plan.staging(rows(lane)) * 2 // 4 for lane in range(first, first + 8)]
         words = {word + k for word in at for k in range(4)}
