@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from cutedsl_gemm.kernels.plan import Plan, PlanError, pingpong
+from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.sm90.plan import Plan, pingpong
 from cutedsl_gemm.problem import Problem
 from layouts.descriptor import Major
 

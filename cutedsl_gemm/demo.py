@@ -11,7 +11,8 @@ from rich.markup import escape
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.choose import choose
 from cutedsl_gemm.kernels import build
-from cutedsl_gemm.kernels.plan import SMEM_BYTES, Plan
+from cutedsl_gemm.kernels.sm90.mainloop import SMEM_BYTES
+from cutedsl_gemm.kernels.sm90.plan import Plan
 from cutedsl_gemm.problem import pose
 from layouts import ComposedLayout, Layout, Swizzle, table
 

@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 import layouts
 from cutedsl_gemm.kernels import cache, progress, sass, versions
-from cutedsl_gemm.kernels.plan import Plan
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
+from cutedsl_gemm.kernels.sm90.plan import Plan
 
 AnyPlan: TypeAlias = Plan | SimtPlan | Sm80Plan
 

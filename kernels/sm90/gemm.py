@@ -20,15 +20,15 @@ from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warp, warpgroup
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels import lower
-from cutedsl_gemm.kernels.plan import (
+from cutedsl_gemm.kernels.plan import ring
+from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
     CONSUMERS,
     PRODUCER_REGISTERS,
     ROW,
     WARPGROUP,
-    Plan,
-    ring,
 )
+from cutedsl_gemm.kernels.sm90.plan import Plan
 from cutedsl_gemm.kernels.tma import ATOM
 from layouts import cosize
 
@@ -58,14 +58,16 @@ class Gemm:
         load, store = cpasync.CopyBulkTensorTileG2SOp(), cpasync.CopyBulkTensorTileS2GOp()
         tma_a, gA = cpasync.make_tiled_tma_atom(load, a, lower.smem(plan.a.smem), (bm, bk))
         tma_b, gB = cpasync.make_tiled_tma_atom(load, b, lower.smem(plan.b.smem), (bn, bk))
-        tma_c, gC = cpasync.make_tiled_tma_atom(store, c, lower.smem(plan.staging), (plan.rows, ROW))
+        tma_c, gC = cpasync.make_tiled_tma_atom(
+            store, c, lower.smem(plan.staging), (plan.rows, ROW)
+        )
         tiles = cute.ceil_div(c.shape[0], bm) * cute.ceil_div(c.shape[1], bn)
         # As few blocks as take the same number of waves: those that would idle in the last one only
         # take power and L2 from the others (1.01 to 1.05 times as fast, docs/performance).
         blocks = cute.ceil_div(tiles, cute.ceil_div(tiles, sms))
-        # No cluster argument: blocks then come to a GPC's SMs sixteen in a row, and neighbours ask L2
-        # for the same tile at the same time; an explicit 1×1×1 scatters them over the GPCs and costs
-        # 20 to 30 % at 128×128 (docs/performance).
+        # No cluster argument: blocks then come sixteen in a row to the SMs of a GPC, and neighbours
+        # ask L2 for the same tile at the same time; an explicit 1×1×1 scatters them over the GPCs
+        # and costs 20 to 30 % at 128×128 (docs/performance).
         self.kernel(tma_a, gA, tma_b, gB, tma_c, gC).launch(
             grid=(blocks, 1, 1),
             block=(THREADS, 1, 1),

@@ -12,8 +12,8 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.plan import CONSUMERS, WARPGROUP
 from cutedsl_gemm.kernels.sm90.gemm import TURN, Gemm
+from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, WARPGROUP
 
 
 class Pingpong(Gemm):

@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels import tma
-from cutedsl_gemm.kernels.plan import BITS, ROW, Operand, Plan, PlanError
+from cutedsl_gemm.kernels.plan import BITS, PlanError
+from cutedsl_gemm.kernels.sm90.mainloop import ROW, Operand
+from cutedsl_gemm.kernels.sm90.plan import Plan
 from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
 
 WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
@@ -131,7 +133,9 @@ class Store:
         The lanes' addresses give the row, the instruction the column.
         """
         atom, index = stmatrix(4), torch.arange(size(plan.lanes))
-        address = plan.staging(plan.lanes(index)).view(4, -1, 4, 32)  # (16 columns, m64, warp, lane)
+        address = plan.staging(plan.lanes(index)).view(
+            4, -1, 4, 32
+        )  # (16 columns, m64, warp, lane)
         # (lane, value) → column + 8 * supplying lane
         element = atom.fragment(torch.arange(32)[:, None], torch.arange(8))
         written = address[..., element // 8] + element % 8  # (16 columns, m64, warp, lane, value)

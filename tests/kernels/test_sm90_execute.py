@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cutedsl_gemm.kernels import execute
-from cutedsl_gemm.kernels.plan import BITS, PlanError, cooperative, pingpong
+from cutedsl_gemm.kernels.plan import BITS, PlanError
 from cutedsl_gemm.kernels.raster import Raster
+from cutedsl_gemm.kernels.sm90 import execute
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
 
 

@@ -5,16 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from cutedsl_gemm.kernels.plan import (
-    BITS,
-    SMEM_BYTES,
-    SW128,
-    Operand,
-    PlanError,
-    pingpong,
-    swizzled,
-)
+from cutedsl_gemm.kernels.plan import BITS, PlanError
 from cutedsl_gemm.kernels.raster import Raster
+from cutedsl_gemm.kernels.sm90.mainloop import SMEM_BYTES, SW128, Operand, swizzled
+from cutedsl_gemm.kernels.sm90.plan import pingpong
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
 
 MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]
