@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from cutedsl_gemm.kernels import tma
 from cutedsl_gemm.kernels.plan import BITS, UNIT, PlanError
+from cutedsl_gemm.kernels.raster import Raster
 from layouts import (
+    BankReport,
     Bijective,
     ComposedLayout,
     Layout,
@@ -91,12 +93,18 @@ class Mainloop:
     b: Operand  # (BN, BK)
     schedule: Schedule
     stages: int
+    splits: int  # blocks, each with its part of K, that make a tile together
     accumulator: Layout  # (thread, value) → place in the (R, BN) that one consumer multiplies
+    raster: Raster
 
     @property
     def sharing(self) -> int:
         """Consumers that share a tile: its rows are divided among them."""
         return CONSUMERS if self.schedule == "cooperative" else 1
+
+    def span(self, rank: Any, k_blocks: Any) -> tuple[Any, Any]:
+        """First k-block of the block that is number `rank` of a tile's, and first of the next."""
+        return rank * k_blocks // self.splits, (rank + 1) * k_blocks // self.splits
 
     @property
     def rows(self) -> int:
@@ -173,6 +181,7 @@ class Mainloop:
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
         yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
+        yield "raster", f"groups of {self.raster.group} tile rows, N inside"
 
     @property
     def way_out(self) -> str:
@@ -187,6 +196,16 @@ class Mainloop:
         yield from _operand_problems(self.b)
         yield from _gap_problems(self.buffers)
         yield from _budget_problems(self)
+
+
+def cost(report: BankReport) -> str:
+    """What an access costs, its ideal, and whether it is proved."""
+    found, proof = report.wavefronts, report.proof()
+    how = "by rank over GF(2)" if found.ranks else "lane by lane"
+    base = ", at every base" if found.every_base else ""
+    why = f"proved {how}{base}" if proof else f"refuted: {proof.reason[0]}"
+    name = type(proof.statement).__name__
+    return f"{found.count} wavefronts, ideal {found.ideal}; {name} {why}"
 
 
 def stages_beside(way_out_bytes: int, a: Operand, b: Operand) -> int:
@@ -259,6 +278,8 @@ def _shape_problems(plan: Mainloop) -> Iterator[str]:
     yield from shape_problem("A", plan.a.smem, (bm, bk))
     yield from shape_problem("B", plan.b.smem, (bn, bk))
     yield from count_problem("stages", plan.stages, 0)
+    yield from count_problem("splits", plan.splits, 1)
+    yield from count_problem("group", plan.raster.group, 1)
     wanted = accumulator(plan.rows, bn)
     if plan.accumulator != wanted:
         yield (

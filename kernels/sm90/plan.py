@@ -17,6 +17,7 @@ from cutedsl_gemm.kernels.sm90.mainloop import (
     Schedule,
     Tile,
     accumulator,
+    cost,
     count_problem,
     operands,
     shape_problem,
@@ -55,7 +56,6 @@ class Plan(Mainloop):
     store: Layout
     staging: ComposedLayout  # (R, 64): a panel of C, staged for the TMA store
     c_stages: int  # panels that a consumer may have under way
-    raster: Raster
 
     @property
     def panels(self) -> int:
@@ -117,7 +117,6 @@ class Plan(Mainloop):
         yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, 16 columns)"
         yield "", cost(report)
         yield "", f"read by TMA, {BY_DESCRIPTOR}"
-        yield "raster", f"groups of {self.raster.group} tile rows, N inside"
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -125,22 +124,16 @@ class Plan(Mainloop):
         yield from _staging_problems(self.staging)
         yield from _store_problems(self)
         yield from count_problem("c_stages", self.c_stages, 1)
-        yield from count_problem("group", self.raster.group, 1)
+        if self.splits != 1:
+            yield (
+                f"splits is {self.splits}; it must be 1, since each block stages whole sums; "
+                "where blocks divide K, take a plan of sm90.split_plan"
+            )
         if self.panels % self.c_stages:
             yield (
                 f"c_stages is {self.c_stages}; it must divide the {self.panels} panels of a tile, "
                 "so that every tile begins with the same one"
             )
-
-
-def cost(report: BankReport) -> str:
-    """What an access costs, its ideal, and whether it is proved."""
-    found, proof = report.wavefronts, report.proof()
-    how = "by rank over GF(2)" if found.ranks else "lane by lane"
-    base = ", at every base" if found.every_base else ""
-    why = f"proved {how}{base}" if proof else f"refuted: {proof.reason[0]}"
-    name = type(proof.statement).__name__
-    return f"{found.count} wavefronts, ideal {found.ideal}; {name} {why}"
 
 
 def _store_problems(plan: Plan) -> Iterator[str]:
@@ -237,6 +230,7 @@ def _plan(
         a=a,
         b=b,
         schedule=schedule,
+        splits=1,
         stages=stages_beside(CONSUMERS * c_stages * cosize(staging) * BITS // 8, a, b),
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn),
