@@ -181,6 +181,7 @@ class Finish:
             plan.share.columns(threads, values),
         )
         _once(self.row * bn + self.column, plan.finished * bn, "share of the rows")
+        self.column = self.column.flatten()
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
         """(splits, wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
@@ -189,12 +190,13 @@ class Finish:
         sums[..., self.written] = acc[..., self.m, self.n]
         out = acc.new_empty(acc.shape[1:], dtype=dtype)
         for rank in range(plan.splits):
-            row = rank * plan.finished + self.row
-            at = plan.exchange(row + bm * self.column)
-            total = acc.new_zeros((acc.shape[1], *at.shape))
+            row = rank * plan.finished + self.row.flatten()
+            row, column = row[row < bm], self.column[row < bm]  # the last blocks finish fewer
+            at = plan.exchange(row + bm * column)
+            total = acc.new_zeros(acc.shape[1], len(at))
             for peer in range(plan.splits):
                 total += sums[peer][:, at]
-            out[:, row, self.column] = total.to(dtype)
+            out[:, row, column] = total.to(dtype)
         return out
 
 

@@ -33,7 +33,7 @@ THREADS = (1 + CONSUMERS) * WARPGROUP
 
 
 class Gemm:
-    """One kernel for every M, N, K of a plan; where NotImplementedError stands, it is to be made."""
+    """One kernel for every M, N, K of a plan; what raises NotImplementedError is to be made."""
 
     plan: Any
     cluster: tuple[int, int, int] | None = None  # blocks of a cluster

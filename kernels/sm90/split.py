@@ -15,7 +15,7 @@ from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels import lower
-from cutedsl_gemm.kernels.parts import left, move, part
+from cutedsl_gemm.kernels.parts import inside, left, move, part
 from cutedsl_gemm.kernels.sm90.gemm import Gemm
 from cutedsl_gemm.kernels.sm90.mainloop import WARPGROUP
 from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
@@ -82,17 +82,22 @@ class Split(Gemm):
         plan, share = self.plan, self.plan.share
         rank = cute.arch.block_idx_in_cluster()
         thread = cute.arch.thread_idx()[0] - WARPGROUP
-        tiler = (plan.finished, plan.tile[1])
+        (bm, bn, _), rows = plan.tile, plan.finished
+        first = rank * rows
         total = cute.make_rmem_tensor(lower.layout(share.registers), Float32)  # (lines, (4, …))
         coming = cute.make_rmem_tensor(lower.layout(share.registers), Float32)
         total.fill(0)
+        coming.fill(0)
         for peer in cutlass.range_constexpr(plan.splits):
             theirs = cute.make_tensor(cute.arch.map_dsmem_ptr(sums.iterator, peer), sums.layout)
-            theirs = part(cute.local_tile(theirs, tiler, (rank, 0)), share, thread)
-            cute.autovec_copy(theirs, coming)
+            theirs = part(cute.local_tile(theirs, (rows, bn), (rank, 0)), share, thread)
+            for line in cutlass.range_constexpr(share.lines):
+                if inside(share, thread, (line, 0), (bm - first, bn)):
+                    cute.autovec_copy(theirs[line, None], coming[line, None])
             total.store(total.load() + coming.load())
         result = cute.make_rmem_tensor(total.layout, self.dtype)
         result.store(total.load().to(self.dtype))
-        place = (m * plan.splits + rank, n)
-        tile = part(cute.local_tile(gC, tiler, place), share, thread)
-        move(result, tile, share, thread, left(gC, tiler, place))
+        tile = cute.local_tile(cute.local_tile(gC, (bm, bn), (m, n)), (rows, bn), (rank, 0))
+        rows_left, columns_left = left(gC, (bm, bn), (m, n))
+        extent = (cutlass.min(rows_left, bm) - first, columns_left)
+        move(result, part(tile, share, thread), share, thread, extent)

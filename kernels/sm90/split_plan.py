@@ -32,18 +32,18 @@ MOST_SPLITS = 8  # blocks of a cluster (CUDA C++ Programming Guide, thread block
 class SplitPlan(Mainloop):
     """A GEMM of few tiles and much K: `splits` blocks make a tile, each with its part of K.
 
-    Each block leaves its sums in its own shared memory. Then each takes BM / splits rows of the
-    tile, adds what all have for them in the order of their ranks, and stores: the sum is the same
-    from run to run.
+    Each block leaves its sums in its own shared memory. Then each takes F rows of the tile (the
+    last ones fewer, or none), adds what all have for them in the order of their ranks, and stores:
+    the sum is the same from run to run.
     """
 
     exchange: ComposedLayout  # (BM, BN) → element of 32 bits: the sums of one block
-    share: Share  # (thread, value) → place in the (BM / splits, BN) that one block finishes
+    share: Share  # (thread, value) → place in the (F, BN) that one block finishes
 
     @property
     def finished(self) -> int:
-        """Rows of a tile that one block finishes."""
-        return self.tile[0] // self.splits
+        """F, the most rows of a tile that one block finishes."""
+        return finished(*self.tile[:2], self.splits)
 
     @property
     def way_out_bytes(self) -> int:
@@ -94,16 +94,11 @@ class SplitPlan(Mainloop):
 
 
 def _split_problems(tile: Tile, splits: int) -> Iterator[str]:
-    bm, bn, _ = tile
-    if type(splits) is not int or splits not in (2, 4, MOST_SPLITS):
-        yield f"splits is {splits!r}; it must be 2, 4 or {MOST_SPLITS}, blocks of a cluster"
-    elif bn & (bn - 1):
+    bn = tile[1]
+    if type(splits) is not int or not 2 <= splits <= MOST_SPLITS:
+        yield f"splits is {splits!r}; it must be 2 to {MOST_SPLITS}, the blocks of a cluster"
+    if bn & (bn - 1):
         yield f"BN is {bn}; it must be a power of two, for the swizzle of the sums"
-    elif bm // splits * bn < CONSUMERS * WARPGROUP * WIDTH:
-        yield (
-            f"a block finishes {bm // splits} rows of {bn}; it must be at least "
-            f"{CONSUMERS * WARPGROUP * WIDTH} elements, {WIDTH} a thread; take fewer splits"
-        )
 
 
 def sums(bm: int, bn: int) -> ComposedLayout:
@@ -116,9 +111,19 @@ def sums(bm: int, bn: int) -> ComposedLayout:
     return ComposedLayout(Swizzle(2, 3, shift), 0, Layout((bm, bn), (bn, 1)), unit=WORD)
 
 
+def finished(bm: int, bn: int, splits: int) -> int:
+    """Rows that a block finishes, as many as all its threads add at a time or a multiple.
+
+    >>> finished(128, 128, 8), finished(128, 128, 6)
+    (16, 24)
+    """
+    at_a_time = CONSUMERS * WARPGROUP * WIDTH // bn
+    return -(-bm // (splits * at_a_time)) * at_a_time
+
+
 def shared_rows(bm: int, bn: int, splits: int) -> Share:
     """Who adds what of the rows that a block finishes."""
-    return loads(bm // splits, bn, "K", CONSUMERS * WARPGROUP, WIDTH)
+    return loads(finished(bm, bn, splits), bn, "K", CONSUMERS * WARPGROUP, WIDTH)
 
 
 def split(

@@ -37,7 +37,8 @@ def test_consumers_that_share_a_tile_give_the_right_answer(tile, majors):
 
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
 @pytest.mark.parametrize(
-    ("tile", "splits"), [((128, 128, 64), 8), ((128, 64, 64), 4), ((256, 128, 64), 2)]
+    ("tile", "splits"),
+    [((128, 128, 64), 8), ((128, 128, 64), 6), ((128, 64, 64), 7), ((256, 128, 64), 2)],
 )
 def test_a_cluster_that_divides_k_gives_the_right_answer(tile, splits, majors):
     plan = split(tile, "bfloat16", *majors, splits)
