@@ -102,7 +102,7 @@ def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
 
     >>> found = estimate(4096, 4096, 4096, WAYS[5])
     >>> found.way.name, found.tiles, found.waves, found.busy, round(found.seconds * 1e6)
-    ('cooperative 128×256×64', 512, 4, 128, 171)
+    ('cooperative 128×256×64', 512, 4, 128, 172)
     """
     bm, bn, bk = way.tile
     tiles = _ceil(m, bm) * _ceil(n, bn)
@@ -134,7 +134,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
     >>> from cutedsl_gemm.problem import Matrix
     >>> few = Problem(Matrix((512, 16384), (16384, 1)), Matrix((16384, 512), (1, 16384)), "float16")
     >>> choose(few).splits, choose(few, (128, 256, 64)).schedule
-    (5, 'cooperative')
+    (6, 'cooperative')
     """
     m, n, k = problem.mnk
     if tile is None:

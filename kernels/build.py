@@ -88,8 +88,10 @@ def device_code(plan: AnyPlan) -> Any:
     if isinstance(plan, Plan):
         from cutedsl_gemm.kernels.sm90.cooperative import Cooperative
         from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
+        from cutedsl_gemm.kernels.sm90.single import Single
 
-        return {"pingpong": Pingpong, "cooperative": Cooperative}[plan.schedule](plan)
+        kernels = {"single": Single, "pingpong": Pingpong, "cooperative": Cooperative}
+        return kernels[plan.schedule](plan)
     if isinstance(plan, Sm80Plan):
         from cutedsl_gemm.kernels.sm80.mma import Mma
         from cutedsl_gemm.kernels.sm80.multistage import Multistage

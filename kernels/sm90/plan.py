@@ -70,7 +70,7 @@ class Plan(Mainloop):
     @property
     def staged(self) -> int:
         """Panels of C in shared memory, of all consumers."""
-        return CONSUMERS * self.c_stages
+        return self.consumers * self.c_stages
 
     @property
     def way_out_bytes(self) -> int:
@@ -192,6 +192,21 @@ def pingpong(
     return _plan("pingpong", tile, dtype, a_major, b_major, group, c_stages)
 
 
+def single(
+    tile: Tile = (128, 128, 64),
+    dtype: str = "bfloat16",
+    a_major: Major = "K",
+    b_major: Major = "K",
+) -> Plan:
+    """The checked plan in which one warpgroup does everything, a tile a block.
+
+    >>> plan = single()
+    >>> plan.stages, plan.smem_bytes, plan.registers
+    (6, 214016, 128)
+    """
+    return _plan("single", tile, dtype, a_major, b_major, group=1, c_stages=1)
+
+
 def cooperative(
     tile: Tile = (128, 256, 64),
     dtype: str = "bfloat16",
@@ -222,6 +237,7 @@ def _plan(
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     rows = bm // CONSUMERS if schedule == "cooperative" else bm
+    staged = c_stages if schedule == "single" else CONSUMERS * c_stages
     a, b = operands(tile, a_major, b_major)
     staging = swizzled(rows, ROW, "K")
     return Plan(
@@ -231,7 +247,7 @@ def _plan(
         b=b,
         schedule=schedule,
         splits=1,
-        stages=stages_beside(CONSUMERS * c_stages * cosize(staging) * BITS // 8, a, b),
+        stages=stages_beside(staged * cosize(staging) * BITS // 8, a, b),
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn),
         store=STORE,
