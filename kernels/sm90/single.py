@@ -35,7 +35,8 @@ class Single(Staged):
         if warp_idx == 0:
             for k in cutlass.range(cutlass.min(self.plan.stages, k_blocks), unroll=1):
                 self.ask(loads, m, n, k, k, full)
-        mma.set(warpgroup.Field.ACCUMULATE, False)
+        acc.fill(0)
+        mma.set(warpgroup.Field.ACCUMULATE, True)
         for k in cutlass.range(k_blocks, unroll=1):
             self.multiply_block(mma, rA, rB, acc, full, k)
             warpgroup.wait_group(0)
