@@ -187,7 +187,7 @@ class Mainloop:
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
         yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
-        yield "raster", f"groups of {self.raster.group} tile rows, N inside"
+        yield "raster", str(self.raster)
 
     @property
     def way_out(self) -> str:

@@ -180,7 +180,7 @@ def pingpong(
     dtype: str = "bfloat16",
     a_major: Major = "K",
     b_major: Major = "K",
-    group: int = 4,
+    raster: Raster = Raster(4),
     c_stages: int = 1,
 ) -> Plan:
     """The checked plan in which the consumers take turns, with as many stages as fit.
@@ -189,7 +189,7 @@ def pingpong(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 230400, 128)
     """
-    return _plan("pingpong", tile, dtype, a_major, b_major, group, c_stages)
+    return _plan("pingpong", tile, dtype, a_major, b_major, raster, c_stages)
 
 
 def single(
@@ -204,7 +204,7 @@ def single(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 214016, 128)
     """
-    return _plan("single", tile, dtype, a_major, b_major, group=1, c_stages=1)
+    return _plan("single", tile, dtype, a_major, b_major, Raster(1), c_stages=1)
 
 
 def cooperative(
@@ -212,7 +212,7 @@ def cooperative(
     dtype: str = "bfloat16",
     a_major: Major = "K",
     b_major: Major = "K",
-    group: int = 4,
+    raster: Raster = Raster(4),
     c_stages: int = 1,
 ) -> Plan:
     """The checked plan in which the consumers share each tile, with as many stages as fit.
@@ -221,7 +221,7 @@ def cooperative(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (4, 214016, 128)
     """
-    return _plan("cooperative", tile, dtype, a_major, b_major, group, c_stages)
+    return _plan("cooperative", tile, dtype, a_major, b_major, raster, c_stages)
 
 
 def _plan(
@@ -230,7 +230,7 @@ def _plan(
     dtype: str,
     a_major: Major,
     b_major: Major,
-    group: int,
+    raster: Raster,
     c_stages: int,
 ) -> Plan:
     for problem in tile_problems(tile, dtype, schedule):
@@ -253,5 +253,5 @@ def _plan(
         store=STORE,
         staging=staging,
         c_stages=c_stages,
-        raster=Raster(group),
+        raster=raster,
     ).check()

@@ -231,7 +231,7 @@ FAMILY = [
 @pytest.mark.parametrize("plan", FAMILY, ids=lambda plan: f"{plan.schedule} {plan.tile}")
 def test_every_plan_of_the_family_is_exact_on_integers_and_repeats_to_the_bit(plan):
     kernel, dtype = build.load(plan), getattr(torch, plan.dtype)
-    for m, n, k in ((520, 264, 136), (264, 136, 4096), (1, 8, 8), (1000, 2048, 512)):
+    for m, n, k in ((520, 264, 136), (264, 136, 4096), (8, 8, 8), (1000, 2048, 512)):
         a = torch.randint(-3, 4, (k, m) if plan.a_major == "MN" else (m, k), device="cuda")
         b = torch.randint(-2, 3, (k, n) if plan.b_major == "MN" else (n, k), device="cuda")
         a, b = a.to(dtype), b.to(dtype)

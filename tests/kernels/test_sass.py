@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cutedsl_gemm.kernels import build, sass, tma
+from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
     CONSUMERS,
@@ -16,7 +17,7 @@ from cutedsl_gemm.kernels.sm90.split_plan import split
 
 PLANS = [
     pingpong(),
-    pingpong(dtype="float16", group=1),
+    pingpong(dtype="float16", raster=Raster(1)),
     pingpong(a_major="MN"),
     pingpong(b_major="MN"),
     pingpong(a_major="MN", b_major="MN"),
