@@ -164,9 +164,9 @@ def planned(problem: Problem, make: Callable[..., AnySm90], tile: Tile, splits: 
     """The checked plan of a way, with the raster for the problem's depth."""
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
-    how: dict[str, Any] = (
-        {"splits": splits} if splits > 1 else {"raster": best_raster(tile, *problem.mnk)}
-    )
+    how: dict[str, Any] = {"splits": splits}
+    if splits == 1:
+        how = {"raster": best_raster(tile, *problem.mnk)}
     if make is cooperative and tile[1] == 256:
         how["c_stages"] = 2  # they fit beside four stages
     return _plan(make, tile, problem.dtype, a_major, b_major, **how)
