@@ -77,7 +77,7 @@ def _gemm(
     if wrong := int((visits != 1).sum()):
         raise PlanError(f"{plan.raster} visits {wrong} of {visits.numel()} tiles never or twice")
     padded = gC.transpose(1, 2).reshape(tiles_m * bm, tiles_n * bn)
-    out.copy_(padded[:m, :n])  # TMA writes nothing outside C
+    out.copy_(padded[:m, :n])  # what TMA clips
 
 
 class Load:
