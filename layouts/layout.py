@@ -10,7 +10,8 @@ The last mode goes on beyond the size, as in C++ ``crd2idx``; there are no negat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from marshal import dumps
+from typing import Any, final
 
 from .arith import ascending
 from .elimination import largest
@@ -71,6 +72,7 @@ class Composable(Value):
         return notebook(self)
 
 
+@final
 class Layout(Composable):
     """A shape and a congruent stride; calling it gives offsets (C++ ``Layout``).
 
@@ -93,17 +95,17 @@ class Layout(Composable):
     #: The leaves, from left to right, as pairs (extent, stride).
     modes: tuple[tuple[Any, Any], ...]
 
-    def __init__(self, shape: IntTuple, stride: IntTuple = None) -> None:
-        if stride is None:
-            shape = checked(shape, "shape", 1)
-            stride = compact_col_major(shape)
-        modes = _plain_modes(shape, stride)
-        if modes is None:
-            shape, stride = _checked_pair(shape, stride)
-            modes = list(zip(leaves(shape), leaves(stride), strict=True))
-        _set_shape(self, shape)
-        _set_stride(self, stride)
-        _set_modes(self, tuple(modes))
+    def __new__(cls, shape: IntTuple, stride: IntTuple = None) -> Layout:
+        """The layout of these parts, checked; one of ints that was made before is not made again.
+
+        `marshal` writes what a value is, to the type: the bytes of 4 are those of no 4.0 or True.
+        """
+        try:
+            key = dumps((shape, stride), 2)
+        except ValueError:  # a symbol, a coordinate, a kernel-time integer
+            key = b""
+        made = _made.get(key)
+        return _new(shape, stride, key) if made is None else made
 
     @classmethod
     def of(cls, shape: IntTuple, stride: IntTuple, modes: tuple[tuple[Any, Any], ...]) -> Layout:
@@ -190,6 +192,25 @@ class Layout(Composable):
 _set_shape = Layout.__dict__["shape"].__set__
 _set_stride = Layout.__dict__["stride"].__set__
 _set_modes = Layout.__dict__["modes"].__set__
+
+#: Layouts of ints by their marshalled shape and stride, and how many are kept.
+_made: dict[bytes, Layout] = {}
+_KEPT = 4096
+
+
+def _new(shape: IntTuple, stride: IntTuple, key: bytes) -> Layout:
+    """The layout of a shape and a stride that are checked here, and kept if they are of ints."""
+    if stride is None:
+        shape = checked(shape, "shape", 1)
+        return Layout(shape, compact_col_major(shape))
+    modes = _plain_modes(shape, stride)
+    if modes is None:
+        shape, stride = _checked_pair(shape, stride)
+        return Layout.of(shape, stride, tuple(zip(leaves(shape), leaves(stride), strict=True)))
+    if len(_made) >= _KEPT:
+        _made.clear()
+    made = _made[key] = Layout.of(shape, stride, tuple(modes))
+    return made
 
 
 def trusted(shape: IntTuple, stride: IntTuple) -> Layout:

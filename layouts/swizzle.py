@@ -76,7 +76,9 @@ class Swizzle(Composable):
 
     def __call__(self, offset: Any) -> Any:
         """The swizzled offset of an int from 0 up, or of an array of offsets, elementwise."""
-        x = offset if type(offset) is int and offset >= 0 else coordinate(offset)
+        if type(offset) is int and offset >= 0 <= self.shift:  # nearly always
+            return offset ^ (offset & self.source) >> self.shift
+        x = coordinate(offset)
         try:
             y = x & self.source
             return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
