@@ -92,14 +92,15 @@ class ArithTuple(StepStride):
         return bool(self.terms)
 
     def __str__(self) -> str:
-        return "+".join(f"{v}{''.join(f'@{k}' for k in reversed(p))}" for p, v in self.terms) or "0"
+        terms = ["@".join(map(str, (_factor(v), *reversed(p)))) for p, v in self.terms]
+        return "+".join(terms) or "0"
 
     def __repr__(self) -> str:
-        each = [
-            ("" if type(v) is int and v == 1 else f"{v!r} * ") + f"E({', '.join(map(str, p))})"
-            for p, v in self.terms
+        units = [(v, f"E({', '.join(map(str, p))})") for p, v in self.terms]
+        terms = [
+            unit if type(v) is int and v == 1 else f"{_factor(v)} * {unit}" for v, unit in units
         ]
-        return " + ".join(each) or "0 * E(0)"
+        return " + ".join(terms) or "0 * E(0)"
 
 
 def E(*path: int) -> ArithTuple:
@@ -113,6 +114,12 @@ def E(*path: int) -> ArithTuple:
     if not path or not all(type(mode) is int and mode >= 0 for mode in path):
         raise LayoutError(f"E{path}: it takes one mode, or more for a nested one, each from 0 up")
     return ArithTuple([(path, 1)])
+
+
+def _factor(value: Any) -> str:
+    """A component as it is written before ``@`` or ``*``: a sum in parentheses."""
+    written = str(value)
+    return f"({written})" if " " in written else written
 
 
 def _path(term: tuple[Path, Any]) -> Path:
