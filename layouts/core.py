@@ -17,7 +17,7 @@ from .modes import assembled, merged, moving, xors
 from .stride import ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .through import as_indices, compose_xor
-from .tuples import IntTuple
+from .tuples import IntTuple, is_int
 
 #: A Layout, an integer, None, or a tuple of tilers.
 Tiler: TypeAlias = Any
@@ -146,7 +146,7 @@ def tiler_layout(tiler: Any) -> Layout:
     """The layout of a tiler that is no tuple and not None."""
     if isinstance(tiler, Layout):
         return tiler
-    if type(tiler) is int or (hasattr(tiler, "free_symbols") and tiler.is_integer):
+    if is_int(tiler) or (hasattr(tiler, "free_symbols") and tiler.is_integer):
         return Layout(tiler)
     raise LayoutError(
         f"tiler {tiler!r}: it must be a Layout, an integer, None, or a tuple of these, one per mode"

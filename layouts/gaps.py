@@ -15,7 +15,7 @@ from .layout import Layout, cosize
 from .modes import Mode, assembled, merged, moving, xors
 from .stride import kind_of
 from .swizzle import ComposedLayout, layout_for
-from .tuples import IntTuple, checked, is_symbolic, product, size
+from .tuples import IntTuple, checked, product, size
 
 __all__ = ["complement"]
 
@@ -60,11 +60,7 @@ def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
     if cotarget is None:
         return cosize(layout)
     target = size(cotarget) if isinstance(cotarget, Layout) else cotarget
-    if isinstance(target, tuple):
-        return product(checked(target, "cotarget", 1))
-    if (type(target) is int and target >= 1) or (type(target) is not int and is_symbolic(target)):
-        return target
-    raise LayoutError(f"complement: cotarget {cotarget!r} must be an integer of at least 1")
+    return product(checked(target, "cotarget", 1))
 
 
 def _rising(layout: Layout) -> list[Mode]:

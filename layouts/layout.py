@@ -28,12 +28,14 @@ from .stride import (
     refusal,
 )
 from .tuples import (
+    DEEPEST,
     IntTuple,
     checked,
     compact_col_major,
     congruent,
     coordinate,
     inner_product,
+    is_int,
     leaves,
     product,
     steps,
@@ -165,7 +167,7 @@ class Layout(Composable):
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` (C++ ``layout<mode>(L)``); of an integer shape, mode 0 is the layout."""
         modes = tuple(self)
-        if not isinstance(mode, int) or not -len(modes) <= mode < len(modes):
+        if not is_int(mode) or not -len(modes) <= mode < len(modes):
             raise LayoutError(f"mode {mode!r} of {self}: its modes are 0 to {len(modes) - 1}")
         return modes[mode]
 
@@ -221,18 +223,20 @@ def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
     return Layout.of(shape, stride, tuple(modes))
 
 
-def _plain_modes(shape: Any, stride: Any) -> list[tuple[int, int]] | None:
+def _plain_modes(shape: Any, stride: Any, deepest: int = DEEPEST) -> list[tuple[int, int]] | None:
     """The leaves of a congruent pair of ints in range, the usual case; None of anything else."""
     if type(shape) is int:
         return [(shape, stride)] if type(stride) is int and shape > 0 <= stride else None
     if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride):
+        return None
+    if not deepest:
         return None
     modes = []
     for s, d in zip(shape, stride, strict=True):
         if type(s) is int and type(d) is int and s > 0 <= d:
             modes.append((s, d))
             continue
-        nested = _plain_modes(s, d)
+        nested = _plain_modes(s, d, deepest - 1)
         if nested is None:
             return None
         modes += nested

@@ -42,7 +42,7 @@ from .errors import LayoutError
 from .layout import Composable, Layout
 from .stride import F2, E
 from .swizzle import ComposedLayout, Swizzle
-from .tuples import is_symbolic, leaves, text
+from .tuples import DEEPEST, is_symbolic, leaves, text
 
 __all__ = ["Reader", "parse"]
 
@@ -67,9 +67,6 @@ TOKEN = (
 BLANK = r'(?:\s|!cute\.\w+<"|">)*'
 
 ASSIGNED = r"[A-Za-z]\w*\s*="
-
-#: Parentheses within parentheses, at most.
-DEEPEST = 60
 
 LARGEST_EXPONENT = 64
 

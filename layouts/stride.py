@@ -12,7 +12,7 @@ offsets.  Evaluated, a layout of the first kind gives a tuple and one of the sec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import xor
 from typing import Any
@@ -47,6 +47,10 @@ class StepStride(Value):
     def __add__(self, other: Any) -> Any:
         raise NotImplementedError
 
+    def checked(self, check: Callable[[Any], Any]) -> Any:
+        """The same step, its numbers as `check` gives them, which refuses what is no integer."""
+        raise NotImplementedError
+
 
 # ------------------------------------------------------------------------------ coordinates
 
@@ -75,6 +79,9 @@ class ArithTuple(StepStride):
         return ArithTuple((path, value * factor) for path, value in self.terms)
 
     __rmul__ = __mul__
+
+    def checked(self, check: Callable[[Any], Any]) -> ArithTuple:
+        return ArithTuple((path, check(value)) for path, value in self.terms)
 
     def __add__(self, other: Any) -> ArithTuple:
         if type(other) is int and other == 0:
@@ -175,6 +182,8 @@ class F2(StepStride):
     def __mul__(self, factor: Any) -> F2:
         if isinstance(factor, StepStride):
             return NotImplemented
+        if type(factor) is int and factor < 0:
+            raise LayoutError(f"{factor} times the XOR stride {self}: it takes integers from 0 up")
         bits = [bit for bit in range(self.value.bit_length()) if self.value >> bit & 1]
         try:
             return F2(reduce(xor, [factor << bit for bit in bits], factor & 0))
@@ -184,6 +193,12 @@ class F2(StepStride):
             ) from None
 
     __rmul__ = __mul__
+
+    def checked(self, check: Callable[[Any], Any]) -> F2:
+        known = check(self.value)
+        if type(known) is not int:
+            raise LayoutError(f"stride {self}: an XOR stride is an integer known now")
+        return F2(known)
 
     def __add__(self, other: Any) -> F2:
         if type(other) is int and other == 0:

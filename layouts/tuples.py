@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from numbers import Integral, Number
 from typing import Any, TypeAlias
 
@@ -105,7 +105,11 @@ def is_symbolic(x: Any) -> bool:
     return not isinstance(x, (Number, str)) and all(hasattr(type(x), op) for op in operations)
 
 
-def checked(t: IntTuple, what: str, least: int) -> IntTuple:
+#: Tuples within tuples, at most: each operation goes down them by calling itself.
+DEEPEST = 60
+
+
+def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTuple:
     """`t` with every leaf an int of at least `least`, or else a symbol; `what` names it in errors.
 
     >>> checked((4, (2, 0)), "stride", 0)
@@ -114,19 +118,32 @@ def checked(t: IntTuple, what: str, least: int) -> IntTuple:
     if type(t) is int and t >= least:
         return t
     if isinstance(t, tuple):
-        return tuple([checked(branch, what, least) for branch in t])
+        if not deepest:
+            raise LayoutError(f"{what}: more than {DEEPEST} tuples within one another")
+        return tuple([checked(branch, what, least, deepest - 1) for branch in t])
     if is_int(t):
         if int(t) < least:
-            raise LayoutError(f"{what} {t}: a {what} must be at least {least}")
+            raise LayoutError(f"{what} {t}: it must be at least {least}")
         return int(t)
     if is_symbolic(t) and not hasattr(type(t), "__iter__"):
-        return t
+        return _expression(t, what, least)
     if isinstance(t, StepStride) and what == "stride":
-        return t or 0
+        return t.checked(partial(checked, what=what, least=least)) or 0
     raise LayoutError(
-        f"{what} {t!r} is a {type(t).__name__}: a {what} is an integer of at least {least}, an "
+        f"{what} {t!r} is a {type(t).__name__}: it must be an integer of at least {least}, an "
         f"integer expression, or a tuple of these"
     )
+
+
+def _expression(x: Any, what: str, least: int) -> Any:
+    """`x`, an integer of a kernel, or an expression that sympy knows to be an integer and does not
+    know to be negative."""
+    if hasattr(x, "free_symbols") and (not x.is_integer or x.is_negative):
+        raise LayoutError(
+            f"{what} {x}: it must be an integer of at least {least} whatever its symbols are; "
+            f"make them by layouts.symbols.symbols, and write M = 8*m for what 8 divides"
+        )
+    return x
 
 
 # ------------------------------------------------------------------------- rank, depth, size
@@ -196,7 +213,7 @@ def size(x: Any, mode: int | Iterable[int] | None = None) -> Any:
     >>> size((4, 8)), size((4, 8), 1), size(())
     (32, 8, 1)
     """
-    return product(mode_of(x, mode))
+    return product(checked(mode_of(x, mode), "shape", 1))
 
 
 def product(t: IntTuple) -> Any:
