@@ -82,7 +82,8 @@ def composition(a: Any, b: Tiler) -> Any:
 
     ``R(c) == A(B(c))`` for every coordinate c of B, and the shape of R refines that of B.  A tuple
     of tilers composes mode by mode and drops the modes of A beyond it; None passes a mode whole.
-    B may have coordinate strides, which are coordinates of A.
+    B may have coordinate strides, which are coordinates of A.  If A has them, R gives the same
+    coordinates, but for those at the end that it never steps.
 
     A swizzle after a layout is a composed layout; swizzles one after the other are a swizzle, or a
     layout with XOR strides.  A layout after a swizzled one (or after a swizzle, which then has the
