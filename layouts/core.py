@@ -17,7 +17,7 @@ from .modes import assembled, merged, moving, xors
 from .stride import ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .through import as_indices, compose_xor
-from .tuples import IntTuple, is_int
+from .tuples import IntTuple, is_int, shallow
 
 #: A Layout, an integer, None, or a tuple of tilers.
 Tiler: TypeAlias = Any
@@ -171,7 +171,7 @@ def modes_for(name: str, layout: Layout, tilers: tuple[Tiler, ...]) -> list[Layo
     """The modes of `layout`, if there is one for each of `tilers`."""
     if not isinstance(layout, Layout):
         raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
-    if len(tilers) > len(layout):
+    if len(shallow(tilers)) > len(layout):
         raise LayoutError(
             f"{name}: {len(tilers)} tilers for the {len(layout)} modes of {layout}; give at most "
             f"one per mode"

@@ -37,7 +37,7 @@ from .proof import Proof, prove
 from .stride import ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .symbols import free_symbols, plain
-from .tuples import leaves, size, text
+from .tuples import leaves, shallow, size, text
 from .value import Value
 
 __all__ = ["Explanation", "explain"]
@@ -99,7 +99,7 @@ def explain(op: Any, *args: Any) -> Explanation:
     if isinstance(op, (Swizzle, Layout, ComposedLayout)):
         explanation: Explanation = teacher(op, *args)
         return explanation
-    call = f"{name}({', '.join(map(_argument, args))})"
+    call = f"{name}({', '.join(map(_argument, shallow(args)))})"
     board: list[str] = []
     try:
         result = op(*args)
@@ -588,7 +588,8 @@ def _range(mask: int) -> str:
 def _layout(layout: Any, *coord: Any) -> Explanation:
     """A coordinate or an index, digit by digit; a composed layout, stage by stage."""
     at = coord[0] if len(coord) == 1 else coord
-    call, result = f"({layout})({text(at)})", layout(at)
+    result = layout(at)
+    call = f"({layout})({text(at)})"
     lines: list[str] = []
     value: Any = at
     for stage in reversed(stages_of(layout)):

@@ -38,6 +38,7 @@ from .tuples import (
     is_int,
     leaves,
     product,
+    shallow,
     steps,
     text,
     unflatten,
@@ -280,15 +281,15 @@ def _at_flat(coord: tuple[Any, ...], strides: tuple[Any, ...]) -> int | None:
     return total
 
 
-def has_none(coord: IntTuple) -> bool:
+def has_none(coord: IntTuple, deepest: int = DEEPEST) -> bool:
     """Whether a coordinate has an underscore.
 
     >>> has_none((1, (None, 2))), has_none((1, 2))
     (True, False)
     """
-    if type(coord) is tuple:
+    if type(coord) is tuple and deepest:
         for entry in coord:
-            if entry is None or (type(entry) is tuple and has_none(entry)):
+            if entry is None or (type(entry) is tuple and has_none(entry, deepest - 1)):
                 return True
     return coord is None
 
@@ -338,7 +339,7 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
     (4,8):(8,1) (2,(3,4)):(12,(1,3))
     """
     shape = checked(shape, "shape", 1)
-    pairs = _ordered_modes(shape, order)
+    pairs = _ordered_modes(shape, shallow(order))
     orders = [place for place, _ in pairs]
     if len(set(orders)) != len(orders):
         raise LayoutError(f"order {text(order)}: every mode needs an order of its own")
@@ -404,7 +405,7 @@ def flatten(x: Any) -> Any:
     """
     if isinstance(x, Layout):
         return Layout.of(flatten(x.shape), flatten(x.stride), x.modes)
-    return leaves(x) if isinstance(x, tuple) else x
+    return leaves(shallow(x)) if isinstance(x, tuple) else x
 
 
 def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:

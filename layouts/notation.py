@@ -289,7 +289,7 @@ class Reader:
         closing, trailing = CLOSING[self.step()], False
         values: list[Any] = []
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > DEEPEST + 2:  # and those of ComposedLayout(Layout(
             raise self.error(f"more than {DEEPEST} parentheses within one another")
         while self.token != closing:
             if named is not None and _compiled(ASSIGNED).match(self.expression, self.start):

@@ -7,7 +7,7 @@ from typing import Any
 from .errors import LayoutError
 from .layout import Layout, trusted
 from .swizzle import ComposedLayout, layout_for
-from .tuples import IntTuple, coordinate, text
+from .tuples import IntTuple, coordinate, shallow, text
 
 __all__ = ["dice", "slice_", "slice_and_offset"]
 
@@ -57,7 +57,7 @@ def slice_and_offset(coord: IntTuple, layout: Any) -> tuple[Any, Any]:
 def _part(coord: IntTuple, x: Any, kept: bool) -> Any:
     if isinstance(coord, (Layout, ComposedLayout)):
         raise LayoutError("the coordinate comes first, as in C++: slice_((None, 3), layout)")
-    _fixed(coord)  # what is not None must be a coordinate, though it is not needed here
+    _fixed(shallow(coord))  # what is not None must be a coordinate, though it is not needed here
     if not isinstance(x, Layout):
         return _entries(coord, x, kept)
     shape, stride = _entries(coord, x.shape, kept), _entries(coord, x.stride, kept)

@@ -66,7 +66,7 @@ def unflatten(flat: Iterable[Any], profile: IntTuple) -> IntTuple:
     ((1, 2), 8)
     """
     entries = tuple(flat)
-    if len(entries) != len(leaves(profile)):
+    if len(entries) != len(leaves(shallow(profile))):
         raise LayoutError(
             f"unflatten: {len(entries)} entries for the {len(leaves(profile))} leaves of "
             f"{text(profile)}; give one entry per leaf"
@@ -107,6 +107,20 @@ def is_symbolic(x: Any) -> bool:
 
 #: Tuples within tuples, at most: each operation goes down them by calling itself.
 DEEPEST = 60
+
+
+def shallow(t: Any) -> Any:
+    """`t`, if it is no tuple nested more deeply than any use has.
+
+    >>> shallow((4, (2, 8)))
+    (4, (2, 8))
+    """
+    level = (t,)
+    for _ in range(DEEPEST + 1):
+        level = tuple([x for branch in level if isinstance(branch, tuple) for x in branch])
+        if not level:
+            return t
+    raise LayoutError(f"more than {DEEPEST} tuples within one another are more than layouts have")
 
 
 def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTuple:
@@ -155,7 +169,7 @@ def shape_of(x: Any) -> IntTuple:
     >>> shape_of((4, 8))
     (4, 8)
     """
-    return x if isinstance(x, (int, tuple)) else getattr(x, "shape", x)
+    return shallow(x) if isinstance(x, tuple) else x if type(x) is int else getattr(x, "shape", x)
 
 
 def steps(mode: Any) -> tuple[int, ...]:
@@ -222,7 +236,7 @@ def product(t: IntTuple) -> Any:
     >>> product(((2, 4), 8))
     64
     """
-    return reduce(_times, leaves(t), 1)
+    return t if type(t) is int else reduce(_times, leaves(shallow(t)), 1)
 
 
 def _times(a: Any, b: Any) -> Any:
@@ -292,7 +306,7 @@ def compatible(a: Any, b: Any) -> bool:
 # ------------------------------------------------------------------------- coordinates
 
 
-def coordinate(c: IntTuple) -> IntTuple:
+def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
     """`c` checked as a coordinate: ints from 0 up, symbols, or arrays of integers (64 bits wide).
 
     The entries of an array are not looked at: they must be at least 0.
@@ -303,7 +317,9 @@ def coordinate(c: IntTuple) -> IntTuple:
     if type(c) is int and c >= 0:
         return c
     if isinstance(c, tuple):
-        return tuple(map(coordinate, c))
+        if not deepest:
+            raise LayoutError(f"coordinate: more than {DEEPEST} tuples within one another")
+        return tuple([coordinate(x, deepest - 1) for x in c])
     if is_int(c):
         if int(c) < 0:
             raise LayoutError(f"coordinate {c}: a layout is a function on the integers from 0 up")
