@@ -42,7 +42,10 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = No
     if isinstance(layout, ComposedLayout) or xors(layout):
         return _xor_complement(layout, target)
     if not isinstance(layout, Layout) or kind_of(layout.modes) is not None:
-        raise LayoutError(f"complement of {layout}: only a layout that gives integers has one")
+        raise LayoutError(
+            f"complement of {layout}: only a layout that gives integers has one, such as "
+            f"composition(A, L) with the layout A in which the coordinates lie"
+        )
     gaps: list[Mode] = []
     reach: Any = 1
     for extent, stride in _rising(layout):

@@ -342,7 +342,7 @@ def _one_layout(layout: Any) -> tuple[Swizzle | None, Layout | None, _Same]:
         return layout.inner, layout.outer, _Same()
     try:
         one = composition(layout.inner, layout.outer) if layout.offset == 0 else None
-        if one is None:
+        if not isinstance(one, Layout):
             return None, None, _Same()
         found = agree(stages_of(layout), (one,), size(layout))
     except LayoutError:

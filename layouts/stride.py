@@ -86,6 +86,8 @@ class ArithTuple(StepStride):
     def __add__(self, other: Any) -> ArithTuple:
         if type(other) is int and other == 0:
             return self
+        if hasattr(other, "dtype"):  # what a stride of 0 gives for an array
+            return ArithTuple((path, value + other) for path, value in self.terms)
         if not isinstance(other, ArithTuple):
             return NotImplemented
         sums = dict(self.terms)
@@ -203,6 +205,8 @@ class F2(StepStride):
     def __add__(self, other: Any) -> F2:
         if type(other) is int and other == 0:
             return self
+        if hasattr(other, "dtype"):  # what a stride of 0 gives for an array
+            return F2(self.value ^ other)
         return F2(self.value ^ other.value) if isinstance(other, F2) else NotImplemented
 
     __radd__ = __add__

@@ -83,6 +83,16 @@ def test_what_is_no_shape_has_no_size(value):
         layouts.size(value)
 
 
+@pytest.mark.parametrize(
+    "name", ["right_inverse", "left_inverse", "complement", "max_common_vector", "upcast", "recast"]
+)
+def test_a_layout_of_coordinates_has_no_inverse_and_no_other_unit(name):
+    identity = Layout((4, 8), (E(0), E(1)))
+    arguments = {"max_common_vector": (identity,), "upcast": (2,), "recast": (16, 8)}.get(name, ())
+    with pytest.raises(LayoutError, match="coordinates|stride 1"):
+        getattr(layouts, name)(identity, *arguments)
+
+
 def test_what_is_no_statement_is_not_proved():
     for refused in (lambda: prove(4), lambda: prove("x"), lambda: layouts.equivalent(4, 4)):
         with pytest.raises(LayoutError):
