@@ -37,7 +37,7 @@ Call: TypeAlias = Callable[[Tensor, Tensor, "Tensor | None"], Tensor]  # (a, b, 
 EXECUTORS = {
     "simt": "cutedsl_gemm.kernels.simt.execute",
     "sm80": "cutedsl_gemm.kernels.sm80.execute",
-    "sm90": "cutedsl_gemm.kernels.execute",
+    "sm90": "cutedsl_gemm.kernels.sm90.execute",
 }
 MOST = 4096  # signatures remembered; where there are more, shapes change with every call
 _met: dict[Any, Call] = {}

@@ -8,11 +8,12 @@ from functools import cache, partial
 
 import torch
 
-from cutedsl_gemm.choose import Tile, choose
+from cutedsl_gemm.choose import choose
 from cutedsl_gemm.kernels.build import ARCH, AnyPlan
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.sm80 import plan as sm80
+from cutedsl_gemm.kernels.sm90.mainloop import Tile
 from cutedsl_gemm.problem import TMA, Problem, Terms
 from layouts.descriptor import Major
 

@@ -13,24 +13,25 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.gemm import Gemm
+from cutedsl_gemm.kernels.sm90.staged import Staged
 
 
-class Cooperative(Gemm):
+class Cooperative(Staged):
     """Each consumer multiplies its rows of every tile of its block."""
 
     @cute.jit
-    def consume(self, me, sA, sB, tma_c, sC, gC, full, empty, extent):
+    def consume(self, me, loads, way_out, full, empty, extent):
         """Multiply this consumer's rows, then store them."""
         tiles_m, tiles_n, k_blocks = extent
-        first, step = cute.arch.block_idx()[0], cute.arch.grid_dim()[0]
+        first, step, _ = self.work(k_blocks)
         mma = self.mma()
-        rA, rB, acc = self.operands(mma, me, sA, sB)
+        rA, rB, acc = self.operands(mma, me, loads)
         block = cutlass.Int32(0)
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)
             self.multiply(mma, rA, rB, acc, full, empty, block, k_blocks)
             warpgroup.wait_group(0)
             self.release(empty, block + k_blocks - 1)
-            self.store(me, acc, tma_c, sC, gC, m * self.plan.sharing + me, n)
+            self.store(me, acc, way_out, m * self.plan.sharing + me, n)
             block += k_blocks
+        self.drain()

@@ -12,21 +12,24 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.plan import CONSUMERS, WARPGROUP
-from cutedsl_gemm.kernels.sm90.gemm import TURN, Gemm
+from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, WARPGROUP
+from cutedsl_gemm.kernels.sm90.staged import PANEL, Staged
+
+# Named barriers: the tensor core is consumer 0's, consumer 1's.
+TURN = PANEL + CONSUMERS
 
 
-class Pingpong(Gemm):
+class Pingpong(Staged):
     """Each consumer multiplies every second tile of its block."""
 
     @cute.jit
-    def consume(self, me, sA, sB, tma_c, sC, gC, full, empty, extent):
+    def consume(self, me, loads, way_out, full, empty, extent):
         """Multiply in turn; store while the other multiplies."""
         tiles_m, tiles_n, k_blocks = extent
         tiles = tiles_m * tiles_n
-        first, step = cute.arch.block_idx()[0], cute.arch.grid_dim()[0]
+        first, step, _ = self.work(k_blocks)
         mma = self.mma()
-        rA, rB, acc = self.operands(mma, me, sA, sB)
+        rA, rB, acc = self.operands(mma, me, loads)
         block = me * k_blocks
         for tile in cutlass.range(first + me * step, tiles, CONSUMERS * step, unroll=1):
             m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)
@@ -39,5 +42,6 @@ class Pingpong(Gemm):
                 )
             warpgroup.wait_group(0)
             self.release(empty, block + k_blocks - 1)
-            self.store(me, acc, tma_c, sC, gC, m, n)
+            self.store(me, acc, way_out, m, n)
             block += CONSUMERS * k_blocks
+        self.drain()
