@@ -70,7 +70,7 @@ def _function(f: Any, offset: Any, g: Any, count: Any) -> Any:
     >>> from layouts import F2
     >>> swizzle = Swizzle(1, 3, 1)
     >>> print(_function(swizzle, 0, Layout(2, F2(16)), 4), swizzle(Layout(2, F2(16))(3)))
-    (2,2):(F24,F32) 56
+    (2,2):(24,32) 56
     """
     if isinstance(g, ComposedLayout):
         g = g.over(reaching(g.outer, count))

@@ -156,7 +156,7 @@ def test_what_only_the_kernel_knows_is_refused_with_what_to_do(text):
         ("-m:1 + -4", "no negative", 7),
         ("m + (1,2)", "between integers", 2),
         ("(4\t,8", "expected ','", 5),
-        ("(" * 99, "more than 60 parentheses", 61),
+        ("(" * 99, "more than 60 parentheses", 63),
     ],
 )
 def test_errors_mark_the_place(text, words, column):
