@@ -85,10 +85,11 @@ def device_code(plan: AnyPlan) -> Any:
 
         return Pingpong(plan)
     if isinstance(plan, Sm80Plan):
+        from cutedsl_gemm.kernels.sm80.ahead import Ahead
         from cutedsl_gemm.kernels.sm80.mma import Mma
         from cutedsl_gemm.kernels.sm80.multistage import Multistage
 
-        return Mma(plan) if plan.stages == 1 else Multistage(plan)
+        return (Ahead if plan.ahead else Multistage if plan.stages > 1 else Mma)(plan)
     if plan.a is None:
         from cutedsl_gemm.kernels.simt.direct import Direct
 

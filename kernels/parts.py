@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 import cutlass
 import cutlass.cute as cute
-from cutlass.cute.nvgpu import cpasync
+from cutlass.experimental import primitives
 
 from cutedsl_gemm.kernels import lower
 from cutedsl_gemm.kernels.share import Share
@@ -81,26 +81,31 @@ def bring(
 def ask(
     matrix: cute.Tensor,
     shared: cute.Tensor,
-    share: cutlass.Constexpr,
+    stage: cutlass.Constexpr,
     tiler: cutlass.Constexpr,
     coordinate: Pair,
     thread: cutlass.Int32,
 ):
-    """This thread's share of a tile by cp.async, 16 bytes each; by hand where an edge cuts one."""
-    dtype = matrix.element_type
-    atom = cute.make_copy_atom(
-        cpasync.CopyG2SOp(cpasync.LoadCacheMode.GLOBAL), dtype, num_bits_per_copy=128
-    )
-    source = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
-    target = part(shared, share, thread)
+    """This thread's share of a tile by cp.async, which writes zeros for what lies past the edges.
+
+    `shared` is the stage's memory; cp.async takes its address as it is, so that the swizzle is
+    applied here.
+    """
+    share, smem, bytes_of = stage.share, stage.smem, matrix.element_type.width // 8
+    tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
     extent = left(matrix, tiler, coordinate)
     for line in cutlass.range_constexpr(share.lines):
         for vector in cutlass.range_constexpr(share.vectors):
-            if inside(share, thread, (line, (share.width - 1, vector)), extent):
-                cute.copy(atom, source[line, (None, vector)], target[line, (None, vector)])
-            else:
-                for v in cutlass.range_constexpr(share.width):
-                    element = dtype(0)
-                    if inside(share, thread, (line, (v, vector)), extent):
-                        element = source[line, (v, vector)]
-                    target[line, (v, vector)] = element
+            at = (line, (0, vector))
+            row, column = share.rows(thread, at), share.columns(thread, at)
+            rows, columns = extent[0] - row, extent[1] - column
+            along, across = (rows, columns) if share.down else (columns, rows)
+            along = cutlass.min(cutlass.max(along, 0), share.width)
+            present = along if across > 0 else 0
+            primitives.cp_async_shared_global(
+                shared.iterator + smem(row, column),
+                tile[line, (None, vector)].iterator,
+                share.width * bytes_of,
+                primitives.LoadCacheModifier.CG,
+                cp_size=present * bytes_of,
+            )

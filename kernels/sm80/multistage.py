@@ -9,32 +9,14 @@ read in the last round may be asked for again.
 
 import cutlass
 import cutlass.cute as cute
-from cuda.bindings.driver import CUstream
-from cutlass import Int32
 
 from cutedsl_gemm.kernels import parts
+from cutedsl_gemm.kernels.host import BlockATile
 from cutedsl_gemm.kernels.sm80.parts import shared, store, warps
-from cutedsl_gemm.kernels.sm80.plan import THREADS, Sm80Plan
 
 
-class Multistage:
+class Multistage(BlockATile):
     """One kernel for every M, N, K of a plan with several stages."""
-
-    def __init__(self, plan: Sm80Plan) -> None:
-        self.plan = plan
-
-    @cute.jit
-    def __call__(
-        self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
-    ):
-        """C (M, N) = A (M, K) · B (K, N); the grid has a block a tile, whatever `sms` is."""
-        b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
-        self.kernel(a, b, c).launch(
-            grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
-            block=(THREADS, 1, 1),
-            smem=self.plan.smem_bytes,
-            stream=stream,
-        )
 
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
@@ -42,15 +24,17 @@ class Multistage:
         thread = cute.arch.thread_idx()[0]
         tiles = cute.ceil_div(c.shape[0], bm), cute.ceil_div(c.shape[1], bn)
         m, n = plan.raster(cute.arch.block_idx()[0], *tiles, cutlass.min)
-        sA, sB = shared(plan)  # (BM, BK, stages), (BN, BK, stages)
-        acc, multiply = warps(plan, sA, sB, thread)
+        sA, sB = shared(plan)  # (lines, BK, stages) of A, of B
+        acc, fetch, multiply = warps(plan, sA, sB, thread)
         for block in cutlass.range_constexpr(plan.stages - 1):
             self.ask(a, b, sA, sB, (m, n, block), thread)
         for block in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
             cute.arch.cp_async_wait_group(plan.stages - 2)
             cute.arch.sync_threads()
             self.ask(a, b, sA, sB, (m, n, block + plan.stages - 1), thread)
-            multiply(block % plan.stages)
+            for k in cutlass.range_constexpr(plan.steps):
+                fetch(k, block % plan.stages)
+                multiply(k)
         store(acc, c, plan, (m, n), thread)
 
     @cute.jit
@@ -59,6 +43,6 @@ class Multistage:
         (bm, bn, bk), (m, n, block) = self.plan.tile, coordinate
         stage = block % self.plan.stages
         if block * bk < a.shape[1]:
-            parts.ask(a, sA[None, None, stage], self.plan.a.share, (bm, bk), (m, block), thread)
-            parts.ask(b, sB[None, None, stage], self.plan.b.share, (bn, bk), (n, block), thread)
+            parts.ask(a, sA[None, None, stage], self.plan.a, (bm, bk), (m, block), thread)
+            parts.ask(b, sB[None, None, stage], self.plan.b, (bn, bk), (n, block), thread)
         cute.arch.cp_async_commit_group()

@@ -25,7 +25,7 @@ def ldmatrix_wavefronts(plan: Sm80Plan) -> tuple[int, int]:
 
 def _matrix(stage: Stage, major: Major) -> int:
     """Eight lines of 16 bytes, the lanes' addresses."""
-    lines: ComposedLayout = stage.smem[0 if major == "K" else 1]
+    lines: ComposedLayout = stage.lines[0 if major == "K" else 1]
     return wavefronts(composition(lines, Layout(8)), 2 * UNIT, unit=BITS).count
 
 
