@@ -31,15 +31,33 @@ class Ahead(Multistage):
         cute.arch.cp_async_wait_group(plan.stages - 2)
         cute.arch.sync_threads()
         fetch(0, 0)
-        for block in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
+        blocks = cute.ceil_div(a.shape[1], bk)
+        whole = self.whole(a, b, (m, n))
+        for block in cutlass.range(whole, unroll=1):
             for k in cutlass.range_constexpr(plan.steps):
-                if cutlass.const_expr(k < plan.steps - 1):
-                    fetch(k + 1, block % plan.stages)
-                else:
-                    cute.arch.cp_async_wait_group(plan.stages - 2)
-                    cute.arch.sync_threads()
-                    fetch(0, (block + 1) % plan.stages)
+                self.load(fetch, block, k)
+                if cutlass.const_expr(k == 0):
+                    self.ask(a, b, sA, sB, (m, n, block + plan.stages - 1), thread, True)
+                multiply(k)
+        for block in cutlass.range(whole, blocks, unroll=1):
+            for k in cutlass.range_constexpr(plan.steps):
+                self.load(fetch, block, k)
                 if cutlass.const_expr(k == 0):
                     self.ask(a, b, sA, sB, (m, n, block + plan.stages - 1), thread)
                 multiply(k)
         store(acc, c, plan, (m, n), thread)
+
+    def load(self, fetch, block, k):
+        """The fragments of the step behind `k`; before those of the next k-block, the barrier."""
+        if k < self.plan.steps - 1:
+            return fetch(k + 1, block % self.plan.stages)
+        cute.arch.cp_async_wait_group(self.plan.stages - 2)
+        cute.arch.sync_threads()
+        fetch(0, (block + 1) % self.plan.stages)
+
+    @cute.jit
+    def whole(self, a, b, tile):
+        """k-blocks that ask for one that no edge cuts: all but the last few, in inner tiles."""
+        (bm, bn, bk), (m, n) = self.plan.tile, tile
+        count = cutlass.max(a.shape[1] // bk - (self.plan.stages - 1), 0)
+        return count if ((m + 1) * bm <= a.shape[0]) & ((n + 1) * bn <= b.shape[0]) else 0

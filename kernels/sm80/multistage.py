@@ -38,11 +38,15 @@ class Multistage(BlockATile):
         store(acc, c, plan, (m, n), thread)
 
     @cute.jit
-    def ask(self, a, b, sA, sB, coordinate, thread):
+    def ask(self, a, b, sA, sB, coordinate, thread, whole: cutlass.Constexpr = False):
         """Ask for a k-block of A and of B, if there is one; a group of copies either way."""
         (bm, bn, bk), (m, n, block) = self.plan.tile, coordinate
         stage = block % self.plan.stages
-        if block * bk < a.shape[1]:
-            parts.ask(a, sA[None, None, stage], self.plan.a, (bm, bk), (m, block), thread)
-            parts.ask(b, sB[None, None, stage], self.plan.b, (bn, bk), (n, block), thread)
+        sA, sB = sA[None, None, stage], sB[None, None, stage]
+        if cutlass.const_expr(whole):
+            parts.ask(a, sA, self.plan.a, (bm, bk), (m, block), thread, True)
+            parts.ask(b, sB, self.plan.b, (bn, bk), (n, block), thread, True)
+        elif block * bk < a.shape[1]:
+            parts.ask(a, sA, self.plan.a, (bm, bk), (m, block), thread)
+            parts.ask(b, sB, self.plan.b, (bn, bk), (n, block), thread)
         cute.arch.cp_async_commit_group()

@@ -11,6 +11,8 @@ from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels import lower, parts
 from cutedsl_gemm.kernels.sm80.plan import ALIGNMENT, Sm80Plan
+from layouts import ComposedLayout
+from layouts.descriptor import Major
 
 
 def tiled_mma(plan: Sm80Plan) -> cute.TiledMma:
@@ -32,7 +34,8 @@ def warps(
     load_b = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(plan.b_major == "MN", x_b), dtype)
     load_a, load_b = cute.make_tiled_copy_A(load_a, mma), cute.make_tiled_copy_B(load_b, mma)
     mine_a, mine_b = load_a.get_slice(thread), load_b.get_slice(thread)
-    from_a, from_b = mine_a.partition_S(sA), mine_b.partition_S(sB)  # (matrices, rows, steps, …)
+    from_a = _pieces(mine_a.partition_S(sA), plan.rings[0], plan.a_major)
+    from_b = _pieces(mine_b.partition_S(sB), plan.rings[1], plan.b_major)
     rA = mma.make_fragment_A(mine.partition_A(sA)[None, None, None, 0])  # (mma, rows, steps)
     rB = mma.make_fragment_B(mine.partition_B(sB)[None, None, None, 0])  # (mma, rows, steps)
     to_a, to_b = mine_a.retile(rA), mine_b.retile(rB)
@@ -40,13 +43,42 @@ def warps(
     acc.fill(0)
 
     def fetch(step: int, stage: Any) -> None:
-        cute.copy(load_a, from_a[None, None, step, stage], to_a[None, None, step])
-        cute.copy(load_b, from_b[None, None, step, stage], to_b[None, None, step])
+        for load, pieces, to in ((load_a, from_a, to_a), (load_b, from_b, to_b)):
+            for row in range(cute.size(to, mode=[1])):
+                cute.copy(load, pieces(row, step)[None, stage], to[None, row, step])
 
     def multiply(step: int) -> None:
         cute.gemm(mma, acc, rA[None, None, step], rB[None, None, step], acc)
 
     return acc, fetch, multiply
+
+
+def _pieces(
+    source: cute.Tensor, ring: ComposedLayout, major: Major
+) -> Callable[[int, int], cute.Tensor]:
+    """(row, step) → (matrices, stages): what ldmatrix reads of a ring (matrices, rows, steps, …).
+
+    The swizzle is applied here, once for all stages: it changes bits that only one of the two, a
+    step where the tile is K-major, else a row, can change.
+    """
+    swizzle = ring.inner.recast(ring.unit, 8)
+    if major == "K":
+        first = [source[None, None, step, None] for step in range(cute.size(source, mode=[2]))]
+    else:
+        first = [source[None, row, None, None] for row in range(cute.size(source, mode=[1]))]
+    settled = []
+    for piece in first:
+        byte = piece.iterator.toint()
+        byte = byte ^ ((byte & swizzle.source) >> swizzle.shift)
+        settled.append(
+            cute.make_tensor(
+                cute.make_ptr(source.element_type, byte, cute.AddressSpace.smem, assumed_align=16),
+                piece.layout,
+            )
+        )
+    if major == "K":
+        return lambda row, step: settled[step][None, row, None]
+    return lambda row, step: settled[row][None, step, None]
 
 
 def shared(plan: Sm80Plan) -> tuple[cute.Tensor, cute.Tensor]:

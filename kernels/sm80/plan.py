@@ -30,7 +30,7 @@ from layouts.descriptor import Major
 TILE = (128, 128, 64)
 WARPS = (2, 2)  # along M, along N
 SMEM_BYTES = 166_912  # of a block, compute capability 8.0 (CUDA C++ Programming Guide)
-ALIGNMENT = 128  # bytes, of each buffer
+ALIGNMENT = 1024  # bytes, of each buffer: the swizzle reads address bits 7 to 9
 
 Tile: TypeAlias = tuple[int, int, int]
 Warps: TypeAlias = tuple[int, int]
@@ -163,7 +163,7 @@ def tile_smem(
     The swizzle XORs `bits` bits of a line's number into the place of its 16-byte pieces, or as many
     as a line has pieces for; a line's number stands where a line's length puts it.
 
-    >>> print(tile_smem(128, 64, "K", padding=8), tile_smem(128, 32, "K", bits=3), sep="\n")
+    >>> print(tile_smem(128, 64, "K", padding=8), tile_smem(128, 32, "K", bits=3), sep="\\n")
     S<0,3,3> o 0 o (128,64):(72,1)
     S<2,3,3> o 0 o (128,32):(32,1)
     """
@@ -184,7 +184,7 @@ def accumulator(tile: Tile, warps: Warps, run: int = 1) -> Share:
     Fragments for mma.m16n8k16). The warps are side by side, and step over the tile together. Its
     values are counted `run` mma along N at a time.
 
-    >>> print(accumulator(TILE, WARPS).rows, accumulator(TILE, WARPS).columns, sep="\n")
+    >>> print(accumulator(TILE, WARPS).rows, accumulator(TILE, WARPS).columns, sep="\\n")
     ((4,8,2,2),((2,4),((2,1),8))):((0,1,16,0),((8,32),((0,0),0)))
     ((4,8,2,2),((2,4),((2,1),8))):((2,0,0,8),((0,0),((1,16),16)))
     """
