@@ -36,8 +36,11 @@ class Ahead(Multistage):
         for block in cutlass.range(whole, unroll=1):
             for k in cutlass.range_constexpr(plan.steps):
                 self.load(fetch, block, k)
-                if cutlass.const_expr(k == 0):
-                    self.ask(a, b, sA, sB, (m, n, block + plan.stages - 1), thread, True)
+                if cutlass.const_expr(k < plan.steps - 1):
+                    asked, turn = (m, n, block + plan.stages - 1), (k, plan.steps - 1)
+                    self.copies(a, b, sA, sB, asked, thread, True, turn)
+                if cutlass.const_expr(k == plan.steps - 2):
+                    cute.arch.cp_async_commit_group()
                 multiply(k)
         for block in cutlass.range(whole, blocks, unroll=1):
             for k in cutlass.range_constexpr(plan.steps):

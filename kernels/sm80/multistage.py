@@ -38,15 +38,16 @@ class Multistage(BlockATile):
         store(acc, c, plan, (m, n), thread)
 
     @cute.jit
-    def ask(self, a, b, sA, sB, coordinate, thread, whole: cutlass.Constexpr = False):
+    def ask(self, a, b, sA, sB, coordinate, thread):
         """Ask for a k-block of A and of B, if there is one; a group of copies either way."""
-        (bm, bn, bk), (m, n, block) = self.plan.tile, coordinate
-        stage = block % self.plan.stages
-        sA, sB = sA[None, None, stage], sB[None, None, stage]
-        if cutlass.const_expr(whole):
-            parts.ask(a, sA, self.plan.a, (bm, bk), (m, block), thread, True)
-            parts.ask(b, sB, self.plan.b, (bn, bk), (n, block), thread, True)
-        elif block * bk < a.shape[1]:
-            parts.ask(a, sA, self.plan.a, (bm, bk), (m, block), thread)
-            parts.ask(b, sB, self.plan.b, (bn, bk), (n, block), thread)
+        (_, _, bk), (_, _, block) = self.plan.tile, coordinate
+        if block * bk < a.shape[1]:
+            self.copies(a, b, sA, sB, coordinate, thread)
         cute.arch.cp_async_commit_group()
+
+    def copies(self, a, b, sA, sB, coordinate, thread, *how):
+        """The copies themselves."""
+        plan, (bm, bn, bk), (m, n, block) = self.plan, self.plan.tile, coordinate
+        stage = block % plan.stages
+        parts.ask(a, sA[None, None, stage], plan.a, (bm, bk), (m, block), thread, *how)
+        parts.ask(b, sB[None, None, stage], plan.b, (bn, bk), (n, block), thread, *how)
