@@ -86,30 +86,28 @@ def ask(
     coordinate: Pair,
     thread: cutlass.Int32,
     whole: cutlass.Constexpr = False,
-    turn: cutlass.Constexpr = (0, 1),
 ):
     """This thread's share of a tile by cp.async, which writes zeros for what lies past the edges.
 
     `shared` is the stage's memory; cp.async takes its address as it is, so that the swizzle is
-    applied here. Where the tile is known to lie inside, `whole`, no edge is looked for. With a
-    turn (i, n), the i-th of n parts of the share.
+    applied here. Where the tile is known to lie inside, `whole`, no edge is looked for.
     """
     share, smem, bytes_of = stage.share, stage.smem, matrix.element_type.width // 8
     tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
     extent = left(matrix, tiler, coordinate)
-    for move in cutlass.range_constexpr(turn[0], share.lines * share.vectors, turn[1]):
-        line, vector = move // share.vectors, move % share.vectors
-        at = (line, (0, vector))
-        row, column = share.rows(thread, at), share.columns(thread, at)
-        present = share.width
-        if cutlass.const_expr(not whole):
-            rows, columns = extent[0] - row, extent[1] - column
-            along, across = (rows, columns) if share.down else (columns, rows)
-            present = cutlass.min(cutlass.max(along, 0), share.width) if across > 0 else 0
-        primitives.cp_async_shared_global(
-            shared.iterator + smem(row, column),
-            tile[line, (None, vector)].iterator,
-            share.width * bytes_of,
-            primitives.LoadCacheModifier.CG,
-            cp_size=None if whole else present * bytes_of,
-        )
+    for line in cutlass.range_constexpr(share.lines):
+        for vector in cutlass.range_constexpr(share.vectors):
+            at = (line, (0, vector))
+            row, column = share.rows(thread, at), share.columns(thread, at)
+            present = share.width
+            if cutlass.const_expr(not whole):
+                rows, columns = extent[0] - row, extent[1] - column
+                along, across = (rows, columns) if share.down else (columns, rows)
+                present = cutlass.min(cutlass.max(along, 0), share.width) if across > 0 else 0
+            primitives.cp_async_shared_global(
+                shared.iterator + smem(row, column),
+                tile[line, (None, vector)].iterator,
+                share.width * bytes_of,
+                primitives.LoadCacheModifier.CG,
+                cp_size=None if whole else present * bytes_of,
+            )
