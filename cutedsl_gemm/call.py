@@ -36,6 +36,7 @@ Call: TypeAlias = Callable[[Tensor, Tensor, "Tensor | None"], Tensor]  # (a, b, 
 
 EXECUTORS = {
     "simt": "cutedsl_gemm.kernels.simt.execute",
+    "sm70": "cutedsl_gemm.kernels.sm70.execute",
     "sm80": "cutedsl_gemm.kernels.sm80.execute",
     "sm90": "cutedsl_gemm.kernels.execute",
 }

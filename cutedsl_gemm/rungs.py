@@ -12,6 +12,7 @@ from cutedsl_gemm.choose import Tile, choose
 from cutedsl_gemm.kernels.build import ARCH, AnyPlan
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.simt import plan as simt
+from cutedsl_gemm.kernels.sm70 import plan as sm70
 from cutedsl_gemm.kernels.sm80 import plan as sm80
 from cutedsl_gemm.problem import TMA, Problem, Terms
 from layouts.descriptor import Major
@@ -53,9 +54,16 @@ def named(name: object) -> Kernel:
 
 def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) -> AnyPlan:
     """The plan of a rung whose tile is part of what it teaches."""
+    k = problem.mnk[2]
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
     plan = rung(*(() if problem.dtype == "float32" else (problem.dtype,)), a_major, b_major)
+    if k % plan.alignment and isinstance(plan, sm70.Sm70Plan) and "K" in (a_major, b_major):
+        raise PlanError(
+            f"K is {k}: {plan.name} takes the residue of K first, so that an operand whose rows of "
+            f"K are contiguous must have a K that is a multiple of {plan.alignment}; pad both with "
+            "zeros, or pass a column-major and b row-major"
+        )
     if tile not in (None, plan.tile):
         raise PlanError(
             f"tile is {tile!r}: this rung of the ladder has the tile {plan.tile}; leave tile away"
@@ -72,6 +80,7 @@ def _rung(rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan], *dtypes: torch.dty
 DEFAULT = "sm90_pingpong"
 LADDER = (
     *(_rung(rung, torch.float32) for rung in simt.RUNGS),
+    *(_rung(rung, torch.float16) for rung in sm70.RUNGS),
     *(_rung(rung, torch.bfloat16, torch.float16) for rung in sm80.RUNGS),
     Kernel(DEFAULT, TMA, choose),
 )

@@ -19,6 +19,7 @@ import layouts
 from cutedsl_gemm.kernels import cache, progress, sass, versions
 from cutedsl_gemm.kernels.plan import Plan
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 
 AnyPlan: TypeAlias = Plan | SimtPlan | Sm80Plan
@@ -84,6 +85,10 @@ def device_code(plan: AnyPlan) -> Any:
         from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
 
         return Pingpong(plan)
+    if isinstance(plan, Sm70Plan):
+        from cutedsl_gemm.kernels.sm70.volta import Volta
+
+        return Volta(plan)
     if isinstance(plan, Sm80Plan):
         from cutedsl_gemm.kernels.sm80.ahead import Ahead
         from cutedsl_gemm.kernels.sm80.mma import Mma

@@ -60,20 +60,31 @@ def move(
                         target[line, (v, vector)] = source[line, (v, vector)]
 
 
-@cute.jit
 def bring(
     matrix: cute.Tensor,
     shared: cute.Tensor,
-    share: cutlass.Constexpr,
-    tiler: cutlass.Constexpr,
+    share: Share,
+    tiler: Pair,
     coordinate: Pair,
     thread: cutlass.Int32,
-):
+) -> None:
     """This thread's share of a tile, through registers into shared memory; zeros past the edges."""
+    put(take(matrix, share, tiler, coordinate, thread), shared, share, thread)
+
+
+def take(
+    matrix: cute.Tensor, share: Share, tiler: Pair, coordinate: Pair, thread: cutlass.Int32
+) -> cute.Tensor:
+    """This thread's share of a tile in registers; zeros past the edges."""
     held = cute.make_rmem_tensor(lower.layout(share.registers), matrix.element_type)
     held.fill(0)
     tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
     move(tile, held, share, thread, left(matrix, tiler, coordinate))
+    return held
+
+
+def put(held: cute.Tensor, shared: cute.Tensor, share: Share, thread: cutlass.Int32) -> None:
+    """What a thread took of a tile into shared memory."""
     cute.autovec_copy(held, part(shared, share, thread))
 
 

@@ -19,15 +19,13 @@ from cutedsl_gemm.kernels.plan import UNIT
 from cutedsl_gemm.kernels.share import Share
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan, Stage
 from layouts import cosize, size
-from layouts.descriptor import Major
 
 
-@on_cpu
-def gemm(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
+def steps(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a k-block."""
     (bm, bn, bk), (m, n) = plan.tile, out.shape
     gA, gB = tiles(a, bm, bk), tiles(b.mT, bn, bk)  # (tiles, k_blocks, rows, BK)
-    load_a, load_b = Load(plan.a, plan.a_major), Load(plan.b, plan.b_major)
+    load_a, load_b = Load(plan.a), Load(plan.b)
     acc = torch.zeros(len(gA) * bm, len(gB) * bn, dtype=torch.float32)
     for block in range(gA.shape[1]):
         rA, rB = load_a(gA[:, block]), load_b(gB[:, block])  # (tiles, rows, BK)
@@ -43,16 +41,19 @@ def gemm(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     out.copy_(whole[:m, :n])
 
 
+gemm = on_cpu(steps)
+
+
 class Load:
     """An operand's way to the tensor core: brought by the threads, read by ldmatrix."""
 
-    def __init__(self, stage: Stage, major: Major) -> None:
+    def __init__(self, stage: Stage) -> None:
         self.elements = cosize(stage.smem)
         share, (rows, columns) = stage.share, map(size, stage.smem)
         row, k = share.rows(*every(share.rows)), share.columns(*every(share.rows))
         self.brought, self.written = at(share, columns), stage.smem(row, k)
         row, k = torch.arange(rows)[:, None], torch.arange(columns)
-        if major == "K":
+        if stage.lines(0, 1) == 1:
             self.read = stage.lines(row, k // UNIT * UNIT) + k % UNIT
         else:
             self.read = stage.lines(row // UNIT * UNIT, k) + row % UNIT

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from cutedsl_gemm.kernels.plan import BITS, UNIT, PlanError, ring, room
 from cutedsl_gemm.kernels.raster import Raster
@@ -57,6 +57,8 @@ class Sm80Plan:
     The tile of B is (BN, BK).
     """
 
+    DTYPES: ClassVar[tuple[str, ...]] = ("bfloat16", "float16")
+
     name: str
     dtype: str
     a_major: Major
@@ -89,6 +91,12 @@ class Sm80Plan:
         """8×8 matrices of A, and of B, that one ldmatrix loads."""
         m, n, k = self.step
         return m * k // (64 * self.warps[0]), n * k // (64 * self.warps[1])
+
+    @property
+    def how(self) -> str:
+        """The instructions of a step, in words."""
+        a, b = self.matrices
+        return f"ldmatrix.x{a} for A, .x{b} for B, mma.m16n8k{self.step[2]}"
 
     @property
     def rings(self) -> tuple[ComposedLayout, ComposedLayout]:
@@ -138,7 +146,7 @@ class Sm80Plan:
         lines = (
             ("kernel", f"{self.name}, {self.dtype}, fp32 accumulation, tile {self.tile}"),
             ("block", f"{self.threads} threads, {down}×{along} warps, {self.step} a step"),
-            ("ldmatrix", "x{} for A, x{} for B".format(*self.matrices)),
+            ("a step", self.how),
             ("memory", f"{self.stages} stages, {self.smem_bytes:,} bytes{ahead}"),
             ("A in smem", f"{self.a.smem}   (BM, BK), {self.a_major}-major"),
             ("B in smem", f"{self.b.smem}   (BN, BK), {self.b_major}-major"),
@@ -149,8 +157,8 @@ class Sm80Plan:
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
     def _problems(self) -> Iterator[str]:
-        if self.dtype not in ("bfloat16", "float16"):
-            yield f"dtype is {self.dtype}; the tensor core takes bfloat16 or float16 here"
+        if self.dtype not in self.DTYPES:
+            yield f"dtype is {self.dtype}; this tensor core takes {' or '.join(self.DTYPES)}"
         if self.smem_bytes > SMEM_BYTES:
             yield f"{self.smem_bytes} bytes of shared memory; a block has {SMEM_BYTES}"
         bm, bn, bk = self.tile
