@@ -13,6 +13,7 @@ def main() -> None:
     commands.add_parser("demo", help="the whole idea, on any machine")
     ladder = commands.add_parser("ladder", help="every kernel, from naive to pingpong, on a GPU")
     ladder.add_argument("--size", type=int, metavar="N", help="N×N×N for all of them")
+    ladder.add_argument("--plot", type=Path, metavar="FILE", help="draw the tables there, too")
     bench = commands.add_parser("bench", help="speed beside torch.mm and quack, on an H100")
     bench.add_argument("--shapes", choices=("sweep", "squares", "weights"), default="sweep")
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
@@ -36,7 +37,7 @@ def main() -> None:
         elif asked.command == "ladder":
             from cutedsl_gemm import ladder as climb
 
-            climb.main(asked.size)
+            climb.main(asked.size, asked.plot)
         else:
             from cutedsl_gemm import wavefronts
 

@@ -38,7 +38,7 @@ EXECUTORS = {
     "simt": "cutedsl_gemm.kernels.simt.execute",
     "sm70": "cutedsl_gemm.kernels.sm70.execute",
     "sm80": "cutedsl_gemm.kernels.sm80.execute",
-    "sm90": "cutedsl_gemm.kernels.execute",
+    "sm90": "cutedsl_gemm.kernels.sm90.execute",
 }
 MOST = 4096  # signatures remembered; where there are more, shapes change with every call
 _met: dict[Any, Call] = {}
@@ -61,7 +61,7 @@ def call(
         return _met[signature]
     except (KeyError, AttributeError, TypeError, RuntimeError):
         # new, or not dense tensors: then `_make` says so
-        made = _make(a, b, tile, out, named(kernel))
+        made = _make(a, b, tile, out, named(kernel, getattr(a, "device", None)))
     if len(_met) >= MOST:
         _met.clear()
     _met[signature] = made

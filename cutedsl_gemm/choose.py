@@ -1,57 +1,188 @@
-"""Which plan serves a problem: the tile by waves, the raster by depth.
+"""Which plan serves a problem: the one that a model of the H100 expects to end first.
 
-A persistent grid computes its tiles in waves, one tile an SM. A tile that leaves the last wave half
-empty wastes it, so that the time goes with waves × tile area ÷ rate, where the rate is how fast a
-tile of this shape runs when all SMs are busy. Constants: docs/performance.
+Blocks make their tiles in waves, one tile a multiprocessor at a time:
+
+    time = launch + max(waves × (k-blocks × a k-block's time + a tile's), DRAM's time)
+
+A k-block takes as long as its flops do at the rate of its tile, a little less where part of the
+multiprocessors rest, since power and L2 are shared, and never less than the latency of a wgmma.
+Every constant was fitted to measurements on an H100 SXM: docs/performance, "The model".
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from typing import TypeAlias
 
-from cutedsl_gemm.kernels.plan import Plan, PlanError, pingpong
+from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.sm90.mainloop import Tile
+from cutedsl_gemm.kernels.sm90.plan import Plan, cooperative, pingpong
+from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan, split
 from cutedsl_gemm.problem import Problem
 from layouts.descriptor import Major
 
-Tile = tuple[int, int, int]
+AnySm90: TypeAlias = Plan | SplitPlan
 
-# Flops a second in full waves, against 128×128.
-RATES: dict[Tile, float] = {(128, 192, 64): 1.05, (128, 128, 64): 1.0, (64, 128, 64): 0.83}
-SMS = 132  # of an H100 and an H200
+SMS = 132  # of an H100 and an H200 SXM
+PEAK = 7.4e12  # flops a second of one multiprocessor that has power and L2 for itself
+DRAM = 2.95e12  # bytes a second
+LAUNCH = (
+    3.0e-6  # seconds: from launch to the first wgmma, and from the last to the end of C's store
+)
+EXCHANGE = 1.5e-6  # seconds for which a cluster's blocks add their sums
+LATENCY = {64: 0.145e-6, 128: 0.22e-6}  # seconds of a k-block of BK, however few its flops
+# Clusters that run at one time; multiprocessors of a GPC that are left over rest.
+CLUSTERS = {1: SMS, 2: 66, 3: 39, 4: 30, 5: 22, 6: 18, 7: 15, 8: 15}
 
 
-def choose(problem: Problem, tile: Tile | None = None) -> Plan:
-    """The plan for a problem; PlanError where `tile` cannot be."""
+@dataclass(frozen=True)
+class Way:
+    """A way to make C: a plan but for dtype, majors and raster, and what it was seen to do."""
+
+    make: Callable[..., AnySm90]
+    tile: Tile
+    rate: float  # flops a second where all multiprocessors multiply
+    rest: float  # seconds of a tile beside its k-blocks
+    splits: int = 1
+
+    @property
+    def name(self) -> str:
+        """As a person would call it.
+
+        >>> WAYS[0].name
+        'pingpong 128×192×64'
+        """
+        over = f", K over {self.splits} blocks" if self.splits > 1 else ""
+        return f"{self.make.__name__} {'×'.join(map(str, self.tile))}{over}"
+
+
+def _ways() -> tuple[Way, ...]:
+    take_turns = partial(Way, pingpong, rest=0.3e-6)
+    share = partial(Way, cooperative, rest=1.8e-6)
+    return (
+        take_turns((128, 192, 64), 838e12),
+        take_turns((128, 128, 64), 815e12),
+        take_turns((64, 128, 64), 740e12),
+        take_turns((64, 64, 64), 700e12),
+        take_turns((64, 64, 128), 700e12),
+        share((128, 256, 64), 865e12),
+        share((256, 128, 64), 860e12),
+        share((256, 192, 64), 860e12),
+        *(Way(split, (128, 128, 64), 550e12, 0.3e-6, splits) for splits in (2, 3, 4, 5, 6, 8)),
+        *(Way(split, (128, 64, 64), 400e12, 0.3e-6, splits) for splits in (2, 3, 4, 6, 8)),
+    )
+
+
+WAYS = _ways()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the model expects of one way."""
+
+    way: Way
+    tiles: int
+    waves: int
+    busy: int  # multiprocessors that work in a full wave
+    multiply: float  # seconds, all waves
+    memory: float  # seconds in which DRAM moves A, B and C once
+    exchange: float  # seconds
+
+    @property
+    def seconds(self) -> float:
+        """From launch to end."""
+        return LAUNCH + max(self.multiply, self.memory) + self.exchange
+
+
+def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
+    """The time that the model expects.
+
+    >>> found = estimate(4096, 4096, 4096, WAYS[5])
+    >>> found.way.name, found.tiles, found.waves, found.busy, round(found.seconds * 1e6)
+    ('cooperative 128×256×64', 512, 4, 128, 171)
+    """
+    bm, bn, bk = way.tile
+    tiles = _ceil(m, bm) * _ceil(n, bn)
+    waves = _ceil(tiles, CLUSTERS[way.splits])
+    busy = _ceil(tiles, waves) * way.splits
+    rate = min(PEAK, way.rate / SMS * math.sqrt(SMS / busy))
+    block = max(2 * bm * bn * bk / rate, LATENCY[bk])
+    blocks = _ceil(_ceil(k, bk), way.splits)
+    return Estimate(
+        way,
+        tiles,
+        waves,
+        busy,
+        multiply=waves * (blocks * block + way.rest),
+        # Fewer multiprocessors ask DRAM for less at a time: a tenth less where hardly any works.
+        memory=2 * (m * k + k * n + m * n) / DRAM * (1 + 0.1 * (1 - busy / SMS)),
+        exchange=EXCHANGE if way.splits > 1 else 0.0,
+    )
+
+
+def ranking(m: int, n: int, k: int) -> list[Estimate]:
+    """All ways, the one expected to end first in front; of equals the first of `WAYS`."""
+    return sorted((estimate(m, n, k, way) for way in WAYS), key=lambda found: found.seconds)
+
+
+def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
+    """The plan for a problem; PlanError where `tile` cannot be.
+
+    >>> from cutedsl_gemm.problem import Matrix
+    >>> few = Problem(Matrix((512, 16384), (16384, 1)), Matrix((16384, 512), (1, 16384)), "float16")
+    >>> choose(few).splits, choose(few, (128, 256, 64)).schedule
+    (5, 'cooperative')
+    """
     m, n, k = problem.mnk
-    tile = best_tile(m, n) if tile is None else _three_integers(tile)
+    if tile is None:
+        way = best(m, n, k)
+        return planned(problem, way.make, way.tile, way.splits)
+    tile = _three_integers(tile)
+    try:
+        return planned(problem, pingpong, tile)
+    except PlanError:
+        if tile[0] * tile[1] <= 128 * 192 or tile[0] % 128:
+            raise  # not for its size: no schedule helps
+        return planned(problem, cooperative, tile)
+
+
+@lru_cache(maxsize=4096)
+def best(m: int, n: int, k: int) -> Way:
+    """The way that the model expects to end first.
+
+    >>> [best(*mnk).name for mnk in ((8448, 9216, 1984), (1024, 1024, 1024), (6144, 6144, 6144))]
+    ['pingpong 128×192×64', 'pingpong 64×128×64', 'cooperative 256×192×64']
+    """
+    return ranking(m, n, k)[0].way
+
+
+def planned(problem: Problem, make: Callable[..., AnySm90], tile: Tile, splits: int = 1) -> AnySm90:
+    """The checked plan of a way, with the raster for the problem's depth."""
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
-    return _plan(tile, problem.dtype, a_major, b_major, best_group(tile, k))
+    how = {"splits": splits} if splits > 1 else {"group": best_group(tile, problem.mnk[2])}
+    if make is cooperative and tile[1] == 256:
+        how["c_stages"] = 2  # they fit beside four stages
+    return _plan(make, tile, problem.dtype, a_major, b_major, **how)
 
 
-def best_tile(m: int, n: int) -> Tile:
-    """The tile whose waves take the shortest time.
-
-    >>> best_tile(8448, 9216), best_tile(2048, 2048), best_tile(1024, 1024)
-    ((128, 192, 64), (128, 128, 64), (64, 128, 64))
-    """
-
-    def time(tile: Tile) -> float:
-        bm, bn, _ = tile
-        waves = -(-(-(-m // bm) * -(-n // bn)) // SMS)
-        return waves * bm * bn / RATES[tile]
-
-    return min(RATES, key=time)
+@cache
+def _plan(make: Callable[..., AnySm90], *plan: object, **how: int) -> AnySm90:
+    return make(*plan, **how)
 
 
 def best_group(tile: Tile, k: int) -> int:
     """Rows of tiles in a group of the raster: while a wave runs, its panels must stay in L2."""
-    if tile[1] < 192:
+    if tile[0] * tile[1] <= 128 * 128 or tile[0] * tile[1] > 128 * 256:
         return 4
     return 1 if k <= 256 else 4 if k <= 1024 else 8
 
 
-_plan = lru_cache(maxsize=None)(pingpong)
+def _ceil(whole: int, part: int) -> int:
+    return -(-whole // part)
 
 
 def _three_integers(tile: object) -> Tile:

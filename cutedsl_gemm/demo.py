@@ -9,10 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.choose import choose
 from cutedsl_gemm.kernels import build
-from cutedsl_gemm.kernels.plan import SMEM_BYTES, Plan
-from cutedsl_gemm.problem import pose
+from cutedsl_gemm.kernels.sm90.mainloop import SMEM_BYTES
+from cutedsl_gemm.kernels.sm90.plan import Plan, pingpong
 from layouts import ComposedLayout, Layout, Swizzle, table
 
 TILE = (128, 128, 64)
@@ -30,7 +29,7 @@ console = Console(highlight=False, soft_wrap=True)
 def main() -> None:
     """A swizzle, a plan, its proofs, its answer and its machine code; on an H100 its speed."""
     a, b = torch.randn(1000, 776).bfloat16(), torch.randn(776, 1200).bfloat16()
-    plan = choose(pose(a, b), TILE)
+    plan = pingpong(TILE, b_major="MN")  # what gemm(a, b, tile=TILE) carries out
     show_swizzle()
     show_plan(plan)
     show_answer(a, b)

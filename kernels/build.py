@@ -17,12 +17,13 @@ from typing import Any, TypeAlias
 
 import layouts
 from cutedsl_gemm.kernels import cache, progress, sass, versions
-from cutedsl_gemm.kernels.plan import Plan
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
+from cutedsl_gemm.kernels.sm90.plan import Plan
+from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
 
-AnyPlan: TypeAlias = Plan | SimtPlan | Sm80Plan
+AnyPlan: TypeAlias = Plan | SplitPlan | SimtPlan | Sm80Plan
 
 ARCH = "sm_90a"
 ENTRY = "gemm"
@@ -81,10 +82,15 @@ def compile_plan(plan: AnyPlan, arch: str = ARCH, options: str = "") -> Any:
 
 def device_code(plan: AnyPlan) -> Any:
     """The kernel class that carries out a plan of its kind."""
+    if isinstance(plan, SplitPlan):
+        from cutedsl_gemm.kernels.sm90.split import Split
+
+        return Split(plan)
     if isinstance(plan, Plan):
+        from cutedsl_gemm.kernels.sm90.cooperative import Cooperative
         from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
 
-        return Pingpong(plan)
+        return {"pingpong": Pingpong, "cooperative": Cooperative}[plan.schedule](plan)
     if isinstance(plan, Sm70Plan):
         from cutedsl_gemm.kernels.sm70.volta import Volta
 

@@ -43,7 +43,7 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
     Its mode `contiguous` runs along memory. Raises LayoutError where the tile has no unit, or where
     TMA's 128-byte swizzle cannot write what the layout says.
 
-    >>> from cutedsl_gemm.kernels.plan import swizzled
+    >>> from cutedsl_gemm.kernels.sm90.mainloop import swizzled
     >>> boxes(swizzled(128, 64, "K"), contiguous=1)
     Boxes(rows=128, columns=64, origins=((0, 0, 0),))
     >>> boxes(swizzled(128, 64, "MN"), contiguous=0).origins

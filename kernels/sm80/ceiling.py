@@ -5,6 +5,8 @@
 No GEMM of this family can be faster, and what a rung reaches is told as a share of this.
 """
 
+from collections.abc import Callable
+
 import cutlass
 import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
@@ -13,7 +15,8 @@ from cutlass.cute.nvgpu import warp
 
 WARPS = 8
 TILE = (64, 64, 16)  # what a warp multiplies in a round
-ROUNDS = 4096
+ROUNDS, UNROLLED = 4096, 4
+NUMBERS = (TILE[0] + TILE[1]) * TILE[2] // 32  # of both fragments, a lane's
 
 
 class Ceiling:
@@ -41,9 +44,30 @@ class Ceiling:
         for i in cutlass.range_constexpr(cute.size(rB)):
             rB[i] = numbers[thread, cute.size(rA) + i]
         for _ in cutlass.range(rounds, unroll=1):
-            for _ in cutlass.range_constexpr(4):
+            for _ in cutlass.range_constexpr(UNROLLED):
                 cute.gemm(mma, acc, rA[None, None, 0], rB[None, None, 0], acc)
         total = Float32(0)
         for i in cutlass.range_constexpr(cute.size(acc)):
             total += acc[i]
         sums[cute.arch.block_idx()[0], thread] = total
+
+
+def operations(blocks: int, rounds: int = ROUNDS) -> int:
+    """Multiplications and additions of a launch."""
+    m, n, k = TILE
+    return 2 * m * n * k * UNROLLED * rounds * WARPS * blocks
+
+
+def build(arch: str) -> Callable[..., None]:
+    """Compiled: (numbers (threads, NUMBERS) bfloat16, sums (blocks, threads), rounds, blocks)."""
+    fake, any_extent, one = cute.runtime.make_fake_tensor, cute.sym_int, cute.Int32(1)
+    threads = 32 * WARPS
+    return cute.compile(
+        Ceiling(),
+        fake(BFloat16, (threads, NUMBERS), (NUMBERS, 1)),
+        fake(Float32, (any_extent(), threads), (threads, 1)),
+        one,
+        one,
+        cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
+        options=f"--enable-tvm-ffi --gpu-arch {arch}",
+    )

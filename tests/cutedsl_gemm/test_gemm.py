@@ -133,7 +133,7 @@ PLAN_ERRORS = [
     (lambda: gemm(A, B, tile=(128, 128)), r"tile is \(128, 128\): it must be a tuple of three"),
     (lambda: gemm(A, B, tile=[128, 128, 64]), "it must be a tuple of three integers"),
     (lambda: gemm(A, B, tile="big"), "tile is 'big'"),
-    (lambda: gemm(A, B, tile=(128, 256, 64)), "the accumulator takes 256 registers"),
+    (lambda: gemm(A, B, tile=(256, 256, 64)), "the accumulator takes 256 registers"),
 ]
 
 

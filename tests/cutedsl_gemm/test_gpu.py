@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from cutedsl_gemm import gemm, plan_for
-from cutedsl_gemm.kernels import execute
+from cutedsl_gemm.kernels.sm90 import execute
 
 pytestmark = pytest.mark.gpu
 

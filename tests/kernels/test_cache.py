@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cutedsl_gemm.kernels import build, cache, versions
-from cutedsl_gemm.kernels.plan import pingpong
+from cutedsl_gemm.kernels.sm90.plan import pingpong
 
 
 @pytest.fixture(autouse=True)

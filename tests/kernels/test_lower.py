@@ -13,8 +13,9 @@ import pytest
 
 from cutedsl_gemm.kernels import build, lower
 from cutedsl_gemm.kernels.build import ARCH
-from cutedsl_gemm.kernels.plan import pingpong, ring
+from cutedsl_gemm.kernels.plan import ring
 from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
+from cutedsl_gemm.kernels.sm90.plan import pingpong
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle, wgmma_accumulator
 
 TILES = [(128, 128, 64), (128, 192, 64), (64, 256, 64)]

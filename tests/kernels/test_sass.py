@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from cutedsl_gemm.kernels import build, sass, tma
-from cutedsl_gemm.kernels.plan import (
+from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
     CONSUMERS,
     PRODUCER_REGISTERS,
     SMEM_BYTES,
-    pingpong,
 )
+from cutedsl_gemm.kernels.sm90.plan import pingpong
 
 PLANS = [
     pingpong(),

@@ -5,16 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from cutedsl_gemm.kernels.plan import (
-    BITS,
-    SMEM_BYTES,
-    SW128,
-    Operand,
-    PlanError,
-    pingpong,
-    swizzled,
-)
+from cutedsl_gemm.kernels.plan import BITS, PlanError
 from cutedsl_gemm.kernels.raster import Raster
+from cutedsl_gemm.kernels.sm90.mainloop import SMEM_BYTES, SW128, Operand, swizzled
+from cutedsl_gemm.kernels.sm90.plan import pingpong
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
 
 MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]
@@ -151,7 +145,7 @@ def test_what_a_plan_claims_to_be_free_of_conflicts_is(tile):
 
 
 def counted_wavefronts(plan):
-    rows, total = plan.rows, 0
+    rows, total = plan.lanes, 0
     for first in range(0, size(rows), 8):
         at = [plan.staging(rows(lane)) * 2 // 4 for lane in range(first, first + 8)]
         words = {word + k for word in at for k in range(4)}

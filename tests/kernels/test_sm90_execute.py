@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cutedsl_gemm.kernels import execute
-from cutedsl_gemm.kernels.plan import BITS, PlanError, pingpong
+from cutedsl_gemm.kernels.plan import BITS, PlanError
 from cutedsl_gemm.kernels.raster import Raster
+from cutedsl_gemm.kernels.sm90 import execute
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong
+from cutedsl_gemm.kernels.sm90.split_plan import split
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
 
 
@@ -25,6 +27,30 @@ def run(plan, m=200, n=300, k=136):
 @pytest.mark.parametrize("tile", [(128, 128, 64), (64, 192, 128), (192, 64, 64)])
 def test_the_answer_is_right(tile, a_major, b_major):
     assert run(pingpong(tile, "bfloat16", a_major, b_major)) < 3e-3
+
+
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
+@pytest.mark.parametrize("tile", [(128, 256, 64), (256, 128, 64), (256, 192, 64)])
+def test_consumers_that_share_a_tile_give_the_right_answer(tile, majors):
+    assert run(cooperative(tile, "bfloat16", *majors), 300, 500, 136) < 3e-3
+
+
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
+@pytest.mark.parametrize(
+    ("tile", "splits"),
+    [((128, 128, 64), 8), ((128, 128, 64), 6), ((128, 64, 64), 7), ((256, 128, 64), 2)],
+)
+def test_a_cluster_that_divides_k_gives_the_right_answer(tile, splits, majors):
+    plan = split(tile, "bfloat16", *majors, splits)
+    assert run(plan, 300, 200, 64 * splits + 72) < 3e-3
+    assert run(plan, 100, 72, 64) < 3e-3  # one k-block: most of the cluster has none
+
+
+def test_sums_that_are_written_twice_are_refused():
+    plan = split()
+    folded = ComposedLayout(Swizzle(2, 3, 4), 0, Layout((128, (64, 2)), (128, (1, 0))), unit=32)
+    with pytest.raises(PlanError, match=r"sums.*written twice"):
+        run(replace(plan, exchange=folded))
 
 
 @pytest.mark.parametrize(

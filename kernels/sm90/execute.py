@@ -4,6 +4,10 @@
            ─ (thread, value) ▶ registers ─ stmatrix lane addresses ▶ swizzled panel
            ─ TMA boxes ▶ global
 
+or, where a cluster divides K, from the registers
+
+           ─ (thread, value) ▶ sums in shared memory ─ share of the rows ▶ global
+
 Each arrow finds its addresses by the rule of its instruction, not by the layout that wrote what it
 reads: TMA fills boxes, wgmma reads by descriptor, stmatrix writes rows at lane addresses. So a
 wrong layout gives a wrong answer here too, and an address used twice or never written is refused.
@@ -13,19 +17,29 @@ The tiles of a wave move together: 1024³ takes about a second.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels import tma
-from cutedsl_gemm.kernels.plan import BITS, ROW, Operand, Plan, PlanError
+from cutedsl_gemm.kernels.plan import BITS, PlanError
+from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, ROW, Operand
+from cutedsl_gemm.kernels.sm90.plan import Plan
+from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
 from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
+
+AnyPlan: TypeAlias = Plan | SplitPlan
 
 WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 
 
 def gemm(
-    plan: Plan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object] | None = None
+    plan: AnyPlan,
+    a: Tensor,
+    b: Tensor,
+    out: Tensor,
+    tell: Callable[[float], object] | None = None,
 ) -> None:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0.
 
@@ -35,23 +49,28 @@ def gemm(
         _gemm(plan, a, b, out, tell or (lambda share: None))
 
 
-def _gemm(plan: Plan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object]) -> None:
+def _gemm(
+    plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object]
+) -> None:
     (bm, bn, bk), (m, n) = plan.tile, out.shape
     gA = _tiles(a, bm, bk)  # (tiles_m, k_blocks, BM, BK)
     gB = _tiles(b.mT, bn, bk)  # (tiles_n, k_blocks, BN, BK)
     tiles_m, tiles_n, k_blocks = len(gA), len(gB), gA.shape[1]
     gC = out.new_empty(tiles_m, tiles_n, bm, bn)
-    load_a, load_b, store = Load(plan.a, plan.stages), Load(plan.b, plan.stages), Store(plan)
+    load_a, load_b = Load(plan.a, plan.stages), Load(plan.b, plan.stages)
+    store = Finish(plan) if isinstance(plan, SplitPlan) else Store(plan)
     visits = torch.zeros(tiles_m, tiles_n, dtype=torch.int64)
     for first in range(0, tiles_m * tiles_n, WAVE):
         wave = range(first, min(first + WAVE, tiles_m * tiles_n))
         ms, ns = torch.tensor([plan.raster(tile, tiles_m, tiles_n) for tile in wave]).mT
-        acc = torch.zeros(len(wave), bm, bn, dtype=torch.float32)
-        shared_a, shared_b = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
-        for block in range(k_blocks):
-            stage = block % plan.stages
-            rA, rB = load_a(shared_a, gA[ms, block], stage), load_b(shared_b, gB[ns, block], stage)
-            acc.baddbmm_(rA.float(), rB.float().mT)
+        acc = torch.zeros(plan.splits, len(wave), bm, bn, dtype=torch.float32)
+        for rank in range(plan.splits):
+            shared_a, shared_b = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
+            for block in range(*plan.span(rank, k_blocks)):
+                stage = block % plan.stages
+                rA = load_a(shared_a, gA[ms, block], stage)
+                rB = load_b(shared_b, gB[ns, block], stage)
+                acc[rank].baddbmm_(rA.float(), rB.float().mT)
         gC[ms, ns] = store(acc, out.dtype)
         visits.index_put_((ms, ns), torch.ones_like(ms), accumulate=True)
         tell((first + len(wave)) / (tiles_m * tiles_n))
@@ -101,40 +120,84 @@ class Store:
     """The accumulator's way out: registers, stmatrix into a panel, TMA out of it."""
 
     def __init__(self, plan: Plan) -> None:
-        self.bm, self.bn, _ = plan.tile
+        self.rows, self.bn = plan.rows, plan.tile[1]
         self.panels, self.elements = plan.panels, cosize(plan.staging)
         threads, values = torch.arange(128)[:, None], torch.arange(plan.registers)
-        self.place = plan.accumulator(threads, values)  # (thread, value) → m + BM * n
-        _once(self.place, self.bm * self.bn, "wgmma, accumulator")
-        self.fragment = plan.fragment(values).view(self.panels, 4, self.bm // 64, 8)
-        self.written = self._stmatrix_addresses(plan)  # (4, BM/64, 8, thread), elements of a panel
-        self.read = _box_addresses(plan.staging, contiguous=1)  # (BM, 64)
+        self.place = plan.accumulator(threads, values)  # (thread, value) → m + R * n
+        _once(self.place, self.rows * self.bn, "wgmma, accumulator")
+        self.fragment = plan.fragment(values).view(self.panels, 4, self.rows // 64, 8)
+        self.written = self._stmatrix_addresses(plan)  # (4, R/64, 8, thread), elements of a panel
+        self.read = _box_addresses(plan.staging, contiguous=1)  # (R, 64)
         _once(self.written, self.elements, "stmatrix, C panel")
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
-        """(wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
+        """(1, wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type, R rows a consumer."""
+        shape, acc = acc.shape[1:], acc.view(-1, self.rows, self.bn)
         registers = acc.mT.flatten(1)[:, self.place]  # (wave, thread, value)
         out = acc.new_empty(acc.shape, dtype=dtype)
         for panel in range(self.panels):
             shared = torch.full((len(acc), self.elements), torch.nan, dtype=dtype)
-            # (wave, 4, BM/64, 8, thread)
+            # (wave, 4, R/64, 8, thread)
             values = registers[:, :, self.fragment[panel]].to(dtype).movedim(1, -1)
             shared[:, self.written.flatten()] = values.flatten(1)
             columns = slice(panel * ROW, (panel + 1) * ROW)
-            out[:, :, columns] = shared[:, self.read.flatten()].view(-1, self.bm, ROW)
-        return out
+            out[:, :, columns] = shared[:, self.read.flatten()].view(-1, self.rows, ROW)
+        return out.view(shape)
 
     def _stmatrix_addresses(self, plan: Plan) -> Tensor:
         """Where value v of a thread lands.
 
         The lanes' addresses give the row, the instruction the column.
         """
-        atom, index = stmatrix(4), torch.arange(size(plan.rows))
-        address = plan.staging(plan.rows(index)).view(4, -1, 4, 32)  # (16 columns, m64, warp, lane)
+        atom, index = stmatrix(4), torch.arange(size(plan.lanes))
+        address = plan.staging(plan.lanes(index)).view(
+            4, -1, 4, 32
+        )  # (16 columns, m64, warp, lane)
         # (lane, value) → column + 8 * supplying lane
         element = atom.fragment(torch.arange(32)[:, None], torch.arange(8))
         written = address[..., element // 8] + element % 8  # (16 columns, m64, warp, lane, value)
         return written.movedim(-1, 2).flatten(-2)
+
+
+class Finish:
+    """The sums' way out of a cluster: registers, shared memory, other blocks' rows, global."""
+
+    def __init__(self, plan: SplitPlan) -> None:
+        self.plan = plan
+        bm, bn, _ = plan.tile
+        threads, values = torch.arange(128)[:, None], torch.arange(plan.registers)
+        place = plan.accumulator(threads, values)  # (thread, value) → m + R * n
+        _once(place, plan.rows * bn, "wgmma, accumulator")
+        first = torch.arange(CONSUMERS)[:, None, None] * plan.rows  # row of each consumer
+        m, self.n = place % plan.rows + first, (place // plan.rows).expand(CONSUMERS, -1, -1)
+        self.m = m
+        self.written = plan.exchange(m + bm * self.n)  # (consumer, thread, value)
+        _once(self.written, bm * bn, "st.shared, sums")
+        threads = torch.arange(CONSUMERS * 128)[:, None]
+        values = torch.arange(size(plan.share.rows[1]))
+        # (thread, value) → row of those that a block finishes, column
+        self.row, self.column = (
+            plan.share.rows(threads, values),
+            plan.share.columns(threads, values),
+        )
+        _once(self.row * bn + self.column, plan.finished * bn, "share of the rows")
+        self.column = self.column.flatten()
+
+    def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
+        """(splits, wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
+        plan, (bm, bn, _) = self.plan, self.plan.tile
+        sums = torch.full((*acc.shape[:2], bm * bn), torch.nan)  # each block's shared memory
+        sums[..., self.written] = acc[..., self.m, self.n]
+        out = acc.new_empty(acc.shape[1:], dtype=dtype)
+        for rank in range(plan.splits):
+            row = rank * plan.finished + self.row.flatten()
+            row, column = row[row < bm], self.column[row < bm]  # the last blocks finish fewer
+            at = plan.exchange(row + bm * column)
+            total = acc.new_zeros(acc.shape[1], len(at))
+            for peer in range(plan.splits):
+                total += sums[peer][:, at]
+            out[:, row, column] = total.to(dtype)
+        return out
 
 
 def _tiles(matrix: Tensor, rows: int, columns: int) -> Tensor:

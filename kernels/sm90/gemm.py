@@ -1,0 +1,217 @@
+"""What the Hopper (sm90) GEMMs share: TMA loads into a ring, wgmma out of it.
+
+Who    warpgroup 0: producer. One warp asks TMA for the k-blocks of A and B; its registers go to the
+       others (40 / 232).
+       warpgroups 1, 2: consumers. They hold C in registers and multiply. How they divide the tiles
+       among them, and how the product leaves, is for the kernels that are made of this one.
+
+Where  every layout below is the plan's, lowered: `plan.explain()` prints them. R is the rows of a
+       tile that one consumer multiplies.
+"""
+
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+from cuda.bindings.driver import CUstream
+from cutlass import Float32, Int32, Int64
+from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
+from cutlass.memory import SmemAllocator
+
+from cutedsl_gemm.kernels import lower
+from cutedsl_gemm.kernels.plan import ring
+from cutedsl_gemm.kernels.sm90.mainloop import (
+    CONSUMER_REGISTERS,
+    CONSUMERS,
+    PRODUCER_REGISTERS,
+    WARPGROUP,
+    Mainloop,
+)
+from cutedsl_gemm.kernels.tma import ATOM
+
+THREADS = (1 + CONSUMERS) * WARPGROUP
+
+
+class Gemm:
+    """One kernel for every M, N, K of a plan; what raises NotImplementedError is to be made."""
+
+    plan: Any
+    cluster: tuple[int, int, int] | None = None  # blocks of a cluster
+
+    def __init__(self, plan: Mainloop) -> None:
+        self.plan = plan
+        self.dtype = lower.DTYPES[plan.dtype]
+
+    def grid(self, tiles, sms):
+        """Blocks to launch."""
+        raise NotImplementedError
+
+    def work(self, k_blocks):
+        """First tile of this block, tiles from one to the next, and (first, last + 1) k-block."""
+        raise NotImplementedError
+
+    def outlet(self, c):
+        """What the host makes of C."""
+        raise NotImplementedError
+
+    def storage(self):
+        """Shared memory of the way out."""
+        raise NotImplementedError
+
+    def way_out(self, storage, outlet):
+        """Both as the device sees them."""
+        raise NotImplementedError
+
+    def consume(self, me, sA, sB, way_out, full, empty, extent):
+        """What consumer `me` does."""
+        raise NotImplementedError
+
+    @cute.jit
+    def __call__(
+        self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
+    ):
+        """C (M, N) = A (M, K) · B (K, N) on at most `sms` multiprocessors."""
+        plan, (bm, bn, bk) = self.plan, self.plan.tile
+        b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
+        load = cpasync.CopyBulkTensorTileG2SOp()
+        tma_a, gA = cpasync.make_tiled_tma_atom(load, a, lower.smem(plan.a.smem), (bm, bk))
+        tma_b, gB = cpasync.make_tiled_tma_atom(load, b, lower.smem(plan.b.smem), (bn, bk))
+        tiles = cute.ceil_div(c.shape[0], bm) * cute.ceil_div(c.shape[1], bn)
+        self.kernel(tma_a, gA, tma_b, gB, self.outlet(c)).launch(
+            grid=(self.grid(tiles, sms), 1, 1),
+            block=(THREADS, 1, 1),
+            cluster=self.cluster,
+            smem=self.shared().size_in_bytes(),
+            min_blocks_per_mp=1,  # without it ptxas drops setmaxnreg (C7508)
+            stream=stream,
+        )
+
+    def shared(self):
+        """Shared memory: the rings of A and B, the way out, two mbarriers a stage."""
+        plan, dtype = self.plan, self.dtype
+
+        @cute.struct
+        class Shared:
+            a: cute.struct.Align[cute.struct.MemRange[dtype, plan.stages * plan.a.elements], ATOM]
+            b: cute.struct.Align[cute.struct.MemRange[dtype, plan.stages * plan.b.elements], ATOM]
+            out: cute.struct.Align[self.storage(), ATOM]
+            full: cute.struct.MemRange[Int64, plan.stages]
+            empty: cute.struct.MemRange[Int64, plan.stages]
+
+        return Shared
+
+    @cute.kernel
+    def kernel(
+        self,
+        tma_a: cute.CopyAtom,
+        gA: cute.Tensor,
+        tma_b: cute.CopyAtom,
+        gB: cute.Tensor,
+        outlet: tuple[Any, ...],
+    ):
+        plan, (bm, bn, bk) = self.plan, self.plan.tile
+        warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        shared = SmemAllocator().allocate(self.shared())
+        full, empty = shared.full.data_ptr(), shared.empty.data_ptr()
+        sA = lower.tensor(shared.a, ring(plan.a.smem, plan.stages))  # (BM, BK, stages)
+        sB = lower.tensor(shared.b, ring(plan.b.smem, plan.stages))  # (BN, BK, stages)
+        gA = cute.local_tile(gA, (bm, bk), (None, None))  # (BM, BK, tiles_m, k_blocks)
+        gB = cute.local_tile(gB, (bn, bk), (None, None))  # (BN, BK, tiles_n, k_blocks)
+        extent = (cute.size(gA, mode=[2]), cute.size(gB, mode=[2]), cute.size(gA, mode=[3]))
+        way_out = self.way_out(shared.out, outlet)
+
+        if warp_idx == 0:
+            cpasync.prefetch_descriptor(tma_a)
+            cpasync.prefetch_descriptor(tma_b)
+            with cute.arch.elect_one():
+                for stage in cutlass.range_constexpr(plan.stages):
+                    cute.arch.mbarrier_init(full + stage, 1)
+                    cute.arch.mbarrier_init(empty + stage, 4 * plan.sharing)  # warps that read
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_threads()
+
+        if warp_idx < 4:
+            cute.arch.setmaxregister_decrease(PRODUCER_REGISTERS)
+            if warp_idx == 0:
+                self.load(tma_a, gA, sA, tma_b, gB, sB, full, empty, extent)
+        else:
+            cute.arch.setmaxregister_increase(CONSUMER_REGISTERS)
+            self.consume(warp_idx // 4 - 1, sA, sB, way_out, full, empty, extent)
+
+    def slot(self, block):
+        """Stage and phase parity of the k-block number `block` in the ring."""
+        return block % self.plan.stages, (block // self.plan.stages) % 2
+
+    @cute.jit
+    def load(self, tma_a, gA, sA, tma_b, gB, sB, full, empty, extent):
+        """The producer warp: k-blocks into the ring, as fast as consumers free its stages."""
+        tiles_m, tiles_n, k_blocks = extent
+        sA, gA = lower.tma_partition(tma_a, sA, gA)  # (box, stages), (box, tiles_m, k_blocks)
+        sB, gB = lower.tma_partition(tma_b, sB, gB)
+        first, step, (k_first, k_last) = self.work(k_blocks)
+        block = Int32(0)
+        for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
+            m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)
+            for k in cutlass.range(k_first, k_last, unroll=1):
+                stage, parity = self.slot(block)
+                cute.arch.mbarrier_wait(empty + stage, parity ^ 1)
+                with cute.arch.elect_one():
+                    cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
+                cute.copy(tma_a, gA[None, m, k], sA[None, stage], tma_bar_ptr=full + stage)
+                cute.copy(tma_b, gB[None, n, k], sB[None, stage], tma_bar_ptr=full + stage)
+                block += 1
+
+    def mma(self):
+        """wgmma m64nBNk16 from shared memory, for one warpgroup."""
+        major = {"K": OperandMajorMode.K, "MN": OperandMajorMode.MN}
+        plan = self.plan
+        op = warpgroup.MmaF16BF16Op(
+            self.dtype,
+            Float32,
+            (64, plan.tile[1], 16),
+            warpgroup.OperandSource.SMEM,
+            major[plan.a.major],
+            major[plan.b.major],
+        )
+        return cute.make_tiled_mma(op)
+
+    def operands(self, mma, me, sA, sB):
+        """The accumulator, and not registers but descriptors of shared memory."""
+        plan, thread = self.plan, mma.get_slice(0)
+        mine = (plan.rows, plan.tile[2], plan.stages)
+        sA = cute.local_tile(sA, mine, (me % plan.sharing, 0, 0))  # (R, BK, stages)
+        rA = mma.make_fragment_A(thread.partition_A(sA))  # (wgmma, R/64, BK/16, stages)
+        rB = mma.make_fragment_B(thread.partition_B(sB))  # (wgmma, 1, BK/16, stages)
+        shape = mma.partition_shape_C((plan.rows, plan.tile[1]))
+        return rA, rB, cute.make_rmem_tensor(shape, Float32)
+
+    @cute.jit
+    def multiply(self, mma, rA, rB, acc, full, empty, block, k_blocks):
+        """acc = the tile's product, all but the last k-block complete and released.
+
+        One k-block is always in flight.
+        """
+        mma.set(warpgroup.Field.ACCUMULATE, False)
+        self.multiply_block(mma, rA, rB, acc, full, block)
+        for later in cutlass.range(block + 1, block + k_blocks, unroll=1):
+            self.multiply_block(mma, rA, rB, acc, full, later)
+            warpgroup.wait_group(1)
+            self.release(empty, later - 1)
+
+    @cute.jit
+    def multiply_block(self, mma, rA, rB, acc, full, block):
+        """Issue the wgmmas of one k-block, BK/16 for each 64 rows."""
+        stage, parity = self.slot(block)
+        cute.arch.mbarrier_wait(full + stage, parity)
+        warpgroup.fence()
+        for k in cutlass.range_constexpr(self.plan.tile[2] // 16):
+            cute.gemm(mma, acc, rA[None, None, k, stage], rB[None, None, k, stage], acc)
+            mma.set(warpgroup.Field.ACCUMULATE, True)
+        warpgroup.commit_group()
+
+    @cute.jit
+    def release(self, empty, block):
+        """This warp has read the k-block: its stage may be loaded again."""
+        stage, _ = self.slot(block)
+        with cute.arch.elect_one():
+            cute.arch.mbarrier_arrive(empty + stage)

@@ -1,0 +1,338 @@
+"""The main loop of the sm90 GEMMs, planned: A and B by TMA into a ring, by wgmma out of it.
+
+How the product leaves is for the plans that are made of this one: staged for a TMA store
+(sm90/plan.py), or summed over a cluster that divides K (sm90/split_plan.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+from cutedsl_gemm.kernels import tma
+from cutedsl_gemm.kernels.plan import BITS, UNIT, PlanError
+from cutedsl_gemm.kernels.raster import Raster
+from layouts import (
+    BankReport,
+    Bijective,
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    Proof,
+    Swizzle,
+    composition,
+    cosize,
+    make_layout,
+    prove,
+    size,
+    wgmma_accumulator,
+    wgmma_descriptor,
+)
+from layouts.descriptor import Major
+
+# Two consumers take turns with whole tiles, or each takes half the rows of every tile.
+Schedule: TypeAlias = Literal["pingpong", "cooperative"]
+Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)
+Checked = TypeVar("Checked", bound="Mainloop")
+# A block's limit, compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
+SMEM_BYTES = 232_448
+BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
+WARPGROUP = 128  # threads
+CONSUMERS = 2  # warpgroups that multiply, and stage their own panels of C
+# Of 65,536 / 384 threads = 168: the producer gives up 128, each consumer takes 64.
+CONSUMER_REGISTERS = 232
+PRODUCER_REGISTERS = 40
+# What a consumer needs beside its accumulator; 128×256 (256 of 232) spills, 128×192 does not.
+ADDRESS_REGISTERS = 40
+BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
+# On elements: the hardware's 128-byte swizzle XORs byte-address bits 4-6 with 7-9.
+SW128 = Swizzle(3, 4, 3).recast(8, BITS)
+ROW = 64  # elements of one 128-byte row of the swizzle
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How A or B travels: by TMA into swizzled shared memory, from there to the tensor core.
+
+    `smem` is the layout of one stage, (rows, BK) → element offset; `major` names the contiguous
+    mode, as in PTX: "K", or "MN".
+    """
+
+    name: str
+    major: Major
+    smem: ComposedLayout
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns) of the tile: (BM, BK) of A, (BN, BK) of B."""
+        return size(self.smem[0]), size(self.smem[1])
+
+    @property
+    def contiguous(self) -> int:
+        """The mode that runs along memory."""
+        return 1 if self.major == "K" else 0
+
+    @property
+    def elements(self) -> int:
+        """Elements of one stage."""
+        return cosize(self.smem)
+
+
+@dataclass(frozen=True)
+class Mainloop:
+    """What all sm90 GEMMs share: C (M, N) = A (M, K) · B (K, N), summed in fp32.
+
+    All layouts are in elements of 16 bits; (m, n) pairs are numbered m + rows * n. R is the rows of
+    a tile that one consumer multiplies: BM, or half of them where the schedule is cooperative.
+    """
+
+    tile: Tile
+    dtype: str
+    a: Operand  # (BM, BK)
+    b: Operand  # (BN, BK)
+    schedule: Schedule
+    stages: int
+    splits: int  # blocks, each with its part of K, that make a tile together
+    accumulator: Layout  # (thread, value) → place in the (R, BN) that one consumer multiplies
+    raster: Raster
+
+    @property
+    def sharing(self) -> int:
+        """Consumers that share a tile: its rows are divided among them."""
+        return CONSUMERS if self.schedule == "cooperative" else 1
+
+    def span(self, rank: Any, k_blocks: Any) -> tuple[Any, Any]:
+        """First k-block of the block that is number `rank` of a tile's, and first of the next."""
+        return rank * k_blocks // self.splits, (rank + 1) * k_blocks // self.splits
+
+    @property
+    def rows(self) -> int:
+        """Rows of a tile that one consumer multiplies."""
+        return self.tile[0] // self.sharing
+
+    @property
+    def a_major(self) -> Major:
+        """The contiguous mode of A."""
+        return self.a.major
+
+    @property
+    def b_major(self) -> Major:
+        """The contiguous mode of B."""
+        return self.b.major
+
+    @property
+    def alignment(self) -> int:
+        """Elements of which leading strides and addresses must be multiples."""
+        return UNIT
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes that TMA brings for one stage: the transaction count of its full barrier."""
+        return (self.a.elements + self.b.elements) * BITS // 8
+
+    @property
+    def registers(self) -> int:
+        """Accumulator registers of a consumer thread."""
+        return size(self.accumulator[1])
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes of shared memory that a block takes."""
+        return self.stages * self.stage_bytes + self.way_out_bytes + BARRIER_BYTES
+
+    @property
+    def way_out_bytes(self) -> int:
+        """Bytes of shared memory through which the product leaves."""
+        raise NotImplementedError
+
+    @property
+    def buffers(self) -> dict[str, ComposedLayout]:
+        """Every swizzled buffer in shared memory, by name."""
+        return {"A": self.a.smem, "B": self.b.smem}
+
+    def proofs(self) -> tuple[Proof, ...]:
+        """What must hold for the plan to be right and fast, decided."""
+        buffers = dict.fromkeys(self.buffers.values())  # each once
+        return *(prove(Bijective(buffer)) for buffer in buffers), prove(Bijective(self.accumulator))
+
+    def check(self: Checked) -> Checked:
+        """The plan itself, or PlanError with the first thing that cannot be."""
+        for problem in self.problems():
+            raise PlanError(f"tile {self.tile}, {self.dtype}: {problem}")
+        return self
+
+    def explain(self) -> str:
+        """The plan as text: what moves where, by which layout."""
+        return "\n".join(f"{name:<12} {text}" for name, text in self.lines())
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """The text of `explain`: what a line is about, and what it says."""
+        bm, bn, bk = self.tile
+        kind = f"sm90 {self.schedule}, {self.dtype}, fp32 accumulation"
+        yield "kernel", f"{kind}, tile {bm}×{bn}×{bk}"
+        yield "memory", f"{self.stages} stages × {self.stage_bytes:,} + {self.way_out} + barriers"
+        yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
+        yield (
+            "registers",
+            f"{self.registers} accumulators of {CONSUMER_REGISTERS} a consumer thread",
+        )
+        yield "A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"
+        yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
+        yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
+        yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
+        yield "raster", f"groups of {self.raster.group} tile rows, N inside"
+
+    @property
+    def way_out(self) -> str:
+        """What `way_out_bytes` are, in words."""
+        raise NotImplementedError
+
+    def problems(self) -> Iterator[str]:
+        """What cannot be, in sentences."""
+        yield from tile_problems(self.tile, self.dtype, self.schedule)
+        yield from _shape_problems(self)
+        yield from _operand_problems(self.a)
+        yield from _operand_problems(self.b)
+        yield from _gap_problems(self.buffers)
+        yield from _budget_problems(self)
+
+
+def cost(report: BankReport) -> str:
+    """What an access costs, its ideal, and whether it is proved."""
+    found, proof = report.wavefronts, report.proof()
+    how = "by rank over GF(2)" if found.ranks else "lane by lane"
+    base = ", at every base" if found.every_base else ""
+    why = f"proved {how}{base}" if proof else f"refuted: {proof.reason[0]}"
+    name = type(proof.statement).__name__
+    return f"{found.count} wavefronts, ideal {found.ideal}; {name} {why}"
+
+
+def stages_beside(way_out_bytes: int, a: Operand, b: Operand) -> int:
+    """Stages of A and B that fit into shared memory beside the product's way out."""
+    free = SMEM_BYTES - BARRIER_BYTES - way_out_bytes
+    return free // ((a.elements + b.elements) * BITS // 8)
+
+
+def operands(tile: Tile, a_major: Major, b_major: Major) -> tuple[Operand, Operand]:
+    """A and B of a tile under the 128-byte swizzle."""
+    bm, bn, bk = tile
+    a = Operand("A", a_major, swizzled(bm, bk, a_major))
+    return a, Operand("B", b_major, swizzled(bn, bk, b_major))
+
+
+def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
+    """The shared-memory tile (rows, columns) under the 128-byte swizzle.
+
+    It is contiguous along columns ("K") or rows ("MN"). Built of the tensor core's 8 × 64 atoms
+    (PTX ISA, wgmma shared memory layout), panel after panel of 64 contiguous elements, so that TMA
+    fills a panel with one box.
+
+    >>> print(swizzled(128, 64, "K"))
+    S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))
+    >>> print(swizzled(128, 64, "MN"))
+    S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
+    """
+    outer, inner = (rows, columns) if major == "K" else (columns, rows)
+    across = Layout((8, outer // 8), (ROW, 8 * ROW))
+    along = Layout((ROW, inner // ROW), (1, outer * ROW if inner > ROW else 0))
+    plain = make_layout(across, along) if major == "K" else make_layout(along, across)
+    return ComposedLayout(SW128, 0, plain, unit=BITS)
+
+
+def accumulator(rows: int, bn: int) -> Layout:
+    """(thread, value) → m + rows * n: wgmma's (64, bn) accumulator, rows / 64 times down.
+
+    >>> print(accumulator(128, 128))
+    ((4,8,4),((2,2,16),2)):((256,1,16),((128,8,1024),64))
+    """
+    threads, values = composition(Layout((64, bn), (1, rows)), wgmma_accumulator(bn))
+    return make_layout(threads, make_layout(values, Layout(rows // 64, 64)))
+
+
+def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
+    bm, bn, bk = tile
+    if schedule not in get_args(Schedule):
+        yield f"schedule is {schedule!r}; it must be one of {get_args(Schedule)}"
+    shared = schedule == "cooperative"
+    why = "two consumers share its rows, 64 a wgmma" if shared else "a wgmma has 64 rows"
+    if dtype not in ("bfloat16", "float16"):
+        yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
+    for name, extent, unit, reason in (
+        ("BM", bm, 128 if shared else 64, why),
+        ("BN", bn, 64, "C leaves in panels of 64 columns (128 bytes)"),
+        ("BK", bk, 64, "a row of the 128-byte swizzle holds 64 elements"),
+    ):
+        if extent < unit or extent % unit:
+            yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"
+    if bm > 256 or bk > 1024:
+        yield f"the tile has BM = {bm} and BK = {bk}; no stage of BM > 256 or BK > 1024 fits"
+    if bn > 256:
+        yield f"BN is {bn}; a wgmma has at most 256 columns (PTX ISA, wgmma.mma_async shapes)"
+
+
+def _shape_problems(plan: Mainloop) -> Iterator[str]:
+    bm, bn, bk = plan.tile
+    if (plan.a.name, plan.b.name) != ("A", "B"):
+        yield f"the operands are named {plan.a.name} and {plan.b.name}; they must be A and B"
+    yield from shape_problem("A", plan.a.smem, (bm, bk))
+    yield from shape_problem("B", plan.b.smem, (bn, bk))
+    yield from count_problem("stages", plan.stages, 0)
+    yield from count_problem("splits", plan.splits, 1)
+    yield from count_problem("group", plan.raster.group, 1)
+    wanted = accumulator(plan.rows, bn)
+    if plan.accumulator != wanted:
+        yield (
+            f"accumulator is {plan.accumulator}; wgmma leaves its registers as {wanted} "
+            "(PTX ISA, Matrix Fragments for wgmma)"
+        )
+
+
+def shape_problem(name: str, buffer: ComposedLayout, shape: tuple[int, int]) -> Iterator[str]:
+    """A buffer of shared memory must have the shape that the tile gives it."""
+    found = tuple(map(size, buffer))
+    if found != shape:
+        yield f"{name} has the shape {found} in shared memory; the tile makes it {shape}"
+
+
+def count_problem(name: str, count: int, least: int) -> Iterator[str]:
+    """A count must be an integer, and not too small."""
+    if type(count) is not int or count < least:
+        yield f"{name} is {count!r}; it must be an integer of at least {least}"
+
+
+def _gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
+    for name, buffer in buffers.items():
+        if buffer.offset != 0 or cosize(buffer) != size(buffer):
+            yield (
+                f"{name}: {buffer} must fill its buffer from offset 0 without a gap: TMA brings "
+                f"{size(buffer)} elements, and the buffer has {cosize(buffer)}"
+            )
+
+
+def _operand_problems(operand: Operand) -> Iterator[str]:
+    try:
+        tma.boxes(operand.smem, operand.contiguous)
+        wgmma_descriptor(operand.smem, operand.major)
+    except LayoutError as error:
+        yield f"shared memory of {operand.name}: {error}"
+
+
+def _budget_problems(plan: Mainloop) -> Iterator[str]:
+    most = CONSUMER_REGISTERS - ADDRESS_REGISTERS
+    if plan.registers > most:
+        yield (
+            f"the accumulator takes {plan.registers} registers a thread, since one warpgroup holds "
+            f"{plan.rows} rows of the tile; it must be at most {most} of {CONSUMER_REGISTERS}, or "
+            f"it spills; take a tile with BM * BN <= {most * WARPGROUP * plan.sharing}"
+        )
+    if plan.stages < 2:
+        yield (
+            f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
+            "loads and multiplies overlap with at least 2; take a smaller tile"
+        )
+    if plan.smem_bytes > SMEM_BYTES:
+        yield (
+            f"{plan.stages} stages take {plan.smem_bytes} bytes of shared memory; "
+            f"a block has {SMEM_BYTES}; take fewer stages or a smaller tile"
+        )
