@@ -37,6 +37,17 @@ def byte_swizzle(swizzled: ComposedLayout) -> cute.Swizzle:
     return cute.make_swizzle(swizzle.bits, swizzle.base, swizzle.shift)
 
 
+def settled(pointer: cute.Pointer, swizzled: ComposedLayout) -> cute.Pointer:
+    """A pointer into shared memory whose swizzle is applied now, once, as CuTe does: to the address.
+
+    Only strides that leave the bits alone which the swizzle reads and changes may be added to it.
+    """
+    swizzle = swizzled.inner.recast(swizzled.unit, 8)
+    byte = pointer.toint()
+    byte = byte ^ ((byte & swizzle.source) >> swizzle.shift)
+    return cute.make_ptr(pointer.dtype, byte, cute.AddressSpace.smem, assumed_align=16)
+
+
 def smem(swizzled: ComposedLayout) -> cute.ComposedLayout:
     """A shared-memory layout as TMA atoms take it: byte swizzle o 0 o elements."""
     return cute.make_composed_layout(byte_swizzle(swizzled), 0, layout(swizzled.outer))

@@ -8,6 +8,7 @@ from cutlass.experimental import primitives
 
 from cutedsl_gemm.kernels import lower
 from cutedsl_gemm.kernels.share import Share
+from layouts import cosize
 
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or coordinates in them
 
@@ -91,34 +92,36 @@ def put(held: cute.Tensor, shared: cute.Tensor, share: Share, thread: cutlass.In
 @cute.jit
 def ask(
     matrix: cute.Tensor,
-    shared: cute.Tensor,
-    stage: cutlass.Constexpr,
+    ring: cute.Tensor,
+    operand: cutlass.Constexpr,
     tiler: cutlass.Constexpr,
     coordinate: Pair,
+    stage: cutlass.Int32,
     thread: cutlass.Int32,
-    whole: cutlass.Constexpr = False,
+    whole: cutlass.Constexpr,
 ):
     """This thread's share of a tile by cp.async, which writes zeros for what lies past the edges.
 
-    `shared` is the stage's memory; cp.async takes its address as it is, so that the swizzle is
-    applied here. Where the tile is known to lie inside, `whole`, no edge is looked for.
+    It goes to a stage of the ring (rows, columns, stages). Where the tile is known to lie inside,
+    `whole`, no edge is looked for.
     """
-    share, smem, bytes_of = stage.share, stage.smem, matrix.element_type.width // 8
+    share, smem, bytes_of = operand.share, operand.smem, matrix.element_type.width // 8
     tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
     extent = left(matrix, tiler, coordinate)
-    for line in cutlass.range_constexpr(share.lines):
-        for vector in cutlass.range_constexpr(share.vectors):
-            at = (line, (0, vector))
-            row, column = share.rows(thread, at), share.columns(thread, at)
-            present = share.width
-            if cutlass.const_expr(not whole):
-                rows, columns = extent[0] - row, extent[1] - column
-                along, across = (rows, columns) if share.down else (columns, rows)
-                present = cutlass.min(cutlass.max(along, 0), share.width) if across > 0 else 0
-            primitives.cp_async_shared_global(
-                shared.iterator + smem(row, column),
-                tile[line, (None, vector)].iterator,
-                share.width * bytes_of,
-                primitives.LoadCacheModifier.CG,
-                cp_size=None if whole else present * bytes_of,
-            )
+    for move in cutlass.range_constexpr(share.lines * share.vectors):
+        line, vector = move // share.vectors, move % share.vectors
+        at = (line, (0, vector))
+        row, column = share.rows(thread, at), share.columns(thread, at)
+        target = lower.settled(ring.iterator + smem.outer(row, column), smem)
+        present = share.width
+        if cutlass.const_expr(not whole):
+            rows, columns = extent[0] - row, extent[1] - column
+            along, across = (rows, columns) if share.down else (columns, rows)
+            present = cutlass.min(cutlass.max(along, 0), share.width) if across > 0 else 0
+        primitives.cp_async_shared_global(
+            target + stage * cosize(smem),
+            tile[line, (None, vector)].iterator,
+            share.width * bytes_of,
+            primitives.LoadCacheModifier.CG,
+            cp_size=None if whole else present * bytes_of,
+        )

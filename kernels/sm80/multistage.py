@@ -61,14 +61,13 @@ class Multistage(BlockATile):
     def ask(self, operands, rings, coordinate, thread, whole: cutlass.Constexpr):
         """Ask for a k-block of A and of B, if there is one; a group of copies either way."""
         plan, (bm, bn, bk), (m, n, block) = self.plan, self.plan.tile, coordinate
-        (a, b), stage = operands, block % self.plan.stages
-        sA, sB = (ring[None, None, stage] for ring in rings)
+        (a, b), (sA, sB), stage = operands, rings, block % plan.stages
         if cutlass.const_expr(whole):
-            parts.ask(a, sA, plan.a, (bm, bk), (m, block), thread, True)
-            parts.ask(b, sB, plan.b, (bn, bk), (n, block), thread, True)
+            parts.ask(a, sA, plan.a, (bm, bk), (m, block), stage, thread, True)
+            parts.ask(b, sB, plan.b, (bn, bk), (n, block), stage, thread, True)
         elif block * bk < a.shape[1]:
-            parts.ask(a, sA, plan.a, (bm, bk), (m, block), thread, False)
-            parts.ask(b, sB, plan.b, (bn, bk), (n, block), thread, False)
+            parts.ask(a, sA, plan.a, (bm, bk), (m, block), stage, thread, False)
+            parts.ask(b, sB, plan.b, (bn, bk), (n, block), stage, thread, False)
         cute.arch.cp_async_commit_group()
 
     @cute.jit

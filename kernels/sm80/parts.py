@@ -61,21 +61,11 @@ def _pieces(
     The swizzle is applied here, once for all stages: it changes bits that only one of the two, a
     step where the tile is K-major, else a row, can change.
     """
-    swizzle = ring.inner.recast(ring.unit, 8)
     if major == "K":
         first = [source[None, None, step, None] for step in range(cute.size(source, mode=[2]))]
     else:
         first = [source[None, row, None, None] for row in range(cute.size(source, mode=[1]))]
-    settled = []
-    for piece in first:
-        byte = piece.iterator.toint()
-        byte = byte ^ ((byte & swizzle.source) >> swizzle.shift)
-        settled.append(
-            cute.make_tensor(
-                cute.make_ptr(source.element_type, byte, cute.AddressSpace.smem, assumed_align=16),
-                piece.layout,
-            )
-        )
+    settled = [cute.make_tensor(lower.settled(p.iterator, ring), p.layout) for p in first]
     if major == "K":
         return lambda row, step: settled[step][None, row, None]
     return lambda row, step: settled[row][None, step, None]

@@ -30,7 +30,7 @@ from layouts.descriptor import Major
 TILE = (128, 128, 64)
 WARPS = (2, 2)  # along M, along N
 SMEM_BYTES = 166_912  # of a block, compute capability 8.0 (CUDA C++ Programming Guide)
-ALIGNMENT = 1024  # bytes, of each buffer: the swizzle reads address bits 7 to 9
+ALIGNMENT = 128  # bytes, of each buffer
 
 Tile: TypeAlias = tuple[int, int, int]
 Warps: TypeAlias = tuple[int, int]
