@@ -12,6 +12,8 @@ from cutedsl_gemm.kernels import parts
 class BlockATile:
     """One kernel for every M, N, K of a plan; `kernel` is its device code."""
 
+    kernel: Any
+
     def __init__(self, plan: Any) -> None:
         self.plan = plan
 

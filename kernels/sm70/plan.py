@@ -84,7 +84,7 @@ def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN"
         Stage(loads(rows, bk, major, threads, UNIT), smem, smem)
         for rows, major, smem in ((bm, a_major, permuted(bm)), (bn, b_major, permuted(bn)))
     )
-    return Sm70Plan(
+    plan = Sm70Plan(
         name="sm70_volta884",
         dtype=dtype,
         a_major=a_major,
@@ -100,7 +100,9 @@ def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN"
         stages=2,
         ahead=True,
         raster=Raster(1),
-    ).check()
+    )
+    plan.check()
+    return plan
 
 
 def permuted(rows: int) -> ComposedLayout:

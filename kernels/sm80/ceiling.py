@@ -24,7 +24,12 @@ class Ceiling:
 
     @cute.jit
     def __call__(
-        self, numbers: cute.Tensor, sums: cute.Tensor, rounds: Int32, blocks: Int32, stream: CUstream
+        self,
+        numbers: cute.Tensor,
+        sums: cute.Tensor,
+        rounds: Int32,
+        blocks: Int32,
+        stream: CUstream,
     ):
         self.kernel(numbers, sums, rounds).launch(
             grid=(blocks, 1, 1), block=(32 * WARPS, 1, 1), stream=stream

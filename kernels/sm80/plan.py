@@ -214,9 +214,7 @@ def result(tile: Tile, warps: Warps, run: int = 1) -> Share:
     return _held(tile, warps, run, (2 * run, 8 * run), (1, 2), run * 8 * warps[1])
 
 
-def _held(
-    tile: Tile, warps: Warps, run: int, threads: Pair, values: Pair, step: int
-) -> Share:
+def _held(tile: Tile, warps: Warps, run: int, threads: Pair, values: Pair, step: int) -> Share:
     (bm, bn, _), (down, along) = tile, warps
     steps = bm // (16 * down), bn // (8 * along * run)
     shape = ((4, 8, down, along), ((2, steps[0]), ((2, run), steps[1])))

@@ -92,7 +92,8 @@ import torch
 from cutedsl_gemm import KERNELS, gemm
 from cutedsl_gemm.rungs import named
 for name in KERNELS:
-    a, b = (torch.randint(-2, 3, s).to(named(name).terms.dtypes[0]) for s in ((136, 264), (264, 272)))
+    dtype = named(name).terms.dtypes[0]
+    a, b = (torch.randint(-2, 3, s).to(dtype) for s in ((136, 264), (264, 272)))
     truth = (a.double() @ b.double()).to(a.dtype)
     for right in (b, b.mT.contiguous().mT):
         assert torch.equal(gemm(a.cuda(), right.cuda(), kernel=name).cpu(), truth), name

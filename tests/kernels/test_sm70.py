@@ -95,8 +95,7 @@ def opcodes(cubin: bytes) -> list[int]:
     sections = [struct.unpack_from("<IIQQQQ", cubin, table + 64 * i) for i in range(count)]
     code = next((at, size) for _, kind, flags, _, at, size in sections if kind == 1 and flags & 4)
     return [
-        struct.unpack_from("<Q", cubin, place)[0] & 0xFFF
-        for place in range(code[0], sum(code), 16)
+        struct.unpack_from("<Q", cubin, place)[0] & 0xFFF for place in range(code[0], sum(code), 16)
     ]
 
 
