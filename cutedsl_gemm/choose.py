@@ -15,9 +15,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90.mainloop import Tile
 from cutedsl_gemm.kernels.sm90.plan import Plan, cooperative, pingpong
 from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan, split
@@ -102,7 +103,7 @@ def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
 
     >>> found = estimate(4096, 4096, 4096, WAYS[5])
     >>> found.way.name, found.tiles, found.waves, found.busy, round(found.seconds * 1e6)
-    ('cooperative 128×256×64', 512, 4, 128, 171)
+    ('cooperative 128×256×64', 512, 4, 128, 172)
     """
     bm, bn, bk = way.tile
     tiles = _ceil(m, bm) * _ceil(n, bn)
@@ -134,7 +135,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
     >>> from cutedsl_gemm.problem import Matrix
     >>> few = Problem(Matrix((512, 16384), (16384, 1)), Matrix((16384, 512), (1, 16384)), "float16")
     >>> choose(few).splits, choose(few, (128, 256, 64)).schedule
-    (5, 'cooperative')
+    (6, 'cooperative')
     """
     m, n, k = problem.mnk
     if tile is None:
@@ -163,22 +164,31 @@ def planned(problem: Problem, make: Callable[..., AnySm90], tile: Tile, splits: 
     """The checked plan of a way, with the raster for the problem's depth."""
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
-    how = {"splits": splits} if splits > 1 else {"group": best_group(tile, problem.mnk[2])}
+    how: dict[str, Any] = {"splits": splits}
+    if splits == 1:
+        how = {"raster": best_raster(tile, *problem.mnk)}
     if make is cooperative and tile[1] == 256:
         how["c_stages"] = 2  # they fit beside four stages
     return _plan(make, tile, problem.dtype, a_major, b_major, **how)
 
 
 @cache
-def _plan(make: Callable[..., AnySm90], *plan: object, **how: int) -> AnySm90:
+def _plan(make: Callable[..., AnySm90], *plan: object, **how: Any) -> AnySm90:
     return make(*plan, **how)
 
 
-def best_group(tile: Tile, k: int) -> int:
-    """Rows of tiles in a group of the raster: while a wave runs, its panels must stay in L2."""
-    if tile[0] * tile[1] <= 128 * 128 or tile[0] * tile[1] > 128 * 256:
-        return 4
-    return 1 if k <= 256 else 4 if k <= 1024 else 8
+def best_raster(tile: Tile, m: int, n: int, k: int) -> Raster:
+    """The order of tiles: while a wave runs, its panels of A and B must stay in L2.
+
+    Groups of four make 4 × 4 tiles of the sixteen blocks of a GPC. For much K they are of columns
+    where these take whole waves, and rows do not; for little K C's rows are stored whole
+    (docs/performance).
+    """
+    bm, bn, _ = tile
+    if bm * bn <= 128 * 128 or bm * bn > 128 * 256:
+        rows, columns = (4 * _ceil(m, bm) % SMS == 0, 4 * _ceil(n, bn) % SMS == 0)
+        return Raster(4, "columns" if k >= 1024 and rows and not columns else "rows")
+    return Raster(1 if k <= 256 else 4 if k <= 1024 else 8)
 
 
 def _ceil(whole: int, part: int) -> int:

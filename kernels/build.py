@@ -89,8 +89,10 @@ def device_code(plan: AnyPlan) -> Any:
     if isinstance(plan, Plan):
         from cutedsl_gemm.kernels.sm90.cooperative import Cooperative
         from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
+        from cutedsl_gemm.kernels.sm90.single import Single
 
-        return {"pingpong": Pingpong, "cooperative": Cooperative}[plan.schedule](plan)
+        kernels = {"single": Single, "pingpong": Pingpong, "cooperative": Cooperative}
+        return kernels[plan.schedule](plan)
     if isinstance(plan, Sm70Plan):
         from cutedsl_gemm.kernels.sm70.volta import Volta
 

@@ -7,26 +7,35 @@ Groups of `group` tile rows, N running inside a group:
     ↓  1  3  5 │ one group    of A and B that a wave reads stay in L2. Which group is best depends
        6  8 10 │              on K (docs/performance): a panel is K deep.
        7  9 11 │
+
+or the same turned, groups of tile columns with M running inside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from layouts import Layout
 
 
 @dataclass(frozen=True)
 class Raster:
-    """Tile index → tile coordinate (m, n), in groups of `group` rows of tiles.
+    """Tile index → tile coordinate (m, n), in groups of `group` rows of tiles, or columns.
 
     >>> [Raster(2)(i, 4, 3) for i in range(8)]
     [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 0), (3, 0)]
+    >>> [Raster(2, "columns")(i, 4, 3) for i in range(9)]
+    [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1), (0, 2)]
     """
 
     group: int
+    of: Literal["rows", "columns"] = "rows"
+
+    def __str__(self) -> str:
+        inside = "N" if self.of == "rows" else "M"
+        return f"groups of {self.group} tile {self.of}, {inside} inside"
 
     def modes(self, height: Any, tiles_n: Any) -> tuple[Layout, Layout]:
         """The layouts of m and of n over the tiles of one group `height` rows high.
@@ -43,7 +52,10 @@ class Raster:
         The arguments are ints, or a kernel's integers with their own minimum as `least`. Every tile
         is visited once by 0 <= index < tiles_m * tiles_n (a law of the tests).
         """
+        if self.of == "columns":
+            n, m = Raster(self.group)(index, tiles_n, tiles_m, least)
+            return m, n
         first = index // (self.group * tiles_n) * self.group
         inside = index - first * tiles_n
-        m, n = self.modes(least(self.group, tiles_m - first), tiles_n)
-        return first + m(inside), n(inside)
+        rows, columns = self.modes(least(self.group, tiles_m - first), tiles_n)
+        return first + rows(inside), columns(inside)

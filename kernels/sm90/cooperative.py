@@ -20,12 +20,12 @@ class Cooperative(Staged):
     """Each consumer multiplies its rows of every tile of its block."""
 
     @cute.jit
-    def consume(self, me, sA, sB, way_out, full, empty, extent):
+    def consume(self, me, loads, way_out, full, empty, extent):
         """Multiply this consumer's rows, then store them."""
         tiles_m, tiles_n, k_blocks = extent
         first, step, _ = self.work(k_blocks)
         mma = self.mma()
-        rA, rB, acc = self.operands(mma, me, sA, sB)
+        rA, rB, acc = self.operands(mma, me, loads)
         block = cutlass.Int32(0)
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)

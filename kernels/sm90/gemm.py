@@ -29,13 +29,12 @@ from cutedsl_gemm.kernels.sm90.mainloop import (
 )
 from cutedsl_gemm.kernels.tma import ATOM
 
-THREADS = (1 + CONSUMERS) * WARPGROUP
-
 
 class Gemm:
     """One kernel for every M, N, K of a plan; what raises NotImplementedError is to be made."""
 
     plan: Any
+    threads = (1 + CONSUMERS) * WARPGROUP  # of a block
     cluster: tuple[int, int, int] | None = None  # blocks of a cluster
 
     def __init__(self, plan: Mainloop) -> None:
@@ -62,7 +61,7 @@ class Gemm:
         """Both as the device sees them."""
         raise NotImplementedError
 
-    def consume(self, me, sA, sB, way_out, full, empty, extent):
+    def consume(self, me, loads, way_out, full, empty, extent):
         """What consumer `me` does."""
         raise NotImplementedError
 
@@ -79,7 +78,7 @@ class Gemm:
         tiles = cute.ceil_div(c.shape[0], bm) * cute.ceil_div(c.shape[1], bn)
         self.kernel(tma_a, gA, tma_b, gB, self.outlet(c)).launch(
             grid=(self.grid(tiles, sms), 1, 1),
-            block=(THREADS, 1, 1),
+            block=(self.threads, 1, 1),
             cluster=self.cluster,
             smem=self.shared().size_in_bytes(),
             min_blocks_per_mp=1,  # without it ptxas drops setmaxnreg (C7508)
@@ -129,25 +128,28 @@ class Gemm:
                     cute.arch.mbarrier_init(empty + stage, 4 * plan.sharing)  # warps that read
             cute.arch.mbarrier_init_fence()
         cute.arch.sync_threads()
+        loads = (tma_a, gA, sA, tma_b, gB, sB)
+        self.work_together(warp_idx, loads, way_out, full, empty, extent)
 
+    @cute.jit
+    def work_together(self, warp_idx, loads, way_out, full, empty, extent):
+        """The producer and the consumers."""
         if warp_idx < 4:
             cute.arch.setmaxregister_decrease(PRODUCER_REGISTERS)
             if warp_idx == 0:
-                self.load(tma_a, gA, sA, tma_b, gB, sB, full, empty, extent)
+                self.load(loads, full, empty, extent)
         else:
             cute.arch.setmaxregister_increase(CONSUMER_REGISTERS)
-            self.consume(warp_idx // 4 - 1, sA, sB, way_out, full, empty, extent)
+            self.consume(warp_idx // 4 - 1, loads, way_out, full, empty, extent)
 
     def slot(self, block):
         """Stage and phase parity of the k-block number `block` in the ring."""
         return block % self.plan.stages, (block // self.plan.stages) % 2
 
     @cute.jit
-    def load(self, tma_a, gA, sA, tma_b, gB, sB, full, empty, extent):
+    def load(self, loads, full, empty, extent):
         """The producer warp: k-blocks into the ring, as fast as consumers free its stages."""
         tiles_m, tiles_n, k_blocks = extent
-        sA, gA = lower.tma_partition(tma_a, sA, gA)  # (box, stages), (box, tiles_m, k_blocks)
-        sB, gB = lower.tma_partition(tma_b, sB, gB)
         first, step, (k_first, k_last) = self.work(k_blocks)
         block = Int32(0)
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
@@ -155,11 +157,18 @@ class Gemm:
             for k in cutlass.range(k_first, k_last, unroll=1):
                 stage, parity = self.slot(block)
                 cute.arch.mbarrier_wait(empty + stage, parity ^ 1)
-                with cute.arch.elect_one():
-                    cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
-                cute.copy(tma_a, gA[None, m, k], sA[None, stage], tma_bar_ptr=full + stage)
-                cute.copy(tma_b, gB[None, n, k], sB[None, stage], tma_bar_ptr=full + stage)
+                self.ask(loads, m, n, k, stage, full)
                 block += 1
+
+    def ask(self, loads, m, n, k, stage, full):
+        """Have TMA bring a k-block of a tile into a stage; its full barrier counts the bytes."""
+        tma_a, gA, sA, tma_b, gB, sB = loads
+        sA, gA = lower.tma_partition(tma_a, sA, gA)  # (box, stages), (box, tiles_m, k_blocks)
+        sB, gB = lower.tma_partition(tma_b, sB, gB)
+        with cute.arch.elect_one():
+            cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
+        cute.copy(tma_a, gA[None, m, k], sA[None, stage], tma_bar_ptr=full + stage)
+        cute.copy(tma_b, gB[None, n, k], sB[None, stage], tma_bar_ptr=full + stage)
 
     def mma(self):
         """wgmma m64nBNk16 from shared memory, for one warpgroup."""
@@ -175,9 +184,10 @@ class Gemm:
         )
         return cute.make_tiled_mma(op)
 
-    def operands(self, mma, me, sA, sB):
+    def operands(self, mma, me, loads):
         """The accumulator, and not registers but descriptors of shared memory."""
         plan, thread = self.plan, mma.get_slice(0)
+        _, _, sA, _, _, sB = loads
         mine = (plan.rows, plan.tile[2], plan.stages)
         sA = cute.local_tile(sA, mine, (me % plan.sharing, 0, 0))  # (R, BK, stages)
         rA = mma.make_fragment_A(thread.partition_A(sA))  # (wgmma, R/64, BK/16, stages)

@@ -31,8 +31,9 @@ from layouts import (
 )
 from layouts.descriptor import Major
 
-# Two consumers take turns with whole tiles, or each takes half the rows of every tile.
-Schedule: TypeAlias = Literal["pingpong", "cooperative"]
+# One warpgroup does everything; or two consumers, beside a producer, take turns with whole tiles,
+# or each takes half the rows of every tile.
+Schedule: TypeAlias = Literal["single", "pingpong", "cooperative"]
 Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)
 Checked = TypeVar("Checked", bound="Mainloop")
 # A block's limit, compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
@@ -98,9 +99,14 @@ class Mainloop:
     raster: Raster
 
     @property
+    def consumers(self) -> int:
+        """Warpgroups that multiply."""
+        return 1 if self.schedule == "single" else CONSUMERS
+
+    @property
     def sharing(self) -> int:
         """Consumers that share a tile: its rows are divided among them."""
-        return CONSUMERS if self.schedule == "cooperative" else 1
+        return self.consumers if self.schedule == "cooperative" else 1
 
     def span(self, rank: Any, k_blocks: Any) -> tuple[Any, Any]:
         """First k-block of the block that is number `rank` of a tile's, and first of the next."""
@@ -181,7 +187,7 @@ class Mainloop:
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
         yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
-        yield "raster", f"groups of {self.raster.group} tile rows, N inside"
+        yield "raster", str(self.raster)
 
     @property
     def way_out(self) -> str:
@@ -211,7 +217,7 @@ def cost(report: BankReport) -> str:
 def stages_beside(way_out_bytes: int, a: Operand, b: Operand) -> int:
     """Stages of A and B that fit into shared memory beside the product's way out."""
     free = SMEM_BYTES - BARRIER_BYTES - way_out_bytes
-    return free // ((a.elements + b.elements) * BITS // 8)
+    return max(0, free // ((a.elements + b.elements) * BITS // 8))
 
 
 def operands(tile: Tile, a_major: Major, b_major: Major) -> tuple[Operand, Operand]:

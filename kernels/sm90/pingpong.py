@@ -23,13 +23,13 @@ class Pingpong(Staged):
     """Each consumer multiplies every second tile of its block."""
 
     @cute.jit
-    def consume(self, me, sA, sB, way_out, full, empty, extent):
+    def consume(self, me, loads, way_out, full, empty, extent):
         """Multiply in turn; store while the other multiplies."""
         tiles_m, tiles_n, k_blocks = extent
         tiles = tiles_m * tiles_n
         first, step, _ = self.work(k_blocks)
         mma = self.mma()
-        rA, rB, acc = self.operands(mma, me, sA, sB)
+        rA, rB, acc = self.operands(mma, me, loads)
         block = me * k_blocks
         for tile in cutlass.range(first + me * step, tiles, CONSUMERS * step, unroll=1):
             m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)

@@ -70,7 +70,7 @@ class Plan(Mainloop):
     @property
     def staged(self) -> int:
         """Panels of C in shared memory, of all consumers."""
-        return CONSUMERS * self.c_stages
+        return self.consumers * self.c_stages
 
     @property
     def way_out_bytes(self) -> int:
@@ -180,7 +180,7 @@ def pingpong(
     dtype: str = "bfloat16",
     a_major: Major = "K",
     b_major: Major = "K",
-    group: int = 4,
+    raster: Raster = Raster(4),
     c_stages: int = 1,
 ) -> Plan:
     """The checked plan in which the consumers take turns, with as many stages as fit.
@@ -189,7 +189,22 @@ def pingpong(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 230400, 128)
     """
-    return _plan("pingpong", tile, dtype, a_major, b_major, group, c_stages)
+    return _plan("pingpong", tile, dtype, a_major, b_major, raster, c_stages)
+
+
+def single(
+    tile: Tile = (128, 128, 64),
+    dtype: str = "bfloat16",
+    a_major: Major = "K",
+    b_major: Major = "K",
+) -> Plan:
+    """The checked plan in which one warpgroup does everything, a tile a block.
+
+    >>> plan = single()
+    >>> plan.stages, plan.smem_bytes, plan.registers
+    (6, 214016, 128)
+    """
+    return _plan("single", tile, dtype, a_major, b_major, Raster(1), c_stages=1)
 
 
 def cooperative(
@@ -197,7 +212,7 @@ def cooperative(
     dtype: str = "bfloat16",
     a_major: Major = "K",
     b_major: Major = "K",
-    group: int = 4,
+    raster: Raster = Raster(4),
     c_stages: int = 1,
 ) -> Plan:
     """The checked plan in which the consumers share each tile, with as many stages as fit.
@@ -206,7 +221,7 @@ def cooperative(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (4, 214016, 128)
     """
-    return _plan("cooperative", tile, dtype, a_major, b_major, group, c_stages)
+    return _plan("cooperative", tile, dtype, a_major, b_major, raster, c_stages)
 
 
 def _plan(
@@ -215,13 +230,14 @@ def _plan(
     dtype: str,
     a_major: Major,
     b_major: Major,
-    group: int,
+    raster: Raster,
     c_stages: int,
 ) -> Plan:
     for problem in tile_problems(tile, dtype, schedule):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     rows = bm // CONSUMERS if schedule == "cooperative" else bm
+    staged = c_stages if schedule == "single" else CONSUMERS * c_stages
     a, b = operands(tile, a_major, b_major)
     staging = swizzled(rows, ROW, "K")
     return Plan(
@@ -231,11 +247,11 @@ def _plan(
         b=b,
         schedule=schedule,
         splits=1,
-        stages=stages_beside(CONSUMERS * c_stages * cosize(staging) * BITS // 8, a, b),
+        stages=stages_beside(staged * cosize(staging) * BITS // 8, a, b),
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn),
         store=STORE,
         staging=staging,
         c_stages=c_stages,
-        raster=Raster(group),
+        raster=raster,
     ).check()

@@ -52,13 +52,13 @@ class Split(Gemm):
         return lower.tensor(storage, self.plan.exchange), *outlet
 
     @cute.jit
-    def consume(self, me, sA, sB, way_out, full, empty, extent):
+    def consume(self, me, loads, way_out, full, empty, extent):
         """Multiply this block's k-blocks, exchange the sums, finish this block's rows."""
         tiles_m, tiles_n, k_blocks = extent
         sums, gC = way_out
         tile, _, (k_first, k_last) = self.work(k_blocks)
         mma = self.mma()
-        rA, rB, acc = self.operands(mma, me, sA, sB)
+        rA, rB, acc = self.operands(mma, me, loads)
         mine = cute.local_tile(sums, (self.plan.rows, self.plan.tile[1]), (me, 0))  # (R, BN)
         leaving = mma.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_C(mine)
         acc.fill(0)  # for a block without k-blocks

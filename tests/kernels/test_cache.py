@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from cutedsl_gemm.kernels import build, cache, versions
+from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import pingpong
 
 
@@ -79,7 +80,7 @@ def test_what_changes_the_code_changes_the_key(monkeypatch):
     keys = {
         build.key(plan),
         build.key(pingpong(b_major="MN")),
-        build.key(pingpong(group=1)),
+        build.key(pingpong(raster=Raster(1))),
         build.key(pingpong(dtype="float16")),
     }
     for module, name, other in (

@@ -7,9 +7,14 @@ from hypothesis import strategies as st
 from cutedsl_gemm.kernels.raster import Raster
 
 
-@given(group=st.integers(1, 9), tiles_m=st.integers(1, 25), tiles_n=st.integers(1, 25))
-def test_every_tile_once(group, tiles_m, tiles_n):
-    visited = [Raster(group)(i, tiles_m, tiles_n) for i in range(tiles_m * tiles_n)]
+@given(
+    group=st.integers(1, 9),
+    of=st.sampled_from(["rows", "columns"]),
+    tiles_m=st.integers(1, 25),
+    tiles_n=st.integers(1, 25),
+)
+def test_every_tile_once(group, of, tiles_m, tiles_n):
+    visited = [Raster(group, of)(i, tiles_m, tiles_n) for i in range(tiles_m * tiles_n)]
     assert sorted(visited) == [(m, n) for m in range(tiles_m) for n in range(tiles_n)]
 
 

@@ -5,21 +5,26 @@ from pathlib import Path
 import pytest
 
 from cutedsl_gemm.kernels import build, sass, tma
+from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
     CONSUMERS,
     PRODUCER_REGISTERS,
     SMEM_BYTES,
 )
-from cutedsl_gemm.kernels.sm90.plan import pingpong
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
+from cutedsl_gemm.kernels.sm90.split_plan import split
 
 PLANS = [
     pingpong(),
-    pingpong(dtype="float16", group=1),
+    pingpong(dtype="float16", raster=Raster(1)),
     pingpong(a_major="MN"),
     pingpong(b_major="MN"),
     pingpong(a_major="MN", b_major="MN"),
     pingpong(tile=(128, 192, 64)),
+    cooperative(c_stages=2),
+    cooperative((256, 128, 64), a_major="MN"),
+    cooperative((256, 192, 64)),
 ]
 
 
@@ -27,17 +32,17 @@ PLANS = [
     "plan", PLANS, ids=lambda plan: f"{plan.tile}-{plan.dtype}-{plan.a.major}-{plan.b.major}"
 )
 def test_instructions_and_resources(plan):
-    bm, bn, bk = plan.tile
+    _, bn, bk = plan.tile
     report = build.inspect(plan)
     boxes = [
         len(tma.boxes(operand.smem, operand.contiguous).origins) for operand in (plan.a, plan.b)
     ]
-    wgmmas = 2 * (bm // 64) * (bk // 16)  # the first k-block is peeled
+    wgmmas = 2 * (plan.rows // 64) * (bk // 16)  # the first k-block is peeled
     assert report.count("HGMMA") == report.count(f"HGMMA.64x{bn}x16") == wgmmas
     assert report.count("UTMALDG") == sum(boxes)
     # one a panel: more would mean a wrong swizzle unit
     assert report.count("UTMASTG") == plan.panels
-    assert report.count("STSM") == report.count("STSM.16.M88.4") == bm * bn // (64 * 16)
+    assert report.count("STSM") == report.count("STSM.16.M88.4") == plan.rows * bn // (64 * 16)
     assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
     assert 3 * report.registers == PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS
     # each panel: wait until TMA has read the last one, fence what stmatrix wrote, store, commit
@@ -46,6 +51,29 @@ def test_instructions_and_resources(plan):
     assert report.count("FENCE.VIEW.ASYNC") == plan.panels + 1  # and once for the mbarriers
     assert report.spills == report.stack_bytes == 0
     assert plan.smem_bytes <= SMEM_BYTES
+
+
+def test_a_single_warpgroup_keeps_its_registers():
+    plan = single()
+    report = build.inspect(plan)
+    assert report.count("HGMMA.64x128x16") == 2 * 4  # one k-block, two m64, four k16
+    assert report.count("STSM.16.M88.4") == 128 * 128 // (64 * 16)
+    assert report.register_split == ()
+    assert report.spills == report.stack_bytes == 0
+
+
+@pytest.mark.parametrize("splits", [2, 6, 8])
+def test_sums_travel_in_eight_and_sixteen_bytes(splits):
+    plan = split(splits=splits)
+    report = build.inspect(plan)
+    assert report.count("STS.64") == report.count("STS") == plan.registers // 2
+    lines = plan.finished * 128 // (256 * 4)
+    # generic loads: the peer's shared memory is no address of shared memory here
+    assert report.count("LD.E.128") == report.count("LD.E") == lines * splits
+    assert report.count("UCGABAR_ARV") == report.count("UCGABAR_WAIT") == 2
+    assert report.count("HGMMA.64x128x16") == 2 * 4
+    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
+    assert report.spills == report.stack_bytes == 0
 
 
 def test_a_cubin_without_a_kernel_is_refused(monkeypatch):

@@ -8,7 +8,7 @@ import torch
 from cutedsl_gemm.kernels.plan import BITS, PlanError
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90 import execute
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
 from cutedsl_gemm.kernels.sm90.split_plan import split
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
 
@@ -27,6 +27,10 @@ def run(plan, m=200, n=300, k=136):
 @pytest.mark.parametrize("tile", [(128, 128, 64), (64, 192, 128), (192, 64, 64)])
 def test_the_answer_is_right(tile, a_major, b_major):
     assert run(pingpong(tile, "bfloat16", a_major, b_major)) < 3e-3
+
+
+def test_one_warpgroup_gives_the_right_answer():
+    assert run(single(), 300, 200, 136) < 3e-3
 
 
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])

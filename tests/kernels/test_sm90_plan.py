@@ -8,7 +8,8 @@ import pytest
 from cutedsl_gemm.kernels.plan import BITS, PlanError
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90.mainloop import SMEM_BYTES, SW128, Operand, swizzled
-from cutedsl_gemm.kernels.sm90.plan import pingpong
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
+from cutedsl_gemm.kernels.sm90.split_plan import split
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
 
 MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]
@@ -29,18 +30,27 @@ def test_every_buffer_is_a_bijection(tile, majors):
         assert prove(Bijective(buffer))
 
 
-@pytest.mark.parametrize("tile", TILES)
-def test_accumulator_covers_the_tile_once(tile):
-    plan = pingpong(tile)
+PLANS = [
+    *map(pingpong, TILES),
+    single(),
+    cooperative(),
+    cooperative((256, 128, 64), a_major="MN"),
+    cooperative((256, 192, 64), b_major="MN"),
+]
+every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.schedule} {plan.tile}")
+
+
+@every_plan
+def test_accumulator_covers_what_a_consumer_multiplies_once(plan):
     assert prove(Bijective(plan.accumulator))
-    assert size(plan.accumulator) == tile[0] * tile[1]
+    assert size(plan.accumulator) == plan.rows * plan.tile[1]
+    assert plan.rows * plan.sharing == plan.tile[0]
 
 
-@pytest.mark.parametrize("tile", TILES)
-def test_what_stmatrix_stores_is_what_wgmma_left(tile):
+@every_plan
+def test_what_stmatrix_stores_is_what_wgmma_left(plan):
     """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, 64 panel + 16j)."""
-    plan = pingpong(tile)
-    bm = tile[0]
+    bm = plan.rows
     for thread in (0, 1, 37, 127):
         for v, i, j, panel in ((0, 0, 0, 0), (5, 0, 1, 0), (7, bm // 64 - 1, 3, plan.panels - 1)):
             place = plan.accumulator(thread, plan.fragment(v, i, j, panel))
@@ -131,13 +141,12 @@ def test_explain_names_every_layout():
     assert f"{plan.smem_bytes:,} of {SMEM_BYTES:,} bytes" in text
 
 
-@pytest.mark.parametrize("tile", TILES)
-def test_what_a_plan_claims_to_be_free_of_conflicts_is(tile):
+@every_plan
+def test_what_a_plan_claims_to_be_free_of_conflicts_is(plan):
     """Counted bank by bank, eight row addresses a wavefront, for all that a consumer writes."""
-    plan = pingpong(tile)
     (claim,) = (proof for proof in plan.proofs() if isinstance(proof.statement, ConflictFree))
     counted = counted_wavefronts(plan)
-    assert bool(claim) == (counted == tile[0] * 64 * 2 // 128)
+    assert bool(claim) == (counted == plan.rows * 64 * 2 // 128)
     assert claim
     assert claim.verify()
     assert plan.panel_store.wavefronts.count == counted
@@ -180,6 +189,10 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"store": Layout((128, 8), (8, 1))}, "store is"),
         ({"raster": Raster(0)}, "group is 0"),
         ({"stages": 2.5}, "stages is 2.5"),
+        ({"splits": 2}, "splits is 2; it must be 1"),
+        ({"schedule": "alone"}, "schedule is 'alone'; it must be one of"),
+        ({"schedule": "cooperative"}, "accumulator is"),
+        ({"c_stages": 3, "stages": 2}, "it must divide the 2 panels"),
         ({"a": replace(plan.a, name="B")}, "they must be A and B"),
         ({"tile": (128, 128, 128)}, "A has the shape"),
         ({"staging": ComposedLayout(SW128, 512, plan.staging.outer, unit=BITS)}, "from offset 0"),
@@ -190,3 +203,56 @@ def test_a_plan_altered_anywhere_is_refused():
     ):
         with pytest.raises(PlanError, match=sentence):
             replace(plan, **change).check()
+
+
+SPLIT = [
+    ((128, 128, 64), 8),
+    ((128, 128, 64), 6),
+    ((128, 64, 64), 7),
+    ((256, 128, 64), 2),
+    ((128, 256, 64), 3),
+]
+
+
+@pytest.mark.parametrize(("tile", "splits"), SPLIT)
+def test_the_exchange_of_sums_is_free_of_conflicts(tile, splits):
+    """Counted bank by bank: half a warp's pairs, and a quarter's fours, each in 128 bytes."""
+    plan = split(tile, splits=splits)
+    assert all(plan.proofs())
+    bm = tile[0]
+    for warp in range(4):
+        for value in range(0, plan.registers, 2):
+            for half in (range(16), range(16, 32)):
+                places = [plan.accumulator(32 * warp + lane, value) for lane in half]
+                at = [plan.exchange(p % plan.rows + bm * (p // plan.rows)) for p in places]
+                assert len({(word + k) % 32 for word in at for k in range(2)}) == 32
+    for first in range(0, 256, 8):
+        lanes = range(first, first + 8)
+        at = [plan.exchange(plan.share.rows(t, 0) + bm * plan.share.columns(t, 0)) for t in lanes]
+        assert len({(word + k) % 32 for word in at for k in range(4)}) == 32
+
+
+@pytest.mark.parametrize(("tile", "splits"), SPLIT)
+def test_every_k_block_and_every_row_has_one_block_of_the_cluster(tile, splits):
+    plan = split(tile, splits=splits)
+    for k_blocks in (1, splits - 1, splits, 3 * splits + 1, 257):
+        spans = [plan.span(rank, k_blocks) for rank in range(splits)]
+        assert [k for first, last in spans for k in range(first, last)] == list(range(k_blocks))
+    assert tile[0] <= splits * plan.finished
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: split(splits=9), "splits is 9; it must be 2 to 8"),
+        (lambda: split(splits=1), "splits is 1; it must be 2 to 8"),
+        (lambda: split((128, 192, 64)), "BN is 192; it must be a power of two"),
+        (lambda: split((64, 128, 64)), "BM is 64; it must be a multiple of 128"),
+        (lambda: split((256, 256, 64)), "the accumulator takes 256 registers"),
+        (lambda: replace(split(), share=split(splits=4).share).check(), "share is"),
+        (lambda: replace(split(), exchange=split((128, 64, 64)).exchange).check(), "sums has the"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused(call, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        call()
