@@ -36,6 +36,16 @@ def left(matrix: cute.Tensor, tiler: Pair, coordinate: Pair) -> Pair:
     return m - rows * i, n - columns * j
 
 
+def cut(matrix: cute.Tensor, column: cutlass.Int32) -> tuple[cute.Tensor, cute.Tensor]:
+    """The columns of a matrix before one, and those from it on."""
+    (rows, columns), stride = matrix.shape, matrix.stride
+    rest = matrix.iterator + cute.crd2idx((0, column), matrix.layout)
+    return (
+        cute.make_tensor(matrix.iterator, cute.make_layout((rows, column), stride=stride)),
+        cute.make_tensor(rest, cute.make_layout((rows, columns - column), stride=stride)),
+    )
+
+
 def inside(share: Share, thread: cutlass.Int32, value: Pair, extent: Pair) -> cutlass.Boolean:
     """Whether a value's place is one of the `extent` (rows, columns) that are left."""
     rows, columns = extent

@@ -41,7 +41,8 @@ class Volta(BlockATile):
         m, n = parts.tile_of(cute.arch.block_idx()[0], c, (bm, bn))
         rings = shared(plan)  # (BM, BK, 2), (BN, BK, 2)
         acc, fetch, multiply = warps(plan, rings, thread)
-        (a_head, a_rest), (b_head, b_rest) = cut(a, plan.a_major, bk), cut(b, plan.b_major, bk)
+        a_head, a_rest = residue_first(a, plan.a_major, bk)
+        b_head, b_rest = residue_first(b, plan.b_major, bk)
         self.put(self.take(a_head, b_head, (m, n, 0), thread), rings, 0, thread)
         cute.arch.sync_threads()
         fetch(0, 0)
@@ -74,17 +75,12 @@ class Volta(BlockATile):
             parts.put(values, ring[None, None, stage], operand.share, thread)
 
 
-def cut(matrix: cute.Tensor, major: str, depth: int) -> tuple[cute.Tensor, cute.Tensor]:
+def residue_first(matrix: cute.Tensor, major: str, depth: int) -> tuple[cute.Tensor, cute.Tensor]:
     """The residue of K, and the rest: two matrices (rows, K)."""
-    (rows, k), stride = matrix.shape, matrix.stride
-    residue = (k - 1) % depth + 1
+    residue = (matrix.shape[1] - 1) % depth + 1
     if major == "K":
         residue = cute.assume(residue, divby=UNIT)
-    rest = matrix.iterator + cute.crd2idx((0, residue), matrix.layout)
-    return (
-        cute.make_tensor(matrix.iterator, cute.make_layout((rows, residue), stride=stride)),
-        cute.make_tensor(rest, cute.make_layout((rows, k - residue), stride=stride)),
-    )
+    return parts.cut(matrix, residue)
 
 
 def warps(

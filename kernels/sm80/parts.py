@@ -18,7 +18,7 @@ from layouts.descriptor import Major
 def tiled_mma(plan: Sm80Plan) -> cute.TiledMma:
     """mma.m16n8 by all warps of the block."""
     op = warp.MmaF16BF16Op(lower.DTYPES[plan.dtype], Float32, (16, 8, plan.step[2]))
-    return cute.make_tiled_mma(op, cute.make_layout((*plan.warps, 1)), permutation_mnk=plan.step)
+    return cute.make_tiled_mma(op, lower.layout(plan.order), permutation_mnk=plan.step)
 
 
 def warps(

@@ -82,6 +82,11 @@ class Sm80Plan:
         return 32 * self.warps[0] * self.warps[1]
 
     @property
+    def order(self) -> Layout:
+        """(along M, along N, along K) → warp."""
+        return Layout((*self.warps, 1))
+
+    @property
     def steps(self) -> int:
         """Steps of a k-block."""
         return self.tile[2] // self.step[2]
