@@ -7,6 +7,7 @@ study (CUTLASS 4.7's python/pycute, Python 3.11, two cores of an EPYC, best of 5
 it says something only on a machine of that speed.  Peers that can be imported here are measured in
 the same run, turn about with this package, and the ratio to them holds anywhere:
 
+    pycute  CUTLASS's own, which the package nvidia-cutlass ships
     torch   torch.distributed._pycute, PyTorch's fork of pycute.  It is row-major: an index has its
             rightmost digit fastest.  So every operand is given to it with its modes reversed, all
             the way down, which asks it the same question.
@@ -22,6 +23,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import count, repeat
 from timeit import Timer
 from typing import Any, NamedTuple
 
@@ -35,35 +37,47 @@ from layouts import ComposedLayout, Layout, Swizzle
 SM80_C = (((4, 8), (2, 2)), ((32, 1), (16, 8)))
 
 
+class Call(NamedTuple):
+    """A function and its arguments.
+
+    Each is timed in code of its own, since CPython adapts a call to what it met there first.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+    def timer(self) -> Timer:
+        names = [f"x{k}" for k in range(len(self.arguments))]
+        values = dict(zip(names, self.arguments, strict=True))
+        return Timer(f"f({', '.join(names)})", globals={"f": self.function, **values})
+
+
 class Case(NamedTuple):
-    """One line of the table: a call, the time published for pycute in microseconds, and what is
-    asked: `make` takes a `Library` and gives the call and, so that answers can be compared, what
-    to do with its result."""
+    """One line of the table: the time published for pycute in microseconds, and what `make` has a
+    library do."""
 
     name: str
-    published: float
-    make: Callable[[Any], Callable[[], Any]]
+    published: float | None
+    make: Callable[[Any], Call]
 
 
-class Ours:
-    """This package under the names that the cases use."""
+class Library:
+    """A library under the names that the cases use; this one, if not said otherwise."""
 
-    name = "layouts"
+    name, module = "layouts", "layouts"
+
+    def __init__(self) -> None:
+        self.library = importlib.import_module(self.module)
 
     def __getattr__(self, operation: str) -> Any:
-        return getattr(own, operation)
-
-    def layout(self, shape: Any, stride: Any) -> Any:
-        return Layout(shape, stride)
+        return getattr(self.library, operation)
 
     def tiler(self, *tilers: Any) -> Any:
         return tilers
 
-    def coordinate(self, coord: Any) -> Any:
-        return coord
-
-    def maker(self, shape: Any, stride: Any) -> Callable[[], Any]:
-        return lambda: Layout(shape, stride)
+    def tree(self, t: Any) -> Any:
+        """A shape, a stride or a coordinate as the library takes it."""
+        return t
 
 
 def reversed_all(t: Any) -> Any:
@@ -71,97 +85,86 @@ def reversed_all(t: Any) -> Any:
     return tuple(reversed_all(x) for x in reversed(t)) if isinstance(t, tuple) else t
 
 
-class Torch:
+class Pycute(Library):
+    """CUTLASS's pycute."""
+
+    name = module = "pycute"
+
+
+class Torch(Library):
     """torch.distributed._pycute, its operands reversed."""
 
-    name = "torch"
-
-    def __init__(self) -> None:
-        self.module = importlib.import_module("torch.distributed._pycute")
-
-    def __getattr__(self, operation: str) -> Any:
-        return getattr(self.module, operation)
-
-    def layout(self, shape: Any, stride: Any) -> Any:
-        return self.module.Layout(reversed_all(shape), reversed_all(stride))
+    name, module = "torch", "torch.distributed._pycute"
 
     def tiler(self, *tilers: Any) -> Any:
         return tilers[::-1]
 
-    def coordinate(self, coord: Any) -> Any:
-        return reversed_all(coord)
-
-    def maker(self, shape: Any, stride: Any) -> Callable[[], Any]:
-        shape, stride, make = reversed_all(shape), reversed_all(stride), self.module.Layout
-        return lambda: make(shape, stride)
+    def tree(self, t: Any) -> Any:
+        return reversed_all(t)
 
 
-class TensorLayouts:
+class TensorLayouts(Library):
     """tensor-layouts, as it is."""
 
-    name = "tl"
+    name, module = "tl", "tensor_layouts"
 
     def __init__(self) -> None:
-        self.module = importlib.import_module("tensor_layouts")
-        self.composition = self.module.compose
-
-    def __getattr__(self, operation: str) -> Any:
-        return getattr(self.module, operation)
-
-    def layout(self, shape: Any, stride: Any) -> Any:
-        return self.module.Layout(shape, stride)
-
-    def tiler(self, *tilers: Any) -> Any:
-        return tilers
-
-    def coordinate(self, coord: Any) -> Any:
-        return coord
-
-    def maker(self, shape: Any, stride: Any) -> Callable[[], Any]:
-        return lambda: self.module.Layout(shape, stride)
+        super().__init__()
+        self.composition = self.library.compose
 
 
-def called(layout: tuple[Any, Any], coord: Any) -> Callable[[Any], Callable[[], Any]]:
+def construct(shape: Any, stride: Any) -> Callable[[Any], Call]:
+    """The same layout each time."""
+    return lambda library: Call(library.Layout, (library.tree(shape), library.tree(stride)))
+
+
+def construct_new(library: Any) -> Call:
+    """A layout that was not there before."""
+    shapes = zip(count(1), repeat(64))
+    return Call(map(library.Layout, shapes, repeat((64, 1))).__next__)
+
+
+def called(shape: Any, stride: Any, coord: Any) -> Callable[[Any], Call]:
     """The offset of a coordinate."""
 
-    def make(library: Any) -> Callable[[], Any]:
-        value, at = library.layout(*layout), library.coordinate(coord)
-        if isinstance(at, tuple) and library.name != "torch":
-            return lambda: value(*at)
-        return lambda: value(at)
+    def make(library: Any) -> Call:
+        at = library.tree(coord)
+        layout = library.Layout(library.tree(shape), library.tree(stride))
+        return Call(layout, at if isinstance(at, tuple) and library.name != "torch" else (at,))
 
     return make
 
 
-def applied(operation: str, *layouts: Any) -> Callable[[Any], Callable[[], Any]]:
+def applied(operation: str, *layouts: Any) -> Callable[[Any], Call]:
     """`operation` on layouts given as (shape, stride), integers, and lists of these as tilers."""
 
-    def make(library: Any) -> Callable[[], Any]:
+    def make(library: Any) -> Call:
         def built(operand: Any) -> Any:
             if isinstance(operand, list):
                 return library.tiler(*map(built, operand))
-            return library.layout(*operand) if isinstance(operand, tuple) else operand
+            if isinstance(operand, tuple):
+                return library.Layout(*map(library.tree, operand))
+            return operand
 
-        function, operands = getattr(library, operation), [built(each) for each in layouts]
-        return lambda: function(*operands)
+        return Call(getattr(library, operation), tuple(map(built, layouts)))
 
     return make
 
 
-def swizzled(library: Any) -> Callable[[], Any]:
+def swizzled(library: Any) -> Call:
     """One offset through Swizzle<3,3,3>."""
-    swizzle = library.Swizzle(3, 3, 3)
-    return lambda: swizzle(1234)
+    return Call(library.Swizzle(3, 3, 3), (1234,))
 
 
 ROWS = ((128, 64), (64, 1))
 
 CASES = [
-    Case("construct Layout((128,64),(64,1))", 0.11, lambda lib: lib.maker(*ROWS)),
-    Case("construct hierarchical", 0.09, lambda lib: lib.maker(*SM80_C)),
-    Case("L(i) row-major (128,64)", 0.97, called(ROWS, 1234)),
-    Case("L((i,j))", 1.24, called(ROWS, (17, 42))),
-    Case("L(i) SM80 C TV", 2.58, called(SM80_C, 77)),
+    Case("construct Layout((128,64),(64,1))", 0.11, construct(*ROWS)),
+    Case("construct hierarchical", 0.09, construct(*SM80_C)),
+    Case("construct (n,64):(64,1), n = 1, 2, ...", None, construct_new),
+    Case("L(i) row-major (128,64)", 0.97, called(*ROWS, 1234)),
+    Case("L((i,j))", 1.24, called(*ROWS, (17, 42))),
+    Case("L(i) SM80 C TV", 2.58, called(*SM80_C, 77)),
     Case("coalesce (2,(1,6)):(1,(6,2))", 2.24, applied("coalesce", ((2, (1, 6)), (1, (6, 2))))),
     Case(
         "composition (6,2):(8,2) o (4,3):(3,1)",
@@ -193,24 +196,24 @@ CASES = [
 # -------------------------------------------------------------------------------- measuring
 
 
-def best(calls: list[Callable[[], Any]], repeats: int, least: float = 0.02) -> list[float]:
+def best(calls: list[Call], repeats: int, least: float = 0.02) -> list[float]:
     """The best time of each call in microseconds, of `repeats` rounds in which all take turns."""
-    timers = [Timer(call) for call in calls]
+    timers = [call.timer() for call in calls]
     loops = []
     for timer in timers:
         once = max(timer.timeit(20) / 20, 1e-9)
         loops.append(max(20, int(least / once)))
     times = [float("inf")] * len(calls)
     for _ in range(repeats):
-        for k, (timer, count) in enumerate(zip(timers, loops, strict=True)):
-            times[k] = min(times[k], timer.timeit(count) / count * 1e6)
+        for k, (timer, loop) in enumerate(zip(timers, loops, strict=True)):
+            times[k] = min(times[k], timer.timeit(loop) / loop * 1e6)
     return times
 
 
 def peers() -> list[Any]:
     """The libraries that can be imported here."""
     found: list[Any] = []
-    for library in (Torch, TensorLayouts):
+    for library in (Pycute, Torch, TensorLayouts):
         try:
             found.append(library())
         except (ImportError, AttributeError):
@@ -234,12 +237,12 @@ def answers(library: Any, value: Any) -> Any:
 
 def measured(case: Case, libraries: list[Any], repeats: int) -> dict[str, float]:
     """The best times of `case` by library, of those that answer as this package does."""
-    calls: dict[str, Callable[[], Any]] = {}
+    calls: dict[str, Call] = {}
     expected = None
     for library in libraries:
         try:
             call = case.make(library)
-            answer = answers(library, call())
+            answer = answers(library, call.function(*call.arguments))
         except Exception:  # whatever a peer raises where it has no answer
             if library.name == "layouts":
                 raise
@@ -251,6 +254,13 @@ def measured(case: Case, libraries: list[Any], repeats: int) -> dict[str, float]
 
 
 # ------------------------------------------------------------------------------- the report
+
+#: What the red figures of construction say.
+WHY_SLOWER = """\
+Construction is where this package is slower than pycute, and stays so: pycute stores two attributes
+and looks at nothing; here every extent and stride is checked, and the layout is frozen.  One made
+before is found again by the bytes of its parts; a new one is checked from end to end.
+"""
 
 
 def scalars(repeats: int, libraries: list[Any]) -> Table:
@@ -265,18 +275,19 @@ def scalars(repeats: int, libraries: list[Any]) -> Table:
     for case in CASES:
         times = measured(case, libraries, repeats)
         ours = times["layouts"]
-        cells = [case.name, f"{ours:.2f}", f"{case.published:.2f}", ratio(ours / case.published)]
+        cells = [case.name, f"{ours:.2f}", *beside(ours, case.published)]
         for library in libraries[1:]:
-            peer = times.get(library.name)
-            cells += ["–", ""] if peer is None else [f"{peer:.2f}", ratio(ours / peer)]
+            cells += beside(ours, times.get(library.name))
         table.add_row(*cells)
     return table
 
 
-def ratio(value: float) -> str:
-    """Green where this package takes no longer."""
-    colour = "green" if value <= 1.05 else "red"
-    return f"[{colour}]{value:.2f}x[/{colour}]"
+def beside(ours: float, other: float | None) -> list[str]:
+    """Another's time, and ours as a multiple of it, green where this package takes no longer."""
+    if other is None:
+        return ["–", ""]
+    colour = "green" if ours / other <= 1.05 else "red"
+    return [f"{other:.2f}", f"[{colour}]{ours / other:.2f}x[/{colour}]"]
 
 
 def tables(repeats: int, libraries: list[Any]) -> Table:
@@ -301,7 +312,7 @@ def tables(repeats: int, libraries: list[Any]) -> Table:
     table.add_column("layouts", justify="right")
     table.add_column("to compare with")
     for name, call, other in lines:
-        (time,) = best([call], repeats, least=0.005)
+        (time,) = best([Call(call)], repeats, least=0.005)
         table.add_row(name, f"{time / 1000:.3f}", other)
     return table
 
@@ -321,10 +332,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What the algebra costs.")
     parser.add_argument("--repeats", type=int, default=5, help="rounds, of which the best counts")
     repeats = parser.parse_args().repeats
-    console = Console(width=None if sys.stdout.isatty() else 110)
-    libraries = [Ours(), *peers()]
+    console = Console(width=None if sys.stdout.isatty() else 128)
+    libraries = [Library(), *peers()]
     console.print(scalars(repeats, libraries))
-    console.print("* published: CUTLASS's python/pycute, Python 3.11, on the study's machine\n")
+    console.print("* published: CUTLASS's python/pycute, Python 3.11, on the study's machine")
+    console.print(WHY_SLOWER)
     console.print(tables(repeats, libraries))
     console.print(f"\nimport layouts: {import_time(repeats):.1f} ms, of 20 allowed")
 

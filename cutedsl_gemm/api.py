@@ -10,7 +10,7 @@ from torch import Tensor
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.kernels.build import AnyPlan
 from cutedsl_gemm.kernels.plan import UNIT
-from cutedsl_gemm.problem import pose
+from cutedsl_gemm.problem import lines, pose
 from cutedsl_gemm.rungs import named
 
 
@@ -27,7 +27,8 @@ def gemm(
     CUDA tensors go to the sm90 pingpong kernel on torch's current stream; CPU tensors go through
     the same plan on the executor. Either dimension of a, b and out may be the contiguous one; the
     other stride and the address must be multiples of 16 bytes. `tile` is (BM, BN, BK), chosen where
-    None; `out` takes the result. Differentiable as torch.mm is.
+    None; `out` takes the result. Without it the result's rows start at multiples of 16 bytes, so
+    that of N % 8 != 0 columns it is not contiguous. Differentiable as torch.mm is.
 
     `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. Those of the sm80
     family take what the default takes; those of the simt family take float32, and all but the
@@ -83,23 +84,10 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         a, b = ctx.saved_tensors
         needs_a, needs_b, *_ = ctx.needs_input_grad
-        grad = _padded(grad.shape, grad).copy_(grad)  # where and as TMA can take it
+        grad = lines(grad, grad.shape, UNIT).copy_(grad)  # where and as TMA can take it
         return (
-            _padded_gemm(grad, b.mT, ctx.kernel) if needs_a else None,
-            (_padded_gemm(a.mT, grad, ctx.kernel) if needs_b else None),
+            gemm(grad, b.mT, kernel=ctx.kernel) if needs_a else None,
+            gemm(a.mT, grad, kernel=ctx.kernel) if needs_b else None,
             None,
             None,
         )
-
-
-def _padded_gemm(a: Tensor, b: Tensor, kernel: str | None) -> Tensor:
-    """gemm(a, b) of any number of columns."""
-    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
-        return gemm(a, b, kernel=kernel)
-    return gemm(a, b, out=_padded((a.shape[0], b.shape[1]), a), kernel=kernel)
-
-
-def _padded(shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """New memory of a shape, with rows that start at multiples of 16 bytes."""
-    rows, columns = shape
-    return like.new_empty(rows, -(-columns // UNIT) * UNIT)[:, :columns]

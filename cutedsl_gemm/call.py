@@ -17,15 +17,16 @@ from cutedsl_gemm.kernels import build
 from cutedsl_gemm.kernels.build import AnyPlan
 from cutedsl_gemm.kernels.progress import bar
 from cutedsl_gemm.problem import (
+    TMA,
     Matrix,
     Terms,
     agree,
     check,
     check_apart,
     check_out,
+    lines,
     matrix,
     pose,
-    product,
     reach,
 )
 from cutedsl_gemm.rungs import Kernel, named
@@ -77,11 +78,10 @@ def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: K
     if m * n * k == 0:
         return partial(_empty, terms)
     problem = pose(a, b, terms)
+    given = out is not None
     if out is None:
-        out = torch.empty(m, n, dtype=a.dtype, device="meta")
-        written = product(out, terms)
-    else:
-        written = matrix("out", out, terms)
+        out = lines(torch.empty(0, dtype=a.dtype, device="meta"), (m, n), terms.unit)
+    written = matrix("out", out, terms)
     walked = (problem.a, problem.b, written)
     turned = not written.row_major  # out is column-major: outᵀ is row-major, and outᵀ = bᵀ · aᵀ
     if turned:
@@ -90,6 +90,8 @@ def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: K
     run = _runner(kernel, kernel.plan(problem, tile), a.device)
     if turned:
         run = _turned(run)
+    if given and (m if turned else n) % terms.piece:
+        run = _apart(run)
     tensors = zip(walked, (a, b, out), strict=True)
     if any(seen.stride != tensor.stride() for seen, tensor in tensors):
         run = _as_walked(run, walked)
@@ -113,10 +115,13 @@ def _checked(
     What the signature leaves open (the dtype of b, say) the kernel's own checks refuse in no time;
     they are asked first, and a sentence is looked for when they have refused.
     """
-    (m, n), (a_bytes, b_bytes, out_bytes) = shape, bytes_of
+    (m, n), (a_bytes, b_bytes, out_bytes), unit = shape, bytes_of, terms.unit
+
+    def new(like: Tensor) -> Tensor:
+        return lines(like, shape, unit) if n % unit else like.new_empty(m, n)
 
     def checked(a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
-        result = a.new_empty(m, n) if out is None else out
+        result = new(a) if out is None else out
         at, bt, to = a.data_ptr(), b.data_ptr(), result.data_ptr()
         if not (at and bt and to):
             check(a, b, result, terms)  # a fake tensor, which the kernel would take for real
@@ -143,6 +148,18 @@ def _as_walked(run: Run, walked: tuple[Matrix, ...]) -> Run:
         run(*(tensor.as_strided(seen.shape, seen.stride) for tensor, seen in pairs))
 
     return as_walked
+
+
+def _apart(run: Run) -> Run:
+    """`run` into lines of its own, and from there into `out`: what lies beside it is another's."""
+
+    def apart(a: Tensor, b: Tensor, out: Tensor) -> None:
+        row_major = out.stride(1) == 1
+        own = lines(out, (out if row_major else out.mT).shape, TMA.unit)
+        run(a, b, own if row_major else own.mT)
+        out.copy_(own if row_major else own.mT)
+
+    return apart
 
 
 def _turned(run: Run) -> Run:

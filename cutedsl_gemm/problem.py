@@ -16,12 +16,14 @@ MOST = 2**31 - 256  # of an extent: coordinates have 32 bits, and a tile may rea
 class Terms:
     """What a kernel asks of its tensors: dtypes, and addresses that `who` carries.
 
-    Addresses and leading strides must be multiples of `unit` elements.
+    Addresses and leading strides must be multiples of `unit` elements. A line of the result is
+    stored in whole pieces of `piece` elements: beyond its end, zeros are stored up to the next.
     """
 
     who: str
     dtypes: tuple[torch.dtype, ...]
     unit: int
+    piece: int = 1
 
     @property
     def bytes(self) -> int:
@@ -29,7 +31,8 @@ class Terms:
         return self.unit * self.dtypes[0].itemsize
 
 
-TMA = Terms("TMA", (torch.bfloat16, torch.float16), UNIT)
+# A tensor store clips rows, but of columns only pieces of 16 bytes (seen on an H100).
+TMA = Terms("TMA", (torch.bfloat16, torch.float16), UNIT, piece=UNIT)
 
 
 @dataclass(frozen=True)
@@ -148,15 +151,17 @@ def check_apart(out: Tensor, a: Tensor, b: Tensor) -> None:
             )
 
 
-def product(out: Tensor, terms: Terms = TMA) -> Matrix:
-    """How the kernel can walk a result of our own making."""
-    columns = -(-out.shape[1] // terms.unit) * terms.unit
-    return matrix(
-        "the product", out, terms, f"pad b to {columns} columns, or pass out= with padded rows"
-    )
+def lines(like: Tensor, shape: tuple[int, ...], unit: int) -> Tensor:
+    """New memory for a matrix whose rows start at multiples of `unit` elements.
+
+    >>> lines(torch.empty(0), (4, 23), 8).stride()
+    (24, 1)
+    """
+    rows, columns = shape
+    return like.new_empty(rows, -(-columns // unit) * unit)[:, :columns]
 
 
-def matrix(name: str, tensor: Tensor, terms: Terms = TMA, advice: str | None = None) -> Matrix:
+def matrix(name: str, tensor: Tensor, terms: Terms = TMA) -> Matrix:
     """How the kernel can walk a tensor: one stride is 1, the other a multiple of its unit.
 
     ValueError where it cannot. The stride of an extent of 1 is never walked: it may be anything,
@@ -167,11 +172,11 @@ def matrix(name: str, tensor: Tensor, terms: Terms = TMA, advice: str | None = N
         return Matrix((rows, columns), (_leading(columns, rows, down, terms.unit), 1))
     if _walks(rows, down, columns, right, terms.unit):
         return Matrix((rows, columns), (1, _leading(rows, columns, right, terms.unit)))
-    advice = advice or _advice(name, tensor, terms.unit)
     raise ValueError(
         f"{name}: shape {rows, columns} with strides {down, right} in elements: "
         f"{terms.who} needs one stride of 1 and the other a multiple of {terms.unit} elements "
-        f"({terms.bytes} bytes) at least as long as a line; {advice}"
+        f"({terms.bytes} bytes) at least as long as a line; "
+        f"{_advice(name, tensor, terms.unit)}"
     )
 
 

@@ -8,13 +8,15 @@ from functools import cache, partial
 
 import torch
 
-from cutedsl_gemm.choose import choose
+from cutedsl_gemm.choose import choose, choose_among
 from cutedsl_gemm.kernels.build import ARCH, AnyPlan
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.sm70 import plan as sm70
 from cutedsl_gemm.kernels.sm80 import plan as sm80
 from cutedsl_gemm.kernels.sm90.mainloop import Tile
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
+from cutedsl_gemm.kernels.sm90.split_plan import split
 from cutedsl_gemm.problem import TMA, Problem, Terms
 from layouts.descriptor import Major
 
@@ -47,7 +49,7 @@ def named(name: object, device: torch.device | None = None) -> Kernel:
     ValueError with the names where there is none.
 
     >>> named(None).name, named("simt_naive").family
-    ('sm90_pingpong', 'simt')
+    ('sm90', 'simt')
     """
     if name is None:
         return best(device)
@@ -96,11 +98,15 @@ def _rung(rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan], *dtypes: torch.dty
     return Kernel(plan.name, terms, partial(_fixed, cache(rung)), plan.smem_bytes)
 
 
-DEFAULT = "sm90_pingpong"
+DEFAULT = "sm90"  # whichever of its family the model expects to end first
 LADDER = (
     *(_rung(rung, torch.float32) for rung in simt.RUNGS),
     *(_rung(rung, torch.float16) for rung in sm70.RUNGS),
     *(_rung(rung, torch.bfloat16, torch.float16) for rung in sm80.RUNGS),
+    *(
+        Kernel(f"sm90_{make.__name__}", TMA, partial(choose_among, make))
+        for make in (single, cooperative, pingpong, split)
+    ),
     Kernel(DEFAULT, TMA, choose),
 )
 KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in LADDER}

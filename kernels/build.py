@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import layouts
-from cutedsl_gemm.kernels import cache, progress, sass, versions
+from cutedsl_gemm.kernels import cache, library, progress, sass, versions
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
@@ -26,24 +26,19 @@ from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
 AnyPlan: TypeAlias = Plan | SplitPlan | SimtPlan | Sm80Plan
 
 ARCH = "sm_90a"
-ENTRY = "gemm"
 
 
 @functools.cache
 def load(plan: AnyPlan, arch: str = ARCH) -> Callable[..., None]:
     """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
     versions.check()
-    with progress.line("loading the CuTe DSL"):
-        import cutlass.cute as cute
-
-    path = cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch))
-    return getattr(cute.runtime.load_module(str(path), enable_tvm_ffi=True), ENTRY)
+    return library.load(cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch)))
 
 
 def export(plan: AnyPlan, path: Path, arch: str = ARCH) -> None:
-    """Compile the plan and write the object to `path`. Needs no GPU."""
+    """Compile the plan and write its library to `path`. Needs no GPU."""
     with progress.line(f"compiling {'×'.join(map(str, plan.tile))} {plan.dtype} for {arch}, once"):
-        compile_plan(plan, arch).export_to_c(str(path), function_name=ENTRY)
+        library.link(compile_plan(plan, arch), path)
 
 
 def inspect(plan: AnyPlan, arch: str = ARCH) -> sass.Report:

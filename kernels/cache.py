@@ -1,6 +1,6 @@
 """Compiled kernels on disk: made once, whoever asks, and rebuilt when damaged.
 
-An entry is `<key>.<digest of its bytes>.o` under one lock file a key. It is written beside its
+An entry is `<key>.<digest of its bytes>.so` under one lock file a key. It is written beside its
 place and renamed, so that a reader sees all of it or nothing, and it is read only if its bytes
 still have the digest in its name.
 """
@@ -49,18 +49,18 @@ def entry(key: str, make: Callable[[Path], None]) -> Path:
     try:
         if (path := _whole(place, key)) is not None:
             return path
-        for damaged in place.glob(f"{key}.*.o"):
+        for damaged in place.glob(f"{key}.*.so"):
             damaged.unlink()
         draft = place / f"{key}.draft"
         make(draft)
-        return draft.replace(place / f"{key}.{_digest(draft)}.o")
+        return draft.replace(place / f"{key}.{_digest(draft)}.so")
     finally:
         lock.release()
 
 
 def _whole(place: Path, key: str) -> Path | None:
     """The entry whose bytes have the digest in its name."""
-    found = (path for path in place.glob(f"{key}.*.o") if path.name == f"{key}.{_digest(path)}.o")
+    found = (path for path in place.glob(f"{key}.*.so") if path.name == f"{key}.{_digest(path)}.so")
     return next(found, None)
 
 

@@ -6,6 +6,7 @@ and the CuTe DSL are right, the result is structurally theirs.
 
     core      coalesce, filter, composition            what all others stand on
     gaps      complement                               what a layout leaves out
+    gather    logical, zipped, tiled, flat             halves of modes, mode by mode
     divide    logical, zipped, tiled, flat             cutting into tiles
     product   logical, ..., blocked, raked             repeating
     inverse   right, left, nullspace, max_common_*     going back

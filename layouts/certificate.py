@@ -393,9 +393,9 @@ def _swizzle_matrix(swizzle: Swizzle, bits: int) -> Any:
 # ------------------------------------------------------------------- injective and bijective
 
 
-class Chain(Value):
-    """`layout` is a bijection onto 0 to size - 1: in this order of the modes each stride is the
-    number of offsets before it."""
+class _InOrder(Value):
+    """What follows where, in this order of the modes, each stride follows on what those before it
+    reach."""
 
     __slots__ = __match_args__ = ("layout", "order")
     layout: Layout
@@ -403,51 +403,52 @@ class Chain(Value):
 
     def __init__(self, layout: Layout, order: tuple[int, ...]) -> None:
         self._set(layout, order)
+
+    def verify(self) -> bool:
+        """Each stride, less the largest sum before it and 1, is as `_follows` says."""
+        modes = _modes(self.layout)
+        if not _covers(self.order, modes):
+            return False
+        next_: Any = 1
+        for k in self.order:
+            extent, stride = modes[k]
+            if not self._follows(stride - next_):
+                return False
+            next_ = next_ + (extent - 1) * stride
+        return True
+
+    def _follows(self, gap: Any) -> bool:
+        """Whether a mode may begin so far behind the first offset that is free."""
+        raise NotImplementedError
+
+
+class Chain(_InOrder):
+    """`layout` is a bijection onto 0 to size - 1: in this order of the modes each stride is the
+    first offset that those before it leave free."""
+
+    __slots__ = ()
 
     @property
     def claim(self) -> tuple[Any, ...]:
         """("bijective", layout)"""
         return "bijective", self.layout
 
-    def verify(self) -> bool:
-        """The generating polynomial, a product of ``(z**(s*d) - 1)/(z**d - 1)``, telescopes."""
-        modes = _modes(self.layout)
-        if not _covers(self.order, modes):
-            return False
-        reach: Any = 1
-        for k in self.order:
-            extent, stride = modes[k]
-            if not _zero(stride - reach):
-                return False
-            reach = reach * extent
-        return True
+    def _follows(self, gap: Any) -> bool:
+        return _zero(gap)
 
 
-class Growing(Value):
+class Growing(_InOrder):
     """`layout` is injective: in this order of the modes each stride is above all sums before it."""
 
-    __slots__ = __match_args__ = ("layout", "order")
-    layout: Layout
-    order: tuple[int, ...]
-
-    def __init__(self, layout: Layout, order: tuple[int, ...]) -> None:
-        self._set(layout, order)
+    __slots__ = ()
 
     @property
     def claim(self) -> tuple[Any, ...]:
         """("injective", layout)"""
         return "injective", self.layout
 
-    def verify(self) -> bool:
-        """Each stride less 1 and the sums before it is never negative."""
-        modes = _modes(self.layout)
-        reach: Any = 0
-        for k in self.order:
-            extent, stride = modes[k]
-            if not _never_negative(stride - reach - 1):
-                return False
-            reach = reach + (extent - 1) * stride
-        return _covers(self.order, modes)
+    def _follows(self, gap: Any) -> bool:
+        return _never_negative(gap)
 
 
 def _covers(order: Sequence[int], modes: Sequence[tuple[Any, Any]]) -> bool:

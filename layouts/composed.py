@@ -25,7 +25,7 @@ def after(swizzle: Swizzle, b: Any) -> Any:
     if isinstance(b, Swizzle):
         return _after_swizzle(swizzle, b)
     if isinstance(b, ComposedLayout):
-        return ComposedLayout(_function(swizzle, 0, b.inner), b.offset, b.outer, b.unit)
+        return ComposedLayout(_function(swizzle, 0, b.inner, _reach(b)), b.offset, b.outer, b.unit)
     if not isinstance(b, Layout):
         raise LayoutError(f"composition of {swizzle} with {b!r}: a swizzle goes after a Layout")
     if swizzle.bits == 0:
@@ -55,19 +55,32 @@ def chained(a: ComposedLayout, b: Any) -> ComposedLayout:
     """`a.inner` after its offset and `b`, which has taken the place of `a.outer`."""
     if isinstance(b, Layout):
         return a.over(b)
-    return ComposedLayout(_function(a.inner, a.offset, b.inner), b.offset, b.outer, a.unit)
+    inner = _function(a.inner, a.offset, b.inner, _reach(b))
+    return ComposedLayout(inner, b.offset, b.outer, a.unit)
 
 
-def _function(f: Any, offset: Any, g: Any) -> Any:
-    """The function ``f(offset + g(x))`` of an offset x."""
+def _reach(b: ComposedLayout) -> Any:
+    """What the offsets that reach `b.inner` are below."""
+    return b.offset + cosize(b.outer)
+
+
+def _function(f: Any, offset: Any, g: Any, count: Any) -> Any:
+    """The function ``f(offset + g(x))`` of the offsets x below `count`, g going on beyond its size.
+
+    >>> from layouts import F2
+    >>> swizzle = Swizzle(1, 3, 1)
+    >>> print(_function(swizzle, 0, Layout(2, F2(16)), 4), swizzle(Layout(2, F2(16))(3)))
+    (2,2):(24,32) 56
+    """
     if isinstance(g, ComposedLayout):
-        return ComposedLayout(_function(f, offset, g.inner), g.offset, g.outer)
+        g = g.over(reaching(g.outer, count))
+        return ComposedLayout(_function(f, offset, g.inner, _reach(g)), g.offset, g.outer)
     if isinstance(g, Swizzle) and isinstance(f, Swizzle) and offset == 0:
         return _after_swizzle(f, g)
     if isinstance(g, Swizzle):
         g = g.layout
     if isinstance(f, Swizzle) and offset == 0 and xors(g):
-        return compose_xor(f.layout, g)
+        return compose_xor(f.layout, reaching(g, count))
     return ComposedLayout(f, offset, g)
 
 
@@ -147,7 +160,7 @@ def after_layout(a: Layout, b: ComposedLayout) -> ComposedLayout:
     """`a` after the inner function of `b`, as one layout where that is one."""
     inner = b.inner
     if isinstance(inner, Layout):
-        reach = b.offset + cosize(b.outer)
+        reach = _reach(b)
         try:
             through = reaching(inner, reach)
             found = compose_xor(a, through) if xors(a) or xors(through) else compose(a, through)
@@ -155,14 +168,14 @@ def after_layout(a: Layout, b: ComposedLayout) -> ComposedLayout:
                 return ComposedLayout(found, b.offset, b.outer)
         except LayoutError:
             pass
-    return ComposedLayout(_function(a, 0, inner), b.offset, b.outer)
+    return ComposedLayout(_function(a, 0, inner, _reach(b)), b.offset, b.outer)
 
 
 def reaching(layout: Layout, count: int) -> Layout:
     """`layout` with its last extent enlarged so that it has `count` indices: the same function."""
     extents = leaves(layout.shape)
     before = product(extents[:-1])
-    if not extents or count <= size(layout):
+    if not extents or type(count) is not int or count <= size(layout):
         return layout
     last = -(-count // before)
     if xors(layout):

@@ -17,7 +17,7 @@ from .modes import assembled, merged, moving, xors
 from .stride import ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .through import as_indices, compose_xor
-from .tuples import IntTuple
+from .tuples import IntTuple, is_int, shallow
 
 #: A Layout, an integer, None, or a tuple of tilers.
 Tiler: TypeAlias = Any
@@ -82,7 +82,8 @@ def composition(a: Any, b: Tiler) -> Any:
 
     ``R(c) == A(B(c))`` for every coordinate c of B, and the shape of R refines that of B.  A tuple
     of tilers composes mode by mode and drops the modes of A beyond it; None passes a mode whole.
-    B may have coordinate strides, which are coordinates of A.
+    B may have coordinate strides, which are coordinates of A.  If A has them, R gives the same
+    coordinates, but for those at the end that it never steps.
 
     A swizzle after a layout is a composed layout; swizzles one after the other are a swizzle, or a
     layout with XOR strides.  A layout after a swizzled one (or after a swizzle, which then has the
@@ -146,7 +147,7 @@ def tiler_layout(tiler: Any) -> Layout:
     """The layout of a tiler that is no tuple and not None."""
     if isinstance(tiler, Layout):
         return tiler
-    if type(tiler) is int or (hasattr(tiler, "free_symbols") and tiler.is_integer):
+    if is_int(tiler) or (hasattr(tiler, "free_symbols") and tiler.is_integer):
         return Layout(tiler)
     raise LayoutError(
         f"tiler {tiler!r}: it must be a Layout, an integer, None, or a tuple of these, one per mode"
@@ -170,7 +171,7 @@ def modes_for(name: str, layout: Layout, tilers: tuple[Tiler, ...]) -> list[Layo
     """The modes of `layout`, if there is one for each of `tilers`."""
     if not isinstance(layout, Layout):
         raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
-    if len(tilers) > len(layout):
+    if len(shallow(tilers)) > len(layout):
         raise LayoutError(
             f"{name}: {len(tilers)} tilers for the {len(layout)} modes of {layout}; give at most "
             f"one per mode"

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .core import AnyLayout, Tiler, by_mode, composition, modes_for, tiler_layout
+from .core import AnyLayout, Tiler, composition
 from .errors import LayoutError
 from .gaps import complement
+from .gather import flat, logical, tiled, zipped
 from .layout import Layout, joined, make_identity_layout
 from .modes import xors
 from .swizzle import ComposedLayout
 from .tuples import size
 
-__all__ = ["flat_divide", "halves", "logical_divide", "tiled_divide", "zipped_divide"]
+__all__ = ["flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]
 
 
 def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -32,7 +33,7 @@ def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     >>> print(logical_divide(Layout((8, 64), (64, 1)), (4, None)))
     ((4,2),64):((64,256),1)
     """
-    return _on_outer(_logical_divide, layout, tiler)
+    return _divided(logical, "logical_divide", layout, tiler)
 
 
 def zipped_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -45,7 +46,7 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     >>> print(zipped_divide(Layout((8, 64), (64, 1)), (4, 16)))
     ((4,16),(2,4)):((64,1),(256,16))
     """
-    return _on_outer(lambda a, b: joined(_divided(a, b)), layout, tiler)
+    return _divided(zipped, "zipped_divide", layout, tiler)
 
 
 def tiled_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -56,7 +57,7 @@ def tiled_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     >>> print(tiled_divide(Layout((8, 64), (64, 1)), (4, 16)))
     ((4,16),2,4):((64,1),256,16)
     """
-    return _on_outer(_tiled_divide, layout, tiler)
+    return _divided(tiled, "tiled_divide", layout, tiler)
 
 
 def flat_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -67,57 +68,24 @@ def flat_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     >>> print(flat_divide(Layout((8, 64), (64, 1)), (4, 16)))
     (4,16,2,4):(64,1,256,16)
     """
-    return _on_outer(_flat_divide, layout, tiler)
+    return _divided(flat, "flat_divide", layout, tiler)
 
 
-def _on_outer(
-    operation: Callable[[Layout, Tiler], Layout], layout: AnyLayout, tiler: Tiler
+def _divided(
+    gather: Callable[..., Layout], name: str, layout: AnyLayout, tiler: Tiler
 ) -> AnyLayout:
-    """`operation` on the coordinates of a composed layout, or of one with XOR strides."""
+    """The tiles and rests gathered, on the coordinates of a composed or XOR layout."""
     if isinstance(layout, ComposedLayout):
-        return layout.over(operation(layout.outer, tiler))
+        return layout.over(_divided(gather, name, layout.outer, tiler))
     if not isinstance(layout, Layout):
-        raise LayoutError(f"divide of {layout!r}: it is no Layout and no ComposedLayout")
+        raise LayoutError(f"{name} of {layout!r}: it is no Layout and no ComposedLayout")
     if xors(layout):  # a part may have to stay composed, and it is all of them then
-        found: AnyLayout = composition(layout, operation(make_identity_layout(layout.shape), tiler))
+        parts = gather(name, _tile_and_rest, make_identity_layout(layout.shape), tiler)
+        found: AnyLayout = composition(layout, parts)
         return found
-    return operation(layout, tiler)
+    return gather(name, _tile_and_rest, layout, tiler)
 
 
-def _logical_divide(layout: Layout, tiler: Tiler) -> Layout:
-    if tiler is None:
-        return layout
-    if isinstance(tiler, tuple):
-        return by_mode("logical_divide", layout, tiler, _logical_divide, keep_rest=True)
-    tile = tiler_layout(tiler)
+def _tile_and_rest(layout: Layout, tile: Layout) -> Layout:
     found: Layout = composition(layout, joined([tile, complement(tile, size(layout))]))
     return found
-
-
-def _tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
-    tile, rest = _divided(layout, tiler)
-    return joined([tile, *rest])
-
-
-def _flat_divide(layout: Layout, tiler: Tiler) -> Layout:
-    tile, rest = _divided(layout, tiler)
-    return joined([*tile, *rest])
-
-
-def _divided(layout: Layout, tiler: Tiler) -> tuple[Layout, Layout]:
-    return halves("zipped_divide", _logical_divide, layout, tiler)
-
-
-def halves(
-    name: str, operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: Tiler
-) -> tuple[Layout, Layout]:
-    """The two halves that `operation` makes of each mode, gathered along the tuples of `tiler`."""
-    if tiler is None:
-        return layout, Layout(1, 0)
-    if not isinstance(tiler, tuple):
-        tile, rest = operation(layout, tiler)
-        return tile, rest
-    modes = modes_for(name, layout, tiler)
-    pairs = [halves(name, operation, *pair) for pair in zip(modes, tiler, strict=False)]
-    tiles, rests = [tile for tile, _ in pairs], [rest for _, rest in pairs]
-    return joined(tiles), joined([*rests, *modes[len(tiler) :]])

@@ -30,13 +30,14 @@ from .arith import ceil_div, divided, divides, equal
 from .certificate import stages_of
 from .digits import Carry, Form, Reading, Split, place_values, read, spelled
 from .errors import LayoutError
-from .laws import ComplementLaws, DivideLaw, Equivalent
+from .laws import ComplementLaws, CompositionLaw, DivideLaw, Equivalent
 from .layout import Layout, cosize, make_layout
 from .modes import assembled
 from .proof import Proof, prove
+from .stride import ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .symbols import free_symbols, plain
-from .tuples import leaves, size, text
+from .tuples import leaves, shallow, size, text
 from .value import Value
 
 __all__ = ["Explanation", "explain"]
@@ -73,8 +74,8 @@ def _wrapped(line: str) -> str:
 
 
 def explain(op: Any, *args: Any) -> Explanation:
-    """The steps of ``op(*args)``, for `op` one of composition, coalesce, complement, right_inverse,
-    logical_divide, zipped_divide and logical_product, or a swizzle or layout applied to an index.
+    """The steps of ``op(*args)``, for `op` an operation of the algebra, or a swizzle or layout
+    applied to an index.
 
     An operation that is refused is explained as far as it goes, with the reason.  Raises
     `LayoutError` for another `op`.
@@ -88,21 +89,25 @@ def explain(op: Any, *args: Any) -> Explanation:
       11       0 1 0 1 1
       check: a second time gives 10 back
     """
+    from .lessons import LESSONS  # above this file: they are made of those in it
+
     name = getattr(op, "__name__", type(op).__name__)
-    teacher = TEACHERS.get(name)
+    teachers = TEACHERS | LESSONS
+    teacher = teachers.get(name)
     if teacher is None:
-        raise LayoutError(f"explain: {op!r} is none of {', '.join(sorted(TEACHERS))}")
+        raise LayoutError(f"explain: {op!r} is none of {', '.join(sorted(teachers))}")
     if isinstance(op, (Swizzle, Layout, ComposedLayout)):
         explanation: Explanation = teacher(op, *args)
         return explanation
-    call = f"{name}({', '.join(map(_argument, args))})"
+    call = f"{name}({', '.join(map(_argument, shallow(args)))})"
     board: list[str] = []
     try:
         result = op(*args)
     except LayoutError as error:
         result, refusal = None, str(error)
     try:
-        teacher(board, result, *args)
+        if result is not None or isinstance(args[0], (Layout, ComposedLayout)):
+            teacher(board, result, *args)
     except LayoutError as error:
         board.append(f"here it ends: {error}")
     if result is None:
@@ -116,7 +121,7 @@ def _argument(x: Any) -> str:
     return "_" if x is None else text(x)
 
 
-def _inside(board: list[str], op: Callable[..., Any], *args: Any) -> Any:
+def inside(board: list[str], op: Callable[..., Any], *args: Any) -> Any:
     """An operation that is a step of another, written further in."""
     steps = explain(op, *args)
     board.append(steps.heading())
@@ -124,20 +129,20 @@ def _inside(board: list[str], op: Callable[..., Any], *args: Any) -> Any:
     return steps.result
 
 
-def _by_mode(board: list[str], op: Any, modes: Sequence[Any], tilers: Sequence[Any]) -> None:
+def each_mode(board: list[str], op: Any, modes: Sequence[Any], tilers: Sequence[Any]) -> None:
     for k, (mode, tiler) in enumerate(zip(modes, tilers, strict=False)):
         if tiler is None:
             board.append(f"mode {k}: {mode} stays as it is")
         else:
             board.append(f"mode {k}:")
-            inside: list[str] = []
-            _inside(inside, op, mode, tiler)
-            board += [f"  {line}" for line in inside]
+            steps: list[str] = []
+            inside(steps, op, mode, tiler)
+            board += [f"  {line}" for line in steps]
     for k in range(len(tilers), len(modes)):
         board.append(f"mode {k}: {modes[k]} has no tiler")
 
 
-def _check(board: list[str], law: Any, said: str) -> None:
+def check(board: list[str], law: Any, said: str) -> None:
     """The law, proved for the result that the operation returned."""
     try:
         proof = prove(law)
@@ -155,7 +160,7 @@ def _verdict(proof: Proof) -> str:
     return f"refuted, {proof.reason[-1]}"
 
 
-def _check_values(board: list[str], said: str, left: Any, right: Any, count: Any) -> None:
+def check_values(board: list[str], said: str, left: Any, right: Any, count: Any) -> None:
     """The two sides of a law, written out, where they are few enough."""
     values = [[text(side(i)) for i in range(min(count, SHOWN))] for side in (left, right)]
     more = " ..." if count > SHOWN else ""
@@ -166,13 +171,21 @@ def _check_values(board: list[str], said: str, left: Any, right: Any, count: Any
         board.append(f"check {said} FAILS: {' '.join(values[0])} and {' '.join(values[1])}")
 
 
+def elsewhere(board: list[str], layout: Any, how: str) -> bool:
+    """Whether `layout` has no modes with integer strides, which could be told one by one."""
+    if isinstance(layout, Layout) and kind_of(layout.modes) is None:
+        return False
+    board.append(f"of {layout} it is found {how}")
+    return True
+
+
 # ------------------------------------------------------------------------------ composition
 
 
 def _composition(board: list[str], result: Any, a: Any, b: Any) -> None:
     if isinstance(b, tuple) and isinstance(a, (Layout, ComposedLayout)):
         board.append("a tuple of tilers composes mode by mode, and drops the modes beyond it")
-        _by_mode(board, algebra.composition, list(a), b)
+        each_mode(board, algebra.composition, list(a), b)
         return
     if type(b) is int:
         b = Layout(b)
@@ -206,11 +219,10 @@ def _check_composition(board: list[str], result: Any, a: Any, b: Any) -> None:
     if result is None:
         return
     board.append(f"hung on the shape of B, {text(b.shape)}: {result}")
-    if free_symbols((a, b)):
-        left, right = ComposedLayout(a, 0, b), result
-        _check(board, Equivalent(left, right), "R(i) == A(B(i))")
+    if free_symbols((a, b)) or kind_of(a.modes) is ArithTuple:
+        check(board, CompositionLaw(a, b, result), "R(i) == A(B(i))")
     else:
-        _check_values(board, "R(i) == A(B(i))", lambda i: a(b(i)), result, size(b))
+        check_values(board, "R(i) == A(B(i))", lambda i: a(b(i)), result, size(b))
 
 
 def _bounds(digits: Sequence[Any]) -> str:
@@ -308,31 +320,31 @@ def _told_carry(board: list[str], result: Any, a: Any, b: Any, carry: Carry) -> 
 def _coalesce(board: list[str], result: Any, layout: Any, profile: Any = None) -> None:
     if isinstance(layout, ComposedLayout):
         board.append(f"{layout.inner} and the offset {layout.offset} stay; the outer layout:")
-        _inside(board, algebra.coalesce, layout.outer, profile)
+        inside(board, algebra.coalesce, layout.outer, profile)
         return
     if isinstance(profile, tuple):
         board.append("each mode that the profile has is coalesced by itself")
-        _by_mode(board, algebra.coalesce, list(layout), [p if p is None else 1 for p in profile])
+        each_mode(board, algebra.coalesce, list(layout), [p if p is None else 1 for p in profile])
         return
     if profile is not None:
         board.append("the profile is one leaf, so that the whole layout is one mode")
-    done = _told_merging(board, list(_modes(layout)))
-    board.append(f"what is left: {_spelled_modes(done)}")
+    done = _told_merging(board, list(modes_of(layout)))
+    board.append(f"what is left: {spelled_modes(done)}")
     if result is not None:
-        _check(board, Equivalent(layout, result), f"R(i) == L(i) with R = {result}")
+        check(board, Equivalent(layout, result), f"R(i) == L(i) with R = {result}")
 
 
-def _modes(layout: Layout) -> Sequence[tuple[Any, Any]]:
+def modes_of(layout: Layout) -> Sequence[tuple[Any, Any]]:
     return list(zip(leaves(layout.shape), leaves(layout.stride), strict=True))
 
 
-def _spelled_modes(modes: Sequence[tuple[Any, Any]]) -> str:
+def spelled_modes(modes: Sequence[tuple[Any, Any]]) -> str:
     return " ".join(f"{s}:{text(d)}" for s, d in modes) or "none, which is 1:0"
 
 
 def _told_merging(board: list[str], modes: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """The modes from left to right, each left out, merged, or kept."""
-    board.append(f"the modes from left to right: {_spelled_modes(modes)}")
+    board.append(f"the modes from left to right: {spelled_modes(modes)}")
     width = max(len(f"{s}:{text(d)}") for s, d in modes) if modes else 0
     done: list[tuple[Any, Any]] = []
     for extent, stride in modes:
@@ -365,15 +377,12 @@ def _told_merging(board: list[str], modes: Sequence[tuple[Any, Any]]) -> list[tu
 
 
 def _complement(board: list[str], result: Any, layout: Any, cotarget: Any = None) -> None:
-    if not isinstance(layout, Layout):
-        board.append(
-            f"{layout} is linear over XOR or has no complement: bits that it does not lead"
-        )
+    if elsewhere(board, layout, "by elimination: the bits that lead none of its offsets"):
         return
     target = plain(cosize(layout) if cotarget is None else size(cotarget))
-    moving = [(s, d) for s, d in _modes(layout) if not (equal(s, 1) or equal(d, 0))]
-    by_stride = _rising(moving)
-    board.append(f"the modes that move the offset, by rising stride: {_spelled_modes(by_stride)}")
+    moving = [(s, d) for s, d in modes_of(layout) if not (equal(s, 1) or equal(d, 0))]
+    by_stride = rising(moving)
+    board.append(f"the modes that move the offset, by rising stride: {spelled_modes(by_stride)}")
     reach: Any = 1
     gaps: list[tuple[Any, Any]] = []
     for extent, stride in by_stride:
@@ -391,22 +400,22 @@ def _complement(board: list[str], result: Any, layout: Any, cotarget: Any = None
         + ("nothing to add" if equal(rest, 1) else f"{rest}:{reach}")
     )
     gaps += [] if equal(rest, 1) else [(rest, reach)]
-    _told_result(board, gaps, result)
+    told_result(board, gaps, result)
     if result is not None:
-        _check(
+        check(
             board, ComplementLaws(layout, target, result), "L and R together meet each offset once"
         )
 
 
-def _told_result(board: list[str], modes: Sequence[tuple[Any, Any]], result: Any) -> None:
+def told_result(board: list[str], modes: Sequence[tuple[Any, Any]], result: Any) -> None:
     """The modes that the steps have led to, as one layout; and if the operation knows better."""
     found = algebra.coalesce(assembled(modes))
-    board.append(f"R = {_spelled_modes(modes)}, coalesced {found}")
+    board.append(f"R = {spelled_modes(modes)}, coalesced {found}")
     if result is not None and result != found:
         board.append(f"the operation goes further than these steps: {text(result)}")
 
 
-def _rising(modes: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def rising(modes: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     from .arith import ascending
 
     return ascending(modes, lambda mode: mode[1])
@@ -435,10 +444,9 @@ def _told_gap(
 
 
 def _right_inverse(board: list[str], result: Any, layout: Any) -> None:
-    if not isinstance(layout, Layout):
-        board.append(f"of {layout} it is found by elimination, or by the inverse of the swizzle")
+    if elsewhere(board, layout, "by elimination, or by the inverse of the swizzle"):
         return
-    done = _told_merging(board, list(_modes(layout)))
+    done = _told_merging(board, list(modes_of(layout)))
     places = place_values([s for s, _ in done])
     pairs = list(zip(done, places, strict=True))
     named = ", ".join(f"{s}:{text(d)} counts in {place}s" for (s, d), place in pairs)
@@ -458,7 +466,7 @@ def _right_inverse(board: list[str], result: Any, layout: Any) -> None:
         )
         chain.append((extent, place))
         reach = after
-    _told_result(board, chain, result)
+    told_result(board, chain, result)
     if result is not None:
         _told_inverse_check(board, layout, result)
 
@@ -467,9 +475,9 @@ def _told_inverse_check(board: list[str], layout: Any, result: Any) -> None:
     if free_symbols((layout, result)):
         count = plain(size(result))
         both = ComposedLayout(layout, 0, result)
-        _check(board, Equivalent(both, Layout(count, 1)), "L(R(i)) == i")
+        check(board, Equivalent(both, Layout(count, 1)), "L(R(i)) == i")
     else:
-        _check_values(board, "L(R(i)) == i", lambda i: layout(result(i)), int, size(result))
+        check_values(board, "L(R(i)) == i", lambda i: layout(result(i)), int, size(result))
 
 
 # ------------------------------------------------------------------------- divide, product
@@ -481,38 +489,29 @@ def _logical_divide(board: list[str], result: Any, layout: Any, tiler: Any) -> N
         return
     if isinstance(layout, ComposedLayout):
         board.append(f"{layout.inner} and the offset {layout.offset} stay; the outer layout:")
-        _inside(board, algebra.logical_divide, layout.outer, tiler)
+        inside(board, algebra.logical_divide, layout.outer, tiler)
         return
     if isinstance(tiler, tuple):
         board.append("a tuple of tilers divides mode by mode")
-        _by_mode(board, algebra.logical_divide, list(layout), tiler)
+        each_mode(board, algebra.logical_divide, list(layout), tiler)
         board.append(f"side by side: {text(result)}")
         return
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     board.append(f"the tile is T = {tile}; what it leaves of 0 to {plain(size(layout) - 1)}:")
-    rest = _inside(board, algebra.complement, tile, plain(size(layout)))
+    rest = inside(board, algebra.complement, tile, plain(size(layout)))
     if rest is None:
         return
     both = make_layout(tile, rest)
     board.append(f"inside the tile, and from tile to tile: (T, T*) = {both}")
-    _inside(board, algebra.composition, layout, both)
+    inside(board, algebra.composition, layout, both)
     if result is not None:
-        _check(
-            board, DivideLaw(layout, tiler, result), f"R((t,r)) == A(T(t) + T*(r)), R = {result}"
-        )
-
-
-def _zipped_divide(board: list[str], result: Any, layout: Any, tiler: Any) -> None:
-    divided_ = _inside(board, algebra.logical_divide, layout, tiler)
-    board.append(
-        f"the tiles of {text(divided_)} are gathered in mode 0, the rests in mode 1: {text(result)}"
-    )
+        check(board, DivideLaw(layout, tiler, result), f"R((t,r)) == A(T(t) + T*(r)), R = {result}")
 
 
 def _logical_product(board: list[str], result: Any, layout: Any, tiler: Any) -> None:
     if isinstance(tiler, tuple):
         board.append("a tuple of tilers multiplies mode by mode")
-        _by_mode(board, algebra.logical_product, list(layout), tiler)
+        each_mode(board, algebra.logical_product, list(layout), tiler)
         board.append(f"side by side: {text(result)}")
         return
     if isinstance(layout, ComposedLayout) or tiler is None:
@@ -524,14 +523,14 @@ def _logical_product(board: list[str], result: Any, layout: Any, tiler: Any) -> 
         f"B = {copies} has offsets below {cosize(copies)}: make room for as many copies of "
         f"A = {layout}, of {size(layout)} entries each"
     )
-    places = _inside(board, algebra.complement, layout, target)
+    places = inside(board, algebra.complement, layout, target)
     if places is None:
         return
     board.append(f"copy k of A lies at A*(B(k)), A* = {places}:")
-    _inside(board, algebra.composition, places, copies)
+    inside(board, algebra.composition, places, copies)
     board.append(f"A, and where its copies lie: {text(result)}")
     if result is not None and not free_symbols((layout, copies)):
-        _check_values(
+        check_values(
             board,
             "R(a, b) == A(a) + A*(B(b))",
             lambda i: layout(i % size(layout)) + places(copies(i // size(layout))),
@@ -589,7 +588,8 @@ def _range(mask: int) -> str:
 def _layout(layout: Any, *coord: Any) -> Explanation:
     """A coordinate or an index, digit by digit; a composed layout, stage by stage."""
     at = coord[0] if len(coord) == 1 else coord
-    call, result = f"({layout})({text(at)})", layout(at)
+    result = layout(at)
+    call = f"({layout})({text(at)})"
     lines: list[str] = []
     value: Any = at
     for stage in reversed(stages_of(layout)):
@@ -629,5 +629,4 @@ TEACHERS: dict[str, Callable[..., Any]] = {
     "logical_divide": _logical_divide,
     "logical_product": _logical_product,
     "right_inverse": _right_inverse,
-    "zipped_divide": _zipped_divide,
 }

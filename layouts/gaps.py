@@ -15,7 +15,7 @@ from .layout import Layout, cosize
 from .modes import Mode, assembled, merged, moving, xors
 from .stride import kind_of
 from .swizzle import ComposedLayout, layout_for
-from .tuples import IntTuple, checked, is_symbolic, product, size
+from .tuples import IntTuple, checked, product, size
 
 __all__ = ["complement"]
 
@@ -42,7 +42,10 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = No
     if isinstance(layout, ComposedLayout) or xors(layout):
         return _xor_complement(layout, target)
     if not isinstance(layout, Layout) or kind_of(layout.modes) is not None:
-        raise LayoutError(f"complement of {layout}: only a layout that gives integers has one")
+        raise LayoutError(
+            f"complement of {layout}: only a layout that gives integers has one, such as "
+            f"composition(A, L) with the layout A in which the coordinates lie"
+        )
     gaps: list[Mode] = []
     reach: Any = 1
     for extent, stride in _rising(layout):
@@ -60,11 +63,7 @@ def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
     if cotarget is None:
         return cosize(layout)
     target = size(cotarget) if isinstance(cotarget, Layout) else cotarget
-    if isinstance(target, tuple):
-        return product(checked(target, "cotarget", 1))
-    if (type(target) is int and target >= 1) or (type(target) is not int and is_symbolic(target)):
-        return target
-    raise LayoutError(f"complement: cotarget {cotarget!r} must be an integer of at least 1")
+    return product(checked(target, "cotarget", 1))
 
 
 def _rising(layout: Layout) -> list[Mode]:

@@ -174,8 +174,9 @@ def _left_inverse_swizzled(layout: Any) -> ComposedLayout:
     return ComposedLayout(again, -layout.offset % size(whole), swizzle)
 
 
-#: How many ways to begin a left inverse are tried before giving up.
-ATTEMPTS = 20_000
+#: How many pairs (offset, index) are looked at for a left inverse before giving up, which takes a
+#: second or two; and how many there may be.
+LOOKS, POINTS = 2_000_000, 20_000
 
 
 def _decided_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) -> Layout:
@@ -193,11 +194,12 @@ def _decided_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) -> 
             f"coordinates that differ in modes that move, so that it does not tell its index"
         )
     places = assembled([(extent, place) for extent, _, place in modes])
-    attempts = [ATTEMPTS]
-    points = [(own(i), places(i)) for i in range(min(size(own), ATTEMPTS))]
-    found = _through_points(points, attempts) if size(own) <= ATTEMPTS else None
+    looks = [LOOKS]
+    points = [(own(i), places(i)) for i in range(min(size(own), POINTS))]
+    found = _through_points(points, looks) if size(own) <= POINTS else None
     if found is None:
-        why = "no layout is its inverse" if attempts[0] > 0 else "it was not decided whether one is"
+        decided = size(own) <= POINTS and looks[0] >= 0
+        why = "no layout is its inverse" if decided else "it was not decided whether one is"
         offsets = ", ".join(f"{own(i)} -> {places(i)}" for i in range(min(size(own), 6)))
         raise LayoutError(
             f"left_inverse of {layout}: {why}; it would take {offsets}, ..., but the strides are "
@@ -206,11 +208,11 @@ def _decided_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) -> 
     return assembled(found)
 
 
-def _through_points(points: list[tuple[int, int]], attempts: list[int]) -> list[Mode] | None:
+def _through_points(points: list[tuple[int, int]], looks: list[int]) -> list[Mode] | None:
     """Modes of a layout that takes each x of the pairs (x, y) to its y, the last without end."""
-    attempts[0] -= 1
+    looks[0] -= len(points)
     moved = [(x, y) for x, y in points if x]
-    if any(y < 0 or (not x and y) for x, y in points) or attempts[0] < 0:
+    if any(y < 0 or (not x and y) for x, y in points) or looks[0] < 0:
         return None
     if not moved:
         return []
@@ -219,14 +221,20 @@ def _through_points(points: list[tuple[int, int]], attempts: list[int]) -> list[
     if not rest and all(y == slope * x for x, y in moved):
         return [(top + 1, slope)]
     for extent in range(2, top + 1):
+        looks[0] -= 1
+        if looks[0] < 0:
+            return None
         for stride in _strides(points, extent):
+            if looks[0] < 0:
+                return None
             higher: dict[int, int] = {}
             for x, y in points:
+                looks[0] -= 1
                 left = y - x % extent * stride
                 if higher.setdefault(x // extent, left) != left:
                     break
             else:
-                found = _through_points(sorted(higher.items()), attempts)
+                found = _through_points(sorted(higher.items()), looks)
                 if found is not None:
                     return [(extent, stride), *found]
     return None
@@ -311,7 +319,7 @@ def _common(a: AnyLayout, inverse: AnyLayout) -> Any:
     count = size(inverse)
     for i in range(count):
         if a(inverse(i)) != i:
-            return _largest_part(inverse, i)
+            return _largest_part(inverse, i, a)
     return count
 
 
@@ -320,8 +328,13 @@ def int_of(stride: Any) -> Any:
     return getattr(stride, "value", stride)
 
 
-def _largest_part(inverse: AnyLayout, count: int) -> int:
+def _largest_part(inverse: AnyLayout, count: int, a: AnyLayout) -> int:
     """The largest number of indices, at most `count`, that `inverse` is a layout on."""
+    if not count:
+        raise LayoutError(
+            f"max_common_layout of {a}: it takes index 0 to {a(0)}, so that not even the offset 0 "
+            f"is common; take it of the layout without its offset"
+        )
     for part in range(count, 1, -1):
         try:
             if isinstance(composition(inverse, Layout(part)), (Layout, ComposedLayout)):
@@ -333,5 +346,8 @@ def _largest_part(inverse: AnyLayout, count: int) -> int:
 
 def _integers(name: str, layout: Any) -> Layout:
     if not isinstance(layout, Layout) or kind_of(layout.modes) is ArithTuple:
-        raise LayoutError(f"{name} of {layout}: only a layout that gives integers has one")
+        raise LayoutError(
+            f"{name} of {layout}: only a layout that gives integers has one, such as "
+            f"composition(A, L) with the layout A in which the coordinates lie"
+        )
     return layout

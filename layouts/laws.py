@@ -32,12 +32,13 @@ from .algebra import (
 )
 from .arith import equal, less
 from .certificate import NeverNegative, evaluate, stages_of
+from .core import tiler_layout
 from .errors import LayoutError
 from .layout import Layout, cosize, make_layout
 from .modes import assembled
 from .proof import Bijective, Counterexample, Proof, Statement, prove
 from .stride import kind
-from .swizzle import ComposedLayout
+from .swizzle import ComposedLayout, layout_for
 from .symbols import free_symbols, plain
 from .tuples import idx2crd, leaves, size, text
 from .value import Value
@@ -135,7 +136,7 @@ class Equivalent(_Law):
     b: Layout | ComposedLayout
 
     def __init__(self, a: Layout | ComposedLayout, b: Layout | ComposedLayout) -> None:
-        self._set(a, b)
+        self._set(layout_for("Equivalent", a), layout_for("Equivalent", b))
 
     def __str__(self) -> str:
         return f"{self.a} and {self.b} are the same function of the index"
@@ -193,32 +194,59 @@ def _beyond(a: Any, b: Any) -> tuple[str, ...]:
     )
 
 
+class _OfResult(Value):
+    """A statement about the result R of an operation: R as given, or as the operation has it.
+
+    R is the last field; the operands are those before it.
+    """
+
+    __slots__ = ()
+    r: Any
+    #: What gives the result.
+    operation: Callable[..., Any]
+
+    def result(self) -> Any:
+        """R as given, or as the operation has it."""
+        *operands, given = self._fields()
+        return type(self).operation(*operands) if given is None else given
+
+    def said(self) -> str:
+        """What R is."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        try:
+            return f"{self.result()} is {self.said()}"
+        except LayoutError:
+            return f"a layout is {self.said()}"
+
+    def __repr__(self) -> str:
+        given = list(self._fields())
+        while given and given[-1] is None:  # left out
+            given.pop()
+        return f"{type(self).__name__}({', '.join(map(repr, given))})"
+
+
 # ---------------------------------------------------------------------- composition, inverse
 
 
-class CompositionLaw(_Law):
+class CompositionLaw(_OfResult, _Law):
     """``R(c) == A(B(c))`` for every coordinate c of B, and the shape of R refines that of B.
 
     B is a layout here; a tuple of tilers composes mode by mode, which is a law for each mode.
     """
 
     __slots__ = __match_args__ = ("a", "b", "r")
+    operation = composition
     a: Any
     b: Any
-    r: Any
 
     def __init__(self, a: Any, b: Any, r: Any = None) -> None:
         self._set(a, Layout(b) if type(b) is int else b, r)
 
-    def __str__(self) -> str:
-        return f"{_or(self.result, 'a layout')} is {self.a} o {self.b}"
-
-    def __repr__(self) -> str:
-        return _called(self, self.a, self.b, self.r)
-
-    def result(self) -> Any:
-        """R as given, or as `composition` has it."""
-        return composition(self.a, self.b) if self.r is None else self.r
+    def said(self) -> str:
+        """A o B"""
+        return f"{self.a} o {self.b}"
 
     def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
         """A after B, and R."""
@@ -256,25 +284,25 @@ def _refines(shape: Any, finer: Any) -> bool:
     )
 
 
-class RightInverseLaw(_Law):
-    """``L(R(i)) == i`` for every i below the size of R."""
+class _InverseLaw(_OfResult, _Law):
+    """One after the other, a layout and its inverse R take each index to itself."""
 
     __slots__ = __match_args__ = ("layout", "r")
     layout: Any
-    r: Any
 
     def __init__(self, layout: Any, r: Any = None) -> None:
         self._set(layout, r)
 
-    def __str__(self) -> str:
-        return f"{_or(self.result, 'a layout')} is a right inverse of {self.layout}"
 
-    def __repr__(self) -> str:
-        return _called(self, self.layout, self.r)
+class RightInverseLaw(_InverseLaw):
+    """``L(R(i)) == i`` for every i below the size of R."""
 
-    def result(self) -> Any:
-        """R as given, or as `right_inverse` has it."""
-        return right_inverse(self.layout) if self.r is None else self.r
+    __slots__ = ()
+    operation = right_inverse
+
+    def said(self) -> str:
+        """A right inverse of L"""
+        return f"a right inverse of {self.layout}"
 
     def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
         """L after R, and the identity."""
@@ -287,25 +315,15 @@ class RightInverseLaw(_Law):
         return self.result().shape
 
 
-class LeftInverseLaw(_Law):
+class LeftInverseLaw(_InverseLaw):
     """``R(L(i)) == i`` for every index i of L."""
 
-    __slots__ = __match_args__ = ("layout", "r")
-    layout: Any
-    r: Any
+    __slots__ = ()
+    operation = left_inverse
 
-    def __init__(self, layout: Any, r: Any = None) -> None:
-        self._set(layout, r)
-
-    def __str__(self) -> str:
-        return f"{_or(self.result, 'a layout')} is a left inverse of {self.layout}"
-
-    def __repr__(self) -> str:
-        return _called(self, self.layout, self.r)
-
-    def result(self) -> Any:
-        """R as given, or as `left_inverse` has it."""
-        return left_inverse(self.layout) if self.r is None else self.r
+    def said(self) -> str:
+        """A left inverse of L"""
+        return f"a left inverse of {self.layout}"
 
     def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
         """R after L, and the identity."""
@@ -376,83 +394,70 @@ class Part(Value):
         return self.proof.holds and self.proof.verify()
 
 
-class DivideLaw(_ByParts):
-    """``R((t, r)) == A(T(t) + complement(T, size(A))(r))`` for a tiler T, by mode for a tuple."""
+class _TilerLaw(_OfResult, _ByParts):
+    """A statement about a layout and a tiler, which for a tuple is one about each mode."""
 
     __slots__ = __match_args__ = ("layout", "tiler", "r")
     layout: Any
     tiler: Any
-    r: Any
 
     def __init__(self, layout: Any, tiler: Any, r: Any = None) -> None:
         self._set(layout, tiler, r)
 
-    def __str__(self) -> str:
-        tiler = _tiler_text(self.tiler)
-        return f"{_or(self.result, 'a layout')} is {self.layout} divided by {tiler}"
-
-    def __repr__(self) -> str:
-        return _called(self, self.layout, self.tiler, self.r)
-
-    def result(self) -> Any:
-        """R as given, or as `logical_divide` has it."""
-        return logical_divide(self.layout, self.tiler) if self.r is None else self.r
-
     def parts(self) -> list[Statement]:
-        """A composition for each tiler; what has none stays as it is."""
+        """The statements for each tiler; what has none stays as it is."""
         layout, result = self.layout, self.result()
         if self.tiler is None:
             return [Equivalent(layout, result)]
         if not isinstance(self.tiler, tuple):
-            tile = self.tiler if isinstance(self.tiler, Layout) else Layout(self.tiler)
-            rest = complement(tile, plain(size(layout)))
-            return [CompositionLaw(layout, make_layout(tile, rest), result)]
+            return self.of_one(tiler_layout(self.tiler), result)
         tilers = self.tiler + (None,) * (len(layout) - len(self.tiler))
-        return [DivideLaw(layout[k], tiler, result[k]) for k, tiler in enumerate(tilers)]
+        return [type(self)(layout[k], tiler, result[k]) for k, tiler in enumerate(tilers)]
+
+    def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
+        """The statements for one tiler."""
+        raise NotImplementedError
 
 
-class ProductLaw(_ByParts):
+class DivideLaw(_TilerLaw):
+    """``R((t, r)) == A(T(t) + complement(T, size(A))(r))`` for a tiler T, by mode for a tuple."""
+
+    __slots__ = ()
+    operation = logical_divide
+
+    def said(self) -> str:
+        """A divided by T"""
+        return f"{self.layout} divided by {_tiler_text(self.tiler)}"
+
+    def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
+        """A composition with the tile and the rest."""
+        rest = complement(tiler, plain(size(self.layout)))
+        return [CompositionLaw(self.layout, make_layout(tiler, rest), result)]
+
+
+class ProductLaw(_TilerLaw):
     """``R((a, b)) == A(a) + A*(B(b))`` with A* the complement of A up to size(A) * cosize(B); by
     mode for a tuple."""
 
-    __slots__ = __match_args__ = ("layout", "tiler", "r")
-    layout: Any
-    tiler: Any
-    r: Any
+    __slots__ = ()
+    operation = logical_product
 
-    def __init__(self, layout: Any, tiler: Any, r: Any = None) -> None:
-        self._set(layout, tiler, r)
+    def said(self) -> str:
+        """A times B"""
+        return f"{self.layout} times {_tiler_text(self.tiler)}"
 
-    def __str__(self) -> str:
-        tiler = _tiler_text(self.tiler)
-        return f"{_or(self.result, 'a layout')} is {self.layout} times {tiler}"
-
-    def __repr__(self) -> str:
-        return _called(self, self.layout, self.tiler, self.r)
-
-    def result(self) -> Any:
-        """R as given, or as `logical_product` has it."""
-        return logical_product(self.layout, self.tiler) if self.r is None else self.r
-
-    def parts(self) -> list[Statement]:
+    def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
         """The block, the places for its copies, and where the tiler puts them."""
-        layout, result = self.layout, self.result()
-        if self.tiler is None:
-            return [Equivalent(layout, result)]
-        if isinstance(self.tiler, tuple):
-            tilers = self.tiler + (None,) * (len(layout) - len(self.tiler))
-            return [ProductLaw(layout[k], tiler, result[k]) for k, tiler in enumerate(tilers)]
-        copies = self.tiler if isinstance(self.tiler, Layout) else Layout(self.tiler)
-        room = plain(size(layout) * cosize(copies))
-        places = complement(layout, room)
+        room = plain(size(self.layout) * cosize(tiler))
+        places = complement(self.layout, room)
         return [
-            Equivalent(layout, result[0]),
-            ComplementLaws(layout, room, places),
-            CompositionLaw(places, copies, result[1]),
+            Equivalent(self.layout, result[0]),
+            ComplementLaws(self.layout, room, places),
+            CompositionLaw(places, tiler, result[1]),
         ]
 
 
-class ComplementLaws(_ByParts):
+class ComplementLaws(_OfResult, _ByParts):
     """Each offset below ``size(filter(L)) * size(R)``, which is at least `cotarget`, is the sum of
     one offset of L and one of R, and of no others; and R grows with its index: each stride is above
     what those before it add up to.
@@ -461,25 +466,17 @@ class ComplementLaws(_ByParts):
     """
 
     __slots__ = __match_args__ = ("layout", "cotarget", "r")
+    operation = complement
     layout: Layout
     cotarget: Any
-    r: Any
 
     def __init__(self, layout: Layout, cotarget: Any = None, r: Any = None) -> None:
         self._set(layout, cotarget, r)
 
-    def __str__(self) -> str:
+    def said(self) -> str:
+        """The complement of L"""
         up_to = "" if self.cotarget is None else f" up to {self.cotarget}"
-        return f"{_or(self.result, 'a layout')} is the complement of {self.layout}{up_to}"
-
-    def __repr__(self) -> str:
-        return _called(self, self.layout, self.cotarget, self.r)
-
-    def result(self) -> Any:
-        """R as given, or as `complement` has it."""
-        if self.r is not None:
-            return self.r
-        return complement(self.layout, *(() if self.cotarget is None else (self.cotarget,)))
+        return f"the complement of {self.layout}{up_to}"
 
     def parts(self) -> list[Statement]:
         """Bijective, large enough, ordered."""
@@ -536,22 +533,6 @@ class AtLeast(Value):
 
 
 # ------------------------------------------------------------------------------- printing
-
-
-def _or(result: Callable[[], Any], otherwise: str) -> str:
-    """The result, or what stands for it where there is none."""
-    try:
-        return str(result())
-    except LayoutError:
-        return otherwise
-
-
-def _called(law: Value, *fields: Any) -> str:
-    """The constructor's call, without the fields that were left out."""
-    given = list(fields)
-    while given and given[-1] is None:
-        given.pop()
-    return f"{type(law).__name__}({', '.join(map(repr, given))})"
 
 
 def _tiler_text(tiler: Any) -> str:

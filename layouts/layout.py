@@ -10,7 +10,8 @@ The last mode goes on beyond the size, as in C++ ``crd2idx``; there are no negat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from marshal import dumps
+from typing import Any, final
 
 from .arith import ascending
 from .elimination import largest
@@ -27,14 +28,17 @@ from .stride import (
     refusal,
 )
 from .tuples import (
+    DEEPEST,
     IntTuple,
     checked,
     compact_col_major,
     congruent,
     coordinate,
     inner_product,
+    is_int,
     leaves,
     product,
+    shallow,
     steps,
     text,
     unflatten,
@@ -71,6 +75,7 @@ class Composable(Value):
         return notebook(self)
 
 
+@final
 class Layout(Composable):
     """A shape and a congruent stride; calling it gives offsets (C++ ``Layout``).
 
@@ -93,17 +98,17 @@ class Layout(Composable):
     #: The leaves, from left to right, as pairs (extent, stride).
     modes: tuple[tuple[Any, Any], ...]
 
-    def __init__(self, shape: IntTuple, stride: IntTuple = None) -> None:
-        if stride is None:
-            shape = checked(shape, "shape", 1)
-            stride = compact_col_major(shape)
-        modes = _plain_modes(shape, stride)
-        if modes is None:
-            shape, stride = _checked_pair(shape, stride)
-            modes = list(zip(leaves(shape), leaves(stride), strict=True))
-        _set_shape(self, shape)
-        _set_stride(self, stride)
-        _set_modes(self, tuple(modes))
+    def __new__(cls, shape: IntTuple, stride: IntTuple = None) -> Layout:
+        """The layout of these parts, checked; one of ints that was made before is not made again.
+
+        `marshal` writes what a value is, to the type: the bytes of 4 are those of no 4.0 or True.
+        """
+        try:
+            key = dumps((shape, stride), 2)
+        except ValueError:  # a symbol, a coordinate, a kernel-time integer
+            key = b""
+        made = _made.get(key)
+        return _new(shape, stride, key) if made is None else made
 
     @classmethod
     def of(cls, shape: IntTuple, stride: IntTuple, modes: tuple[tuple[Any, Any], ...]) -> Layout:
@@ -163,7 +168,7 @@ class Layout(Composable):
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` (C++ ``layout<mode>(L)``); of an integer shape, mode 0 is the layout."""
         modes = tuple(self)
-        if not isinstance(mode, int) or not -len(modes) <= mode < len(modes):
+        if not is_int(mode) or not -len(modes) <= mode < len(modes):
             raise LayoutError(f"mode {mode!r} of {self}: its modes are 0 to {len(modes) - 1}")
         return modes[mode]
 
@@ -191,6 +196,25 @@ _set_shape = Layout.__dict__["shape"].__set__
 _set_stride = Layout.__dict__["stride"].__set__
 _set_modes = Layout.__dict__["modes"].__set__
 
+#: Layouts of ints by their marshalled shape and stride, and how many are kept.
+_made: dict[bytes, Layout] = {}
+_KEPT = 4096
+
+
+def _new(shape: IntTuple, stride: IntTuple, key: bytes) -> Layout:
+    """The layout of a shape and a stride that are checked here, and kept if they are of ints."""
+    if stride is None:
+        shape = checked(shape, "shape", 1)
+        return Layout(shape, compact_col_major(shape))
+    modes = _plain_modes(shape, stride)
+    if modes is None:
+        shape, stride = _checked_pair(shape, stride)
+        return Layout.of(shape, stride, tuple(zip(leaves(shape), leaves(stride), strict=True)))
+    if len(_made) >= _KEPT:
+        _made.clear()
+    made = _made[key] = Layout.of(shape, stride, tuple(modes))
+    return made
+
 
 def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
     """The layout of a shape and a stride that are known to fit."""
@@ -200,18 +224,20 @@ def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
     return Layout.of(shape, stride, tuple(modes))
 
 
-def _plain_modes(shape: Any, stride: Any) -> list[tuple[int, int]] | None:
+def _plain_modes(shape: Any, stride: Any, deepest: int = DEEPEST) -> list[tuple[int, int]] | None:
     """The leaves of a congruent pair of ints in range, the usual case; None of anything else."""
     if type(shape) is int:
         return [(shape, stride)] if type(stride) is int and shape > 0 <= stride else None
     if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride):
+        return None
+    if not deepest:
         return None
     modes = []
     for s, d in zip(shape, stride, strict=True):
         if type(s) is int and type(d) is int and s > 0 <= d:
             modes.append((s, d))
             continue
-        nested = _plain_modes(s, d)
+        nested = _plain_modes(s, d, deepest - 1)
         if nested is None:
             return None
         modes += nested
@@ -255,15 +281,15 @@ def _at_flat(coord: tuple[Any, ...], strides: tuple[Any, ...]) -> int | None:
     return total
 
 
-def has_none(coord: IntTuple) -> bool:
+def has_none(coord: IntTuple, deepest: int = DEEPEST) -> bool:
     """Whether a coordinate has an underscore.
 
     >>> has_none((1, (None, 2))), has_none((1, 2))
     (True, False)
     """
-    if type(coord) is tuple:
+    if type(coord) is tuple and deepest:
         for entry in coord:
-            if entry is None or (type(entry) is tuple and has_none(entry)):
+            if entry is None or (type(entry) is tuple and has_none(entry, deepest - 1)):
                 return True
     return coord is None
 
@@ -313,7 +339,7 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
     (4,8):(8,1) (2,(3,4)):(12,(1,3))
     """
     shape = checked(shape, "shape", 1)
-    pairs = _ordered_modes(shape, order)
+    pairs = _ordered_modes(shape, shallow(order))
     orders = [place for place, _ in pairs]
     if len(set(orders)) != len(orders):
         raise LayoutError(f"order {text(order)}: every mode needs an order of its own")
@@ -379,7 +405,7 @@ def flatten(x: Any) -> Any:
     """
     if isinstance(x, Layout):
         return Layout.of(flatten(x.shape), flatten(x.stride), x.modes)
-    return leaves(x) if isinstance(x, tuple) else x
+    return leaves(shallow(x)) if isinstance(x, tuple) else x
 
 
 def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:

@@ -12,7 +12,8 @@
     (4,8):(1@1,1@0)   E<0>               strides that are coordinates
     (4,2):(F1,F5)                        strides that XOR, as PyCuTe prints them
     (4,8)   (4:1,_)                      a shape alone; a tiler
-    (8*m,n):(1,8*m)                      symbols: positive integers
+    (8*m,n):(1,8*m)                      symbols: positive integers, and what sympy prints of them:
+                                         floor(m/8), ceiling(m/8), Mod(m, 8)
 
 ``str`` gives the first form of each, so that ``parse(str(x)) == x``; a unit is not printed.
 
@@ -22,8 +23,8 @@ The grammar, where {x} is x any number of times and [x] is x or nothing:
     composed   = layout {o layout}                  inner o offset o outer, inner o outer
     layout     = sum [: sum]                        shape:stride
     sum        = term {+ term | - term}
-    term       = factor {* factor | // factor | % factor}
-    factor     = - factor | suffixed [** integer]
+    term       = factor {* factor | / factor | // factor | % factor}
+    factor     = - factor | suffixed [** integer] {@ integer}
     suffixed   = value {[ entries ] | ( entries )}  a mode; an offset
     value      = integer | swizzle | pointer | name [( entries )] | ( entries )
     entries    = [expression {, expression} [,]]
@@ -41,7 +42,7 @@ from .errors import LayoutError
 from .layout import Composable, Layout
 from .stride import F2, E
 from .swizzle import ComposedLayout, Swizzle
-from .tuples import is_symbolic, leaves, text
+from .tuples import DEEPEST, is_symbolic, leaves, text
 
 __all__ = ["Reader", "parse"]
 
@@ -49,6 +50,7 @@ SWIZZLE = r"\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*"
 
 TOKEN = (
     rf"(?P<swizzle>(?:Sw?|Swizzle)<{SWIZZLE}(?:>|(?=\s*(?:o|$)))"  # the DSL prints S<2,0,-3 o 0 o
+    rf"|Swizzle\({SWIZZLE}\)"
     r"|SW_(\d+)_(\d+)_(-?\d+))"
     r"|(?P<cpp_pointer>_?(?:\w+_)?ptr\[(\d+)b\]\(([^()]*)\))"
     rf"|(?P<dsl_pointer>ptr<\s*[a-z]+(\d+)[^<>,]*(?:,[^<>,]*)?(?:,\s*align<\d+>)?"
@@ -57,7 +59,7 @@ TOKEN = (
     r"|(?P<xor>F\d+(?![\w(]))"
     r"|(?P<unknown>\?(?:\{[^}]*\})?)"
     r"|(?P<integer>_?\d+(?:@\d+)*(?![.\d]))"
-    r"|(?P<sign>tensor<|//|\*\*|[][():,;<>@=+*%∘-]|o(?![A-Za-z]))"
+    r"|(?P<sign>tensor<|//|\*\*|[][():,;<>@=+*/%∘-]|o(?![A-Za-z]))"
     r"|(?P<name>[A-Za-z_]\w*)"
 )
 
@@ -65,9 +67,6 @@ TOKEN = (
 BLANK = r'(?:\s|!cute\.\w+<"|">)*'
 
 ASSIGNED = r"[A-Za-z]\w*\s*="
-
-#: Parentheses within parentheses, at most.
-DEEPEST = 60
 
 LARGEST_EXPONENT = 64
 
@@ -211,7 +210,7 @@ class Reader:
         return self.chain(self.term, {"+": operator.add, "-": operator.sub})
 
     def term(self) -> Any:
-        """term = factor {* factor | // factor | % factor}"""
+        """term = factor {* factor | / factor | // factor | % factor}"""
         return self.chain(self.factor, PRODUCTS)
 
     def chain(self, part: Callable[[], Any], operations: Mapping[str, Any]) -> Any:
@@ -226,7 +225,7 @@ class Reader:
         return value
 
     def factor(self) -> Any:
-        """factor = - factor | suffixed [** integer]"""
+        """factor = - factor | suffixed [** integer] {@ integer}"""
         at = self.start
         if self.token == "-":
             self.step()
@@ -238,6 +237,11 @@ class Reader:
         if self.token == "**":
             self.step()
             value = self.done(at, _power, _number(value), self.value())
+        if self.token == "@" and is_symbolic(_number(value)):  # m@0; an integer's is one token
+            self.step()
+            if self.kind != "integer":
+                raise self.error("expected the mode of a coordinate, as in m@0")
+            value = _number(value) * E(*_path(self.step()))
         return value
 
     def suffixed(self) -> Any:
@@ -285,7 +289,7 @@ class Reader:
         closing, trailing = CLOSING[self.step()], False
         values: list[Any] = []
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > DEEPEST + 2:  # and those of ComposedLayout(Layout(
             raise self.error(f"more than {DEEPEST} parentheses within one another")
         while self.token != closing:
             if named is not None and _compiled(ASSIGNED).match(self.expression, self.start):
@@ -364,8 +368,13 @@ def _dsl_pointer(found: re.Match[str]) -> Pointer:
 
 def _integer(found: re.Match[str]) -> Any:
     """4, or 4@0@1: four times the unit of mode 0 of mode 1."""
-    value, *path = map(int, found["integer"].lstrip("_").split("@"))
-    return value * E(*path[::-1]) if path else value
+    *path, value = _path(found)
+    return value * E(*path) if path else value
+
+
+def _path(found: re.Match[str]) -> list[int]:
+    """The integers of 0@1, outermost first."""
+    return [int(entry) for entry in reversed(found["integer"].lstrip("_").split("@"))]
 
 
 def _unknown(found: re.Match[str]) -> Any:
@@ -386,7 +395,33 @@ READ: dict[str, Callable[[re.Match[str]], Any]] = {
     "integer": _integer,
 }
 
-PRODUCTS = {"*": operator.mul, "//": operator.floordiv, "%": operator.mod}
+
+def _quotient(a: Any, b: Any) -> Any:
+    """``a / b``, exact: a fraction is for a rounding function to make whole."""
+    from sympy import S
+
+    if b == 0:
+        raise LayoutError(f"{a} / 0 is no number")
+    return _known(S(a) / b)
+
+
+def _rounding(name: str) -> Callable[..., Any]:
+    """sympy's function `name`, which is imported when it is called."""
+
+    def function(*values: Any) -> Any:
+        import sympy
+
+        return _known(getattr(sympy, name)(*values))
+
+    return function
+
+
+def _known(value: Any) -> Any:
+    """A sympy expression, or the int that it is."""
+    return int(value) if value.is_Integer else value
+
+
+PRODUCTS = {"*": operator.mul, "/": _quotient, "//": operator.floordiv, "%": operator.mod}
 HEXADECIMAL = r"0x[0-9a-fA-F]+"
 
 
@@ -403,6 +438,9 @@ CONSTRUCTORS: dict[str, Any] = {
     "E": E,
     "F2": F2,
     "ArithTuple": _arithmetic,
+    "floor": _rounding("floor"),
+    "ceiling": _rounding("ceiling"),
+    "Mod": _rounding("Mod"),
     "None": None,
     "_": None,
 }
@@ -434,7 +472,8 @@ def _composed(parts: list[Any]) -> Any:
         return inner.over(outer)
     if isinstance(offset, Pointer) and isinstance(inner, Swizzle):
         return Pointer(offset.bits, inner, offset.address).over(outer)
-    if not isinstance(inner, (Swizzle, Layout)) or isinstance(offset, (Pointer, Layout, Swizzle)):
+    function = isinstance(inner, (Swizzle, Layout, ComposedLayout))
+    if not function or isinstance(offset, (Pointer, Composable)):
         raise LayoutError(WRITTEN)
     return ComposedLayout(inner, offset, outer)
 

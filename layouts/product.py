@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .arith import divided, divides
-from .core import AnyLayout, Tiler, by_mode, coalesce, composition, tiler_layout
-from .divide import halves
+from .core import AnyLayout, Tiler, coalesce, composition, tiler_layout
 from .errors import LayoutError
 from .gaps import complement
+from .gather import Halving, flat, logical, tiled, zipped
 from .layout import Layout, cosize, joined, make_ordered_layout
 from .swizzle import ComposedLayout
 from .tuples import IntTuple, checked, product, size, text
@@ -42,7 +42,7 @@ def logical_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     >>> print(logical_product(Layout((2, 5), (5, 1)), (3, None)))
     ((2,3),5):((5,1),1)
     """
-    return _on_outer(_logical_product, layout, tiler)
+    return _multiplied(logical, "logical_product", layout, tiler)
 
 
 def zipped_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -51,7 +51,7 @@ def zipped_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     >>> print(zipped_product(Layout((2, 5), (1, 2)), Layout((3, 4))))
     ((2,5),(3,4)):((1,2),(10,30))
     """
-    return _on_outer(lambda a, b: joined(_multiplied(a, b)), layout, tiler)
+    return _multiplied(zipped, "zipped_product", layout, tiler)
 
 
 def tiled_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -60,7 +60,7 @@ def tiled_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     >>> print(tiled_product(Layout((2, 5), (5, 1)), Layout((3, 4))))
     ((2,5),3,4):((5,1),10,30)
     """
-    return _on_outer(_tiled_product, layout, tiler)
+    return _multiplied(tiled, "tiled_product", layout, tiler)
 
 
 def flat_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -69,7 +69,7 @@ def flat_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     >>> print(flat_product(Layout((2, 5), (5, 1)), Layout((3, 4))))
     (2,5,3,4):(5,1,10,30)
     """
-    return _on_outer(_flat_product, layout, tiler)
+    return _multiplied(flat, "flat_product", layout, tiler)
 
 
 def blocked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
@@ -81,7 +81,7 @@ def blocked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
     >>> print(blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3))))
     ((2,3),(5,4)):((5,10),(1,30))
     """
-    return _on_outer(lambda a, b: joined([joined(pair) for pair in _zipped(a, b)]), block, tiler)
+    return _multiplied(_blocked, "blocked_product", block, tiler)
 
 
 def raked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
@@ -92,7 +92,7 @@ def raked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
     >>> print(raked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3))))
     ((3,2),(4,5)):((10,5),(30,1))
     """
-    return _on_outer(_raked_product, block, tiler)
+    return _multiplied(_raked, "raked_product", block, tiler)
 
 
 def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> AnyLayout:
@@ -128,54 +128,36 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> 
 # ------------------------------------------------------------------------------------ parts
 
 
-def _on_outer(
-    operation: Callable[[Layout, Tiler], Layout], layout: AnyLayout, tiler: Tiler
+def _multiplied(
+    gather: Callable[..., Layout], name: str, layout: AnyLayout, tiler: Tiler
 ) -> AnyLayout:
+    """The blocks and copies gathered; of a composed layout, those of its outer."""
     if isinstance(layout, ComposedLayout):
-        return layout.over(operation(layout.outer, tiler))
+        return layout.over(_multiplied(gather, name, layout.outer, tiler))
     if not isinstance(layout, Layout):
-        raise LayoutError(f"product of {layout!r}: it is no Layout and no ComposedLayout")
-    return operation(layout, tiler)
+        raise LayoutError(f"{name} of {layout!r}: it is no Layout and no ComposedLayout")
+    return gather(name, _block_and_copies, layout, tiler)
 
 
-def _logical_product(layout: Layout, tiler: Tiler) -> Layout:
-    if tiler is None:
-        return layout
-    if isinstance(tiler, tuple):
-        return by_mode("logical_product", layout, tiler, _logical_product, keep_rest=True)
-    copies = tiler_layout(tiler)
+def _block_and_copies(layout: Layout, copies: Layout) -> Layout:
     places = complement(layout, size(layout) * cosize(copies))
     return joined([layout, composition(places, copies)])
 
 
-def _multiplied(layout: Layout, tiler: Tiler) -> tuple[Layout, Layout]:
-    return halves("zipped_product", _logical_product, layout, tiler)
-
-
-def _tiled_product(layout: Layout, tiler: Tiler) -> Layout:
-    block, copies = _multiplied(layout, tiler)
-    return joined([block, *copies])
-
-
-def _flat_product(layout: Layout, tiler: Tiler) -> Layout:
-    block, copies = _multiplied(layout, tiler)
-    return joined([*block, *copies])
-
-
-def _raked_product(block: Layout, tiler: Layout) -> Layout:
-    zipped = joined([joined([copy, own]) for own, copy in _zipped(block, tiler)])
-    return coalesce(zipped, (1,) * len(zipped))
-
-
-def _zipped(block: Layout, tiler: Any) -> list[tuple[Layout, Layout]]:
-    """The pairs (mode of block, mode of its copies), both filled up to one rank."""
+def _blocked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:
+    """Each mode of the block before that of its copies, both filled up to one rank."""
     copies = tiler_layout(tiler)
     rank = max(len(block), len(copies))
     if rank == 1 and not isinstance(block.shape, tuple):
-        own, places = _logical_product(block, copies)
-        return [(own, places)]
-    own, places = _logical_product(_padded(block, rank), _padded(copies, rank))
-    return list(zip(own, places, strict=True))
+        return joined([operation(block, copies)])
+    own, places = operation(_padded(block, rank), _padded(copies, rank))
+    return joined(map(joined, zip(own, places, strict=True)))
+
+
+def _raked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:
+    """Each mode of the block after that of its copies, coalesced."""
+    turned = [joined([copies, own]) for own, copies in _blocked(name, operation, block, tiler)]
+    return coalesce(joined(turned), (1,) * len(turned))
 
 
 def _padded(layout: Layout, rank: int) -> Layout:

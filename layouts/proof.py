@@ -175,6 +175,11 @@ def prove(statement: Any) -> Proof:
     >>> bool(prove(Bijective(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))))))
     True
     """
+    if not hasattr(statement, "decide"):
+        raise LayoutError(
+            f"prove: {statement!r} is no statement; make one, such as Injective(layout) or "
+            f"Equivalent(A, B)"
+        )
     names = free_symbols(statement)
     if not names:
         return statement.decide()  # type: ignore[no-any-return]
@@ -337,7 +342,7 @@ def _one_layout(layout: Any) -> tuple[Swizzle | None, Layout | None, _Same]:
         return layout.inner, layout.outer, _Same()
     try:
         one = composition(layout.inner, layout.outer) if layout.offset == 0 else None
-        if one is None:
+        if not isinstance(one, Layout):
             return None, None, _Same()
         found = agree(stages_of(layout), (one,), size(layout))
     except LayoutError:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .errors import LayoutError
-from .layout import Layout, trusted
+from .layout import Layout, cosize, trusted
+from .modes import from_columns, xors
 from .swizzle import ComposedLayout, layout_for
-from .tuples import IntTuple, coordinate, text
+from .tuples import IntTuple, coordinate, shallow, text
 
 __all__ = ["dice", "slice_", "slice_and_offset"]
 
@@ -40,8 +41,8 @@ def dice(coord: IntTuple, x: Any) -> Any:
 def slice_and_offset(coord: IntTuple, layout: Any) -> tuple[Any, Any]:
     """(sublayout, offset): what `slice_` keeps, and the offset of what it fixes (C++).
 
-    ``L(c) == offset + sublayout(kept entries of c)``.  A composed layout holds the offset itself,
-    and the second is 0.
+    ``L(c) == offset + sublayout(kept entries of c)``, the sum being that of L: XOR, where L has XOR
+    strides.  A composed layout holds the offset itself, and the second is 0.
 
     >>> part, offset = slice_and_offset((2, None), Layout((4, 8), (8, 1)))
     >>> print(part, offset)
@@ -49,14 +50,28 @@ def slice_and_offset(coord: IntTuple, layout: Any) -> tuple[Any, Any]:
     """
     if isinstance(layout, ComposedLayout):
         part, offset = slice_and_offset(coord, layout.outer)
+        if xors(layout.outer):
+            return _beside(layout, part, offset), 0
         return ComposedLayout(layout.inner, layout.offset + offset, part, layout.unit), 0
     part = slice_(coord, layout_for("slice_and_offset", layout))
     return part, layout(_fixed(coord))
 
 
+def _beside(layout: ComposedLayout, part: Layout, fixed: int) -> ComposedLayout:
+    """``inner(offset + (fixed ^ part(c)))``: a sum where they share no bit; else one more bit,
+    which is always set, brings what is fixed."""
+    top = max(cosize(part) - 1, fixed).bit_length()
+    if all(not fixed & int(d) << k for s, d in part.modes for k in range(s.bit_length() - 1)):
+        return ComposedLayout(layout.inner, layout.offset + fixed, part, layout.unit)
+    added = from_columns([*(1 << k for k in range(top)), fixed])
+    inner = ComposedLayout(layout.inner, layout.offset, added)
+    return ComposedLayout(inner, 1 << top, part, layout.unit)
+
+
 def _part(coord: IntTuple, x: Any, kept: bool) -> Any:
     if isinstance(coord, (Layout, ComposedLayout)):
         raise LayoutError("the coordinate comes first, as in C++: slice_((None, 3), layout)")
+    _fixed(shallow(coord))  # what is not None must be a coordinate, though it is not needed here
     if not isinstance(x, Layout):
         return _entries(coord, x, kept)
     shape, stride = _entries(coord, x.shape, kept), _entries(coord, x.stride, kept)

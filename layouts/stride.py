@@ -12,7 +12,7 @@ offsets.  Evaluated, a layout of the first kind gives a tuple and one of the sec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import xor
 from typing import Any
@@ -47,6 +47,10 @@ class StepStride(Value):
     def __add__(self, other: Any) -> Any:
         raise NotImplementedError
 
+    def checked(self, check: Callable[[Any], Any]) -> Any:
+        """The same step, its numbers as `check` gives them, which refuses what is no integer."""
+        raise NotImplementedError
+
 
 # ------------------------------------------------------------------------------ coordinates
 
@@ -76,9 +80,14 @@ class ArithTuple(StepStride):
 
     __rmul__ = __mul__
 
+    def checked(self, check: Callable[[Any], Any]) -> ArithTuple:
+        return ArithTuple((path, check(value)) for path, value in self.terms)
+
     def __add__(self, other: Any) -> ArithTuple:
         if type(other) is int and other == 0:
             return self
+        if hasattr(other, "dtype"):  # what a stride of 0 gives for an array
+            return ArithTuple((path, value + other) for path, value in self.terms)
         if not isinstance(other, ArithTuple):
             return NotImplemented
         sums = dict(self.terms)
@@ -92,14 +101,15 @@ class ArithTuple(StepStride):
         return bool(self.terms)
 
     def __str__(self) -> str:
-        return "+".join(f"{v}{''.join(f'@{k}' for k in reversed(p))}" for p, v in self.terms) or "0"
+        terms = ["@".join(map(str, (_factor(v), *reversed(p)))) for p, v in self.terms]
+        return "+".join(terms) or "0"
 
     def __repr__(self) -> str:
-        each = [
-            ("" if type(v) is int and v == 1 else f"{v!r} * ") + f"E({', '.join(map(str, p))})"
-            for p, v in self.terms
+        units = [(v, f"E({', '.join(map(str, p))})") for p, v in self.terms]
+        terms = [
+            unit if type(v) is int and v == 1 else f"{_factor(v)} * {unit}" for v, unit in units
         ]
-        return " + ".join(each) or "0 * E(0)"
+        return " + ".join(terms) or "0 * E(0)"
 
 
 def E(*path: int) -> ArithTuple:
@@ -113,6 +123,12 @@ def E(*path: int) -> ArithTuple:
     if not path or not all(type(mode) is int and mode >= 0 for mode in path):
         raise LayoutError(f"E{path}: it takes one mode, or more for a nested one, each from 0 up")
     return ArithTuple([(path, 1)])
+
+
+def _factor(value: Any) -> str:
+    """A component as it is written before ``@`` or ``*``: a sum in parentheses."""
+    written = str(value)
+    return f"({written})" if " " in written else written
 
 
 def _path(term: tuple[Path, Any]) -> Path:
@@ -168,6 +184,8 @@ class F2(StepStride):
     def __mul__(self, factor: Any) -> F2:
         if isinstance(factor, StepStride):
             return NotImplemented
+        if type(factor) is int and factor < 0:
+            raise LayoutError(f"{factor} times the XOR stride {self}: it takes integers from 0 up")
         bits = [bit for bit in range(self.value.bit_length()) if self.value >> bit & 1]
         try:
             return F2(reduce(xor, [factor << bit for bit in bits], factor & 0))
@@ -178,9 +196,17 @@ class F2(StepStride):
 
     __rmul__ = __mul__
 
+    def checked(self, check: Callable[[Any], Any]) -> F2:
+        known = check(self.value)
+        if type(known) is not int:
+            raise LayoutError(f"stride {self}: an XOR stride is an integer known now")
+        return F2(known)
+
     def __add__(self, other: Any) -> F2:
         if type(other) is int and other == 0:
             return self
+        if hasattr(other, "dtype"):  # what a stride of 0 gives for an array
+            return F2(self.value ^ other)
         return F2(self.value ^ other.value) if isinstance(other, F2) else NotImplemented
 
     __radd__ = __add__

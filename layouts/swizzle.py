@@ -29,6 +29,10 @@ from .tuples import IntTuple, checked, coordinate, size
 __all__ = ["ComposedLayout", "Swizzle"]
 
 
+#: The bits of an offset, at most; far more than any memory has.
+HIGHEST = 4096
+
+
 class Swizzle(Composable):
     """The involution that XORs B bits from bit M up with the B bits S above (C++ ``Swizzle``).
 
@@ -58,6 +62,8 @@ class Swizzle(Composable):
                 raise LayoutError(f"{self!r}: {name} is {field!r} and must be an int")
         if bits < 0 or base < 0:
             raise LayoutError(f"{self!r}: BBits and MBase must be at least 0")
+        if bits + base + abs(shift) > HIGHEST:
+            raise LayoutError(f"{self!r}: it takes part in bits above {HIGHEST}")
         if bits and abs(shift) < bits:
             wider = -bits if shift < 0 else bits
             raise LayoutError(
@@ -76,7 +82,9 @@ class Swizzle(Composable):
 
     def __call__(self, offset: Any) -> Any:
         """The swizzled offset of an int from 0 up, or of an array of offsets, elementwise."""
-        x = offset if type(offset) is int and offset >= 0 else coordinate(offset)
+        if type(offset) is int and offset >= 0 <= self.shift:  # nearly always
+            return offset ^ (offset & self.source) >> self.shift
+        x = coordinate(offset)
         try:
             y = x & self.source
             return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)

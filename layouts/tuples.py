@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from numbers import Integral, Number
 from typing import Any, TypeAlias
 
@@ -66,7 +66,7 @@ def unflatten(flat: Iterable[Any], profile: IntTuple) -> IntTuple:
     ((1, 2), 8)
     """
     entries = tuple(flat)
-    if len(entries) != len(leaves(profile)):
+    if len(entries) != len(leaves(shallow(profile))):
         raise LayoutError(
             f"unflatten: {len(entries)} entries for the {len(leaves(profile))} leaves of "
             f"{text(profile)}; give one entry per leaf"
@@ -105,7 +105,25 @@ def is_symbolic(x: Any) -> bool:
     return not isinstance(x, (Number, str)) and all(hasattr(type(x), op) for op in operations)
 
 
-def checked(t: IntTuple, what: str, least: int) -> IntTuple:
+#: Tuples within tuples, at most: each operation goes down them by calling itself.
+DEEPEST = 60
+
+
+def shallow(t: Any) -> Any:
+    """`t`, if it is no tuple nested more deeply than any use has.
+
+    >>> shallow((4, (2, 8)))
+    (4, (2, 8))
+    """
+    level = (t,)
+    for _ in range(DEEPEST + 1):
+        level = tuple([x for branch in level if isinstance(branch, tuple) for x in branch])
+        if not level:
+            return t
+    raise LayoutError(f"more than {DEEPEST} tuples within one another are more than layouts have")
+
+
+def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTuple:
     """`t` with every leaf an int of at least `least`, or else a symbol; `what` names it in errors.
 
     >>> checked((4, (2, 0)), "stride", 0)
@@ -114,19 +132,32 @@ def checked(t: IntTuple, what: str, least: int) -> IntTuple:
     if type(t) is int and t >= least:
         return t
     if isinstance(t, tuple):
-        return tuple([checked(branch, what, least) for branch in t])
+        if not deepest:
+            raise LayoutError(f"{what}: more than {DEEPEST} tuples within one another")
+        return tuple([checked(branch, what, least, deepest - 1) for branch in t])
     if is_int(t):
         if int(t) < least:
-            raise LayoutError(f"{what} {t}: a {what} must be at least {least}")
+            raise LayoutError(f"{what} {t}: it must be at least {least}")
         return int(t)
     if is_symbolic(t) and not hasattr(type(t), "__iter__"):
-        return t
+        return _expression(t, what, least)
     if isinstance(t, StepStride) and what == "stride":
-        return t or 0
+        return t.checked(partial(checked, what=what, least=least)) or 0
     raise LayoutError(
-        f"{what} {t!r} is a {type(t).__name__}: a {what} is an integer of at least {least}, an "
+        f"{what} {t!r} is a {type(t).__name__}: it must be an integer of at least {least}, an "
         f"integer expression, or a tuple of these"
     )
+
+
+def _expression(x: Any, what: str, least: int) -> Any:
+    """`x`, an integer of a kernel, or an expression that sympy knows to be an integer and does not
+    know to be negative."""
+    if hasattr(x, "free_symbols") and (not x.is_integer or x.is_negative):
+        raise LayoutError(
+            f"{what} {x}: it must be an integer of at least {least} whatever its symbols are; "
+            f"make them by layouts.symbols.symbols, and write M = 8*m for what 8 divides"
+        )
+    return x
 
 
 # ------------------------------------------------------------------------- rank, depth, size
@@ -138,7 +169,7 @@ def shape_of(x: Any) -> IntTuple:
     >>> shape_of((4, 8))
     (4, 8)
     """
-    return x if isinstance(x, (int, tuple)) else getattr(x, "shape", x)
+    return shallow(x) if isinstance(x, tuple) else x if type(x) is int else getattr(x, "shape", x)
 
 
 def steps(mode: Any) -> tuple[int, ...]:
@@ -196,7 +227,7 @@ def size(x: Any, mode: int | Iterable[int] | None = None) -> Any:
     >>> size((4, 8)), size((4, 8), 1), size(())
     (32, 8, 1)
     """
-    return product(mode_of(x, mode))
+    return product(checked(mode_of(x, mode), "shape", 1))
 
 
 def product(t: IntTuple) -> Any:
@@ -205,7 +236,7 @@ def product(t: IntTuple) -> Any:
     >>> product(((2, 4), 8))
     64
     """
-    return reduce(_times, leaves(t), 1)
+    return t if type(t) is int else reduce(_times, leaves(shallow(t)), 1)
 
 
 def _times(a: Any, b: Any) -> Any:
@@ -275,7 +306,7 @@ def compatible(a: Any, b: Any) -> bool:
 # ------------------------------------------------------------------------- coordinates
 
 
-def coordinate(c: IntTuple) -> IntTuple:
+def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
     """`c` checked as a coordinate: ints from 0 up, symbols, or arrays of integers (64 bits wide).
 
     The entries of an array are not looked at: they must be at least 0.
@@ -286,7 +317,9 @@ def coordinate(c: IntTuple) -> IntTuple:
     if type(c) is int and c >= 0:
         return c
     if isinstance(c, tuple):
-        return tuple(map(coordinate, c))
+        if not deepest:
+            raise LayoutError(f"coordinate: more than {DEEPEST} tuples within one another")
+        return tuple([coordinate(x, deepest - 1) for x in c])
     if is_int(c):
         if int(c) < 0:
             raise LayoutError(f"coordinate {c}: a layout is a function on the integers from 0 up")

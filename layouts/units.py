@@ -11,7 +11,7 @@ from .layout import Layout
 from .modes import assembled, bits, merged, xors
 from .stride import F2, StepStride
 from .swizzle import ComposedLayout, Swizzle, layout_for
-from .tuples import unflatten
+from .tuples import is_int, unflatten
 
 AnyLayout = TypeVar("AnyLayout", Layout, ComposedLayout)
 
@@ -136,9 +136,9 @@ def downcast(layout: AnyLayout, n: int) -> AnyLayout:
 
 
 def _factor(name: str, n: int) -> int:
-    if type(n) is not int or n < 1:
+    if not is_int(n) or n < 1:
         raise LayoutError(f"{name} by {n!r}: it must be an integer of at least 1")
-    return n
+    return int(n)
 
 
 def _hung(layout: Layout, modes: list[tuple[Any, Any]]) -> Layout:

@@ -214,6 +214,20 @@ for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
 """
 
 
+@pytest.mark.parametrize("order", ["row", "column"])
+@pytest.mark.parametrize("extent", [1, 129, 130, 132])
+def test_what_lies_beside_out_is_not_written(extent, order):
+    """A tensor store clips columns only by 16 bytes."""
+    a, b = matrix(257, 64), matrix(64, extent, "column")
+    frame = torch.full((512, 512), 7.0, device="cuda", dtype=a.dtype)
+    frame = frame if order == "row" else frame.mT
+    out = frame[8:265, 8 : 8 + extent]
+    gemm(a, b, out=out)
+    assert error(out, a, b) < 6e-3
+    out.fill_(7.0)
+    assert bool((frame == 7.0).all())
+
+
 FAMILY = [
     single(),
     pingpong((64, 64, 128)),

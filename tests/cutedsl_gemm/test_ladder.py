@@ -26,17 +26,17 @@ def test_the_ladder_is_in_order():
         "simt_block1d",
         "simt_block2d",
     )
-    assert KERNELS[-1] == named(None).name == "sm90_pingpong"
+    assert KERNELS[-1] == named(None).name == "sm90"
 
 
 @pytest.mark.parametrize(
     ("capability", "room", "expected"),
     [
-        ((9, 0), 232_448, "sm90_pingpong"),
+        ((9, 0), 232_448, "sm90"),
         ((8, 0), 166_912, "sm80_wide"),
         ((8, 9), 101_376, "sm80_ahead"),
         ((10, 0), 232_448, "sm80_wide"),
-        ((7, 0), 98_304, "sm90_pingpong"),  # which says what it needs
+        ((7, 0), 98_304, "sm90"),  # which says what it needs
     ],
     ids=str,
 )

@@ -3,10 +3,11 @@
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from cutedsl_gemm.kernels import build, cache, versions
+from cutedsl_gemm.kernels import build, cache, library, versions
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import pingpong
 
@@ -48,7 +49,7 @@ def test_a_failed_make_leaves_no_entry(folder):
 
     with pytest.raises(RuntimeError, match="compiler"):
         cache.entry("key", fail)
-    assert not list(folder.glob("*.o"))
+    assert not list(folder.glob("*.so"))
     assert cache.entry("key", maker([])).read_bytes() == b"object code"
 
 
@@ -108,9 +109,35 @@ def test_what_is_there_is_read_without_writing(folder):
     assert not (folder / "key.lock").exists()
 
 
-def test_an_exported_kernel_is_an_object_that_loads(folder):
-    """Exported, then loaded from disk by the DSL's runtime, all without a GPU."""
-    import cutlass.cute as cute
+LOAD = """
+import sys
+from cutedsl_gemm.kernels import build
+from cutedsl_gemm.kernels.sm90.plan import pingpong
+kernel = build.load(pingpong())
+try:
+    kernel(1, 2, 3, 4)
+except TypeError as error:
+    assert "bfloat16" in str(error), error
+assert "cutlass" not in sys.modules
+"""
 
-    path = cache.entry("gemm", lambda draft: build.export(pingpong(), draft))
-    assert callable(cute.runtime.load_module(str(path), enable_tvm_ffi=True)[build.ENTRY])
+
+def test_a_kernel_made_before_is_loaded_without_the_dsl():
+    """Exported here; then loaded in a process that never imports the DSL. All without a GPU."""
+    build.load(pingpong())
+    subprocess.run([sys.executable, "-c", LOAD], check=True)
+
+
+def test_without_a_linker_there_is_a_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(library.LibraryError, match="ld, which is not on the PATH: install"):
+        library.link(None, tmp_path / "kernel.so")
+
+
+def test_what_the_linker_says_is_passed_on(tmp_path):
+    class Compiled:
+        def export_to_c(self, path, function_name):
+            Path(path).write_bytes(b"no object")
+
+    with pytest.raises(library.LibraryError, match=r"ld -shared .* failed: .*format"):
+        library.link(Compiled(), tmp_path / "kernel.so")

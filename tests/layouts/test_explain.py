@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import layouts as algebra
 from layouts import (
     ComposedLayout,
     Layout,
@@ -22,10 +23,12 @@ from layouts import (
     size,
     zipped_divide,
 )
+from layouts.stride import F2, E
 from layouts.symbols import symbols
 
 EXTENTS = st.lists(st.sampled_from([1, 2, 2, 3, 4, 6, 8]), min_size=1, max_size=3)
 MANY = settings(max_examples=300)
+FEWER = settings(max_examples=60, deadline=None)
 
 
 @st.composite
@@ -170,3 +173,99 @@ def test_symbols():
 def test_what_cannot_be_explained_says_so():
     with pytest.raises(LayoutError, match=r"explain: .* is none of"):
         explain(size, Layout(8))
+
+
+OF_ONE = ["filter", "nullspace", "left_inverse", "right_inverse", "coalesce", "complement"]
+OF_A_TILER = [
+    f"{how}_{what}"
+    for how in ("logical", "zipped", "tiled", "flat")
+    for what in ("divide", "product")
+]
+OF_UNITS = [
+    ("upcast", (2,)),
+    ("upcast", (4,)),
+    ("downcast", (3,)),
+    ("recast", (16, 32)),
+    ("recast", (16, 24)),
+]
+SWIZZLED = ComposedLayout(Swizzle(2, 1, 3), 16, Layout((8, (4, 2)), (8, (1, 4))), unit=16)
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+@given(layout=layouts())
+@FEWER
+def test_operations_on_one_layout(name, layout):
+    check(getattr(algebra, name), layout)
+
+
+@pytest.mark.parametrize("name", [*OF_A_TILER, "blocked_product", "raked_product"])
+@given(layout=layouts(), tiler=layouts())
+@FEWER
+def test_divides_and_products_by_a_layout(name, layout, tiler):
+    check(getattr(algebra, name), layout, tiler)
+
+
+@pytest.mark.parametrize("name", OF_A_TILER)
+@given(
+    layout=layouts(), tilers=st.lists(st.sampled_from([None, 1, 2, 4, Layout(2, 2)]), max_size=3)
+)
+@FEWER
+def test_divides_and_products_by_a_tuple_of_tilers(name, layout, tilers):
+    check(getattr(algebra, name), layout, tuple(tilers))
+
+
+@pytest.mark.parametrize(("name", "factors"), OF_UNITS)
+@given(layout=layouts())
+@FEWER
+def test_units(name, factors, layout):
+    check(getattr(algebra, name), layout, *factors)
+
+
+@given(layouts(), layouts())
+@FEWER
+def test_what_is_common(a, b):
+    check(algebra.max_common_layout, a, b)
+    check(algebra.max_common_vector, a, b)
+
+
+@given(layouts(), st.lists(st.integers(1, 9), min_size=1, max_size=3), st.booleans())
+@FEWER
+def test_tile_to_shape(block, shape, backwards):
+    order = tuple(range(len(shape)))[::-1] if backwards else None
+    check(algebra.tile_to_shape, block, tuple(shape), order)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [(name, ()) for name in OF_ONE if name != "filter"]
+    + [(name, (2,)) for name in [*OF_A_TILER, "blocked_product", "raked_product"]]
+    + [("upcast", (2,)), ("downcast", (2,)), ("recast", (16, 8)), ("recast", (16, 32))],
+)
+def test_operations_on_a_swizzled_layout(name, arguments):
+    check(getattr(algebra, name), SWIZZLED, *arguments)
+
+
+def test_every_operation_that_makes_a_layout_of_layouts_is_explained():
+    from layouts.algebra import __all__ as names
+    from layouts.explanation import TEACHERS
+    from layouts.lessons import LESSONS
+
+    slices = {"slice_", "dice", "slice_and_offset", "Tiler"}
+    assert set(names) - slices <= TEACHERS.keys() | LESSONS.keys()
+
+
+STRANGE = [
+    4,
+    None,
+    Swizzle(1, 0, 1),
+    Layout((4, 4), (E(0), E(1))),
+    Layout((4, 2), (F2(1), F2(5))),
+]
+
+
+@pytest.mark.parametrize("other", [None, 2, 2.0, (2, None), (2, 2, 2), *STRANGE[2:]], ids=str)
+@pytest.mark.parametrize("strange", STRANGE, ids=str)
+@pytest.mark.parametrize("name", [*OF_ONE, *OF_A_TILER, "composition", "blocked_product"])
+def test_what_has_other_strides_or_none_is_explained_or_refused(name, strange, other):
+    arguments = (strange,) if name in OF_ONE else (strange, other)
+    check(getattr(algebra, name), *arguments)

@@ -20,6 +20,7 @@ from layouts import (
     rank,
     size,
 )
+from layouts.layout import _KEPT, _made
 
 TABLE = [
     (Layout(8), 8, 8),
@@ -100,6 +101,43 @@ def test_numpy_integers_become_ints():
     layout = Layout((np.int64(4), np.uint8(8)), (np.int32(8), 1))
     assert layout == Layout((4, 8), (8, 1))
     assert all(type(entry) is int for entry in layout.shape + layout.stride)
+
+
+class Four(int):
+    pass
+
+
+@pytest.mark.parametrize(
+    "four",
+    [4.0, np.float64(4), np.float32(4), b"\x04", np.int64(4).tobytes(), bytearray(b"\x04"), "4"],
+    ids=repr,
+)
+def test_a_layout_that_was_made_before_is_not_taken_for_one_of_equal_floats_or_bytes(four):
+    kept = [Layout((4, 1), (1, 4)), Layout((np.int64(4), 1), (1, 4)), Layout(4, 1)]
+    assert all(kept)
+    for shape, stride in [((four, 1), (1, 4)), ((4, 1), (1, four)), (four, 1), (4, four)]:
+        with pytest.raises(LayoutError):
+            Layout(shape, stride)
+
+
+def test_a_layout_that_was_made_before_is_not_taken_for_one_of_true_and_lists():
+    Layout((4, 1), (1, 4)), Layout((), ())
+    for shape, stride in [((4, True), (1, 4)), ((4, 1), (True, 4)), ([4, 1], [1, 4]), ([], [])]:
+        with pytest.raises(LayoutError):
+            Layout(shape, stride)
+
+
+def test_other_kinds_of_integers_become_ints_whatever_was_made_before():
+    for four in (np.int64(4), np.uint8(4), Four(4)):
+        layout = Layout((four, 1), (1, four))
+        assert layout == Layout((4, 1), (1, 4))
+        assert {type(x) for mode in layout.modes for x in mode} == {int}
+
+
+def test_no_more_layouts_are_kept_than_a_few_thousand():
+    for n in range(1, 3 * _KEPT):
+        assert Layout(n, 2)(3) == 6
+    assert len(_made) <= _KEPT
 
 
 def test_equality_is_structural_and_with_anything():

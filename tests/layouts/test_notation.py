@@ -156,7 +156,7 @@ def test_what_only_the_kernel_knows_is_refused_with_what_to_do(text):
         ("-m:1 + -4", "no negative", 7),
         ("m + (1,2)", "between integers", 2),
         ("(4\t,8", "expected ','", 5),
-        ("(" * 99, "more than 60 parentheses", 61),
+        ("(" * 99, "more than 60 parentheses", 63),
     ],
 )
 def test_errors_mark_the_place(text, words, column):
@@ -182,3 +182,43 @@ def test_nothing_but_layout_error_is_raised(text):
 def test_only_text_is_read():
     with pytest.raises(LayoutError, match="expected a text"):
         parse((4, 8))
+
+
+m, n = symbols("m n")
+SWIZZLED = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
+PRINTED = [
+    ComposedLayout(SWIZZLED, 5, Layout((4, 4))),
+    ComposedLayout(ComposedLayout(SWIZZLED, 2, Layout(9)), 3, Layout((2, 2))),
+    ComposedLayout(ComposedLayout(Layout(8), 0, Layout(8, 3)), 3, Layout(2)),
+    ComposedLayout(Layout((4, 8), (8, 1)), 8 * m + 1, Layout((2, 2))),
+    ComposedLayout(Swizzle(2, 0, -3), m // 8 + m % 4, Layout((4, m), (m, 1))),
+    ComposedLayout(Swizzle(1, 0, 1), 0, Layout((4, 2), (F2(1), F2(5)))),
+    Layout((4, 8), (m * E(0), E(1, 0))),
+    Layout((4, 8), ((2 * m + 1) * E(0), n * E(1))),
+    Layout((4, 8), ((m // 8 + 1) * E(0), (m % 4) * E(1, 1) + m * n * E(1, 0))),
+    Layout((-(-m // 8), m % 8 + 1, n), (m - n + 7, m**2, m // 8)),
+    Layout(((), 4), ((), 1)),
+    Swizzle(2, 0, -3),
+]
+
+
+@pytest.mark.parametrize("value", PRINTED, ids=str)
+def test_what_str_and_repr_print_is_read_back(value):
+    assert parse(str(value)) == value
+    assert parse(repr(value)) == value
+
+
+def test_a_unit_inside_is_kept_by_repr():
+    swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)), unit=16)
+    value = ComposedLayout(swizzled, 5, Layout((4, 4)))
+    assert parse(repr(value)) == value
+
+
+@pytest.mark.parametrize("text", ["(m/2):1", "7/8:1", "floor(m,n,2):1", "m@n", "m/0", "Mod(8):1"])
+def test_fractions_and_wrong_calls_are_refused(text):
+    with pytest.raises(LayoutError):
+        parse(text)
+
+
+def test_a_quotient_of_integers_is_an_integer():
+    assert type(parse("8/2:1").shape) is int
