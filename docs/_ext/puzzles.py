@@ -26,7 +26,10 @@ class Puzzle(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {"check": directives.unchanged_required, "solution": directives.unchanged_required}
+    option_spec = {
+        "check": directives.unchanged_required,
+        "solution": directives.unchanged_required,
+    }
 
     def run(self) -> list[nodes.Node]:
         question, check = " ".join(self.arguments[0].split()), self.options["check"]

@@ -42,22 +42,27 @@ def write(app: Sphinx) -> None:
 def ladder() -> str:
     """The page that all rungs hang on, and the picture of tiling."""
     hierarchy = shown()
-    return "\n\n".join(
-        (
-            "# The ladder",
-            "From the naive SGEMM to Hopper's pingpong kernel; at each rung one idea changes. "
-            "`python -m cutedsl_gemm ladder` measures them all; the figures are on the page "
-            "[Performance](../performance/README.md).",
-            "## Block, warp, thread",
-            "A tile of C falls into the tiles of blocks, these into those of warps, these into "
-            "those of threads:",
-            fenced(hierarchy.explain(), "text"),
-            "````{raw} html\n<figure class=\"layout\"><div class=\"drawn\">"
-            f"{hierarchy.picture().svg()}</div></figure>\n````",
-            "## The rungs",
-            "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(f"rungs/{name}" for name in KERNELS) + "\n```",
+    return (
+        "\n\n".join(
+            (
+                "# The ladder",
+                "From the naive SGEMM to Hopper's pingpong kernel; at each rung one idea changes. "
+                "`python -m cutedsl_gemm ladder` measures them all; the figures are on the page "
+                "[Performance](../performance/README.md).",
+                "## Block, warp, thread",
+                "A tile of C falls into the tiles of blocks, these into those of warps, these into "
+                "those of threads:",
+                fenced(hierarchy.explain(), "text"),
+                '````{raw} html\n<figure class="layout"><div class="drawn">'
+                f"{hierarchy.picture().svg()}</div></figure>\n````",
+                "## The rungs",
+                "```{toctree}\n:maxdepth: 1\n\n"
+                + "\n".join(f"rungs/{name}" for name in KERNELS)
+                + "\n```",
+            )
         )
-    ) + "\n"
+        + "\n"
+    )
 
 
 def rung(kernel: Kernel) -> str:
