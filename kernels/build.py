@@ -107,9 +107,15 @@ def key(plan: AnyPlan, arch: str = ARCH) -> str:
     Made of the plan, both architectures (the object holds host code too), our source, and the
     versions of the DSL's parts and of TVM-FFI: what changes one of them changes the name.
     """
-    tools = {**versions.parts(), "apache-tvm-ffi": version("apache-tvm-ffi")}
-    parts = [repr(plan), arch, platform.machine(), _source(), *map(str, sorted(tools.items()))]
+    parts = [repr(plan), arch, platform.machine(), _source(), *_tools()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _tools() -> tuple[str, ...]:
+    """The parts of the DSL, and TVM-FFI, each with its version."""
+    tools = {**versions.parts(), "apache-tvm-ffi": version("apache-tvm-ffi")}
+    return tuple(map(str, sorted(tools.items())))
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutedsl_gemm.kernels import build, cache, library, versions
+from cutedsl_gemm.kernels import build, cache, library
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import pingpong
 
@@ -85,7 +85,7 @@ def test_what_changes_the_code_changes_the_key(monkeypatch):
         build.key(pingpong(dtype="float16")),
     }
     for module, name, other in (
-        (versions, "parts", {"nvidia-cutlass-dsl": "4.9.0"}),
+        (build, "_tools", ("nvidia-cutlass-dsl 4.9.0",)),
         (platform, "machine", "aarch64"),
         (build, "_source", "another source"),
     ):
