@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.call import Tile, call
+from cutedsl_gemm.explanation import explain
 from cutedsl_gemm.kernels.build import AnyPlan
 from cutedsl_gemm.kernels.plan import UNIT
 from cutedsl_gemm.problem import lines, pose
@@ -56,6 +57,9 @@ def gemm(
             )
         return _Product.apply(a, b, tile, kernel)
     return known(a, b, out)
+
+
+gemm.explain = explain  # type: ignore[attr-defined]
 
 
 def plan_for(

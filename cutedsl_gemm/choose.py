@@ -129,6 +129,17 @@ def ranking(m: int, n: int, k: int) -> list[Estimate]:
     return sorted((estimate(m, n, k, way) for way in WAYS), key=lambda found: found.seconds)
 
 
+def way_of(plan: AnySm90) -> Way | None:
+    """The way by which a plan was made; None for one of a tile that the model does not know.
+
+    >>> way_of(pingpong((128, 192, 64))) is WAYS[0], way_of(pingpong((192, 128, 64)))
+    (True, None)
+    """
+    asked = (plan.tile, plan.splits, plan.schedule if plan.splits == 1 else split.__name__)
+    found = (way for way in WAYS if (way.tile, way.splits, way.make.__name__) == asked)
+    return next(found, None)
+
+
 def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
     """The plan for a problem; PlanError where `tile` cannot be.
 
