@@ -1,4 +1,4 @@
-"""python -m cutedsl_gemm demo | ladder | bench | wavefronts"""
+"""python -m cutedsl_gemm demo | hierarchy | ladder | bench | wavefronts"""
 
 import argparse
 from pathlib import Path
@@ -11,8 +11,12 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", help="the whole idea, on any machine")
+    tiles = commands.add_parser("hierarchy", help="block, warp and thread tiles of a kernel")
+    tiles.add_argument("kernel", nargs="?", help="one of cutedsl_gemm.KERNELS")
+    tiles.add_argument("--svg", type=Path, metavar="FILE", help="draw them there, not here")
     ladder = commands.add_parser("ladder", help="every kernel, from naive to pingpong, on a GPU")
     ladder.add_argument("--size", type=int, metavar="N", help="N×N×N for all of them")
+    ladder.add_argument("--plot", type=Path, metavar="FILE", help="draw the tables there, too")
     bench = commands.add_parser("bench", help="speed beside torch.mm and quack, on an H100")
     bench.add_argument("--shapes", choices=("sweep", "squares", "weights"), default="sweep")
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
@@ -24,6 +28,10 @@ def main() -> None:
         from cutedsl_gemm import demo
 
         demo.main()
+    elif asked.command == "hierarchy":
+        from cutedsl_gemm import hierarchy
+
+        hierarchy.main(asked.kernel, asked.svg)
     else:
         import torch
 
@@ -36,7 +44,7 @@ def main() -> None:
         elif asked.command == "ladder":
             from cutedsl_gemm import ladder as climb
 
-            climb.main(asked.size)
+            climb.main(asked.size, asked.plot)
         else:
             from cutedsl_gemm import wavefronts
 

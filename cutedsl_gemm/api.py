@@ -71,7 +71,7 @@ def plan_for(
     >>> plan_for(a, b, tile=(128, 128, 64)).stages
     6
     """
-    rung = named(kernel)
+    rung = named(kernel, getattr(a, "device", None))
     return rung.plan(pose(a, b, rung.terms), tile)
 
 

@@ -37,6 +37,7 @@ Call: TypeAlias = Callable[[Tensor, Tensor, "Tensor | None"], Tensor]  # (a, b, 
 
 EXECUTORS = {
     "simt": "cutedsl_gemm.kernels.simt.execute",
+    "sm70": "cutedsl_gemm.kernels.sm70.execute",
     "sm80": "cutedsl_gemm.kernels.sm80.execute",
     "sm90": "cutedsl_gemm.kernels.sm90.execute",
 }
@@ -61,7 +62,7 @@ def call(
         return _met[signature]
     except (KeyError, AttributeError, TypeError, RuntimeError):
         # new, or not dense tensors: then `_make` says so
-        made = _make(a, b, tile, out, named(kernel))
+        made = _make(a, b, tile, out, named(kernel, getattr(a, "device", None)))
     if len(_met) >= MOST:
         _met.clear()
     _met[signature] = made

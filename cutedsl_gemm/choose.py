@@ -26,6 +26,7 @@ from cutedsl_gemm.problem import Problem
 from layouts.descriptor import Major
 
 AnySm90: TypeAlias = Plan | SplitPlan
+Make: TypeAlias = Callable[..., AnySm90]  # pingpong, cooperative, split or single
 
 SMS = 132  # of an H100 and an H200 SXM
 PEAK = 7.4e12  # flops a second of one multiprocessor that has power and L2 for itself
@@ -43,7 +44,7 @@ CLUSTERS = {1: SMS, 2: 66, 3: 39, 4: 30, 5: 22, 6: 18, 7: 15, 8: 15}
 class Way:
     """A way to make C: a plan but for dtype, majors and raster, and what it was seen to do."""
 
-    make: Callable[..., AnySm90]
+    make: Make
     tile: Tile
     rate: float  # flops a second where all multiprocessors multiply
     rest: float  # seconds of a tile beside its k-blocks
@@ -124,9 +125,13 @@ def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
     )
 
 
-def ranking(m: int, n: int, k: int) -> list[Estimate]:
-    """All ways, the one expected to end first in front; of equals the first of `WAYS`."""
-    return sorted((estimate(m, n, k, way) for way in WAYS), key=lambda found: found.seconds)
+def ranking(m: int, n: int, k: int, make: Make | None = None) -> list[Estimate]:
+    """All ways, or those of one kind, the one expected to end first in front.
+
+    Of equals, the first of `WAYS`.
+    """
+    ways = (way for way in WAYS if make in (None, way.make))
+    return sorted((estimate(m, n, k, way) for way in ways), key=lambda found: found.seconds)
 
 
 def way_of(plan: AnySm90) -> Way | None:
@@ -161,6 +166,26 @@ def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
         return planned(problem, cooperative, tile)
 
 
+def choose_among(make: Make, problem: Problem, tile: Tile | None = None) -> AnySm90:
+    """The plan of one kind: `single`, `pingpong`, `cooperative` or `split`.
+
+    >>> from cutedsl_gemm.problem import Matrix
+    >>> matrix = Matrix((4096, 4096), (4096, 1))
+    >>> square = Problem(matrix, matrix, "float16")
+    >>> choose_among(pingpong, square).tile, choose_among(split, square, (128, 64, 64)).splits
+    ((128, 128, 64), 2)
+    """
+    m, n, k = problem.mnk
+    ranked = ranking(m, n, k, make)
+    if tile is not None:
+        tile = _three_integers(tile)
+        ranked = [found for found in ranked if found.way.tile == tile]
+    if ranked:
+        way = ranked[0].way
+        return planned(problem, make, way.tile, way.splits)
+    return planned(problem, make, tile or (128, 128, 64))
+
+
 @lru_cache(maxsize=4096)
 def best(m: int, n: int, k: int) -> Way:
     """The way that the model expects to end first.
@@ -171,20 +196,22 @@ def best(m: int, n: int, k: int) -> Way:
     return ranking(m, n, k)[0].way
 
 
-def planned(problem: Problem, make: Callable[..., AnySm90], tile: Tile, splits: int = 1) -> AnySm90:
+def planned(problem: Problem, make: Make, tile: Tile, splits: int = 1) -> AnySm90:
     """The checked plan of a way, with the raster for the problem's depth."""
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
-    how: dict[str, Any] = {"splits": splits}
-    if splits == 1:
-        how = {"raster": best_raster(tile, *problem.mnk)}
+    how: dict[str, Any] = {}
+    if splits > 1:
+        how["splits"] = splits
+    if make in (pingpong, cooperative):
+        how["raster"] = best_raster(tile, *problem.mnk)
     if make is cooperative and tile[1] == 256:
         how["c_stages"] = 2  # they fit beside four stages
     return _plan(make, tile, problem.dtype, a_major, b_major, **how)
 
 
 @cache
-def _plan(make: Callable[..., AnySm90], *plan: object, **how: Any) -> AnySm90:
+def _plan(make: Make, *plan: object, **how: Any) -> AnySm90:
     return make(*plan, **how)
 
 

@@ -8,12 +8,15 @@ from functools import cache, partial
 
 import torch
 
-from cutedsl_gemm.choose import choose
+from cutedsl_gemm.choose import choose, choose_among
 from cutedsl_gemm.kernels.build import ARCH, AnyPlan
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.simt import plan as simt
+from cutedsl_gemm.kernels.sm70 import plan as sm70
 from cutedsl_gemm.kernels.sm80 import plan as sm80
 from cutedsl_gemm.kernels.sm90.mainloop import Tile
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
+from cutedsl_gemm.kernels.sm90.split_plan import split
 from cutedsl_gemm.problem import TMA, Problem, Terms
 from layouts.descriptor import Major
 
@@ -25,6 +28,7 @@ class Kernel:
     name: str
     terms: Terms
     plan: Callable[[Problem, Tile | None], AnyPlan]
+    smem_bytes: int = 0  # of a block, where every plan takes as much
 
     @property
     def family(self) -> str:
@@ -39,24 +43,48 @@ class Kernel:
         return f"sm_{major}{minor}{'a' if major >= 9 else ''}" if major >= 8 else None
 
 
-def named(name: object) -> Kernel:
-    """The kernel of a name, the default for None; ValueError with the names where there is none.
+def named(name: object, device: torch.device | None = None) -> Kernel:
+    """The kernel of a name, or the best for a device where the name is None.
+
+    ValueError with the names where there is none.
 
     >>> named(None).name, named("simt_naive").family
-    ('sm90_pingpong', 'simt')
+    ('sm90', 'simt')
     """
     if name is None:
-        return KERNELS[DEFAULT]
+        return best(device)
     if isinstance(name, str) and name in KERNELS:
         return KERNELS[name]
     raise ValueError(f"kernel is {name!r}: it must be one of {', '.join(KERNELS)}, or None")
 
 
+def best(device: torch.device | None) -> Kernel:
+    """The default for a device: Hopper's own, or else the last sm80 rung whose memory it has.
+
+    On a CPU, and where none can run, it is Hopper's.
+    """
+    if device is None or device.type != "cuda":
+        return KERNELS[DEFAULT]
+    capability = torch.cuda.get_device_capability(device)
+    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    older = (kernel for kernel in reversed(LADDER) if kernel.family == "sm80")
+    fitting = (kernel for kernel in older if kernel.smem_bytes <= room)
+    runs = (kernel for kernel in (KERNELS[DEFAULT], *fitting) if kernel.arch(capability))
+    return next(runs, KERNELS[DEFAULT])
+
+
 def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) -> AnyPlan:
     """The plan of a rung whose tile is part of what it teaches."""
+    k = problem.mnk[2]
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
     plan = rung(*(() if problem.dtype == "float32" else (problem.dtype,)), a_major, b_major)
+    if k % plan.alignment and isinstance(plan, sm70.Sm70Plan) and "K" in (a_major, b_major):
+        raise PlanError(
+            f"K is {k}: {plan.name} takes the residue of K first, so that an operand whose rows of "
+            f"K are contiguous must have a K that is a multiple of {plan.alignment}; pad both with "
+            "zeros, or pass a column-major and b row-major"
+        )
     if tile not in (None, plan.tile):
         raise PlanError(
             f"tile is {tile!r}: this rung of the ladder has the tile {plan.tile}; leave tile away"
@@ -67,13 +95,18 @@ def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) ->
 def _rung(rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan], *dtypes: torch.dtype) -> Kernel:
     plan = rung()
     terms = Terms(plan.name, dtypes, plan.alignment)
-    return Kernel(plan.name, terms, partial(_fixed, cache(rung)))
+    return Kernel(plan.name, terms, partial(_fixed, cache(rung)), plan.smem_bytes)
 
 
-DEFAULT = "sm90_pingpong"
+DEFAULT = "sm90"  # whichever of its family the model expects to end first
 LADDER = (
     *(_rung(rung, torch.float32) for rung in simt.RUNGS),
+    *(_rung(rung, torch.float16) for rung in sm70.RUNGS),
     *(_rung(rung, torch.bfloat16, torch.float16) for rung in sm80.RUNGS),
+    *(
+        Kernel(f"sm90_{make.__name__}", TMA, partial(choose_among, make))
+        for make in (single, cooperative, pingpong, split)
+    ),
     Kernel(DEFAULT, TMA, choose),
 )
 KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in LADDER}

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import layouts
 from cutedsl_gemm.kernels import cache, library, progress, sass, versions
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm90.plan import Plan
 from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
@@ -87,11 +88,16 @@ def device_code(plan: AnyPlan) -> Any:
 
         kernels = {"single": Single, "pingpong": Pingpong, "cooperative": Cooperative}
         return kernels[plan.schedule](plan)
+    if isinstance(plan, Sm70Plan):
+        from cutedsl_gemm.kernels.sm70.volta import Volta
+
+        return Volta(plan)
     if isinstance(plan, Sm80Plan):
+        from cutedsl_gemm.kernels.sm80.ahead import Ahead
         from cutedsl_gemm.kernels.sm80.mma import Mma
         from cutedsl_gemm.kernels.sm80.multistage import Multistage
 
-        return Mma(plan) if plan.stages == 1 else Multistage(plan)
+        return (Ahead if plan.ahead else Multistage if plan.stages > 1 else Mma)(plan)
     if plan.a is None:
         from cutedsl_gemm.kernels.simt.direct import Direct
 

@@ -27,14 +27,28 @@ def layout(plain: Layout) -> cute.Layout:
 
 def byte_swizzle(swizzled: ComposedLayout) -> cute.Swizzle:
     """The swizzle of a shared-memory layout in bytes, as a pointer carries it."""
+    swizzle = _in_bytes(swizzled)
+    return cute.make_swizzle(swizzle.bits, swizzle.base, swizzle.shift)
+
+
+def settled(pointer: cute.Pointer, swizzled: ComposedLayout) -> cute.Pointer:
+    """A pointer into shared memory with its swizzle applied now, once: to the address, like CuTe.
+
+    Only strides that leave the bits alone which the swizzle reads and changes may be added to it.
+    """
+    swizzle, byte = _in_bytes(swizzled), pointer.toint()
+    byte = byte ^ ((byte & swizzle.source) >> swizzle.shift)
+    return cute.make_ptr(pointer.dtype, byte, cute.AddressSpace.smem, assumed_align=16)
+
+
+def _in_bytes(swizzled: ComposedLayout) -> Swizzle:
     swizzle, unit = swizzled.inner, swizzled.unit
     if not isinstance(swizzle, Swizzle) or unit is None:
         raise LayoutError(
             f"{swizzled!r}: a layout of shared memory must be a Swizzle over a Layout, and say its "
             "unit, the bits of an element: ComposedLayout(..., unit=16)"
         )
-    swizzle = swizzle.recast(unit, 8)
-    return cute.make_swizzle(swizzle.bits, swizzle.base, swizzle.shift)
+    return swizzle.recast(unit, 8)
 
 
 def smem(swizzled: ComposedLayout) -> cute.ComposedLayout:

@@ -10,6 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cutedsl_gemm.kernels.share import Share
+from layouts import size
+from layouts.descriptor import Major
+
+FAR = 1 << 20  # elements between the lines of a matrix: no two share a sector
 SECTOR = 32  # bytes (CUDA C++ Best Practices Guide, coalesced access to global memory)
 WARP = 32  # threads
 
@@ -41,3 +46,22 @@ def sectors(addresses: Iterable[int], width: int) -> int:
     (4, 32, 1)
     """
     return len({byte // SECTOR for at in addresses for byte in (at, at + width - 1)})
+
+
+def globally(
+    shares: dict[str, Share], majors: tuple[Major, Major], width: int, depth: int
+) -> tuple[dict[str, int], float]:
+    """Sectors of a warp's first request to A, B and C, and those that one FMA of the warp brings.
+
+    `width` is the bytes of an element, `depth` the extent of a k-block.
+    """
+    lines = dict(zip("ABC", (*majors, "K"), strict=True))
+    requests = {name: _request(share, lines[name], width) for name, share in shares.items()}
+    moves = {name: share.lines * share.vectors for name, share in shares.items()}
+    brought = sum(requests[name] * moves[name] for name in "AB")  # by a warp, each k-block
+    return requests, brought / (size(shares["C"].rows[1]) * depth)
+
+
+def _request(share: Share, major: str, width: int) -> int:
+    at = share.at(FAR, 1) if major == "K" else share.at(1, FAR)
+    return sectors((at(lane, 0) * width for lane in range(WARP)), share.width * width)

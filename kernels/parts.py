@@ -4,10 +4,11 @@ from typing import Any, TypeAlias
 
 import cutlass
 import cutlass.cute as cute
-from cutlass.cute.nvgpu import cpasync
+from cutlass.experimental import primitives
 
 from cutedsl_gemm.kernels import lower
 from cutedsl_gemm.kernels.share import Share
+from layouts import cosize
 
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or coordinates in them
 
@@ -35,6 +36,16 @@ def left(matrix: cute.Tensor, tiler: Pair, coordinate: Pair) -> Pair:
     return m - rows * i, n - columns * j
 
 
+def cut(matrix: cute.Tensor, column: cutlass.Int32) -> tuple[cute.Tensor, cute.Tensor]:
+    """The columns of a matrix before one, and those from it on."""
+    (rows, columns), stride = matrix.shape, matrix.stride
+    rest = matrix.iterator + cute.crd2idx((0, column), matrix.layout)
+    return (
+        cute.make_tensor(matrix.iterator, cute.make_layout((rows, column), stride=stride)),
+        cute.make_tensor(rest, cute.make_layout((rows, columns - column), stride=stride)),
+    )
+
+
 def inside(share: Share, thread: cutlass.Int32, value: Pair, extent: Pair) -> cutlass.Boolean:
     """Whether a value's place is one of the `extent` (rows, columns) that are left."""
     rows, columns = extent
@@ -60,47 +71,67 @@ def move(
                         target[line, (v, vector)] = source[line, (v, vector)]
 
 
-@cute.jit
 def bring(
     matrix: cute.Tensor,
     shared: cute.Tensor,
-    share: cutlass.Constexpr,
-    tiler: cutlass.Constexpr,
+    share: Share,
+    tiler: Pair,
     coordinate: Pair,
     thread: cutlass.Int32,
-):
+) -> None:
     """This thread's share of a tile, through registers into shared memory; zeros past the edges."""
+    put(take(matrix, share, tiler, coordinate, thread), shared, share, thread)
+
+
+def take(
+    matrix: cute.Tensor, share: Share, tiler: Pair, coordinate: Pair, thread: cutlass.Int32
+) -> cute.Tensor:
+    """This thread's share of a tile in registers; zeros past the edges."""
     held = cute.make_rmem_tensor(lower.layout(share.registers), matrix.element_type)
     held.fill(0)
     tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
     move(tile, held, share, thread, left(matrix, tiler, coordinate))
+    return held
+
+
+def put(held: cute.Tensor, shared: cute.Tensor, share: Share, thread: cutlass.Int32) -> None:
+    """What a thread took of a tile into shared memory."""
     cute.autovec_copy(held, part(shared, share, thread))
 
 
 @cute.jit
 def ask(
     matrix: cute.Tensor,
-    shared: cute.Tensor,
-    share: cutlass.Constexpr,
+    ring: cute.Tensor,
+    operand: cutlass.Constexpr,
     tiler: cutlass.Constexpr,
     coordinate: Pair,
+    stage: cutlass.Int32,
     thread: cutlass.Int32,
+    whole: cutlass.Constexpr,
 ):
-    """This thread's share of a tile by cp.async, 16 bytes each; by hand where an edge cuts one."""
-    dtype = matrix.element_type
-    atom = cute.make_copy_atom(
-        cpasync.CopyG2SOp(cpasync.LoadCacheMode.GLOBAL), dtype, num_bits_per_copy=128
-    )
-    source = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
-    target = part(shared, share, thread)
+    """This thread's share of a tile by cp.async, which writes zeros for what lies past the edges.
+
+    It goes to a stage of the ring (rows, columns, stages). Where the tile is known to lie inside,
+    `whole`, no edge is looked for.
+    """
+    share, smem, bytes_of = operand.share, operand.smem, matrix.element_type.width // 8
+    tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
     extent = left(matrix, tiler, coordinate)
-    for line in cutlass.range_constexpr(share.lines):
-        for vector in cutlass.range_constexpr(share.vectors):
-            if inside(share, thread, (line, (share.width - 1, vector)), extent):
-                cute.copy(atom, source[line, (None, vector)], target[line, (None, vector)])
-            else:
-                for v in cutlass.range_constexpr(share.width):
-                    element = dtype(0)
-                    if inside(share, thread, (line, (v, vector)), extent):
-                        element = source[line, (v, vector)]
-                    target[line, (v, vector)] = element
+    for move in cutlass.range_constexpr(share.lines * share.vectors):
+        line, vector = move // share.vectors, move % share.vectors
+        at = (line, (0, vector))
+        row, column = share.rows(thread, at), share.columns(thread, at)
+        target = lower.settled(ring.iterator + smem.outer(row, column), smem)
+        present = share.width
+        if cutlass.const_expr(not whole):
+            rows, columns = extent[0] - row, extent[1] - column
+            along, across = (rows, columns) if share.down else (columns, rows)
+            present = cutlass.min(cutlass.max(along, 0), share.width) if across > 0 else 0
+        primitives.cp_async_shared_global(
+            target + stage * cosize(smem),
+            tile[line, (None, vector)].iterator,
+            share.width * bytes_of,
+            primitives.LoadCacheModifier.CG,
+            cp_size=None if whole else present * bytes_of,
+        )

@@ -30,6 +30,11 @@ class Share:
         return size(self.rows[1][1][0])
 
     @property
+    def down(self) -> bool:
+        """Whether those that move as one lie below each other, not side by side."""
+        return size(self.rows[1][1][0]) > 1 and self.rows((0, (0, (1, 0)))) > 0
+
+    @property
     def vectors(self) -> int:
         """Moves of a thread on each line."""
         return size(self.rows[1][1][1])

@@ -9,29 +9,14 @@ Serves `naive` and `coalesced`: between the two, only the plan's layouts of C di
 
 import cutlass
 import cutlass.cute as cute
-from cuda.bindings.driver import CUstream
-from cutlass import Float32, Int32
+from cutlass import Float32
 
 from cutedsl_gemm.kernels import parts
-from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from cutedsl_gemm.kernels.host import BlockATile
 
 
-class Direct:
+class Direct(BlockATile):
     """One kernel for every M, N, K of a plan without stages."""
-
-    def __init__(self, plan: SimtPlan) -> None:
-        self.plan = plan
-
-    @cute.jit
-    def __call__(
-        self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
-    ):
-        """C (M, N) = A (M, K) · B (K, N); the grid has a block a tile, whatever `sms` is."""
-        self.kernel(a, b, c).launch(
-            grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
-            block=(self.plan.threads, 1, 1),
-            stream=stream,
-        )
 
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
@@ -44,5 +29,5 @@ class Direct:
         if parts.inside(plan.c, thread, (0, 0), extent):
             total = Float32(0)
             for k in cutlass.range(a.shape[1], unroll=4):
-                total += a[row, k] * b[k, column]
+                total += a[row, k] * b[column, k]
             c[row, column] = total

@@ -8,29 +8,19 @@ All blocks and threads move together, one k-block at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.kernels.on_cpu import every, on_cpu, tiles
 from cutedsl_gemm.kernels.simt.plan import SimtPlan, Stage
-from layouts import Layout, cosize, size
+from layouts import cosize
 
 
-def gemm(
-    plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object] | None = None
-) -> None:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0.
-
-    `tell` is called after each k-block, with the share that is done.
-    """
-    with torch.device("cpu"):  # whatever the default is
-        _gemm(plan, a, b, out, tell or (lambda share: None))
-
-
-def _gemm(
-    plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object]
-) -> None:
+@on_cpu
+def gemm(plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
+    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a k-block."""
     (bm, bn, bk), (m, n) = plan.tile, out.shape
     gA, gB = tiles(a, bm, bk), tiles(b.mT, bn, bk)  # (tiles, k_blocks, rows, BK)
     read_a, read_b = Read(plan, "A", plan.a), Read(plan, "B", plan.b)
@@ -41,7 +31,7 @@ def _gemm(
         rA, rB = read_a(gA[:, block]), read_b(gB[:, block])  # (thread, tiles, values, BK)
         rB = rB.transpose(1, 2)  # (thread, values, tiles, BK)
         acc.view(shape).baddbmm_(rA.flatten(1, 2), rB.flatten(1, 2).mT)
-        tell((block + 1) / k_blocks)
+        yield (block + 1) / k_blocks
     gC = out.new_full((len(gA), len(gB), bm * bn), torch.nan)
     thread, value = every(plan.c.rows)
     place = bn * plan.c.rows(thread, value) + plan.c.columns(thread, value)
@@ -71,17 +61,3 @@ class Read:
             shared[:, self.written] = held[:, self.brought]
             held = shared
         return held[:, self.read].transpose(0, 1)
-
-
-def every(share: Layout) -> tuple[Tensor, Tensor]:
-    """Every (thread, value), to be broadcast."""
-    return torch.arange(size(share[0]))[:, None], torch.arange(size(share[1]))
-
-
-def tiles(matrix: Tensor, rows: int, columns: int) -> Tensor:
-    """The matrix as (row tiles, column tiles, rows, columns), zero outside, as the guards say."""
-    m, n = matrix.shape
-    down, across = -(-m // rows), -(-n // columns)
-    padded = matrix.new_zeros(down * rows, across * columns)
-    padded[:m, :n] = matrix
-    return padded.view(down, rows, across, columns).transpose(1, 2)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.memory import WARP, Report, sectors
-from cutedsl_gemm.kernels.share import Share
+from cutedsl_gemm.kernels.memory import WARP, Report, globally
 from cutedsl_gemm.kernels.simt.plan import BITS, SimtPlan
 from layouts import Layout, size, wavefronts
 
-FAR = 1 << 20  # elements between the lines of a matrix: no two share a sector
 BYTES = BITS // 8
 
 
@@ -22,22 +20,9 @@ def report(plan: SimtPlan) -> Report:
     requests A 4, B 4, C 4; for each FMA of a warp 0.125 sectors, 1.12 wavefronts
     requests A 16, B 16, C 16; for each FMA of a warp 0.0625 sectors, 0.25 wavefronts
     """
-    strides = {
-        "A": (FAR, 1) if plan.a_major == "K" else (1, FAR),
-        "B": (FAR, 1) if plan.b_major == "K" else (1, FAR),
-        "C": (FAR, 1),
-    }
-    requests = {name: _sectors(share, strides[name]) for name, share in plan.shares.items()}
-    moves = {name: share.lines * share.vectors for name, share in plan.shares.items()}
-    brought = sum(requests[name] * moves[name] for name in ("A", "B"))  # a warp, each k-block
-    outputs = size(plan.c.rows[1])
-    return Report(requests, brought / (outputs * plan.tile[2]), _wavefronts(plan) / outputs)
-
-
-def _sectors(share: Share, strides: tuple[int, int]) -> int:
-    """Of a warp's first request."""
-    at = share.at(*strides)
-    return sectors((at(lane, 0) * BYTES for lane in range(WARP)), share.width * BYTES)
+    majors = plan.a_major, plan.b_major
+    requests, brought = globally(plan.shares, majors, BYTES, plan.tile[2])
+    return Report(requests, brought, _wavefronts(plan) / size(plan.c.rows[1]))
 
 
 def _wavefronts(plan: SimtPlan) -> int:

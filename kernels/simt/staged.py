@@ -10,36 +10,24 @@ outputs a thread computes.
 
 import cutlass
 import cutlass.cute as cute
-from cuda.bindings.driver import CUstream
-from cutlass import Float32, Int32
+from cutlass import Float32
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels import lower, parts
+from cutedsl_gemm.kernels.host import BlockATile
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.simt.plan import ALIGNMENT, SimtPlan
 from layouts import Layout
 
 
-class Staged:
+class Staged(BlockATile):
     """One kernel for every M, N, K of a plan with stages."""
 
     def __init__(self, plan: SimtPlan) -> None:
         if plan.a is None or plan.b is None:
             raise PlanError(f"{plan.name} stages nothing: its device code is `direct`")
-        self.plan, self.a, self.b = plan, plan.a, plan.b
-
-    @cute.jit
-    def __call__(
-        self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
-    ):
-        """C (M, N) = A (M, K) · B (K, N); the grid has a block a tile, whatever `sms` is."""
-        b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
-        self.kernel(a, b, c).launch(
-            grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
-            block=(self.plan.threads, 1, 1),
-            smem=self.plan.smem_bytes,
-            stream=stream,
-        )
+        super().__init__(plan)
+        self.a, self.b = plan.a, plan.b
 
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+from cutedsl_gemm.kernels.memory import WARP, Report, globally
 from cutedsl_gemm.kernels.plan import BITS, UNIT
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan, Stage
 from layouts import ComposedLayout, Layout, composition, wavefronts
 from layouts.descriptor import Major
 
 
+def report(plan: Sm80Plan) -> Report:
+    """What the accesses of the plan's first warp cost.
+
+    >>> from cutedsl_gemm.kernels.sm80.plan import large, mma, swizzled, wide
+    >>> for rung in (mma, swizzled, large, wide):
+    ...     print(report(rung(b_major="K")))
+    requests A 16, B 16, C 8; for each FMA of a warp 0.0312 sectors, 0.125 wavefronts
+    requests A 16, B 16, C 8; for each FMA of a warp 0.0312 sectors, 0.0156 wavefronts
+    requests A 16, B 16, C 8; for each FMA of a warp 0.0234 sectors, 0.0156 wavefronts
+    requests A 16, B 16, C 16; for each FMA of a warp 0.0234 sectors, 0.0156 wavefronts
+    """
+    requests, brought = globally(plan.shares, (plan.a_major, plan.b_major), 2, plan.tile[2])
+    (bm, bn, _), (down, along) = plan.tile, plan.warps
+    rows, columns = bm // down, bn // along  # of a warp, each k: 8×8 matrices are 8 deep
+    wave_a, wave_b = ldmatrix_wavefronts(plan)
+    read = (rows * wave_a + columns * wave_b) / (8 * 8)  # wavefronts each k
+    return Report(requests, brought, read / (rows * columns / WARP))
+
+
 def ldmatrix_wavefronts(plan: Sm80Plan) -> tuple[int, int]:
     """Wavefronts of one 8×8 matrix of A, and of B.
 
-    >>> from cutedsl_gemm.kernels.sm80.plan import RUNGS
-    >>> for rung in RUNGS:
-    ...     print(f"{rung.__name__:<10} {ldmatrix_wavefronts(rung())}")
-    mma        (8, 8)
-    padded     (1, 1)
-    swizzled   (1, 1)
-    multistage (1, 1)
-    raster     (1, 1)
+    >>> from cutedsl_gemm.kernels.sm80.plan import mma, padded, swizzled
+    >>> [ldmatrix_wavefronts(rung()) for rung in (mma, padded, swizzled)]
+    [(8, 8), (1, 1), (1, 1)]
     """
     return _matrix(plan.a, plan.a_major), _matrix(plan.b, plan.b_major)
 
 
 def _matrix(stage: Stage, major: Major) -> int:
     """Eight lines of 16 bytes, the lanes' addresses."""
-    lines: ComposedLayout = stage.smem[0 if major == "K" else 1]
+    lines: ComposedLayout = stage.lines[0 if major == "K" else 1]
     return wavefronts(composition(lines, Layout(8)), 2 * UNIT, unit=BITS).count
 
 

@@ -16,13 +16,14 @@ The tiles of a wave move together: 1024³ takes about a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels import tma
+from cutedsl_gemm.kernels.on_cpu import on_cpu, tiles
 from cutedsl_gemm.kernels.plan import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, ROW, Operand
 from cutedsl_gemm.kernels.sm90.plan import Plan
@@ -34,27 +35,12 @@ AnyPlan: TypeAlias = Plan | SplitPlan
 WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 
 
-def gemm(
-    plan: AnyPlan,
-    a: Tensor,
-    b: Tensor,
-    out: Tensor,
-    tell: Callable[[float], object] | None = None,
-) -> None:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0.
-
-    `tell` is called after each wave of tiles, with the share that is done.
-    """
-    with torch.device("cpu"):  # whatever the default is
-        _gemm(plan, a, b, out, tell or (lambda share: None))
-
-
-def _gemm(
-    plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object]
-) -> None:
+@on_cpu
+def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
+    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a wave of tiles."""
     (bm, bn, bk), (m, n) = plan.tile, out.shape
-    gA = _tiles(a, bm, bk)  # (tiles_m, k_blocks, BM, BK)
-    gB = _tiles(b.mT, bn, bk)  # (tiles_n, k_blocks, BN, BK)
+    gA = tiles(a, bm, bk)  # (tiles_m, k_blocks, BM, BK)
+    gB = tiles(b.mT, bn, bk)  # (tiles_n, k_blocks, BN, BK)
     tiles_m, tiles_n, k_blocks = len(gA), len(gB), gA.shape[1]
     gC = out.new_empty(tiles_m, tiles_n, bm, bn)
     load_a, load_b = Load(plan.a, plan.stages), Load(plan.b, plan.stages)
@@ -73,7 +59,7 @@ def _gemm(
                 acc[rank].baddbmm_(rA.float(), rB.float().mT)
         gC[ms, ns] = store(acc, out.dtype)
         visits.index_put_((ms, ns), torch.ones_like(ms), accumulate=True)
-        tell((first + len(wave)) / (tiles_m * tiles_n))
+        yield (first + len(wave)) / (tiles_m * tiles_n)
     if wrong := int((visits != 1).sum()):
         raise PlanError(f"{plan.raster} visits {wrong} of {visits.numel()} tiles never or twice")
     padded = gC.transpose(1, 2).reshape(tiles_m * bm, tiles_n * bn)
@@ -186,7 +172,7 @@ class Finish:
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
         """(splits, wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
         plan, (bm, bn, _) = self.plan, self.plan.tile
-        sums = torch.full((*acc.shape[:2], bm * bn), torch.nan)  # each block's shared memory
+        sums = acc.new_full((*acc.shape[:2], bm * bn), torch.nan)  # each block's shared memory
         sums[..., self.written] = acc[..., self.m, self.n]
         out = acc.new_empty(acc.shape[1:], dtype=dtype)
         for rank in range(plan.splits):
@@ -198,15 +184,6 @@ class Finish:
                 total += sums[peer][:, at]
             out[:, row, column] = total.to(dtype)
         return out
-
-
-def _tiles(matrix: Tensor, rows: int, columns: int) -> Tensor:
-    """The matrix as (row tiles, column tiles, rows, columns), zero outside as TMA reads there."""
-    m, n = matrix.shape
-    down, across = -(-m // rows), -(-n // columns)
-    padded = matrix.new_zeros(down * rows, across * columns)
-    padded[:m, :n] = matrix
-    return padded.view(down, rows, across, columns).transpose(1, 2)
 
 
 def _box_addresses(tile: ComposedLayout, contiguous: int) -> Tensor:

@@ -84,7 +84,7 @@ def test_any_number_of_columns_and_rows_will_do(m, n, order):
     frame = frame if order == ROW else frame.mT
     out = frame[8 : 8 + m, 8 : 8 + n]
     gemm(a, b, out=out)
-    assert torch.equal(out, result)
+    assert error(out, a, b) < 3e-3
     assert frame.count_nonzero() == out.count_nonzero()  # nothing else was written
 
 

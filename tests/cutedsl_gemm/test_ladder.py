@@ -1,10 +1,12 @@
 """gemm(a, b, kernel=...): every rung by its name, with sentences where one cannot serve."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 import cutedsl_gemm
-from cutedsl_gemm import KERNELS, PlanError, gemm, plan_for
+from cutedsl_gemm import KERNELS, PlanError, gemm, ladder, plan_for
 from cutedsl_gemm.rungs import named
 
 SIMT = [name for name in KERNELS if name.startswith("simt")]
@@ -24,7 +26,44 @@ def test_the_ladder_is_in_order():
         "simt_block1d",
         "simt_block2d",
     )
-    assert KERNELS[-1] == named(None).name == "sm90_pingpong"
+    assert KERNELS[-1] == named(None).name == "sm90"
+
+
+@pytest.mark.parametrize(
+    ("capability", "room", "expected"),
+    [
+        ((9, 0), 232_448, "sm90"),
+        ((8, 0), 166_912, "sm80_wide"),
+        ((8, 9), 101_376, "sm80_ahead"),
+        ((10, 0), 232_448, "sm80_wide"),
+        ((7, 0), 98_304, "sm90"),  # which says what it needs
+    ],
+    ids=str,
+)
+def test_a_card_before_hopper_gets_the_sm80_kernel(monkeypatch, capability, room, expected):
+    """The last whose shared memory it has."""
+    properties = SimpleNamespace(shared_memory_per_block_optin=room)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    assert named(None, torch.device("cuda", 0)).name == expected
+    assert named("simt_naive", torch.device("cuda", 0)).name == "simt_naive"
+
+
+def test_the_sm70_rung_says_which_k_it_takes():
+    a, b = integers("sm70_volta884", 33, 8), integers("sm70_volta884", 8, 64)
+    with pytest.raises(PlanError, match="K is 7: sm70_volta884 takes the residue of K first"):
+        gemm(a[:, :7], b[:7], kernel="sm70_volta884")
+    a = integers("sm70_volta884", 8, 40).mT[:33, :7]
+    expected = (a.double() @ b[:7].double()).half()
+    assert torch.equal(gemm(a, b[:7], kernel="sm70_volta884"), expected)
+
+
+def test_the_tables_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [ladder.Measured(name, 4096, 1e-3, 0.0) for name in ("torch.mm", "naive", "coalesced")]
+    ladder.plot({"simt": rows, "sm80": rows[:2]}, tmp_path / "ladder.svg")
+    drawn = (tmp_path / "ladder.svg").read_text()
+    assert drawn.startswith("<?xml")
 
 
 @any_rung

@@ -1,0 +1,119 @@
+"""The sm70 rung: a GEMM on mma.m8n8k4, the tensor core of a Volta, after CUTLASS 1.3.3.
+
+CUTLASS calls it h884gemm: OutputTile (K, N, M) 32×64×128, warp tile 32×64×64, two warps. A warp's
+four quad pairs (PTX ISA, Matrix Fragments for mma.m8n8k4) stand 2×2, and each multiplies 32×32:
+
+    k      a step is four deep: a lane holds one k of eight rows, 16 bytes, as they lie in memory
+    rows   32 * quad pair + 16 * load + 8 * half + 0…7; a load serves two mma, four rows of each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cutedsl_gemm.kernels.plan import BITS, UNIT
+from cutedsl_gemm.kernels.raster import Raster
+from cutedsl_gemm.kernels.share import Share, loads
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan, Stage
+from layouts import ComposedLayout, Layout, Swizzle
+from layouts.descriptor import Major
+
+TILE = (128, 64, 32)
+WARPS = (2, 1)  # along M, along N
+STEP = (128, 64, 4)
+# A lane: its k of a step, its quad pair along M and along N, its half of it; then its warp.
+LANES = (4, 2, 2, 2)
+
+
+@dataclass(frozen=True)
+class Sm70Plan(Sm80Plan):
+    """Of the same parts as an sm80 plan; shared memory is read 16 bytes a lane, by LDS.128.
+
+    Lines of shared memory run along M and along N, whatever the majors: a lane takes eight rows.
+    """
+
+    DTYPES: ClassVar[tuple[str, ...]] = ("float16",)
+
+    @property
+    def reads(self) -> dict[str, Share]:
+        """(thread, (1, (8, 2))) → row, and → k of a step: what a thread reads of A and of B."""
+        return {"A": _read((32, 0), 64), "B": _read((0, 32), 0)}
+
+    @property
+    def how(self) -> str:
+        """The instructions of a step, in words."""
+        return "LDS.128, mma.m8n8k4, residue of K first"
+
+
+def _read(quad_pair: tuple[int, int], warp: int) -> Share:
+    shape = ((*LANES, 2), (1, (UNIT, 2)))
+    rows = Layout(shape, ((0, *quad_pair, 8, warp), (0, (1, 16))))
+    return Share(rows, Layout(shape, ((1, 0, 0, 0, 0), (0, (0, 0)))))
+
+
+def accumulator() -> Share:
+    """What each thread holds of C: sixteen accumulators of m8n8k4.
+
+    Two bits of a lane and three of a value are the atom's own; its rows 4 to 7, those of the other
+    half, lie eight further in the tile.
+
+    >>> print(accumulator().rows, accumulator().columns, sep="\\n")
+    ((2,2,2,2,2,2),((2,2,2),(2,8))):((1,0,32,0,8,64),((2,4,16),(0,0)))
+    ((2,2,2,2,2,2),((2,2,2),(2,8))):((0,2,0,32,0,0),((0,0,0),(1,4)))
+    """
+    shape = ((2, 2, 2, 2, 2, 2), ((2, 2, 2), (2, 8)))
+    rows = Layout(shape, ((1, 0, 32, 0, 8, 64), ((2, 4, 16), (0, 0))))
+    return Share(rows, Layout(shape, ((0, 2, 0, 32, 0, 0), ((0, 0, 0), (1, 4)))))
+
+
+# value → accumulator register: eight a mma, the mma of a step with those along M fastest
+FRAGMENT = Layout(((2, 2, 2), (2, (2, 2, 2))), ((2, 8, 16), (1, (32, 4, 64))))
+
+
+def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN") -> Sm70Plan:
+    """mma.m8n8k4 from permuted shared memory, without padding; loads a k-block and a step ahead.
+
+    The piece of eight rows is XORed with k, so that eight lanes find theirs in eight groups of
+    banks. A k-block travels in registers while the block before is multiplied: Volta has no
+    cp.async. Costs: an operand that is K-major is turned on its way, element by element.
+    """
+    (bm, bn, bk), threads = TILE, 64
+    a, b = (
+        Stage(loads(rows, bk, major, threads, UNIT), smem, smem)
+        for rows, major, smem in ((bm, a_major, permuted(bm)), (bn, b_major, permuted(bn)))
+    )
+    plan = Sm70Plan(
+        name="sm70_volta884",
+        dtype=dtype,
+        a_major=a_major,
+        b_major=b_major,
+        tile=TILE,
+        warps=WARPS,
+        step=STEP,
+        a=a,
+        b=b,
+        accumulator=accumulator(),
+        c=accumulator(),
+        fragment=FRAGMENT,
+        stages=2,
+        ahead=True,
+        raster=Raster(1),
+    )
+    plan.check()
+    return plan
+
+
+def permuted(rows: int) -> ComposedLayout:
+    """A tile (rows, BK) in shared memory: pieces of eight rows, XORed with k % 4.
+
+    >>> print(permuted(128), permuted(64), sep="\\n")
+    S<2,3,4> o 0 o (128,32):(1,128)
+    S<2,3,3> o 0 o (64,32):(1,64)
+    """
+    swizzle = Swizzle(2, 3, (rows // UNIT).bit_length() - 1)
+    return ComposedLayout(swizzle, 0, Layout((rows, TILE[2]), (1, rows)), unit=BITS)
+
+
+RUNGS: tuple[Callable[..., Sm70Plan], ...] = (volta884,)
