@@ -14,6 +14,8 @@ def main() -> None:
     tiles = commands.add_parser("hierarchy", help="block, warp and thread tiles of a kernel")
     tiles.add_argument("kernel", nargs="?", help="one of cutedsl_gemm.KERNELS")
     tiles.add_argument("--svg", type=Path, metavar="FILE", help="draw them there, not here")
+    build = commands.add_parser("build", help="all kernels gemm chooses, compiled ahead, anywhere")
+    build.add_argument("--folder", type=Path, metavar="F", help="to ship; else the cache folder")
     ladder = commands.add_parser("ladder", help="every kernel, from naive to pingpong, on a GPU")
     ladder.add_argument("--size", type=int, metavar="N", help="N×N×N for all of them")
     ladder.add_argument("--plot", type=Path, metavar="FILE", help="draw the tables there, too")
@@ -28,6 +30,10 @@ def main() -> None:
         from cutedsl_gemm import demo
 
         demo.main()
+    elif asked.command == "build":
+        from cutedsl_gemm import ahead
+
+        ahead.main(asked.folder)
     elif asked.command == "hierarchy":
         from cutedsl_gemm import hierarchy
 
