@@ -14,13 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .draw import Table, table
+from .draw import Table
 from .errors import LayoutError
 from .expression import evaluate, operations
-from .layout import Layout, cosize
-from .proof import Injective, prove
-from .swizzle import ComposedLayout, Swizzle
-from .tuples import is_int, leaves, size, text
+from .shown import drawable, facts, picture, words
 
 #: The options that write a file, and the method of `Table` that makes its text.
 WRITERS = ("svg", "html", "latex")
@@ -65,66 +62,26 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _show(value: Any, options: argparse.Namespace) -> None:
-    layout = _drawable(value)
-    picture = value if isinstance(value, Table) else None
-    if layout is not None and all(map(is_int, leaves(layout.shape))):
-        given = {name: getattr(options, name) for name in ("unit", "banks", "show")}
-        picture = table(layout, **{name: x for name, x in given.items() if x is not None})
-    if picture is None:
-        print(layout if layout is not None else _words(value))
+    given = {name: getattr(options, name) for name in ("unit", "banks", "show")}
+    layout = drawable(value)
+    seen = picture(value, **{name: x for name, x in given.items() if x is not None})
+    if seen is None:
+        print(layout if layout is not None else words(value))
     else:
-        print(picture.text(width=options.width))
+        print(seen.text(width=options.width))
     if layout is not None:
-        print("", *_facts(layout), sep="\n")
-    _write(value, picture, options)
+        print("", *facts(layout), sep="\n")
+    _write(value, seen, options)
 
 
-def _drawable(value: Any) -> Layout | ComposedLayout | None:
-    """`value` as a layout: of a shape the compact one, of a swizzle its runs; or None."""
-    if isinstance(value, (Layout, ComposedLayout)):
-        return value
-    if isinstance(value, Swizzle):  # rows are the bits that are read, columns those that change
-        runs, rows = 1 << abs(value.shift), 1 << value.bits
-        domain = Layout((rows, runs), (runs << value.base, 1 << value.base))
-        return ComposedLayout(value, 0, domain)
-    if isinstance(value, tuple) and value and all(map(is_int, leaves(value))):
-        return Layout(value)
-    return None
-
-
-def _facts(layout: Layout | ComposedLayout) -> list[str]:
-    """Size, cosize, and whether an offset is taken twice, with the reason."""
-    facts = [f"size {size(layout)}, cosize {_cosize(layout)}"]
-    try:
-        facts.append(str(prove(Injective(layout))))
-    except LayoutError as error:
-        facts.append(f"not decided whether it is injective: {error}")
-    return facts
-
-
-def _cosize(layout: Layout | ComposedLayout) -> Any:
-    try:
-        bound = cosize(layout)
-    except (LayoutError, TypeError):
-        return "not defined"
-    return text(bound)
-
-
-def _words(value: Any) -> str:
-    """A value that is no layout, as CuTe would print it."""
-    if isinstance(value, tuple):
-        return f"({','.join(map(_words, value))})"
-    return "_" if value is None else str(value)
-
-
-def _write(value: Any, picture: Table | None, options: argparse.Namespace) -> None:
+def _write(value: Any, seen: Table | None, options: argparse.Namespace) -> None:
     for name in WRITERS:
         file = getattr(options, name)
         if file is None:
             continue
-        if picture is None:
-            raise LayoutError(f"--{name}: {_words(value)} has no table to write")
-        Path(file).write_text(getattr(picture, name)(), encoding="utf-8")
+        if seen is None:
+            raise LayoutError(f"--{name}: {words(value)} has no table to write")
+        Path(file).write_text(getattr(seen, name)(), encoding="utf-8")
         print(f"wrote {file}")
 
 
