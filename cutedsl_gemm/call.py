@@ -46,7 +46,12 @@ _met: dict[Any, Call] = {}
 
 
 def call(
-    a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: str | None = None
+    a: Tensor,
+    b: Tensor,
+    tile: Tile | None,
+    out: Tensor | None,
+    kernel: str | None = None,
+    tune: bool = False,
 ) -> Call:
     """The call for these tensors, found in about a microsecond if their like was met before.
 
@@ -56,25 +61,29 @@ def call(
         written = None if out is None else (out.shape, out.stride())
         # fmt: off
         signature = (
-            a.shape, a.stride(), b.shape, b.stride(), written, a.dtype, a.device, tile, kernel
+            a.shape, a.stride(), b.shape, b.stride(), written, a.dtype, a.device, tile, kernel, tune
         )
         # fmt: on
         return _met[signature]
     except (KeyError, AttributeError, TypeError, RuntimeError):
         # new, or not dense tensors: then `_make` says so
-        made = _make(a, b, tile, out, named(kernel, getattr(a, "device", None)))
+        made = _make(a, b, tile, out, named(kernel, getattr(a, "device", None)), tune)
     if len(_met) >= MOST:
         _met.clear()
     _met[signature] = made
     return made
 
 
-def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: Kernel) -> Call:
+def _make(
+    a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: Kernel, tune: bool
+) -> Call:
     terms = kernel.terms
     agree(a, b, terms)
     (m, k), n = a.shape, b.shape[1]
     if out is not None:
         check_out(out, a, b, terms)
+    if tune:
+        _check_tune(a, tile, kernel)
     if m * n * k == 0:
         return partial(_empty, terms)
     problem = pose(a, b, terms)
@@ -87,15 +96,42 @@ def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: K
     if turned:
         problem = problem.turned
         tile = tile if tile is None else (tile[1], tile[0], tile[2])
-    run = _runner(kernel, kernel.plan(problem, tile), a.device)
-    if turned:
-        run = _turned(run)
-    if given and (m if turned else n) % terms.piece:
-        run = _apart(run)
-    tensors = zip(walked, (a, b, out), strict=True)
-    if any(seen.stride != tensor.stride() for seen, tensor in tensors):
-        run = _as_walked(run, walked)
-    return _checked(run, terms, (m, n), (reach(a), reach(b), reach(out)))
+    as_they_are = all(
+        seen.stride == tensor.stride() for seen, tensor in zip(walked, (a, b, out), strict=True)
+    )
+
+    def runner(plan: AnyPlan) -> Run:
+        run = _runner(kernel, plan, a.device)
+        if turned:
+            run = _turned(run)
+        if given and (m if turned else n) % terms.piece:
+            run = _apart(run)
+        return run if as_they_are else _as_walked(run, walked)
+
+    if tune:
+        from cutedsl_gemm.tune import tuned
+
+        own = torch.empty_strided((m, n), out.stride(), dtype=a.dtype, device=a.device)
+        name = torch.cuda.get_device_name(a.device)
+        with torch.cuda.device(a.device):
+            plan: AnyPlan = tuned(problem, name, lambda plan: partial(runner(plan), a, b, own))
+    else:
+        plan = kernel.plan(problem, tile)
+    return _checked(runner(plan), terms, (m, n), (reach(a), reach(b), reach(out)))
+
+
+def _check_tune(a: Tensor, tile: Tile | None, kernel: Kernel) -> None:
+    """ValueError where there is nothing to measure."""
+    if a.device.type != "cuda":
+        raise ValueError(
+            f"tune=True measures kernels on a GPU, and a is on {a.device}: leave tune away, "
+            "or pass CUDA tensors"
+        )
+    if tile is not None or kernel.family != "sm90":
+        raise ValueError(
+            f"tune=True chooses among the plans of sm90, and tile is {tile!r} and the kernel "
+            f"{kernel.name}: leave tile and kernel away, or tune"
+        )
 
 
 def _empty(terms: Terms, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:

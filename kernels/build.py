@@ -118,7 +118,15 @@ def key(plan: AnyPlan, arch: str = ARCH) -> str:
     versions of the DSL and of TVM-FFI: what changes one of them changes the name. Not of the DSL's
     kind: what its CUDA 12 build made runs beside its CUDA 13 build (docs/performance).
     """
-    parts = [repr(plan), arch, platform.machine(), _source(), *_tools()]
+    return _digest(repr(plan), arch, platform.machine(), _source(), *_tools())
+
+
+def release() -> str:
+    """The name of what all plans' objects have in common: our source and its tools."""
+    return _digest(_source(), *_tools())
+
+
+def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
