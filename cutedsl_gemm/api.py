@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.explanation import explain
@@ -47,14 +48,15 @@ def gemm(
     >>> gemm(a, b, tile=(128, 128, 64)).unique()
     tensor([16.], dtype=torch.bfloat16)
     """
-    if torch.compiler.is_compiling():
+    if is_compiling():
         # A graph ends here: gemm is no operator of torch's. Imported here, since it takes 0.8 s.
         from cutedsl_gemm.uncompiled import gemm as uncompiled
 
         return uncompiled(a, b, tile=tile, out=out, kernel=kernel, tune=tune)
     known = call(a, b, tile, out, kernel, tune)
-    tracked = a.requires_grad or b.requires_grad or (out is not None and out.requires_grad)
-    if tracked and torch.is_grad_enabled():
+    if (
+        a.requires_grad or b.requires_grad or (out is not None and out.requires_grad)
+    ) and torch.is_grad_enabled():
         if out is not None:
             raise ValueError(
                 "out: a result written into a tensor has no gradient; "
