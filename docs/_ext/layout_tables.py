@@ -1,0 +1,69 @@
+"""The directive `layout`: an expression of the algebra, evaluated and drawn while the site is built.
+
+    ```{layout} S<3,3,3> o 0 o (8,64):(64,1)
+    :show: bank
+    ```
+
+`facts` adds size, cosize and injectivity. An expression that cannot be evaluated is an error of the
+build, with its file and line, and with the place in it marked.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from urllib.parse import quote
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from layouts import LayoutError
+from layouts.expression import evaluate
+from layouts.shown import drawable, facts, picture, words
+
+
+class LayoutTable(SphinxDirective):
+    """A picture of a value, the expression it is of, and a way to the playground."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {
+        "unit": directives.positive_int,
+        "banks": directives.positive_int,
+        "show": lambda word: directives.choice(word, ("offset", "byte", "bank")),
+        "facts": directives.flag,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        expression = " ".join(self.arguments[0].split())
+        given = {name: x for name, x in self.options.items() if name != "facts"}
+        try:
+            value = evaluate(expression)
+            seen = picture(value, **given)
+            layout = drawable(value)
+            known = facts(layout) if "facts" in self.options and layout is not None else []
+        except LayoutError as error:
+            raise self.error(f"layout: {error}") from error
+        drawn = seen.svg() if seen is not None else f"<pre>{escape(words(value))}</pre>"
+        said = "".join(f"<pre>{escape(fact)}</pre>" for fact in known)
+        there = f"{self._root()}playground.html#{quote(expression, safe='')}"
+        return [
+            nodes.raw(
+                "",
+                f'<figure class="layout"><div class="drawn">{drawn}</div><figcaption>'
+                f'<code>{escape(expression)}</code> <a href="{there}">try it</a>'
+                f"</figcaption>{said}</figure>",
+                format="html",
+            )
+        ]
+
+    def _root(self) -> str:
+        """The way from this page to the site's root."""
+        return "../" * self.env.docname.count("/")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """What Sphinx asks of an extension."""
+    app.add_directive("layout", LayoutTable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,146 @@
+"""Pages written by the library while the site is built: the ladder's rungs, and the reference.
+
+They lie in docs/written, which git ignores: a rung or a function that is added has its page.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from sphinx.application import Sphinx
+
+import cutedsl_gemm
+import layouts
+from cutedsl_gemm.hierarchy import shown
+from cutedsl_gemm.kernels.build import device_code
+from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.rungs import KERNELS, Kernel
+
+
+def write(app: Sphinx) -> None:
+    """All pages, only where they differ from what is there."""
+    folder = Path(app.srcdir) / "written"
+    pages = {f"rungs/{name}.md": rung(kernel) for name, kernel in KERNELS.items()}
+    pages["ladder.md"] = ladder()
+    pages["layouts.md"] = reference("layouts", layouts)
+    pages["cutedsl_gemm.md"] = reference("cutedsl_gemm", cutedsl_gemm)
+    for name, text in pages.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+    for path in folder.rglob("*.md"):
+        if str(path.relative_to(folder)) not in pages:
+            path.unlink()
+
+
+def ladder() -> str:
+    """The page that all rungs hang on, and the picture of tiling."""
+    hierarchy = shown()
+    return "\n\n".join(
+        (
+            "# The ladder",
+            "From the naive SGEMM to Hopper's pingpong kernel; at each rung one idea changes. "
+            "`python -m cutedsl_gemm ladder` measures them all; the figures are on the page "
+            "[Performance](../performance/README.md).",
+            "## Block, warp, thread",
+            "A tile of C falls into the tiles of blocks, these into those of warps, these into "
+            "those of threads:",
+            fenced(hierarchy.explain(), "text"),
+            "````{raw} html\n<figure class=\"layout\"><div class=\"drawn\">"
+            f"{hierarchy.picture().svg()}</div></figure>\n````",
+            "## The rungs",
+            "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(f"rungs/{name}" for name in KERNELS) + "\n```",
+        )
+    ) + "\n"
+
+
+def rung(kernel: Kernel) -> str:
+    """A rung's page: what its device file says, its plan, and its layouts drawn."""
+    dtype = str(kernel.terms.dtypes[0]).removeprefix("torch.")
+    square = 4096
+    a = Matrix((square, square), (square, 1))
+    b = Matrix((square, square), (1, square) if dtype != "float32" else (square, 1))
+    plan = kernel.plan(Problem(a, b, dtype), None)
+    device = inspect.getmodule(type(device_code(plan)))
+    assert device is not None and device.__file__ is not None
+    lines = inspect.getsource(device).splitlines()
+    parts = [
+        f"# {kernel.name}",
+        fenced(inspect.getdoc(device) or "", "text"),
+        f"Device code: `{'/'.join(Path(device.__file__).parts[-3:])}`, {len(lines)} lines. "
+        f"`gemm(a, b, kernel={kernel.name!r})` takes {dtype}.",
+        "## Its plan",
+        f"For {square} × {square} × {square}, row-major A and "
+        f"{'row' if dtype == 'float32' else 'column'}-major B:",
+        fenced(plan.explain(), "text"),
+    ]
+    parts += drawings(plan)
+    return "\n\n".join(parts) + "\n"
+
+
+def drawings(plan: object) -> Iterator[str]:
+    """The shared-memory buffers of a plan, where it has any: their first eight rows."""
+    buffers = getattr(plan, "buffers", {})
+    for name, buffer in dict(buffers).items():
+        if not isinstance(buffer, (layouts.Layout, layouts.ComposedLayout)):
+            continue
+        yield f"## {name} in shared memory, tinted by groups of four banks"
+        yield f"```{{layout}} {buffer}\n:unit: {getattr(buffer, 'unit', None) or 16}\n```"
+
+
+def reference(name: str, package: ModuleType) -> str:
+    """A page of all that a package exports, in the words of its docstrings."""
+    parts = [f"# {name}", fenced(inspect.getdoc(package) or "", "text")]
+    for public in sorted(package.__all__):
+        value = getattr(package, public)
+        if isinstance(value, ModuleType) or not (inspect.isclass(value) or callable(value)):
+            continue
+        parts += [f"## {public}", fenced(f"{public}{signature(value)}", "python")]
+        parts += list(told(inspect.getdoc(value) or ""))
+    return "\n\n".join(parts) + "\n"
+
+
+def signature(value: object) -> str:
+    """The parameters, or nothing where Python does not know them."""
+    try:
+        return str(inspect.signature(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return ""
+
+
+def told(docstring: str) -> Iterator[str]:
+    """Paragraphs as text, examples as code."""
+    for block in re.split(r"\n\s*\n", docstring):
+        if block.lstrip().startswith(">>>"):
+            yield fenced(inspect.cleandoc(block), "pycon")
+        elif block.strip():
+            words = re.sub(r"``?([^`]+)``?", r"`\1`", block)
+            yield fenced(block, "text") if block.startswith(" ") else escaped(words)
+
+
+def escaped(words: str) -> str:
+    """Text as Markdown that shows it: only what stands in backticks is marked up."""
+    pieces = re.split(r"(`[^`]+`)", words)
+    safe = (
+        piece if piece.startswith("`") else re.sub(r"([\\*_<>\[\]$|#~{}])", r"\\\1", piece)
+        for piece in pieces
+    )
+    return "".join(safe)
+
+
+def fenced(text: str, language: str) -> str:
+    """A block of code."""
+    return f"````{language}\n{text.rstrip()}\n````"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """What Sphinx asks of an extension."""
+    importlib.invalidate_caches()
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,21 @@
+"""The site: MyST pages, tables computed by `layouts` while it is built, no network."""
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path[:0] = [str(DOCS.parent), str(DOCS / "_ext")]
+
+project = "cutedsl-gemm"
+author = "the authors of cutedsl-gemm"
+extensions = ["myst_parser", "layout_tables", "run_code", "puzzles", "written_pages"]
+exclude_patterns = ["_build", "playground", "Thumbs.db"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "cutedsl-gemm"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+pygments_style = "tango"
+pygments_dark_style = "native"
