@@ -29,7 +29,7 @@ from cutedsl_gemm.problem import (
     pose,
     reach,
 )
-from cutedsl_gemm.rungs import Kernel, named
+from cutedsl_gemm.rungs import DEFAULT, Kernel, named
 
 Tile: TypeAlias = tuple[int, int, int]
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
@@ -137,7 +137,7 @@ def _check_tune(a: Tensor, tile: Tile | None, kernel: Kernel) -> None:
             f"tune=True measures kernels on a GPU, and a is on {a.device}: leave tune away, "
             "or pass CUDA tensors"
         )
-    if tile is not None or kernel.family != "sm90":
+    if tile is not None or kernel.name != DEFAULT:
         raise ValueError(
             f"tune=True chooses among the plans of sm90, and tile is {tile!r} and the kernel "
             f"{kernel.name}: leave tile and kernel away, or tune"

@@ -199,7 +199,7 @@ def best(m: int, n: int, k: int) -> Way:
 
 def planned(
     problem: Problem,
-    make: Callable[..., AnySm90],
+    make: Make,
     tile: Tile,
     splits: int = 1,
     raster: Raster | None = None,
@@ -213,7 +213,7 @@ def planned(
 
 @cache
 def _plan(
-    make: Callable[..., AnySm90],
+    make: Make,
     tile: Tile,
     dtype: str,
     a_major: Major,
@@ -221,7 +221,11 @@ def _plan(
     splits: int,
     raster: Raster,
 ) -> AnySm90:
-    how: dict[str, Any] = {"raster": raster} if splits == 1 else {"splits": splits}
+    how: dict[str, Any] = {}
+    if splits > 1:
+        how["splits"] = splits
+    if make in (pingpong, cooperative):
+        how["raster"] = raster
     if make is cooperative and tile[1] == 256:
         how["c_stages"] = 2  # they fit beside four stages
     return make(tile, dtype, a_major, b_major, **how)
