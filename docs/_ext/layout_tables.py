@@ -31,6 +31,7 @@ class LayoutTable(SphinxDirective):
     option_spec = {
         "unit": directives.positive_int,
         "banks": directives.positive_int,
+        "limit": directives.positive_int,
         "show": lambda word: directives.choice(word, ("offset", "byte", "bank")),
         "facts": directives.flag,
     }

@@ -91,7 +91,7 @@ def drawings(plan: object) -> Iterator[str]:
         if not isinstance(buffer, (layouts.Layout, layouts.ComposedLayout)):
             continue
         yield f"## {name} in shared memory, tinted by groups of four banks"
-        yield f"```{{layout}} {buffer}\n:unit: {getattr(buffer, 'unit', None) or 16}\n```"
+        yield f"```{{layout}} {buffer}\n:unit: {getattr(buffer, 'unit', None) or 16}\n:limit: 16\n```"
 
 
 def reference(name: str, package: ModuleType) -> str:

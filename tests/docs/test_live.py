@@ -1,0 +1,184 @@
+"""The live pages in a real browser: what they show is what Python says."""
+
+import functools
+import http.server
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYODIDE = ROOT / "docs" / "node_modules" / "pyodide"
+PATIENCE = 60  # seconds: Python in a browser takes about four to start
+
+sys.path.insert(0, str(ROOT / "docs" / "live"))
+import answer  # noqa: E402
+
+EXPRESSIONS = (
+    "(4,8):(8,1)",
+    "S<3,3,3> o 0 o (8,64):(64,1)",
+    "logical_divide((8,8):(8,1), <4:1,2:1>)",
+    "compare(naive=(8,64):(64,1), padded=(8,64):(72,1))",
+    "complement((2,2):(1,6), 24)",
+    "Swizzle(3,3,3)(64)",
+    "(4,8):(7,1)",
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site's address."""
+    pytest.importorskip("sphinx", reason="the docs extra is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "docs", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True)
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="module")
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="the docs extra is not installed")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium or chromedriver is not installed (Debian: chromium chromium-driver)")
+    if not PYODIDE.is_dir():
+        pytest.skip("Pyodide is not there: npm ci --prefix docs")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
+        options.add_argument(argument)
+    # nothing but this machine is to be reached
+    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
+    service = webdriver.ChromeService(executable_path=driver)
+    with webdriver.Chrome(options=options, service=service) as opened:
+        yield opened
+
+
+def wait(browser, script, *arguments):
+    """The value of a script as soon as it is true."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if found := browser.execute_script(script, *arguments):
+            return found
+        time.sleep(0.05)
+    state = browser.execute_script("return document.body.innerText")
+    raise AssertionError(f"{script}: not within {PATIENCE} s; the page says {state[:500]}")
+
+
+def opened(browser, site, page):
+    browser.get("about:blank")
+    browser.get(f"{site}/{page}")
+    wait(browser, "return document.body.dataset.started")
+
+
+TYPE = """
+const [id, text] = arguments, field = document.getElementById(id);
+document.body.dataset.ready = "";
+field.value = text;
+field.dispatchEvent(new Event("input"));
+"""
+CELLS = "return [...document.querySelectorAll('#table td')].map(cell => cell.textContent)"
+
+
+def typed(browser, field, text):
+    browser.execute_script(TYPE, field, text)
+    wait(browser, "return document.body.dataset.ready")
+
+
+def test_what_is_typed_is_shown_as_python_says(browser, site):
+    opened(browser, site, "playground.html")
+    started = browser.execute_script("return document.body.dataset.started")
+    print(f"from the page to its first answer: {started} ms")
+    for expression in EXPRESSIONS:
+        typed(browser, "expression", expression)
+        expected = json.loads(answer.show(expression))
+        text = browser.execute_script("return document.getElementById('value').textContent")
+        facts = browser.execute_script("return document.getElementById('facts').textContent")
+        assert (text, facts) == (expected["text"], "\n".join(expected["facts"]))
+        shown = browser.execute_script("return document.getElementById('table').innerHTML")
+        there = browser.execute_script(
+            "const made = document.createElement('div'); made.innerHTML = arguments[0];"
+            "return made.innerHTML",
+            expected.get("html", ""),
+        )
+        assert shown == there
+    assert browser.execute_script(CELLS) is not None
+
+
+def test_the_access_is_counted(browser, site):
+    opened(browser, site, "playground.html#" + "(64%2C64)%3A(64%2C1)&access=ldmatrix.x4")
+    expected = json.loads(answer.show("(64,64):(64,1)", "ldmatrix.x4"))["banks"]
+    assert "32 wavefronts" in expected
+    assert browser.execute_script("return document.getElementById('banks').textContent") == expected
+
+
+def test_the_address_keeps_the_expression(browser, site):
+    opened(browser, site, "playground.html")
+    typed(browser, "expression", "composition((4,8):(8,1), (4,2):(2,16))")
+    address = browser.current_url
+    opened(browser, site, address.removeprefix(site + "/"))
+    value = browser.execute_script("return document.getElementById('expression').value")
+    assert value == "composition((4,8):(8,1), (4,2):(2,16))"
+
+
+def test_an_error_is_a_sentence_with_its_place(browser, site):
+    opened(browser, site, "playground.html")
+    typed(browser, "expression", "composition((4,8):(8,1), )")
+    said = browser.execute_script("return document.getElementById('error').textContent")
+    assert said == json.loads(answer.show("composition((4,8):(8,1), )"))["error"]
+    assert "^" in said
+
+
+@pytest.mark.parametrize("page", ["playground.html", "start.html", "swizzles.html", "puzzles.html"])
+def test_a_phone_needs_no_sideways_scroll(browser, site, page):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True},
+    )
+    try:
+        browser.get(f"{site}/{page}")
+        wide = browser.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= 390
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_puzzles_are_judged(browser, site):
+    browser.get(f"{site}/puzzles.html")
+    enter = """
+    const input = document.querySelector(".puzzle input");
+    input.value = arguments[0];
+    input.dispatchEvent(new Event("input"));
+    """
+    verdict = "return document.querySelector('.puzzle').dataset.right"
+    for expression, right in (("(4,8):(1,4)", "false"), ("(4,8):(8,1)", "true")):
+        browser.execute_script(enter, expression)
+        wait(browser, f"{verdict} === '{right}'")
+
+
+def test_opened_as_a_file_the_page_says_what_to_do(browser, site, tmp_path):
+    sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+    build = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "docs", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True)
+    browser.get(f"file://{tmp_path}/playground.html")
+    said = wait(browser, "return document.getElementById('state').textContent")
+    wait(
+        browser,
+        "return document.getElementById('state').textContent.includes('python -m http.server')",
+    )
+    assert said
+    assert browser.execute_script(CELLS)[:3]  # the table of build time
