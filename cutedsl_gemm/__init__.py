@@ -5,12 +5,12 @@ from typing import Any
 
 from layouts import __version__
 
-__all__ = ["KERNELS", "PlanError", "__version__", "gemm", "plan_for"]
+__all__ = ["KERNELS", "PlanError", "__version__", "explain", "gemm", "plan_for"]
 
 
 def __getattr__(name: str) -> Any:
     """The public names, loaded when first used: a plan needs no torch, and torch takes a second."""
-    if name in ("KERNELS", "gemm", "plan_for"):
+    if name in ("KERNELS", "explain", "gemm", "plan_for"):
         if find_spec("torch") is None:
             raise ImportError("gemm needs torch and the CuTe DSL: pip install 'cutedsl-gemm[gpu]'")
         from cutedsl_gemm import api, rungs

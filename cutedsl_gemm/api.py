@@ -6,8 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from cutedsl_gemm.call import Tile, call
+from cutedsl_gemm.explanation import explain
 from cutedsl_gemm.kernels.build import AnyPlan
 from cutedsl_gemm.kernels.plan import UNIT
 from cutedsl_gemm.problem import lines, pose
@@ -21,6 +23,7 @@ def gemm(
     tile: Tile | None = None,
     out: Tensor | None = None,
     kernel: str | None = None,
+    tune: bool = False,
 ) -> Tensor:
     """a (M, K) · b (K, N) as torch.mm gives it: bfloat16 or float16, summed in float32.
 
@@ -34,6 +37,10 @@ def gemm(
     family take what the default takes; those of the simt family take float32, and all but the
     vectorised one take it wherever it lies.
 
+    `tune=True` measures a dozen plans on the GPU when it first meets a shape there, and remembers
+    on disk which was the fastest; calls with tune=True take it from then on, in any process. Other
+    calls do not: they give the same bits on every machine. On CPU tensors it is a ValueError.
+
     Raises TypeError, ValueError, or its kind PlanError, with a sentence that names the argument,
     what it is, what it must be.
 
@@ -41,21 +48,25 @@ def gemm(
     >>> gemm(a, b, tile=(128, 128, 64)).unique()
     tensor([16.], dtype=torch.bfloat16)
     """
-    if torch.compiler.is_compiling():
-        return _uncompiled(a, b, tile=tile, out=out, kernel=kernel)
-    known = call(a, b, tile, out, kernel)
-    tracked = a.requires_grad or b.requires_grad or (out is not None and out.requires_grad)
-    if tracked and torch.is_grad_enabled():
+    if is_compiling():
+        # A graph ends here: gemm is no operator of torch's. Imported here, since it takes 0.8 s.
+        from cutedsl_gemm.uncompiled import gemm as uncompiled
+
+        return uncompiled(a, b, tile=tile, out=out, kernel=kernel, tune=tune)
+    known = call(a, b, tile, out, kernel, tune)
+    if (
+        a.requires_grad or b.requires_grad or (out is not None and out.requires_grad)
+    ) and torch.is_grad_enabled():
         if out is not None:
             raise ValueError(
                 "out: a result written into a tensor has no gradient; "
                 "leave out away, or pass detached tensors"
             )
-        return _Product.apply(a, b, tile, kernel)
+        return _Product.apply(a, b, tile, kernel, tune)
     return known(a, b, out)
 
 
-_uncompiled = torch.compiler.disable(gemm)  # a graph ends here: gemm is no operator of torch's
+gemm.explain = explain  # type: ignore[attr-defined]
 
 
 def plan_for(
@@ -75,19 +86,22 @@ class _Product(torch.autograd.Function):
     """dA = dC · Bᵀ and dB = Aᵀ · dC: the same kernel, with the other majors."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, tile: Tile | None, kernel: str | None) -> Tensor:
+    def forward(
+        ctx: Any, a: Tensor, b: Tensor, tile: Tile | None, kernel: str | None, tune: bool
+    ) -> Tensor:
         ctx.save_for_backward(a, b)
-        ctx.kernel = kernel
-        return gemm(a, b, tile=tile, kernel=kernel)
+        ctx.how = {"kernel": kernel, "tune": tune}
+        return gemm(a, b, tile=tile, **ctx.how)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         a, b = ctx.saved_tensors
         needs_a, needs_b, *_ = ctx.needs_input_grad
         grad = lines(grad, grad.shape, UNIT).copy_(grad)  # where and as TMA can take it
         return (
-            gemm(grad, b.mT, kernel=ctx.kernel) if needs_a else None,
-            gemm(a.mT, grad, kernel=ctx.kernel) if needs_b else None,
+            gemm(grad, b.mT, **ctx.how) if needs_a else None,
+            gemm(a.mT, grad, **ctx.how) if needs_b else None,
+            None,
             None,
             None,
         )

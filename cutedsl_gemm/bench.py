@@ -5,8 +5,9 @@ burst      a cool card: half a second of rest, 3 launches to warm up, 10 timed b
 sustained  back to back, the candidates in turn, about 12 ms each, the median of 7 rounds. The card
            sits at its power limit: a contest of energy per flop.
 
-Inputs are random normal, since zeros draw less power and run faster; every output is poisoned
-before and checked after. bfloat16, A row-major, B column-major.
+Where a launch takes less than 30 µs, the launches are replayed from a CUDA graph, and the time of
+a call from Python stands apart. Inputs are random normal, since zeros draw less power and run
+faster; every output is poisoned before and checked after. bfloat16, A row-major, B column-major.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import csv
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from rich.console import Console
@@ -29,26 +30,46 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
+from cutedsl_gemm.gauge import Gauge, Reading
+from cutedsl_gemm.timing import Launch, captured, timed
 
 Shape: TypeAlias = tuple[int, int, int]
 Provider: TypeAlias = Callable[[Tensor, Tensor, Tensor], object]  # (a, b, out)
 
-OURS = "gemm"
+OURS, CUBLAS = "gemm", "torch.mm"
+# (N, K) of layers of Llama 3 8B and 70B: attention, and both ways through the MLP
+WEIGHTS = [(4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192), (28672, 8192), (8192, 28672)]
 SHAPES: dict[str, list[Shape]] = {
     "sweep": [(8448, 9216, k) for k in (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 1984)],
-    "squares": [(n, n, n) for n in (1024, 2048, 3072, 4096, 6144, 8192)],
-    "weights": [(m, 8192, 8192) for m in (16, 128, 1024)] + [(8192, 1024, 8192)],
+    "curve": [(8448, 9216, 64 * k) for k in range(1, 32)],
+    "squares": [(n, n, n) for n in (512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 16384)],
+    "weights": [(m, n, k) for m in (16, 128, 1024, 8192) for n, k in WEIGHTS],
+    "split": [
+        (512, 512, 16384),
+        (256, 256, 16384),
+        (128, 8192, 8192),
+        (16, 8192, 8192),
+        (64, 1024, 65536),
+        (1024, 1024, 8192),
+    ],
 }
+GPU = "MHz, highest", "W, highest"
 REST, WARM_UP, TIMED = 0.5, 3, 10
 BURST_ROUNDS, SUSTAINED_ROUNDS, SUSTAINED_SECONDS = 3, 7, 0.012
+SHORT = 30e-6  # seconds of a launch below which a graph launches: a call takes up to 15 µs
 
 
 @dataclass(frozen=True)
 class Point:
-    """One shape and what each provider reached, in TFLOP/s."""
+    """One shape and what each provider reached, in TFLOP/s.
+
+    `calls` are the microseconds of a call from Python, where `tflops` are of a graph's launches.
+    """
 
     mnk: Shape
     tflops: dict[str, float]
+    calls: dict[str, float] | None = None
+    gpu: Reading | None = None
 
     @property
     def best_peer(self) -> float:
@@ -59,7 +80,7 @@ class Point:
 def providers() -> dict[str, Provider]:
     """Who is measured."""
     found: dict[str, Provider] = {
-        "torch.mm": lambda a, b, out: torch.mm(a, b, out=out),
+        CUBLAS: lambda a, b, out: torch.mm(a, b, out=out),
         OURS: lambda a, b, out: gemm(a, b, out=out),
         f"{OURS} 128×128": lambda a, b, out: gemm(a, b, out=out, tile=(128, 128, 64)),
     }
@@ -75,45 +96,55 @@ def providers() -> dict[str, Provider]:
     return found
 
 
-def sweep(shapes: list[Shape], sustained: bool = False) -> Iterator[Point]:
+def sweep(shapes: Sequence[Shape], sustained: bool = False) -> Iterator[Point]:
     """Measure all providers at each (M, N, K)."""
-    rounds = SUSTAINED_ROUNDS if sustained else BURST_ROUNDS
-    for m, n, k in shapes:
-        a, b = normal(m, k), normal(n, k).mT
-        truth = (a @ b).float()
-        outs = {name: torch.full_like(truth, torch.nan, dtype=a.dtype) for name in providers()}
-        runs = {name: partial(run, a, b, outs[name]) for name, run in providers().items()}
-        for run in runs.values():
-            run()  # compiled, and loaded
-        once = {name: timed(run, WARM_UP) for name, run in runs.items()}
-        times: dict[str, list[float]] = {name: [] for name in runs}
-        for _ in range(rounds):
-            for name, run in runs.items():
-                if sustained:
-                    times[name].append(timed(run, math.ceil(SUSTAINED_SECONDS / once[name])))
-                else:
-                    time.sleep(REST)
-                    timed(run, WARM_UP)
-                    times[name].append(timed(run, TIMED))
-        for name, out in outs.items():
-            _check(name, (m, n, k), out, truth)
-        seconds = {name: statistics.median(found) for name, found in times.items()}
-        yield Point((m, n, k), {name: 2e-12 * m * n * k / seconds[name] for name in runs})
+    with Gauge(f"GPU-{torch.cuda.get_device_properties().uuid}") as gauge:
+        for mnk in shapes:
+            yield _point(mnk, sustained, gauge)
+
+
+def _point(mnk: Shape, sustained: bool, gauge: Gauge) -> Point:
+    m, n, k = mnk
+    a, b = normal(m, k), normal(n, k).mT
+    truth = (a @ b).float()
+    outs = {name: torch.full_like(truth, torch.nan, dtype=a.dtype) for name in providers()}
+    runs: dict[str, Launch] = {
+        name: partial(run, a, b, outs[name]) for name, run in providers().items()
+    }
+    for run in runs.values():
+        run()  # compiled, and loaded
+    once = {name: timed(run, WARM_UP) for name, run in runs.items()}
+    calls = None
+    if min(once.values()) < SHORT:
+        calls = {name: 1e6 * timed(run, 10 * TIMED) for name, run in runs.items()}
+        runs = {name: captured(run, TIMED) for name, run in runs.items()}
+    gauge.peak()  # what was before does not count
+    times = _times(runs, 1 if calls is None else TIMED, sustained)
+    reading = gauge.peak()
+    for name, out in outs.items():
+        _check(name, mnk, out, truth)
+    tflops = {name: 2e-12 * m * n * k / seconds for name, seconds in times.items()}
+    return Point(mnk, tflops, calls, reading)
+
+
+def _times(runs: dict[str, Launch], launches: int, sustained: bool) -> dict[str, float]:
+    """Seconds of a launch by each, of which a run is so many; the candidates in turn."""
+    once = {name: timed(run, WARM_UP) for name, run in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(SUSTAINED_ROUNDS if sustained else BURST_ROUNDS):
+        for name, run in runs.items():
+            count = max(1, TIMED // launches)
+            if sustained:
+                count = math.ceil(SUSTAINED_SECONDS / once[name])
+            else:
+                time.sleep(REST)
+                timed(run, math.ceil(WARM_UP / launches))
+            times[name].append(timed(run, count) / launches)
+    return {name: statistics.median(found) for name, found in times.items()}
 
 
 def normal(rows: int, columns: int) -> Tensor:
     return torch.randn(rows, columns, device="cuda").to(torch.bfloat16)
-
-
-def timed(launch: Callable[[], object], count: int) -> float:
-    """Seconds a launch, of `count` in a row."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(count):
-        launch()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) / count / 1e3
 
 
 def _check(name: str, mnk: Shape, out: Tensor, truth: Tensor) -> None:
@@ -148,40 +179,100 @@ def host_time(calls: int = 200, rounds: int = 7) -> dict[str, float]:
     return {name: statistics.median(found[1:]) for name, found in times.items()}
 
 
-def main(shapes: str = "sweep", sustained: bool = False, file: Path | None = None) -> None:
-    """Print the host times and the table of `SHAPES[shapes]`; write it to `file` as CSV."""
-    console = Console(width=160)
+def main(
+    shapes: str = "sweep",
+    sustained: bool = False,
+    file: Path | None = None,
+    drawing: Path | None = None,
+) -> None:
+    """Print the host times and the table of `SHAPES[shapes]`; write it as CSV, and draw it."""
+    console = Console(width=200)
     for name, microseconds in host_time().items():
         console.print(f"host time of {name}: {microseconds:.1f} µs")
+    asked, bar = SHAPES[shapes], Console(stderr=True)
+    points = list(track(sweep(asked, sustained), "measuring", total=len(asked), console=bar))
     protocol = "sustained" if sustained else "burst"
     machine = f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
-    table = Table(title=f"{machine}: TFLOP/s, {protocol}")
-    for column in ("M", "N", "K", *providers(), "gemm / torch.mm", "gemm / best peer"):
-        table.add_column(column, justify="right")
-    asked, points = SHAPES[shapes], []
-    for point in track(
-        sweep(asked, sustained), "measuring", total=len(asked), console=Console(stderr=True)
-    ):
-        points.append(point)
-        ours, cublas = point.tflops[OURS], point.tflops["torch.mm"]
-        ratios = (f"{ours / cublas:.3f}", f"{ours / point.best_peer:.3f}")
-        figures = (f"{tflops:.0f}" for tflops in point.tflops.values())
-        table.add_row(*map(str, point.mnk), *figures, *ratios)
-    console.print(table)
+    title = f"{machine}: TFLOP/s, {protocol}"
+    console.print(table(points, title))
     for name, peer in (
-        ("torch.mm", lambda p: p.tflops["torch.mm"]),
+        (CUBLAS, lambda p: p.tflops[CUBLAS]),
         ("the best peer at each shape", lambda p: p.best_peer),
     ):
         mean = statistics.geometric_mean(point.tflops[OURS] / peer(point) for point in points)
         console.print(f"geometric mean of gemm / {name}: {mean:.3f}")
     if file is not None:
-        _write(file, points)
+        write(points, file)
+    if drawing is not None:
+        plot(points, title, drawing)
 
 
-def _write(file: Path, points: list[Point]) -> None:
+def table(points: Sequence[Point], title: str) -> Table:
+    """Speeds and their ratios; calls from Python where a graph launched; the GPU's state."""
+    shown = Table(title=title)
+    ratios = "gemm / torch.mm", "gemm / best peer"
+    beside = "call, µs", "torch.mm", "MHz", "W"
+    for column in ("M", "N", "K", *points[0].tflops, *ratios, *beside):
+        shown.add_column(column, justify="right")
+    for point in points:
+        ours = point.tflops[OURS]
+        calls, gpu = point.calls, point.gpu
+        shown.add_row(
+            *map(str, point.mnk),
+            *(f"{tflops:.0f}" for tflops in point.tflops.values()),
+            f"{ours / point.tflops[CUBLAS]:.3f}",
+            f"{ours / point.best_peer:.3f}",
+            *((f"{calls[name]:.1f}" for name in (OURS, CUBLAS)) if calls else ("", "")),
+            *((f"{gpu.megahertz:.0f}", f"{gpu.watts:.0f}") if gpu else ("", "")),
+        )
+    return shown
+
+
+def write(points: Sequence[Point], file: Path) -> None:
+    """The table as CSV: TFLOP/s, microseconds of a call where a graph launched, MHz, W."""
+    names = [*points[0].tflops]
     with file.open("w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(("M", "N", "K", *points[0].tflops))
+        writer.writerow(("M", "N", "K", *names, *(f"{name}, µs a call" for name in names), *GPU))
         for point in points:
-            figures = (f"{tflops:.1f}" for tflops in point.tflops.values())
-            writer.writerow((*point.mnk, *figures))
+            calls, gpu = point.calls or {}, point.gpu
+            writer.writerow(
+                (
+                    *point.mnk,
+                    *(f"{tflops:.1f}" for tflops in point.tflops.values()),
+                    *(f"{calls[name]:.1f}" if calls else "" for name in names),
+                    *((gpu.megahertz, gpu.watts) if gpu else ("", "")),
+                )
+            )
+
+
+def plot(points: Sequence[Point], title: str, file: Path) -> None:
+    """TFLOP/s over K where M and N are the same, else a shape after the other.
+
+    A line a provider. The suffix of `file` says the format: .svg, .png, .pdf. ImportError without
+    matplotlib.
+    """
+    if find_spec("matplotlib") is None:
+        raise ImportError("--plot draws with matplotlib: pip install matplotlib")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    over_k = len({point.mnk[:2] for point in points}) == 1
+    places: list[Any] = [
+        point.mnk[2] if over_k else "×".join(map(str, point.mnk)) for point in points
+    ]
+    for name in points[0].tflops:
+        ours = name.startswith(OURS)
+        style = {"linewidth": 2.5 if name == OURS else 1.2, "zorder": 3 if ours else 2}
+        heights = [point.tflops[name] for point in points]
+        axes.plot(places, heights, "o-" if ours else "s--", label=name, markersize=4, **style)
+    m, n, _ = points[0].mnk
+    axes.set_xlabel(f"K, at M = {m}, N = {n}" if over_k else "M×N×K")
+    axes.tick_params("x", rotation=0 if over_k else 60)
+    axes.set_ylabel("TFLOP/s")
+    axes.set_ylim(0)
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file)

@@ -29,11 +29,11 @@ from cutedsl_gemm.problem import (
     pose,
     reach,
 )
-from cutedsl_gemm.rungs import Kernel, named
+from cutedsl_gemm.rungs import DEFAULT, Kernel, named
 
 Tile: TypeAlias = tuple[int, int, int]
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
-Call: TypeAlias = Callable[[Tensor, Tensor, "Tensor | None"], Tensor]  # (a, b, out) → out
+Call: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (a, b, out or None) → out
 
 EXECUTORS = {
     "simt": "cutedsl_gemm.kernels.simt.execute",
@@ -46,35 +46,52 @@ _met: dict[Any, Call] = {}
 
 
 def call(
-    a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: str | None = None
+    a: Tensor,
+    b: Tensor,
+    tile: Tile | None,
+    out: Tensor | None,
+    kernel: str | None = None,
+    tune: bool = False,
 ) -> Call:
-    """The call for these tensors, found in about a microsecond if their like was met before.
+    """The call for these tensors, found in less than a microsecond if their like was met before.
 
-    The signature has what the choice depends on; every attribute costs a tenth of a microsecond.
+    The signature has what the choice depends on; every attribute costs a twentieth of a
+    microsecond. The device is a number, since to hash a torch.device takes longer; what it leaves
+    open (-1 is a CPU, and what has no memory at all) is asked in the call.
     """
     try:
-        written = None if out is None else (out.shape, out.stride())
         # fmt: off
-        signature = (
-            a.shape, a.stride(), b.shape, b.stride(), written, a.dtype, a.device, tile, kernel
-        )
+        if out is None:
+            signature: Any = (
+                a.shape, a.stride(), b.shape, b.stride(), a.dtype, a.get_device(), tile, kernel,
+                tune,
+            )
+        else:
+            signature = (
+                a.shape, a.stride(), b.shape, b.stride(), a.dtype, a.get_device(), tile, kernel,
+                tune, out.shape, out.stride(),
+            )
         # fmt: on
         return _met[signature]
     except (KeyError, AttributeError, TypeError, RuntimeError):
         # new, or not dense tensors: then `_make` says so
-        made = _make(a, b, tile, out, named(kernel, getattr(a, "device", None)))
+        made = _make(a, b, tile, out, named(kernel, getattr(a, "device", None)), tune)
     if len(_met) >= MOST:
         _met.clear()
     _met[signature] = made
     return made
 
 
-def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: Kernel) -> Call:
+def _make(
+    a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: Kernel, tune: bool
+) -> Call:
     terms = kernel.terms
     agree(a, b, terms)
     (m, k), n = a.shape, b.shape[1]
     if out is not None:
         check_out(out, a, b, terms)
+    if tune:
+        _check_tune(a, tile, kernel)
     if m * n * k == 0:
         return partial(_empty, terms)
     problem = pose(a, b, terms)
@@ -87,15 +104,44 @@ def _make(a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: K
     if turned:
         problem = problem.turned
         tile = tile if tile is None else (tile[1], tile[0], tile[2])
-    run = _runner(kernel, kernel.plan(problem, tile), a.device)
-    if turned:
-        run = _turned(run)
-    if given and (m if turned else n) % terms.piece:
-        run = _apart(run)
-    tensors = zip(walked, (a, b, out), strict=True)
-    if any(seen.stride != tensor.stride() for seen, tensor in tensors):
-        run = _as_walked(run, walked)
-    return _checked(run, terms, (m, n), (reach(a), reach(b), reach(out)))
+    as_they_are = all(
+        seen.stride == tensor.stride() for seen, tensor in zip(walked, (a, b, out), strict=True)
+    )
+
+    def runner(plan: AnyPlan) -> Run:
+        run = _runner(kernel, plan, a.device)
+        if turned:
+            run = _turned(run)
+        if given and (m if turned else n) % terms.piece:
+            run = _apart(run)
+        return run if as_they_are else _as_walked(run, walked)
+
+    if tune:
+        from cutedsl_gemm.tune import tuned
+
+        own = torch.empty_strided((m, n), out.stride(), dtype=a.dtype, device=a.device)
+        name = torch.cuda.get_device_name(a.device)
+        with torch.cuda.device(a.device):
+            plan: AnyPlan = tuned(problem, name, lambda plan: partial(runner(plan), a, b, own))
+    else:
+        plan = kernel.plan(problem, tile)
+    if given:
+        return _into(runner(plan), terms, (reach(a), reach(b), reach(out)))
+    return _anew(runner(plan), terms, (m, n))
+
+
+def _check_tune(a: Tensor, tile: Tile | None, kernel: Kernel) -> None:
+    """ValueError where there is nothing to measure."""
+    if a.device.type != "cuda":
+        raise ValueError(
+            f"tune=True measures kernels on a GPU, and a is on {a.device}: leave tune away, "
+            "or pass CUDA tensors"
+        )
+    if tile is not None or kernel.name != DEFAULT:
+        raise ValueError(
+            f"tune=True chooses among the plans of sm90, and tile is {tile!r} and the kernel "
+            f"{kernel.name}: leave tile and kernel away, or tune"
+        )
 
 
 def _empty(terms: Terms, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
@@ -107,37 +153,48 @@ def _empty(terms: Terms, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
     return out.zero_()
 
 
-def _checked(
-    run: Run, terms: Terms, shape: tuple[int, int], bytes_of: tuple[int, int, int]
-) -> Call:
-    """`run` into a result of its own where out is None, else into memory that nothing else reads.
+def _anew(run: Run, terms: Terms, shape: tuple[int, int]) -> Call:
+    """`run` into a result of its own.
 
     What the signature leaves open (the dtype of b, say) the kernel's own checks refuse in no time;
     they are asked first, and a sentence is looked for when they have refused.
     """
-    (m, n), (a_bytes, b_bytes, out_bytes), unit = shape, bytes_of, terms.unit
+    (m, n), unit = shape, terms.unit
 
-    def new(like: Tensor) -> Tensor:
-        return lines(like, shape, unit) if n % unit else like.new_empty(m, n)
-
-    def checked(a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
-        result = new(a) if out is None else out
-        at, bt, to = a.data_ptr(), b.data_ptr(), result.data_ptr()
-        if not (at and bt and to):
+    def anew(a: Tensor, b: Tensor, out: None) -> Tensor:
+        result = lines(a, shape, unit) if n % unit else a.new_empty(m, n)
+        if not (a.data_ptr() and b.data_ptr()):
             check(a, b, result, terms)  # a fake tensor, which the kernel would take for real
-        end = to + out_bytes
-        if (to < at + a_bytes and at < end) or (to < bt + b_bytes and bt < end):
-            check_apart(result, a, b)
         try:
             run(a, b, result)
         except Exception:
             check(a, b, result, terms)
             raise
-        if out is not None:
-            torch.autograd.graph.increment_version(out)
         return result
 
-    return checked
+    return anew
+
+
+def _into(run: Run, terms: Terms, bytes_of: tuple[int, int, int]) -> Call:
+    """`run` into `out`, whose memory nothing else reads; checked as `_anew` is."""
+    a_bytes, b_bytes, out_bytes = bytes_of
+
+    def into(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
+        at, bt, to = a.data_ptr(), b.data_ptr(), out.data_ptr()
+        if not (at and bt and to):
+            check(a, b, out, terms)
+        end = to + out_bytes
+        if (to < at + a_bytes and at < end) or (to < bt + b_bytes and bt < end):
+            check_apart(out, a, b)
+        try:
+            run(a, b, out)
+        except Exception:
+            check(a, b, out, terms)
+            raise
+        torch.autograd.graph.increment_version(out)
+        return out
+
+    return into
 
 
 def _as_walked(run: Run, walked: tuple[Matrix, ...]) -> Run:

@@ -15,7 +15,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Any, TypeAlias
+from itertools import product
+from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.raster import Raster
@@ -134,6 +135,17 @@ def ranking(m: int, n: int, k: int, make: Make | None = None) -> list[Estimate]:
     return sorted((estimate(m, n, k, way) for way in ways), key=lambda found: found.seconds)
 
 
+def way_of(plan: AnySm90) -> Way | None:
+    """The way by which a plan was made; None for one of a tile that the model does not know.
+
+    >>> way_of(pingpong((128, 192, 64))) is WAYS[0], way_of(pingpong((192, 128, 64)))
+    (True, None)
+    """
+    asked = (plan.tile, plan.splits, plan.schedule if plan.splits == 1 else split.__name__)
+    found = (way for way in WAYS if (way.tile, way.splits, way.make.__name__) == asked)
+    return next(found, None)
+
+
 def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
     """The plan for a problem; PlanError where `tile` cannot be.
 
@@ -185,23 +197,64 @@ def best(m: int, n: int, k: int) -> Way:
     return ranking(m, n, k)[0].way
 
 
-def planned(problem: Problem, make: Make, tile: Tile, splits: int = 1) -> AnySm90:
-    """The checked plan of a way, with the raster for the problem's depth."""
+def planned(
+    problem: Problem,
+    make: Make,
+    tile: Tile,
+    splits: int = 1,
+    raster: Raster | None = None,
+) -> AnySm90:
+    """The checked plan of a way; where raster is None, with the one for the problem's extents."""
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
+    raster = raster or best_raster(tile, *problem.mnk)
+    return _plan(make, tile, problem.dtype, a_major, b_major, splits, raster)
+
+
+@cache
+def _plan(
+    make: Make,
+    tile: Tile,
+    dtype: str,
+    a_major: Major,
+    b_major: Major,
+    splits: int,
+    raster: Raster,
+) -> AnySm90:
     how: dict[str, Any] = {}
     if splits > 1:
         how["splits"] = splits
     if make in (pingpong, cooperative):
-        how["raster"] = best_raster(tile, *problem.mnk)
+        how["raster"] = raster
     if make is cooperative and tile[1] == 256:
         how["c_stages"] = 2  # they fit beside four stages
-    return _plan(make, tile, problem.dtype, a_major, b_major, **how)
+    return make(tile, dtype, a_major, b_major, **how)
 
 
-@cache
-def _plan(make: Make, *plan: object, **how: Any) -> AnySm90:
-    return make(*plan, **how)
+def plans() -> list[AnySm90]:
+    """Every plan that `choose` makes where no tile is asked for.
+
+    >>> len(plans())
+    240
+    """
+    kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
+    return [
+        _plan(way.make, way.tile, *kind, way.splits, raster)
+        for kind in kinds
+        for way in WAYS
+        for raster in rasters(way.tile)[: 1 if way.splits > 1 else None]
+    ]
+
+
+def rasters(tile: Tile) -> tuple[Raster, ...]:
+    """Those that `best_raster` may take for a tile."""
+    if _small_or_large(tile):
+        return Raster(4), Raster(4, "columns")
+    return Raster(1), Raster(4), Raster(8)
+
+
+def _small_or_large(tile: Tile) -> bool:
+    return not 128 * 128 < tile[0] * tile[1] <= 128 * 256
 
 
 def best_raster(tile: Tile, m: int, n: int, k: int) -> Raster:
@@ -212,7 +265,7 @@ def best_raster(tile: Tile, m: int, n: int, k: int) -> Raster:
     (docs/performance).
     """
     bm, bn, _ = tile
-    if bm * bn <= 128 * 128 or bm * bn > 128 * 256:
+    if _small_or_large(tile):
         rows, columns = (4 * _ceil(m, bm) % SMS == 0, 4 * _ceil(n, bn) % SMS == 0)
         return Raster(4, "columns" if k >= 1024 and rows and not columns else "rows")
     return Raster(1 if k <= 256 else 4 if k <= 1024 else 8)

@@ -20,8 +20,8 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.bench import timed
 from cutedsl_gemm.rungs import KERNELS, Kernel
+from cutedsl_gemm.timing import timed
 
 SIZES = {"simt": 8192, "sm70": 4096, "sm80": 4096, "sm90": 4096}
 SECONDS, MOST = 0.3, 50  # of a measurement: its length, and its launches

@@ -24,6 +24,7 @@ class Terms:
     dtypes: tuple[torch.dtype, ...]
     unit: int
     piece: int = 1
+    devices: tuple[str, ...] = ("cpu", "cuda")
 
     @property
     def bytes(self) -> int:
@@ -214,7 +215,7 @@ def _check_tensor(name: str, tensor: object, terms: Terms) -> None:
             f"{name} is {tensor.dtype}: it must be {' or '.join(map(str, terms.dtypes))}"
             + (f"; convert it with {name}.to({terms.dtypes[0]})" if name != "out" else "")
         )
-    if tensor.layout != torch.strided or tensor.device.type not in ("cpu", "cuda"):
+    if tensor.layout != torch.strided or tensor.device.type not in terms.devices:
         raise TypeError(
             f"{name} is {tensor.layout} on {tensor.device}: "
             "it must be dense, on a CPU or a CUDA device"

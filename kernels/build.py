@@ -31,8 +31,12 @@ ARCH = "sm_90a"
 @functools.cache
 def load(plan: AnyPlan, arch: str = ARCH) -> Callable[..., None]:
     """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
-    versions.check()
-    return library.load(cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch)))
+    return library.load(make(plan, arch))
+
+
+def make(plan: AnyPlan, arch: str = ARCH) -> Path:
+    """The plan's library in the cache folder, compiled if it is not there. Needs no GPU."""
+    return cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch))
 
 
 def export(plan: AnyPlan, path: Path, arch: str = ARCH) -> None:
@@ -111,11 +115,25 @@ def key(plan: AnyPlan, arch: str = ARCH) -> str:
     """The name of a plan's object.
 
     Made of the plan, both architectures (the object holds host code too), our source, and the
-    versions of the DSL's parts and of TVM-FFI: what changes one of them changes the name.
+    versions of the DSL and of TVM-FFI: what changes one of them changes the name. Not of the DSL's
+    kind: what its CUDA 12 build made runs beside its CUDA 13 build (docs/performance).
     """
-    tools = {**versions.parts(), "apache-tvm-ffi": version("apache-tvm-ffi")}
-    parts = [repr(plan), arch, platform.machine(), _source(), *map(str, sorted(tools.items()))]
+    return _digest(repr(plan), arch, platform.machine(), _source(), *_tools())
+
+
+def release() -> str:
+    """The name of what all plans' objects have in common: our source and its tools."""
+    return _digest(_source(), *_tools())
+
+
+def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _tools() -> tuple[str, str]:
+    """The versions of the DSL, if it is whole, and of TVM-FFI."""
+    return versions.check(), version("apache-tvm-ffi")
 
 
 @functools.cache

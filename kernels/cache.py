@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -37,16 +38,7 @@ def entry(key: str, make: Callable[[Path], None]) -> Path:
     place = folder()
     if (path := _whole(place, key)) is not None:
         return path
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(place / f"{key}.lock")
-        lock.acquire()
-    except OSError as error:
-        raise CacheError(
-            f"compiled kernels are kept in {place}, which cannot be written ({error.strerror}); "
-            f"set {VARIABLE} to a folder that can"
-        ) from error
-    try:
+    with lock(key):
         if (path := _whole(place, key)) is not None:
             return path
         for damaged in place.glob(f"{key}.*.so"):
@@ -54,8 +46,25 @@ def entry(key: str, make: Callable[[Path], None]) -> Path:
         draft = place / f"{key}.draft"
         make(draft)
         return draft.replace(place / f"{key}.{_digest(draft)}.so")
+
+
+@contextmanager
+def lock(name: str) -> Iterator[None]:
+    """Hold what is called `name` in the folder against all other processes."""
+    place = folder()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        held = FileLock(place / f"{name}.lock")
+        held.acquire()
+    except OSError as error:
+        raise CacheError(
+            f"compiled kernels are kept in {place}, which cannot be written ({error.strerror}); "
+            f"set {VARIABLE} to a folder that can"
+        ) from error
+    try:
+        yield
     finally:
-        lock.release()
+        held.release()
 
 
 def _whole(place: Path, key: str) -> Path | None:

@@ -80,6 +80,13 @@ def test_import_layouts_loads_the_standard_library_alone():
     assert loaded - sys.stdlib_module_names == {"layouts"}
 
 
+def test_gemm_loads_neither_the_dsl_nor_torchs_compiler():
+    """They take seconds; a kernel on disk needs neither."""
+    pytest.importorskip("torch")
+    loaded = run("-c", "import sys, cutedsl_gemm; cutedsl_gemm.gemm; print(*sys.modules)").split()
+    assert not {"cutlass", "torch._dynamo", "sympy", "rich", "matplotlib"} & {*loaded}
+
+
 @pytest.mark.parametrize("file", FILES, ids=str)
 def test_imports_point_down(file):
     package = ".".join(shipped(file).parent.parts)

@@ -4,6 +4,7 @@ Into poisoned outputs, on streams, in graphs, under the sanitizers.
 """
 
 import itertools
+import json
 import random
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import threading
 import pytest
 import torch
 
-from cutedsl_gemm import gemm, plan_for
+from cutedsl_gemm import gemm, plan_for, tune
 from cutedsl_gemm.kernels import build
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
@@ -142,6 +143,23 @@ def test_it_can_be_captured_in_a_graph():
     out.fill_(torch.nan)
     graph.replay()
     assert error(out, a, b) < 6e-3
+
+
+def test_what_won_the_race_is_right_and_remembered(monkeypatch, tmp_path):
+    monkeypatch.setattr(tune, "_file", lambda: tmp_path / "tuned.json")
+    a, b, out = matrix(520, 1024), matrix(1024, 776), poisoned(520, 776, torch.bfloat16)
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        out.fill_(torch.nan)  # an empty graph is warned of
+        with pytest.raises(RuntimeError, match="call gemm once before the capture"):
+            gemm(a, b, tune=True)
+    assert error(gemm(a, b, out=out, tune=True), a, b) < 6e-3
+    (winner,) = json.loads((tmp_path / "tuned.json").read_text()).values()
+    assert {*winner} == {"520×776×1024 bfloat16 K-N"}
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        gemm(a, b, tune=True)
+    assert torch.equal(gemm(a, b, tune=True), out)
+    column_major = matrix(520, 776, "column").fill_(torch.nan)
+    assert error(gemm(a, b, out=column_major, tune=True), a, b) < 6e-3
 
 
 def test_threads_may_share_it():
