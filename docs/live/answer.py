@@ -1,4 +1,4 @@
-"""What the live pages ask: this file runs in the browser, under Pyodide, and in the tests, as it is."""
+"""What the live pages ask: as it is, this file runs under Pyodide, and in the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built site holds together, reaches for nothing outside, and fails to build where it is wrong."""
+"""The built site holds together, loads nothing from outside, and is not built where it is wrong."""
 
 import re
 import subprocess
