@@ -67,7 +67,7 @@ def _ways() -> tuple[Way, ...]:
     share = partial(Way, cooperative, rest=1.8e-6)
     return (
         take_turns((128, 192, 64), 838e12),
-        take_turns((128, 128, 64), 815e12),
+        take_turns((128, 128, 64), 835e12),
         take_turns((64, 128, 64), 740e12),
         take_turns((64, 64, 64), 700e12),
         take_turns((64, 64, 128), 700e12),
@@ -207,7 +207,7 @@ def planned(
     """The checked plan of a way; where raster is None, with the one for the problem's extents."""
     a_major: Major = "K" if problem.a.row_major else "MN"
     b_major: Major = "MN" if problem.b.row_major else "K"
-    raster = raster or best_raster(tile, *problem.mnk)
+    raster = raster or best_raster(tile, problem.mnk[2])
     return _plan(make, tile, problem.dtype, a_major, b_major, splits, raster)
 
 
@@ -249,7 +249,7 @@ def plans() -> list[AnySm90]:
 def rasters(tile: Tile) -> tuple[Raster, ...]:
     """Those that `best_raster` may take for a tile."""
     if _small_or_large(tile):
-        return Raster(4), Raster(4, "columns")
+        return (Raster(4),)
     return Raster(1), Raster(4), Raster(8)
 
 
@@ -257,17 +257,13 @@ def _small_or_large(tile: Tile) -> bool:
     return not 128 * 128 < tile[0] * tile[1] <= 128 * 256
 
 
-def best_raster(tile: Tile, m: int, n: int, k: int) -> Raster:
+def best_raster(tile: Tile, k: int) -> Raster:
     """The order of tiles: while a wave runs, its panels of A and B must stay in L2.
 
-    Groups of four make 4 × 4 tiles of the sixteen blocks of a GPC. For much K they are of columns
-    where these take whole waves, and rows do not; for little K C's rows are stored whole
-    (docs/performance).
+    Groups of four make 4 × 4 tiles of the sixteen blocks of a GPC (docs/performance).
     """
-    bm, bn, _ = tile
     if _small_or_large(tile):
-        rows, columns = (4 * _ceil(m, bm) % SMS == 0, 4 * _ceil(n, bn) % SMS == 0)
-        return Raster(4, "columns" if k >= 1024 and rows and not columns else "rows")
+        return Raster(4)
     return Raster(1 if k <= 256 else 4 if k <= 1024 else 8)
 
 

@@ -52,7 +52,7 @@ def tuned(problem: Problem, device: str, launch: Callable[[AnySm90], Launch]) ->
 def candidates(problem: Problem) -> list[Candidate]:
     """Who runs: the ways that the model expects to be fast, the best with all rasters."""
     ranked = [found.way for found in ranking(*problem.mnk)]
-    own = [(way, best_raster(way.tile, *problem.mnk)) for way in ranked]
+    own = [(way, best_raster(way.tile, problem.mnk[2])) for way in ranked]
     others = [(way, raster) for way in ranked[:RERASTERED] if way.splits == 1 for raster in RASTERS]
     return list(dict.fromkeys([*own[:OWN], *others, *own[OWN:]]))[:CANDIDATES]
 
