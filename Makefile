@@ -1,6 +1,7 @@
 # From nothing to a result on a machine with Python 3.10 or newer; the second time at once.
 #   make demo    the whole idea, shown        make lint     ruff and mypy
 #   make test    lint, then every test        make clean    forget the environment and the caches
+#   make docs    the site, in docs/_build/html; its live pages want npm, for Python in the browser
 #   make bench-algebra    what the algebra costs, beside its peers
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ PYTEST ?= -n 2  # what pytest is told, e.g. make test PYTEST=--require-gpu
 bin := .venv/bin
 ready := .venv/.ready
 
-.PHONY: demo test lint bench-algebra clean
+.PHONY: demo test lint docs bench-algebra clean
 
 demo: $(ready)
 	@$(bin)/python -m cutedsl_gemm demo
@@ -21,6 +22,14 @@ lint: $(ready)
 	@$(bin)/ruff check
 	@$(bin)/mypy
 
+docs: $(ready) docs/node_modules/.ready
+	@$(bin)/python -m sphinx -q -W -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html; live: $(PYTHON) -m http.server -d docs/_build/html"
+
+docs/node_modules/.ready: docs/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --silent --prefix docs && touch $@; \
+	else echo "no npm: the site's live pages will say that Python did not start"; fi
+
 bench-algebra: $(ready)
 	@$(bin)/python bench/algebra.py
 
@@ -29,9 +38,9 @@ $(ready): pyproject.toml constraints.txt
 	and $(PYTHON) is %d.%d: make PYTHON=/path/to/a/newer/python" % v[:2])'
 	@echo "making .venv, once: a minute or two, more where torch brings CUDA"
 	@$(PYTHON) -m venv .venv
-	@$(bin)/python -m pip install -qq -c constraints.txt -e '.[gpu,dev]'
+	@$(bin)/python -m pip install -qq -c constraints.txt -e '.[gpu,dev,docs]'
 	@touch $@
 
 clean:
-	rm -rf .venv .*_cache .hypothesis dist
+	rm -rf .venv .*_cache .hypothesis dist docs/_build docs/written docs/node_modules
 	find . -name __pycache__ -prune -exec rm -rf {} +

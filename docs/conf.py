@@ -10,7 +10,6 @@ project = "cutedsl-gemm"
 author = "the authors of cutedsl-gemm"
 extensions = ["myst_parser", "layout_tables", "run_code", "puzzles", "live_pages", "written_pages"]
 exclude_patterns = ["_build", "live", "node_modules"]
-myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "cutedsl-gemm"

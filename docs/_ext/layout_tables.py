@@ -1,4 +1,4 @@
-"""The directive `layout`: an expression of the algebra, evaluated and drawn while the site is built.
+"""The directive `layout`: an expression, evaluated and drawn while the site is built.
 
     ```{layout} S<3,3,3> o 0 o (8,64):(64,1)
     :show: bank
@@ -11,6 +11,7 @@ build, with its file and line, and with the place in it marked.
 from __future__ import annotations
 
 from html import escape
+from typing import ClassVar
 from urllib.parse import quote
 
 from docutils import nodes
@@ -28,7 +29,7 @@ class LayoutTable(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {
+    option_spec: ClassVar = {
         "unit": directives.positive_int,
         "banks": directives.positive_int,
         "limit": directives.positive_int,

@@ -1,7 +1,7 @@
-"""What the live pages need, copied into the site when it is built: Pyodide, and `layouts` as a zip.
+"""What the live pages need, copied into the site: Pyodide, and `layouts` as a zip.
 
-Pyodide comes from npm (`npm ci --prefix docs`, as `make docs` does); where it is missing the site is
-built all the same, and its live boxes say that Python did not start.
+Pyodide comes from npm (`npm ci --prefix docs`, as `make docs` does); where it is missing the site
+is built all the same, and its live boxes say that Python did not start.
 """
 
 from __future__ import annotations

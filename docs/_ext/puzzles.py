@@ -1,4 +1,4 @@
-"""The directive `puzzle`: a question, a check in Python, and a solution that the build itself checks.
+"""The directive `puzzle`: a question, a check in Python, and a solution that the build checks.
 
     ```{puzzle} A row-major layout of 4 rows and 8 columns.
     :check: equivalent(answer, Layout((4, 8), (8, 1)))
@@ -11,6 +11,7 @@ A solution that the check refuses is an error of the build.
 from __future__ import annotations
 
 from html import escape
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -26,7 +27,7 @@ class Puzzle(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {"check": directives.unchanged_required, "solution": directives.unchanged_required}
+    option_spec: ClassVar = dict.fromkeys(("check", "solution"), directives.unchanged_required)
 
     def run(self) -> list[nodes.Node]:
         question, check = " ".join(self.arguments[0].split()), self.options["check"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import io
 from contextlib import redirect_stdout
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -21,7 +21,7 @@ class Run(SphinxDirective):
     """A block of code and its output."""
 
     has_content = True
-    option_spec = {"raises": directives.flag}
+    option_spec: ClassVar = {"raises": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         source = "\n".join(self.content)

@@ -42,22 +42,26 @@ def write(app: Sphinx) -> None:
 def ladder() -> str:
     """The page that all rungs hang on, and the picture of tiling."""
     hierarchy = shown()
-    return "\n\n".join(
-        (
-            "# The ladder",
-            "From the naive SGEMM to Hopper's pingpong kernel; at each rung one idea changes. "
-            "`python -m cutedsl_gemm ladder` measures them all; the figures are on the page "
-            "[Performance](../performance/README.md).",
-            "## Block, warp, thread",
-            "A tile of C falls into the tiles of blocks, these into those of warps, these into "
-            "those of threads:",
-            fenced(hierarchy.explain(), "text"),
-            "````{raw} html\n<figure class=\"layout\"><div class=\"drawn\">"
-            f"{hierarchy.picture().svg()}</div></figure>\n````",
-            "## The rungs",
-            "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(f"rungs/{name}" for name in KERNELS) + "\n```",
+    rungs = "\n".join(f"rungs/{name}" for name in KERNELS)
+    return (
+        "\n\n".join(
+            (
+                "# The ladder",
+                "From the naive SGEMM to Hopper's pingpong kernel; at each rung one idea changes. "
+                "`python -m cutedsl_gemm ladder` measures them all; the figures are on the page "
+                "[Performance](../performance/README.md).",
+                "## Block, warp, thread",
+                "A tile of C falls into the tiles of blocks, these into those of warps, these into "
+                "those of threads:",
+                fenced(hierarchy.explain(), "text"),
+                '````{raw} html\n<figure class="layout"><div class="drawn">'
+                f"{hierarchy.picture().svg()}</div></figure>\n````",
+                "## The rungs",
+                f"```{{toctree}}\n:maxdepth: 1\n\n{rungs}\n```",
+            )
         )
-    ) + "\n"
+        + "\n"
+    )
 
 
 def rung(kernel: Kernel) -> str:
@@ -68,12 +72,13 @@ def rung(kernel: Kernel) -> str:
     b = Matrix((square, square), (1, square) if dtype != "float32" else (square, 1))
     plan = kernel.plan(Problem(a, b, dtype), None)
     device = inspect.getmodule(type(device_code(plan)))
-    assert device is not None and device.__file__ is not None
-    lines = inspect.getsource(device).splitlines()
+    assert device is not None
+    file = Path(inspect.getfile(device))
+    lines = file.read_text().splitlines()
     parts = [
         f"# {kernel.name}",
         fenced(inspect.getdoc(device) or "", "text"),
-        f"Device code: `{'/'.join(Path(device.__file__).parts[-3:])}`, {len(lines)} lines. "
+        f"Device code: `{'/'.join(file.parts[-3:])}`, {len(lines)} lines. "
         f"`gemm(a, b, kernel={kernel.name!r})` takes {dtype}.",
         "## Its plan",
         f"For {square} × {square} × {square}, row-major A and "
@@ -91,7 +96,8 @@ def drawings(plan: object) -> Iterator[str]:
         if not isinstance(buffer, (layouts.Layout, layouts.ComposedLayout)):
             continue
         yield f"## {name} in shared memory, tinted by groups of four banks"
-        yield f"```{{layout}} {buffer}\n:unit: {getattr(buffer, 'unit', None) or 16}\n:limit: 16\n```"
+        unit = getattr(buffer, "unit", None) or 16
+        yield f"```{{layout}} {buffer}\n:unit: {unit}\n:limit: 16\n```"
 
 
 def reference(name: str, package: ModuleType) -> str:

@@ -1,4 +1,4 @@
-"""What the live pages ask: this file runs in the browser, under Pyodide, and in the tests, as it is."""
+"""What the live pages ask: as it is, this file runs under Pyodide, and in the tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def show(expression: str, access: str = "", lanes: str = "") -> str:
         value = evaluate(expression)
         seen = picture(value, limit=max(ROWS, COLUMNS))
         layout = drawable(value)
-        answer: dict[str, Any] = {"text": words(value), "facts": []}
+        # a picture has no text of its own
+        answer: dict[str, Any] = {"text": "" if value is seen else words(value), "facts": []}
         if seen is not None:
             answer |= {"html": seen.html(), "svg": seen.svg(), "latex": seen.latex()}
         if layout is not None:
@@ -64,6 +65,8 @@ def judge(expression: str, check: str) -> str:
     except LayoutError as error:
         return json.dumps({"right": False, "why": str(error)})
     except (TypeError, AttributeError, IndexError) as error:
-        return json.dumps({"right": False, "why": f"this is no layout of the kind asked for: {error}"})
+        return json.dumps(
+            {"right": False, "why": f"this is no layout of the kind asked for: {error}"}
+        )
     why = "" if verdict else f"{words(answer)} is a layout, but not that one"
     return json.dumps({"right": bool(verdict), "why": why})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "live"))
-import answer  # noqa: E402
+import answer
 
 
 def test_a_layout_has_table_facts_and_pictures():

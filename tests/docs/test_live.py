@@ -1,12 +1,8 @@
 """The live pages in a real browser: what they show is what Python says."""
 
-import functools
-import http.server
 import json
 import shutil
-import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -28,25 +24,6 @@ EXPRESSIONS = (
     "Swizzle(3,3,3)(64)",
     "(4,8):(7,1)",
 )
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The built site's address."""
-    pytest.importorskip("sphinx", reason="the docs extra is not installed")
-    folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "docs", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True)
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -170,15 +147,8 @@ def test_puzzles_are_judged(browser, site):
         wait(browser, f"{verdict} === '{right}'")
 
 
-def test_opened_as_a_file_the_page_says_what_to_do(browser, site, tmp_path):
-    sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-    build = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "docs", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True)
-    browser.get(f"file://{tmp_path}/playground.html")
-    said = wait(browser, "return document.getElementById('state').textContent")
-    wait(
-        browser,
-        "return document.getElementById('state').textContent.includes('python -m http.server')",
-    )
-    assert said
+def test_opened_as_a_file_the_page_says_what_to_do(browser, folder):
+    browser.get(f"file://{folder}/playground.html")
+    said = "return document.getElementById('state').textContent"
+    wait(browser, f"{said}.includes('python -m http.server')")
     assert browser.execute_script(CELLS)[:3]  # the table of build time

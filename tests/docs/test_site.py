@@ -1,0 +1,78 @@
+"""The built site holds together, loads nothing from outside, and is not built where it is wrong."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+class Links(HTMLParser):
+    """What a page points to, what it loads, and its anchors."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.to, self.loaded, self.anchors = [], [], set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if "id" in attrs:
+            self.anchors.add(attrs["id"])
+        if tag == "a" and attrs.get("href"):
+            self.to.append(attrs["href"])
+        if tag in ("script", "link", "img"):
+            self.loaded += [attrs[name] for name in ("src", "href") if attrs.get(name)]
+
+
+def test_every_link_leads_somewhere(folder):
+    pages = {path: Links(path) for path in folder.rglob("*.html")}
+    assert len(pages) > 30
+    for path, page in pages.items():
+        for link in page.to + page.loaded:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.exists(), f"{path}: {link}"
+            if parts.fragment and target in pages and target.name != "playground.html":
+                assert unquote(parts.fragment) in pages[target].anchors, f"{path}: {link}"
+
+
+def test_nothing_is_loaded_from_elsewhere(folder):
+    for path in folder.rglob("*.html"):
+        for link in Links(path).loaded:
+            assert not urlsplit(link).netloc, f"{path}: {link}"
+    for path in [*folder.rglob("*.css"), *folder.rglob("live/*.js")]:
+        assert not re.search(r"(url|fetch)\([\"']?https?:", path.read_text()), path
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("```{layout} (4,8):(8,1\n```", r"index.md:3: .*layout: "),
+        ("```{run}\n1 / 0\n```", r"index.md:3: .*run: ZeroDivisionError"),
+        ("```{run}\n:raises:\n1\n```", r"index.md:3: .*this must raise"),
+        (
+            "```{puzzle} Four.\n:check: size(answer) == 4\n:solution: 5:1\n```",
+            r"5:1 is no solution",
+        ),
+    ],
+)
+def test_what_is_wrong_fails_the_build_with_its_place(tmp_path, page, sentence):
+    pytest.importorskip("sphinx", reason="the docs extra is not installed")
+    extensions = "myst_parser", "layout_tables", "run_code", "puzzles"
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'docs' / '_ext')!r}]\n"
+        f"extensions = {list(extensions)}\n"
+    )
+    (tmp_path / "index.md").write_text(f"# Page\n\n{page}\n")
+    build = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", ".", "out"]
+    run = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert re.search(sentence, run.stderr), run.stderr
