@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import IO
 
-QUERY = "clocks.sm,power.draw"
+QUERY = "clocks.sm,power.draw.instant"  # power.draw is the mean of a second
 INTERVAL = 20  # milliseconds
 
 
