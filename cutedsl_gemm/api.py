@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
+from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.explanation import explain
@@ -48,7 +48,7 @@ def gemm(
     >>> gemm(a, b, tile=(128, 128, 64)).unique()
     tensor([16.], dtype=torch.bfloat16)
     """
-    if is_compiling():
+    if is_dynamo_compiling():
         # A graph ends here: gemm is no operator of torch's. Imported here, since it takes 0.8 s.
         from cutedsl_gemm.uncompiled import gemm as uncompiled
 

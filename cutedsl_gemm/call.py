@@ -56,8 +56,8 @@ def call(
     """The call for these tensors, found in less than a microsecond if their like was met before.
 
     The signature has what the choice depends on; every attribute costs a twentieth of a
-    microsecond. The device is a number, since to hash a torch.device takes longer; what it leaves
-    open (-1 is a CPU, and what has no memory at all) is asked in the call.
+    microsecond. What it leaves open is refused in the call: the device is a number, of which -1 is
+    a CPU's, and that of a tensor without memory; the shape of out follows from those of a and b.
     """
     try:
         # fmt: off
@@ -69,7 +69,7 @@ def call(
         else:
             signature = (
                 a.shape, a.stride(), b.shape, b.stride(), a.dtype, a.get_device(), tile, kernel,
-                tune, out.shape, out.stride(),
+                tune, out.stride(),
             )
         # fmt: on
         return _met[signature]
@@ -114,7 +114,7 @@ def _make(
             run = _turned(run)
         if given and (m if turned else n) % terms.piece:
             run = _apart(run)
-        return run if as_they_are else _as_walked(run, walked)
+        return run if as_they_are else _as_walked(run, terms, walked)
 
     if tune:
         from cutedsl_gemm.tune import tuned
@@ -197,11 +197,12 @@ def _into(run: Run, terms: Terms, bytes_of: tuple[int, int, int]) -> Call:
     return into
 
 
-def _as_walked(run: Run, walked: tuple[Matrix, ...]) -> Run:
+def _as_walked(run: Run, terms: Terms, walked: tuple[Matrix, ...]) -> Run:
     """`run` with the strides that TMA is told; a tensor's own differ where an extent is 1."""
 
-    def as_walked(*tensors: Tensor) -> None:
-        pairs = zip(tensors, walked, strict=True)
+    def as_walked(a: Tensor, b: Tensor, out: Tensor) -> None:
+        check(a, b, out, terms)  # an out of another shape would be walked as if it had this one
+        pairs = zip((a, b, out), walked, strict=True)
         run(*(tensor.as_strided(seen.shape, seen.stride) for tensor, seen in pairs))
 
     return as_walked

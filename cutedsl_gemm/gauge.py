@@ -9,13 +9,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import IO
 
-QUERY = "clocks.sm,power.draw"
+QUERY = "clocks.sm,power.draw.instant"  # power.draw is the mean of a second
 INTERVAL = 20  # milliseconds
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The highest of what was seen: a burst is shorter than the rest before it."""
+    """The clock and the power of one moment."""
 
     megahertz: float
     watts: float
@@ -58,8 +58,9 @@ class Gauge:
                 self.seen.append(Reading(*map(float, line.split(","))))
 
     def peak(self) -> Reading | None:
-        """What was seen since the last time; None where nothing was."""
+        """The moment of the most power since the last time; None where nothing was seen.
+
+        A burst is shorter than the rest before it, in which the clock is as high as it can be.
+        """
         seen, self.seen = self.seen, []
-        if not seen:
-            return None
-        return Reading(max(one.megahertz for one in seen), max(one.watts for one in seen))
+        return max(seen, key=lambda reading: reading.watts, default=None)

@@ -120,6 +120,18 @@ def test_a_call_seen_before_is_checked_all_the_same(k):
         gemm(a, b, out=matrix(24, 24)[:8])
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 24, 32), (1, 24, 32), (16, 1, 32), (9, 13, 8)])
+def test_an_out_of_another_shape_is_refused_by_a_call_seen_before(m, n, k):
+    """Its strides alone are part of the signature."""
+    a, b, wide = matrix(m, k), matrix(k, n, COLUMN), torch.zeros(64, 64, dtype=torch.bfloat16)
+    gemm(a, b, out=wide[:m, :n])
+    before = wide.clone()
+    for wrong in (wide[: m + 1, :n], wide[:m, : n + 1], wide[:n, :m] if m != n else wide):
+        with pytest.raises(ValueError, match="out has shape"):
+            gemm(a, b, out=wrong)
+    assert torch.equal(wide, before)
+
+
 A, B = matrix(16, 32), matrix(32, 24)
 
 TYPE_ERRORS = [

@@ -201,6 +201,7 @@ def test_a_call_seen_before_is_checked_all_the_same():
     for wrong, sentence in (
         (out.half(), "out is torch.float16"),
         (out.cpu(), "out is on cpu"),
+        (matrix(24, 24)[:8], "out has shape"),
         (askew.view(-1)[: 16 * 24].view(16, 24), "out starts at address"),
     ):
         with pytest.raises((TypeError, ValueError), match=sentence):
