@@ -235,7 +235,7 @@ def plans() -> list[AnySm90]:
     """Every plan that `choose` makes where no tile is asked for.
 
     >>> len(plans())
-    240
+    200
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [
