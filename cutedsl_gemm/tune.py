@@ -1,7 +1,7 @@
 """The fastest plan for a problem on this GPU: measured once, then remembered on disk.
 
 The model's ranking says who runs: its best ways, and the best of them with other rasters. What won
-is kept in `tuned-<release>.json` of the cache folder, a shape a line:
+is kept in `tuned-<release>.json` of the cache folder:
 
     {"NVIDIA H100 80GB HBM3": {"8448×9216×1984 bfloat16 K-K": {"way": …, "group": 8, "of": "rows"}}}
 

@@ -22,11 +22,15 @@ def test_every_choice_is_among_the_plans_compiled_ahead(m, n, k, strides, dtype)
         assert planned(problem, found.way.make, found.way.tile, found.way.splits) in ALL
 
 
-def test_they_are_compiled_into_a_folder_that_serves_without_being_written(monkeypatch, tmp_path):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+def test_they_are_compiled_into_a_folder_that_serves_without_being_written(
+    monkeypatch, tmp_path, capsys
+):
     some = sorted(ALL, key=repr)[:2]
-    paths = {*ahead.make(some)}
-    assert paths == {build.make(plan) for plan in some}
+    monkeypatch.setenv(cache.VARIABLE, "elsewhere")
+    monkeypatch.setattr(ahead, "plans", lambda: some)
+    ahead.main(tmp_path)
+    assert capsys.readouterr().out.startswith("2 kernels, ")
+    assert {*tmp_path.glob("*.so")} == {build.make(plan) for plan in some}
     before = {path.name for path in tmp_path.iterdir()}
 
     def refuse(*_):
