@@ -250,6 +250,21 @@ def write(points: Sequence[Point], file: Path) -> None:
             )
 
 
+def read(file: Path) -> list[Point]:
+    """The shapes and speeds that `write` wrote; calls and the GPU's state are left out."""
+    with file.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    shape = "M", "N", "K"
+    names = [name for name in rows[0] if name not in (*shape, *GPU) and "µs" not in name]
+    return [
+        Point(
+            (int(row["M"]), int(row["N"]), int(row["K"])),
+            {name: float(row[name]) for name in names},
+        )
+        for row in rows
+    ]
+
+
 def plot(points: Sequence[Point], title: str, file: Path) -> None:
     """TFLOP/s over K where M and N are the same, else a shape after the other.
 

@@ -16,6 +16,7 @@ from sphinx.application import Sphinx
 
 import cutedsl_gemm
 import layouts
+from cutedsl_gemm import bench
 from cutedsl_gemm.hierarchy import shown
 from cutedsl_gemm.kernels.build import device_code
 from cutedsl_gemm.problem import Matrix, Problem
@@ -27,6 +28,7 @@ def write(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "written"
     pages = {f"rungs/{name}.md": rung(kernel) for name, kernel in KERNELS.items()}
     pages["ladder.md"] = ladder()
+    pages["plots.md"] = plots(Path(app.srcdir) / "performance", folder)
     pages["layouts.md"] = reference("layouts", layouts)
     pages["cutedsl_gemm.md"] = reference("cutedsl_gemm", cutedsl_gemm)
     for name, text in pages.items():
@@ -62,6 +64,19 @@ def ladder() -> str:
         )
         + "\n"
     )
+
+
+def plots(measured: Path, folder: Path) -> str:
+    """Every table of docs/performance that lies there as CSV, drawn."""
+    parts = [
+        "# Performance, drawn",
+        "What it says and how it was measured: [Performance](../performance/README.md).",
+    ]
+    for file in sorted(measured.glob("*.csv")):
+        folder.mkdir(exist_ok=True)
+        bench.plot(bench.read(file), f"{file.name}: TFLOP/s", folder / f"{file.stem}.svg")
+        parts.append(f"![{file.stem}]({file.stem}.svg)")
+    return "\n\n".join(parts) + "\n"
 
 
 def rung(kernel: Kernel) -> str:
