@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -254,8 +255,7 @@ def read(file: Path) -> list[Point]:
     """The shapes and speeds that `write` wrote; calls and the GPU's state are left out."""
     with file.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
-    shape = "M", "N", "K"
-    names = [name for name in rows[0] if name not in (*shape, *GPU) and "µs" not in name]
+    names = list(takewhile(lambda name: "µs" not in name, list(rows[0])[3:]))
     return [
         Point(
             (int(row["M"]), int(row["N"]), int(row["K"])),
@@ -283,7 +283,10 @@ def plot(points: Sequence[Point], title: str, file: Path) -> None:
     ]
     for name in points[0].tflops:
         ours = name.startswith(OURS)
-        style = {"linewidth": 2.5 if name == OURS else 1.2, "zorder": 3 if ours else 2}
+        style: dict[str, Any] = {
+            "linewidth": 2.5 if name == OURS else 1.2,
+            "zorder": 3 if ours else 2,
+        }
         heights = [point.tflops[name] for point in points]
         axes.plot(places, heights, "o-" if ours else "s--", label=name, markersize=4, **style)
     m, n, _ = points[0].mnk

@@ -51,6 +51,12 @@ def test_the_csv_says_what_each_column_is(tmp_path):
     assert (second["quack, µs a call"], second["W"]) == ("18.0", "512.5")
 
 
+def test_what_was_written_is_read(tmp_path):
+    bench.write(POINTS, tmp_path / "table.csv")
+    read = bench.read(tmp_path / "table.csv")
+    assert [(point.mnk, point.tflops) for point in read] == [(p.mnk, p.tflops) for p in POINTS]
+
+
 @pytest.mark.parametrize("points", [POINTS, POINTS[:1] * 2], ids=["shapes", "over K"])
 def test_the_plot_is_drawn(points, tmp_path):
     pytest.importorskip("matplotlib")
