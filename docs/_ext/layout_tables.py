@@ -19,6 +19,8 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from sources import depend
+
 from layouts import LayoutError
 from layouts.expression import evaluate
 from layouts.shown import drawable, facts, picture, words
@@ -38,6 +40,7 @@ class LayoutTable(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
+        depend(self.env)
         expression = " ".join(self.arguments[0].split())
         given = {name: x for name, x in self.options.items() if name != "facts"}
         try:

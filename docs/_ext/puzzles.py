@@ -18,6 +18,8 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from sources import depend
+
 import layouts
 from layouts.expression import evaluate
 
@@ -30,6 +32,7 @@ class Puzzle(SphinxDirective):
     option_spec: ClassVar = dict.fromkeys(("check", "solution"), directives.unchanged_required)
 
     def run(self) -> list[nodes.Node]:
+        depend(self.env)
         question, check = " ".join(self.arguments[0].split()), self.options["check"]
         solution = self.options["solution"]
         if not eval(check, {**vars(layouts), "answer": evaluate(solution)}):

@@ -16,6 +16,8 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from sources import depend
+
 
 class Run(SphinxDirective):
     """A block of code and its output."""
@@ -24,6 +26,7 @@ class Run(SphinxDirective):
     option_spec: ClassVar = {"raises": directives.flag}
 
     def run(self) -> list[nodes.Node]:
+        depend(self.env)
         source = "\n".join(self.content)
         names = self.env.temp_data.setdefault("run_code", {})
         try:

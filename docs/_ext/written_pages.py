@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -19,8 +20,13 @@ import layouts
 from cutedsl_gemm import bench
 from cutedsl_gemm.hierarchy import shown
 from cutedsl_gemm.kernels.build import device_code
+from cutedsl_gemm.kernels.simt import report as simt_report
+from cutedsl_gemm.kernels.sm80 import report as sm80_report
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.rungs import KERNELS, Kernel
+
+
+MEASURED = Path(__file__).parents[1] / "performance" / "README.md"
 
 
 def write(app: Sphinx) -> None:
@@ -99,19 +105,43 @@ def rung(kernel: Kernel) -> str:
         f"For {square} × {square} × {square}, row-major A and "
         f"{'row' if dtype == 'float32' else 'column'}-major B:",
         fenced(plan.explain(), "text"),
+        *costs(kernel.family, plan),
+        *figures(kernel.name),
     ]
-    parts += drawings(plan)
+    parts += drawings(plan, dtype)
     return "\n\n".join(parts) + "\n"
 
 
-def drawings(plan: object) -> Iterator[str]:
-    """The shared-memory buffers of a plan, where it has any: their first eight rows."""
-    buffers = getattr(plan, "buffers", {})
-    for name, buffer in dict(buffers).items():
-        if not isinstance(buffer, (layouts.Layout, layouts.ComposedLayout)):
-            continue
+REPORTS = {"simt": simt_report, "sm80": sm80_report}
+
+
+def costs(family: str, plan: Any) -> Iterator[str]:
+    """The memory report of a rung, where its family has one."""
+    if family in REPORTS:
+        yield "What its accesses cost, from the layouts alone:"
+        yield fenced(str(REPORTS[family].report(plan)), "text")
+
+
+def figures(name: str) -> Iterator[str]:
+    """The rung's row of the ladder in docs/performance."""
+    text = MEASURED.read_text()
+    rows = re.findall(rf"^\| {name}(?: .*?)? \|.*$", text, re.M)
+    head = re.search(r"^\| kernel \|.*\n\|.*$", text, re.M)
+    if rows and head:
+        yield "## Measured"
+        yield "On an H100; the protocol, and all rungs: [Performance](../../performance/README.md)."
+        yield "\n".join([head[0], *rows])
+
+
+def drawings(plan: Any, dtype: str) -> Iterator[str]:
+    """What a plan keeps in shared memory, where it keeps anything: the first rows and columns."""
+    buffers = getattr(plan, "buffers", None)
+    if buffers is None:  # of the older families: the tiles of A and B
+        stages = {"A": getattr(plan, "a", None), "B": getattr(plan, "b", None)}
+        buffers = {name: stage.smem for name, stage in stages.items() if stage is not None}
+    for name, buffer in buffers.items():
+        unit = getattr(buffer, "unit", None) or (32 if dtype == "float32" else 16)
         yield f"## {name} in shared memory, tinted by groups of four banks"
-        unit = getattr(buffer, "unit", None) or 16
         yield f"```{{layout}} {buffer}\n:unit: {unit}\n:limit: 16\n```"
 
 

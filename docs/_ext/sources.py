@@ -1,0 +1,24 @@
+"""What a page with computed parts depends on: it is built anew where the library has changed."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from sphinx.environment import BuildEnvironment
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def files() -> tuple[str, ...]:
+    """Every source file of the library."""
+    packages = ("layouts", "kernels", "cutedsl_gemm")
+    found = (path for package in packages for path in (ROOT / package).rglob("*.py"))
+    return tuple(map(str, sorted(found)))
+
+
+def depend(env: BuildEnvironment) -> None:
+    """The page that is read now depends on the library."""
+    for file in files():
+        env.note_dependency(file)
