@@ -27,8 +27,9 @@ def gemm(
 ) -> Tensor:
     """a (M, K) · b (K, N) as torch.mm gives it: bfloat16 or float16, summed in float32.
 
-    CUDA tensors go to the sm90 pingpong kernel on torch's current stream; CPU tensors go through
-    the same plan on the executor. Either dimension of a, b and out may be the contiguous one; the
+    CUDA tensors go, on torch's current stream, to the sm90 kernel that a model expects to end first
+    (on a card before Hopper to an sm80 kernel); CPU tensors go through the same plan on the
+    executor. Either dimension of a, b and out may be the contiguous one; the
     other stride and the address must be multiples of 16 bytes. `tile` is (BM, BN, BK), chosen where
     None; `out` takes the result. Without it the result's rows start at multiples of 16 bytes, so
     that of N % 8 != 0 columns it is not contiguous. Differentiable as torch.mm is.
