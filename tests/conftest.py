@@ -1,8 +1,9 @@
-"""Is there an H100? Asked once, and only when a test marked `gpu` is about to run."""
+"""The same numbers on every run; and is there an H100? Asked once, when a `gpu` test is to run."""
 
 from __future__ import annotations
 
 import functools
+import sys
 
 import pytest
 from hypothesis import settings
@@ -27,8 +28,10 @@ def has_sm90() -> bool:
     return torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
 
 
-@pytest.hookimpl(tryfirst=True)  # before the test's fixtures, which may want the GPU
+@pytest.hookimpl(tryfirst=True)  # before the test's fixtures, which may draw, or want the GPU
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)  # whatever ran before, and on whichever worker
     if item.get_closest_marker("gpu") and not has_sm90():
         if item.config.getoption("--require-gpu"):
             pytest.fail(NEED, pytrace=False)
