@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from itertools import takewhile
+from operator import truediv
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -233,6 +234,50 @@ def table(points: Sequence[Point], title: str) -> Table:
     return shown
 
 
+def markdown(points: Sequence[Point]) -> str:
+    """Speeds in TFLOP/s and their ratios, a column a shape: what docs/performance shows.
+
+    >>> few = [Point((512, 512, k), {"torch.mm": 50.0, "gemm": 60.0}) for k in (64, 128)]
+    >>> print(markdown(few))
+    | K | 64 | 128 |
+    |---|---|---|
+    | torch.mm | 50 | 50 |
+    | gemm | 60 | 60 |
+    | gemm / torch.mm | 1.20 | 1.20 |
+    | gemm / best of the others | 1.20 | 1.20 |
+    """
+    ours = [point.tflops[OURS] for point in points]
+    others = {
+        CUBLAS: [point.tflops[CUBLAS] for point in points],
+        "best of the others": [point.best_peer for point in points],
+    }
+    head = "K" if _over_k(points) else "M, N, K"
+    rows = [
+        (head, *_names(points)),
+        *((name, *(f"{point.tflops[name]:.0f}" for point in points)) for name in points[0].tflops),
+        *(
+            (f"{OURS} / {name}", *map("{:.2f}".format, map(truediv, ours, theirs)))
+            for name, theirs in others.items()
+        ),
+    ]
+    first, *rest = (f"| {' | '.join(cells)} |" for cells in rows)
+    return "\n".join((first, "|---" * (len(points) + 1) + "|", *rest))
+
+
+def _over_k(points: Sequence[Point]) -> bool:
+    return len({point.mnk[:2] for point in points}) == 1
+
+
+def _names(points: Sequence[Point]) -> list[str]:
+    """K where M and N are the same at all points, n³ of a cube, else M×N×K."""
+    if _over_k(points):
+        return [str(point.mnk[2]) for point in points]
+    return [
+        f"{point.mnk[0]}³" if len({*point.mnk}) == 1 else "×".join(map(str, point.mnk))
+        for point in points
+    ]
+
+
 def write(points: Sequence[Point], file: Path) -> None:
     """The table as CSV: TFLOP/s, microseconds of a call where a graph launched, MHz, W."""
     names = [*points[0].tflops]
@@ -277,10 +322,8 @@ def plot(points: Sequence[Point], title: str, file: Path) -> None:
 
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
-    over_k = len({point.mnk[:2] for point in points}) == 1
-    places: list[Any] = [
-        point.mnk[2] if over_k else "×".join(map(str, point.mnk)) for point in points
-    ]
+    over_k = _over_k(points)
+    places: list[Any] = [point.mnk[2] for point in points] if over_k else _names(points)
     for name in points[0].tflops:
         ours = name.startswith(OURS)
         style: dict[str, Any] = {

@@ -32,9 +32,7 @@ Make: TypeAlias = Callable[..., AnySm90]  # pingpong, cooperative, split or sing
 SMS = 132  # of an H100 and an H200 SXM
 PEAK = 7.4e12  # flops a second of one multiprocessor that has power and L2 for itself
 DRAM = 2.95e12  # bytes a second
-LAUNCH = (
-    3.0e-6  # seconds: from launch to the first wgmma, and from the last to the end of C's store
-)
+LAUNCH = 3.0e-6  # seconds: launch to first wgmma, and last wgmma to the end of C's store
 EXCHANGE = 1.5e-6  # seconds for which a cluster's blocks add their sums
 LATENCY = {64: 0.145e-6, 128: 0.22e-6}  # seconds of a k-block of BK, however few its flops
 # Clusters that run at one time; multiprocessors of a GPC that are left over rest.

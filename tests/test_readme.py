@@ -1,8 +1,12 @@
 """What the README shows is what happens."""
 
 import doctest
+import statistics
 from pathlib import Path
 
+import pytest
+
+from cutedsl_gemm.bench import markdown, read
 from layouts.expression import evaluate
 
 ROOT = Path(__file__).parents[1]
@@ -21,3 +25,19 @@ def test_the_picture_is_what_the_library_draws():
     """To draw it anew: python -m layouts "EXPRESSION" --svg docs/picture.svg"""
     assert (ROOT / "docs" / "picture.svg").read_text() == evaluate(PICTURE).svg()
     assert PICTURE in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/performance/README.md"])
+def test_the_tables_and_means_are_those_of_the_measured_figures(page):
+    text = (ROOT / page).read_text()
+    files = [ROOT / "docs" / "performance" / "sweep.csv"]
+    if page != "README.md":
+        files = sorted(files[0].parent.glob("*.csv"))
+    for file in files:
+        table = markdown(read(file))
+        assert table in text, f"{page} must have this table of {file.name}:\n{table}"
+    sweep = read(ROOT / "docs" / "performance" / "sweep.csv")
+    over_cublas = [point.tflops["gemm"] / point.tflops["torch.mm"] for point in sweep]
+    over_best = [point.tflops["gemm"] / point.best_peer for point in sweep]
+    cublas, best = map(statistics.geometric_mean, (over_cublas, over_best))
+    assert f"{cublas:.2f} × torch.mm, {best:.2f} × the best of the others" in text
