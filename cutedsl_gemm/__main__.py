@@ -21,7 +21,7 @@ def main() -> None:
     ladder = commands.add_parser("ladder", help="every kernel, from naive to pingpong, on a GPU")
     ladder.add_argument("--size", type=int, metavar="N", help="N×N×N for all of them")
     ladder.add_argument("--plot", type=Path, metavar="FILE", help="draw the tables there, too")
-    bench = commands.add_parser("bench", help="speed beside torch.mm and quack, on an H100")
+    bench = commands.add_parser("bench", help="speed beside torch.mm, quack and Triton, on an H100")
     bench.add_argument("--shapes", choices=SHAPES, default="sweep")
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
     bench.add_argument("--csv", type=Path, metavar="FILE", help="write the table there, too")

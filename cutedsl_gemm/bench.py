@@ -1,4 +1,4 @@
-"""Speed beside torch.mm (cuBLAS), and beside quack where it is installed: all in one process.
+"""Speed beside torch.mm (cuBLAS), and beside quack and Triton where installed: in one process.
 
 burst      a cool card: half a second of rest, 3 launches to warm up, 10 timed by CUDA events; the
            candidates in turn, the median of 3 rounds.
@@ -16,7 +16,7 @@ import csv
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -34,12 +34,12 @@ from torch import Tensor
 from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.gauge import Gauge, Reading
 from cutedsl_gemm.kernels import build
+from cutedsl_gemm.peers import CUBLAS, Provider, peers
 from cutedsl_gemm.timing import Launch, captured, timed
 
 Shape: TypeAlias = tuple[int, int, int]
-Provider: TypeAlias = Callable[[Tensor, Tensor, Tensor], object]  # (a, b, out)
 
-OURS, CUBLAS = "gemm", "torch.mm"
+OURS = "gemm"
 # (N, K) of layers of Llama 3 8B and 70B: attention, and both ways through the MLP
 WEIGHTS = [(4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192), (28672, 8192), (8192, 28672)]
 SHAPES: dict[str, list[Shape]] = {
@@ -81,22 +81,13 @@ class Point:
 
 
 def providers() -> dict[str, Provider]:
-    """Who is measured."""
-    found: dict[str, Provider] = {
-        CUBLAS: lambda a, b, out: torch.mm(a, b, out=out),
+    """Who is measured: ours after the first peer, so that tables begin with what is compared."""
+    cublas, *others = peers().items()
+    ours: dict[str, Provider] = {
         OURS: lambda a, b, out: gemm(a, b, out=out),
         f"{OURS} 128×128": lambda a, b, out: gemm(a, b, out=out, tile=(128, 128, 64)),
     }
-    if find_spec("quack") is not None:
-        from quack.gemm_config import GemmConfig
-        from quack.gemm_interface import gemm_tuned
-
-        for name, config in (
-            ("quack pp 128×192", GemmConfig(tile_m=128, tile_n=192, pingpong=True)),
-            ("quack 128×256", GemmConfig(tile_m=128, tile_n=256, pingpong=False)),
-        ):
-            found[name] = partial(gemm_tuned.fn, config=config)
-    return found
+    return dict([cublas, *ours.items(), *others])
 
 
 def sweep(shapes: Sequence[Shape], sustained: bool = False) -> Iterator[Point]:

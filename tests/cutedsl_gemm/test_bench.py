@@ -6,7 +6,7 @@ import time
 import pytest
 from rich.console import Console
 
-from cutedsl_gemm import __main__, bench
+from cutedsl_gemm import __main__, bench, peers
 from cutedsl_gemm.bench import Point
 from cutedsl_gemm.gauge import Gauge, Reading
 
@@ -30,6 +30,13 @@ def test_the_command_line_knows_all_shapes():
 
 def test_the_best_peer_is_none_of_ours():
     assert POINTS[0].best_peer == 160.0
+
+
+def test_whoever_is_installed_is_measured_and_torch_comes_first(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(peers, "find_spec", lambda name: asked.setdefault(name))
+    assert [*bench.providers()] == ["torch.mm", "gemm", "gemm 128×128"]
+    assert [*asked] == ["quack", "triton"]
 
 
 def test_the_table_has_ratios_calls_and_the_state_of_the_gpu():
