@@ -36,10 +36,13 @@ def every(share: Layout) -> tuple[Tensor, Tensor]:
     return torch.arange(size(share[0]))[:, None], torch.arange(size(share[1]))
 
 
-def tiles(matrix: Tensor, rows: int, columns: int) -> Tensor:
-    """The matrix as (row tiles, column tiles, rows, columns), zero outside, as the guards say."""
+def tiles(matrix: Tensor, rows: int, columns: int, at_once: int = 1) -> Tensor:
+    """The matrix as (row tiles, column tiles, rows, columns), zero outside, as the guards say.
+
+    The row tiles are a multiple of `at_once`.
+    """
     m, n = matrix.shape
-    down, across = -(-m // rows), -(-n // columns)
+    down, across = -(-m // (rows * at_once)) * at_once, -(-n // columns)
     padded = matrix.new_zeros(down * rows, across * columns)
     padded[:m, :n] = matrix
     return padded.view(down, rows, across, columns).transpose(1, 2)

@@ -63,6 +63,11 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
         raise LayoutError(
             f"a box of {tile} has {rows} rows; TMA takes at most {MOST_ROWS}; take a smaller tile"
         )
+    if size(along) % columns:
+        raise LayoutError(
+            f"{tile} has {size(along)} elements along memory; a row of TMA's 128-byte swizzle has "
+            f"{columns}; take a multiple"
+        )
     box, rest = zipped_divide(make_layout(along, across), (columns, rows))
     if coalesce(box) != Layout(columns * rows, 1):
         raise LayoutError(

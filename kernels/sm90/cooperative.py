@@ -28,7 +28,7 @@ class Cooperative(Staged):
         rA, rB, acc = self.operands(mma, me, loads)
         block = cutlass.Int32(0)
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)
+            m, n = self.place(tile, tiles_m, tiles_n)
             self.multiply(mma, rA, rB, acc, full, empty, block, k_blocks)
             warpgroup.wait_group(0)
             self.release(empty, block + k_blocks - 1)

@@ -38,9 +38,9 @@ WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 @on_cpu
 def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a wave of tiles."""
-    (bm, bn, bk), (m, n) = plan.tile, out.shape
-    gA = tiles(a, bm, bk)  # (tiles_m, k_blocks, BM, BK)
-    gB = tiles(b.mT, bn, bk)  # (tiles_n, k_blocks, BN, BK)
+    (bm, bn, bk), (m, n), (down, across) = plan.tile, out.shape, plan.cluster
+    gA = tiles(a, bm, bk, down)  # (tiles_m, k_blocks, BM, BK)
+    gB = tiles(b.mT, bn, bk, across)  # (tiles_n, k_blocks, BN, BK)
     tiles_m, tiles_n, k_blocks = len(gA), len(gB), gA.shape[1]
     gC = out.new_empty(tiles_m, tiles_n, bm, bn)
     load_a, load_b = Load(plan.a, plan.stages), Load(plan.b, plan.stages)
@@ -48,7 +48,10 @@ def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     visits = torch.zeros(tiles_m, tiles_n, dtype=torch.int64)
     for first in range(0, tiles_m * tiles_n, WAVE):
         wave = range(first, min(first + WAVE, tiles_m * tiles_n))
-        ms, ns = torch.tensor([plan.raster(tile, tiles_m, tiles_n) for tile in wave]).mT
+        places = (divmod(block, plan.blocks) for block in wave)  # cluster, rank
+        ms, ns = torch.tensor(
+            [plan.place(*place, tiles_m // down, tiles_n // across) for place in places]
+        ).mT
         acc = torch.zeros(plan.splits, len(wave), bm, bn, dtype=torch.float32)
         for rank in range(plan.splits):
             shared_a, shared_b = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
@@ -73,7 +76,7 @@ class Load:
         self.operand, self.stages = operand, stages
         self.rows, self.columns = operand.shape
         # Both (rows, columns), in elements of one stage.
-        self.written = _box_addresses(operand.smem, operand.contiguous)
+        self.written = self._tma_addresses()
         self.read = self._descriptor_addresses()
         _once(self.written, operand.elements, f"TMA, {operand.name}")
 
@@ -85,6 +88,13 @@ class Load:
         """Tiles (wave, rows, columns) through one stage, as the tensor core reads them."""
         shared[:, stage, self.written.flatten()] = tiles.flatten(1)
         return shared[:, stage, self.read.flatten()].view_as(tiles)
+
+    def _tma_addresses(self) -> Tensor:
+        """Where TMA writes element (row, column): each block of a cluster brings its part."""
+        smem, rows = self.operand.smem, self.operand.box[0]
+        starts = (smem.outer(part * rows, 0) for part in range(self.operand.parts))
+        part, along = self.operand.part, self.operand.contiguous
+        return torch.cat([_box_addresses(part, along, start) for start in starts])
 
     def _descriptor_addresses(self) -> Tensor:
         """Where wgmma looks for element (row, column).
@@ -186,14 +196,17 @@ class Finish:
         return out
 
 
-def _box_addresses(tile: ComposedLayout, contiguous: int) -> Tensor:
-    """Where TMA keeps element (row, column) of a tile: box after box, byte addresses swizzled."""
+def _box_addresses(tile: ComposedLayout, contiguous: int, start: int = 0) -> Tensor:
+    """Where TMA keeps element (row, column) of a tile that starts at an element of the buffer.
+
+    Box after box, byte addresses swizzled.
+    """
     boxes, element = tma.boxes(tile, contiguous), BITS // 8
     box = torch.arange(boxes.rows)[:, None] * boxes.columns + torch.arange(boxes.columns)
     extents = size(tile.outer[1 - contiguous]), size(tile.outer[contiguous])
     addresses = torch.empty(extents, dtype=torch.int64)
     for row, column, offset in boxes.origins:
-        place = tma.SWIZZLE_128B((offset + box) * element) // element
+        place = tma.SWIZZLE_128B((start + offset + box) * element) // element
         addresses[row : row + boxes.rows, column : column + boxes.columns] = place
     return addresses if contiguous == 1 else addresses.mT
 

@@ -1,7 +1,8 @@
 """What the Hopper (sm90) GEMMs share: TMA loads into a ring, wgmma out of it.
 
 Who    warpgroup 0: producer. One warp asks TMA for the k-blocks of A and B; its registers go to the
-       others (40 / 232).
+       others (40 / 232). In a cluster of two blocks each brings half of what both read, A or B,
+       to both (multicast), and waits until the consumers of both have read a stage.
        warpgroups 1, 2: consumers. They hold C in registers and multiply. How they divide the tiles
        among them, and how the product leaves, is for the kernels that are made of this one.
 
@@ -70,12 +71,12 @@ class Gemm:
         self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
     ):
         """C (M, N) = A (M, K) · B (K, N) on at most `sms` multiprocessors."""
-        plan, (bm, bn, bk) = self.plan, self.plan.tile
+        plan, (bm, bn, _) = self.plan, self.plan.tile
+        down, across = plan.cluster
         b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
-        load = cpasync.CopyBulkTensorTileG2SOp()
-        tma_a, gA = cpasync.make_tiled_tma_atom(load, a, lower.smem(plan.a.smem), (bm, bk))
-        tma_b, gB = cpasync.make_tiled_tma_atom(load, b, lower.smem(plan.b.smem), (bn, bk))
-        tiles = cute.ceil_div(c.shape[0], bm) * cute.ceil_div(c.shape[1], bn)
+        tma_a, gA = self.way_in(a, plan.a)
+        tma_b, gB = self.way_in(b, plan.b)
+        tiles = cute.ceil_div(c.shape[0], bm * down) * cute.ceil_div(c.shape[1], bn * across)
         self.kernel(tma_a, gA, tma_b, gB, self.outlet(c)).launch(
             grid=(self.grid(tiles, sms), 1, 1),
             block=(self.threads, 1, 1),
@@ -84,6 +85,14 @@ class Gemm:
             min_blocks_per_mp=1,  # without it ptxas drops setmaxnreg (C7508)
             stream=stream,
         )
+
+    def way_in(self, matrix, operand):
+        """TMA's way to what one block brings of an operand."""
+        if operand.parts > 1:
+            load = cpasync.CopyBulkTensorTileG2SMulticastOp()
+        else:
+            load = cpasync.CopyBulkTensorTileG2SOp()
+        return cpasync.make_tiled_tma_atom(load, matrix, lower.smem(operand.part), operand.box)
 
     def shared(self):
         """Shared memory: the rings of A and B, the way out, two mbarriers a stage."""
@@ -108,15 +117,19 @@ class Gemm:
         gB: cute.Tensor,
         outlet: tuple[Any, ...],
     ):
-        plan, (bm, bn, bk) = self.plan, self.plan.tile
+        plan, (down, across) = self.plan, self.plan.cluster
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         shared = SmemAllocator().allocate(self.shared())
         full, empty = shared.full.data_ptr(), shared.empty.data_ptr()
         sA = lower.tensor(shared.a, ring(plan.a.smem, plan.stages))  # (BM, BK, stages)
         sB = lower.tensor(shared.b, ring(plan.b.smem, plan.stages))  # (BN, BK, stages)
-        gA = cute.local_tile(gA, (bm, bk), (None, None))  # (BM, BK, tiles_m, k_blocks)
-        gB = cute.local_tile(gB, (bn, bk), (None, None))  # (BN, BK, tiles_n, k_blocks)
-        extent = (cute.size(gA, mode=[2]), cute.size(gB, mode=[2]), cute.size(gA, mode=[3]))
+        gA = cute.local_tile(gA, plan.a.box, (None, None))  # (BM/parts, BK, parts_m, k_blocks)
+        gB = cute.local_tile(gB, plan.b.box, (None, None))  # (BN/parts, BK, parts_n, k_blocks)
+        extent = (
+            cute.ceil_div(cute.size(gA, mode=[2]), plan.a.parts * down),  # in tiles of a cluster
+            cute.ceil_div(cute.size(gB, mode=[2]), plan.b.parts * across),
+            cute.size(gA, mode=[3]),
+        )
         way_out = self.way_out(shared.out, outlet)
 
         if warp_idx == 0:
@@ -125,9 +138,13 @@ class Gemm:
             with cute.arch.elect_one():
                 for stage in cutlass.range_constexpr(plan.stages):
                     cute.arch.mbarrier_init(full + stage, 1)
-                    cute.arch.mbarrier_init(empty + stage, 4 * plan.sharing)  # warps that read
+                    readers = 4 * plan.sharing * plan.blocks  # warps
+                    cute.arch.mbarrier_init(empty + stage, readers)
             cute.arch.mbarrier_init_fence()
-        cute.arch.sync_threads()
+        if cutlass.const_expr(plan.blocks > 1):
+            self.meet()  # the other block's barriers are made, too
+        else:
+            cute.arch.sync_threads()
         loads = (tma_a, gA, sA, tma_b, gB, sB)
         self.work_together(warp_idx, loads, way_out, full, empty, extent)
 
@@ -142,6 +159,20 @@ class Gemm:
             cute.arch.setmaxregister_increase(CONSUMER_REGISTERS)
             self.consume(warp_idx // 4 - 1, loads, way_out, full, empty, extent)
 
+    def rank(self):
+        """The number of this block in its cluster."""
+        return cute.arch.block_idx_in_cluster() if self.cluster else 0
+
+    def place(self, tile, tiles_m, tiles_n):
+        """The tile (m, n) of C that is this block's of a cluster's."""
+        rank = self.rank() if self.plan.blocks > 1 else 0
+        return self.plan.place(tile, rank, tiles_m, tiles_n, cutlass.min)
+
+    def meet(self):
+        """All blocks of the cluster have come here, and see what the others wrote."""
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
     def slot(self, block):
         """Stage and phase parity of the k-block number `block` in the ring."""
         return block % self.plan.stages, (block // self.plan.stages) % 2
@@ -153,7 +184,7 @@ class Gemm:
         first, step, (k_first, k_last) = self.work(k_blocks)
         block = Int32(0)
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)
+            m, n = self.place(tile, tiles_m, tiles_n)
             for k in cutlass.range(k_first, k_last, unroll=1):
                 stage, parity = self.slot(block)
                 cute.arch.mbarrier_wait(empty + stage, parity ^ 1)
@@ -163,12 +194,20 @@ class Gemm:
     def ask(self, loads, m, n, k, stage, full):
         """Have TMA bring a k-block of a tile into a stage; its full barrier counts the bytes."""
         tma_a, gA, sA, tma_b, gB, sB = loads
-        sA, gA = lower.tma_partition(tma_a, sA, gA)  # (box, stages), (box, tiles_m, k_blocks)
-        sB, gB = lower.tma_partition(tma_b, sB, gB)
         with cute.arch.elect_one():
             cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
-        cute.copy(tma_a, gA[None, m, k], sA[None, stage], tma_bar_ptr=full + stage)
-        cute.copy(tma_b, gB[None, n, k], sB[None, stage], tma_bar_ptr=full + stage)
+        self.bring(self.plan.a, tma_a, gA, sA, m, k, stage, full)
+        self.bring(self.plan.b, tma_b, gB, sB, n, k, stage, full)
+
+    def bring(self, operand, tma, matrix, ring, tile, k, stage, full):
+        """This block's part of a k-block, into its own shared memory or that of all who share."""
+        parts, part, how = operand.parts, 0, {}
+        if parts > 1:
+            part, how = self.rank(), {"mcast_mask": cutlass.Int16((1 << parts) - 1)}
+        mine = cute.local_tile(ring, (*operand.box, self.plan.stages), (part, 0, 0))
+        mine, matrix = lower.tma_partition(tma, mine, matrix)  # (box, stages), (box, parts…, k…)
+        source = matrix[None, tile * parts + part, k]
+        cute.copy(tma, source, mine[None, stage], tma_bar_ptr=full + stage, **how)
 
     def mma(self):
         """wgmma m64nBNk16 from shared memory, for one warpgroup."""
@@ -221,7 +260,11 @@ class Gemm:
 
     @cute.jit
     def release(self, empty, block):
-        """This warp has read the k-block: its stage may be loaded again."""
+        """This warp has read the k-block: its stage may be loaded again, by all who load it."""
         stage, _ = self.slot(block)
         with cute.arch.elect_one():
-            cute.arch.mbarrier_arrive(empty + stage)
+            if cutlass.const_expr(self.plan.blocks > 1):
+                for peer in cutlass.range_constexpr(self.plan.blocks):
+                    cute.arch.mbarrier_arrive(empty + stage, peer)
+            else:
+                cute.arch.mbarrier_arrive(empty + stage)

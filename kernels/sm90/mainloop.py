@@ -50,6 +50,7 @@ BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
 # On elements: the hardware's 128-byte swizzle XORs byte-address bits 4-6 with 7-9.
 SW128 = Swizzle(3, 4, 3).recast(8, BITS)
 ROW = 64  # elements of one 128-byte row of the swizzle
+CLUSTERS = (1, 1), (2, 1), (1, 2)  # tiles side by side (down, across)
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,25 @@ class Operand:
     """How A or B travels: by TMA into swizzled shared memory, from there to the tensor core.
 
     `smem` is the layout of one stage, (rows, BK) → element offset; `major` names the contiguous
-    mode, as in PTX: "K", or "MN".
+    mode, as in PTX: "K", or "MN". Where the blocks of a cluster share the operand, each brings its
+    rows of the tile to all of them: one of so many `parts`.
     """
 
     name: str
     major: Major
     smem: ComposedLayout
+    parts: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns) of the tile: (BM, BK) of A, (BN, BK) of B."""
         return size(self.smem[0]), size(self.smem[1])
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """(rows, columns) of what one block brings."""
+        rows, columns = self.shape
+        return rows // self.parts, columns
 
     @property
     def contiguous(self) -> int:
@@ -78,6 +87,15 @@ class Operand:
     def elements(self) -> int:
         """Elements of one stage."""
         return cosize(self.smem)
+
+    @property
+    def part(self) -> ComposedLayout:
+        """(rows / parts, BK) → element offset: what one block brings of a stage.
+
+        >>> print(Operand("B", "K", swizzled(256, 64, "K"), parts=2).part)
+        S<3,3,3> o 0 o (128,64):(64,1)
+        """
+        return composition(self.smem, tuple(map(Layout, self.box)))
 
 
 @dataclass(frozen=True)
@@ -97,6 +115,27 @@ class Mainloop:
     splits: int  # blocks, each with its part of K, that make a tile together
     accumulator: Layout  # (thread, value) → place in the (R, BN) that one consumer multiplies
     raster: Raster
+
+    @property
+    def cluster(self) -> tuple[int, int]:
+        """Tiles of C side by side, (down, across), whose blocks share B and A."""
+        return self.b.parts, self.a.parts
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a cluster whose tiles lie side by side."""
+        return self.a.parts * self.b.parts
+
+    def place(
+        self, index: Any, rank: Any, tiles_m: Any, tiles_n: Any, least: Any = min
+    ) -> tuple[Any, Any]:
+        """The tile (m, n) of C of the block that is number `rank` of cluster `index`.
+
+        `tiles_m` and `tiles_n` count clusters.
+        """
+        m, n = self.raster(index, tiles_m, tiles_n, least)
+        down, across = self.cluster
+        return m * down + rank % down, n * across + rank // down
 
     @property
     def consumers(self) -> int:
@@ -187,7 +226,15 @@ class Mainloop:
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
         yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
-        yield "raster", str(self.raster)
+        if self.blocks > 1:
+            shared, way = (self.b, "below") if self.b.parts > 1 else (self.a, "beside")
+            text = f"two blocks, one's tile {way} the other's; each brings half of {shared.name}"
+            yield "cluster", f"{text}, for both by multicast"
+            yield "", f"{shared.part}   {shared.box}"
+        yield (
+            "raster",
+            f"{self.raster}; a cluster counts as a tile" if self.blocks > 1 else str(self.raster),
+        )
 
     @property
     def way_out(self) -> str:
@@ -220,11 +267,16 @@ def stages_beside(way_out_bytes: int, a: Operand, b: Operand) -> int:
     return max(0, free // ((a.elements + b.elements) * BITS // 8))
 
 
-def operands(tile: Tile, a_major: Major, b_major: Major) -> tuple[Operand, Operand]:
-    """A and B of a tile under the 128-byte swizzle."""
-    bm, bn, bk = tile
-    a = Operand("A", a_major, swizzled(bm, bk, a_major))
-    return a, Operand("B", b_major, swizzled(bn, bk, b_major))
+def operands(
+    tile: Tile, a_major: Major, b_major: Major, cluster: tuple[int, int] = (1, 1)
+) -> tuple[Operand, Operand]:
+    """A and B of a tile under the 128-byte swizzle.
+
+    Blocks of a cluster whose tiles lie one below the other share B, those side by side A.
+    """
+    (bm, bn, bk), (down, across) = tile, cluster
+    a = Operand("A", a_major, swizzled(bm, bk, a_major), parts=across)
+    return a, Operand("B", b_major, swizzled(bn, bk, b_major), parts=down)
 
 
 def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
@@ -277,6 +329,11 @@ def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
         yield f"BN is {bn}; a wgmma has at most 256 columns (PTX ISA, wgmma.mma_async shapes)"
 
 
+def cluster_problems(cluster: tuple[int, int]) -> Iterator[str]:
+    if cluster not in CLUSTERS or not all(type(extent) is int for extent in cluster):
+        yield f"cluster is {cluster!r}; it must be one of {CLUSTERS}, tiles (down, across)"
+
+
 def _shape_problems(plan: Mainloop) -> Iterator[str]:
     bm, bn, bk = plan.tile
     if (plan.a.name, plan.b.name) != ("A", "B"):
@@ -286,6 +343,12 @@ def _shape_problems(plan: Mainloop) -> Iterator[str]:
     yield from count_problem("stages", plan.stages, 0)
     yield from count_problem("splits", plan.splits, 1)
     yield from count_problem("group", plan.raster.group, 1)
+    yield from cluster_problems(plan.cluster)
+    if plan.blocks > 1 and (plan.splits > 1 or plan.schedule == "single"):
+        yield (
+            f"cluster is {plan.cluster}; it must be (1, 1) where blocks divide K, or one warpgroup "
+            "does everything: none of them waits for another block's part of A or B"
+        )
     wanted = accumulator(plan.rows, bn)
     if plan.accumulator != wanted:
         yield (
@@ -318,7 +381,7 @@ def _gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
 
 def _operand_problems(operand: Operand) -> Iterator[str]:
     try:
-        tma.boxes(operand.smem, operand.contiguous)
+        tma.boxes(operand.part, operand.contiguous)
         wgmma_descriptor(operand.smem, operand.major)
     except LayoutError as error:
         yield f"shared memory of {operand.name}: {error}"

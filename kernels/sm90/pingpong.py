@@ -32,7 +32,7 @@ class Pingpong(Staged):
         rA, rB, acc = self.operands(mma, me, loads)
         block = me * k_blocks
         for tile in cutlass.range(first + me * step, tiles, CONSUMERS * step, unroll=1):
-            m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)
+            m, n = self.place(tile, tiles_m, tiles_n)
             if tile >= step:  # all but the block's first tile come after one of the other consumer
                 cute.arch.barrier(barrier_id=TURN + me, number_of_threads=CONSUMERS * WARPGROUP)
             self.multiply(mma, rA, rB, acc, full, empty, block, k_blocks)

@@ -17,6 +17,7 @@ from cutedsl_gemm.kernels.sm90.mainloop import (
     Schedule,
     Tile,
     accumulator,
+    cluster_problems,
     cost,
     count_problem,
     operands,
@@ -182,6 +183,7 @@ def pingpong(
     b_major: Major = "K",
     raster: Raster = Raster(4),
     c_stages: int = 1,
+    cluster: tuple[int, int] = (1, 1),
 ) -> Plan:
     """The checked plan in which the consumers take turns, with as many stages as fit.
 
@@ -189,7 +191,7 @@ def pingpong(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 230400, 128)
     """
-    return _plan("pingpong", tile, dtype, a_major, b_major, raster, c_stages)
+    return _plan("pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster)
 
 
 def single(
@@ -214,6 +216,7 @@ def cooperative(
     b_major: Major = "K",
     raster: Raster = Raster(4),
     c_stages: int = 1,
+    cluster: tuple[int, int] = (1, 1),
 ) -> Plan:
     """The checked plan in which the consumers share each tile, with as many stages as fit.
 
@@ -221,7 +224,7 @@ def cooperative(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (4, 214016, 128)
     """
-    return _plan("cooperative", tile, dtype, a_major, b_major, raster, c_stages)
+    return _plan("cooperative", tile, dtype, a_major, b_major, raster, c_stages, cluster)
 
 
 def _plan(
@@ -232,13 +235,14 @@ def _plan(
     b_major: Major,
     raster: Raster,
     c_stages: int,
+    cluster: tuple[int, int] = (1, 1),
 ) -> Plan:
-    for problem in tile_problems(tile, dtype, schedule):
+    for problem in (*tile_problems(tile, dtype, schedule), *cluster_problems(cluster)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     rows = bm // CONSUMERS if schedule == "cooperative" else bm
     staged = c_stages if schedule == "single" else CONSUMERS * c_stages
-    a, b = operands(tile, a_major, b_major)
+    a, b = operands(tile, a_major, b_major, cluster)
     staging = swizzled(rows, ROW, "K")
     return Plan(
         tile=tile,

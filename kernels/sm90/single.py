@@ -29,7 +29,7 @@ class Single(Staged):
     def work_together(self, warp_idx, loads, way_out, full, empty, extent):
         """Load, multiply and store one tile."""
         tiles_m, tiles_n, k_blocks = extent
-        m, n = self.plan.raster(cute.arch.block_idx()[0], tiles_m, tiles_n, cutlass.min)
+        m, n = self.place(cute.arch.block_idx()[0], tiles_m, tiles_n)
         mma = self.mma()
         rA, rB, acc = self.operands(mma, 0, loads)
         if warp_idx == 0:

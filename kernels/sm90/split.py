@@ -67,20 +67,15 @@ class Split(Gemm):
             warpgroup.wait_group(0)
         cute.autovec_copy(acc, leaving)
         self.meet()
-        m, n = self.plan.raster(tile, tiles_m, tiles_n, cutlass.min)
+        m, n = self.place(tile, tiles_m, tiles_n)
         self.finish(sums, gC, m, n)
         self.meet()  # no block may end while another reads its shared memory
-
-    def meet(self):
-        """All blocks of the cluster have come here, and see what the others wrote."""
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
 
     @cute.jit
     def finish(self, sums, gC, m, n):
         """This block's rows of the tile: what all blocks have for them, in the order of ranks."""
         plan, share = self.plan, self.plan.share
-        rank = cute.arch.block_idx_in_cluster()
+        rank = self.rank()
         thread = cute.arch.thread_idx()[0] - WARPGROUP
         (bm, bn, _), rows = plan.tile, plan.finished
         first = rank * rows

@@ -13,6 +13,7 @@ from cutedsl_gemm.kernels import lower
 from cutedsl_gemm.kernels.plan import ring
 from cutedsl_gemm.kernels.sm90.gemm import Gemm
 from cutedsl_gemm.kernels.sm90.mainloop import ROW, WARPGROUP
+from cutedsl_gemm.kernels.sm90.plan import Plan
 from layouts import cosize
 
 # C leaves L2 first, so that the panels of A and B stay: 1.1 to 1.2 times as fast at K <= 256
@@ -25,6 +26,11 @@ PANEL = 1
 class Staged(Gemm):
     """A persistent grid, whose blocks visit tile after tile; `consume` is left to the schedule."""
 
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        if plan.blocks > 1:
+            self.cluster = (plan.blocks, 1, 1)
+
     def grid(self, tiles, sms):
         """As few blocks as take the same number of waves.
 
@@ -33,11 +39,13 @@ class Staged(Gemm):
         the SMs of a GPC, and neighbours ask L2 for the same tile at the same time; an explicit
         1×1×1 scatters them over the GPCs and costs 20 to 30 % at 128×128 (docs/performance).
         """
-        return cute.ceil_div(tiles, cute.ceil_div(tiles, sms))
+        blocks = self.plan.blocks
+        return cute.ceil_div(tiles, cute.ceil_div(tiles, sms // blocks)) * blocks
 
     def work(self, k_blocks):
         """First tile, tiles from one to the next, and k-blocks of this block."""
-        return cute.arch.block_idx()[0], cute.arch.grid_dim()[0], (0, k_blocks)
+        blocks = self.plan.blocks
+        return cute.arch.block_idx()[0] // blocks, cute.arch.grid_dim()[0] // blocks, (0, k_blocks)
 
     def outlet(self, c):
         """TMA's way to C."""
@@ -88,6 +96,8 @@ class Staged(Gemm):
 
     @cute.jit
     def drain(self):
-        """Shared memory must outlive the last store."""
+        """Shared memory must outlive the last store, and what the other blocks do to it."""
         if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
+        if cutlass.const_expr(self.plan.blocks > 1):
+            self.meet()

@@ -221,7 +221,8 @@ from cutedsl_gemm.kernels import build
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
 from cutedsl_gemm.kernels.sm90.split_plan import split
 plans = (pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single(),
-         cooperative((256, 192, 64)), split(splits=6), split((128, 64, 64), splits=8))
+         cooperative((256, 192, 64)), split(splits=6), split((128, 64, 64), splits=8),
+         pingpong(cluster=(1, 2)), cooperative(cluster=(2, 1)))
 for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
     a = torch.randn(m, k, device="cuda").bfloat16()
     b = torch.randn(n, k, device="cuda").bfloat16().mT
@@ -254,6 +255,10 @@ FAMILY = [
     cooperative(c_stages=2),
     cooperative((256, 128, 64), "float16", "MN", "MN"),
     cooperative((256, 192, 64)),
+    pingpong(cluster=(2, 1)),
+    pingpong((128, 192, 64), "float16", "MN", "MN", cluster=(1, 2)),
+    cooperative(c_stages=2, cluster=(2, 1)),
+    cooperative((256, 128, 64), b_major="MN", cluster=(1, 2)),
     split((128, 128, 64), splits=6),
     split((128, 128, 64), "float16", "MN", "MN", splits=8),
     split((128, 64, 64), splits=3),
@@ -261,7 +266,9 @@ FAMILY = [
 ]
 
 
-@pytest.mark.parametrize("plan", FAMILY, ids=lambda plan: f"{plan.schedule} {plan.tile}")
+@pytest.mark.parametrize(
+    "plan", FAMILY, ids=lambda plan: f"{plan.schedule} {plan.tile} {plan.cluster}"
+)
 def test_every_plan_of_the_family_is_exact_on_integers_and_repeats_to_the_bit(plan):
     kernel, dtype = build.load(plan), getattr(torch, plan.dtype)
     for m, n, k in ((520, 264, 136), (264, 136, 4096), (8, 8, 8), (1000, 2048, 512)):

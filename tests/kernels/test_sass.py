@@ -53,6 +53,27 @@ def test_instructions_and_resources(plan):
     assert plan.smem_bytes <= SMEM_BYTES
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pingpong(cluster=(2, 1)),
+        cooperative(b_major="MN", cluster=(2, 1)),
+        cooperative((256, 128, 64), a_major="MN", cluster=(1, 2)),
+    ],
+    ids=lambda plan: f"{plan.schedule}-{plan.cluster}",
+)
+def test_a_shared_operand_travels_by_multicast(plan):
+    report = build.inspect(plan)
+    shared, own = (plan.b, plan.a) if plan.b.parts > 1 else (plan.a, plan.b)
+    for operand, opcode in ((shared, "UTMALDG.2D.MULTICAST"), (own, "UTMALDG.2D")):
+        boxes = tma.boxes(operand.part, operand.contiguous).origins
+        assert report.instructions[opcode] == len(boxes)
+    # barriers are made, and none is left, before and after a block is spoken to
+    assert report.count("UCGABAR_ARV") == report.count("UCGABAR_WAIT") == 2
+    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
+    assert report.spills == report.stack_bytes == 0
+
+
 def test_a_single_warpgroup_keeps_its_registers():
     plan = single()
     report = build.inspect(plan)

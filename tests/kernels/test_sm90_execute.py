@@ -40,6 +40,15 @@ def test_consumers_that_share_a_tile_give_the_right_answer(tile, majors):
 
 
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
+@pytest.mark.parametrize("make", [pingpong, cooperative])
+def test_blocks_that_bring_half_of_an_operand_give_the_right_answer(make, cluster, majors):
+    plan = make(dtype="bfloat16", a_major=majors[0], b_major=majors[1], cluster=cluster)
+    assert run(plan, 300, 700, 136) < 3e-3  # odd numbers of tiles, down and across
+    assert run(plan, 100, 72, 64) < 3e-3  # a cluster for one tile
+
+
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
 @pytest.mark.parametrize(
     ("tile", "splits"),
     [((128, 128, 64), 8), ((128, 128, 64), 6), ((128, 64, 64), 7), ((256, 128, 64), 2)],

@@ -190,6 +190,7 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"raster": Raster(0)}, "group is 0"),
         ({"stages": 2.5}, "stages is 2.5"),
         ({"splits": 2}, "splits is 2; it must be 1"),
+        ({"b": replace(plan.b, parts=4)}, r"cluster is \(4, 1\); it must be one of"),
         ({"schedule": "alone"}, "schedule is 'alone'; it must be one of"),
         ({"schedule": "cooperative"}, "accumulator is"),
         ({"c_stages": 3, "stages": 2}, "it must divide the 2 panels"),
@@ -203,6 +204,35 @@ def test_a_plan_altered_anywhere_is_refused():
     ):
         with pytest.raises(PlanError, match=sentence):
             replace(plan, **change).check()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: pingpong(cluster=(2, 2)), r"cluster is \(2, 2\); it must be one of"),
+        (lambda: pingpong(cluster=[2, 1]), r"cluster is \[2, 1\]; it must be one of"),
+        (lambda: pingpong((64, 128, 64), a_major="MN", cluster=(1, 2)), "32 elements along"),
+        (lambda: replace(single(), b=replace(single().b, parts=2)), "one warpgroup does everyth"),
+        (lambda: replace(split(), b=replace(split().b, parts=2)), "where blocks divide K"),
+    ],
+)
+def test_clusters_that_cannot_share_are_refused(make, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        make().check()
+
+
+@pytest.mark.parametrize("majors", MAJORS)
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
+def test_the_parts_of_a_cluster_make_the_whole_operand(cluster, majors):
+    plan = cooperative(a_major=majors[0], b_major=majors[1], cluster=cluster)
+    for operand in (plan.a, plan.b):
+        rows, columns = operand.box
+        for part in range(operand.parts):
+            start = operand.smem.outer(part * rows, 0)
+            assert start * BITS // 8 % 1024 == 0  # where the swizzle begins anew
+            for row, column in ((0, 0), (1, 9), (rows - 1, columns - 1)):
+                whole = operand.smem(part * rows + row, column)
+                assert operand.part(row, column) + start == whole
 
 
 SPLIT = [
