@@ -145,7 +145,7 @@ def way_of(plan: AnySm90) -> Way | None:
 
 
 def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
-    """The plan for a problem; PlanError where `tile` cannot be.
+    """The plan of the way that the model expects to end first; PlanError where `tile` cannot be.
 
     >>> from cutedsl_gemm.problem import Matrix
     >>> few = Problem(Matrix((512, 16384), (16384, 1)), Matrix((16384, 512), (1, 16384)), "float16")

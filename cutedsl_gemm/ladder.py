@@ -24,6 +24,13 @@ from cutedsl_gemm.rungs import KERNELS, Kernel
 from cutedsl_gemm.timing import timed
 
 SIZES = {"simt": 8192, "sm70": 4096, "sm80": 4096, "sm90": 4096}
+# Whether A and B are row-major: as each family likes them best.
+ROW_MAJOR = {
+    "simt": (True, True),
+    "sm70": (False, True),
+    "sm80": (True, False),
+    "sm90": (True, False),
+}
 SECONDS, MOST = 0.3, 50  # of a measurement: its length, and its launches
 # Relative error, of the norm.
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
@@ -63,9 +70,12 @@ def measure(family: str, size: int) -> Iterator[Measured]:
 
 def operands(kernel: Kernel, size: int) -> tuple[Tensor, Tensor]:
     """Random normal matrices of the kernel's first dtype, in the order of its family."""
-    dtype = kernel.terms.dtypes[0]
-    a, b = (torch.randn(size, size, device="cuda").to(dtype) for _ in range(2))
-    return (a.mT if kernel.family == "sm70" else a), (b.mT if kernel.family > "sm70" else b)
+    a, b = (
+        matrix if row_major else matrix.mT
+        for row_major in ROW_MAJOR[kernel.family]
+        for matrix in (torch.randn(size, size, device="cuda").to(kernel.terms.dtypes[0]),)
+    )
+    return a, b
 
 
 def table(family: str, measured: list[Measured]) -> Table:

@@ -28,6 +28,7 @@ class Kernel:
     name: str
     terms: Terms
     plan: Callable[[Problem, Tile | None], AnyPlan]
+    maker: Callable[..., AnyPlan]  # of its plans; its docstring says what is new
     smem_bytes: int = 0  # of a block, where every plan takes as much
 
     @property
@@ -95,7 +96,7 @@ def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) ->
 def _rung(rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan], *dtypes: torch.dtype) -> Kernel:
     plan = rung()
     terms = Terms(plan.name, dtypes, plan.alignment)
-    return Kernel(plan.name, terms, partial(_fixed, cache(rung)), plan.smem_bytes)
+    return Kernel(plan.name, terms, partial(_fixed, cache(rung)), rung, plan.smem_bytes)
 
 
 DEFAULT = "sm90"  # whichever of its family the model expects to end first
@@ -104,9 +105,9 @@ LADDER = (
     *(_rung(rung, torch.float16) for rung in sm70.RUNGS),
     *(_rung(rung, torch.bfloat16, torch.float16) for rung in sm80.RUNGS),
     *(
-        Kernel(f"sm90_{make.__name__}", TMA, partial(choose_among, make))
+        Kernel(f"sm90_{make.__name__}", TMA, partial(choose_among, make), make)
         for make in (single, cooperative, pingpong, split)
     ),
-    Kernel(DEFAULT, TMA, choose),
+    Kernel(DEFAULT, TMA, choose, choose),
 )
 KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in LADDER}

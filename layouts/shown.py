@@ -22,6 +22,10 @@ def picture(value: Any, **given: Any) -> Table | None:
     ('S<1,0,1> o 0 o (2,2):(2,1)', None)
     """
     if isinstance(value, Table):
+        if given:
+            raise LayoutError(
+                f"{', '.join(given)} cannot be given to what is drawn already; say it inside"
+            )
         return value
     layout = drawable(value)
     if layout is None or not all(map(is_int, leaves(layout.shape))):

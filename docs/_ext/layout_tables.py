@@ -4,8 +4,9 @@
     :show: bank
     ```
 
-`facts` adds size, cosize and injectivity. An expression that cannot be evaluated is an error of the
-build, with its file and line, and with the place in it marked.
+`facts` adds size, cosize and injectivity. After `=` stands Python instead, in the names of the
+page's blocks of code: `= plan.a.smem`. What cannot be evaluated is an error of the build, with its
+file and line, and with the place in it marked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from sources import depend
 
-from layouts import LayoutError
 from layouts.expression import evaluate
 from layouts.shown import drawable, facts, picture, words
 
@@ -44,11 +44,13 @@ class LayoutTable(SphinxDirective):
         expression = " ".join(self.arguments[0].split())
         given = {name: x for name, x in self.options.items() if name != "facts"}
         try:
+            if expression.startswith("="):
+                expression = str(eval(expression[1:], self.env.temp_data.get("run_code", {})))
             value = evaluate(expression)
             seen = picture(value, **given)
             layout = drawable(value)
             known = facts(layout) if "facts" in self.options and layout is not None else []
-        except LayoutError as error:
+        except Exception as error:  # of the algebra, or of the page's own Python
             raise self.error(f"layout: {error}") from error
         drawn = seen.svg() if seen is not None else f"<pre>{escape(words(value))}</pre>"
         said = "".join(f"<pre>{escape(fact)}</pre>" for fact in known)

@@ -22,10 +22,14 @@ from cutedsl_gemm.hierarchy import shown
 from cutedsl_gemm.kernels.build import device_code
 from cutedsl_gemm.kernels.simt import report as simt_report
 from cutedsl_gemm.kernels.sm80 import report as sm80_report
+from cutedsl_gemm.ladder import ROW_MAJOR, SIZES
+from cutedsl_gemm.peers import CUBLAS
 from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.rungs import KERNELS, Kernel
+from cutedsl_gemm.rungs import DEFAULT, KERNELS, Kernel
 
 
+# What bench calls the rungs that it measures.
+BENCHED = {"sm90": bench.OURS, "sm90_pingpong": f"{bench.OURS} 128×128"}
 MEASURED = Path(__file__).parents[1] / "performance" / "README.md"
 
 
@@ -86,30 +90,66 @@ def plots(measured: Path, folder: Path) -> str:
 
 
 def rung(kernel: Kernel) -> str:
-    """A rung's page: what its device file says, its plan, and its layouts drawn."""
-    dtype = str(kernel.terms.dtypes[0]).removeprefix("torch.")
-    square = 4096
-    a = Matrix((square, square), (square, 1))
-    b = Matrix((square, square), (1, square) if dtype != "float32" else (square, 1))
-    plan = kernel.plan(Problem(a, b, dtype), None)
+    """A rung's page: what is new, its device file's words, its plan, its figures, its layouts."""
+    dtype, plan = dtype_of(kernel), plan_of(kernel)
     device = inspect.getmodule(type(device_code(plan)))
     assert device is not None
     file = Path(inspect.getfile(device))
     lines = file.read_text().splitlines()
     parts = [
         f"# {kernel.name}",
+        *ideas(kernel.maker),
+        *(["Here it is this one:"] if kernel.name == DEFAULT else []),
         fenced(inspect.getdoc(device) or "", "text"),
         f"Device code: `{'/'.join(file.parts[-3:])}`, {len(lines)} lines. "
         f"`gemm(a, b, kernel={kernel.name!r})` takes {dtype}.",
         "## Its plan",
-        f"For {square} × {square} × {square}, row-major A and "
-        f"{'row' if dtype == 'float32' else 'column'}-major B:",
+        f"For {shape(kernel)}:",
         fenced(plan.explain(), "text"),
+        *changes(kernel, plan),
         *costs(kernel.family, plan),
-        *figures(kernel.name),
+        *figures(kernel),
     ]
     parts += drawings(plan, dtype)
     return "\n\n".join(parts) + "\n"
+
+
+def dtype_of(kernel: Kernel) -> str:
+    """The type of its elements that the ladder measures."""
+    return str(kernel.terms.dtypes[0]).removeprefix("torch.")
+
+
+def plan_of(kernel: Kernel) -> Any:
+    """The plan for the shape and the majors at which the ladder measures it."""
+    size = SIZES[kernel.family]
+    a, b = (
+        Matrix((size, size), (size, 1) if row_major else (1, size))
+        for row_major in ROW_MAJOR[kernel.family]
+    )
+    return kernel.plan(Problem(a, b, dtype_of(kernel)), None)
+
+
+def shape(kernel: Kernel) -> str:
+    """That shape, in words."""
+    a, b = ("row" if row_major else "column" for row_major in ROW_MAJOR[kernel.family])
+    return f"{SIZES[kernel.family]}³ in {dtype_of(kernel)}, {a}-major A × {b}-major B"
+
+
+def ideas(maker: Any) -> Iterator[str]:
+    """What the maker of a plan says of it, without its examples."""
+    return (part for part in told(inspect.getdoc(maker) or "") if "pycon" not in part)
+
+
+def changes(kernel: Kernel, plan: Any) -> Iterator[str]:
+    """The lines of a plan that the rung below has not."""
+    names = [rung.name for rung in KERNELS.values() if rung.family == kernel.family]
+    place = names.index(kernel.name)
+    if place and kernel.name != DEFAULT:  # which is one of those below
+        below = KERNELS[names[place - 1]]
+        known = plan_of(below).explain().splitlines()
+        new = [line for line in plan.explain().splitlines() if line not in known]
+        yield f"Of these lines, `{below.name}` has others, or none, in place of:"
+        yield fenced("\n".join(new), "text")
 
 
 REPORTS = {"simt": simt_report, "sm80": sm80_report}
@@ -122,15 +162,24 @@ def costs(family: str, plan: Any) -> Iterator[str]:
         yield fenced(str(REPORTS[family].report(plan)), "text")
 
 
-def figures(name: str) -> Iterator[str]:
-    """The rung's row of the ladder in docs/performance."""
+def figures(kernel: Kernel) -> Iterator[str]:
+    """The rung's row of the ladder in docs/performance, or of the tables that bench wrote."""
     text = MEASURED.read_text()
-    rows = re.findall(rf"^\| {name}(?: .*?)? \|.*$", text, re.M)
+    rows = re.findall(rf"^\| {kernel.name}(?: .*?)? \|.*$", text, re.M)
     head = re.search(r"^\| kernel \|.*\n\|.*$", text, re.M)
+    yield "## Measured"
+    more = "[Performance](../../performance/README.md)"
     if rows and head:
-        yield "## Measured"
-        yield "On an H100; the protocol, and all rungs: [Performance](../../performance/README.md)."
+        yield f"On an H100, at {shape(kernel)}; the protocol, and all rungs: {more}."
         yield "\n".join([head[0], *rows])
+    elif kernel.name in BENCHED:
+        yield f"On an H100, bfloat16, row-major A × column-major B, TFLOP/s; the protocol: {more}."
+        for name in ("sweep", "squares"):
+            whole = bench.markdown(bench.read(MEASURED.parent / f"{name}.csv")).splitlines()
+            kept = (CUBLAS, BENCHED[kernel.name])
+            yield "\n".join([*whole[:2], *(x for x in whole if x.split(" | ")[0][2:] in kept)])
+    else:
+        yield f"On an H100, its kernel called directly, beside the family's others: {more}."
 
 
 def drawings(plan: Any, dtype: str) -> Iterator[str]:

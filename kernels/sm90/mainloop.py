@@ -143,6 +143,11 @@ class Mainloop:
         return 1 if self.schedule == "single" else CONSUMERS
 
     @property
+    def kind(self) -> str:
+        """What the kernel is called."""
+        return self.schedule
+
+    @property
     def sharing(self) -> int:
         """Consumers that share a tile: its rows are divided among them."""
         return self.consumers if self.schedule == "cooperative" else 1
@@ -214,7 +219,7 @@ class Mainloop:
     def lines(self) -> Iterator[tuple[str, str]]:
         """The text of `explain`: what a line is about, and what it says."""
         bm, bn, bk = self.tile
-        kind = f"sm90 {self.schedule}, {self.dtype}, fp32 accumulation"
+        kind = f"sm90 {self.kind}, {self.dtype}, fp32 accumulation"
         yield "kernel", f"{kind}, tile {bm}×{bn}×{bk}"
         yield "memory", f"{self.stages} stages × {self.stage_bytes:,} + {self.way_out} + barriers"
         yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"

@@ -41,6 +41,10 @@ class SplitPlan(Mainloop):
     share: Share  # (thread, value) → place in the (F, BN) that one block finishes
 
     @property
+    def kind(self) -> str:
+        return "split"
+
+    @property
     def finished(self) -> int:
         """F, the most rows of a tile that one block finishes."""
         return finished(*self.tile[:2], self.splits)
@@ -134,6 +138,9 @@ def split(
     splits: int = 8,
 ) -> SplitPlan:
     """The checked plan in which `splits` blocks divide K, with as many stages as fit.
+
+    New: a cluster makes a tile together, and adds through distributed shared memory. Gains: few
+    tiles of much K keep all multiprocessors busy. Costs: the way of the sums, and two barriers.
 
     >>> plan = split()
     >>> plan.stages, plan.smem_bytes, plan.finished
