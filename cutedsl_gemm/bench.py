@@ -304,8 +304,8 @@ def read(file: Path) -> list[Point]:
 def plot(points: Sequence[Point], title: str, file: Path) -> None:
     """TFLOP/s over K where M and N are the same, else a shape after the other.
 
-    A line a provider. The suffix of `file` says the format: .svg, .png, .pdf. ImportError without
-    matplotlib.
+    A line a provider where the shapes grow, else marks. The suffix of `file` says the format: .svg,
+    .png, .pdf. ImportError without matplotlib.
     """
     if find_spec("matplotlib") is None:
         raise ImportError("--plot draws with matplotlib: pip install matplotlib")
@@ -314,6 +314,7 @@ def plot(points: Sequence[Point], title: str, file: Path) -> None:
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
     over_k = _over_k(points)
+    in_order = over_k or all(len({*point.mnk}) == 1 for point in points)
     places: list[Any] = [point.mnk[2] for point in points] if over_k else _names(points)
     for name in points[0].tflops:
         ours = name.startswith(OURS)
@@ -322,7 +323,8 @@ def plot(points: Sequence[Point], title: str, file: Path) -> None:
             "zorder": 3 if ours else 2,
         }
         heights = [point.tflops[name] for point in points]
-        axes.plot(places, heights, "o-" if ours else "s--", label=name, markersize=4, **style)
+        mark = ("o-" if ours else "s--") if in_order else ("o" if ours else "s")
+        axes.plot(places, heights, mark, label=name, markersize=4, **style)
     m, n, _ = points[0].mnk
     axes.set_xlabel(f"K, at M = {m}, N = {n}" if over_k else "M×N×K")
     axes.tick_params("x", rotation=0 if over_k else 60)

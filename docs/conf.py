@@ -15,6 +15,17 @@ html_theme = "furo"
 html_title = "cutedsl-gemm"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/playground.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 pygments_style = "tango"
 pygments_dark_style = "native"

@@ -1,7 +1,8 @@
 """The directive `run`: Python that runs while the site is built, shown with what it prints.
 
 Blocks of one page share their names. Code that raises is an error of the build, with file and line;
-with the option `raises`, the sentence of the error is what is shown.
+with the option `raises`, the sentence of the error is what is shown. Printed lines that are longer
+than the page are broken, or, with the option `columns`, scrolled.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Run(SphinxDirective):
     """A block of code and its output."""
 
     has_content = True
-    option_spec: ClassVar = {"raises": directives.flag}
+    option_spec: ClassVar = {"raises": directives.flag, "columns": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         depend(self.env)
@@ -41,7 +42,7 @@ class Run(SphinxDirective):
         shown = [nodes.literal_block(source, source, language="python")]
         if printed.strip():
             output = nodes.literal_block(printed.rstrip(), printed.rstrip(), language="text")
-            output["classes"].append("output")
+            output["classes"] += ["output", *(["columns"] if "columns" in self.options else [])]
             shown.append(output)
         return shown
 

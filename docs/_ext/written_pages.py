@@ -84,7 +84,9 @@ def plots(measured: Path, folder: Path) -> str:
     ]
     for file in sorted(measured.glob("*.csv")):
         folder.mkdir(exist_ok=True)
-        bench.plot(bench.read(file), f"{file.name}: TFLOP/s", folder / f"{file.stem}.svg")
+        bench.plot(
+            bench.read(file), f"TFLOP/s, bench --shapes {file.stem}", folder / f"{file.stem}.svg"
+        )
         parts.append(f"![{file.stem}]({file.stem}.svg)")
     return "\n\n".join(parts) + "\n"
 
@@ -218,7 +220,7 @@ def told(docstring: str) -> Iterator[str]:
     """Paragraphs as text, examples as code."""
     for block in re.split(r"\n\s*\n", docstring):
         if block.lstrip().startswith(">>>"):
-            yield fenced(inspect.cleandoc(block), "pycon")
+            yield fenced(re.sub(r" *# doctest:.*", "", inspect.cleandoc(block)), "pycon")
         elif block.strip():
             words = re.sub(r"``?([^`]+)``?", r"`\1`", block)
             yield fenced(block, "text") if block.startswith(" ") else escaped(words)

@@ -177,9 +177,9 @@ def compare(
     >>> naive, padded = Layout((8, 64), (64, 1)), Layout((8, 64), (72, 1))
     >>> for panel in compare(naive, padded, Swizzle(3, 3, 3) @ naive).panels:
     ...     print(panel.title, "|", *panel.notes)
-    (8,64):(64,1) | 8 lanes down a column, 16 bytes each: 8 wavefronts, 1 would do
-    (8,64):(72,1) | 8 lanes down a column, 16 bytes each: 1 wavefront
-    S<3,3,3> o 0 o (8,64):(64,1) | 8 lanes down a column, 16 bytes each: 1 wavefront
+    (8,64):(64,1) | 8 × 16 bytes down a column: 8 wavefronts, 1 would do
+    (8,64):(72,1) | 8 × 16 bytes down a column: 1 wavefront
+    S<3,3,3> o 0 o (8,64):(64,1) | 8 × 16 bytes down a column: 1 wavefront
     """
     titled = [(str(layout), layout) for layout in layouts]
     titled += [(f"{name}: {layout}", layout) for name, layout in named.items()]
@@ -404,5 +404,5 @@ def _column_access(layout: Layout | ComposedLayout, unit: int) -> tuple[str, ...
             found = wavefronts([offset * unit // 8 for offset in offsets], width)
             said = f"{found.count} wavefront{'s' * (found.count > 1)}"
             would_do = "" if found.conflict_free else f", {found.ideal} would do"
-            return (f"{count} lanes down a column, {width} bytes each: {said}{would_do}",)
+            return f"{count} × {width} bytes down a column:", f"{said}{would_do}"
     return ()

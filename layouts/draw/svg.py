@@ -9,7 +9,7 @@ from .cells import TINTS, Panel, Table
 __all__ = ["written"]
 
 #: Sizes in pixels: a row, a letter of a cell and of a title, the margin around all, between panels.
-ROW, LETTER, TITLE_LETTER, MARGIN, GAP = 18, 6.7, 7.3, 12, 28
+ROW, LETTER, TITLE_LETTER, MARGIN, GAP = 18, 6.7, 7.3, 12, 24
 
 FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 LINES = (("#0003", 1), ("#333", 2), ("#000", 3))

@@ -129,8 +129,8 @@ def test_coordinates_and_symbols_are_cells_without_a_hue():
 def test_layouts_side_by_side_say_what_a_column_costs():
     naive, padded, swizzled = PICTURES["compared"].panels
     assert naive.title == "naive: (8,64):(64,1)"
-    assert naive.notes == ("8 lanes down a column, 16 bytes each: 8 wavefronts, 1 would do",)
-    assert padded.notes == ("8 lanes down a column, 16 bytes each: 1 wavefront",)
+    assert naive.notes == ("8 × 16 bytes down a column:", "8 wavefronts, 1 would do")
+    assert padded.notes == ("8 × 16 bytes down a column:", "1 wavefront")
     assert swizzled.notes == padded.notes
 
 
