@@ -90,9 +90,10 @@ def explain(op: Any, *args: Any) -> Explanation:
       check: a second time gives 10 back
     """
     from .lessons import LESSONS  # above this file: they are made of those in it
+    from .part_lessons import PART_LESSONS
 
     name = getattr(op, "__name__", type(op).__name__)
-    teachers = TEACHERS | LESSONS
+    teachers = TEACHERS | LESSONS | PART_LESSONS
     teacher = teachers.get(name)
     if teacher is None:
         raise LayoutError(f"explain: {op!r} is none of {', '.join(sorted(teachers))}")

@@ -83,7 +83,7 @@ def _entries(coord: IntTuple, t: IntTuple, kept: bool) -> IntTuple:
     if isinstance(coord, tuple):
         if not isinstance(t, tuple) or len(t) != len(coord):
             raise LayoutError(
-                f"coordinate {_shown(coord)} must have one entry for each mode of {text(t)}"
+                f"coordinate {shown(coord)} must have one entry for each mode of {text(t)}"
             )
         return tuple(x for pair in zip(coord, t, strict=True) for x in _lifted(*pair, kept))
     return t if (coord is None) is kept else ()
@@ -103,7 +103,8 @@ def _fixed(coord: IntTuple) -> IntTuple:
     return 0 if coord is None else coordinate(coord)
 
 
-def _shown(coord: IntTuple) -> str:
+def shown(coord: IntTuple) -> str:
+    """A coordinate as CuTe prints it, None as the underscore."""
     if isinstance(coord, tuple):
-        return f"({','.join(map(_shown, coord))})"
+        return f"({','.join(map(shown, coord))})"
     return "_" if coord is None else str(coord)

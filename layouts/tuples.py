@@ -11,7 +11,7 @@ so one call maps a whole array of coordinates.  Neither library is imported.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from numbers import Integral, Number
 from typing import Any, TypeAlias
@@ -253,11 +253,17 @@ def compact_col_major(shape: IntTuple, start: Any = 1) -> IntTuple:
     >>> compact_col_major((4, (2, 3), 1))
     (1, (4, 8), 0)
     """
-    strides = []
-    for extent in leaves(shape):
-        strides.append(0 if type(extent) is int and extent == 1 else start)
-        start = _times(start, extent)
-    return unflatten(strides, shape)
+    extents = leaves(shape)
+    places = _places(extents, start)
+    pairs = zip(extents, places, strict=True)
+    return unflatten((0 if type(s) is int and s == 1 else d for s, d in pairs), shape)
+
+
+def _places(extents: Sequence[Any], place: Any = 1) -> Iterator[Any]:
+    """What each digit counts for in an index, leftmost fastest."""
+    for extent in extents:
+        yield place
+        place = _times(place, extent)
 
 
 # ---------------------------------------------------------------------------- relations
@@ -346,14 +352,16 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) ->
     """The offset of a coordinate: the inner product with `stride` (C++ ``crd2idx``).
 
     A leaf of `coord` that faces a tuple of extents is an index into it, leftmost fastest, and the
-    last extent goes on beyond its end.  `stride` defaults to the compact one, that gives the index.
+    last extent goes on beyond its end.  Without `stride` it is the index, as `idx2crd` counts it.
     Raises `LayoutError` on a negative or non-integer leaf and on a nesting that does not fit.
 
     >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx(21, (4, 8), (8, 1)), crd2idx((1, 5), (4, 8))
     (13, 13, 21)
     """
     shape = checked(shape, "shape", 1)
-    strides = compact_col_major(shape) if stride is None else checked(stride, "stride", 0)
+    if stride is None:
+        return inner_product(coordinate(coord), shape, unflatten(_places(leaves(shape)), shape))
+    strides = checked(stride, "stride", 0)
     if not congruent(shape, strides):
         raise LayoutError(f"shape {text(shape)} and stride {text(strides)} must be nested alike")
     return inner_product(coordinate(coord), shape, strides)

@@ -245,13 +245,13 @@ def test_operations_on_a_swizzled_layout(name, arguments):
     check(getattr(algebra, name), SWIZZLED, *arguments)
 
 
-def test_every_operation_that_makes_a_layout_of_layouts_is_explained():
+def test_every_operation_of_the_algebra_is_explained():
     from layouts.algebra import __all__ as names
     from layouts.explanation import TEACHERS
     from layouts.lessons import LESSONS
+    from layouts.part_lessons import PART_LESSONS
 
-    slices = {"slice_", "dice", "slice_and_offset", "Tiler"}
-    assert set(names) - slices <= TEACHERS.keys() | LESSONS.keys()
+    assert set(names) - {"Tiler"} <= TEACHERS.keys() | LESSONS.keys() | PART_LESSONS.keys()
 
 
 STRANGE = [
@@ -269,3 +269,49 @@ STRANGE = [
 def test_what_has_other_strides_or_none_is_explained_or_refused(name, strange, other):
     arguments = (strange,) if name in OF_ONE else (strange, other)
     check(getattr(algebra, name), *arguments)
+
+
+@st.composite
+def at_a_coordinate(draw):
+    """A layout and a coordinate of it, some of whose entries are left open."""
+    layout = draw(layouts())
+    entries = [draw(st.sampled_from([None, *range(size(mode))])) for mode in layout]
+    return layout, tuple(entries)
+
+
+@given(at_a_coordinate(), st.sampled_from(["slice_", "dice", "slice_and_offset"]))
+@MANY
+def test_parts_at_a_coordinate(layout_and_coord, name):
+    layout, coord = layout_and_coord
+    op = getattr(algebra, name)
+    for whole in (layout, composition(Swizzle(2, 0, 3), layout)):
+        told = explain(op, coord, whole)
+        assert told.result == op(coord, whole)
+        assert "FAILS" not in str(told)
+
+
+@given(layouts(), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 40))
+@MANY
+def test_tiles_and_partitions(layout, tiler, index):
+    tiler = tuple(tiler[: len(layout)])
+    threads = Layout(tiler)
+    calls = [("local_tile", (layout, tiler, index)), ("local_tile", (layout, tiler, (index % 2,)))]
+    calls += [("local_partition", (layout, threads, index % size(threads)))]
+    for name, args in calls:
+        op = getattr(algebra, name)
+        told = explain(op, *args)
+        assert told.result == outcome(op, *args)[0]
+        assert "FAILS" not in str(told)
+
+
+@given(EXTENTS, st.integers(0, 500), st.booleans())
+@MANY
+def test_coordinates(extents, index, nested):
+    shape = (tuple(extents), 4) if nested else tuple(extents)
+    coord = algebra.idx2crd(index, shape)
+    assert f"check crd2idx({algebra.tuples.text(coord)}" in str(
+        explain(algebra.idx2crd, index, shape)
+    )
+    assert str(explain(algebra.crd2idx, coord, shape)).endswith(f"= {index}")
+    told = explain(algebra.crd2crd, coord, shape, (3, 7))
+    assert told.result == algebra.idx2crd(index, (3, 7))

@@ -78,6 +78,8 @@ def test_the_last_mode_goes_on_beyond_the_shape():
     assert idx2crd(42, (3, 7, 2)) == (0, 0, 2)  # as C++; pycute wraps to (0, 0, 0)
     assert idx2crd(21, (2, (2, 3))) == (1, (0, 5))
     assert crd2idx((0, 0, 2), (3, 7, 2)) == 42
+    for shape in ((1,), 1, (4, 1), (2, (3, 1))):  # a last extent of 1 counts, too, beyond its end
+        assert all(crd2idx(idx2crd(index, shape), shape) == index for index in range(30))
 
 
 def test_crd2crd_keeps_the_index():
