@@ -8,6 +8,10 @@ from layouts import __version__
 __all__ = ["KERNELS", "PlanError", "__version__", "explain", "gemm", "plan_for"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """The public names, loaded when first used: a plan needs no torch, and torch takes a second."""
     if name in ("KERNELS", "explain", "gemm", "plan_for"):

@@ -6,13 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_dynamo_compiling
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.autograd import forward_ad
+from torch.compiler import is_compiling, is_dynamo_compiling
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.explanation import explain
 from cutedsl_gemm.kernels.build import AnyPlan
-from cutedsl_gemm.kernels.plan import UNIT
-from cutedsl_gemm.problem import lines, pose
+from cutedsl_gemm.kernels.plan import UNIT, PlanError
+from cutedsl_gemm.problem import device_of, lines, pose
 from cutedsl_gemm.rungs import named
 
 
@@ -29,10 +31,13 @@ def gemm(
 
     CUDA tensors go, on torch's current stream, to the sm90 kernel that a model expects to end first
     (on a card before Hopper to an sm80 kernel); CPU tensors go through the same plan on the
-    executor. Either dimension of a, b and out may be the contiguous one; the
-    other stride and the address must be multiples of 16 bytes. `tile` is (BM, BN, BK), chosen where
-    None; `out` takes the result. Without it the result's rows start at multiples of 16 bytes, so
-    that of N % 8 != 0 columns it is not contiguous. Differentiable as torch.mm is.
+    executor. Either dimension of a, b and out may be the contiguous one; the other stride and the
+    address must be multiples of 16 bytes. `out` takes the result; without it the result's rows
+    start at multiples of 16 bytes, so that of N % 8 != 0 columns it is not contiguous.
+
+    `tile` is (BM, BN, BK), chosen where None; a column-major out is made as bᵀ · aᵀ, and the tile
+    is one of that product. Without `out`, torch knows its derivatives (backward, jvp, torch.func)
+    and vmap; torch.compile and torch.export take it as an operator.
 
     `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. Those of the sm80
     family take what the default takes; those of the simt family take float32, and all but the
@@ -50,21 +55,21 @@ def gemm(
     tensor([16.], dtype=torch.bfloat16)
     """
     if is_dynamo_compiling():
-        # A graph ends here: gemm is no operator of torch's. Imported here, since it takes 0.8 s.
-        from cutedsl_gemm.uncompiled import gemm as uncompiled
-
-        return uncompiled(a, b, tile=tile, out=out, kernel=kernel, tune=tune)
+        return _traced(a, b, out, tile, kernel, tune)
     known = call(a, b, tile, out, kernel, tune)
     if (
-        a.requires_grad or b.requires_grad or (out is not None and out.requires_grad)
-    ) and torch.is_grad_enabled():
-        if out is not None:
-            raise ValueError(
-                "out: a result written into a tensor has no gradient; "
-                "leave out away, or pass detached tensors"
-            )
-        return _Product.apply(a, b, tile, kernel, tune)
-    return known(a, b, out)
+        (a.requires_grad or b.requires_grad or (out is not None and out.requires_grad))
+        and torch.is_grad_enabled()
+    ) or forward_ad._current_level >= 0:
+        return _differentiable(a, b, out, tile, kernel, tune)
+    try:
+        return known(a, b, out)
+    except RuntimeError:
+        if is_functorch_wrapped_tensor(a) or is_functorch_wrapped_tensor(b):  # of vmap, say
+            return _differentiable(a, b, out, tile, kernel, tune)
+        if is_compiling():  # of torch.export
+            return _traced(a, b, out, tile, kernel, tune)
+        raise
 
 
 gemm.explain = explain  # type: ignore[attr-defined]
@@ -79,30 +84,90 @@ def plan_for(
     >>> plan_for(a, b, tile=(128, 128, 64)).stages
     6
     """
-    rung = named(kernel, getattr(a, "device", None))
-    return rung.plan(pose(a, b, rung.terms), tile)
+    rung = named(kernel, device_of(a))
+    problem = pose(a, b, rung.terms)
+    if 0 in problem.mnk:
+        raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
+    return rung.plan(problem, tile)
+
+
+def _traced(*asked: Any) -> Tensor:
+    """The product as an operator of a graph's."""
+    from cutedsl_gemm import operator  # here, since it loads what few need
+
+    return operator.gemm(*asked)
+
+
+def _differentiable(
+    a: Tensor, b: Tensor, out: Tensor | None, *how: Tile | str | bool | None
+) -> Tensor:
+    """The product as a function that torch's transforms know: grad, jvp, vmap."""
+    if out is None:
+        product: Tensor = _Product.apply(a, b, *how)
+        return product
+    raise ValueError(
+        "out: a result written into a tensor has no gradient, and cannot be transformed; "
+        "leave out away, or pass detached tensors"
+    )
 
 
 class _Product(torch.autograd.Function):
     """dA = dC · Bᵀ and dB = Aᵀ · dC: the same kernel, with the other majors."""
 
     @staticmethod
-    def forward(
-        ctx: Any, a: Tensor, b: Tensor, tile: Tile | None, kernel: str | None, tune: bool
-    ) -> Tensor:
+    def forward(a: Tensor, b: Tensor, tile: Tile | None, kernel: str | None, tune: bool) -> Tensor:
+        return call(a, b, tile, None, kernel, tune)(a, b, None)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        a, b, _, *ctx.how = inputs
         ctx.save_for_backward(a, b)
-        ctx.how = {"kernel": kernel, "tune": tune}
-        return gemm(a, b, tile=tile, **ctx.how)
+        ctx.save_for_forward(a, b)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         a, b = ctx.saved_tensors
         needs_a, needs_b, *_ = ctx.needs_input_grad
-        grad = lines(grad, grad.shape, UNIT).copy_(grad)  # where and as TMA can take it
+        grad = laid_out(grad)
         return (
-            gemm(grad, b.mT, **ctx.how) if needs_a else None,
-            gemm(a.mT, grad, **ctx.how) if needs_b else None,
+            _derivative(grad, b.mT, ctx.how) if needs_a else None,
+            _derivative(a.mT, grad, ctx.how) if needs_b else None,
             None,
             None,
             None,
         )
+
+    @staticmethod
+    def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
+        a, b = ctx.saved_tensors
+        parts = []
+        if a_tangent is not None:
+            parts.append(_derivative(laid_out(a_tangent), b, ctx.how))
+        if b_tangent is not None:
+            parts.append(_derivative(a, laid_out(b_tangent), ctx.how))
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, *how: Any) -> Any:
+        samples = zip(
+            *(
+                [matrix] * info.batch_size if dim is None else matrix.unbind(dim)
+                for matrix, dim in zip((a, b), in_dims[:2], strict=True)
+            ),
+            strict=True,
+        )
+        return torch.stack([_Product.apply(x, y, *how) for x, y in samples]), 0
+
+
+def laid_out(derivative: Tensor) -> Tensor:
+    """A derivative, which may lie in any way, where and as TMA can take it."""
+    return lines(derivative, derivative.shape, UNIT).copy_(derivative)
+
+
+def _derivative(a: Tensor, b: Tensor, how: list[Any]) -> Tensor:
+    """a · b, of which one is a derivative: by the same kernel, or the default where it cannot."""
+    kernel, tune = how
+    try:
+        return gemm(a, b, kernel=kernel, tune=tune)
+    except PlanError:
+        return gemm(a, b)

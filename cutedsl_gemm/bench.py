@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import takewhile
 from operator import truediv
 from pathlib import Path
@@ -307,8 +306,6 @@ def plot(points: Sequence[Point], title: str, file: Path) -> None:
     A line a provider where the shapes grow, else marks. The suffix of `file` says the format: .svg,
     .png, .pdf. ImportError without matplotlib.
     """
-    if find_spec("matplotlib") is None:
-        raise ImportError("--plot draws with matplotlib: pip install matplotlib")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5), layout="constrained")

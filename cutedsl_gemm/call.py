@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.choose import three_integers
 from cutedsl_gemm.kernels import build
 from cutedsl_gemm.kernels.build import AnyPlan
 from cutedsl_gemm.kernels.progress import bar
@@ -24,6 +25,7 @@ from cutedsl_gemm.problem import (
     check,
     check_apart,
     check_out,
+    device_of,
     lines,
     matrix,
     pose,
@@ -41,7 +43,7 @@ EXECUTORS = {
     "sm80": "cutedsl_gemm.kernels.sm80.execute",
     "sm90": "cutedsl_gemm.kernels.sm90.execute",
 }
-MOST = 4096  # signatures remembered; where there are more, shapes change with every call
+REMEMBERED = 4096  # signatures; where there are more, shapes change with every call
 _met: dict[Any, Call] = {}
 
 
@@ -59,6 +61,8 @@ def call(
     microsecond. What it leaves open is refused in the call: the device is a number, of which -1 is
     a CPU's, and that of a tensor without memory; the shape of out follows from those of a and b.
     """
+    if tile is not None:
+        three_integers(tile)  # each time: (128.0, …) would be found as (128, …)
     try:
         # fmt: off
         if out is None:
@@ -73,10 +77,12 @@ def call(
             )
         # fmt: on
         return _met[signature]
-    except (KeyError, AttributeError, TypeError, RuntimeError):
-        # new, or not dense tensors: then `_make` says so
-        made = _make(a, b, tile, out, named(kernel, getattr(a, "device", None)), tune)
-    if len(_met) >= MOST:
+    except KeyError:
+        pass
+    except (AttributeError, TypeError, RuntimeError):
+        signature = None  # not dense tensors, and the like: `_make` says what it is
+    made = _make(a, b, tile, out, named(kernel, device_of(a)), tune)
+    if len(_met) >= REMEMBERED:
         _met.clear()
     _met[signature] = made
     return made
@@ -90,6 +96,8 @@ def _make(
     (m, k), n = a.shape, b.shape[1]
     if out is not None:
         check_out(out, a, b, terms)
+    if tune not in (False, True):
+        raise TypeError(f"tune is {tune!r}: it must be True or False")
     if tune:
         _check_tune(a, tile, kernel)
     if m * n * k == 0:
@@ -103,7 +111,6 @@ def _make(
     turned = not written.row_major  # out is column-major: outᵀ is row-major, and outᵀ = bᵀ · aᵀ
     if turned:
         problem = problem.turned
-        tile = tile if tile is None else (tile[1], tile[0], tile[2])
     as_they_are = all(
         seen.stride == tensor.stride() for seen, tensor in zip(walked, (a, b, out), strict=True)
     )
@@ -113,7 +120,7 @@ def _make(
         if turned:
             run = _turned(run)
         if given and (m if turned else n) % terms.piece:
-            run = _apart(run)
+            run = _in_lines_of_its_own(run)
         return run if as_they_are else _as_walked(run, terms, walked)
 
     if tune:
@@ -208,16 +215,16 @@ def _as_walked(run: Run, terms: Terms, walked: tuple[Matrix, ...]) -> Run:
     return as_walked
 
 
-def _apart(run: Run) -> Run:
-    """`run` into lines of its own, and from there into `out`: what lies beside it is another's."""
+def _in_lines_of_its_own(run: Run) -> Run:
+    """`run` into new memory, and from there into `out`: what lies beside it is another's."""
 
-    def apart(a: Tensor, b: Tensor, out: Tensor) -> None:
+    def copied(a: Tensor, b: Tensor, out: Tensor) -> None:
         row_major = out.stride(1) == 1
         own = lines(out, (out if row_major else out.mT).shape, TMA.unit)
         run(a, b, own if row_major else own.mT)
         out.copy_(own if row_major else own.mT)
 
-    return apart
+    return copied
 
 
 def _turned(run: Run) -> Run:
@@ -263,4 +270,9 @@ def _launcher(kernel: Kernel, plan: AnyPlan, device: torch.device) -> Run:
         with torch.cuda.device(device):
             compiled(a, b, out, sms)
 
+    def launch_resolved(a: Tensor, b: Tensor, out: Tensor) -> None:
+        launch_there(a.resolve_neg(), b.resolve_neg(), out)
+
+    if kernel.family == "simt":  # whose float32 may be half of a conjugate
+        return launch_resolved
     return launch if torch.cuda.device_count() == 1 else launch_there

@@ -156,7 +156,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
     if tile is None:
         way = best(m, n, k)
         return planned(problem, way.make, way.tile, way.splits)
-    tile = _three_integers(tile)
+    tile = three_integers(tile)
     try:
         return planned(problem, pingpong, tile)
     except PlanError:
@@ -177,7 +177,7 @@ def choose_among(make: Make, problem: Problem, tile: Tile | None = None) -> AnyS
     m, n, k = problem.mnk
     ranked = ranking(m, n, k, make)
     if tile is not None:
-        tile = _three_integers(tile)
+        tile = three_integers(tile)
         ranked = [found for found in ranked if found.way.tile == tile]
     if ranked:
         way = ranked[0].way
@@ -203,10 +203,8 @@ def planned(
     raster: Raster | None = None,
 ) -> AnySm90:
     """The checked plan of a way; where raster is None, with the one for the problem's extents."""
-    a_major: Major = "K" if problem.a.row_major else "MN"
-    b_major: Major = "MN" if problem.b.row_major else "K"
     raster = raster or best_raster(tile, problem.mnk[2])
-    return _plan(make, tile, problem.dtype, a_major, b_major, splits, raster)
+    return _plan(make, tile, problem.dtype, *problem.majors, splits, raster)
 
 
 @cache
@@ -269,9 +267,12 @@ def _ceil(whole: int, part: int) -> int:
     return -(-whole // part)
 
 
-def _three_integers(tile: object) -> Tile:
-    if isinstance(tile, tuple) and len(tile) == 3 and all(type(extent) is int for extent in tile):
-        return tile
+def three_integers(tile: object) -> Tile:
+    """`tile`, or PlanError where it is none."""
+    if type(tile) is tuple and len(tile) == 3:
+        m, n, k = tile
+        if type(m) is type(n) is type(k) is int:  # 0.1 µs: gemm asks at every call with a tile
+            return m, n, k
     raise PlanError(
         f"tile is {tile!r}: it must be a tuple of three integers (BM, BN, BK), "
         "such as (128, 128, 64)"

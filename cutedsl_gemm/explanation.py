@@ -92,7 +92,7 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     yield "", f"multiply {_micro(found.multiply)} and DRAM {_micro(found.memory)}{exchange}"
     moved = 2 * found.tiles * (bm + bn) * k
     rate = moved / found.seconds / 1e12
-    yield "L2", f"{moved / 1e9:.2f} GB of A and B to shared memory: {rate:.1f} TB/s"
+    yield "L2", f"{moved / 1e9:.3g} GB of A and B to shared memory: {rate:.2g} TB/s"
 
 
 def _bounds(problem: Problem) -> Iterator[tuple[str, str]]:
@@ -111,7 +111,8 @@ def _speed(problem: Problem, found: Estimate) -> str:
 
 def _tflops(problem: Problem, seconds: float) -> str:
     m, n, k = problem.mnk
-    return f"{2e-12 * m * n * k / seconds:.0f}"
+    speed = 2e-12 * m * n * k / seconds
+    return f"{speed:.0f}" if speed >= 100 else f"{speed:.2g}"
 
 
 def _micro(seconds: float) -> str:

@@ -24,9 +24,9 @@ def shown(kernel: str | None = None) -> Hierarchy:
     return of(plan_for(a, b, kernel=kernel))
 
 
-def main(kernel: str | None = None, path: Path | None = None) -> None:
+def main(hierarchy: Hierarchy, path: Path | None = None) -> None:
     """Print the hierarchy and what comes of M, N, K = 48, 128, 12; draw the block's outputs."""
-    hierarchy, (m, n, k) = shown(kernel), MNK
+    m, n, k = MNK
     print(hierarchy.explain())
     a, b = torch.randint(-4, 5, (m, k)).float(), torch.randint(-4, 5, (k, n)).float()
     answer = "equal" if torch.equal(gemm(hierarchy, a, b), a @ b) else "not equal"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 
@@ -31,7 +30,7 @@ ROW_MAJOR = {
     "sm80": (True, False),
     "sm90": (True, False),
 }
-SECONDS, MOST = 0.3, 50  # of a measurement: its length, and its launches
+SECONDS, MOST_LAUNCHES = 0.3, 50  # of a measurement
 # Relative error, of the norm.
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 
@@ -64,7 +63,7 @@ def measure(family: str, size: int) -> Iterator[Measured]:
         launch = partial(run, a, b, out=out)
         launch()  # compiles
         once = timed(launch, 1)
-        seconds = timed(launch, max(1, min(MOST, int(SECONDS / once))))
+        seconds = timed(launch, max(1, min(MOST_LAUNCHES, int(SECONDS / once))))
         yield Measured(name, size, seconds, float((out.double() - truth).norm() / truth.norm()))
 
 
@@ -101,8 +100,6 @@ def plot(families: dict[str, list[Measured]], path: Path) -> None:
 
     The suffix of `path` says the format: .svg, .png, .pdf.
     """
-    if find_spec("matplotlib") is None:
-        raise ImportError("--plot draws with matplotlib: pip install matplotlib")
     from matplotlib.figure import Figure
 
     heights = [len(measured) + 1 for measured in families.values()]

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.plan import UNIT
+from layouts.descriptor import Major
 
-MOST = 2**31 - 256  # of an extent: coordinates have 32 bits, and a tile may reach beyond
+MOST_EXTENT = 2**31 - 256  # coordinates have 32 bits, and a tile may reach beyond
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ class Problem:
         return Problem(self.b.turned, self.a.turned, self.dtype)
 
     @property
+    def majors(self) -> tuple[Major, Major]:
+        """The contiguous modes of A (M, K) and of B (N, K), in PTX's words."""
+        return "K" if self.a.row_major else "MN", "MN" if self.b.row_major else "K"
+
+    @property
     def mnk(self) -> tuple[int, int, int]:
         return (*self.a.shape[:1], *self.b.shape[1:], self.a.shape[1])
 
@@ -77,6 +83,11 @@ def pose(a: Tensor, b: Tensor, terms: Terms = TMA) -> Problem:
     return Problem(
         matrix("a", a, terms), matrix("b", b, terms), str(a.dtype).removeprefix("torch.")
     )
+
+
+def device_of(a: object) -> torch.device | None:
+    """Where a tensor lies; None of what is no tensor, which `agree` refuses."""
+    return a.device if isinstance(a, Tensor) else None
 
 
 def agree(a: Tensor, b: Tensor, terms: Terms = TMA) -> None:
@@ -126,6 +137,8 @@ def apart(out: Tensor, other: Tensor) -> bool:
     start, end = other.data_ptr(), other.data_ptr() + reach(other)
     if out.data_ptr() + reach(out) <= start or end <= out.data_ptr():
         return True
+    if out.stride(0) == other.stride(0) == 1:
+        out, other = out.mT, other.mT
     line = out.stride(0) * out.element_size()
     if out.stride() != other.stride() or out.stride(1) != 1 or line == 0:
         return False  # one lies among the lines of the other: no more is asked
@@ -201,9 +214,12 @@ def _advice(name: str, tensor: Tensor, unit: int) -> str:
             f"give the first {columns} columns of torch.empty({rows}, {whole}), or leave out away"
         )
     if tensor.mT.is_contiguous() and not tensor.is_contiguous():
-        return f"pad {name} to {-(-rows // unit) * unit} rows"
+        lines = -(-rows // unit) * unit
+        given = f"F.pad({name}, (0, 0, 0, {lines - rows})).mT.contiguous().mT[:{rows}]"
+        return f"pass {given}: columns of {lines} in memory, of which {rows} are {name}"
     if columns != whole:
-        return f"pad {name} to {whole} columns"
+        given = f"F.pad({name}, (0, {whole - columns}))[:, :{columns}]"
+        return f"pass {given}: rows of {whole} in memory, of which {columns} are {name}"
     return f"pass {name}.contiguous()"
 
 
@@ -222,9 +238,13 @@ def _check_tensor(name: str, tensor: object, terms: Terms) -> None:
         )
     if tensor.ndim != 2:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
-    if max(tensor.shape) > MOST:
+    if tensor.is_neg() and tensor.dtype != torch.float32:  # which the simt kernels resolve
         raise ValueError(
-            f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MOST}"
+            f"{name} is a view that stands for its negative: pass {name}.resolve_neg()"
+        )
+    if max(tensor.shape) > MOST_EXTENT:
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MOST_EXTENT}"
         )
 
 

@@ -18,7 +18,6 @@ from cutedsl_gemm.kernels.sm90.mainloop import Tile
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
 from cutedsl_gemm.kernels.sm90.split_plan import split
 from cutedsl_gemm.problem import TMA, Problem, Terms
-from layouts.descriptor import Major
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,8 @@ def best(device: torch.device | None) -> Kernel:
 def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) -> AnyPlan:
     """The plan of a rung whose tile is part of what it teaches."""
     k = problem.mnk[2]
-    a_major: Major = "K" if problem.a.row_major else "MN"
-    b_major: Major = "MN" if problem.b.row_major else "K"
-    plan = rung(*(() if problem.dtype == "float32" else (problem.dtype,)), a_major, b_major)
-    if k % plan.alignment and isinstance(plan, sm70.Sm70Plan) and "K" in (a_major, b_major):
+    plan = rung(*(() if problem.dtype == "float32" else (problem.dtype,)), *problem.majors)
+    if k % plan.alignment and isinstance(plan, sm70.Sm70Plan) and "K" in problem.majors:
         raise PlanError(
             f"K is {k}: {plan.name} takes the residue of K first, so that an operand whose rows of "
             f"K are contiguous must have a K that is a multiple of {plan.alignment}; pad both with "

@@ -20,6 +20,7 @@ import torch
 
 from cutedsl_gemm.choose import WAYS, AnySm90, Way, best_raster, planned, ranking
 from cutedsl_gemm.kernels import build, cache
+from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.progress import bar
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.problem import Problem
@@ -75,12 +76,14 @@ def _fastest(problem: Problem, launch: Callable[[AnySm90], Launch]) -> Candidate
 
 
 def _recalled(problem: Problem, device: str) -> Candidate | None:
-    found = _read(_file()).get(device, {}).get(_shape(problem))
     try:
+        found = _read(_file())[device][_shape(problem)]
         way = next(way for way in WAYS if way.name == found["way"])
-        return way, Raster(int(found["group"]), found["of"])
-    except (KeyError, StopIteration, TypeError):  # none, or one that is no more
+        candidate = way, Raster(found["group"], found["of"])
+        _plan(problem, candidate)
+    except (KeyError, StopIteration, TypeError, PlanError):  # none, or one that is no more
         return None
+    return candidate
 
 
 def _remember(problem: Problem, device: str, winner: Candidate) -> None:
@@ -105,7 +108,8 @@ def _read(file: Path) -> dict[str, Any]:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    shapes = found.items() if isinstance(found, dict) else ()
+    return {device: known for device, known in shapes if isinstance(known, dict)}
 
 
 def _shape(problem: Problem) -> str:

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from layouts import Layout
+
+Side: TypeAlias = Literal["rows", "columns"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Raster:
     """
 
     group: int
-    of: Literal["rows", "columns"] = "rows"
+    of: Side = "rows"
 
     def __str__(self) -> str:
         inside = "N" if self.of == "rows" else "M"

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from cutedsl_gemm.kernels import tma
 from cutedsl_gemm.kernels.plan import BITS, UNIT, PlanError
-from cutedsl_gemm.kernels.raster import Raster
+from cutedsl_gemm.kernels.raster import Raster, Side
 from layouts import (
     BankReport,
     Bijective,
@@ -347,7 +347,10 @@ def _shape_problems(plan: Mainloop) -> Iterator[str]:
     yield from shape_problem("B", plan.b.smem, (bn, bk))
     yield from count_problem("stages", plan.stages, 0)
     yield from count_problem("splits", plan.splits, 1)
-    yield from count_problem("group", plan.raster.group, 1)
+    if not isinstance(plan.raster, Raster) or plan.raster.of not in get_args(Side):
+        yield f"raster is {plan.raster!r}; it must be a Raster, of rows or of columns"
+    else:
+        yield from count_problem("group", plan.raster.group, 1)
     yield from cluster_problems(plan.cluster)
     if plan.blocks > 1 and (plan.splits > 1 or plan.schedule == "single"):
         yield (

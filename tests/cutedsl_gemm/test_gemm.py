@@ -1,9 +1,13 @@
 """gemm(a, b) means what torch.mm means, and says so in a sentence where it cannot."""
 
+import re
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.functional import pad
 
 import cutedsl_gemm
 from cutedsl_gemm import PlanError, gemm, plan_for
@@ -137,6 +141,10 @@ A, B = matrix(16, 32), matrix(32, 24)
 TYPE_ERRORS = [
     (lambda: gemm([[1.0]], B), "a is list: it must be a torch.Tensor"),
     (lambda: gemm(3, B), "a is int"),
+    (lambda: gemm(np.ones((16, 32)), B), "a is ndarray: it must be a torch.Tensor"),
+    (lambda: plan_for(np.ones((16, 32)), B), "a is ndarray: it must be a torch.Tensor"),
+    (lambda: gemm(A, B, tune="no"), "tune is 'no': it must be True or False"),
+    (lambda: gemm(A, B, tune=[]), r"tune is \[\]: it must be True or False"),
     (lambda: gemm(A, B.float()), "b is torch.float32: it must be torch.bfloat16 or torch.float16"),
     (lambda: gemm(A, B.half()), "a is torch.bfloat16 and b is torch.float16: they must have one"),
     (lambda: gemm(A, B, out=matrix(16, 24).half()), "out is torch.float16 and a is torch.bfloat16"),
@@ -147,17 +155,25 @@ VALUE_ERRORS = [
     (lambda: gemm(A[None], B), r"a has shape \(1, 16, 32\): it must have two dimensions"),
     (lambda: gemm(A[0], B), "it must have two dimensions"),
     (lambda: gemm(A, matrix(24, 32)), r"a has shape \(16, 32\) and b \(24, 32\): a must have"),
-    (lambda: gemm(matrix(16, 31), B[:31]), r"a: shape \(16, 31\) with strides \(31, 1\).*pad a to"),
-    (lambda: gemm(A, matrix(32, 23)), r"b: shape \(32, 23\).*pad b to 24 columns"),
+    (
+        lambda: gemm(matrix(16, 31), B[:31]),
+        r"a: shape \(16, 31\) with strides \(31, 1\).*F.pad\(a, ",
+    ),
+    (lambda: gemm(A, matrix(32, 23)), r"b: shape \(32, 23\).*F.pad\(b, \(0, 1\)\)\[:, :23\]"),
     (lambda: gemm(A[:, ::2], B[:16]), r"pass a.contiguous\(\)"),
     (lambda: gemm(A[:1].expand(16, 32), B), r"strides \(0, 1\).*pass a.contiguous\(\)"),
     (lambda: gemm(A, B, out=matrix(16, 32)), r"out has shape \(16, 32\): it must be \(16, 24\)"),
     (lambda: gemm(A, A.mT[:, :], out=A[:, :16]), "out shares memory with a"),
+    (lambda: gemm(torch._neg_view(A), B), r"a is a view .* pass a.resolve_neg\(\)"),
+    (lambda: plan_for(A[:0], B), r"M, N, K = \(0, 24, 32\): an empty product needs no kernel"),
     (lambda: gemm(A.clone().requires_grad_(), B, out=matrix(16, 24)), "out: .*no gradient"),
 ]
 PLAN_ERRORS = [
     (lambda: gemm(A, B, tile=(128, 128)), r"tile is \(128, 128\): it must be a tuple of three"),
     (lambda: gemm(A, B, tile=[128, 128, 64]), "it must be a tuple of three integers"),
+    (lambda: gemm(A, B, tile=(128, 128, 64, 1)), "it must be a tuple of three integers"),
+    (lambda: gemm(A, B, tile={}, out=matrix(16, 24, COLUMN)), "it must be a tuple of three"),
+    (lambda: gemm(A[:0], B, tile="x"), "tile is 'x'"),
     (lambda: gemm(A, B, tile="big"), "tile is 'big'"),
     (lambda: gemm(A, B, tile=(256, 256, 64)), "the accumulator takes 256 registers"),
 ]
@@ -179,6 +195,44 @@ def test_a_wrong_value_gets_a_sentence(call, sentence):
 def test_a_wrong_tile_gets_a_sentence(call, sentence):
     with pytest.raises(PlanError, match=sentence):
         call()
+
+
+def test_a_tile_seen_before_is_looked_at_again():
+    gemm(A, B, tile=(128, 128, 64))  # (128.0, …) has the same hash
+    with pytest.raises(PlanError, match=r"tile is \(128\.0, 128, 64\)"):
+        gemm(A, B, tile=(128.0, 128, 64))
+
+
+@pytest.mark.parametrize(
+    ("tile", "kernel"), [((256, 192, 64), None), ((128, 256, 64), "sm80_large")]
+)
+def test_the_tile_of_a_column_major_out_is_as_it_is_given(tile, kernel):
+    out = matrix(16, 24, COLUMN)
+    assert torch.equal(gemm(A, B, tile=tile, kernel=kernel, out=out), gemm(A, B))
+
+
+def test_a_refusal_comes_alone():
+    with pytest.raises(ValueError, match="strides") as refused:
+        gemm(matrix(48, 31), matrix(31, 24))
+    assert refused.value.__context__ is None
+
+
+def test_what_is_advised_is_taken():
+    a, b = matrix(16, 31), matrix(31, 24)
+    assert error(gemm(pad(a, (0, 1))[:, :31], b), a, b) < 3e-3
+    a = matrix(31, 40, COLUMN)
+    with pytest.raises(
+        ValueError, match=re.escape("F.pad(a, (0, 0, 0, 1)).mT.contiguous().mT[:31]")
+    ):
+        gemm(a, matrix(40, 24))
+    b = matrix(40, 24)
+    assert error(gemm(pad(a, (0, 0, 0, 1)).mT.contiguous().mT[:31], b), a, b) < 3e-3
+
+
+def test_the_negative_half_of_a_conjugate_is_negative():
+    half = torch.complex(torch.ones(8, 1), torch.ones(8, 1)).conj().imag
+    result = gemm(half, torch.ones(1, 8), kernel="simt_naive")
+    assert torch.equal(result, -torch.ones(8, 8))
 
 
 def test_an_odd_length_in_a_wider_tensor_will_do():
@@ -228,6 +282,12 @@ def test_empty_products_ask_nothing_of_tma(m, n, k):
     assert torch.equal(gemm(a, b), torch.mm(a, b))
 
 
+def test_out_may_lie_among_the_columns_of_a_column_major_a():
+    both = torch.zeros(64, 256, dtype=torch.bfloat16).mT
+    a, out, b = both[:64].copy_(matrix(64, 64)), both[64:128], matrix(64, 64)
+    assert torch.equal(gemm(a, b, out=out), gemm(a, b))
+
+
 def test_gradients_need_no_alignment_of_their_own():
     wide = matrix(16, 32).requires_grad_()
     a, b = wide[:, :31], matrix(31, 24).requires_grad_()
@@ -251,12 +311,7 @@ def test_the_defaults_of_torch_do_not_matter():
         torch.set_default_dtype(torch.float32)
 
 
-def test_compiled_code_may_call_it():
-    a, b = matrix(40, 32), matrix(32, 24)
-    compiled = torch.compile(lambda a, b: gemm(a, b) + 1, backend="aot_eager")
-    assert torch.equal(compiled(a, b), gemm(a, b) + 1)
-
-
 def test_every_public_name_is_there():
+    assert dir(cutedsl_gemm) == sorted(cutedsl_gemm.__all__)
     for name in cutedsl_gemm.__all__:
         assert hasattr(cutedsl_gemm, name)

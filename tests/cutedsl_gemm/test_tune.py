@@ -84,7 +84,9 @@ def test_another_release_measures_anew(clock, monkeypatch):
     assert run(problem())[1]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"H100": {}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"H100": {}}', '{"H100": []}', '{"H100": null}']
+)
 def test_a_damaged_file_is_written_anew(clock, folder, text):
     run(problem())
     (file,) = folder.glob("tuned-*.json")
@@ -98,6 +100,19 @@ def test_a_way_that_is_no_more_is_forgotten(clock, folder):
     (file,) = folder.glob("tuned-*.json")
     known = json.loads(file.read_text())
     (known["H100"],) = ({shape: {"way": "none"} for shape in known["H100"]},)
+    file.write_text(json.dumps(known))
+    assert run(problem())[1]
+
+
+@pytest.mark.parametrize(
+    "change", [{"group": "x"}, {"group": 0}, {"group": -1}, {"of": "diag"}, {"of": None}]
+)
+def test_an_order_of_tiles_that_cannot_be_is_forgotten(clock, folder, change):
+    run(problem())
+    (file,) = folder.glob("tuned-*.json")
+    known = json.loads(file.read_text())
+    for shape in known["H100"].values():
+        shape.update(change)
     file.write_text(json.dumps(known))
     assert run(problem())[1]
 

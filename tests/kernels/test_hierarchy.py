@@ -43,7 +43,7 @@ def test_tiles_that_do_not_divide_are_refused():
 
 
 def test_it_is_printed_and_drawn(tmp_path, capsys):
-    main("simt_block1d")
+    main(shown("simt_block1d"))
     assert "M, N, K = 48, 128, 12: equal to torch" in capsys.readouterr().out
-    main(path=tmp_path / "tiles.svg")
+    main(shown(), tmp_path / "tiles.svg")
     assert (tmp_path / "tiles.svg").read_text().startswith("<svg")

@@ -188,6 +188,8 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"fragment": Layout((8, 2, 4, 2), (1, 8, 16, 64))}, "fragment is"),
         ({"store": Layout((128, 8), (8, 1))}, "store is"),
         ({"raster": Raster(0)}, "group is 0"),
+        ({"raster": Raster(4, "diagonals")}, "it must be a Raster, of rows or of columns"),
+        ({"raster": None}, "raster is None; it must be a Raster"),
         ({"stages": 2.5}, "stages is 2.5"),
         ({"splits": 2}, "splits is 2; it must be 1"),
         ({"b": replace(plan.b, parts=4)}, r"cluster is \(4, 1\); it must be one of"),

@@ -1,0 +1,51 @@
+"""The command line: what cannot be done gets a sentence, before anything is measured."""
+
+import sys
+
+import pytest
+
+from cutedsl_gemm import __main__
+from cutedsl_gemm.rungs import KERNELS
+
+
+def ask(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["cutedsl_gemm", *words])
+    __main__.main()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["hierarchy", "foo"], "kernel is 'foo': it must be one of simt_naive"),
+        (["hierarchy", "sm90", "--svg", "/nowhere/x.svg"], "a file in a folder that is there"),
+        (["build", "--folder", "/etc/hostname"], "/etc/hostname cannot be a folder"),
+        (["build", "--folder", "/proc/nope"], "/proc/nope cannot be a folder"),
+        (["bench", "--csv", "/nowhere/x.csv"], "a file in a folder that is there"),
+        (["bench", "--plot", "/tmp/plot.txt"], "must end in .svg, .png, .pdf"),
+        (["ladder", "--plot", "/nowhere/p.svg"], "a file in a folder that is there"),
+        (["wavefronts", "--markdown", "/tmp"], "a file in a folder that is there"),
+        (["climb"], "invalid choice: 'climb'"),
+    ],
+)
+def test_what_cannot_be_done_gets_a_sentence(monkeypatch, capsys, words, sentence):
+    with pytest.raises(SystemExit) as ended:
+        ask(monkeypatch, *words)
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["bench", "ladder", "wavefronts"])
+def test_without_a_gpu_nothing_is_measured(monkeypatch, capsys, command):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(SystemExit) as ended:
+        ask(monkeypatch, command)
+    assert ended.value.code == 2
+    assert "it measures a GPU, and torch sees none here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kernel", [[], ["sm80_wide"], ["sm90"]])
+def test_the_hierarchy_of_a_kernel_is_printed_and_drawn(monkeypatch, capsys, tmp_path, kernel):
+    ask(monkeypatch, "hierarchy", *kernel, "--svg", str(tmp_path / "x.svg"))
+    assert "equal to torch" in capsys.readouterr().out
+    assert (tmp_path / "x.svg").read_text().startswith("<svg")
+    assert not kernel or kernel[0] in KERNELS

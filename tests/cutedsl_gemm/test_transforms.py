@@ -1,0 +1,138 @@
+"""What torch does to functions it may do to gemm: derivatives, vmap, compile, export."""
+
+import pytest
+import torch
+from torch import func
+from torch.autograd import forward_ad
+
+from cutedsl_gemm import gemm
+from cutedsl_gemm.call import _anew
+from cutedsl_gemm.problem import TMA
+
+# of torch's own rules of forward derivatives
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+
+
+def draw(*shape):
+    return torch.randn(shape).to(torch.bfloat16)
+
+
+A, B, A_TANGENT, B_TANGENT = draw(64, 40), draw(40, 72), draw(64, 40), draw(40, 72)
+
+
+def near(ours, theirs):
+    return (ours.double() - theirs.double()).norm() < 1e-2 * theirs.double().norm()
+
+
+def test_forward_derivatives_are_torchs():
+    with forward_ad.dual_level():
+        a, b = forward_ad.make_dual(A, A_TANGENT), forward_ad.make_dual(B, B_TANGENT)
+        for x, y in ((a, b), (a, B), (A, b)):
+            ours, theirs = (forward_ad.unpack_dual(f(x, y)).tangent for f in (gemm, torch.mm))
+            assert near(ours, theirs)
+        with pytest.raises(ValueError, match=r"out: .*cannot be transformed"):
+            gemm(a, B, out=draw(64, 72))
+
+
+def test_a_launch_which_writes_by_address_would_lose_a_tangent():
+    """Why duals are not given to a kernel: it sees the primal's memory alone."""
+
+    def launch(a, b, out):
+        out.detach().copy_(a.detach() @ b.detach())
+
+    with forward_ad.dual_level():
+        lost = _anew(launch, TMA, (64, 72))(forward_ad.make_dual(A, A_TANGENT), B, None)
+        assert forward_ad.unpack_dual(lost).tangent is None
+
+
+SAMPLES = torch.stack([draw(64, 40) for _ in range(3)])
+
+
+def loss(product):
+    return lambda a: product(a, B).float().square().sum()
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda f: torch.vmap(f, in_dims=(0, None))(SAMPLES, B),
+        lambda f: torch.vmap(f, in_dims=(1, None), out_dims=1)(SAMPLES.movedim(0, 1), B),
+        lambda f: func.grad(loss(f))(A),
+        lambda f: torch.vmap(func.grad(loss(f)))(SAMPLES),
+        lambda f: func.jvp(lambda a: f(a, B), (A,), (A_TANGENT,))[1],
+        lambda f: func.vjp(f, A, B)[1](draw(64, 72).fill_(1))[1],
+        lambda f: func.jacrev(lambda a: f(a, B).float().sum(0))(A),
+    ],
+    ids=["vmap", "vmap of mode 1", "grad", "vmap of grad", "jvp", "vjp", "jacrev"],
+)
+def test_the_transforms_of_torch_func_are_torchs(transformed):
+    assert near(transformed(gemm), transformed(torch.mm))
+
+
+def test_second_derivatives_are_torchs():
+    def second(product):
+        a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
+        (first,) = torch.autograd.grad(loss(lambda x, _: product(x, b))(a), a, create_graph=True)
+        return torch.autograd.grad(first.float().square().sum(), b)[0]
+
+    assert near(second(gemm), second(torch.mm))
+
+
+def test_a_rung_that_cannot_take_a_derivative_leaves_it_to_the_default():
+    a = torch.randn(64, 40, dtype=torch.float16, requires_grad=True)
+    b = torch.randn(40, 24, dtype=torch.float16)[:, :23].requires_grad_()
+    gemm(a, b, kernel="sm70_volta884").sum().backward()  # K of the derivative is 23
+    ours, a.grad = a.grad, None
+    torch.mm(a, b).sum().backward()
+    assert near(ours, a.grad)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_compiled_graph_does_not_break_at_gemm(backend):
+    torch._dynamo.reset()
+    compiled = torch.compile(
+        lambda a, b: gemm(a * 2, b, tile=(128, 128, 64)) + 1, backend=backend, fullgraph=True
+    )
+    ours = [x.clone().requires_grad_() for x in (A, B)]
+    theirs = [x.clone().requires_grad_() for x in (A, B)]
+    result, truth = compiled(*ours), gemm(theirs[0] * 2, theirs[1], tile=(128, 128, 64)) + 1
+    assert torch.equal(result, truth)
+    for product in (result, truth):
+        product.float().square().sum().backward()
+    assert all(torch.equal(x.grad, y.grad) for x, y in zip(ours, theirs, strict=True))
+
+
+def test_a_compiled_graph_may_write_into_out():
+    torch._dynamo.reset()
+    out = draw(64, 72)
+    compiled = torch.compile(
+        lambda a, b, out: gemm(a, b, out=out) + 1, backend="aot_eager", fullgraph=True
+    )
+    assert torch.equal(compiled(A, B, out), gemm(A, B) + 1)
+    assert torch.equal(out, gemm(A, B))
+
+
+def test_a_compiled_result_has_the_strides_of_the_eager_one():
+    torch._dynamo.reset()
+    b = draw(40, 24)[:, :23]
+    compiled = torch.compile(gemm, backend="aot_eager", fullgraph=True)
+    assert compiled(A, b).stride() == gemm(A, b).stride() == (24, 1)
+
+
+def test_it_is_exported_as_an_operator():
+    class Model(torch.nn.Module):
+        def forward(self, a, b):
+            return gemm(a, b)
+
+    exported = torch.export.export(Model(), (A, B))
+    assert "cutedsl_gemm.gemm" in exported.graph_module.code
+    assert torch.equal(exported.module()(A, B), gemm(A, B))
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch's own making
+def test_the_operator_keeps_what_torch_asks_of_operators():
+    from cutedsl_gemm import operator
+
+    assert operator.gemm(A, B, None, None, None, False).equal(gemm(A, B))
+    a = A.clone().requires_grad_()
+    torch.library.opcheck(torch.ops.cutedsl_gemm.gemm.default, (a, B, None, None, False))
