@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd import forward_ad
-from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.explanation import explain
 from cutedsl_gemm.kernels.build import AnyPlan
-from cutedsl_gemm.kernels.plan import UNIT, PlanError
+from cutedsl_gemm.kernels.plan import UNIT
 from cutedsl_gemm.problem import device_of, lines, pose
 from cutedsl_gemm.rungs import named
+
+# of a, b, tile, kernel, tune
+Gradients: TypeAlias = tuple[Tensor | None, Tensor | None, None, None, None]
+
+NO_GRADIENT = (
+    "out: a result written into a tensor has no gradient, and cannot be transformed; "
+    "leave out away, or pass detached tensors"
+)
 
 
 def gemm(
@@ -48,27 +57,28 @@ def gemm(
     calls do not: they give the same bits on every machine. On CPU tensors it is a ValueError.
 
     Raises TypeError, ValueError, or its kind PlanError, with a sentence that names the argument,
-    what it is, what it must be.
+    what it is, what it must be; RuntimeError on a card that the kernel does not run on, and where
+    tune=True would measure while a CUDA graph is captured.
 
     >>> a, b = torch.ones(24, 16, dtype=torch.bfloat16), torch.ones(16, 8, dtype=torch.bfloat16)
     >>> gemm(a, b, tile=(128, 128, 64)).unique()
     tensor([16.], dtype=torch.bfloat16)
     """
-    if is_dynamo_compiling():
-        return _traced(a, b, out, tile, kernel, tune)
+    if is_dynamo_compiling() or is_exporting():
+        from cutedsl_gemm import operator  # here, since it loads what few need
+
+        return operator.gemm(a, b, out, tile, kernel, tune)
     known = call(a, b, tile, out, kernel, tune)
     if (
         (a.requires_grad or b.requires_grad or (out is not None and out.requires_grad))
         and torch.is_grad_enabled()
-    ) or forward_ad._current_level >= 0:
+    ) or (forward_ad._current_level >= 0 and _any(_has_tangent, a, b, out)):
         return _differentiable(a, b, out, tile, kernel, tune)
     try:
         return known(a, b, out)
     except RuntimeError:
-        if is_functorch_wrapped_tensor(a) or is_functorch_wrapped_tensor(b):  # of vmap, say
+        if _any(is_functorch_wrapped_tensor, a, b, out):  # of vmap, say
             return _differentiable(a, b, out, tile, kernel, tune)
-        if is_compiling():  # of torch.export
-            return _traced(a, b, out, tile, kernel, tune)
         raise
 
 
@@ -91,27 +101,27 @@ def plan_for(
     return rung.plan(problem, tile)
 
 
-def _traced(*asked: Any) -> Tensor:
-    """The product as an operator of a graph's."""
-    from cutedsl_gemm import operator  # here, since it loads what few need
-
-    return operator.gemm(*asked)
-
-
 def _differentiable(
     a: Tensor, b: Tensor, out: Tensor | None, *how: Tile | str | bool | None
 ) -> Tensor:
     """The product as a function that torch's transforms know: grad, jvp, vmap."""
     if out is None:
-        product: Tensor = _Product.apply(a, b, *how)
+        product: Tensor = Product.apply(a, b, *how)
         return product
-    raise ValueError(
-        "out: a result written into a tensor has no gradient, and cannot be transformed; "
-        "leave out away, or pass detached tensors"
+    raise ValueError(NO_GRADIENT)
+
+
+def _any(holds: Callable[[Tensor], bool], *tensors: Tensor | None) -> bool:
+    return any(tensor is not None and holds(tensor) for tensor in tensors)
+
+
+def _has_tangent(tensor: Tensor) -> bool:
+    return (
+        is_functorch_wrapped_tensor(tensor) or forward_ad.unpack_dual(tensor).tangent is not None
     )
 
 
-class _Product(torch.autograd.Function):
+class Product(torch.autograd.Function):
     """dA = dC · Bᵀ and dB = Aᵀ · dC: the same kernel, with the other majors."""
 
     @staticmethod
@@ -120,31 +130,24 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        a, b, _, *ctx.how = inputs
+        a, b, _, kernel, tune = inputs
+        # Volta's asks of K what that of a derivative, which is M or N, need not be.
+        ctx.how = {"kernel": None if named(kernel).family == "sm70" else kernel, "tune": tune}
         ctx.save_for_backward(a, b)
         ctx.save_for_forward(a, b)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
-        a, b = ctx.saved_tensors
-        needs_a, needs_b, *_ = ctx.needs_input_grad
-        grad = laid_out(grad)
-        return (
-            _derivative(grad, b.mT, ctx.how) if needs_a else None,
-            _derivative(a.mT, grad, ctx.how) if needs_b else None,
-            None,
-            None,
-            None,
-        )
+    def backward(ctx: Any, grad: Tensor) -> Gradients:
+        return gradients(ctx, grad, gemm)
 
     @staticmethod
     def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
         a, b = ctx.saved_tensors
         parts = []
         if a_tangent is not None:
-            parts.append(_derivative(laid_out(a_tangent), b, ctx.how))
+            parts.append(gemm(_laid_out(a_tangent), b, **ctx.how))
         if b_tangent is not None:
-            parts.append(_derivative(a, laid_out(b_tangent), ctx.how))
+            parts.append(gemm(a, _laid_out(b_tangent), **ctx.how))
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
     @staticmethod
@@ -156,18 +159,23 @@ class _Product(torch.autograd.Function):
             ),
             strict=True,
         )
-        return torch.stack([_Product.apply(x, y, *how) for x, y in samples]), 0
+        return torch.stack([Product.apply(x, y, *how) for x, y in samples]), 0
 
 
-def laid_out(derivative: Tensor) -> Tensor:
+def gradients(ctx: Any, grad: Tensor, product: Callable[..., Tensor]) -> Gradients:
+    """What `Product.forward` and its arguments owe to `grad`, by a product such as gemm."""
+    a, b = ctx.saved_tensors
+    needs_a, needs_b, *_ = ctx.needs_input_grad
+    grad = _laid_out(grad)
+    return (
+        product(grad, b.mT, tile=None, **ctx.how) if needs_a else None,
+        product(a.mT, grad, tile=None, **ctx.how) if needs_b else None,
+        None,
+        None,
+        None,
+    )
+
+
+def _laid_out(derivative: Tensor) -> Tensor:
     """A derivative, which may lie in any way, where and as TMA can take it."""
     return lines(derivative, derivative.shape, UNIT).copy_(derivative)
-
-
-def _derivative(a: Tensor, b: Tensor, how: list[Any]) -> Tensor:
-    """a · b, of which one is a derivative: by the same kernel, or the default where it cannot."""
-    kernel, tune = how
-    try:
-        return gemm(a, b, kernel=kernel, tune=tune)
-    except PlanError:
-        return gemm(a, b)

@@ -155,7 +155,7 @@ def _empty(terms: Terms, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
     """No product to sum, or none to write: zeros, as torch.mm gives."""
     agree(a, b, terms)
     if out is None:
-        return a.new_zeros(a.shape[0], b.shape[1])
+        return lines(a, (a.shape[0], b.shape[1]), terms.unit).zero_()
     check_out(out, a, b, terms)
     return out.zero_()
 

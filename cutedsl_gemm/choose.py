@@ -269,7 +269,7 @@ def _ceil(whole: int, part: int) -> int:
 
 def three_integers(tile: object) -> Tile:
     """`tile`, or PlanError where it is none."""
-    if type(tile) is tuple and len(tile) == 3:
+    if isinstance(tile, tuple) and len(tile) == 3:
         m, n, k = tile
         if type(m) is type(n) is type(k) is int:  # 0.1 µs: gemm asks at every call with a tile
             return m, n, k

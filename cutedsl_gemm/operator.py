@@ -1,10 +1,15 @@
 """gemm as operators of torch's, for what torch.compile and torch.export trace: no graph breaks."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from cutedsl_gemm import api
-from cutedsl_gemm.call import Tile
+from cutedsl_gemm.api import NO_GRADIENT, Gradients, Product, gradients
+from cutedsl_gemm.call import Tile, call
+from cutedsl_gemm.choose import three_integers
 from cutedsl_gemm.problem import agree, lines
 from cutedsl_gemm.rungs import named
 
@@ -13,51 +18,41 @@ def gemm(
     a: Tensor, b: Tensor, out: Tensor | None, tile: Tile | None, kernel: str | None, tune: bool
 ) -> Tensor:
     """What `api.gemm` is inside a graph."""
-    extents = None if tile is None else list(tile)
     if out is None:
-        made: Tensor = _anew(a, b, extents, kernel, tune)
+        made: Tensor = _anew(a, b, tile, kernel, tune)
         return made
-    _into(a, b, out, extents, kernel, tune)
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or out.requires_grad):
+        raise ValueError(NO_GRADIENT)
+    _into(a, b, out, tile, kernel, tune)
     return out
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm", mutates_args=())
 def _anew(a: Tensor, b: Tensor, tile: list[int] | None, kernel: str | None, tune: bool) -> Tensor:
-    return api.gemm(a, b, tile=_tuple(tile), kernel=kernel, tune=tune)
+    return call(a, b, _tuple(tile), None, kernel, tune)(a, b, None)
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm_out", mutates_args=("out",))
 def _into(
     a: Tensor, b: Tensor, out: Tensor, tile: list[int] | None, kernel: str | None, tune: bool
 ) -> None:
-    api.gemm(a, b, out=out, tile=_tuple(tile), kernel=kernel, tune=tune)
+    call(a, b, _tuple(tile), out, kernel, tune)(a, b, out)
 
 
 @_anew.register_fake
 def _shaped(a: Tensor, b: Tensor, tile: list[int] | None, kernel: str | None, tune: bool) -> Tensor:
+    _tuple(tile)
     terms = named(kernel, a.device).terms
     agree(a, b, terms)
     return lines(a, (a.shape[0], b.shape[1]), terms.unit)
 
 
-def _kept(ctx, inputs, output):
-    a, b, _, *ctx.how = inputs
-    ctx.save_for_backward(a, b)
+def _backward(ctx: Any, grad: Tensor) -> Gradients:
+    return gradients(ctx, grad, _anew)
 
 
-def _backward(ctx, grad):
-    a, b = ctx.saved_tensors
-    needs_a, needs_b, *_ = ctx.needs_input_grad
-    grad = api.laid_out(grad)
-    da = _anew(grad, b.mT, None, *ctx.how) if needs_a else None
-    return da, _anew(a.mT, grad, None, *ctx.how) if needs_b else None, None, None, None
-
-
-_anew.register_autograd(_backward, setup_context=_kept)
+_anew.register_autograd(_backward, setup_context=Product.setup_context)
 
 
 def _tuple(tile: list[int] | None) -> Tile | None:
-    if tile is None:
-        return None
-    m, n, k = tile
-    return m, n, k
+    return None if tile is None else three_integers(tuple(tile))

@@ -242,7 +242,7 @@ def _check_tensor(name: str, tensor: object, terms: Terms) -> None:
         raise ValueError(
             f"{name} is a view that stands for its negative: pass {name}.resolve_neg()"
         )
-    if max(tensor.shape) > MOST_EXTENT:
+    if any(extent > MOST_EXTENT for extent in tensor.shape):
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MOST_EXTENT}"
         )
