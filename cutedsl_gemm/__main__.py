@@ -3,6 +3,7 @@
 import argparse
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 
 SHAPES = "sweep", "curve", "squares", "weights", "split"  # of bench, which loads torch
 DRAWINGS = ".svg", ".png", ".pdf"
@@ -22,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="all kernels gemm chooses, compiled ahead, anywhere")
     build.add_argument("--folder", type=folder, metavar="F", help="to ship; else the cache folder")
     ladder = commands.add_parser("ladder", help="every kernel, from naive to pingpong, on a GPU")
-    ladder.add_argument("--size", type=int, metavar="N", help="N×N×N for all of them")
+    ladder.add_argument("--size", type=size, metavar="N", help="N×N×N for all of them")
     ladder.add_argument("--plot", type=drawing, metavar="FILE", help="draw the tables there, too")
     bench = commands.add_parser("bench", help="speed beside torch.mm, quack and Triton, on an H100")
     bench.add_argument("--shapes", choices=SHAPES, default="sweep")
@@ -39,17 +40,31 @@ def file(name: str) -> Path:
     path = Path(name)
     if path.is_dir() or not path.parent.is_dir():
         raise argparse.ArgumentTypeError(f"{name} must be a file in a folder that is there")
+    try:
+        TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{name} cannot be written: {error.strerror}") from None
     return path
 
 
 def folder(name: str) -> Path:
-    """A folder, made where there is none."""
+    """A folder that can be written to, made where there is none."""
     path = Path(name)
     try:
         path.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=path).close()
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"{name} cannot be a folder: {error.strerror}") from None
+        raise argparse.ArgumentTypeError(
+            f"{name} cannot be a folder to write to: {error.strerror}"
+        ) from None
     return path
+
+
+def size(text: str) -> int:
+    """An extent that every rung takes, checked before the first of them is measured."""
+    if not text.isdecimal() or int(text) < 8 or int(text) % 8:
+        raise argparse.ArgumentTypeError(f"{text} must be a positive multiple of 8")
+    return int(text)
 
 
 def drawing(name: str) -> Path:

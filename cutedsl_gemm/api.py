@@ -116,9 +116,7 @@ def _any(holds: Callable[[Tensor], bool], *tensors: Tensor | None) -> bool:
 
 
 def _has_tangent(tensor: Tensor) -> bool:
-    return (
-        is_functorch_wrapped_tensor(tensor) or forward_ad.unpack_dual(tensor).tangent is not None
-    )
+    return is_functorch_wrapped_tensor(tensor) or forward_ad.unpack_dual(tensor).tangent is not None
 
 
 class Product(torch.autograd.Function):

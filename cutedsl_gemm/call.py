@@ -20,6 +20,7 @@ from cutedsl_gemm.kernels.progress import bar
 from cutedsl_gemm.problem import (
     TMA,
     Matrix,
+    Problem,
     Terms,
     agree,
     check,
@@ -59,7 +60,8 @@ def call(
 
     The signature has what the choice depends on; every attribute costs a twentieth of a
     microsecond. What it leaves open is refused in the call: the device is a number, of which -1 is
-    a CPU's, and that of a tensor without memory; the shape of out follows from those of a and b.
+    a CPU's, and that of a tensor without memory; the shape of out follows from those of a and b;
+    half of a conjugate, which stands for its negative, starts at no multiple of 16 bytes.
     """
     if tile is not None:
         three_integers(tile)  # each time: (128.0, …) would be found as (128, …)
@@ -96,10 +98,7 @@ def _make(
     (m, k), n = a.shape, b.shape[1]
     if out is not None:
         check_out(out, a, b, terms)
-    if tune not in (False, True):
-        raise TypeError(f"tune is {tune!r}: it must be True or False")
-    if tune:
-        _check_tune(a, tile, kernel)
+    _check_tune(tune, a, tile, kernel)
     if m * n * k == 0:
         return partial(_empty, terms)
     problem = pose(a, b, terms)
@@ -124,12 +123,8 @@ def _make(
         return run if as_they_are else _as_walked(run, terms, walked)
 
     if tune:
-        from cutedsl_gemm.tune import tuned
-
         own = torch.empty_strided((m, n), out.stride(), dtype=a.dtype, device=a.device)
-        name = torch.cuda.get_device_name(a.device)
-        with torch.cuda.device(a.device):
-            plan: AnyPlan = tuned(problem, name, lambda plan: partial(runner(plan), a, b, own))
+        plan = _tuned(problem, a.device, lambda plan: partial(runner(plan), a, b, own))
     else:
         plan = kernel.plan(problem, tile)
     if given:
@@ -137,8 +132,21 @@ def _make(
     return _anew(runner(plan), terms, (m, n))
 
 
-def _check_tune(a: Tensor, tile: Tile | None, kernel: Kernel) -> None:
-    """ValueError where there is nothing to measure."""
+def _tuned(
+    problem: Problem, device: torch.device, launch: Callable[[AnyPlan], Callable[[], None]]
+) -> AnyPlan:
+    from cutedsl_gemm.tune import tuned
+
+    with torch.cuda.device(device):
+        return tuned(problem, torch.cuda.get_device_name(device), launch)
+
+
+def _check_tune(tune: object, a: Tensor, tile: Tile | None, kernel: Kernel) -> None:
+    """TypeError unless it is True or False; ValueError where there is nothing to measure."""
+    if tune not in (False, True):
+        raise TypeError(f"tune is {tune!r}: it must be True or False")
+    if not tune:
+        return
     if a.device.type != "cuda":
         raise ValueError(
             f"tune=True measures kernels on a GPU, and a is on {a.device}: leave tune away, "
@@ -174,9 +182,8 @@ def _anew(run: Run, terms: Terms, shape: tuple[int, int]) -> Call:
             check(a, b, result, terms)  # a fake tensor, which the kernel would take for real
         try:
             run(a, b, result)
-        except Exception:
-            check(a, b, result, terms)
-            raise
+        except Exception as refused:
+            raise _sentence(refused, a, b, result, terms) from None
         return result
 
     return anew
@@ -195,13 +202,21 @@ def _into(run: Run, terms: Terms, bytes_of: tuple[int, int, int]) -> Call:
             check_apart(out, a, b)
         try:
             run(a, b, out)
-        except Exception:
-            check(a, b, out, terms)
-            raise
+        except Exception as refused:
+            raise _sentence(refused, a, b, out, terms) from None
         torch.autograd.graph.increment_version(out)
         return out
 
     return into
+
+
+def _sentence(refused: Exception, a: Tensor, b: Tensor, out: Tensor, terms: Terms) -> Exception:
+    """What `check` says of tensors that a run has refused; `refused` where it says nothing."""
+    try:
+        check(a, b, out, terms)
+    except (TypeError, ValueError) as sentence:
+        return sentence
+    return refused
 
 
 def _as_walked(run: Run, terms: Terms, walked: tuple[Matrix, ...]) -> Run:
@@ -271,6 +286,7 @@ def _launcher(kernel: Kernel, plan: AnyPlan, device: torch.device) -> Run:
             compiled(a, b, out, sms)
 
     def launch_resolved(a: Tensor, b: Tensor, out: Tensor) -> None:
+        check_out(out, a, b, kernel.terms)  # which may not stand for its negative
         launch_there(a.resolve_neg(), b.resolve_neg(), out)
 
     if kernel.family == "simt":  # whose float32 may be half of a conjugate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -91,8 +92,8 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     yield "time", f"launch {_micro(LAUNCH)}, the longer of"
     yield "", f"multiply {_micro(found.multiply)} and DRAM {_micro(found.memory)}{exchange}"
     moved = 2 * found.tiles * (bm + bn) * k
-    rate = moved / found.seconds / 1e12
-    yield "L2", f"{moved / 1e9:.3g} GB of A and B to shared memory: {rate:.2g} TB/s"
+    gigabytes, rate = _figures(moved / 1e9, 3), _figures(moved / found.seconds / 1e12, 2)
+    yield "L2", f"{gigabytes} GB of A and B to shared memory: {rate} TB/s"
 
 
 def _bounds(problem: Problem) -> Iterator[tuple[str, str]]:
@@ -111,9 +112,18 @@ def _speed(problem: Problem, found: Estimate) -> str:
 
 def _tflops(problem: Problem, seconds: float) -> str:
     m, n, k = problem.mnk
-    speed = 2e-12 * m * n * k / seconds
-    return f"{speed:.0f}" if speed >= 100 else f"{speed:.2g}"
+    return _figures(2e-12 * m * n * k / seconds, 2)
 
 
 def _micro(seconds: float) -> str:
-    return f"{seconds * 1e6:.1f} µs"
+    return f"{_figures(seconds * 1e6, 1, decimals=1)} µs"
+
+
+def _figures(value: float, count: int, decimals: int = 0) -> str:
+    """So many significant figures at least, and decimals; a positive number without exponent.
+
+    >>> _figures(99.6, 2), _figures(6604, 3), _figures(3.07e-5, 2), _figures(48.62, 1, decimals=1)
+    ('100', '6604', '0.000031', '48.6')
+    """
+    places = count - 1 - math.floor(math.log10(value))
+    return f"{value:.{max(decimals, places)}f}"

@@ -238,10 +238,10 @@ def _check_tensor(name: str, tensor: object, terms: Terms) -> None:
         )
     if tensor.ndim != 2:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
-    if tensor.is_neg() and tensor.dtype != torch.float32:  # which the simt kernels resolve
-        raise ValueError(
-            f"{name} is a view that stands for its negative: pass {name}.resolve_neg()"
-        )
+    if tensor.is_neg() and (name == "out" or tensor.dtype != torch.float32):
+        # of a and b in float32, the launch of the simt family resolves it
+        remedy = "memory of its own" if name == "out" else f"{name}.resolve_neg()"
+        raise ValueError(f"{name} is a view that stands for its negative: pass {remedy}")
     if any(extent > MOST_EXTENT for extent in tensor.shape):
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MOST_EXTENT}"

@@ -1,5 +1,7 @@
 """The explanation says what gemm does, and agrees with the plan and the model."""
 
+import re
+
 import pytest
 import torch
 
@@ -22,6 +24,16 @@ def test_it_names_the_choice_the_best_ways_and_all_layouts(mnk):
     assert f"choice       {best.way.name}, expected in {best.seconds * 1e6:.1f} µs" in text
     assert all(found.way.name in text for found in ranked[:3])
     assert text.endswith(plan_for(a, b).explain())
+
+
+TINY_AND_HUGE = [(1, 1, 1), (8, 8, 8), (64, 64, 64), (65536, 65536, 65536)]
+
+
+@pytest.mark.parametrize("mnk", TINY_AND_HUGE, ids=str)
+def test_no_figure_is_a_power_of_ten_or_nothing(mnk):
+    m, n, k = mnk
+    text = explain(matrix(m, k, "meta"), matrix(n, k, "meta").mT if k > 1 else matrix(k, n, "meta"))
+    assert not re.search(r"\de[-+]\d|(?<![\d.])0(\.0+)? (µs|GB|TB|TFLOP)", text)
 
 
 def test_a_shape_is_enough():

@@ -11,6 +11,9 @@ from torch.nn.functional import pad
 
 import cutedsl_gemm
 from cutedsl_gemm import PlanError, gemm, plan_for
+from cutedsl_gemm.call import _anew
+from cutedsl_gemm.problem import TMA
+from cutedsl_gemm.rungs import LADDER
 
 ROW, COLUMN = "row", "column"
 
@@ -137,6 +140,7 @@ def test_an_out_of_another_shape_is_refused_by_a_call_seen_before(m, n, k):
 
 
 A, B = matrix(16, 32), matrix(32, 24)
+negative = torch._neg_view
 
 TYPE_ERRORS = [
     (lambda: gemm([[1.0]], B), "a is list: it must be a torch.Tensor"),
@@ -164,7 +168,11 @@ VALUE_ERRORS = [
     (lambda: gemm(A[:1].expand(16, 32), B), r"strides \(0, 1\).*pass a.contiguous\(\)"),
     (lambda: gemm(A, B, out=matrix(16, 32)), r"out has shape \(16, 32\): it must be \(16, 24\)"),
     (lambda: gemm(A, A.mT[:, :], out=A[:, :16]), "out shares memory with a"),
-    (lambda: gemm(torch._neg_view(A), B), r"a is a view .* pass a.resolve_neg\(\)"),
+    (lambda: gemm(negative(A), B), r"a is a view .* pass a.resolve_neg\(\)"),
+    (
+        lambda: gemm(*[torch.ones(8, 8)] * 2, kernel="simt_naive", out=negative(torch.zeros(8, 8))),
+        "out is a view that stands for its negative: pass memory of its own",
+    ),
     (lambda: plan_for(A[:0], B), r"M, N, K = \(0, 24, 32\): an empty product needs no kernel"),
     (lambda: gemm(A.clone().requires_grad_(), B, out=matrix(16, 24)), "out: .*no gradient"),
 ]
@@ -211,10 +219,30 @@ def test_the_tile_of_a_column_major_out_is_as_it_is_given(tile, kernel):
     assert torch.equal(gemm(A, B, tile=tile, kernel=kernel, out=out), gemm(A, B))
 
 
+def test_a_tile_may_be_a_tuple_of_any_kind():
+    assert torch.equal(gemm(A, B, tile=torch.Size((64, 64, 64))), gemm(A, B))
+
+
 def test_a_refusal_comes_alone():
     with pytest.raises(ValueError, match="strides") as refused:
         gemm(matrix(48, 31), matrix(31, 24))
     assert refused.value.__context__ is None
+    gemm(A, B)
+    with pytest.raises(TypeError, match="one dtype") as refused:
+        gemm(A, B.half())
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
+
+
+def test_what_a_launch_refuses_gets_a_sentence_or_is_its_own():
+    def launch(a, b, out):
+        raise RuntimeError("of the launch")
+
+    run = _anew(launch, TMA, (16, 24))
+    with pytest.raises(RuntimeError, match="of the launch"):
+        run(A, B, None)
+    with pytest.raises(ValueError, match=r"pass a.resolve_neg\(\)"):
+        run(negative(A), B, None)
 
 
 def test_what_is_advised_is_taken():
@@ -233,6 +261,17 @@ def test_the_negative_half_of_a_conjugate_is_negative():
     half = torch.complex(torch.ones(8, 1), torch.ones(8, 1)).conj().imag
     result = gemm(half, torch.ones(1, 8), kernel="simt_naive")
     assert torch.equal(result, -torch.ones(8, 8))
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_no_such_half_of_16_bits_starts_where_a_kernel_takes_it():
+    """So that a launch refuses it although its signature was met: no call asks for the bit."""
+    units = {kernel.terms.bytes for kernel in LADDER if kernel.terms.dtypes[0].itemsize == 2}
+    wide = torch.ones(8, 16, dtype=torch.complex32).conj().imag
+    for column in range(16):
+        half = wide[:, column:]
+        assert half.is_neg()
+        assert all(half.data_ptr() % unit for unit in units)
 
 
 def test_an_odd_length_in_a_wider_tensor_will_do():

@@ -24,6 +24,10 @@ def ask(monkeypatch, *words):
         (["bench", "--plot", "/tmp/plot.txt"], "must end in .svg, .png, .pdf"),
         (["ladder", "--plot", "/nowhere/p.svg"], "a file in a folder that is there"),
         (["wavefronts", "--markdown", "/tmp"], "a file in a folder that is there"),
+        (["build", "--folder", "/proc"], "/proc cannot be a folder to write to"),
+        (["wavefronts", "--markdown", "/proc/x.md"], "/proc/x.md cannot be written"),
+        (["ladder", "--size", "100"], "100 must be a positive multiple of 8"),
+        (["ladder", "--size", "0"], "0 must be a positive multiple of 8"),
         (["climb"], "invalid choice: 'climb'"),
     ],
 )

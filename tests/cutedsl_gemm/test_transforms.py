@@ -32,6 +32,7 @@ def test_forward_derivatives_are_torchs():
             assert near(ours, theirs)
         with pytest.raises(ValueError, match=r"out: .*cannot be transformed"):
             gemm(a, B, out=draw(64, 72))
+        assert torch.equal(gemm(A, B, out=draw(64, 72)), gemm(A, B))  # which has no tangent
 
 
 def test_a_launch_which_writes_by_address_would_lose_a_tangent():
@@ -52,21 +53,29 @@ def loss(product):
     return lambda a: product(a, B).float().square().sum()
 
 
-@pytest.mark.parametrize(
-    "transformed",
-    [
-        lambda f: torch.vmap(f, in_dims=(0, None))(SAMPLES, B),
-        lambda f: torch.vmap(f, in_dims=(1, None), out_dims=1)(SAMPLES.movedim(0, 1), B),
-        lambda f: func.grad(loss(f))(A),
-        lambda f: torch.vmap(func.grad(loss(f)))(SAMPLES),
-        lambda f: func.jvp(lambda a: f(a, B), (A,), (A_TANGENT,))[1],
-        lambda f: func.vjp(f, A, B)[1](draw(64, 72).fill_(1))[1],
-        lambda f: func.jacrev(lambda a: f(a, B).float().sum(0))(A),
-    ],
-    ids=["vmap", "vmap of mode 1", "grad", "vmap of grad", "jvp", "vjp", "jacrev"],
-)
+TRANSFORMS = {
+    "vmap": lambda f: torch.vmap(f, in_dims=(0, None))(SAMPLES, B),
+    "vmap of mode 1": lambda f: torch.vmap(f, in_dims=(1, None), out_dims=1)(
+        SAMPLES.movedim(0, 1), B
+    ),
+    "grad": lambda f: func.grad(loss(f))(A),
+    "vmap of grad": lambda f: torch.vmap(func.grad(loss(f)))(SAMPLES),
+    "jvp": lambda f: func.jvp(lambda a: f(a, B), (A,), (A_TANGENT,))[1],
+    "vjp": lambda f: func.vjp(f, A, B)[1](draw(64, 72).fill_(1))[1],
+    "jacrev": lambda f: func.jacrev(lambda a: f(a, B).float().sum(0))(A),
+    "jacfwd": lambda f: func.jacfwd(lambda a: f(a, B).float().sum(0))(A),
+    "hessian": lambda f: func.hessian(loss(f))(A[:8]),
+}
+
+
+@pytest.mark.parametrize("transformed", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_the_transforms_of_torch_func_are_torchs(transformed):
     assert near(transformed(gemm), transformed(torch.mm))
+
+
+def test_an_out_that_is_mapped_over_is_refused():
+    with pytest.raises(ValueError, match=r"out: .*cannot be transformed"):
+        torch.vmap(lambda out: gemm(A, B, out=out))(torch.stack([draw(64, 72)] * 2))
 
 
 def test_second_derivatives_are_torchs():
@@ -81,10 +90,13 @@ def test_second_derivatives_are_torchs():
 def test_a_rung_that_cannot_take_a_derivative_leaves_it_to_the_default():
     a = torch.randn(64, 40, dtype=torch.float16, requires_grad=True)
     b = torch.randn(40, 24, dtype=torch.float16)[:, :23].requires_grad_()
-    gemm(a, b, kernel="sm70_volta884").sum().backward()  # K of the derivative is 23
-    ours, a.grad = a.grad, None
     torch.mm(a, b).sum().backward()
-    assert near(ours, a.grad)
+    theirs, a.grad = a.grad, None
+    torch._dynamo.reset()
+    for product in (gemm, torch.compile(gemm, backend="aot_eager", fullgraph=True)):
+        product(a, b, kernel="sm70_volta884").sum().backward()  # K of the derivative is 23
+        assert near(a.grad, theirs)
+        a.grad = None
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -117,16 +129,32 @@ def test_a_compiled_result_has_the_strides_of_the_eager_one():
     b = draw(40, 24)[:, :23]
     compiled = torch.compile(gemm, backend="aot_eager", fullgraph=True)
     assert compiled(A, b).stride() == gemm(A, b).stride() == (24, 1)
+    empty = A[:, :0], b[:0]
+    assert compiled(*empty).stride() == gemm(*empty).stride() == (24, 1)
 
 
-def test_it_is_exported_as_an_operator():
+def test_a_graph_refuses_an_out_that_is_tracked():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda a, out: gemm(a, B, out=out), backend="eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"out: .*has no gradient"):
+        compiled(A.clone().requires_grad_(), draw(64, 72))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_it_is_exported_as_an_operator(strict):
+    """Where the traced shape has been met and where it has not; with any number of rows."""
+
     class Model(torch.nn.Module):
         def forward(self, a, b):
             return gemm(a, b)
 
-    exported = torch.export.export(Model(), (A, B))
-    assert "cutedsl_gemm.gemm" in exported.graph_module.code
-    assert torch.equal(exported.module()(A, B), gemm(A, B))
+    gemm(A, B)
+    rows = {0: torch.export.Dim("rows", max=1024)}, None
+    for a in (A, A[:24]):
+        exported = torch.export.export(Model(), (a, B), dynamic_shapes=rows, strict=strict)
+        assert "cutedsl_gemm.gemm" in exported.graph_module.code
+        for other in (A, draw(136, 40)):
+            assert torch.equal(exported.module()(other, B), gemm(other, B))
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch's own making
