@@ -53,6 +53,24 @@ def test_every_element_has_one_place(rung, majors):
     assert all(rung("bfloat16", *majors).proofs())
 
 
+@pytest.mark.parametrize(("alignment", "opcode"), [(8, ".BYPASS.LTC128B.128"), (4, ".64"), (2, "")])
+def test_copies_are_as_wide_as_lines_allow(alignment, opcode):
+    plan = multistage("bfloat16", "K", "K", alignment)
+    report = build.inspect(plan)
+    for copies in ("", ".ZFILL"):
+        start = "LDGSTS.E" + (opcode if alignment == 8 else f".LTC128B{opcode}")
+        assert report.instructions[start + copies] % (2 * 128 * 64 // (128 * alignment)) == 0
+        assert report.instructions[start + copies] > 0
+    assert report.count("LDGSTS") == sum(
+        count for name, count in report.instructions.items() if opcode in name and "LDGSTS" in name
+    )
+
+
+def test_a_copy_of_another_width_is_refused():
+    with pytest.raises(PlanError, match=r"alignment is 1; it must be one of \(8, 4, 2\) elements"):
+        multistage(alignment=1)
+
+
 @by_majors
 def test_padding_and_swizzle_end_the_conflicts_of_ldmatrix(majors):
     assert ldmatrix_wavefronts(mma("bfloat16", *majors)) == (8, 8)
