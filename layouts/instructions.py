@@ -124,8 +124,14 @@ def instruction(name: str | int | Instruction) -> Instruction:
     """
     if isinstance(name, Instruction):
         return name
-    if not isinstance(name, str):
+    if type(name) is int:
         return Instruction("", name)
+    if not isinstance(name, str):
+        raise LayoutError(
+            f"{getattr(name, '__name__', name)} is no access: take a PTX name such as "
+            f"'ldmatrix.x4', a width of 1, 2, 4, 8 or 16 bytes, or, for banks, an atom such as "
+            f"ldmatrix(4)"
+        )
     parts = [part.split("::")[0] for part in name.split(".")]
     parts = [part for part in parts if part not in UNSAID] or [""]
     if parts[0] in ("ldmatrix", "stmatrix", "cp"):
