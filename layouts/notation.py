@@ -66,6 +66,9 @@ TOKEN = (
 #: What stands between tokens: blanks, and the MLIR type that a layout may be printed in.
 BLANK = r'(?:\s|!cute\.\w+<"|">)*'
 
+#: An operation in a message, as Python prints it.
+FUNCTION = r"<function (\w+) at 0x[0-9a-f]+>"
+
 ASSIGNED = r"[A-Za-z]\w*\s*="
 
 LARGEST_EXPONENT = 64
@@ -160,7 +163,8 @@ class Reader:
         try:
             return function(*args, **named)
         except LayoutError as error:
-            raise self.error(str(error), at) from None
+            said = _compiled(FUNCTION).sub(r"the operation \1", str(error))
+            raise self.error(said, at) from error.__cause__
         except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
             raise self.error(f"this cannot be computed: {error}", at) from None
 

@@ -12,11 +12,20 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 import layouts
-from layouts import INSTRUCTIONS, ComposedLayout, Layout, LayoutError, Table, banks, compare, size
+from layouts import (
+    INSTRUCTIONS,
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    Table,
+    banks,
+    instruction,
+    size,
+)
 from layouts.draw.cells import Panel
-from layouts.expression import operations
-from layouts.notation import Reader
+from layouts.expression import evaluate
 from layouts.shown import drawable, facts, picture, words
+from layouts.tuples import is_int, leaves
 
 MOST = 64  # rows, and columns, that a page shows of a panel
 MOST_CELLS = 16_384  # of all panels: 2 MB of HTML
@@ -24,7 +33,6 @@ MOST_LANES = 1024
 UNIT = 16  # bits of an offset, where the layout does not say
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
-Compared: TypeAlias = dict[str, tuple[AnyLayout, int | None]]  # name → layout, bits of an offset
 
 
 def answered(question: Callable[..., dict[str, Any]]) -> Callable[..., str]:
@@ -35,9 +43,9 @@ def answered(question: Callable[..., dict[str, Any]]) -> Callable[..., str]:
         try:
             found = question(*args)
         except LayoutError as error:
-            found = {"error": str(error)}
-            if "which needs sympy" in found["error"]:
-                found = {"needs": "sympy"}
+            missing = error.__cause__
+            known = isinstance(missing, ModuleNotFoundError)
+            found = {"needs": missing.name} if known else {"error": str(error)}
         except ModuleNotFoundError as error:
             found = {"needs": error.name}
         except Exception as error:  # of a value that nobody foresaw
@@ -60,10 +68,9 @@ def show(expression: str, access: str = "", lanes: str = "") -> dict[str, Any]:
     `lanes` is an expression too, (lane) → index of a coordinate; without it the lanes go down the
     rows, piece after piece.
     """
-    value, compared = evaluated(expression)
+    value = evaluate(expression)
     layout = drawable(value)
-    fitting = MOST if layout is None or len(list(layout)) < 3 else MOST // 4
-    seen = picture(value) if isinstance(value, Table) else picture(value, limit=fitting)
+    seen = picture(value) if isinstance(value, Table) else picture(value, limit=MOST)
     # a picture has no text of its own
     answer: dict[str, Any] = {"text": "" if value is seen else words(value), "facts": []}
     if seen is not None:
@@ -71,27 +78,18 @@ def show(expression: str, access: str = "", lanes: str = "") -> dict[str, Any]:
         answer |= {"html": seen.html(), "svg": seen.svg(), "latex": seen.latex()}
     if layout is not None:
         answer["facts"] = facts(layout)
-        compared = {"": (layout, None)}
-    if access and compared:
-        costs = ((name, cost(*one, access, lanes)) for name, one in compared.items())
-        answer["banks"] = "\n".join(f"{name}: {said}" if name else said for name, said in costs)
+    if access:
+        answer["banks"] = costs(value, access, lanes)
     return answer
 
 
-def evaluated(expression: str) -> tuple[Any, Compared]:
-    """The value of an expression, and the layouts that it compares, if it does."""
-    compared: Compared = {}
-
-    def comparing(*unnamed: Any, **named: Any) -> Table:
-        table = compare(*unnamed, **named)
-        given = {**{str(layout): layout for layout in unnamed}, **named}
-        drawn = ((name, drawable(x)) for name, x in given.items())
-        unit = named.get("unit")
-        compared.update((name, (x, unit)) for name, x in drawn if x is not None)
-        return table
-
-    names = {**operations(), "compare": comparing}
-    return Reader(expression, names, "").whole(), compared
+def costs(value: Any, access: str, lanes: str) -> str:
+    """A line for each layout of a picture, or the one of a layout."""
+    if isinstance(value, Table):
+        drawn = [(name, cost(one, value.unit, access, lanes)) for name, one in value.layouts]
+        return "\n".join(f"{name}: {said}" for name, said in drawn)
+    layout = drawable(value)
+    return "" if layout is None else cost(layout, None, access, lanes)
 
 
 def within(table: Table) -> Table:
@@ -108,18 +106,18 @@ def within(table: Table) -> Table:
         )
         for panel in table.panels[: MOST_CELLS // MOST**2]
     ]
-    return Table(tuple(panels), table.legend, table.hues)
+    return Table(tuple(panels), table.legend, table.hues, table.layouts, table.unit)
 
 
 def cost(layout: AnyLayout, unit: int | None, access: str, lanes: str = "") -> str:
     """The wavefronts of an access, and two lanes that collide; or why it cannot be made."""
-    if access not in INSTRUCTIONS:
-        return f"there is no access {access}: choose one of the list"
+    if not all(map(is_int, leaves(layout.shape))):
+        return f"{words(layout)} has symbols: give them values, to count what an access costs"
     unit = unit or getattr(layout, "unit", None) or UNIT
     if type(layout(0)) is not int:
         return f"{words(layout)} gives coordinates, and no addresses"
     try:
-        asked = evaluated(lanes)[0] if lanes.strip() else rows_first(layout, access, unit)
+        asked = evaluate(lanes) if lanes.strip() else rows_first(layout, access, unit)
         if not isinstance(asked, Layout) or type(asked(0)) is not int:
             return f"lanes are {words(asked)}: they must be a layout, lane → index of a coordinate"
         if size(asked) > MOST_LANES:
@@ -137,7 +135,8 @@ def rows_first(layout: AnyLayout, access: str, unit: int) -> Layout:
 
     A row runs along memory: it is a column where the layout's columns do.
     """
-    count, width = INSTRUCTIONS[access].lanes, max(1, INSTRUCTIONS[access].width * 8 // unit)
+    how = instruction(access)
+    count, width = how.lanes, max(1, how.width * 8 // unit)
     modes = [size(mode) for mode in layout]
     if len(modes) != 2 or min(modes) == 1:
         return Layout(count, width)
@@ -156,7 +155,7 @@ def judge(expression: str, checks: str) -> dict[str, Any]:
     `checks` is JSON: pairs of a condition in Python and what to say where it fails, with values in
     braces.
     """
-    answer, _ = evaluated(expression)
+    answer = evaluate(expression)
     names = {**vars(layouts), "answer": answer}
     for condition, said in json.loads(checks):
         try:

@@ -17,18 +17,18 @@ function ask(call, ...args) {
       return;
     }
     const id = asked++;
-    waiting.set(id, { resolve, reject });
+    waiting.set(id, { call, args, resolve, reject });
     worker.postMessage({ id, call, args });
   });
 }
 
 function startWorker() {
   const made = new Worker(here + "worker.mjs", { type: "module" });
-  let watch;
+  let watch;  // over the question at work
   made.onmessage = ({ data: { id, begun, value, error } }) => {
     clearTimeout(watch);
     if (begun) {
-      watch = setTimeout(() => end("This takes too long here. Python was ended, and starts anew."), begun === "sympy" ? SYMPY : LIMIT);
+      watch = setTimeout(() => tooLong(id), begun === "sympy" ? SYMPY : LIMIT);
       return;
     }
     const { resolve, reject } = waiting.get(id);
@@ -40,6 +40,15 @@ function startWorker() {
     end(CANNOT);
   };
   return made;
+}
+
+// The question at work is refused; those behind it go to a new Python.
+function tooLong(id) {
+  worker.terminate();
+  worker = startWorker();
+  waiting.get(id).reject(new Error("This takes too long here. Python was ended, and starts anew."));
+  waiting.delete(id);
+  for (const [left, { call, args }] of waiting) worker.postMessage({ id: left, call, args });
 }
 
 function end(why) {

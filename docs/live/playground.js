@@ -40,15 +40,21 @@ async function answer() {
     if (mine !== latest) return;
     $("state").textContent = "";
     $("error").textContent = seen.error ?? "";
-    $("answer").dataset.stale = Boolean(seen.error);  // of the last expression that had one
+    stale(Boolean(seen.error));
     document.body.dataset.ready = mine;
     if (!seen.error) show(seen);
   } catch (error) {
     if (mine !== latest) return;
     $("state").textContent = error.message;
-    $("answer").dataset.stale = fields.expression.value !== first;
+    $("error").textContent = "";
+    stale(fields.expression.value !== first);
     document.body.dataset.ready = mine;
   }
+}
+
+// What is shown is of an earlier expression: it is dimmed, and nothing of it can be copied.
+function stale(is) {
+  $("answer").dataset.stale = $("answer").inert = is;
 }
 
 function show(seen) {
@@ -77,12 +83,18 @@ async function copy(button, text) {
   setTimeout(() => (button.textContent = name), 1000);
 }
 
+// As chosen on the other pages; a browser may refuse to say.
+function followTheme() {
+  try {
+    document.documentElement.dataset.theme = localStorage.getItem("theme") ?? "auto";
+  } catch {}
+}
+
 async function begin() {
   const start = performance.now();
-  const theme = localStorage.getItem("theme");  // as chosen on the other pages
-  if (theme) document.documentElement.dataset.theme = theme;
+  followTheme();
   fromAddress();
-  $("answer").dataset.stale = fields.expression.value !== first;
+  stale(fields.expression.value !== first);
   addEventListener("hashchange", () => (fromAddress(), answer()));
   for (const field of Object.values(fields)) {
     field.addEventListener("input", () => (toAddress(), answer()));

@@ -7,10 +7,11 @@ const started = (async () => {
   await unpack(python, "layouts");
   return python;
 })();
-const brought = new Set();
+const brought = new Map();  // name → the promise of it
 
 async function unpack(python, name) {
   const packed = await fetch(new URL(`./${name}.zip`, import.meta.url));
+  if (!packed.ok) throw new Error(`This needs ${name}, which this site has not.`);
   python.unpackArchive(await packed.arrayBuffer(), "zip");
 }
 
@@ -19,10 +20,10 @@ onmessage = async ({ data: { id, call, args } }) => {
     const python = await started, answer = python.pyimport("answer");
     postMessage({ id, begun: call });
     let value = JSON.parse(answer[call](...args));
-    if (value.needs && !brought.has(value.needs)) {  // symbols are few pages' wish: brought when first asked for
+    if (value.needs) {  // symbols are few pages' wish: brought when first asked for
       postMessage({ id, begun: value.needs });
-      brought.add(value.needs);
-      await unpack(python, value.needs);
+      if (!brought.has(value.needs)) brought.set(value.needs, unpack(python, value.needs));
+      await brought.get(value.needs);
       value = JSON.parse(answer[call](...args));
     }
     postMessage({ id, value: value.needs ? { error: `This needs ${value.needs}, which is not here.` } : value });

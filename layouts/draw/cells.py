@@ -202,6 +202,8 @@ def compare(
     names = (*(("", layout) for layout in layouts), *named.items())
     if not names:
         raise LayoutError("compare takes layouts: compare(naive=A, padded=B, swizzled=C)")
+    for _, layout in names:
+        _check_drawable(layout)
     own = (getattr(layout, "unit", None) for _, layout in names)
     units: set[int] = {given for given in own if given is not None}
     if unit is None and len(units) > 1:
@@ -377,8 +379,7 @@ def _panels(
     room: _Room,
 ) -> tuple[Panel, ...]:
     """The panels of `layout`, one for each index of the modes beyond the second."""
-    if not isinstance(layout, (Layout, ComposedLayout)):
-        raise LayoutError(f"table of {layout!r}: it must be a Layout or a ComposedLayout")
+    _check_drawable(layout)
     outer = layout.outer if isinstance(layout, ComposedLayout) else layout
     _known(outer)
     modes = list(outer) or [Layout(1, 0)]
@@ -433,6 +434,11 @@ def _ends(mode: Layout, count: int) -> tuple[int, ...]:
             for index in range(step - 1, count - 1, step):
                 ends[index] += 1
     return tuple(ends)
+
+
+def _check_drawable(layout: Any) -> None:
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise LayoutError(f"table of {layout!r}: it must be a Layout or a ComposedLayout")
 
 
 def _known(layout: Layout | ComposedLayout) -> None:

@@ -40,7 +40,10 @@ def test_an_error_marks_its_place():
         ("(64,64):(64,1)", "ldmatrix.x1", "300000000:1", "they are 300000000, and a block has"),
         ("(64,64):(64,1)", "ldmatrix.x1", "(8,4):(1@0,1@1)", "they must be a layout, lane"),
         ("(4,8):(1@0,1@1)", "ldmatrix.x1", "", "gives coordinates, and no addresses"),
-        ("(64,64):(64,1)", "ldmatrix.x5", "", "there is no access ldmatrix.x5"),
+        ("(64,64):(64,1)", "ldmatrix.x5", "", "'ldmatrix.x5' is no instruction of the table"),
+        ("(64,64):(64,1)", "ld.shared.v4.f32", "", "ld.shared.v4.b32 at"),
+        ("(m,8):(8,1)", "ldmatrix.x1", "", "(m,8):(8,1) has symbols: give them values"),
+        ("table((8,64):(64,1))", "ldmatrix.x1", "", "(8,64):(64,1): ldmatrix.x1 at (8,1):(64,8)"),
         ("compare(a=(8,8):(8,1), b=(8,8):(9,1), unit=128)", "ldmatrix.x1", "", "\nb: ldmatrix.x1"),
         ("S<3,3,3> o 0 o (64,64):(64,1)", "ldmatrix.x4", "(16,2):(1,512)", "conflict-free"),
         ("(4,4):(4,1)", "ldmatrix.x4", "", "16 coordinates: ldmatrix.x4 asks for more lanes"),
@@ -81,11 +84,26 @@ def test_a_puzzle_that_cannot_be_read_has_its_error():
     assert "^" in json.loads(answer.judge("(4,8", CHECKS))["error"]
 
 
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [
+        ("composition(ldmatrix, 3)", "the operation ldmatrix is no Layout"),
+        ("instruction(ldmatrix)", "ldmatrix is no access"),
+        ("compare((4,4), 7)", "it must be a Layout"),
+        ("table((3000,3000), limit=100000)", "limit 100000: it must be an integer from 1 to 1024"),
+    ],
+)
+def test_an_error_is_a_sentence_in_the_words_of_the_algebra(expression, sentence):
+    said = json.loads(answer.show(expression))["error"]
+    assert sentence in said
+    assert " at 0x" not in said
+
+
 @pytest.mark.parametrize("expression", ["(64,64,64)", "table((999,999):(999,1), limit=300)"])
 def test_a_page_is_not_flooded(expression):
     shown = json.loads(answer.show(expression))
     assert shown["html"].count("<td") <= answer.MOST_CELLS
-    assert "64 x 64" in shown["html"] or "cut to 64" in shown["html"] or "16 x 16" in shown["html"]
+    assert "1 of 64 panels" in shown["html"] or "cut to 64" in shown["html"]
 
 
 BROKEN = """
@@ -93,9 +111,9 @@ import sys
 sys.modules["sympy"] = sys.modules["mpmath"] = None  # as in a browser
 sys.path[:0] = [{root!r}, {live!r}]
 import answer
-for expression in ("4/2:1", "ceiling(7/2)", "(m,4):(4,1)", "prove(SwizzleInvolution(S<3,4,3>))"):
+for expression in ("7/2:1", "ceiling(7/2)", "(m,4):(4,1)", "prove(SwizzleInvolution(S<3,4,3>))"):
     print(answer.show(expression))
-print(answer.show("(4,8):(8,1)")[:20])
+print(answer.show("(8/2,8):(8,1)")[:20])
 """
 
 

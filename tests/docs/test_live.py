@@ -85,6 +85,7 @@ def test_what_is_typed_is_shown_as_python_says(browser, site):
         expected = json.loads(answer.show(expression))
         text = browser.execute_script("return document.getElementById('value').textContent")
         facts = browser.execute_script("return document.getElementById('facts').textContent")
+        assert "error" not in expected
         assert (text, facts) == (expected["text"], "\n".join(expected["facts"]))
         shown = browser.execute_script("return document.getElementById('table').innerHTML")
         there = browser.execute_script(
@@ -121,9 +122,27 @@ def test_symbols_are_answered_too(browser, site):
         assert text == json.loads(answer.show(expression))["text"]
 
 
+ENDLESS = "table((9999,9999):(9999,1), limit=None)"
+
+
+def test_what_is_asked_behind_an_endless_question_is_answered(browser, site):
+    opened(browser, site, "playground.html")
+    browser.execute_script(TYPE, "expression", ENDLESS)
+    browser.execute_script(TYPE, "expression", "(4,8):(8,1)")
+    wait(browser, "return document.getElementById('value').textContent === '(4,8):(8,1)'")
+    assert browser.execute_script("return document.getElementById('state').textContent") == ""
+
+
+def test_symbols_asked_while_sympy_comes_are_answered(browser, site):
+    opened(browser, site, "playground.html")
+    for expression in ("(m,4):(4,1)", "(8*n,4):(4,1)"):
+        browser.execute_script(TYPE, "expression", expression)
+    wait(browser, "return document.getElementById('value').textContent === '(8*n,4):(4,1)'")
+
+
 def test_what_takes_too_long_is_ended_and_the_next_is_answered(browser, site):
     opened(browser, site, "playground.html")
-    typed(browser, "expression", "table((9999,9999):(9999,1), limit=9999)")
+    typed(browser, "expression", ENDLESS)
     state = browser.execute_script("return document.getElementById('state').textContent")
     assert "Python was ended, and starts anew" in state
     typed(browser, "expression", "(4,8):(8,1)")
@@ -136,6 +155,7 @@ def test_an_answer_that_is_no_more_is_dimmed(browser, site):
     assert browser.execute_script(stale) == "false"
     typed(browser, "expression", "(4,8")
     assert browser.execute_script(stale) == "true"
+    assert browser.execute_script("return document.getElementById('answer').inert")
 
 
 @pytest.mark.parametrize("address", ["%E0%A4%A", "(8,8):(8,1)&access=none", "&access=ldmatrix.x1"])
