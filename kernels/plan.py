@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
 from cutedsl_gemm.kernels.raster import Raster, Side
-from layouts import ComposedLayout, Layout, cosize, make_layout, size
+from layouts import ComposedLayout, Layout, LayoutError, cosize, make_layout, size
 
 BITS = 16  # of an element: bfloat16 or float16
 UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
@@ -44,7 +44,13 @@ def ring(tile: ComposedLayout, stages: int) -> ComposedLayout:
     return tile.over(make_layout(*tile.outer, Layout(stages, cosize(tile))))
 
 
-# What cannot be, in sentences: a plan's `problems` are made of these, and `check` raises the first.
+def refuse(name: str, problems: Iterator[str]) -> None:
+    """PlanError with the first of a plan's problems, if there is one: sentences such as these."""
+    try:
+        for problem in problems:
+            raise PlanError(f"{name}: {problem}")
+    except LayoutError as error:  # a layout too strange to be compared
+        raise PlanError(f"{name}: {error}") from error
 
 
 def field_problem(name: str, found: object, wanted: object, why: str) -> Iterator[str]:

@@ -14,10 +14,10 @@ from cutedsl_gemm.kernels import tma
 from cutedsl_gemm.kernels.plan import (
     BITS,
     UNIT,
-    PlanError,
     count_problem,
     field_problem,
     raster_problem,
+    refuse,
     shape_problem,
 )
 from cutedsl_gemm.kernels.raster import Raster
@@ -216,8 +216,7 @@ class Mainloop:
 
     def check(self: Checked) -> Checked:
         """The plan itself, or PlanError with the first thing that cannot be."""
-        for problem in self.problems():
-            raise PlanError(f"tile {self.tile}, {self.dtype}: {problem}")
+        refuse(f"tile {self.tile}, {self.dtype}", self.problems())
         return self
 
     def explain(self) -> str:

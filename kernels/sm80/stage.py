@@ -1,0 +1,111 @@
+"""How A and B come into shared memory: who brings what, where it lies, and what keeps it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cutedsl_gemm.kernels.plan import BITS, UNIT, shape_problem
+from cutedsl_gemm.kernels.share import Share, share_problems
+from layouts import (
+    ComposedLayout,
+    Injective,
+    Layout,
+    LayoutError,
+    Swizzle,
+    prove,
+    recast,
+    size,
+)
+from layouts.descriptor import Major
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How an operand's tile (rows, BK) comes into shared memory: who brings what, and where to.
+
+    mma takes the lines of the tile in the order in which ldmatrix finds them: `lines` differs from
+    `smem` where that is not the order of the rows.
+    """
+
+    share: Share
+    smem: ComposedLayout  # (rows, BK) → element
+    lines: ComposedLayout  # (lines, BK) → element
+
+
+def tile_smem(
+    rows: int, columns: int, major: Major, padding: int = 0, bits: int = 0
+) -> ComposedLayout:
+    """A tile (rows, columns) in shared memory, its lines `padding` elements apart.
+
+    The swizzle XORs `bits` bits of a line's number into the place of its 16-byte pieces, or as many
+    as a line has pieces for; a line's number stands where a line's length puts it.
+
+    >>> print(tile_smem(128, 64, "K", padding=8), tile_smem(128, 32, "K", bits=3), sep="\\n")
+    S<0,3,3> o 0 o (128,64):(72,1)
+    S<2,3,3> o 0 o (128,32):(32,1)
+    """
+    line = columns if major == "K" else rows
+    pieces = (line // UNIT).bit_length() - 1
+    swizzle = Swizzle(min(bits, pieces), 3, max(3, pieces))
+    if major == "K":
+        plain = Layout((rows, columns), (columns + padding, 1))
+    else:
+        plain = Layout((rows, columns), (1, rows + padding))
+    return ComposedLayout(swizzle, 0, plain, unit=BITS)
+
+
+def stage_problems(
+    name: str, stage: Stage, shape: tuple[int, int], threads: int, major: Major, along: Major
+) -> Iterator[str]:
+    """What keeps a tile (rows, BK), `major` in global memory, from lying `along` in shared memory.
+
+    Both ways, from global memory and to the tensor core, move 16 bytes at a time.
+    """
+    yield from share_problems(name, stage.share, shape, threads)
+    steps = 1 if major == "MN" else 0, 1 if major == "K" else 0
+    moved = tuple(map(_moved, (stage.share.rows, stage.share.columns)))
+    if moved != tuple(Layout(UNIT, step) for step in steps):
+        yield (
+            f"a thread moves rows {moved[0]} and columns {moved[1]} of {name} as one; they must be "
+            f"{UNIT} that follow one another along memory, and {name} is {major}-major"
+        )
+    for smem in dict.fromkeys((stage.smem, stage.lines)):
+        yield from _smem_problems(name, smem, shape, along)
+
+
+def _moved(share: Layout) -> Layout:
+    return share[1][1][0]
+
+
+def _smem_problems(
+    name: str, smem: ComposedLayout, shape: tuple[int, int], along: Major
+) -> Iterator[str]:
+    if not isinstance(smem, ComposedLayout) or not isinstance(smem.inner, Swizzle):
+        yield f"{name} in shared memory is {smem}; it must be a Swizzle over a Layout"
+        return
+    if (smem.offset, smem.unit) != (0, BITS):
+        yield (
+            f"{name} in shared memory is {smem}, of units of {smem.unit} bits; it must begin at "
+            f"offset 0 and count elements, unit={BITS}"
+        )
+        return
+    yield from shape_problem(f"{name}", smem, shape)
+    yield from _piece_problems(name, smem, shape, along)
+    if not prove(Injective(smem)):
+        yield f"{name} in shared memory is {smem}, which has two elements in one place"
+
+
+def _piece_problems(
+    name: str, smem: ComposedLayout, shape: tuple[int, int], along: Major
+) -> Iterator[str]:
+    (rows, columns), why = shape, f"eight elements along {along} must be 16 contiguous bytes"
+    wanted = (rows, columns // UNIT) if along == "K" else (rows // UNIT, columns)
+    try:
+        pieces = recast(smem, BITS, BITS * UNIT)
+    except LayoutError as error:
+        yield f"{name} in shared memory is {smem}; {why}: {error}"
+        return
+    found = tuple(map(size, pieces))
+    if found != wanted:
+        yield f"{name} in shared memory is {smem}, of {found} pieces; {why}, {wanted} pieces"
