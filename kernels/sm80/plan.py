@@ -34,7 +34,13 @@ from cutedsl_gemm.kernels.sm80.registers import (
     lines,
     result,
 )
-from cutedsl_gemm.kernels.sm80.stage import Stage, stage_problems, tile_smem
+from cutedsl_gemm.kernels.sm80.stage import (
+    ALIGNMENT,
+    Stage,
+    stage_problems,
+    swizzle_period,
+    tile_smem,
+)
 from layouts import (
     Bijective,
     ComposedLayout,
@@ -51,7 +57,6 @@ from layouts.descriptor import Major
 TILE = (128, 128, 64)
 WARPS = (2, 2)  # along M, along N
 SMEM_BYTES = 166_912  # of a block, compute capability 8.0 (CUDA C++ Programming Guide)
-ALIGNMENT = 128  # bytes, of each buffer
 
 
 @dataclass(frozen=True)
@@ -187,7 +192,7 @@ class Sm80Plan:
         for name, share in (("the accumulator", self.accumulator), ("C", self.c)):
             yield from share_problems(name, share, (bm, bn), self.threads)
         yield from self.mma_problems()
-        yield from self._room_problems()
+        yield from room_problem(self.smem_bytes, SMEM_BYTES)
 
     def mma_problems(self) -> Iterator[str]:
         """What the instruction, and the kernel that issues it, cannot do."""
@@ -206,17 +211,6 @@ class Sm80Plan:
         yield from raster_problem(self.raster)
         if self.threads > 1024:
             yield f"warps are {self.warps}, {self.threads} threads; a block can have at most 1024"
-
-    def _room_problems(self) -> Iterator[str]:
-        yield from room_problem(self.smem_bytes, SMEM_BYTES)
-        first, second = self.rings
-        start = room((cosize(first) * BITS // 8, 0), ALIGNMENT)
-        block = second.inner.block * BITS // 8
-        if start % block:
-            yield (
-                f"B begins at byte {start} of shared memory; its swizzle {second.inner} permutes "
-                f"blocks of {block} bytes, and it must begin with one"
-            )
 
 
 def _plan(
@@ -295,8 +289,8 @@ def _register_problems(plan: Sm80Plan) -> Iterator[str]:
         yield f"BN is {tile[1]}; it must be a multiple of {run} mma of 8 columns a warp"
         return
     why = "as mma.m16n8 leaves its registers (PTX ISA, Matrix Fragments for mma.m16n8k16)"
-    wanted = accumulator(tile, warps, run)
-    yield from field_problem("accumulator", plan.accumulator, wanted, why)
+    held = accumulator(tile, warps, run)
+    yield from field_problem("accumulator", plan.accumulator, held, why)
     yield from field_problem("c", plan.c, result(tile, warps, run), why)
     yield from field_problem("fragment", plan.fragment, fragment(tile, warps, run), why)
     why = "since the accumulator says which line of it is which row"
@@ -311,20 +305,18 @@ def _register_problems(plan: Sm80Plan) -> Iterator[str]:
 def _swizzle_problems(plan: Sm80Plan) -> Iterator[str]:
     """What ldmatrix's addresses cannot do: one of many has its swizzle applied (sm80/parts.py)."""
     (m, n, k), (_, _, bk) = plan.step, plan.tile
-    for name, stage, major, step in (
-        ("A", plan.a, plan.a_major, m),
-        ("B", plan.b, plan.b_major, n),
-    ):
-        lines, block = stage.lines, stage.lines.inner.block
+    operands = ("A", plan.a, plan.a_major, m), ("B", plan.b, plan.b_major, n)
+    for name, stage, major, step in operands:
+        lines, period = stage.lines, swizzle_period(stage.lines)
         if major == "K":
             starts = [lines.outer(line, 0) for line in range(0, size(lines[0]), step)]
         else:
             starts = [lines.outer(0, column) for column in range(0, bk, k)]
-        if any(start % block for start in starts):
+        if any(start % period for start in starts):
             yield (
-                f"{name} in shared memory is {lines}; steps along {'MN' if major == 'K' else 'K'} "
-                f"begin at {starts}, and must with one of the blocks of {block} elements that "
-                "its swizzle permutes, so that it is the same in each"
+                f"{name} in shared memory is {lines}; its steps along "
+                f"{'MN' if major == 'K' else 'K'} begin at {starts}, which must be multiples of "
+                f"{period}, so that the swizzle does the same in all of them"
             )
 
 

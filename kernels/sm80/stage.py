@@ -19,6 +19,8 @@ from layouts import (
 )
 from layouts.descriptor import Major
 
+ALIGNMENT = 128  # bytes, of each buffer
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -53,6 +55,17 @@ def tile_smem(
     else:
         plain = Layout((rows, columns), (1, rows + padding))
     return ComposedLayout(swizzle, 0, plain, unit=BITS)
+
+
+def swizzle_period(smem: ComposedLayout) -> int:
+    """Multiples of it may be added to a swizzled address: they leave its bits alone.
+
+    >>> swizzle_period(tile_smem(128, 64, "K", bits=3)), swizzle_period(tile_smem(128, 64, "K"))
+    (512, 1)
+    """
+    swizzle = smem.inner
+    bits = swizzle.source | swizzle.target if isinstance(swizzle, Swizzle) else 0
+    return 1 << bits.bit_length()
 
 
 def stage_problems(
@@ -90,7 +103,12 @@ def _smem_problems(
             f"offset 0 and count elements, unit={BITS}"
         )
         return
-    yield from shape_problem(f"{name}", smem, shape)
+    if smem.inner.block * BITS // 8 > ALIGNMENT:
+        yield (
+            f"{name} in shared memory is {smem}; its swizzle must keep inside {ALIGNMENT} bytes, "
+            "since the buffers begin at multiples of them"
+        )
+    yield from shape_problem(name, smem, shape)
     yield from _piece_problems(name, smem, shape, along)
     if not prove(Injective(smem)):
         yield f"{name} in shared memory is {smem}, which has two elements in one place"
