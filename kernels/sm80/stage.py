@@ -76,19 +76,14 @@ def stage_problems(
     Both ways, from global memory and to the tensor core, move 16 bytes at a time.
     """
     yield from share_problems(name, stage.share, shape, threads)
-    steps = 1 if major == "MN" else 0, 1 if major == "K" else 0
-    moved = tuple(map(_moved, (stage.share.rows, stage.share.columns)))
-    if moved != tuple(Layout(UNIT, step) for step in steps):
+    moved = stage.share.rows[1][1][0], stage.share.columns[1][1][0]
+    if moved != (Layout(UNIT, int(major == "MN")), Layout(UNIT, int(major == "K"))):
         yield (
             f"a thread moves rows {moved[0]} and columns {moved[1]} of {name} as one; they must be "
             f"{UNIT} that follow one another along memory, and {name} is {major}-major"
         )
     for smem in dict.fromkeys((stage.smem, stage.lines)):
         yield from _smem_problems(name, smem, shape, along)
-
-
-def _moved(share: Layout) -> Layout:
-    return share[1][1][0]
 
 
 def _smem_problems(
