@@ -102,6 +102,7 @@ def _make(
         _check_tune(a, tile, kernel)
     if m * n * k == 0:
         return partial(_empty, terms)
+    terms = kernel.terms_for(a, b, *(() if out is None else (out,)))
     problem = pose(a, b, terms)
     given = out is not None
     if out is None:
@@ -116,7 +117,7 @@ def _make(
     )
 
     def runner(plan: AnyPlan) -> Run:
-        run = _runner(kernel, plan, a.device)
+        run = _runner(kernel, terms, plan, a.device)
         if turned:
             run = _turned(run)
         if given and (m if turned else n) % terms.piece:
@@ -234,14 +235,16 @@ def _turned(run: Run) -> Run:
     return turned
 
 
-def _runner(kernel: Kernel, plan: AnyPlan, device: torch.device) -> Run:
+def _runner(kernel: Kernel, terms: Terms, plan: AnyPlan, device: torch.device) -> Run:
     if device.type == "cpu":
-        return partial(_execute, kernel, plan)
+        return partial(_execute, kernel, terms, plan)
     return _launcher(kernel, plan, device)
 
 
-def _execute(kernel: Kernel, plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
-    check(a, b, out, kernel.terms)
+def _execute(
+    kernel: Kernel, terms: Terms, plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor
+) -> None:
+    check(a, b, out, terms)
     with bar("executor") as tell:
         import_module(EXECUTORS[kernel.family]).gemm(plan, a, b, out, tell)
 

@@ -35,9 +35,9 @@ def _into(
 
 @_anew.register_fake
 def _shaped(a: Tensor, b: Tensor, tile: list[int] | None, kernel: str | None, tune: bool) -> Tensor:
-    terms = named(kernel, a.device).terms
-    agree(a, b, terms)
-    return lines(a, (a.shape[0], b.shape[1]), terms.unit)
+    rung = named(kernel, a.device)
+    agree(a, b, rung.terms)
+    return lines(a, (a.shape[0], b.shape[1]), rung.terms_for(a, b).unit)
 
 
 def _kept(ctx, inputs, output):

@@ -49,7 +49,8 @@ class Instruction(Value):
     def __init__(self, name: str, width: int, lanes: int = WARP, merges: bool = False) -> None:
         self._set(name, width, lanes, merges)
         if type(width) is not int or width not in PHASE_LANES:
-            raise LayoutError(f"width {width!r}: a lane accesses 1, 2, 4, 8 or 16 bytes")
+            found = width if isinstance(width, (int, str)) else f"is a {type(width).__name__}"
+            raise LayoutError(f"width {found}: a lane accesses 1, 2, 4, 8 or 16 bytes")
 
     @property
     def phase(self) -> int:

@@ -69,6 +69,7 @@ class Sm70Plan(Sm80Plan):
             ("stages", self.stages, 2, turns),
             ("ahead", self.ahead, True, turns),
             ("raster", self.raster, Raster(1), turns),
+            ("alignment", self.alignment, UNIT, "since the residue of K is cut off there"),
         ):
             yield from field_problem(name, found, wanted, why)
 

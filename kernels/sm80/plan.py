@@ -14,6 +14,7 @@ from typing import Any, ClassVar, get_args
 from cutedsl_gemm.kernels.plan import (
     BITS,
     UNIT,
+    PlanError,
     choice_problem,
     count_problem,
     extents_problem,
@@ -36,6 +37,7 @@ from cutedsl_gemm.kernels.sm80.registers import (
 )
 from cutedsl_gemm.kernels.sm80.stage import (
     ALIGNMENT,
+    ALIGNMENTS,
     Stage,
     stage_problems,
     swizzle_period,
@@ -169,6 +171,7 @@ class Sm80Plan:
             ("kernel", f"{self.name}, {self.dtype}, fp32 accumulation, tile {self.tile}"),
             ("block", f"{self.threads} threads, {down}×{along} warps, {self.step} a step"),
             ("a step", self.how),
+            ("copies", f"{2 * self.alignment} bytes wide, from multiples of them"),
             ("memory", f"{self.stages} stages, {self.smem_bytes:,} bytes{ahead}"),
             ("A in smem", f"{self.a.smem}   (BM, BK), {self.a_major}-major"),
             ("B in smem", f"{self.b.smem}   (BN, BK), {self.b_major}-major"),
@@ -217,6 +220,7 @@ def _plan(
     name: str,
     dtype: str,
     majors: tuple[Major, Major],
+    alignment: int,
     *,
     tile: Tile = TILE,
     warps: Warps = WARPS,
@@ -229,6 +233,11 @@ def _plan(
     ahead: bool = False,
     run: int = 1,
 ) -> Sm80Plan:
+    if alignment not in ALIGNMENTS:
+        raise PlanError(
+            f"sm80_{name}: alignment is {alignment!r}; it must be one of {ALIGNMENTS} elements, "
+            "since cp.async moves 16, 8 or 4 bytes"
+        )
     (bm, bn, bk), (down, along), (a_major, b_major) = tile, warps, majors
     threads = 32 * down * along
     a_smem, b_smem = (
@@ -242,8 +251,8 @@ def _plan(
         tile,
         warps,
         (16 * down, 8 * across * along, k),
-        Stage(loads(bm, bk, a_major, threads, UNIT), a_smem, a_smem),
-        Stage(loads(bn, bk, b_major, threads, UNIT), _by_column(b_smem, warps, run), b_smem),
+        Stage(loads(bm, bk, a_major, threads, alignment), a_smem, a_smem),
+        Stage(loads(bn, bk, b_major, threads, alignment), _by_column(b_smem, warps, run), b_smem),
         accumulator(tile, warps, run),
         result(tile, warps, run),
         fragment(tile, warps, run),
@@ -331,92 +340,124 @@ _LARGE: dict[str, Any] = {
 }
 
 
-def mma_k8(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def mma_k8(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """Four warps on the tensor core: ldmatrix from shared memory, mma.m16n8k8.
 
     Costs: rows of a tile are 128 bytes apart, so that the eight rows of a matrix meet in the same
     four banks: ldmatrix takes 8 wavefronts a matrix where 1 would do.
     """
-    return _plan("mma_k8", dtype, (a_major, b_major), k=8)
+    return _plan("mma_k8", dtype, (a_major, b_major), alignment, k=8)
 
 
-def mma(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def mma(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: mma.m16n8k16, twice as deep.
 
     Gains: half the instructions, mma and ldmatrix. Costs: nothing.
     """
-    return _plan("mma", dtype, (a_major, b_major))
+    return _plan("mma", dtype, (a_major, b_major), alignment)
 
 
-def padded(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def padded(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: lines of shared memory are 16 bytes further apart.
 
     Gains: the eight rows of a matrix lie in different banks. Costs: an eighth more shared memory.
     """
-    return _plan("padded", dtype, (a_major, b_major), padding=8)
+    return _plan("padded", dtype, (a_major, b_major), alignment, padding=8)
 
 
-def swizzled(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def swizzled(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: no padding; the number of a line is XORed into the place of its 16-byte pieces.
 
     Gains: as `padded`. Costs: nothing.
     """
-    return _plan("swizzled", dtype, (a_major, b_major), bits=3)
+    return _plan("swizzled", dtype, (a_major, b_major), alignment, bits=3)
 
 
-def ldmatrix_x4(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def ldmatrix_x4(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: a warp takes two mma along N at a time, so that one ldmatrix loads four matrices of B.
 
     Gains: half the ldmatrix of B. Costs: nothing.
     """
-    return _plan("ldmatrix_x4", dtype, (a_major, b_major), bits=3, across=2)
+    return _plan("ldmatrix_x4", dtype, (a_major, b_major), alignment, bits=3, across=2)
 
 
-def multistage(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def multistage(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: cp.async brings k-blocks into a ring of three stages while the warps multiply.
 
     Gains: the tensor core no longer waits for memory, and no register holds what is on its way.
     Costs: three times the shared memory.
     """
-    return _plan("multistage", dtype, (a_major, b_major), bits=3, across=2, stages=3)
+    return _plan("multistage", dtype, (a_major, b_major), alignment, bits=3, across=2, stages=3)
 
 
-def raster(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def raster(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: blocks that run together compute tiles of eight rows of tiles, not of one.
 
     Gains: what they read of A and B is smaller, and stays in L2. Costs: nothing.
     """
-    return _plan("raster", dtype, (a_major, b_major), bits=3, across=2, stages=3, group=8)
+    return _plan(
+        "raster", dtype, (a_major, b_major), alignment, bits=3, across=2, stages=3, group=8
+    )
 
 
-def ahead(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def ahead(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: ldmatrix brings the next step's fragments while mma multiplies by this step's.
 
     Gains: the tensor core no longer waits for shared memory, nor at the barrier of a k-block.
     Costs: the registers of two steps.
     """
     return _plan(
-        "ahead", dtype, (a_major, b_major), bits=3, across=2, stages=3, group=8, ahead=True
+        "ahead",
+        dtype,
+        (a_major, b_major),
+        alignment,
+        bits=3,
+        across=2,
+        stages=3,
+        group=8,
+        ahead=True,
     )
 
 
-def large(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def large(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: eight warps on a tile of 128×256.
 
     Gains: an element of A serves twice the columns: three quarters of the bytes into shared memory
     for a product. Costs: all registers of a multiprocessor for one block, which nothing relieves
     while it starts and ends; 144 KB of shared memory, more than 8.6 and 8.9 have.
     """
-    return _plan("large", dtype, (a_major, b_major), **_LARGE)
+    return _plan("large", dtype, (a_major, b_major), alignment, **_LARGE)
 
 
-def wide(dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN") -> Sm80Plan:
+def wide(
+    dtype: str = "bfloat16", a_major: Major = "K", b_major: Major = "MN", alignment: int = UNIT
+) -> Sm80Plan:
     """New: the columns of B lie in shared memory in an order that gives a thread eight in a row.
 
     Gains: C is stored 16 bytes at a time, not 4, and no shuffle is needed for it. Costs: nothing.
-    Where B is MN-major its columns are the pieces that ldmatrix turns, and stay as they are.
+    Where B is MN-major its columns are the pieces that ldmatrix turns, and stay as they are; as do
+    those where rows of C are no multiples of 16 bytes.
     """
-    return _plan("wide", dtype, (a_major, b_major), **_LARGE, run=4 if b_major == "K" else 1)
+    run = 4 if b_major == "K" and alignment == UNIT else 1
+    return _plan("wide", dtype, (a_major, b_major), alignment, **_LARGE, run=run)
 
 
 RUNGS: tuple[Callable[..., Sm80Plan], ...] = (

@@ -20,6 +20,7 @@ from layouts import (
 from layouts.descriptor import Major
 
 ALIGNMENT = 128  # bytes, of each buffer
+ALIGNMENTS = UNIT, UNIT // 2, UNIT // 4  # elements that a copy may move, the widest first
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,15 @@ def stage_problems(
 ) -> Iterator[str]:
     """What keeps a tile (rows, BK), `major` in global memory, from lying `along` in shared memory.
 
-    Both ways, from global memory and to the tensor core, move 16 bytes at a time.
+    To the tensor core it moves 16 bytes at a time, and no wider from global memory.
     """
     yield from share_problems(name, stage.share, shape, threads)
     moved = stage.share.rows[1][1][0], stage.share.columns[1][1][0]
-    if moved != (Layout(UNIT, int(major == "MN")), Layout(UNIT, int(major == "K"))):
+    steps = int(major == "MN"), int(major == "K")
+    if not any(moved == tuple(Layout(width, step) for step in steps) for width in ALIGNMENTS):
         yield (
             f"a thread moves rows {moved[0]} and columns {moved[1]} of {name} as one; they must be "
-            f"{UNIT} that follow one another along memory, and {name} is {major}-major"
+            f"one of {ALIGNMENTS} that follow one another along memory, and {name} is {major}-major"
         )
     for smem in dict.fromkeys((stage.smem, stage.lines)):
         yield from _smem_problems(name, smem, shape, along)

@@ -28,6 +28,7 @@ from cutedsl_gemm.kernels.sm80.plan import (
 )
 from cutedsl_gemm.kernels.sm80.registers import accumulator
 from cutedsl_gemm.kernels.sm80.report import ldmatrix_wavefronts, report, wave_bytes
+from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
 from layouts import ComposedLayout, Layout, Swizzle
 
 MAJORS = list(product(("K", "MN"), repeat=2))
@@ -55,6 +56,24 @@ def test_the_executor_is_exact_on_integers(rung, majors, dtype):
 @by_majors
 def test_every_element_has_one_place(rung, majors):
     assert all(rung("bfloat16", *majors).proofs())
+
+
+@pytest.mark.parametrize(("alignment", "opcode"), [(8, ".BYPASS.LTC128B.128"), (4, ".64"), (2, "")])
+def test_copies_are_as_wide_as_lines_allow(alignment, opcode):
+    plan = multistage("bfloat16", "K", "K", alignment)
+    report = build.inspect(plan)
+    for copies in ("", ".ZFILL"):
+        start = "LDGSTS.E" + (opcode if alignment == 8 else f".LTC128B{opcode}")
+        assert report.instructions[start + copies] % (2 * 128 * 64 // (128 * alignment)) == 0
+        assert report.instructions[start + copies] > 0
+    assert report.count("LDGSTS") == sum(
+        count for name, count in report.instructions.items() if opcode in name and "LDGSTS" in name
+    )
+
+
+def test_a_copy_of_another_width_is_refused():
+    with pytest.raises(PlanError, match=r"alignment is 1; it must be one of \(8, 4, 2\) elements"):
+        multistage(alignment=1)
 
 
 @by_majors
@@ -193,8 +212,11 @@ def test_what_the_instruction_does_otherwise_gives_a_wrong_answer(change):
     assert not run(replace(swizzled(), **change), 128, 128, 64)
 
 
-def test_the_widest_access_says_what_must_be_aligned():
-    assert {rung("bfloat16", *majors).alignment for rung in RUNGS for majors in MAJORS} == {8}
+@by_name
+@by_majors
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_the_widest_access_says_what_must_be_aligned(rung, majors, alignment):
+    assert rung("bfloat16", *majors, alignment).alignment == alignment
 
 
 @by_name
