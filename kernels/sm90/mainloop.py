@@ -14,6 +14,7 @@ from cutedsl_gemm.kernels import tma
 from cutedsl_gemm.kernels.plan import (
     BITS,
     UNIT,
+    choice_problem,
     count_problem,
     field_problem,
     raster_problem,
@@ -322,8 +323,7 @@ def accumulator(rows: int, bn: int) -> Layout:
 
 def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
     bm, bn, bk = tile
-    if schedule not in get_args(Schedule):
-        yield f"schedule is {schedule!r}; it must be one of {get_args(Schedule)}"
+    yield from choice_problem("schedule", schedule, get_args(Schedule))
     shared = schedule == "cooperative"
     why = "two consumers share its rows, 64 a wgmma" if shared else "a wgmma has 64 rows"
     if dtype not in ("bfloat16", "float16"):
