@@ -15,6 +15,7 @@ from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.sm70 import plan as sm70
 from cutedsl_gemm.kernels.sm80 import plan as sm80
+from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
 from cutedsl_gemm.kernels.sm90.mainloop import Tile
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
 from cutedsl_gemm.kernels.sm90.split_plan import split
@@ -119,10 +120,7 @@ DEFAULT = "sm90"  # whichever of its family the model expects to end first
 LADDER = (
     *(_rung(rung, torch.float32) for rung in simt.RUNGS),
     *(_rung(rung, torch.float16) for rung in sm70.RUNGS),
-    *(
-        _rung(rung, torch.bfloat16, torch.float16, alignments=sm80.ALIGNMENTS)
-        for rung in sm80.RUNGS
-    ),
+    *(_rung(rung, torch.bfloat16, torch.float16, alignments=ALIGNMENTS) for rung in sm80.RUNGS),
     *(
         Kernel(f"sm90_{make.__name__}", TMA, partial(choose_among, make), make)
         for make in (single, cooperative, pingpong, split)
