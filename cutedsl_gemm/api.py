@@ -15,7 +15,7 @@ from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.explanation import explain
 from cutedsl_gemm.kernels.build import AnyPlan
 from cutedsl_gemm.kernels.plan import UNIT
-from cutedsl_gemm.problem import device_of, lines, pose
+from cutedsl_gemm.problem import agree, device_of, lines, pose
 from cutedsl_gemm.rungs import named
 
 # of a, b, tile, kernel, tune
@@ -49,8 +49,8 @@ def gemm(
     and vmap; torch.compile and torch.export take it as an operator.
 
     `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. Those of the sm80
-    family take what the default takes; those of the simt family take float32, and all but the
-    vectorised one take it wherever it lies.
+    family take what the default takes, and lines of multiples of 4 bytes by narrower copies; those
+    of the simt family take float32, and all but the vectorised one take it wherever it lies.
 
     `tune=True` measures a dozen plans on the GPU when it first meets a shape there, and remembers
     on disk which was the fastest; calls with tune=True take it from then on, in any process. Other
@@ -95,7 +95,8 @@ def plan_for(
     6
     """
     rung = named(kernel, device_of(a))
-    problem = pose(a, b, rung.terms)
+    agree(a, b, rung.terms)
+    problem = pose(a, b, rung.terms_for(a, b))
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
     return rung.plan(problem, tile)

@@ -61,7 +61,7 @@ def call(
     The signature has what the choice depends on; every attribute costs a twentieth of a
     microsecond. What it leaves open is refused in the call: the device is a number, of which -1 is
     a CPU's, and that of a tensor without memory; the shape of out follows from those of a and b;
-    half of a conjugate, which stands for its negative, starts at no multiple of 16 bytes.
+    half of a conjugate, which stands for its negative, starts at no multiple of 4 bytes.
     """
     if tile is not None:
         three_integers(tile)  # each time: (128.0, …) would be found as (128, …)
@@ -99,6 +99,7 @@ def _make(
     if out is not None:
         check_out(out, a, b, terms)
     _check_tune(tune, a, tile, kernel)
+    terms = kernel.terms_for(a, b, *(() if out is None else (out,)))
     if m * n * k == 0:
         return partial(_empty, terms)
     problem = pose(a, b, terms)
@@ -115,7 +116,7 @@ def _make(
     )
 
     def runner(plan: AnyPlan) -> Run:
-        run = _runner(kernel, plan, a.device)
+        run = _runner(kernel, terms, plan, a.device)
         if turned:
             run = _turned(run)
         if given and (m if turned else n) % terms.piece:
@@ -249,14 +250,16 @@ def _turned(run: Run) -> Run:
     return turned
 
 
-def _runner(kernel: Kernel, plan: AnyPlan, device: torch.device) -> Run:
+def _runner(kernel: Kernel, terms: Terms, plan: AnyPlan, device: torch.device) -> Run:
     if device.type == "cpu":
-        return partial(_execute, kernel, plan)
+        return partial(_execute, kernel, terms, plan)
     return _launcher(kernel, plan, device)
 
 
-def _execute(kernel: Kernel, plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
-    check(a, b, out, kernel.terms)
+def _execute(
+    kernel: Kernel, terms: Terms, plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor
+) -> None:
+    check(a, b, out, terms)
     with bar("executor") as tell:
         import_module(EXECUTORS[kernel.family]).gemm(plan, a, b, out, tell)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from cutedsl_gemm.api import NO_GRADIENT, Gradients, Product, gradients
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.choose import three_integers
-from cutedsl_gemm.problem import agree, lines
+from cutedsl_gemm.problem import agree
 from cutedsl_gemm.rungs import named
 
 
@@ -42,9 +42,10 @@ def _into(
 @_anew.register_fake
 def _shaped(a: Tensor, b: Tensor, tile: list[int] | None, kernel: str | None, tune: bool) -> Tensor:
     _tuple(tile)
-    terms = named(kernel, a.device).terms
-    agree(a, b, terms)
-    return lines(a, (a.shape[0], b.shape[1]), terms.unit)
+    rung = named(kernel, a.device)
+    agree(a, b, rung.terms)
+    m, n, unit = a.shape[0], b.shape[1], rung.terms_for(a, b).unit
+    return a.new_empty_strided((m, n), (-(-n // unit) * unit, 1))
 
 
 def _backward(ctx: Any, grad: Tensor) -> Gradients:

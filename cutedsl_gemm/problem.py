@@ -61,11 +61,12 @@ class Problem:
     a: Matrix
     b: Matrix
     dtype: str
+    unit: int = UNIT  # elements of which leading strides and addresses are multiples
 
     @property
     def turned(self) -> Problem:
         """Cᵀ = Bᵀ · Aᵀ."""
-        return Problem(self.b.turned, self.a.turned, self.dtype)
+        return Problem(self.b.turned, self.a.turned, self.dtype, self.unit)
 
     @property
     def majors(self) -> tuple[Major, Major]:
@@ -80,9 +81,8 @@ class Problem:
 def pose(a: Tensor, b: Tensor, terms: Terms = TMA) -> Problem:
     """The problem of two tensors; TypeError or ValueError where they pose none."""
     agree(a, b, terms)
-    return Problem(
-        matrix("a", a, terms), matrix("b", b, terms), str(a.dtype).removeprefix("torch.")
-    )
+    dtype = str(a.dtype).removeprefix("torch.")
+    return Problem(matrix("a", a, terms), matrix("b", b, terms), dtype, terms.unit)
 
 
 def device_of(a: object) -> torch.device | None:
@@ -199,6 +199,14 @@ def _walks(inner: int, inner_stride: int, outer: int, outer_stride: int, unit: i
         return True
     return (inner_stride == 1 or inner == 1) and (
         outer == 1 or (outer_stride % unit == 0 and outer_stride >= inner)
+    )
+
+
+def walkable(tensor: Tensor, terms: Terms) -> bool:
+    """Whether a kernel of these terms can walk a matrix."""
+    (rows, columns), (down, right) = tensor.shape, tensor.stride()
+    return _walks(columns, right, rows, down, terms.unit) or (
+        _walks(rows, down, columns, right, terms.unit)
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 import torch
+from torch import Tensor
 
 from cutedsl_gemm.choose import choose, choose_among
 from cutedsl_gemm.kernels.build import ARCH, AnyPlan
@@ -14,10 +15,11 @@ from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.sm70 import plan as sm70
 from cutedsl_gemm.kernels.sm80 import plan as sm80
+from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
 from cutedsl_gemm.kernels.sm90.mainloop import Tile
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
 from cutedsl_gemm.kernels.sm90.split_plan import split
-from cutedsl_gemm.problem import TMA, Problem, Terms
+from cutedsl_gemm.problem import TMA, Problem, Terms, walkable
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,13 @@ class Kernel:
     plan: Callable[[Problem, Tile | None], AnyPlan]
     maker: Callable[..., AnyPlan]  # of its plans; its docstring says what is new
     smem_bytes: int = 0  # of a block, where every plan takes as much
+    narrower: tuple[Terms, ...] = ()  # terms of plans for tensors that `terms` do not fit
+
+    def terms_for(self, *tensors: Tensor) -> Terms:
+        """The widest terms whose strides all the tensors have; the last, where they have none's."""
+        *wider, narrowest = (self.terms, *self.narrower)
+        fitting = (terms for terms in wider if all(walkable(x, terms) for x in tensors))
+        return next(fitting, narrowest)
 
     @property
     def family(self) -> str:
@@ -73,10 +82,13 @@ def best(device: torch.device | None) -> Kernel:
     return next(runs, KERNELS[DEFAULT])
 
 
-def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) -> AnyPlan:
+def _fixed(
+    rung: Callable[..., AnyPlan], narrows: bool, problem: Problem, tile: Tile | None
+) -> AnyPlan:
     """The plan of a rung whose tile is part of what it teaches."""
     k = problem.mnk[2]
-    plan = rung(*(() if problem.dtype == "float32" else (problem.dtype,)), *problem.majors)
+    dtype = () if problem.dtype == "float32" else (problem.dtype,)
+    plan = rung(*dtype, *problem.majors, *((problem.unit,) if narrows else ()))
     if k % plan.alignment and isinstance(plan, sm70.Sm70Plan) and "K" in problem.majors:
         raise PlanError(
             f"K is {k}: {plan.name} takes the residue of K first, so that an operand whose rows of "
@@ -90,17 +102,25 @@ def _fixed(rung: Callable[..., AnyPlan], problem: Problem, tile: Tile | None) ->
     return plan
 
 
-def _rung(rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan], *dtypes: torch.dtype) -> Kernel:
+def _rung(
+    rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan],
+    *dtypes: torch.dtype,
+    alignments: tuple[int, ...] = (),
+) -> Kernel:
+    """A rung; where it takes them, with plans for tensors of several alignments."""
     plan = rung()
-    terms = Terms(plan.name, dtypes, plan.alignment)
-    return Kernel(plan.name, terms, partial(_fixed, cache(rung)), rung, plan.smem_bytes)
+    widest, *narrower = (
+        Terms(plan.name, dtypes, alignment) for alignment in alignments or (plan.alignment,)
+    )
+    made = partial(_fixed, cache(rung), bool(alignments))
+    return Kernel(plan.name, widest, made, rung, plan.smem_bytes, tuple(narrower))
 
 
 DEFAULT = "sm90"  # whichever of its family the model expects to end first
 LADDER = (
     *(_rung(rung, torch.float32) for rung in simt.RUNGS),
     *(_rung(rung, torch.float16) for rung in sm70.RUNGS),
-    *(_rung(rung, torch.bfloat16, torch.float16) for rung in sm80.RUNGS),
+    *(_rung(rung, torch.bfloat16, torch.float16, alignments=ALIGNMENTS) for rung in sm80.RUNGS),
     *(
         Kernel(f"sm90_{make.__name__}", TMA, partial(choose_among, make), make)
         for make in (single, cooperative, pingpong, split)

@@ -116,6 +116,7 @@ def ask(
     `whole`, no edge is looked for.
     """
     share, smem, bytes_of = operand.share, operand.smem, matrix.element_type.width // 8
+    modifiers = primitives.LoadCacheModifier
     tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
     extent = left(matrix, tiler, coordinate)
     for move in cutlass.range_constexpr(share.lines * share.vectors):
@@ -132,6 +133,7 @@ def ask(
             target + stage * cosize(smem),
             tile[line, (None, vector)].iterator,
             share.width * bytes_of,
-            primitives.LoadCacheModifier.CG,
+            # around L1, which only whole pieces may go (PTX ISA, cp.async)
+            modifiers.CG if share.width * bytes_of == 16 else modifiers.CA,
             cp_size=None if whole else present * bytes_of,
         )

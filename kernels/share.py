@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from layouts import Layout, make_ordered_layout, size
+from cutedsl_gemm.kernels.plan import PlanError
+from layouts import Bijective, Layout, cosize, make_ordered_layout, prove, size
 from layouts.descriptor import Major
 
 
@@ -13,11 +15,24 @@ from layouts.descriptor import Major
 class Share:
     """What each thread of a block takes of a tile: (thread, value) → row, and → column.
 
-    The values are (lines, (width, vectors)): `width` lie one after the other in memory.
+    The values are (lines, (width, vectors)): `width` lie one after the other in memory. PlanError
+    where the layouts are not made so.
     """
 
     rows: Layout
     columns: Layout
+
+    def __post_init__(self) -> None:
+        match self.rows.shape:
+            case (_, (_, (_, _))) if self.columns.shape == self.rows.shape:
+                return
+        raise PlanError(
+            f"rows are {self.rows} and columns {self.columns}; both must have the same shape, "
+            "(threads, (lines, (width, vectors)))"
+        )
+
+    def __str__(self) -> str:
+        return f"(rows {self.rows}, columns {self.columns})"
 
     @property
     def lines(self) -> int:
@@ -32,7 +47,7 @@ class Share:
     @property
     def down(self) -> bool:
         """Whether those that move as one lie below each other, not side by side."""
-        return size(self.rows[1][1][0]) > 1 and self.rows((0, (0, (1, 0)))) > 0
+        return self.width > 1 and self.rows((0, (0, (1, 0)))) > 0
 
     @property
     def vectors(self) -> int:
@@ -60,6 +75,17 @@ def _weighted(rows: Any, columns: Any, down: int, along: int) -> Any:
         pairs = zip(rows, columns, strict=True)
         return tuple(_weighted(row, column, down, along) for row, column in pairs)
     return down * rows + along * columns
+
+
+def share_problems(name: str, share: Share, shape: tuple[int, int], threads: int) -> Iterator[str]:
+    """The threads of the block must take each element of a tile (rows, columns) once."""
+    rows, columns = shape
+    place, brought = share.at(1, rows), size(share.rows[0])
+    inside = cosize(share.rows) <= rows and cosize(share.columns) <= columns
+    if brought != threads:
+        yield f"the shares of {name} are of {brought} threads; the block has {threads}"
+    if not inside or size(place) != rows * columns or not prove(Bijective(place)):
+        yield f"the threads' shares of {name}, {place}, must take each of {rows * columns} once"
 
 
 def loads(rows: int, columns: int, major: Major, threads: int, width: int) -> Share:

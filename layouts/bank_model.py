@@ -116,6 +116,8 @@ def wavefronts(
         return _by_looking(lanes, how, every_base=False)
     if not is_int(size(lanes)):
         raise LayoutError(f"{lanes}: its extents must be integers; give the symbols values first")
+    if not is_int(lanes(0)):
+        raise LayoutError(f"{lanes} gives coordinates: an access needs offsets in memory")
     unit = byte_unit(lanes, unit)
     columns, warps = byte_columns(lanes, unit), 1
     if columns is None:

@@ -49,7 +49,8 @@ class Instruction(Value):
     def __init__(self, name: str, width: int, lanes: int = WARP, merges: bool = False) -> None:
         self._set(name, width, lanes, merges)
         if type(width) is not int or width not in PHASE_LANES:
-            raise LayoutError(f"width {width!r}: a lane accesses 1, 2, 4, 8 or 16 bytes")
+            found = width if isinstance(width, (int, str)) else f"is a {type(width).__name__}"
+            raise LayoutError(f"width {found}: a lane accesses 1, 2, 4, 8 or 16 bytes")
 
     @property
     def phase(self) -> int:
@@ -123,8 +124,14 @@ def instruction(name: str | int | Instruction) -> Instruction:
     """
     if isinstance(name, Instruction):
         return name
-    if not isinstance(name, str):
+    if type(name) is int:
         return Instruction("", name)
+    if not isinstance(name, str):
+        raise LayoutError(
+            f"{getattr(name, '__name__', name)} is no access: take a PTX name such as "
+            f"'ldmatrix.x4', a width of 1, 2, 4, 8 or 16 bytes, or, for banks, an atom such as "
+            f"ldmatrix(4)"
+        )
     parts = [part.split("::")[0] for part in name.split(".")]
     parts = [part for part in parts if part not in UNSAID] or [""]
     if parts[0] in ("ldmatrix", "stmatrix", "cp"):

@@ -66,6 +66,9 @@ TOKEN = (
 #: What stands between tokens: blanks, and the MLIR type that a layout may be printed in.
 BLANK = r'(?:\s|!cute\.\w+<"|">)*'
 
+#: An operation in a message, as Python prints it.
+FUNCTION = r"<function (\w+) at 0x[0-9a-f]+>"
+
 ASSIGNED = r"[A-Za-z]\w*\s*="
 
 LARGEST_EXPONENT = 64
@@ -160,7 +163,8 @@ class Reader:
         try:
             return function(*args, **named)
         except LayoutError as error:
-            raise self.error(str(error), at) from None
+            said = _compiled(FUNCTION).sub(r"the operation \1", str(error))
+            raise self.error(said, at) from error.__cause__
         except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
             raise self.error(f"this cannot be computed: {error}", at) from None
 
@@ -325,8 +329,8 @@ class Reader:
             from .symbols import symbols  # where the first symbol is met, since it needs sympy
 
             return symbols(name)
-        except ImportError:
-            raise self.error(f"{name} would be a symbol, which needs sympy", at) from None
+        except ImportError as missing:
+            raise self.error(f"{name} would be a symbol, which needs sympy", at) from missing
 
     def called(self, at: int, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """The operation `name` on its arguments, which must be as many as it takes."""
@@ -398,10 +402,12 @@ READ: dict[str, Callable[[re.Match[str]], Any]] = {
 
 def _quotient(a: Any, b: Any) -> Any:
     """``a / b``, exact: a fraction is for a rounding function to make whole."""
-    from sympy import S
-
     if b == 0:
         raise LayoutError(f"{a} / 0 is no number")
+    if type(a) is int and type(b) is int and a % b == 0:
+        return a // b
+    from sympy import S
+
     return _known(S(a) / b)
 
 

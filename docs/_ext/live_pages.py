@@ -1,4 +1,4 @@
-"""What the live pages need, copied into the site: Pyodide, and `layouts` as a zip.
+"""What the live pages need, copied into the site: Pyodide, and `layouts` and sympy as zips.
 
 Pyodide comes from npm (`npm ci --prefix docs`, as `make docs` does); where it is missing the site
 is built all the same, and its live boxes say that Python did not start.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import shutil
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
+import mpmath
+import sympy
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -37,7 +40,8 @@ def copy(app: Sphinx, error: Exception | None) -> None:
     for name in ("worker.mjs", "live.js", "playground.js"):
         shutil.copy(source / "live" / name, live)
     (site / "playground.html").write_text(playground(source / "live" / "playground.html"))
-    pack(source / "live" / "answer.py", live / "layouts.zip")
+    pack(live / "layouts.zip", layouts, source / "live" / "answer.py")
+    pack(live / "sympy.zip", sympy, Path(mpmath.__file__).parent)
     found = source / "node_modules" / "pyodide"
     if not found.is_dir():
         logging.getLogger(__name__).info("no Pyodide (npm ci --prefix docs): no live boxes")
@@ -60,13 +64,15 @@ def playground(template: Path) -> str:
     return page
 
 
-def pack(answer: Path, path: Path) -> None:
-    """The package `layouts` and answer.py, as Pyodide unpacks them."""
-    package = Path(layouts.__file__).parent
+def pack(path: Path, package: ModuleType, beside: Path) -> None:
+    """A package without its tests, and a file or another package, as Pyodide unpacks them."""
+    places = Path(str(package.__file__)).parent, beside
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.write(answer, answer.name)
-        for file in sorted(package.rglob("*.py")):
-            packed.write(file, Path("layouts") / file.relative_to(package))
+        for place in places:
+            for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+                name = file.relative_to(place.parent)
+                if not {"tests", "benchmarks"} & {*name.parts}:
+                    packed.write(file, name)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,16 +1,23 @@
-"""The directive `puzzle`: a question, a check in Python, and a solution that the build checks.
+"""The directive `puzzle`: a question, conditions in Python, and answers that the build checks.
 
     ```{puzzle} A row-major layout of 4 rows and 8 columns.
-    :check: equivalent(answer, Layout((4, 8), (8, 1)))
     :solution: (4,8):(8,1)
+    :wrong: (4,8):(1,4) | 32:1
+
+    rank(answer) == 2 :: it has {rank(answer)} modes, not 2
+    answer(0, 1) == 1 :: a step to the right must be one element
     ```
 
-A solution that the check refuses is an error of the build.
+Each line has a condition on `answer` and what to say where it does not hold. A solution that is
+refused, or a wrong answer that is not, is an error of the build.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from html import escape
+from pathlib import Path
 from typing import ClassVar
 
 from docutils import nodes
@@ -20,27 +27,32 @@ from sphinx.util.docutils import SphinxDirective
 
 from sources import depend
 
-import layouts
-from layouts.expression import evaluate
+sys.path.append(str(Path(__file__).parents[1] / "live"))
+import answer
 
 
 class Puzzle(SphinxDirective):
     """A question with a box for the answer, and the solution folded away."""
 
+    has_content = True
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec: ClassVar = dict.fromkeys(("check", "solution"), directives.unchanged_required)
+    option_spec: ClassVar = dict.fromkeys(("solution", "wrong"), directives.unchanged_required)
 
     def run(self) -> list[nodes.Node]:
         depend(self.env)
-        question, check = " ".join(self.arguments[0].split()), self.options["check"]
+        question = " ".join(self.arguments[0].split())
+        checks = json.dumps([line.split(" :: ") for line in self.content if line.strip()])
         solution = self.options["solution"]
-        if not eval(check, {**vars(layouts), "answer": evaluate(solution)}):
-            raise self.error(f"puzzle: {solution} is no solution by {check}")
+        if not (verdict := json.loads(answer.judge(solution, checks))).get("right"):
+            raise self.error(f"puzzle: {solution} is no solution: {verdict}")
+        for wrong in self.options["wrong"].split(" | "):
+            if not json.loads(answer.judge(wrong, checks)).get("why"):
+                raise self.error(f"puzzle: {wrong} is wrong, and is not refused with a word")
         return [
             nodes.raw(
                 "",
-                f'<div class="puzzle" data-check="{escape(check)}"><p>{escape(question)}</p>'
+                f'<div class="puzzle" data-checks="{escape(checks)}"><p>{escape(question)}</p>'
                 '<input type="text" aria-label="answer" placeholder="an expression" '
                 'autocapitalize="off" autocomplete="off" spellcheck="false">'
                 '<p class="verdict" role="status"></p>'

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import get_args
 
-from cutedsl_gemm.kernels.plan import PlanError, room
-from cutedsl_gemm.kernels.share import Share, loads
-from layouts import Bijective, Layout, Proof, cosize, make_layout, prove, size
+from cutedsl_gemm.kernels.plan import (
+    choice_problem,
+    extents_problem,
+    field_problem,
+    refuse,
+    room,
+    room_problem,
+    shape_problem,
+)
+from cutedsl_gemm.kernels.share import Share, loads, share_problems
+from layouts import Bijective, Injective, Layout, Proof, cosize, make_layout, prove, size
 from layouts.descriptor import Major
 
 BITS = 32  # of an element: float32
+SMEM_BYTES = 49_152  # of a block of any device (CUDA C++ Programming Guide)
 ALIGNMENT = 16  # bytes, of each buffer
 VECTOR = 4  # elements in the 16 bytes that one thread moves at most
 
@@ -90,13 +100,16 @@ class SimtPlan:
         return {name: share.at(1, extents[name]) for name, share in shares.items()}
 
     def proofs(self) -> tuple[Proof, ...]:
-        """Every element of every tile is brought, and computed, by one thread."""
-        return tuple(prove(Bijective(place)) for place in self.places.values())
+        """Every element is brought, and computed, by one thread, and has one place."""
+        shared = (stage.smem for stage in (self.a, self.b) if stage is not None)
+        return (
+            *(prove(Bijective(place)) for place in self.places.values()),
+            *(prove(Injective(smem)) for smem in shared),
+        )
 
     def check(self) -> SimtPlan:
         """The plan itself, or PlanError with the first thing that cannot be."""
-        for problem in self._problems():
-            raise PlanError(f"{self.name}, tile {self.tile}: {problem}")
+        refuse(f"{self.name}, tile {self.tile}", self.problems())
         return self
 
     def explain(self) -> str:
@@ -117,14 +130,35 @@ class SimtPlan:
                 ]
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
-    def _problems(self) -> Iterator[str]:
+    def problems(self) -> Iterator[str]:
+        """What cannot be, in sentences."""
+        yield from field_problem("dtype", self.dtype, "float32", "since threads add in fp32")
+        for name, major in (("a_major", self.a_major), ("b_major", self.b_major)):
+            yield from choice_problem(name, major, get_args(Major))
+        yield from extents_problem("tile", self.tile, 3)
+        yield from self._result_problems()
+        if (self.a is None) != (self.b is None):
+            yield f"A is {self.a} and B is {self.b}; both must have a stage, or none"
         bm, bn, bk = self.tile
+        for name, stage, rows in (("A", self.a, bm), ("B", self.b, bn)):
+            if stage is not None:
+                yield from share_problems(name, stage.share, (rows, bk), self.threads)
+                yield from shape_problem(name, stage.smem, (rows, bk))
+                if not prove(Injective(stage.smem)):
+                    yield f"{name} in shared memory is {stage.smem}, with two elements in one place"
+        yield from room_problem(self.smem_bytes, SMEM_BYTES)
+
+    def _result_problems(self) -> Iterator[str]:
         if self.threads > 1024:
             yield f"a block has {self.threads} threads; it can have at most 1024"
-        for name, place in self.places.items():
-            wanted = {"A": bm * bk, "B": bn * bk, "C": bm * bn}[name]
-            if size(place) != wanted or not prove(Bijective(place)):
-                yield f"the threads' shares of {name}, {place}, must take each of {wanted} once"
+        yield from share_problems("C", self.c, self.tile[:2], self.threads)
+        if cosize(self.c.rows[1][1]) > 1 or cosize(self.c.columns[1][0]) > 1:
+            yield (
+                f"c is {self.c}; its lines must be rows and its vectors columns, since a thread "
+                "multiplies rows of A by columns of B"
+            )
+        if self.a is None and self.values != (1, 1):
+            yield f"a thread has {self.values} outputs; without stages it must have one"
 
 
 def naive(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:

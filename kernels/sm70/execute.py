@@ -10,13 +10,35 @@ from torch import Tensor
 from cutedsl_gemm.kernels.on_cpu import on_cpu
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.execute import steps
+from layouts import QUAD_PAIRS, Layout, composition, make_layout, right_inverse, volta_mma
 
 
 @on_cpu
 def gemm(plan: Sm70Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a k-block."""
     depth = plan.tile[2]
-    yield from steps(plan, residue_first(a, depth), residue_first(b.mT, depth).mT, out)
+    yield from steps(plan, residue_first(a, depth), residue_first(b.mT, depth).mT, out, held(plan))
+
+
+def held(plan: Sm70Plan) -> Layout:
+    """(thread, register) → m + BM * n: the accumulators of sixteen mma by each quad pair.
+
+    Of its eight rows, and columns, four are what one half of the quad pair reads.
+
+    >>> from cutedsl_gemm.kernels.sm70.plan import volta884
+    >>> print(*held(volta884()), sep="\\n")
+    (((2,2),(2,2),2),2):(((1,256),(32,4096),8),64)
+    ((2,2,2),(2,2,2,2)):((128,2,1024),(4,16,512,2048))
+    """
+    bm, atom = plan.tile[0], volta_mma("col", "row")
+    (_, m_pair, _, m_half, m_warp), (_, (m, m_load)) = plan.reads["A"].rows.stride
+    (_, _, n_pair, n_half, _), (_, (n, n_load)) = plan.reads["B"].rows.stride
+    rows, columns = (m, m_half), (n * bm, n_half * bm)
+    threads, values = composition(Layout(((4, 2), (4, 2)), (rows, columns)), atom.c)
+    pairs = make_layout(threads, Layout((2, 2), (m_pair, n_pair * bm)))  # (thread of 8, quad pair)
+    lanes = composition(pairs, right_inverse(QUAD_PAIRS))
+    mma = Layout((2, 2, 2, 2), (4 * m, m_load, 4 * n * bm, n_load * bm))  # a half, then a load
+    return make_layout(make_layout(lanes, Layout(2, m_warp)), make_layout(values, mma))
 
 
 def residue_first(matrix: Tensor, depth: int) -> Tensor:

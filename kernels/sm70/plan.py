@@ -9,14 +9,15 @@ four quad pairs (PTX ISA, Matrix Fragments for mma.m8n8k4) stand 2×2, and each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cutedsl_gemm.kernels.plan import BITS, UNIT
+from cutedsl_gemm.kernels.plan import BITS, UNIT, field_problem
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.share import Share, loads
-from cutedsl_gemm.kernels.sm80.plan import Sm80Plan, Stage
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
+from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, Swizzle
 from layouts.descriptor import Major
 
@@ -37,6 +38,10 @@ class Sm70Plan(Sm80Plan):
     DTYPES: ClassVar[tuple[str, ...]] = ("float16",)
 
     @property
+    def smem_majors(self) -> tuple[Major, Major]:
+        return "MN", "MN"
+
+    @property
     def reads(self) -> dict[str, Share]:
         """(thread, (1, (8, 2))) → row, and → k of a step: what a thread reads of A and of B."""
         return {"A": _read((32, 0), 64), "B": _read((0, 32), 0)}
@@ -45,6 +50,28 @@ class Sm70Plan(Sm80Plan):
     def how(self) -> str:
         """The instructions of a step, in words."""
         return "LDS.128, mma.m8n8k4, residue of K first"
+
+    def mma_problems(self) -> Iterator[str]:
+        """The kernel takes all this as it is: the plan must say the same."""
+        lanes = "since four quad pairs of each of two warps stand 2×2, on 32×32 each"
+        atom = "as mma.m8n8k4 leaves its registers (PTX ISA, Matrix Fragments for mma.m8n8k4)"
+        lines = "since its lines are read where they are put"
+        turns = "since a k-block and a step are loaded ahead, and tiles are walked along N"
+        for name, found, wanted, why in (
+            ("tile", self.tile, TILE, lanes),
+            ("warps", self.warps, WARPS, lanes),
+            ("step", self.step, STEP, lanes),
+            ("accumulator", self.accumulator, accumulator(), atom),
+            ("c", self.c, accumulator(), atom),
+            ("fragment", self.fragment, FRAGMENT, atom),
+            ("A in shared memory", self.a.smem, self.a.lines, lines),
+            ("B in shared memory", self.b.smem, self.b.lines, lines),
+            ("stages", self.stages, 2, turns),
+            ("ahead", self.ahead, True, turns),
+            ("raster", self.raster, Raster(1), turns),
+            ("alignment", self.alignment, UNIT, "since the residue of K is cut off there"),
+        ):
+            yield from field_problem(name, found, wanted, why)
 
 
 def _read(quad_pair: tuple[int, int], warp: int) -> Share:

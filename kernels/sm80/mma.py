@@ -1,9 +1,10 @@
-"""sm80 GEMM on the tensor core, one k-block at a time: serves `mma`, `padded` and `swizzled`.
+"""sm80 GEMM on the tensor core, one k-block at a time: serves `mma_k8` and all up to `ldmatrix_x4`.
 
     block   bring k-block 0 │ barrier │ multiply │ barrier │ bring k-block 1 │ barrier │ …
-    warp    shared memory ─ ldmatrix.x4 ▶ rA, rB ─ mma.m16n8k16 ▶ acc, for each 16 of K
+    warp    shared memory ─ ldmatrix ▶ rA, rB ─ mma.m16n8 ▶ acc, for each step of the k-block
 
-Where elements lie in shared memory is the plan's affair: only that differs between the three.
+How much a step multiplies and where elements lie in shared memory is the plan's affair: only that
+differs between the five.
 """
 
 import cutlass

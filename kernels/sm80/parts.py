@@ -10,7 +10,8 @@ from cutlass.cute.nvgpu import warp
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels import lower, parts
-from cutedsl_gemm.kernels.sm80.plan import ALIGNMENT, Sm80Plan
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
+from cutedsl_gemm.kernels.sm80.stage import ALIGNMENT
 from layouts import ComposedLayout
 from layouts.descriptor import Major
 

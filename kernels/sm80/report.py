@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cutedsl_gemm.kernels.memory import WARP, Report, globally
 from cutedsl_gemm.kernels.plan import BITS, UNIT
-from cutedsl_gemm.kernels.sm80.plan import Sm80Plan, Stage
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
+from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, composition, wavefronts
 from layouts.descriptor import Major
 

@@ -11,8 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from cutedsl_gemm.kernels import tma
-from cutedsl_gemm.kernels.plan import BITS, UNIT, PlanError
-from cutedsl_gemm.kernels.raster import Raster, Side
+from cutedsl_gemm.kernels.plan import (
+    BITS,
+    UNIT,
+    choice_problem,
+    count_problem,
+    field_problem,
+    raster_problem,
+    refuse,
+    shape_problem,
+)
+from cutedsl_gemm.kernels.raster import Raster
 from layouts import (
     BankReport,
     Bijective,
@@ -208,8 +217,7 @@ class Mainloop:
 
     def check(self: Checked) -> Checked:
         """The plan itself, or PlanError with the first thing that cannot be."""
-        for problem in self.problems():
-            raise PlanError(f"tile {self.tile}, {self.dtype}: {problem}")
+        refuse(f"tile {self.tile}, {self.dtype}", self.problems())
         return self
 
     def explain(self) -> str:
@@ -315,8 +323,7 @@ def accumulator(rows: int, bn: int) -> Layout:
 
 def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
     bm, bn, bk = tile
-    if schedule not in get_args(Schedule):
-        yield f"schedule is {schedule!r}; it must be one of {get_args(Schedule)}"
+    yield from choice_problem("schedule", schedule, get_args(Schedule))
     shared = schedule == "cooperative"
     why = "two consumers share its rows, 64 a wgmma" if shared else "a wgmma has 64 rows"
     if dtype not in ("bfloat16", "float16"):
@@ -347,35 +354,15 @@ def _shape_problems(plan: Mainloop) -> Iterator[str]:
     yield from shape_problem("B", plan.b.smem, (bn, bk))
     yield from count_problem("stages", plan.stages, 0)
     yield from count_problem("splits", plan.splits, 1)
-    if not isinstance(plan.raster, Raster) or plan.raster.of not in get_args(Side):
-        yield f"raster is {plan.raster!r}; it must be a Raster, of rows or of columns"
-    else:
-        yield from count_problem("group", plan.raster.group, 1)
+    yield from raster_problem(plan.raster)
     yield from cluster_problems(plan.cluster)
     if plan.blocks > 1 and (plan.splits > 1 or plan.schedule == "single"):
         yield (
             f"cluster is {plan.cluster}; it must be (1, 1) where blocks divide K, or one warpgroup "
             "does everything: none of them waits for another block's part of A or B"
         )
-    wanted = accumulator(plan.rows, bn)
-    if plan.accumulator != wanted:
-        yield (
-            f"accumulator is {plan.accumulator}; wgmma leaves its registers as {wanted} "
-            "(PTX ISA, Matrix Fragments for wgmma)"
-        )
-
-
-def shape_problem(name: str, buffer: ComposedLayout, shape: tuple[int, int]) -> Iterator[str]:
-    """A buffer of shared memory must have the shape that the tile gives it."""
-    found = tuple(map(size, buffer))
-    if found != shape:
-        yield f"{name} has the shape {found} in shared memory; the tile makes it {shape}"
-
-
-def count_problem(name: str, count: int, least: int) -> Iterator[str]:
-    """A count must be an integer, and not too small."""
-    if type(count) is not int or count < least:
-        yield f"{name} is {count!r}; it must be an integer of at least {least}"
+    why = "as wgmma leaves its registers (PTX ISA, Matrix Fragments for wgmma)"
+    yield from field_problem("accumulator", plan.accumulator, accumulator(plan.rows, bn), why)
 
 
 def _gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cutedsl_gemm.kernels import tma
-from cutedsl_gemm.kernels.plan import BITS, PlanError
+from cutedsl_gemm.kernels.plan import (
+    BITS,
+    PlanError,
+    count_problem,
+    field_problem,
+    shape_problem,
+)
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.sm90.mainloop import (
     BY_DESCRIPTOR,
@@ -19,9 +25,7 @@ from cutedsl_gemm.kernels.sm90.mainloop import (
     accumulator,
     cluster_problems,
     cost,
-    count_problem,
     operands,
-    shape_problem,
     stages_beside,
     swizzled,
     tile_problems,
@@ -125,11 +129,8 @@ class Plan(Mainloop):
         yield from _staging_problems(self.staging)
         yield from _store_problems(self)
         yield from count_problem("c_stages", self.c_stages, 1)
-        if self.splits != 1:
-            yield (
-                f"splits is {self.splits}; it must be 1, since each block stages whole sums; "
-                "where blocks divide K, take a plan of sm90.split_plan"
-            )
+        why = "since each block stages whole sums; where K is divided, take a plan of split_plan"
+        yield from field_problem("splits", self.splits, 1, why)
         if self.panels % self.c_stages:
             yield (
                 f"c_stages is {self.c_stages}; it must divide the {self.panels} panels of a tile, "
@@ -138,15 +139,10 @@ class Plan(Mainloop):
 
 
 def _store_problems(plan: Plan) -> Iterator[str]:
-    for name, found, wanted in (
-        ("fragment", plan.fragment, fragment(plan.rows, plan.tile[1])),
-        ("store", plan.store, STORE),
-    ):
-        if found != wanted:
-            yield (
-                f"{name} is {found}; wgmma leaves its registers, and stmatrix takes them, as "
-                f"{wanted} (PTX ISA, Matrix Fragments for wgmma)"
-            )
+    why = "as wgmma leaves its registers, and stmatrix takes them (PTX ISA, Matrix Fragments)"
+    wanted = fragment(plan.rows, plan.tile[1])
+    yield from field_problem("fragment", plan.fragment, wanted, why)
+    yield from field_problem("store", plan.store, STORE, why)
 
 
 def _staging_problems(staging: ComposedLayout) -> Iterator[str]:

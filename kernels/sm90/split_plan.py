@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.plan import PlanError, field_problem, shape_problem
 from cutedsl_gemm.kernels.raster import Raster
 from cutedsl_gemm.kernels.share import Share, loads
 from cutedsl_gemm.kernels.sm90.mainloop import (
@@ -16,7 +16,6 @@ from cutedsl_gemm.kernels.sm90.mainloop import (
     accumulator,
     cost,
     operands,
-    shape_problem,
     stages_beside,
     tile_problems,
 )
@@ -93,8 +92,8 @@ class SplitPlan(Mainloop):
         if self.schedule != "cooperative":
             yield f"schedule is {self.schedule}; a tile has one turn, so it must be cooperative"
         wanted = shared_rows(bm, bn, self.splits)
-        if self.share != wanted:
-            yield f"share is {self.share}; it must be {wanted}: 16 bytes a lane, along the rows"
+        why = "since a lane moves 16 bytes along the rows"
+        yield from field_problem("share", self.share, wanted, why)
 
 
 def _split_problems(tile: Tile, splits: int) -> Iterator[str]:

@@ -9,14 +9,14 @@ than the standard library.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product as cartesian
+from math import prod
 from typing import Any, TypeAlias
 
 from ..bank_model import wavefronts
 from ..errors import LayoutError
 from ..layout import Layout, make_layout
 from ..swizzle import ComposedLayout
-from ..tuples import is_int, leaves, rank, size, text
+from ..tuples import idx2crd, is_int, leaves, rank, size, text
 from ..value import Value
 
 __all__ = ["TINTS", "Cell", "Panel", "Table", "compare", "notebook", "table", "table_tv"]
@@ -40,8 +40,12 @@ GROUP_BYTES = 16
 #: Bits of one offset where nothing says it: half elements.
 DEFAULT_UNIT = 16
 
-#: Rows, and columns, that a picture shows unless more are asked for; a notebook shows fewer.
+#: Rows, and columns, that a panel shows unless more are asked for; a notebook shows fewer.  All
+#: panels together show no more cells than one that is full.
 LIMIT, NOTEBOOK_LIMIT = 128, 64
+
+#: The most that may be asked for: a million cells.
+LARGEST_LIMIT = 1024
 
 #: Panels for the modes beyond the second.
 MOST_PANELS = 8
@@ -78,16 +82,26 @@ class Table(Value):
     """A picture: `panels` side by side, under a `legend` that says what is counted.
 
     It prints as text, coloured in a terminal, and shows itself in a notebook.  `hues` says what the
-    eight tints stand for, and is empty where there are none.
+    eight tints stand for, and is empty where there are none.  `layouts` are those whose offsets, of
+    `unit` bits, are drawn, each with its name.
     """
 
-    __slots__ = __match_args__ = ("panels", "legend", "hues")
+    __slots__ = __match_args__ = ("panels", "legend", "hues", "layouts", "unit")
     panels: tuple[Panel, ...]
     legend: str
     hues: str
+    layouts: tuple[tuple[str, Layout | ComposedLayout], ...]
+    unit: int
 
-    def __init__(self, panels: tuple[Panel, ...], legend: str, hues: str) -> None:
-        self._set(panels, legend, hues)
+    def __init__(
+        self,
+        panels: tuple[Panel, ...],
+        legend: str,
+        hues: str,
+        layouts: tuple[tuple[str, Layout | ComposedLayout], ...] = (),
+        unit: int = DEFAULT_UNIT,
+    ) -> None:
+        self._set(panels, legend, hues, layouts, unit)
 
     def text(self, colour: bool | None = None, width: int | None = None) -> str:
         """The picture as lines of text, cut into blocks of columns where they pass `width`.
@@ -142,9 +156,11 @@ def table(
     A single mode goes across.  `unit` is the bits of one offset: that of a composed layout, or 16,
     unless given; the table says which.  A cell shows the ``"offset"``, its ``"byte"``, or its
     ``"bank"`` of 4 bytes, and is tinted by ``byte / banks % 8``.  Beyond `limit` rows and columns
-    it says what is left out; None shows all.
+    of a panel, `limit` × `limit` cells in all, and 8 panels it says what is left out; None shows
+    all of a panel.
 
-    Raises `LayoutError` if an extent is a symbol, or `show`, `unit` or `banks` is none of these.
+    Raises `LayoutError` if an extent is a symbol, or `show`, `unit`, `banks` or `limit` is none of
+    these.
 
     >>> print(table(Layout((2, 4), (4, 1))))
     (2,4):(4,1)
@@ -157,7 +173,8 @@ def table(
     """
     own = getattr(layout, "unit", None) or DEFAULT_UNIT
     scale = _Scale(own if unit is None else unit, show, banks)
-    return _drawn(_panels(layout, str(layout), (), scale, limit), scale)
+    panels = _panels(layout, str(layout), (), scale, _Room(limit))
+    return _drawn(panels, scale, ((str(layout), layout),))
 
 
 def compare(
@@ -171,7 +188,8 @@ def compare(
     """Layouts side by side, each with the wavefronts that reading down its first column takes.
 
     Names are shown: ``compare(naive=A, padded=B, swizzled=C)``.  A column is read by the lanes of
-    one phase, as many bytes each as the rows are aligned to.  The unit is one for all of them.
+    one phase, as many bytes each as the rows are aligned to.  The unit is one for all of them, and
+    they share the cells of `limit`.
 
     >>> from layouts import Swizzle
     >>> naive, padded = Layout((8, 64), (64, 1)), Layout((8, 64), (72, 1))
@@ -181,11 +199,12 @@ def compare(
     (8,64):(72,1) | 8 × 16 bytes down a column: 1 wavefront
     S<3,3,3> o 0 o (8,64):(64,1) | 8 × 16 bytes down a column: 1 wavefront
     """
-    titled = [(str(layout), layout) for layout in layouts]
-    titled += [(f"{name}: {layout}", layout) for name, layout in named.items()]
-    if not titled:
+    names = (*(("", layout) for layout in layouts), *named.items())
+    if not names:
         raise LayoutError("compare takes layouts: compare(naive=A, padded=B, swizzled=C)")
-    own = (getattr(layout, "unit", None) for _, layout in titled)
+    for _, layout in names:
+        _check_drawable(layout)
+    own = (getattr(layout, "unit", None) for _, layout in names)
     units: set[int] = {given for given in own if given is not None}
     if unit is None and len(units) > 1:
         raise LayoutError(
@@ -193,18 +212,23 @@ def compare(
             f"say which with unit=, or recast them to one"
         )
     scale = _Scale(next(iter(units), DEFAULT_UNIT) if unit is None else unit, show, banks)
-    panels = [
-        panel
-        for title, layout in titled
-        for panel in _panels(layout, title, _column_access(layout, scale.unit), scale, limit)
-    ]
-    return _drawn(tuple(panels), scale)
+    room = _Room(limit, len(names))
+    panels: list[Panel] = []
+    for name, layout in names:
+        title = f"{name}: {layout}" if name else str(layout)
+        panels += _panels(layout, title, _column_access(layout, scale.unit), scale, room)
+    return _drawn(tuple(panels), scale, tuple((name or str(one), one) for name, one in names))
 
 
-def _drawn(panels: tuple[Panel, ...], scale: _Scale) -> Table:
+def _drawn(
+    panels: tuple[Panel, ...],
+    scale: _Scale,
+    layouts: tuple[tuple[str, Layout | ComposedLayout], ...],
+) -> Table:
     """The picture; offsets that are coordinates count nothing and have no hues."""
     hued = any(hue is not None for panel in panels for row in panel.cells for _, hue in row)
-    return Table(panels, scale.legend(), scale.hues()) if hued else Table(panels, "coordinates", "")
+    legend, hues = (scale.legend(), scale.hues()) if hued else ("coordinates", "")
+    return Table(panels, legend, hues, layouts, scale.unit)
 
 
 def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LIMIT) -> Table:
@@ -243,7 +267,7 @@ def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LI
         more = f" +{len(held) - 1}" if len(held) > 1 else ""
         return words + more, held[0][0] % 8 if held else None
 
-    panel = _panel(f"{layout} over {text(tile.shape)}", (), tile, cell, limit)
+    panel = _panel(f"{layout} over {text(tile.shape)}", (), tile, cell, _Room(limit))
     return Table((panel,), "T thread, V value", "hues: thread mod 8")
 
 
@@ -309,6 +333,37 @@ class _Scale:
         return f"byte / {self.banks} mod 8:"
 
 
+class _Room:
+    """How much of a layout is shown: its part of `limit` × `limit` cells; all where it is None."""
+
+    def __init__(self, limit: int | None, layouts: int = 1) -> None:
+        if limit is not None and not (is_int(limit) and 1 <= limit <= LARGEST_LIMIT):
+            raise LayoutError(
+                f"limit {limit}: it must be an integer from 1 to {LARGEST_LIMIT}, or None for all"
+            )
+        self.limit = limit
+        self.cells = None if limit is None else max(limit * limit // layouts, 1)
+
+    def of_panel(self, rows: int, columns: int) -> tuple[int, int]:
+        """The rows and columns that are shown of a panel: the longer side is halved until it fits.
+
+        >>> _Room(128).of_panel(200, 4), _Room(128, 3).of_panel(4096, 4096)
+        ((128, 4), (64, 64))
+        """
+        if self.limit is None or self.cells is None:
+            return rows, columns
+        rows, columns = min(rows, self.limit), min(columns, self.limit)
+        while rows * columns > self.cells:
+            rows, columns = (-(-rows // 2), columns) if rows > columns else (rows, -(-columns // 2))
+        return rows, columns
+
+    def of_planes(self, planes: int, rows: int, columns: int) -> int:
+        """How many panels of so many rows and columns are shown, at least one."""
+        shown_rows, shown_columns = self.of_panel(rows, columns)
+        fit = MOST_PANELS if self.cells is None else self.cells // (shown_rows * shown_columns)
+        return min(planes, MOST_PANELS, max(fit, 1))
+
+
 SHOWN = {
     "offset": "offsets in {counted}",
     "byte": "bytes, of offsets in {counted}",
@@ -321,30 +376,30 @@ def _panels(
     title: str,
     notes: tuple[str, ...],
     scale: _Scale,
-    limit: int | None,
+    room: _Room,
 ) -> tuple[Panel, ...]:
     """The panels of `layout`, one for each index of the modes beyond the second."""
-    if not isinstance(layout, (Layout, ComposedLayout)):
-        raise LayoutError(f"table of {layout!r}: it must be a Layout or a ComposedLayout")
+    _check_drawable(layout)
     outer = layout.outer if isinstance(layout, ComposedLayout) else layout
     _known(outer)
     modes = list(outer) or [Layout(1, 0)]
     if len(modes) == 1:
         domain = make_layout(Layout(1, 0), modes[0])
-        return (_panel(title, notes, domain, lambda _, j: scale.cell(layout(j)), limit),)
+        return (_panel(title, notes, domain, lambda _, j: scale.cell(layout(j)), room),)
     domain = make_layout(*modes[:2])
-    planes = list(cartesian(*(range(size(mode)) for mode in reversed(modes[2:]))))
+    extents = [size(mode) for mode in modes[2:]]
+    shown = room.of_planes(prod(extents), size(domain, 0), size(domain, 1))
+    if shown < prod(extents):
+        notes += (f"{shown} of {prod(extents)} panels",)
     panels: list[Panel] = []
-    for plane in planes[:MOST_PANELS]:
-        rest = plane[::-1]
+    for plane in range(shown):
+        rest = idx2crd(plane, tuple(extents))
         name = f"{title} at (_,_,{','.join(map(str, rest))})" if rest else title
-        left_out = len(planes) - len(panels) - 1
-        more = (f"{left_out} more panels like this",) if len(panels) + 1 == MOST_PANELS else ()
 
         def cell(i: int, j: int, rest: tuple[int, ...] = rest) -> Cell:
             return scale.cell(layout(i, j, *rest))
 
-        panels.append(_panel(name, notes + (more if left_out else ()), domain, cell, limit))
+        panels.append(_panel(name, notes, domain, cell, room))
     return tuple(panels)
 
 
@@ -353,11 +408,10 @@ def _panel(
     notes: tuple[str, ...],
     domain: Layout,
     cell: Callable[[int, int], Cell],
-    limit: int | None,
+    room: _Room,
 ) -> Panel:
     rows, columns = size(domain, 0), size(domain, 1)
-    shown_rows = rows if limit is None else min(rows, limit)
-    shown_columns = columns if limit is None else min(columns, limit)
+    shown_rows, shown_columns = room.of_panel(rows, columns)
     if (shown_rows, shown_columns) != (rows, columns):
         notes += (f"{shown_rows} x {shown_columns} of {rows} x {columns} cells",)
     cells = tuple(
@@ -380,6 +434,11 @@ def _ends(mode: Layout, count: int) -> tuple[int, ...]:
             for index in range(step - 1, count - 1, step):
                 ends[index] += 1
     return tuple(ends)
+
+
+def _check_drawable(layout: Any) -> None:
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise LayoutError(f"table of {layout!r}: it must be a Layout or a ComposedLayout")
 
 
 def _known(layout: Layout | ComposedLayout) -> None:

@@ -1,5 +1,6 @@
 """gemm(a, b, kernel=...): every rung by its name, with sentences where one cannot serve."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -100,6 +101,36 @@ def test_the_vectorised_rung_says_what_it_needs():
         gemm(a, b, kernel="simt_block2d")
     wide = torch.randint(-2, 3, (33, 8)).float()
     assert torch.equal(gemm(wide[:, :7], b, kernel="simt_block2d"), wide[:, :7] @ b)
+
+
+SM80 = [name for name in KERNELS if name.startswith("sm80")]
+
+
+@pytest.mark.parametrize("orders", list(product(("row", "column"), repeat=2)), ids="-".join)
+@pytest.mark.parametrize("unit", [4, 2])
+@pytest.mark.parametrize("kernel", SM80)
+def test_the_sm80_rungs_take_lines_of_8_and_4_bytes(kernel, unit, orders):
+    m, n, k = 128 + unit, 256 + unit, 64 + unit  # in lines of their own length
+    a, b = (
+        integers(kernel, *shape) if order == "row" else integers(kernel, *shape[::-1]).mT
+        for shape, order in zip(((m, k), (k, n)), orders, strict=True)
+    )
+    assert plan_for(a, b, kernel=kernel).alignment == unit
+    expected = (a.float() @ b.float()).to(a.dtype)
+    assert torch.equal(gemm(a, b, kernel=kernel), expected)
+    out = integers(kernel, m, n)
+    assert out.stride() == (n, 1)
+    assert torch.equal(gemm(a, b, kernel=kernel, out=out), expected)
+
+
+def test_the_narrowest_of_three_tensors_counts():
+    a, b, out = integers("sm80_wide", 16, 64), integers("sm80_wide", 64, 24), torch.empty(16, 26)
+    out = out.to(a.dtype)[:, :24]  # rows of 52 bytes
+    assert torch.equal(gemm(a, b, kernel="sm80_wide", out=out), gemm(a, b))
+    with pytest.raises(
+        ValueError, match=r"a: shape \(16, 63\).*multiple of 2 elements \(4 bytes\)"
+    ):
+        gemm(integers("sm80_wide", 16, 63), b[:63], kernel="sm80_wide")
 
 
 @any_rung

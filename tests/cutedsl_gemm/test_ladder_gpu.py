@@ -48,9 +48,9 @@ def served(kernel, mnk, orders):
     return kernel != "sm70_volta884" or mnk[2] % 8 == 0 or free
 
 
-def exact(kernel, dtype, mnk, orders):
+def exact(kernel, dtype, mnk, orders, unit=None):
     m, n, k = mnk
-    unit = named(kernel).terms.unit
+    unit = unit or named(kernel).terms.unit
     a, b = integers(m, k, orders[0], dtype, unit), integers(k, n, orders[1], dtype, unit)
     whole = torch.full((m + 1, -(-n // unit) * unit + unit), torch.nan, dtype=dtype, device="cuda")
     out = whole[:m, :n]
@@ -69,6 +69,14 @@ def test_integers_come_out_exact(kernel, dtype, orders):
         if served(kernel, mnk, orders) and not exact(kernel, dtype, mnk, orders)
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize("orders", ORDERS, ids="-".join)
+@pytest.mark.parametrize("unit", [4, 2])
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("sm80")])
+def test_narrower_lines_come_out_exact(kernel, unit, orders):
+    for mnk in ((128 + unit, 256 + unit, 64 + unit), (1000, 1001, 999)):
+        assert exact(kernel, torch.bfloat16, mnk, orders, unit)
 
 
 @by_rung

@@ -142,19 +142,20 @@ def test_a_graph_refuses_an_out_that_is_tracked():
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_it_is_exported_as_an_operator(strict):
-    """Where the traced shape has been met and where it has not; with any number of rows."""
+    """Where the traced shape has been met and where it has not; with any M, K and N / 8."""
 
     class Model(torch.nn.Module):
         def forward(self, a, b):
             return gemm(a, b)
 
     gemm(A, B)
-    rows = {0: torch.export.Dim("rows", max=1024)}, None
+    m, n, k = (torch.export.Dim(name, max=128) for name in "mnk")
+    shapes = {0: m, 1: 8 * k}, {0: 8 * k, 1: 8 * n}
     for a in (A, A[:24]):
-        exported = torch.export.export(Model(), (a, B), dynamic_shapes=rows, strict=strict)
+        exported = torch.export.export(Model(), (a, B), dynamic_shapes=shapes, strict=strict)
         assert "cutedsl_gemm.gemm" in exported.graph_module.code
-        for other in (A, draw(136, 40)):
-            assert torch.equal(exported.module()(other, B), gemm(other, B))
+        for others in ((A, B), (draw(100, 48), draw(48, 256))):
+            assert torch.equal(exported.module()(*others), gemm(*others))
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch's own making

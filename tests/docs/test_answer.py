@@ -1,10 +1,13 @@
 """What the live pages answer, asked without a browser."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import layouts
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "live"))
 import answer
@@ -31,6 +34,17 @@ def test_an_error_marks_its_place():
     ("layout", "access", "lanes", "part"),
     [
         ("(64,64):(64,1)", "ldmatrix.x4", "", "32 wavefronts"),
+        ("(8,64):(64,1)", "ldmatrix.x4", "", "32 wavefronts"),
+        ("(64,8):(1,64)", "ldmatrix.x4", "", "32 wavefronts"),
+        ("S<3,3,3> o 0 o (8,64):(64,1)", "ld.shared.v4.b32", "", "4 wavefronts, conflict-free"),
+        ("(64,64):(64,1)", "ldmatrix.x1", "300000000:1", "they are 300000000, and a block has"),
+        ("(64,64):(64,1)", "ldmatrix.x1", "(8,4):(1@0,1@1)", "they must be a layout, lane"),
+        ("(4,8):(1@0,1@1)", "ldmatrix.x1", "", "gives coordinates, and no addresses"),
+        ("(64,64):(64,1)", "ldmatrix.x5", "", "'ldmatrix.x5' is no instruction of the table"),
+        ("(64,64):(64,1)", "ld.shared.v4.f32", "", "ld.shared.v4.b32 at"),
+        ("(m,8):(8,1)", "ldmatrix.x1", "", "(m,8):(8,1) has symbols: give them values"),
+        ("table((8,64):(64,1))", "ldmatrix.x1", "", "(8,64):(64,1): ldmatrix.x1 at (8,1):(64,8)"),
+        ("compare(a=(8,8):(8,1), b=(8,8):(9,1), unit=128)", "ldmatrix.x1", "", "\nb: ldmatrix.x1"),
         ("S<3,3,3> o 0 o (64,64):(64,1)", "ldmatrix.x4", "(16,2):(1,512)", "conflict-free"),
         ("(4,4):(4,1)", "ldmatrix.x4", "", "16 coordinates: ldmatrix.x4 asks for more lanes"),
         ("(64,64):(64,1)", "ldmatrix.x4", "7", "lanes are 7: they must be a layout"),
@@ -40,11 +54,74 @@ def test_an_access_has_its_cost_or_a_sentence(layout, access, lanes, part):
     assert part in json.loads(answer.show(layout, access, lanes))["banks"]
 
 
-@pytest.mark.parametrize(
-    ("expression", "right"),
-    [("(4,8):(8,1)", True), ("(4,8):(1,4)", False), ("(4,8", False), ("7", False)],
+@pytest.mark.parametrize("access", layouts.INSTRUCTIONS)
+def test_every_access_has_its_cost_on_the_first_page(access):
+    shown = json.loads(answer.show("S<3,3,3> o 0 o (8,64):(64,1)", access))
+    assert "wavefront" in shown["banks"]
+
+
+CHECKS = json.dumps(
+    [["size(answer) == 32", "it has {size(answer)} indices"], ["answer(0, 1) == 1", "not rows"]]
 )
-def test_a_puzzle_is_judged(expression, right):
-    verdict = json.loads(answer.judge(expression, "equivalent(answer, Layout((4, 8), (8, 1)))"))
-    assert verdict["right"] is right
-    assert bool(verdict["why"]) is not right
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("(4,8):(8,1)", ""),
+        ("(4,8):(1,4)", "not rows"),
+        ("(4,4):(4,1)", "it has 16 indices"),
+        ("7", "it has 7 indices"),
+        ("Swizzle(3,3,3)", "S<3,3,3> is not of the kind asked for"),
+    ],
+)
+def test_a_puzzle_is_judged(expression, why):
+    verdict = json.loads(answer.judge(expression, CHECKS))
+    assert verdict == {"right": not why, "why": why}
+
+
+def test_a_puzzle_that_cannot_be_read_has_its_error():
+    assert "^" in json.loads(answer.judge("(4,8", CHECKS))["error"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [
+        ("composition(ldmatrix, 3)", "the operation ldmatrix is no Layout"),
+        ("instruction(ldmatrix)", "ldmatrix is no access"),
+        ("compare((4,4), 7)", "it must be a Layout"),
+        ("table((3000,3000), limit=100000)", "limit 100000: it must be an integer from 1 to 1024"),
+    ],
+)
+def test_an_error_is_a_sentence_in_the_words_of_the_algebra(expression, sentence):
+    said = json.loads(answer.show(expression))["error"]
+    assert sentence in said
+    assert " at 0x" not in said
+
+
+@pytest.mark.parametrize("expression", ["(64,64,64)", "table((999,999):(999,1), limit=300)"])
+def test_a_page_is_not_flooded(expression):
+    shown = json.loads(answer.show(expression))
+    assert shown["html"].count("<td") <= answer.MOST_CELLS
+    assert "1 of 64 panels" in shown["html"] or "cut to 64" in shown["html"]
+
+
+BROKEN = """
+import sys
+sys.modules["sympy"] = sys.modules["mpmath"] = None  # as in a browser
+sys.path[:0] = [{root!r}, {live!r}]
+import answer
+for expression in ("7/2:1", "ceiling(7/2)", "(m,4):(4,1)", "prove(SwizzleInvolution(S<3,4,3>))"):
+    print(answer.show(expression))
+print(answer.show("(8/2,8):(8,1)")[:20])
+"""
+
+
+def test_what_needs_sympy_says_so_where_it_is_not_there():
+    root = Path(__file__).parents[2]
+    program = BROKEN.format(root=str(root), live=str(root / "docs" / "live"))
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    *needing, plain = run.stdout.splitlines()
+    assert len(needing) == 4, run.stderr
+    assert all(json.loads(line) == {"needs": "sympy"} for line in needing)
+    assert plain.startswith('{"text": "(4,8)')

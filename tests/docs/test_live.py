@@ -85,6 +85,7 @@ def test_what_is_typed_is_shown_as_python_says(browser, site):
         expected = json.loads(answer.show(expression))
         text = browser.execute_script("return document.getElementById('value').textContent")
         facts = browser.execute_script("return document.getElementById('facts').textContent")
+        assert "error" not in expected
         assert (text, facts) == (expected["text"], "\n".join(expected["facts"]))
         shown = browser.execute_script("return document.getElementById('table').innerHTML")
         there = browser.execute_script(
@@ -112,6 +113,68 @@ def test_the_address_keeps_the_expression(browser, site):
     assert value == "composition((4,8):(8,1), (4,2):(2,16))"
 
 
+def test_symbols_are_answered_too(browser, site):
+    """sympy comes when it is first asked for."""
+    opened(browser, site, "playground.html")
+    for expression in ("4/2:1", "prove(SwizzleInvolution(S<3,4,3>))", "size((m,4):(4,1))"):
+        typed(browser, "expression", expression)
+        text = browser.execute_script("return document.getElementById('value').textContent")
+        assert text == json.loads(answer.show(expression))["text"]
+
+
+ENDLESS = "table((9999,9999):(9999,1), limit=None)"
+
+
+def test_what_is_asked_behind_an_endless_question_is_answered(browser, site):
+    opened(browser, site, "playground.html")
+    browser.execute_script(TYPE, "expression", ENDLESS)
+    browser.execute_script(TYPE, "expression", "(4,8):(8,1)")
+    wait(browser, "return document.getElementById('value').textContent === '(4,8):(8,1)'")
+    assert browser.execute_script("return document.getElementById('state').textContent") == ""
+
+
+def test_symbols_asked_while_sympy_comes_are_answered(browser, site):
+    opened(browser, site, "playground.html")
+    for expression in ("(m,4):(4,1)", "(8*n,4):(4,1)"):
+        browser.execute_script(TYPE, "expression", expression)
+    wait(browser, "return document.getElementById('value').textContent === '(8*n,4):(4,1)'")
+
+
+def test_what_takes_too_long_is_ended_and_the_next_is_answered(browser, site):
+    opened(browser, site, "playground.html")
+    typed(browser, "expression", ENDLESS)
+    state = browser.execute_script("return document.getElementById('state').textContent")
+    assert "Python was ended, and starts anew" in state
+    typed(browser, "expression", "(4,8):(8,1)")
+    assert browser.execute_script(CELLS)[:2] == ["0", "1"]
+
+
+def test_an_answer_that_is_no_more_is_dimmed(browser, site):
+    opened(browser, site, "playground.html")
+    stale = "return document.getElementById('answer').dataset.stale"
+    assert browser.execute_script(stale) == "false"
+    typed(browser, "expression", "(4,8")
+    assert browser.execute_script(stale) == "true"
+    assert browser.execute_script("return document.getElementById('answer').inert")
+
+
+@pytest.mark.parametrize("address", ["%E0%A4%A", "(8,8):(8,1)&access=none", "&access=ldmatrix.x1"])
+def test_an_address_that_is_wrong_leaves_a_page_that_works(browser, site, address):
+    opened(browser, site, f"playground.html#{address}")
+    typed(browser, "expression", "(2,2):(2,1)")
+    assert browser.execute_script(CELLS) == ["0", "1", "2", "3"]
+
+
+def test_back_goes_to_the_example_before(browser, site):
+    opened(browser, site, "playground.html")
+    value = "return document.getElementById('expression').value"
+    first = browser.execute_script(value)
+    browser.execute_script("document.querySelector('[data-example]').click()")
+    assert browser.execute_script(value) == "(4,8):(8,1)"
+    browser.back()
+    wait(browser, f"return document.getElementById('expression').value === {json.dumps(first)}")
+
+
 def test_an_error_is_a_sentence_with_its_place(browser, site):
     opened(browser, site, "playground.html")
     typed(browser, "expression", "composition((4,8):(8,1), )")
@@ -134,6 +197,16 @@ def test_a_phone_needs_no_sideways_scroll(browser, site, page):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_the_playground_is_as_dark_as_the_other_pages(browser, site):
+    for theme, paper in (("dark", "rgb(19, 20, 22)"), ("light", "rgb(255, 255, 255)")):
+        browser.get(f"{site}/index.html")
+        browser.execute_script("localStorage.setItem('theme', arguments[0])", theme)
+        opened(browser, site, "playground.html")
+        seen = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert seen == paper
+    browser.execute_script("localStorage.removeItem('theme')")
+
+
 def test_puzzles_are_judged(browser, site):
     browser.get(f"{site}/puzzles.html")
     enter = """
@@ -152,3 +225,9 @@ def test_opened_as_a_file_the_page_says_what_to_do(browser, folder):
     said = "return document.getElementById('state').textContent"
     wait(browser, f"{said}.includes('python -m http.server')")
     assert browser.execute_script(CELLS)[:3]  # the table of build time
+    stale = "return document.getElementById('answer').dataset.stale"
+    assert browser.execute_script(stale) == "false"
+    browser.get("about:blank")
+    browser.get(f"file://{folder}/playground.html#(4,8):(8,1)")  # whose table it is not
+    wait(browser, f"{said}.includes('python -m http.server')")
+    assert browser.execute_script(stale) == "true"

@@ -73,8 +73,12 @@ def test_nothing_is_loaded_from_elsewhere(folder):
         ("```{run}\n1 / 0\n```", r"index.md:3: .*run: ZeroDivisionError"),
         ("```{run}\n:raises:\n1\n```", r"index.md:3: .*this must raise"),
         (
-            "```{puzzle} Four.\n:check: size(answer) == 4\n:solution: 5:1\n```",
-            r"5:1 is no solution",
+            "```{puzzle} 4.\n:solution: 5:1\n:wrong: 3\n\nsize(answer) == 4 :: not 4\n```",
+            r"5:1 is no solution: .*not 4",
+        ),
+        (
+            "```{puzzle} 4.\n:solution: 4:1\n:wrong: 4:2\n\nsize(answer) == 4 :: not 4\n```",
+            r"4:2 is wrong, and is not refused",
         ),
     ],
 )

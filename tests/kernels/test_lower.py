@@ -103,7 +103,7 @@ def test_every_layout_in_the_kernel_is_lowered_from_the_plan(monkeypatch):
     genuine = lower.layout
     monkeypatch.setattr(lower, "layout", lambda plain: lowered.append(plain) or genuine(plain))
     build.compile_plan(plan)
-    tiles = [plan.a.smem, plan.b.smem, plan.staging]
+    tiles = [plan.a.part, plan.b.part, plan.staging]
     rings = [ring(plan.a.smem, plan.stages), ring(plan.b.smem, plan.stages), ring(plan.staging, 2)]
     expected = [plan.store, plan.fragment, *(tile.outer for tile in tiles + rings)]
     assert set(lowered) == set(expected)

@@ -8,9 +8,9 @@ import torch
 
 from cutedsl_gemm.kernels import build
 from cutedsl_gemm.kernels.plan import PlanError
-from cutedsl_gemm.kernels.share import Share
+from cutedsl_gemm.kernels.share import Share, loads
 from cutedsl_gemm.kernels.simt import execute
-from cutedsl_gemm.kernels.simt.plan import RUNGS, block2d, coalesced, naive, shared
+from cutedsl_gemm.kernels.simt.plan import RUNGS, block1d, block2d, coalesced, naive, shared
 from cutedsl_gemm.kernels.simt.report import report
 from layouts import Layout
 
@@ -39,17 +39,49 @@ def test_every_element_has_one_thread(rung, majors):
     assert all(rung(*majors).proofs())
 
 
-def test_shares_that_leave_something_out_are_refused():
-    plan = naive()
-    with pytest.raises(PlanError, match=r"shares of C.*must take each of 1024 once"):
-        replace(plan, c=Share(plan.c.rows, plan.c.rows)).check()
-    with pytest.raises(PlanError, match=r"shares of A.*must take each of 1024 once"):
-        replace(shared(), a=replace(shared().a, share=Share(plan.c.rows, plan.c.rows))).check()
+def staged(plan, **change):
+    return {"a": replace(plan.a, **change)}
+
+
+ONE_COLUMN = Share(Layout(((32, 32), (1, (1, 1))), ((1, 32), (0, (0, 0)))), naive().c.still)
+HALF = loads(32, 32, "K", threads=512, width=1)
+# Its lines are columns of C: what block1d would be, turned.
+TURNED = Share(block1d().c.columns, block1d().c.rows)
+
+
+@pytest.mark.parametrize(
+    ("plan", "change", "sentence"),
+    [
+        (naive(), {"c": Share(naive().c.rows, naive().c.rows)}, "shares of C.*each of 1024 once"),
+        (shared(), staged(shared(), share=Share(naive().c.rows, naive().c.rows)), "shares of A"),
+        (shared(), staged(shared(), share=ONE_COLUMN), "shares of A.*each of 1024 once"),
+        (shared(), staged(shared(), share=HALF), "shares of A are of 512 threads; the block has"),
+        (shared(), staged(shared(), smem=Layout((32, 32), (16, 1))), "two elements in one place"),
+        (shared(), staged(shared(), smem=Layout((32, 32), (100_000, 1))), "a block has 49152"),
+        (shared(), staged(shared(), smem=Layout((32, 16), (16, 1))), r"the shape \(32, 16\)"),
+        (shared(), {"a": None}, "both must have a stage, or none"),
+        (shared(), {"dtype": "bfloat16"}, "dtype is bfloat16; it must be float32"),
+        (shared(), {"a_major": "M"}, "a_major is 'M'; it must be one of"),
+        (shared(), {"tile": (32, 32)}, "tile is .* 3 positive integers"),
+        (block1d(), {"a": None, "b": None}, r"a thread has \(8, 1\) outputs; .* must have one"),
+        (block1d(), {"c": TURNED}, "its lines must be rows and its vectors columns"),
+    ],
+)
+def test_a_plan_altered_anywhere_is_refused(plan, change, sentence):
+    assert plan.check() == plan
+    with pytest.raises(PlanError, match=sentence):
+        replace(plan, **change).check()
+
+
+def test_a_share_must_have_lines_and_vectors():
+    with pytest.raises(PlanError, match=r"rows are 32:1 and columns 32:0; both must have the same"):
+        Share(Layout(32, 1), Layout(32, 0))
 
 
 def test_a_wrong_place_in_shared_memory_gives_a_wrong_answer():
     plan, a, b, out = shared(), integers(32, 32), integers(32, 32), torch.empty(32, 32)
     folded = replace(plan, a=replace(plan.a, smem=Layout((32, 32), (16, 1))))
+    assert not all(folded.proofs())
     execute.gemm(folded, a, b, out)
     assert not torch.equal(out, a @ b)
 

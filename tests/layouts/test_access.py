@@ -19,6 +19,7 @@ from layouts import (
     wavefronts,
     wgmma_accumulator,
 )
+from layouts.stride import E
 from layouts.symbols import symbols
 
 NAIVE = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
@@ -154,8 +155,13 @@ def test_a_count_that_is_not_the_same_everywhere_does_not_say_so():
         ),
         (lambda: banks(NAIVE, 16, lanes=Layout(32), unit=12), "unit 12 bits"),
         (lambda: instruction("sync"), "'sync' is no instruction"),
-        (lambda: instruction(None), "width None"),
-        (lambda: instruction(True), "width True"),
+        (lambda: instruction(None), "None is no access: take a PTX name"),
+        (lambda: instruction(True), "True is no access"),
+        (lambda: instruction(ldmatrix), "ldmatrix is no access: .* an atom such as ldmatrix"),
+        (
+            lambda: banks(Layout((4, 8), (E(0), E(1))), 16, lanes=Layout(8), unit=16),
+            r"\(4,2\):\(1@0,1@1\) gives coordinates: an access needs offsets in memory",
+        ),
         (lambda: wavefronts(Layout(symbols("m"), 16)), "extents must be integers"),
         (lambda: sectors(Layout(symbols("m"), 16)), "extents must be integers"),
     ],

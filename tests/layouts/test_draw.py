@@ -79,7 +79,7 @@ def test_further_modes_have_a_panel_for_each_index():
     assert offsets(panels[3]) == [[layout(i, j, 3) for j in range(3)] for i in range(2)]
     many = table(Layout((2, 2, 20))).panels
     assert len(many) == 8
-    assert many[-1].notes == ("12 more panels like this",)
+    assert {panel.notes for panel in many} == {("8 of 20 panels",)}
 
 
 def test_cells_are_tinted_by_their_16_byte_group_of_banks():
@@ -118,6 +118,36 @@ def test_large_layouts_say_what_is_left_out():
     assert (len(panel.cells), len(panel.cells[0])) == (128, 128)
     assert panel.notes == ("128 x 128 of 200 x 4096 cells",)
     assert len(table(Layout((200, 2)), limit=None).panels[0].cells) == 200
+
+
+@pytest.mark.parametrize(
+    ("picture", "limit", "notes"),
+    [
+        (table(Layout((64, 64, 64))), 128, ("4 of 64 panels",)),
+        (table(Layout((64, 64, 64)), limit=16), 16, ("1 of 64 panels", "16 x 16 of 64 x 64 cells")),
+        (compare(*3 * [Layout((4096, 4096))]), 128, ("64 x 64 of 4096 x 4096 cells",)),
+        (table(Layout((2,) * 12)), 128, ("8 of 1024 panels",)),
+        (table(Layout((2, 2, 10**12))), 128, ("8 of 1000000000000 panels",)),
+    ],
+    ids=lambda given: str(given) if isinstance(given, tuple) else "",
+)
+def test_all_panels_together_show_no_more_than_one_that_is_full(picture, limit, notes):
+    cells = sum(len(row) for panel in picture.panels for row in panel.cells)
+    assert 0 < cells <= limit * limit
+    assert all(panel.notes[-len(notes) :] == notes for panel in picture.panels)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 100000, 1.5, "all"])
+def test_a_limit_that_cannot_be_is_refused(limit):
+    with pytest.raises(LayoutError, match=f"limit {limit}: it must be an integer from 1 to 1024"):
+        table(Layout((4, 8)), limit=limit)
+
+
+def test_a_picture_says_which_layouts_it_is_of():
+    assert PICTURES["compared"].layouts == (("naive", ROWS), ("padded", PADDED), ("swizzled", TILE))
+    assert compare(ROWS, unit=128).unit == 128
+    assert table(TILE).layouts == ((str(TILE), TILE),)
+    assert PICTURES["threads"].layouts == ()
 
 
 def test_coordinates_and_symbols_are_cells_without_a_hue():

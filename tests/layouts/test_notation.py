@@ -1,5 +1,6 @@
 """Reading what CuTe prints."""
 
+import sys
 from contextlib import suppress
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle, parse
+from layouts.expression import evaluate
 from layouts.stride import F2, E
 from layouts.symbols import symbols
 
@@ -222,3 +224,13 @@ def test_fractions_and_wrong_calls_are_refused(text):
 
 def test_a_quotient_of_integers_is_an_integer():
     assert type(parse("8/2:1").shape) is int
+
+
+def test_integers_divide_without_sympy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    assert evaluate("(8/2,size((4,8))/4):(8/1,1)") == Layout((4, 8), (8, 1))
+    with pytest.raises(LayoutError, match="1 / 0 is no number"):
+        evaluate("1/0")
+    with pytest.raises(LayoutError, match="m would be a symbol, which needs sympy") as refused:
+        evaluate("m:1")
+    assert isinstance(refused.value.__cause__, ImportError)
