@@ -2,11 +2,12 @@
 
 Blocks make their tiles in waves, one tile a multiprocessor at a time:
 
-    time = launch + max(waves × (k-blocks × a k-block's time + a tile's), DRAM's time)
+    time = launch + max(waves × (k-blocks × a k-block's time + a tile's), DRAM's time) + addition
 
 A k-block takes as long as its flops do at the rate of its tile, a little less where part of the
 multiprocessors rest, since power and L2 are shared, and never less than the latency of a wgmma.
-Every constant was fitted to measurements on an H100 SXM: docs/performance, "The model".
+Where K is divided, a second kernel adds. Every constant was fitted to measurements on an H100 SXM:
+docs/performance, "The model".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.raster import Raster
-from cutedsl_gemm.kernels.sm90.mainloop import Tile
+from cutedsl_gemm.kernels.sm90.mainloop import FEW, Tile
 from cutedsl_gemm.kernels.sm90.plan import Plan, cooperative, pingpong
 from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan, split
 from cutedsl_gemm.problem import Problem
@@ -30,13 +31,14 @@ AnySm90: TypeAlias = Plan | SplitPlan
 Make: TypeAlias = Callable[..., AnySm90]  # pingpong, cooperative, split or single
 
 SMS = 132  # of an H100 and an H200 SXM
-PEAK = 7.4e12  # flops a second of one multiprocessor that has power and L2 for itself
-DRAM = 2.95e12  # bytes a second
-LAUNCH = 3.0e-6  # seconds: launch to first wgmma, and last wgmma to the end of C's store
-EXCHANGE = 1.5e-6  # seconds for which a cluster's blocks add their sums
-LATENCY = {64: 0.145e-6, 128: 0.22e-6}  # seconds of a k-block of BK, however few its flops
-# Clusters that run at one time; multiprocessors of a GPC that are left over rest.
-CLUSTERS = {1: SMS, 2: 66, 3: 39, 4: 30, 5: 22, 6: 18, 7: 15, 8: 15}
+PEAK = 6.9e12  # flops a second of one multiprocessor that has power and L2 for itself
+DRAM = 3.1e12  # bytes a second
+INFLOW = 80e9  # bytes a second that a multiprocessor takes from DRAM
+LAUNCH = 2.7e-6  # seconds: launch to first wgmma, and last wgmma to the end of C's store
+EARLY = 0.6e-6  # seconds of it that are saved where launches overlap (sm90/gemm.py)
+SECOND = 0.9e-6  # seconds: the launch of the kernel that adds
+ADDED = 4e12  # bytes a second that sums are written and read at, in L2
+LATENCY = {64: 0.11e-6, 128: 0.16e-6}  # seconds of a k-block of BK, however few its flops
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Way:
     rate: float  # flops a second where all multiprocessors multiply
     rest: float  # seconds of a tile beside its k-blocks
     splits: int = 1
+    stream: float = 0.94  # of DRAM's rate, where few rows of tiles stream B
 
     @property
     def name(self) -> str:
@@ -62,18 +65,19 @@ class Way:
 
 def _ways() -> tuple[Way, ...]:
     take_turns = partial(Way, pingpong, rest=0.3e-6)
-    share = partial(Way, cooperative, rest=1.8e-6)
+    share = partial(Way, cooperative, rest=1.55e-6)
     return (
-        take_turns((128, 192, 64), 838e12),
-        take_turns((128, 128, 64), 835e12),
-        take_turns((64, 128, 64), 740e12),
-        take_turns((64, 64, 64), 700e12),
-        take_turns((64, 64, 128), 700e12),
-        share((128, 256, 64), 865e12),
-        share((256, 128, 64), 860e12),
-        share((256, 192, 64), 860e12),
-        *(Way(split, (128, 128, 64), 550e12, 0.3e-6, splits) for splits in (2, 3, 4, 5, 6, 8)),
-        *(Way(split, (128, 64, 64), 400e12, 0.3e-6, splits) for splits in (2, 3, 4, 6, 8)),
+        take_turns((128, 192, 64), 834e12),
+        take_turns((128, 128, 64), 818e12),
+        take_turns((64, 128, 64), 730e12, stream=1.0),
+        take_turns((64, 128, 128), 713e12, stream=1.0),
+        take_turns((64, 64, 64), 820e12, stream=0.92),
+        take_turns((64, 64, 128), 670e12, stream=0.92),
+        share((128, 256, 64), 853e12),
+        share((256, 128, 64), 848e12),
+        share((256, 192, 64), 858e12),
+        *(Way(split, (128, 128, 64), 850e12, 0.3e-6, splits) for splits in (2, 3, 4, 6, 8)),
+        *(Way(split, (128, 64, 64), 690e12, 0.3e-6, splits) for splits in (2, 3, 4, 6, 8, 16)),
     )
 
 
@@ -89,38 +93,42 @@ class Estimate:
     waves: int
     busy: int  # multiprocessors that work in a full wave
     multiply: float  # seconds, all waves
+    launch: float  # seconds
     memory: float  # seconds in which DRAM moves A, B and C once
-    exchange: float  # seconds
+    addition: float  # seconds in which sums are written, and added
 
     @property
     def seconds(self) -> float:
         """From launch to end."""
-        return LAUNCH + max(self.multiply, self.memory) + self.exchange
+        return self.launch + max(self.multiply, self.memory) + self.addition
 
 
 def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
     """The time that the model expects.
 
-    >>> found = estimate(4096, 4096, 4096, WAYS[5])
+    >>> found = estimate(4096, 4096, 4096, WAYS[6])
     >>> found.way.name, found.tiles, found.waves, found.busy, round(found.seconds * 1e6)
-    ('cooperative 128×256×64', 512, 4, 128, 172)
+    ('cooperative 128×256×64', 512, 4, 128, 173)
     """
     bm, bn, bk = way.tile
-    tiles = _ceil(m, bm) * _ceil(n, bn)
-    waves = _ceil(tiles, CLUSTERS[way.splits])
-    busy = _ceil(tiles, waves) * way.splits
+    rows = _ceil(m, bm)
+    tiles = rows * _ceil(n, bn)
+    blocks = tiles * way.splits
+    waves = _ceil(blocks, SMS)
+    busy = _ceil(blocks, waves)
     rate = min(PEAK, way.rate / SMS * math.sqrt(SMS / busy))
     block = max(2 * bm * bn * bk / rate, LATENCY[bk])
-    blocks = _ceil(_ceil(k, bk), way.splits)
+    moved = 2 * (m * k + k * n + m * n)
+    sums = 2 * 4 * blocks * bm * bn if way.splits > 1 else 0  # bytes, written and read
     return Estimate(
         way,
         tiles,
         waves,
         busy,
-        multiply=waves * (blocks * block + way.rest),
-        # Fewer multiprocessors ask DRAM for less at a time: a tenth less where hardly any works.
-        memory=2 * (m * k + k * n + m * n) / DRAM * (1 + 0.1 * (1 - busy / SMS)),
-        exchange=EXCHANGE if way.splits > 1 else 0.0,
+        multiply=waves * (_ceil(_ceil(k, bk), way.splits) * block + way.rest),
+        launch=LAUNCH - (EARLY if 2 * blocks <= SMS else 0),
+        memory=moved / min(DRAM * (way.stream if rows <= FEW else 1), busy * INFLOW),
+        addition=SECOND + sums / ADDED if sums else 0.0,
     )
 
 
@@ -150,7 +158,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
     >>> from cutedsl_gemm.problem import Matrix
     >>> few = Problem(Matrix((512, 16384), (16384, 1)), Matrix((16384, 512), (1, 16384)), "float16")
     >>> choose(few).splits, choose(few, (128, 256, 64)).schedule
-    (6, 'cooperative')
+    (4, 'cooperative')
     """
     m, n, k = problem.mnk
     if tile is None:
@@ -231,7 +239,7 @@ def plans() -> list[AnySm90]:
     """Every plan that `choose` makes where no tile is asked for.
 
     >>> len(plans())
-    200
+    224
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [
@@ -244,13 +252,11 @@ def plans() -> list[AnySm90]:
 
 def rasters(tile: Tile) -> tuple[Raster, ...]:
     """Those that `best_raster` may take for a tile."""
-    if _small_or_large(tile):
-        return (Raster(4),)
-    return Raster(1), Raster(4), Raster(8)
+    return (Raster(4),) if _small(tile) else (Raster(1), Raster(4), Raster(8))
 
 
-def _small_or_large(tile: Tile) -> bool:
-    return not 128 * 128 < tile[0] * tile[1] <= 128 * 256
+def _small(tile: Tile) -> bool:
+    return tile[0] * tile[1] <= 128 * 128
 
 
 def best_raster(tile: Tile, k: int) -> Raster:
@@ -258,7 +264,7 @@ def best_raster(tile: Tile, k: int) -> Raster:
 
     Groups of four make 4 × 4 tiles of the sixteen blocks of a GPC (docs/performance).
     """
-    if _small_or_large(tile):
+    if _small(tile):
         return Raster(4)
     return Raster(1 if k <= 256 else 4 if k <= 1024 else 8)
 

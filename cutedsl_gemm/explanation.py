@@ -11,7 +11,6 @@ from torch import Tensor
 from cutedsl_gemm.call import Tile
 from cutedsl_gemm.choose import (
     DRAM,
-    LAUNCH,
     SMS,
     AnySm90,
     Estimate,
@@ -88,9 +87,9 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     waves = "1 wave" if found.waves == 1 else f"{found.waves} waves"
     yield "tiles", f"{-(-m // bm)} × {-(-n // bn)} = {found.tiles:,}, in {waves}"
     yield "", f"which keep {found.busy} of {SMS} multiprocessors busy"
-    exchange = f", exchange of sums {_micro(found.exchange)}" if found.exchange else ""
-    yield "time", f"launch {_micro(LAUNCH)}, the longer of"
-    yield "", f"multiply {_micro(found.multiply)} and DRAM {_micro(found.memory)}{exchange}"
+    addition = f", addition {_micro(found.addition)}" if found.addition else ""
+    yield "time", f"launch {_micro(found.launch)}, the longer of"
+    yield "", f"multiply {_micro(found.multiply)} and DRAM {_micro(found.memory)}{addition}"
     moved = 2 * found.tiles * (bm + bn) * k
     gigabytes, rate = _figures(moved / 1e9, 3), _figures(moved / found.seconds / 1e12, 2)
     yield "L2", f"{gigabytes} GB of A and B to shared memory: {rate} TB/s"

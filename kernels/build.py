@@ -10,10 +10,13 @@ import functools
 import hashlib
 import platform
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
 
 import layouts
 from cutedsl_gemm.kernels import cache, library, progress, sass, versions
@@ -31,7 +34,21 @@ ARCH = "sm_90a"
 @functools.cache
 def load(plan: AnyPlan, arch: str = ARCH) -> Callable[..., None]:
     """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
-    return library.load(make(plan, arch))
+    kernel = library.load(make(plan, arch))
+    return functools.partial(_in_workspace, plan, kernel) if isinstance(plan, SplitPlan) else kernel
+
+
+def _in_workspace(
+    plan: SplitPlan, kernel: Callable[..., None], a: Tensor, b: Tensor, c: Tensor, sms: int
+) -> None:
+    """The kernel with room for its sums, which torch takes back for what the stream does next."""
+    room = plan.workspace(*c.shape)
+    if room >= 1 << 31:
+        raise ValueError(
+            f"out is {tuple(c.shape)}, and the sums of K over {plan.splits} blocks would take "
+            f"{room:,} elements; they must be fewer than 2^31: take another kernel"
+        )
+    kernel(a, b, c, c.new_empty(room, dtype=torch.float32), sms)
 
 
 def make(plan: AnyPlan, arch: str = ARCH) -> Path:
@@ -73,10 +90,20 @@ def compile_plan(plan: AnyPlan, arch: str = ARCH, options: str = "") -> Any:
         matrix(m, k, row_major=plan.a_major == "K"),
         matrix(k, n, row_major=plan.b_major == "MN"),
         matrix(m, n, row_major=True),
+        *_workspace(plan),
         cute.Int32(1),
         cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
         options=f"--enable-tvm-ffi --gpu-arch {arch} {options}",
     )
+
+
+def _workspace(plan: AnyPlan) -> Iterator[Any]:
+    """What the kernel takes beside A, B and C."""
+    if isinstance(plan, SplitPlan):
+        import cutlass.cute as cute
+
+        size = (cute.sym_int(),)
+        yield cute.runtime.make_fake_tensor(cute.Float32, size, (1,), assumed_align=16)
 
 
 def device_code(plan: AnyPlan) -> Any:

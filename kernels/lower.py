@@ -7,11 +7,13 @@ comes from the layout itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import cpasync
 
-from layouts import ComposedLayout, Layout, LayoutError, Swizzle
+from layouts import ComposedLayout, Layout, LayoutError, Swizzle, cosize
 
 DTYPES = {
     "bfloat16": cutlass.BFloat16,
@@ -59,6 +61,17 @@ def smem(swizzled: ComposedLayout) -> cute.ComposedLayout:
 def tensor(storage: cute.struct.MemRange, swizzled: ComposedLayout) -> cute.Tensor:
     """A buffer of shared memory under its layout."""
     return storage.get_tensor(layout(swizzled.outer), swizzle=byte_swizzle(swizzled))
+
+
+def copies(pointer: cute.Pointer, plain: Layout, *counts: Any) -> cute.Tensor:
+    """So many tiles of a layout in memory, one after the other: (rows, columns, *counts)."""
+    one, stride = layout(plain), cosize(plain)
+    strides: list[Any] = []
+    for count in counts:
+        strides.append(stride)
+        stride = stride * count
+    whole = cute.make_layout((*one.shape, *counts), stride=(*one.stride, *strides))
+    return cute.make_tensor(pointer, whole)
 
 
 def tma_partition(

@@ -22,7 +22,7 @@ SETMAXREG = re.compile(r"USETMAXREG\.[^;]*\b0x([0-9a-f]+) ;")
 
 @dataclass(frozen=True)
 class Report:
-    """Resources of one kernel.
+    """Resources of a plan's kernels: of the largest, where there are two.
 
     `instructions` counts full opcodes, such as `HGMMA.64x128x16.F32.BF16`; `register_split` is what
     setmaxnreg asks for, in the order of the code.
@@ -50,13 +50,13 @@ def report(cubin: Path) -> Report:
     """Read a cubin file."""
     usage = _run("cuobjdump", "-res-usage", str(cubin))
     code = _run("nvdisasm", "-c", str(cubin))
-    resources = RESOURCES.search(usage)
-    if resources is None:
+    resources = RESOURCES.findall(usage)
+    if not resources:
         raise ValueError(
             f"{cubin}: it must be the cubin of a kernel; cuobjdump -res-usage says nothing of its "
             f"registers and stack, but {usage!r}"
         )
-    registers, stack = map(int, resources.groups())
+    registers, stack = (max(map(int, column)) for column in zip(*resources, strict=True))
     split = tuple(int(count, 16) for count in SETMAXREG.findall(code))
     return Report(registers, stack, split, Counter(OPCODE.findall(code)))
 

@@ -4,9 +4,9 @@
            ─ (thread, value) ▶ registers ─ stmatrix lane addresses ▶ swizzled panel
            ─ TMA boxes ▶ global
 
-or, where a cluster divides K, from the registers
+or, where blocks divide K, from the registers
 
-           ─ (thread, value) ▶ sums in shared memory ─ share of the rows ▶ global
+           ─ (thread, value) ▶ sums in a workspace ─ (thread, value) of those who add ▶ global
 
 Each arrow finds its addresses by the rule of its instruction, not by the layout that wrote what it
 reads: TMA fills boxes, wgmma reads by descriptor, stmatrix writes rows at lane addresses. So a
@@ -27,7 +27,7 @@ from cutedsl_gemm.kernels.on_cpu import on_cpu, tiles
 from cutedsl_gemm.kernels.plan import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, ROW, Operand
 from cutedsl_gemm.kernels.sm90.plan import Plan
-from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
+from cutedsl_gemm.kernels.sm90.split_plan import ADDERS, SplitPlan
 from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
 
 AnyPlan: TypeAlias = Plan | SplitPlan
@@ -44,7 +44,7 @@ def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     tiles_m, tiles_n, k_blocks = len(gA), len(gB), gA.shape[1]
     gC = out.new_empty(tiles_m, tiles_n, bm, bn)
     load_a, load_b = Load(plan.a, plan.stages), Load(plan.b, plan.stages)
-    store = Finish(plan) if isinstance(plan, SplitPlan) else Store(plan)
+    store = Add(plan) if isinstance(plan, SplitPlan) else Store(plan)
     visits = torch.zeros(tiles_m, tiles_n, dtype=torch.int64)
     for first in range(0, tiles_m * tiles_n, WAVE):
         wave = range(first, min(first + WAVE, tiles_m * tiles_n))
@@ -55,10 +55,13 @@ def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
         acc = torch.zeros(plan.splits, len(wave), bm, bn, dtype=torch.float32)
         for rank in range(plan.splits):
             shared_a, shared_b = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
-            for block in range(*plan.span(rank, k_blocks)):
-                stage = block % plan.stages
-                rA = load_a(shared_a, gA[ms, block], stage)
-                rB = load_b(shared_b, gB[ns, block], stage)
+            first_k, last_k = plan.span(rank, k_blocks)
+            count = last_k - first_k
+            begin = torch.tensor(_starts(plan, ns.tolist(), tiles_m // down, count))
+            for block in range(count):
+                ks, stage = first_k + (begin + block) % count, block % plan.stages
+                rA = load_a(shared_a, gA[ms, ks], stage)
+                rB = load_b(shared_b, gB[ns, ks], stage)
                 acc[rank].baddbmm_(rA.float(), rB.float().mT)
         gC[ms, ns] = store(acc, out.dtype)
         visits.index_put_((ms, ns), torch.ones_like(ms), accumulate=True)
@@ -67,6 +70,20 @@ def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
         raise PlanError(f"{plan.raster} visits {wrong} of {visits.numel()} tiles never or twice")
     padded = gC.transpose(1, 2).reshape(tiles_m * bm, tiles_n * bn)
     out.copy_(padded[:m, :n])  # what TMA clips
+
+
+def _starts(plan: AnyPlan, ns: list[int], tiles_m: int, k_blocks: int) -> list[int]:
+    """The first k-block of each tile of a wave; PlanError where a cluster's are not the same."""
+    if k_blocks == 0:
+        return [0] * len(ns)
+    starts = [plan.start(n, tiles_m, k_blocks) for n in ns]
+    for first in range(0, len(ns), plan.blocks):
+        if len(together := {*starts[first : first + plan.blocks]}) > 1:
+            raise PlanError(
+                f"the blocks of a cluster begin with k-blocks {sorted(together)}; each brings half "
+                "of an operand to both, so that they must begin with the same"
+            )
+    return starts
 
 
 class Load:
@@ -155,8 +172,8 @@ class Store:
         return written.movedim(-1, 2).flatten(-2)
 
 
-class Finish:
-    """The sums' way out of a cluster: registers, shared memory, other blocks' rows, global."""
+class Add:
+    """The sums' way out of blocks that divide K: registers, workspace, those who add, global."""
 
     def __init__(self, plan: SplitPlan) -> None:
         self.plan = plan
@@ -165,34 +182,26 @@ class Finish:
         place = plan.accumulator(threads, values)  # (thread, value) → m + R * n
         _once(place, plan.rows * bn, "wgmma, accumulator")
         first = torch.arange(CONSUMERS)[:, None, None] * plan.rows  # row of each consumer
-        m, self.n = place % plan.rows + first, (place // plan.rows).expand(CONSUMERS, -1, -1)
-        self.m = m
-        self.written = plan.exchange(m + bm * self.n)  # (consumer, thread, value)
-        _once(self.written, bm * bn, "st.shared, sums")
-        threads = torch.arange(CONSUMERS * 128)[:, None]
-        values = torch.arange(size(plan.share.rows[1]))
-        # (thread, value) → row of those that a block finishes, column
-        self.row, self.column = (
-            plan.share.rows(threads, values),
-            plan.share.columns(threads, values),
-        )
-        _once(self.row * bn + self.column, plan.finished * bn, "share of the rows")
-        self.column = self.column.flatten()
+        self.n = (place // plan.rows).expand(CONSUMERS, -1, -1)
+        self.m = place % plan.rows + first
+        self.written = plan.sums(self.m + bm * self.n)  # (consumer, thread, value)
+        _once(self.written, bm * bn, "the workspace, sums")
+        threads, values = torch.arange(ADDERS)[:, None], torch.arange(size(plan.share.rows[1]))
+        row, column = plan.share.rows(threads, values), plan.share.columns(threads, values)
+        _once(row * bn + column, plan.added * bn, "those who add, share of the rows")
+        pieces = torch.arange(0, bm, plan.added)[:, None, None]  # first row of each
+        self.row, self.column = row + pieces, column.expand(len(pieces), -1, -1)
+        self.read = plan.sums(self.row + bm * self.column)  # (piece, thread, value)
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
         """(splits, wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
-        plan, (bm, bn, _) = self.plan, self.plan.tile
-        sums = acc.new_full((*acc.shape[:2], bm * bn), torch.nan)  # each block's shared memory
-        sums[..., self.written] = acc[..., self.m, self.n]
+        workspace = acc.new_full((*acc.shape[:2], self.written.numel()), torch.nan)
+        workspace[..., self.written] = acc[..., self.m, self.n]
+        total = acc.new_zeros(acc.shape[1], *self.read.shape)
+        for part in workspace:
+            total += part[:, self.read]
         out = acc.new_empty(acc.shape[1:], dtype=dtype)
-        for rank in range(plan.splits):
-            row = rank * plan.finished + self.row.flatten()
-            row, column = row[row < bm], self.column[row < bm]  # the last blocks finish fewer
-            at = plan.exchange(row + bm * column)
-            total = acc.new_zeros(acc.shape[1], len(at))
-            for peer in range(plan.splits):
-                total += sums[peer][:, at]
-            out[:, row, column] = total.to(dtype)
+        out[:, self.row, self.column] = total.to(dtype)
         return out
 
 

@@ -1,7 +1,7 @@
 """The main loop of the sm90 GEMMs, planned: A and B by TMA into a ring, by wgmma out of it.
 
 How the product leaves is for the plans that are made of this one: staged for a TMA store
-(sm90/plan.py), or summed over a cluster that divides K (sm90/split_plan.py).
+(sm90/plan.py), or summed over blocks that divide K (sm90/split_plan.py).
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
 SW128 = Swizzle(3, 4, 3).recast(8, BITS)
 ROW = 64  # elements of one 128-byte row of the swizzle
 CLUSTERS = (1, 1), (2, 1), (1, 2)  # tiles side by side (down, across)
+FEW = 2  # rows of tiles that leave B to DRAM: no third reads it from L2
+LAG = 5, 32  # of K, by which a column of few tiles begins behind its neighbour
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,25 @@ class Mainloop:
     def span(self, rank: Any, k_blocks: Any) -> tuple[Any, Any]:
         """First k-block of the block that is number `rank` of a tile's, and first of the next."""
         return rank * k_blocks // self.splits, (rank + 1) * k_blocks // self.splits
+
+    def start(self, n: Any, tiles_m: Any, k_blocks: Any, least: Any = min) -> Any:
+        """Which of so many k-blocks is first for a tile in column n; the first follows the last.
+
+        Few rows of tiles stream B from DRAM through all multiprocessors at once, and its lines are
+        K apart: beginning at the same k, all would ask the same channels. 16×4096×14336 takes 48.6
+        µs with each column at another k, and 55.2 without (docs/performance). Columns of a cluster
+        keep together, since each brings half of A to both.
+
+        >>> from cutedsl_gemm.kernels.sm90.plan import pingpong
+        >>> [pingpong().start(n, 1, 64) for n in range(8)], pingpong().start(7, 3, 64)
+        ([0, 10, 20, 30, 40, 50, 60, 6], 0)
+        """
+        if self.schedule == "single" or self.splits > 1:  # whose parts begin at different k anyway
+            return 0
+        (_, across), (part, whole) = self.cluster, LAG
+        return least(FEW // tiles_m, 1) * (
+            n // across % whole * part * k_blocks // whole % k_blocks
+        )
 
     @property
     def rows(self) -> int:

@@ -1,132 +1,135 @@
-"""The plan of the split sm90 GEMM: a cluster divides K, and adds through shared memory."""
+"""The plan of the split sm90 GEMM: blocks divide K, and sum through global memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cutedsl_gemm.kernels.memory import WARP, sectors
 from cutedsl_gemm.kernels.plan import PlanError, field_problem, shape_problem
 from cutedsl_gemm.kernels.raster import Raster
-from cutedsl_gemm.kernels.share import Share, loads
+from cutedsl_gemm.kernels.share import Share, loads, share_problems
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMERS,
-    WARPGROUP,
     Mainloop,
     Tile,
     accumulator,
-    cost,
     operands,
     stages_beside,
     tile_problems,
 )
-from layouts import BankReport, ComposedLayout, Layout, Proof, Swizzle, banks, composition, cosize
+from layouts import Bijective, Layout, Proof, composition, prove
 from layouts.descriptor import Major
 
-WORD = 32  # bits of a sum
+WORD = 4  # bytes of a sum
 WIDTH = 4  # sums that a thread adds at a time: 16 bytes
-MOST_SPLITS = 8  # blocks of a cluster (CUDA C++ Programming Guide, thread block clusters)
+MOST_SPLITS = 32  # loads that a thread which adds has under way
+ADDERS = 256  # threads of a block that adds
 
 
 @dataclass(frozen=True)
 class SplitPlan(Mainloop):
     """A GEMM of few tiles and much K: `splits` blocks make a tile, each with its part of K.
 
-    Each block leaves its sums in its own shared memory. Then each takes F rows of the tile (the
-    last ones fewer, or none), adds what all have for them in the order of their ranks, and stores:
-    the sum is the same from run to run.
+    Each block leaves its sums in a workspace. A second kernel, of blocks with F rows of a tile
+    each, adds them in the order of the parts: the result is the same from run to run.
     """
 
-    exchange: ComposedLayout  # (BM, BN) → element of 32 bits: the sums of one block
-    share: Share  # (thread, value) → place in the (F, BN) that one block finishes
+    sums: Layout  # (BM, BN) → element of fp32, of one block's in the workspace
+    share: Share  # (thread, value) → place in the (F, BN) that a block of the second kernel adds
 
     @property
     def kind(self) -> str:
         return "split"
 
     @property
-    def finished(self) -> int:
-        """F, the most rows of a tile that one block finishes."""
-        return finished(*self.tile[:2], self.splits)
+    def added(self) -> int:
+        """F, the rows of a tile that a block of the second kernel adds."""
+        return added(self.tile[1])
 
     @property
     def way_out_bytes(self) -> int:
-        return cosize(self.exchange) * WORD // 8
+        return 0
 
     @property
     def way_out(self) -> str:
-        return f"{self.way_out_bytes:,} of sums"
+        return "nothing for the product"
+
+    def workspace(self, m: int, n: int) -> int:
+        """Elements of fp32 that the sums of an (M, N) product take.
+
+        >>> split(splits=8).workspace(512, 500) == 8 * 512 * 512
+        True
+        """
+        bm, bn, _ = self.tile
+        return self.splits * -(-m // bm) * -(-n // bn) * bm * bn
 
     @property
-    def buffers(self) -> dict[str, ComposedLayout]:
-        return {**super().buffers, "sums": self.exchange}
+    def leaving(self) -> int:
+        """Sectors of a warp's first request to the workspace: two sums of each lane.
+
+        >>> split().leaving * 32 == 32 * 2 * 4  # bytes
+        True
+        """
+        at = composition(self.sums, Layout((self.rows, self.tile[1]), (1, self.tile[0])))
+        return sectors(
+            (WORD * at(self.accumulator(lane, 0)) for lane in range(WARP)), width=2 * WORD
+        )
 
     @property
-    def leaving(self) -> BankReport:
-        """What a consumer's stores of its sums cost, by the bank model."""
-        (bm, bn, _), rows = self.tile, self.rows
-        mine = composition(self.exchange, Layout((rows, bn), (1, bm)))
-        return banks(mine, "st.shared.v2.b32", values=self.accumulator)
+    def coming(self) -> int:
+        """Sectors of a warp's first request of those who add: four sums of each lane.
 
-    @property
-    def coming(self) -> BankReport:
-        """What the loads of one block's sums cost, by the bank model."""
-        lanes = self.share.at(1, self.tile[0])
-        first = Layout((lanes[0].shape, lanes[1][0].shape), (lanes[0].stride, lanes[1][0].stride))
-        return banks(self.exchange, "ld.shared.v4.b32", lanes=first)
+        >>> split().coming * 32 == 32 * 4 * 4  # bytes
+        True
+        """
+        at = self.share.at(1, self.tile[0])
+        return sectors((WORD * self.sums(at(lane, 0)) for lane in range(WARP)), width=WIDTH * WORD)
 
     def proofs(self) -> tuple[Proof, ...]:
-        return *super().proofs(), self.leaving.proof(), self.coming.proof()
+        return *super().proofs(), prove(Bijective(self.sums))
 
     def lines(self) -> Iterator[tuple[str, str]]:
         yield from super().lines()
-        yield "split", f"{self.splits} blocks of a cluster divide K, and then the tile's rows"
-        yield "sums", f"{self.exchange}   (BM, BN), fp32"
-        for report in (self.leaving, self.coming):
-            yield "", f"{report.access}: {cost(report)}"
+        yield "split", f"{self.splits} blocks divide K; others then add {self.added} rows each"
+        yield "sums", f"{self.sums}   (BM, BN), fp32, in global memory"
+        yield "", f"{self.leaving} sectors a request of 256 bytes, {self.coming} of 512"
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         yield from _split_problems(self.tile, self.splits)
         bm, bn, _ = self.tile
-        yield from shape_problem("sums", self.exchange, (bm, bn))
+        yield from shape_problem("sums", self.sums, (bm, bn))
+        yield from field_problem("sums", self.sums, sums(bm, bn), "since 16 bytes move along a row")
         if self.schedule != "cooperative":
             yield f"schedule is {self.schedule}; a tile has one turn, so it must be cooperative"
-        wanted = shared_rows(bm, bn, self.splits)
-        why = "since a lane moves 16 bytes along the rows"
-        yield from field_problem("share", self.share, wanted, why)
+        yield from share_problems("the sums", self.share, (self.added, bn), ADDERS)
 
 
 def _split_problems(tile: Tile, splits: int) -> Iterator[str]:
     bn = tile[1]
     if type(splits) is not int or not 2 <= splits <= MOST_SPLITS:
-        yield f"splits is {splits!r}; it must be 2 to {MOST_SPLITS}, the blocks of a cluster"
+        yield f"splits is {splits!r}; it must be 2 to {MOST_SPLITS}, sums that a thread adds"
     if bn & (bn - 1):
-        yield f"BN is {bn}; it must be a power of two, for the swizzle of the sums"
+        yield f"BN is {bn}; it must be a power of two, so that {ADDERS} threads take whole rows"
 
 
-def sums(bm: int, bn: int) -> ComposedLayout:
-    """The tile of sums, rows of `bn` words; the swizzle tells four rows' 32 bytes apart.
+def sums(bm: int, bn: int) -> Layout:
+    """The tile of sums: rows, one after the other.
 
-    >>> print(sums(128, 128))
-    S<2,3,4> o 0 o (128,128):(128,1)
+    >>> print(sums(128, 64))
+    (128,64):(64,1)
     """
-    shift = bn.bit_length() - 1 - 3  # the row's low bits, onto the 32-byte piece of 128
-    return ComposedLayout(Swizzle(2, 3, shift), 0, Layout((bm, bn), (bn, 1)), unit=WORD)
+    return Layout((bm, bn), (bn, 1))
 
 
-def finished(bm: int, bn: int, splits: int) -> int:
-    """Rows that a block finishes, as many as all its threads add at a time or a multiple.
+def added(bn: int) -> int:
+    """Rows of BN sums that the threads of a block take at a time.
 
-    >>> finished(128, 128, 8), finished(128, 128, 6)
-    (16, 24)
+    >>> added(64), added(128)
+    (16, 8)
     """
-    at_a_time = CONSUMERS * WARPGROUP * WIDTH // bn
-    return -(-bm // (splits * at_a_time)) * at_a_time
-
-
-def shared_rows(bm: int, bn: int, splits: int) -> Share:
-    """Who adds what of the rows that a block finishes."""
-    return loads(finished(bm, bn, splits), bn, "K", CONSUMERS * WARPGROUP, WIDTH)
+    return ADDERS * WIDTH // bn
 
 
 def split(
@@ -138,28 +141,27 @@ def split(
 ) -> SplitPlan:
     """The checked plan in which `splits` blocks divide K, with as many stages as fit.
 
-    New: a cluster makes a tile together, and adds through distributed shared memory. Gains: few
-    tiles of much K keep all multiprocessors busy. Costs: the way of the sums, and two barriers.
+    New: blocks make a tile together, and a second kernel adds what they have. Gains: few tiles of
+    much K keep all multiprocessors busy. Costs: the sums' way through L2, and a second launch.
 
     >>> plan = split()
-    >>> plan.stages, plan.smem_bytes, plan.finished
-    (5, 230400, 16)
+    >>> plan.stages, plan.smem_bytes, plan.added
+    (7, 230400, 8)
     """
     for problem in (*tile_problems(tile, dtype, "cooperative"), *_split_problems(tile, splits)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     a, b = operands(tile, a_major, b_major)
-    exchange = sums(bm, bn)
     return SplitPlan(
         tile=tile,
         dtype=dtype,
         a=a,
         b=b,
         schedule="cooperative",
-        stages=stages_beside(cosize(exchange) * WORD // 8, a, b),
+        stages=stages_beside(0, a, b),
         splits=splits,
         accumulator=accumulator(bm // CONSUMERS, bn),
         raster=Raster(1),
-        exchange=exchange,
-        share=shared_rows(bm, bn, splits),
+        sums=sums(bm, bn),
+        share=loads(added(bn), bn, "K", ADDERS, WIDTH),
     ).check()

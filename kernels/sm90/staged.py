@@ -6,7 +6,8 @@ written again only after TMA has read it.
 
 import cutlass
 import cutlass.cute as cute
-from cutlass import Int64
+from cuda.bindings.driver import CUstream
+from cutlass import Int32, Int64
 from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels import lower
@@ -31,6 +32,16 @@ class Staged(Gemm):
         if plan.blocks > 1:
             self.cluster = (plan.blocks, 1, 1)
 
+    @cute.jit
+    def __call__(
+        self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
+    ):
+        """C (M, N) = A (M, K) · B (K, N) on at most `sms` multiprocessors."""
+        panel = (self.plan.rows, ROW)
+        store = cpasync.CopyBulkTensorTileS2GOp()
+        outlet = cpasync.make_tiled_tma_atom(store, c, lower.smem(self.plan.staging), panel)
+        self.launch(a, b, c, outlet, sms, stream)
+
     def grid(self, tiles, sms):
         """As few blocks as take the same number of waves.
 
@@ -46,12 +57,6 @@ class Staged(Gemm):
         """First tile, tiles from one to the next, and k-blocks of this block."""
         blocks = self.plan.blocks
         return cute.arch.block_idx()[0] // blocks, cute.arch.grid_dim()[0] // blocks, (0, k_blocks)
-
-    def outlet(self, c):
-        """TMA's way to C."""
-        panel = (self.plan.rows, ROW)
-        store = cpasync.CopyBulkTensorTileS2GOp()
-        return cpasync.make_tiled_tma_atom(store, c, lower.smem(self.plan.staging), panel)
 
     def storage(self):
         """The panels of C."""

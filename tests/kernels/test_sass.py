@@ -83,18 +83,23 @@ def test_a_single_warpgroup_keeps_its_registers():
     assert report.spills == report.stack_bytes == 0
 
 
-@pytest.mark.parametrize("splits", [2, 6, 8])
+@pytest.mark.parametrize("splits", [2, 6, 16])
 def test_sums_travel_in_eight_and_sixteen_bytes(splits):
     plan = split(splits=splits)
     report = build.inspect(plan)
-    assert report.count("STS.64") == report.count("STS") == plan.registers // 2
-    lines = plan.finished * 128 // (256 * 4)
-    # generic loads: the peer's shared memory is no address of shared memory here
-    assert report.count("LD.E.128") == report.count("LD.E") == lines * splits
-    assert report.count("UCGABAR_ARV") == report.count("UCGABAR_WAIT") == 2
+    assert report.instructions["STG.E.64"] == plan.registers // 2 + 1  # and four results of C
+    assert report.count("LDG.E.128") == report.count("LDG.E") == splits
     assert report.count("HGMMA.64x128x16") == 2 * 4
     assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
     assert report.spills == report.stack_bytes == 0
+    # both kernels wait for what was before; the first lets the second come when its sums have left
+    assert (report.count("ACQBULK"), report.count("PREEXIT")) == (2, 1)
+
+
+@pytest.mark.parametrize("plan", [single(), pingpong(), cooperative()], ids=lambda p: p.schedule)
+def test_a_launch_may_come_early_and_then_waits(plan):
+    report = build.inspect(plan)
+    assert (report.count("PREEXIT"), report.count("ACQBULK")) == (1, 1)
 
 
 def test_a_cubin_without_a_kernel_is_refused(monkeypatch):

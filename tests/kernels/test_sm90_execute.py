@@ -51,19 +51,27 @@ def test_blocks_that_bring_half_of_an_operand_give_the_right_answer(make, cluste
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
 @pytest.mark.parametrize(
     ("tile", "splits"),
-    [((128, 128, 64), 8), ((128, 128, 64), 6), ((128, 64, 64), 7), ((256, 128, 64), 2)],
+    [((128, 128, 64), 8), ((128, 128, 64), 6), ((128, 64, 64), 16), ((256, 128, 64), 2)],
 )
-def test_a_cluster_that_divides_k_gives_the_right_answer(tile, splits, majors):
+def test_blocks_that_divide_k_give_the_right_answer(tile, splits, majors):
     plan = split(tile, "bfloat16", *majors, splits)
     assert run(plan, 300, 200, 64 * splits + 72) < 3e-3
-    assert run(plan, 100, 72, 64) < 3e-3  # one k-block: most of the cluster has none
+    assert run(plan, 100, 72, 64) < 3e-3  # one k-block: most of the blocks have none
+
+
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("make", [pingpong, cooperative])
+def test_few_rows_begin_at_another_k_in_each_column(make, cluster):
+    plan = make((128, 64, 64), cluster=cluster)
+    assert run(plan, 100, 400, 64 * 9 + 8) < 3e-3
+    assert run(plan, 200, 400, 64 * 3) < 3e-3
 
 
 def test_sums_that_are_written_twice_are_refused():
     plan = split()
-    folded = ComposedLayout(Swizzle(2, 3, 4), 0, Layout((128, (64, 2)), (128, (1, 0))), unit=32)
+    folded = Layout((128, (64, 2)), (128, (1, 0)))
     with pytest.raises(PlanError, match=r"sums.*written twice"):
-        run(replace(plan, exchange=folded))
+        run(replace(plan, sums=folded))
 
 
 @pytest.mark.parametrize(
@@ -105,6 +113,13 @@ def test_an_accumulator_that_misses_a_place_is_refused():
     folded = make_layout(threads, Layout(values.shape, ((128, 8, 1024), 0)))
     with pytest.raises(PlanError, match=r"accumulator.*written twice"):
         run(replace(plan, accumulator=folded))
+
+
+def test_a_cluster_whose_blocks_begin_apart_is_refused(monkeypatch):
+    plan = pingpong(cluster=(1, 2))
+    monkeypatch.setattr(type(plan), "start", lambda plan, n, tiles_m, k_blocks: n % k_blocks)
+    with pytest.raises(PlanError, match=r"begin with k-blocks \[0, 1\]"):
+        run(plan)
 
 
 def test_a_raster_that_forgets_a_tile_is_refused():

@@ -240,51 +240,65 @@ def test_the_parts_of_a_cluster_make_the_whole_operand(cluster, majors):
 SPLIT = [
     ((128, 128, 64), 8),
     ((128, 128, 64), 6),
-    ((128, 64, 64), 7),
+    ((128, 64, 64), 16),
     ((256, 128, 64), 2),
     ((128, 256, 64), 3),
 ]
 
 
 @pytest.mark.parametrize(("tile", "splits"), SPLIT)
-def test_the_exchange_of_sums_is_free_of_conflicts(tile, splits):
-    """Counted bank by bank: half a warp's pairs, and a quarter's fours, each in 128 bytes."""
+def test_sums_move_in_whole_sectors(tile, splits):
+    """Counted request by request: 32 lanes store two sums each, and those who add load four."""
     plan = split(tile, splits=splits)
     assert all(plan.proofs())
-    bm = tile[0]
+    bm, lanes = tile[0], range(32)
     for warp in range(4):
         for value in range(0, plan.registers, 2):
-            for half in (range(16), range(16, 32)):
-                places = [plan.accumulator(32 * warp + lane, value) for lane in half]
-                at = [plan.exchange(p % plan.rows + bm * (p // plan.rows)) for p in places]
-                assert len({(word + k) % 32 for word in at for k in range(2)}) == 32
-    for first in range(0, 256, 8):
-        lanes = range(first, first + 8)
-        at = [plan.exchange(plan.share.rows(t, 0) + bm * plan.share.columns(t, 0)) for t in lanes]
-        assert len({(word + k) % 32 for word in at for k in range(4)}) == 32
+            places = [plan.accumulator(32 * warp + lane, value) for lane in lanes]
+            words = [plan.sums(p % plan.rows + bm * (p // plan.rows)) for p in places]
+            assert len({word // 8 for word in words}) == plan.leaving == 8
+            assert all(word % 2 == 0 for word in words)
+    for first in range(0, 256, 32):
+        rows, columns = plan.share.rows, plan.share.columns
+        words = [plan.sums(rows(first + t, 0) + bm * columns(first + t, 0)) for t in lanes]
+        assert len({(word + k) // 8 for word in words for k in range(4)}) == plan.coming == 16
 
 
 @pytest.mark.parametrize(("tile", "splits"), SPLIT)
-def test_every_k_block_and_every_row_has_one_block_of_the_cluster(tile, splits):
+def test_every_k_block_has_one_part_and_every_row_one_block_that_adds(tile, splits):
     plan = split(tile, splits=splits)
     for k_blocks in (1, splits - 1, splits, 3 * splits + 1, 257):
         spans = [plan.span(rank, k_blocks) for rank in range(splits)]
         assert [k for first, last in spans for k in range(first, last)] == list(range(k_blocks))
-    assert tile[0] <= splits * plan.finished
+    assert tile[0] % plan.added == 0
+    assert plan.workspace(tile[0] + 1, tile[1]) == splits * 2 * tile[0] * tile[1]
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: split(splits=9), "splits is 9; it must be 2 to 8"),
-        (lambda: split(splits=1), "splits is 1; it must be 2 to 8"),
+        (lambda: split(splits=33), "splits is 33; it must be 2 to 32"),
+        (lambda: split(splits=1), "splits is 1; it must be 2 to 32"),
         (lambda: split((128, 192, 64)), "BN is 192; it must be a power of two"),
         (lambda: split((64, 128, 64)), "BM is 64; it must be a multiple of 128"),
         (lambda: split((256, 256, 64)), "the accumulator takes 256 registers"),
-        (lambda: replace(split(), share=split(splits=4).share).check(), "share is"),
-        (lambda: replace(split(), exchange=split((128, 64, 64)).exchange).check(), "sums has the"),
+        (lambda: replace(split(), share=split((128, 64, 64)).share).check(), "shares of the sums"),
+        (lambda: replace(split(), sums=Layout((128, 128))).check(), "sums is"),
     ],
 )
 def test_a_split_that_cannot_be_is_refused(call, sentence):
     with pytest.raises(PlanError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("k_blocks", [1, 7, 64, 257])
+def test_columns_of_few_tiles_begin_at_different_k_and_leave_none_out(k_blocks):
+    plan = pingpong()
+    for n in range(70):
+        first = plan.start(n, 1, k_blocks)
+        assert 0 <= first < k_blocks
+        assert first == plan.start(n, 2, k_blocks)
+        assert plan.start(n, 3, k_blocks) == 0
+    begun = {plan.start(n, 1, k_blocks) for n in range(32)}
+    assert len(begun) == min(32, k_blocks)
+    assert single().start(5, 1, k_blocks) == split().start(5, 1, k_blocks) == 0
