@@ -34,7 +34,7 @@ from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.gauge import Gauge, Reading
 from cutedsl_gemm.kernels import build
 from cutedsl_gemm.peers import CUBLAS, Provider, peers
-from cutedsl_gemm.timing import Launch, captured, timed
+from cutedsl_gemm.timing import TIMED, WARM_UP, Launch, burst, captured, timed
 
 Shape: TypeAlias = tuple[int, int, int]
 
@@ -56,7 +56,6 @@ SHAPES: dict[str, list[Shape]] = {
     ],
 }
 GPU = "MHz", "W"  # at the moment of the most power
-REST, WARM_UP, TIMED = 0.5, 3, 10
 BURST_ROUNDS, SUSTAINED_ROUNDS, SUSTAINED_SECONDS = 3, 7, 0.012
 SHORT = 30e-6  # seconds of a launch below which a graph launches: a call takes up to 15 µs
 
@@ -134,13 +133,11 @@ def _times(runs: dict[str, Launch], launches: int, sustained: bool) -> dict[str,
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(SUSTAINED_ROUNDS if sustained else BURST_ROUNDS):
         for name, run in runs.items():
-            count = max(1, TIMED // launches)
             if sustained:
-                count = math.ceil(SUSTAINED_SECONDS / once[name])
+                found = timed(run, math.ceil(SUSTAINED_SECONDS / once[name]))
             else:
-                time.sleep(REST)
-                timed(run, math.ceil(WARM_UP / launches))
-            times[name].append(timed(run, count) / launches)
+                found = burst(run, math.ceil(WARM_UP / launches), max(1, TIMED // launches))
+            times[name].append(found / launches)
     return {name: statistics.median(found) for name, found in times.items()}
 
 

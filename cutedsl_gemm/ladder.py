@@ -1,12 +1,13 @@
 """Every rung of the ladder on this GPU: checked against float64, timed, a table a family.
 
 simt at 8192³ in float32 (TF32 off), row × row; sm70 at 4096³ in float16, column × row, where its
-loads are widest; the others at 4096³ in bfloat16, row × column. Times are of launches in a row by
-CUDA events, after one to warm up; torch.mm's are taken the same way.
+loads are widest; the others at 4096³ in bfloat16, row × column. Times are medians of three bursts,
+as in bench: half a second of rest, launches to warm up, launches timed; torch.mm's are taken alike.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.rungs import KERNELS, Kernel
-from cutedsl_gemm.timing import timed
+from cutedsl_gemm.timing import TIMED, WARM_UP, Launch, burst, timed
 
 SIZES = {"simt": 8192, "sm70": 4096, "sm80": 4096, "sm90": 4096}
 # Whether A and B are row-major: as each family likes them best.
@@ -30,7 +31,7 @@ ROW_MAJOR = {
     "sm80": (True, False),
     "sm90": (True, False),
 }
-SECONDS, MOST_LAUNCHES = 0.3, 50  # of a measurement
+SECONDS, BURSTS = 0.3, 3  # at most, of a burst; and how many
 # Relative error, of the norm.
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 
@@ -62,9 +63,14 @@ def measure(family: str, size: int) -> Iterator[Measured]:
         out = torch.full((size, size), torch.nan, dtype=a.dtype, device="cuda")
         launch = partial(run, a, b, out=out)
         launch()  # compiles
-        once = timed(launch, 1)
-        seconds = timed(launch, max(1, min(MOST_LAUNCHES, int(SECONDS / once))))
+        seconds = in_bursts(launch)
         yield Measured(name, size, seconds, float((out.double() - truth).norm() / truth.norm()))
+
+
+def in_bursts(launch: Launch) -> float:
+    """Seconds a launch, the median; fewer launches where each takes long."""
+    count = max(1, min(TIMED, int(SECONDS / timed(launch, 1))))
+    return statistics.median(burst(launch, min(WARM_UP, count), count) for _ in range(BURSTS))
 
 
 def operands(kernel: Kernel, size: int) -> tuple[Tensor, Tensor]:
@@ -149,4 +155,4 @@ def ceiling() -> float:
     sums = torch.empty(blocks, 32 * alone.WARPS, device="cuda")
     launch = partial(run, numbers, sums, alone.ROUNDS, blocks)
     launch()
-    return 1e-12 * alone.operations(blocks) / timed(launch, 20)
+    return 1e-12 * alone.operations(blocks) / in_bursts(launch)

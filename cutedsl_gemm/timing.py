@@ -7,12 +7,15 @@ row may time the host instead (docs/performance).
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import torch
 
 Launch: TypeAlias = Callable[[], object]
+
+REST, WARM_UP, TIMED = 0.5, 3, 10  # seconds, launches, launches
 
 
 def timed(launch: Launch, count: int) -> float:
@@ -24,6 +27,13 @@ def timed(launch: Launch, count: int) -> float:
     end.record()
     end.synchronize()
     return float(start.elapsed_time(end)) / count / 1e3
+
+
+def burst(launch: Launch, warm_up: int = WARM_UP, count: int = TIMED) -> float:
+    """Seconds a launch on a card that has rested, after a few to warm up."""
+    time.sleep(REST)
+    timed(launch, warm_up)
+    return timed(launch, count)
 
 
 def captured(launch: Launch, count: int) -> Launch:
