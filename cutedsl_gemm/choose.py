@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.kernels.plan import PlanError
 from cutedsl_gemm.kernels.raster import Raster
-from cutedsl_gemm.kernels.sm90.mainloop import FEW, Tile
+from cutedsl_gemm.kernels.sm90.mainloop import Tile
 from cutedsl_gemm.kernels.sm90.plan import Plan, cooperative, pingpong
 from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan, split
 from cutedsl_gemm.problem import Problem
@@ -38,6 +38,7 @@ LAUNCH = 2.7e-6  # seconds: launch to first wgmma, and last wgmma to the end of 
 EARLY = 0.6e-6  # seconds of it that are saved where launches overlap (sm90/gemm.py)
 SECOND = 0.9e-6  # seconds: the launch of the kernel that adds
 ADDED = 4e12  # bytes a second that sums are written and read at, in L2
+FEW = 128  # rows, for which B streams from DRAM past all multiprocessors
 LATENCY = {64: 0.11e-6, 128: 0.16e-6}  # seconds of a k-block of BK, however few its flops
 
 
@@ -50,14 +51,14 @@ class Way:
     rate: float  # flops a second where all multiprocessors multiply
     rest: float  # seconds of a tile beside its k-blocks
     splits: int = 1
-    stream: float = 0.94  # of DRAM's rate, where few rows of tiles stream B
+    stream: float = 0.94  # of DRAM's rate, where few rows have B stream
 
     @property
     def name(self) -> str:
         """As a person would call it.
 
         >>> WAYS[0].name
-        'pingpong 128×192×64'
+        'pingpong 128×128×64'
         """
         over = f", K over {self.splits} blocks" if self.splits > 1 else ""
         return f"{self.make.__name__} {'×'.join(map(str, self.tile))}{over}"
@@ -67,8 +68,8 @@ def _ways() -> tuple[Way, ...]:
     take_turns = partial(Way, pingpong, rest=0.3e-6)
     share = partial(Way, cooperative, rest=1.55e-6)
     return (
-        take_turns((128, 192, 64), 834e12),
         take_turns((128, 128, 64), 818e12),
+        take_turns((128, 192, 64), 834e12),
         take_turns((64, 128, 64), 730e12, stream=1.0),
         take_turns((64, 128, 128), 713e12, stream=1.0),
         take_turns((64, 64, 64), 820e12, stream=0.92),
@@ -77,7 +78,10 @@ def _ways() -> tuple[Way, ...]:
         share((256, 128, 64), 848e12),
         share((256, 192, 64), 858e12),
         *(Way(split, (128, 128, 64), 850e12, 0.3e-6, splits) for splits in (2, 3, 4, 6, 8)),
-        *(Way(split, (128, 64, 64), 690e12, 0.3e-6, splits) for splits in (2, 3, 4, 6, 8, 16)),
+        *(
+            Way(split, (128, 64, 64), 690e12, 0.3e-6, splits, 0.74)
+            for splits in (2, 3, 4, 6, 8, 16)
+        ),
     )
 
 
@@ -111,8 +115,7 @@ def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
     ('cooperative 128×256×64', 512, 4, 128, 173)
     """
     bm, bn, bk = way.tile
-    rows = _ceil(m, bm)
-    tiles = rows * _ceil(n, bn)
+    tiles = _ceil(m, bm) * _ceil(n, bn)
     blocks = tiles * way.splits
     waves = _ceil(blocks, SMS)
     busy = _ceil(blocks, waves)
@@ -127,7 +130,7 @@ def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
         busy,
         multiply=waves * (_ceil(_ceil(k, bk), way.splits) * block + way.rest),
         launch=LAUNCH - (EARLY if 2 * blocks <= SMS else 0),
-        memory=moved / min(DRAM * (way.stream if rows <= FEW else 1), busy * INFLOW),
+        memory=moved / min(DRAM * (way.stream if m <= FEW else 1), busy * INFLOW),
         addition=SECOND + sums / ADDED if sums else 0.0,
     )
 
@@ -144,7 +147,7 @@ def ranking(m: int, n: int, k: int, make: Make | None = None) -> list[Estimate]:
 def way_of(plan: AnySm90) -> Way | None:
     """The way by which a plan was made; None for one of a tile that the model does not know.
 
-    >>> way_of(pingpong((128, 192, 64))) is WAYS[0], way_of(pingpong((192, 128, 64)))
+    >>> way_of(pingpong((128, 192, 64))) is WAYS[1], way_of(pingpong((192, 128, 64)))
     (True, None)
     """
     asked = (plan.tile, plan.splits, plan.schedule if plan.splits == 1 else split.__name__)
