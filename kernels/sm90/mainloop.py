@@ -250,7 +250,8 @@ class Mainloop:
         bm, bn, bk = self.tile
         kind = f"sm90 {self.kind}, {self.dtype}, fp32 accumulation"
         yield "kernel", f"{kind}, tile {bm}×{bn}×{bk}"
-        yield "memory", f"{self.stages} stages × {self.stage_bytes:,} + {self.way_out} + barriers"
+        ring = f"{self.stages} stages × {self.stage_bytes:,}"
+        yield "memory", " + ".join(filter(None, (ring, self.way_out, "barriers")))
         yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
         yield (
             "registers",
@@ -272,7 +273,7 @@ class Mainloop:
 
     @property
     def way_out(self) -> str:
-        """What `way_out_bytes` are, in words."""
+        """What `way_out_bytes` are, in words; nothing where there are none."""
         raise NotImplementedError
 
     def problems(self) -> Iterator[str]:

@@ -6,7 +6,7 @@ When   block 0   │ multiply k-blocks 0 … │ sums to the workspace ┃ add F
 
 Where  the blocks of one part of K are neighbours: sixteen tiles of one GPC then ask L2 for the same
        panels at the same time. A cluster that divides K and adds through distributed shared memory
-       shares nothing there: 24.6 µs at 512×512×16384, and this 18.0 (docs/performance).
+       shares nothing there: 24.6 µs at 512×512×16384, and this 18.2 (docs/performance).
 
 What it gains: with few tiles and much K, all multiprocessors work. What it costs: a workspace, and
 a second launch. The order of the sum is fixed, so that the result is the same to the bit from run
