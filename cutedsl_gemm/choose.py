@@ -129,19 +129,22 @@ def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
         waves,
         busy,
         multiply=waves * (_ceil(_ceil(k, bk), way.splits) * block + way.rest),
-        launch=LAUNCH - (EARLY if 2 * blocks <= SMS else 0),
+        launch=LAUNCH - (EARLY if way.splits == 1 and 2 * blocks <= SMS else 0),
         memory=moved / min(DRAM * (way.stream if m <= FEW else 1), busy * INFLOW),
         addition=SECOND + sums / ADDED if sums else 0.0,
     )
 
 
 def ranking(m: int, n: int, k: int, make: Make | None = None) -> list[Estimate]:
-    """All ways, or those of one kind, the one expected to end first in front.
+    """All ways that serve, or those of one kind, the one expected to end first in front.
 
-    Of equals, the first of `WAYS`.
+    Of equals, the first of `WAYS`. K is divided to fill one wave, and not where there are more: the
+    sums would no longer lie in L2.
     """
-    ways = (way for way in WAYS if make in (None, way.make))
-    return sorted((estimate(m, n, k, way) for way in ways), key=lambda found: found.seconds)
+    found = [estimate(m, n, k, way) for way in WAYS if make in (None, way.make)]
+    if make is None:
+        found = [each for each in found if each.way.splits == 1 or each.waves == 1]
+    return sorted(found, key=lambda each: each.seconds)
 
 
 def way_of(plan: AnySm90) -> Way | None:
@@ -213,9 +216,19 @@ def planned(
     splits: int = 1,
     raster: Raster | None = None,
 ) -> AnySm90:
-    """The checked plan of a way; where raster is None, with the one for the problem's extents."""
-    raster = raster or best_raster(tile, problem.mnk[2])
-    return _plan(make, tile, problem.dtype, *problem.majors, splits, raster)
+    """The checked plan of a way; where raster is None, with the one for the problem's extents.
+
+    PlanError where its sums are more than 32 bits count.
+    """
+    m, n, k = problem.mnk
+    raster = raster or best_raster(tile, k)
+    plan = _plan(make, tile, problem.dtype, *problem.majors, splits, raster)
+    if isinstance(plan, SplitPlan) and (room := plan.workspace(m, n)) >= 1 << 31:
+        raise PlanError(
+            f"C is {m} × {n}, and its sums over {splits} parts of K would take {room:,} elements; "
+            "they must be fewer than 2^31: leave kernel away"
+        )
+    return plan
 
 
 @cache

@@ -31,7 +31,7 @@ ROW_MAJOR = {
     "sm80": (True, False),
     "sm90": (True, False),
 }
-SECONDS, BURSTS = 0.3, 3  # at most, of a burst; and how many
+SECONDS, BURSTS = 0.3, 3  # of a burst, if a launch takes no longer; bursts
 # Relative error, of the norm.
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 

@@ -72,13 +72,13 @@ class Gemm:
         sms: Int32,
         stream: CUstream,
     ):
-        """A (M, K) · B (K, N) on at most `sms` multiprocessors, into what was made of C (M, N).
+        """A (M, K) · B (K, N) of a device with `sms` multiprocessors, into what was made of C.
 
-        Where half of them are left, the next launch may come early (programmatic dependent launch):
-        its blocks make their barriers there, and wait for this one's end. 512³ takes 2.9 µs, not
-        3.4. Elsewhere they would come wherever a multiprocessor falls free, and the neighbours of a
-        GPC no longer ask L2 for the same tile at the same time: 595 TFLOP/s, not 776, at
-        8448×9216×1024 (docs/performance).
+        A launch that needs at most half of them may come before the one in front of it has ended
+        (programmatic dependent launch): its blocks make their barriers meanwhile, and wait. 512³
+        takes 2.9 µs so, not 3.4. The blocks of a larger one would come wherever a multiprocessor
+        falls free, and the neighbours of a GPC no longer ask L2 for the same tile at the same time:
+        595 TFLOP/s, not 776, at 8448×9216×1024 (docs/performance).
         """
         plan, (bm, bn, _) = self.plan, self.plan.tile
         down, across = plan.cluster
@@ -156,9 +156,11 @@ class Gemm:
             self.meet()  # the other block's barriers are made, too
         else:
             cute.arch.sync_threads()
-        if cutlass.const_expr(plan.splits == 1):
-            cute.arch.griddepcontrol_launch_dependents()
         cute.arch.griddepcontrol_wait()  # before it, no byte of global memory is touched
+        if cutlass.const_expr(
+            plan.splits == 1
+        ):  # behind it: one launch waits, and no chain of them
+            cute.arch.griddepcontrol_launch_dependents()
         loads = (tma_a, gA, sA, tma_b, gB, sB)
         self.work_together(warp_idx, loads, way_out, full, empty, extent)
 

@@ -171,9 +171,11 @@ class Mainloop:
         """Which of so many k-blocks is first for a tile in column n; the first follows the last.
 
         Few rows of tiles stream B from DRAM through all multiprocessors at once, and its lines are
-        K apart: beginning at the same k, all would ask the same channels. 16×4096×14336 takes 48.6
-        µs with each column at another k, and 55.2 without (docs/performance). Columns of a cluster
-        keep together, since each brings half of A to both.
+        K apart where it is K-major: beginning at the same k, all would ask the same channels. With
+        64×64×128, 16×4096×14336 takes 48.6 µs with each column at another k and 55.2 without;
+        16×14336×4096 takes 54.9 and 47.5, for which the model has other tiles (docs/performance).
+        Columns of a cluster keep together, since each brings half of A to both. The order of a sum
+        then depends on its column: equal columns of B may give results that differ in a last bit.
 
         >>> from cutedsl_gemm.kernels.sm90.plan import pingpong
         >>> [pingpong().start(n, 1, 64) for n in range(8)], pingpong().start(7, 3, 64)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cutedsl_gemm.kernels.memory import WARP, sectors
 from cutedsl_gemm.kernels.plan import PlanError, field_problem, shape_problem
 from cutedsl_gemm.kernels.raster import Raster
-from cutedsl_gemm.kernels.share import Share, loads, share_problems
+from cutedsl_gemm.kernels.share import Share, loads
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMERS,
     Mainloop,
@@ -23,7 +23,7 @@ from layouts.descriptor import Major
 
 WORD = 4  # bytes of a sum
 WIDTH = 4  # sums that a thread adds at a time: 16 bytes
-MOST_SPLITS = 32  # loads that a thread which adds has under way
+MOST_SPLITS = 32  # a thread that adds has a load of each part under way
 ADDERS = 256  # threads of a block that adds
 
 
@@ -103,13 +103,17 @@ class SplitPlan(Mainloop):
         yield from field_problem("sums", self.sums, sums(bm, bn), "since 16 bytes move along a row")
         if self.schedule != "cooperative":
             yield f"schedule is {self.schedule}; a tile has one turn, so it must be cooperative"
-        yield from share_problems("the sums", self.share, (self.added, bn), ADDERS)
+        wanted, why = adders(bn), "since a lane adds 16 bytes along a row"
+        yield from field_problem("share", self.share, wanted, why)
 
 
 def _split_problems(tile: Tile, splits: int) -> Iterator[str]:
     bn = tile[1]
     if type(splits) is not int or not 2 <= splits <= MOST_SPLITS:
-        yield f"splits is {splits!r}; it must be 2 to {MOST_SPLITS}, sums that a thread adds"
+        yield (
+            f"splits is {splits!r}; it must be 2 to {MOST_SPLITS}, since a thread that adds has a "
+            "load of each part under way"
+        )
     if bn & (bn - 1):
         yield f"BN is {bn}; it must be a power of two, so that {ADDERS} threads take whole rows"
 
@@ -130,6 +134,11 @@ def added(bn: int) -> int:
     (16, 8)
     """
     return ADDERS * WIDTH // bn
+
+
+def adders(bn: int) -> Share:
+    """Who adds what of F rows."""
+    return loads(added(bn), bn, "K", ADDERS, WIDTH)
 
 
 def split(
@@ -163,5 +172,5 @@ def split(
         accumulator=accumulator(bm // CONSUMERS, bn),
         raster=Raster(1),
         sums=sums(bm, bn),
-        share=loads(added(bn), bn, "K", ADDERS, WIDTH),
+        share=adders(bn),
     ).check()

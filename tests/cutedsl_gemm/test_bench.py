@@ -6,7 +6,7 @@ import time
 import pytest
 from rich.console import Console
 
-from cutedsl_gemm import __main__, bench, peers
+from cutedsl_gemm import __main__, bench, ladder, peers, timing
 from cutedsl_gemm.bench import Point
 from cutedsl_gemm.gauge import Gauge, Reading
 
@@ -95,3 +95,38 @@ def test_without_nvidia_smi_there_are_no_readings(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with Gauge("0") as gauge:
         assert gauge.peak() is None
+
+
+@pytest.mark.parametrize(
+    ("launch", "host", "short"),
+    [(20e-6, 90e-6, True), (29e-6, 40e-6, True), (31e-6, 0, False), (1e-3, 0, False)],
+)
+def test_what_is_short_is_told_without_the_host(monkeypatch, launch, host, short):
+    """Launches in a row wait for the host, those of a graph do not."""
+
+    def captured(run, count):
+        return (count, launch)
+
+    def timed(run, count):
+        return run[0] * run[1] if isinstance(run, tuple) else launch + host
+
+    monkeypatch.setattr(bench, "captured", captured)
+    monkeypatch.setattr(bench, "timed", timed)
+    assert (bench._replays({"gemm": lambda: None}) is not None) == short
+
+
+@pytest.mark.parametrize(
+    ("once", "launches"), [(1e-4, 3 * (3 + 10)), (0.07, 3 * (3 + 4)), (2.1, 3 * (1 + 1))]
+)
+def test_a_burst_has_fewer_launches_where_each_takes_long(monkeypatch, once, launches):
+    made = []
+
+    def timed(launch, count):
+        made.append(count)
+        return once
+
+    monkeypatch.setattr(timing, "timed", timed)
+    monkeypatch.setattr(ladder, "timed", timed)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    assert ladder.in_bursts(lambda: None) == once
+    assert sum(made) == 1 + launches

@@ -133,20 +133,28 @@ def test_it_runs_on_the_current_stream():
     assert error(c, a, b) < 6e-3
 
 
-@pytest.mark.parametrize(("kernel", "extent"), [("sm90", 512), ("sm90_split", 128)])
-def test_a_launch_that_comes_early_waits_for_what_it_reads_and_overwrites(kernel, extent):
-    """Each reads what the one before wrote, and writes what it read, with no one in between."""
+CHAINS = [(("sm90",), 512), (("sm90_split",), 128), (("sm90", "sm90_split", "sm90_single"), 1024)]
+
+
+@pytest.mark.parametrize(("kernels", "extent"), CHAINS, ids=str)
+def test_a_launch_that_comes_early_waits_for_what_it_reads_and_overwrites(kernels, extent):
+    """Each reads what the one before wrote, and writes what it read; on two streams at a time."""
     order = torch.randperm(extent, device="cuda")
     step = torch.eye(extent, device="cuda", dtype=torch.bfloat16)[order]
-    start = matrix(extent, 1024)
-    there, back = start.clone(), torch.empty_like(start)
-    for _ in range(100):
-        gemm(step, there, out=back, kernel=kernel)
-        gemm(step, back, out=there, kernel=kernel)
-    truth = start
-    for _ in range(200):
-        truth = truth[order]
-    assert torch.equal(there, truth)
+    starts = [matrix(extent, 1024) for _ in range(2)]
+    pairs = [(start.clone(), torch.empty_like(start)) for start in starts]
+    streams = [torch.cuda.Stream() for _ in starts]
+    torch.cuda.synchronize()
+    for _, kernel in zip(range(120), itertools.cycle(kernels)):
+        for stream, (there, back) in zip(streams, pairs, strict=True):
+            with torch.cuda.stream(stream):
+                gemm(step, there, out=back, kernel=kernel)
+                gemm(step, back, out=there, kernel=kernel)
+    torch.cuda.synchronize()
+    for start, (there, _) in zip(starts, pairs, strict=True):
+        for _ in range(240):
+            start = start[order]
+        assert torch.equal(there, start)
 
 
 def test_it_can_be_captured_in_a_graph():
