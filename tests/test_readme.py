@@ -34,8 +34,11 @@ def test_the_tables_and_means_are_those_of_the_measured_figures(page):
     if page != "README.md":
         files = sorted(files[0].parent.glob("*.csv"))
     for file in files:
-        table = markdown(read(file))
-        assert table in text, f"{page} must have this table of {file.name}:\n{table}"
+        points = read(file)
+        width = 6 if file.stem == "weights" else len(points)  # a table for each number of rows
+        for first in range(0, len(points), width):
+            table = markdown(points[first : first + width])
+            assert table in text, f"{page} must have this table of {file.name}:\n{table}"
     sweep = read(ROOT / "docs" / "performance" / "sweep.csv")
     over_cublas = [point.tflops["gemm"] / point.tflops["torch.mm"] for point in sweep]
     over_best = [point.tflops["gemm"] / point.best_peer for point in sweep]
