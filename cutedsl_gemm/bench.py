@@ -264,13 +264,16 @@ def _over_k(points: Sequence[Point]) -> bool:
 
 
 def _names(points: Sequence[Point]) -> list[str]:
-    """K where M and N are the same at all points, n³ of a cube, else M×N×K."""
+    """K where M and N are the same at all points, n³ where all are cubes, else M×N×K."""
     if _over_k(points):
         return [str(point.mnk[2]) for point in points]
-    return [
-        f"{point.mnk[0]}³" if len({*point.mnk}) == 1 else "×".join(map(str, point.mnk))
-        for point in points
-    ]
+    if _cubes(points):
+        return [f"{point.mnk[0]}³" for point in points]
+    return ["×".join(map(str, point.mnk)) for point in points]
+
+
+def _cubes(points: Sequence[Point]) -> bool:
+    return all(len({*point.mnk}) == 1 for point in points)
 
 
 def write(points: Sequence[Point], file: Path) -> None:
@@ -316,7 +319,7 @@ def plot(points: Sequence[Point], title: str, file: Path) -> None:
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
     over_k = _over_k(points)
-    in_order = over_k or all(len({*point.mnk}) == 1 for point in points)
+    in_order = over_k or _cubes(points)
     places: list[Any] = [point.mnk[2] for point in points] if over_k else _names(points)
     for name in points[0].tflops:
         ours = name.startswith(OURS)
@@ -329,7 +332,8 @@ def plot(points: Sequence[Point], title: str, file: Path) -> None:
         axes.plot(places, heights, mark, label=name, markersize=4, **style)
     m, n, _ = points[0].mnk
     axes.set_xlabel(f"K, at M = {m}, N = {n}" if over_k else "M×N×K")
-    axes.tick_params("x", rotation=0 if over_k else 60)
+    if not over_k:
+        axes.set_xticks(range(len(places)), places, rotation=60, ha="right", rotation_mode="anchor")
     axes.set_ylabel("TFLOP/s")
     axes.set_ylim(0)
     axes.set_title(title, fontsize=10)
