@@ -157,9 +157,8 @@ class Gemm:
         else:
             cute.arch.sync_threads()
         cute.arch.griddepcontrol_wait()  # before it, no byte of global memory is touched
-        if cutlass.const_expr(
-            plan.splits == 1
-        ):  # behind it: one launch waits, and no chain of them
+        if cutlass.const_expr(plan.splits == 1):
+            # Behind the wait: one launch waits, and no chain of them.
             cute.arch.griddepcontrol_launch_dependents()
         loads = (tma_a, gA, sA, tma_b, gB, sB)
         self.work_together(warp_idx, loads, way_out, full, empty, extent)
