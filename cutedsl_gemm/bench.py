@@ -129,7 +129,7 @@ def _replays(runs: dict[str, Launch]) -> dict[str, Launch] | None:
 
 def _times(runs: dict[str, Launch], launches: int, sustained: bool) -> dict[str, float]:
     """Seconds of a launch by each, of which a run is so many; the candidates in turn."""
-    once = {name: timed(run, WARM_UP) for name, run in runs.items()}
+    once = {name: timed(run, WARM_UP) for name, run in runs.items()} if sustained else {}
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(SUSTAINED_ROUNDS if sustained else BURST_ROUNDS):
         for name, run in runs.items():

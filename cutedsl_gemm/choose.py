@@ -38,7 +38,7 @@ LAUNCH = 2.7e-6  # seconds: launch to first wgmma, and last wgmma to the end of 
 EARLY = 0.6e-6  # seconds of it that are saved where launches overlap (sm90/gemm.py)
 SECOND = 0.9e-6  # seconds: the launch of the kernel that adds
 ADDED = 4e12  # bytes a second that sums are written and read at, in L2
-FEW = 128  # rows, for which B streams from DRAM past all multiprocessors
+FEW_ROWS = 128  # for which B streams from DRAM past all multiprocessors
 LATENCY = {64: 0.11e-6, 128: 0.16e-6}  # seconds of a k-block of BK, however few its flops
 
 
@@ -79,7 +79,7 @@ def _ways() -> tuple[Way, ...]:
         share((256, 192, 64), 858e12),
         *(Way(split, (128, 128, 64), 850e12, 0.3e-6, splits) for splits in (2, 3, 4, 6, 8)),
         *(
-            Way(split, (128, 64, 64), 690e12, 0.3e-6, splits, 0.74)
+            Way(split, (128, 64, 64), 690e12, 0.3e-6, splits, stream=0.74)
             for splits in (2, 3, 4, 6, 8, 16)
         ),
     )
@@ -130,7 +130,7 @@ def estimate(m: int, n: int, k: int, way: Way) -> Estimate:
         busy,
         multiply=waves * (_ceil(_ceil(k, bk), way.splits) * block + way.rest),
         launch=LAUNCH - (EARLY if way.splits == 1 and 2 * blocks <= SMS else 0),
-        memory=moved / min(DRAM * (way.stream if m <= FEW else 1), busy * INFLOW),
+        memory=moved / min(DRAM * (way.stream if m <= FEW_ROWS else 1), busy * INFLOW),
         addition=SECOND + sums / ADDED if sums else 0.0,
     )
 

@@ -182,9 +182,10 @@ def matrix(name: str, tensor: Tensor, terms: Terms = TMA) -> Matrix:
     and the kernel is told one that it takes.
     """
     (rows, columns), (down, right) = tensor.shape, tensor.stride()
-    if _walks(columns, right, rows, down, terms.unit):
+    along = _along(tensor, terms.unit)
+    if along == 1:
         return Matrix((rows, columns), (_leading(columns, rows, down, terms.unit), 1))
-    if _walks(rows, down, columns, right, terms.unit):
+    if along == 0:
         return Matrix((rows, columns), (1, _leading(rows, columns, right, terms.unit)))
     raise ValueError(
         f"{name}: shape {rows, columns} with strides {down, right} in elements: "
@@ -204,10 +205,15 @@ def _walks(inner: int, inner_stride: int, outer: int, outer_stride: int, unit: i
 
 def walkable(tensor: Tensor, terms: Terms) -> bool:
     """Whether a kernel of these terms can walk a matrix."""
+    return _along(tensor, terms.unit) is not None
+
+
+def _along(tensor: Tensor, unit: int) -> int | None:
+    """The dimension along which a matrix can be walked, rows before columns; None where none is."""
     (rows, columns), (down, right) = tensor.shape, tensor.stride()
-    return _walks(columns, right, rows, down, terms.unit) or (
-        _walks(rows, down, columns, right, terms.unit)
-    )
+    if _walks(columns, right, rows, down, unit):
+        return 1
+    return 0 if _walks(rows, down, columns, right, unit) else None
 
 
 def _leading(inner: int, outer: int, stride: int, unit: int) -> int:

@@ -16,9 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-from torch import Tensor
-
 import layouts
 from cutedsl_gemm.kernels import cache, library, progress, sass, versions
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
@@ -36,14 +33,17 @@ ARCH = "sm_90a"
 def load(plan: AnyPlan, arch: str = ARCH) -> Callable[..., None]:
     """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
     kernel = library.load(make(plan, arch))
-    return functools.partial(_in_workspace, plan, kernel) if isinstance(plan, SplitPlan) else kernel
+    return _in_workspace(plan, kernel) if isinstance(plan, SplitPlan) else kernel
 
 
-def _in_workspace(
-    plan: SplitPlan, kernel: Callable[..., None], a: Tensor, b: Tensor, c: Tensor, sms: int
-) -> None:
+def _in_workspace(plan: SplitPlan, kernel: Callable[..., None]) -> Callable[..., None]:
     """The kernel with room for its sums, which torch takes back for what the stream does next."""
-    kernel(a, b, c, c.new_empty(plan.workspace(*c.shape), dtype=torch.float32), sms)
+    import torch  # here, since who only compiles does without: it takes a second
+
+    def in_workspace(a: Any, b: Any, c: Any, sms: int) -> None:
+        kernel(a, b, c, c.new_empty(plan.workspace(*c.shape), dtype=torch.float32), sms)
+
+    return in_workspace
 
 
 def make(plan: AnyPlan, arch: str = ARCH) -> Path:

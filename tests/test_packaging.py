@@ -87,6 +87,12 @@ def test_gemm_loads_neither_the_dsl_nor_torchs_compiler():
     assert not {"cutlass", "torch._dynamo", "sympy", "rich", "matplotlib"} & {*loaded}
 
 
+def test_what_compiles_loads_no_torch():
+    """It takes a second, and as many processes compile ahead as there are cores."""
+    code = "import sys, cutedsl_gemm.kernels.build; print(*sys.modules)"
+    assert not {"torch", "cutlass"} & {*run("-c", code).split()}
+
+
 @pytest.mark.parametrize("file", FILES, ids=str)
 def test_imports_point_down(file):
     package = ".".join(shipped(file).parent.parts)

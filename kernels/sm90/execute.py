@@ -74,8 +74,6 @@ def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
 
 def _starts(plan: AnyPlan, ns: list[int], tiles_m: int, k_blocks: int) -> list[int]:
     """The first k-block of each tile of a wave; PlanError where a cluster's are not the same."""
-    if k_blocks == 0:
-        return [0] * len(ns)
     starts = [plan.start(n, tiles_m, k_blocks) for n in ns]
     for first in range(0, len(ns), plan.blocks):
         if len(together := {*starts[first : first + plan.blocks]}) > 1:

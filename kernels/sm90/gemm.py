@@ -19,7 +19,7 @@ from cutlass import Float32, Int32, Int64
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutlass.memory import SmemAllocator
 
-from cutedsl_gemm.kernels import lower
+from cutedsl_gemm.kernels import lower, parts
 from cutedsl_gemm.kernels.plan import ring
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
@@ -85,7 +85,7 @@ class Gemm:
         b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
         tma_a, gA = self.way_in(a, plan.a)
         tma_b, gB = self.way_in(b, plan.b)
-        tiles = cute.ceil_div(c.shape[0], bm * down) * cute.ceil_div(c.shape[1], bn * across)
+        tiles = parts.grid(c, (bm * down, bn * across))
         blocks = self.grid(tiles, sms)
         self.kernel(tma_a, gA, tma_b, gB, outlet).launch(
             grid=(blocks, 1, 1),

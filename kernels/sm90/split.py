@@ -20,7 +20,7 @@ from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels import lower
-from cutedsl_gemm.kernels.parts import left, move, part
+from cutedsl_gemm.kernels.parts import grid, left, move, part
 from cutedsl_gemm.kernels.sm90.gemm import Gemm
 from cutedsl_gemm.kernels.sm90.mainloop import WARPGROUP
 from cutedsl_gemm.kernels.sm90.split_plan import ADDERS
@@ -40,8 +40,8 @@ class Split(Gemm):
         stream: CUstream,
     ):
         """C (M, N) = A (M, K) · B (K, N), by way of `plan.workspace(M, N)` elements of fp32."""
-        plan, (bm, bn, _) = self.plan, self.plan.tile
-        tiles = cute.ceil_div(c.shape[0], bm) * cute.ceil_div(c.shape[1], bn)
+        plan, bm = self.plan, self.plan.tile[0]
+        tiles = grid(c, plan.tile[:2])
         sums = lower.copies(workspace.iterator, plan.sums, tiles, plan.splits)  # (BM, BN, …)
         self.launch(a, b, c, (sums, c), sms, stream)
         self.add(sums, c).launch(
