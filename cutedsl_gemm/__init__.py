@@ -17,11 +17,12 @@ def __getattr__(name: str) -> Any:
     if name in ("KERNELS", "explain", "gemm", "plan_for"):
         if find_spec("torch") is None:
             raise ImportError("gemm needs torch and the CuTe DSL: pip install 'cutedsl-gemm[gpu]'")
-        from cutedsl_gemm import api, rungs
+        from cutedsl_gemm import api
+        from cutedsl_gemm.select import registry as rungs
 
         return tuple(rungs.KERNELS) if name == "KERNELS" else getattr(api, name)
     if name == "PlanError":
-        from cutedsl_gemm.kernels.plan import PlanError
+        from cutedsl_gemm.kernels.plan.checks import PlanError
 
         return PlanError
     raise AttributeError(f"module 'cutedsl_gemm' has no attribute {name!r}")

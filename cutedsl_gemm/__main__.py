@@ -97,15 +97,15 @@ class Refused(Exception):
 def anywhere(asked: argparse.Namespace) -> None:
     """The commands that need no GPU."""
     if asked.command == "demo":
-        from cutedsl_gemm import demo
+        from cutedsl_gemm.measure import demo
 
         demo.main()
     elif asked.command == "build":
-        from cutedsl_gemm import ahead
+        from cutedsl_gemm.select import precompile as ahead
 
         ahead.main(asked.folder)
     else:
-        from cutedsl_gemm import hierarchy
+        from cutedsl_gemm.measure import hierarchy
 
         try:
             shown = hierarchy.shown(asked.kernel)
@@ -121,15 +121,15 @@ def on_a_gpu(asked: argparse.Namespace) -> None:
     if not torch.cuda.is_available():
         raise Refused("it measures a GPU, and torch sees none here")
     if asked.command == "bench":
-        from cutedsl_gemm import bench as speed
+        from cutedsl_gemm.measure import bench as speed
 
         speed.main(asked.shapes, asked.sustained, asked.csv, asked.plot)
     elif asked.command == "ladder":
-        from cutedsl_gemm import ladder as climb
+        from cutedsl_gemm.measure import ladder as climb
 
         climb.main(asked.size, asked.plot)
     else:
-        from cutedsl_gemm import wavefronts
+        from cutedsl_gemm.measure import wavefronts
 
         wavefronts.main(asked.markdown)
 

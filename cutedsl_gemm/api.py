@@ -12,11 +12,11 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call
-from cutedsl_gemm.explanation import explain
-from cutedsl_gemm.kernels.build import AnyPlan
-from cutedsl_gemm.kernels.plan import UNIT
+from cutedsl_gemm.kernels.compile.build import AnyPlan
+from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.problem import agree, device_of, lines, pose
-from cutedsl_gemm.rungs import named
+from cutedsl_gemm.select.explain import explain
+from cutedsl_gemm.select.registry import named
 
 # of a, b, tile, kernel, tune
 Gradients: TypeAlias = tuple[Tensor | None, Tensor | None, None, None, None]

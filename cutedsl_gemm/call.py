@@ -13,10 +13,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.choose import three_integers
-from cutedsl_gemm.kernels import build
-from cutedsl_gemm.kernels.build import AnyPlan
-from cutedsl_gemm.kernels.progress import bar
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.compile.build import AnyPlan
+from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.problem import (
     TMA,
     Matrix,
@@ -32,7 +31,8 @@ from cutedsl_gemm.problem import (
     pose,
     reach,
 )
-from cutedsl_gemm.rungs import DEFAULT, Kernel, named
+from cutedsl_gemm.select.choose import three_integers
+from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
 
 Tile: TypeAlias = tuple[int, int, int]
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
@@ -136,7 +136,7 @@ def _make(
 def _tuned(
     problem: Problem, device: torch.device, launch: Callable[[AnyPlan], Callable[[], None]]
 ) -> AnyPlan:
-    from cutedsl_gemm.tune import tuned
+    from cutedsl_gemm.select.tune import tuned
 
     with torch.cuda.device(device):
         return tuned(problem, torch.cuda.get_device_name(device), launch)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from cutedsl_gemm.api import NO_GRADIENT, Gradients, Product, gradients
 from cutedsl_gemm.call import Tile, call
-from cutedsl_gemm.choose import three_integers
 from cutedsl_gemm.problem import agree
-from cutedsl_gemm.rungs import named
+from cutedsl_gemm.select.choose import three_integers
+from cutedsl_gemm.select.registry import named
 
 
 def gemm(

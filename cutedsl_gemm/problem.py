@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.plan import UNIT
-from layouts.descriptor import Major
+from cutedsl_gemm.kernels.plan.checks import UNIT
+from layouts.hardware.descriptor import Major
 
 MOST_EXTENT = 2**31 - 256  # coordinates have 32 bits, and a tile may reach beyond
 

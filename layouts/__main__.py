@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from .draw import Table
+from .draw.summary import drawable, facts, picture, words
 from .errors import LayoutError
-from .expression import evaluate, operations
-from .shown import drawable, facts, picture, words
+from .notation.expression import evaluate, operations
 
 #: The options that write a file, and the method of `Table` that makes its text.
 WRITERS = ("svg", "html", "latex")

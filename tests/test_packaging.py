@@ -51,19 +51,19 @@ def test_wheel_holds_layouts_and_cutedsl_gemm_alone(wheel):
     assert {name for name in names if name.suffix == ".py"} == {shipped(file) for file in FILES}
 
 
-PLAN = "import cutedsl_gemm.kernels.plan as plan; print(plan.__file__)"
+PLAN = "import cutedsl_gemm.kernels.plan.checks as checks; print(checks.__file__)"
 
 
 def test_wheel_imports(wheel, tmp_path):
     wheel.extractall(tmp_path)
-    assert run("-c", PLAN, start=tmp_path) == str(tmp_path / "cutedsl_gemm/kernels/plan.py")
+    assert run("-c", PLAN, start=tmp_path) == str(tmp_path / "cutedsl_gemm/kernels/plan/checks.py")
 
 
 def test_bare_checkout_imports(tmp_path):
     for room in ROOMS:
         shutil.copytree(ROOT / room, tmp_path / room, symlinks=True)
     file = run("-c", PLAN, start=tmp_path.parent, path=tmp_path)
-    assert file == str(tmp_path / "cutedsl_gemm/kernels/plan.py")
+    assert file == str(tmp_path / "cutedsl_gemm/kernels/plan/checks.py")
 
 
 def test_a_foreign_package_named_kernels_imports_from_our_root(tmp_path):
@@ -89,7 +89,7 @@ def test_gemm_loads_neither_the_dsl_nor_torchs_compiler():
 
 def test_what_compiles_loads_no_torch():
     """It takes a second, and as many processes compile ahead as there are cores."""
-    code = "import sys, cutedsl_gemm.kernels.build; print(*sys.modules)"
+    code = "import sys, cutedsl_gemm.kernels.compile.build; print(*sys.modules)"
     assert not {"torch", "cutlass"} & {*run("-c", code).split()}
 
 

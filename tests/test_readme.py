@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cutedsl_gemm.bench import markdown, read
-from layouts.expression import evaluate
+from cutedsl_gemm.measure.bench import markdown, read
+from layouts.notation.expression import evaluate
 
 ROOT = Path(__file__).parents[1]
 PICTURE = (

@@ -22,8 +22,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from sources import depend
 
-from layouts.expression import evaluate
-from layouts.shown import drawable, facts, picture, words
+from layouts.notation.expression import evaluate
+from layouts.draw.summary import drawable, facts, picture, words
 
 
 class LayoutTable(SphinxDirective):

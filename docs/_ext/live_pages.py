@@ -17,8 +17,8 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 import layouts
-from layouts.expression import evaluate
-from layouts.shown import picture
+from layouts.notation.expression import evaluate
+from layouts.draw.summary import picture
 
 DEFAULT = "S<3,3,3> o 0 o (8,64):(64,1)"  # of playground.html
 PYODIDE = (

@@ -17,15 +17,15 @@ from sphinx.application import Sphinx
 
 import cutedsl_gemm
 import layouts
-from cutedsl_gemm import bench
-from cutedsl_gemm.hierarchy import shown
-from cutedsl_gemm.kernels.build import device_code
+from cutedsl_gemm.measure import bench
+from cutedsl_gemm.measure.hierarchy import shown
+from cutedsl_gemm.kernels.compile.build import device_code
 from cutedsl_gemm.kernels.simt import report as simt_report
 from cutedsl_gemm.kernels.sm80 import report as sm80_report
-from cutedsl_gemm.ladder import ROW_MAJOR, SIZES
-from cutedsl_gemm.peers import CUBLAS
+from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES
+from cutedsl_gemm.measure.peers import CUBLAS
 from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.rungs import DEFAULT, KERNELS, Kernel
+from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 
 
 # What bench calls the rungs that it measures.

@@ -23,9 +23,9 @@ from layouts import (
     size,
 )
 from layouts.draw.cells import Panel
-from layouts.expression import evaluate
-from layouts.shown import drawable, facts, picture, words
-from layouts.tuples import is_int, leaves
+from layouts.notation.expression import evaluate
+from layouts.draw.summary import drawable, facts, picture, words
+from layouts.values.tuples import is_int, leaves
 
 MOST = 64  # rows, and columns, that a page shows of a panel
 MOST_CELLS = 16_384  # of all panels: 2 MB of HTML

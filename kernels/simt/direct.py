@@ -11,8 +11,8 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
-from cutedsl_gemm.kernels import parts
-from cutedsl_gemm.kernels.host import BlockATile
+from cutedsl_gemm.kernels.device import tile as parts
+from cutedsl_gemm.kernels.device.launch import BlockATile
 
 
 class Direct(BlockATile):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.on_cpu import every, on_cpu, tiles
+from cutedsl_gemm.kernels.executor import every, on_cpu, tiles
 from cutedsl_gemm.kernels.simt.plan import SimtPlan, Stage
 from layouts import cosize
 

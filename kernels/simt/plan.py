@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
-from cutedsl_gemm.kernels.plan import (
+from cutedsl_gemm.kernels.plan.checks import (
     choice_problem,
     extents_problem,
     field_problem,
@@ -19,9 +19,18 @@ from cutedsl_gemm.kernels.plan import (
     room_problem,
     shape_problem,
 )
-from cutedsl_gemm.kernels.share import Share, loads, share_problems
-from layouts import Bijective, Injective, Layout, Proof, cosize, make_layout, prove, size
-from layouts.descriptor import Major
+from cutedsl_gemm.kernels.plan.partition import Share, loads, share_problems
+from layouts import (
+    Bijective,
+    Injective,
+    Layout,
+    Proof,
+    cosize,
+    make_layout,
+    prove,
+    size,
+)
+from layouts.hardware.descriptor import Major
 
 BITS = 32  # of an element: float32
 SMEM_BYTES = 49_152  # of a block of any device (CUDA C++ Programming Guide)

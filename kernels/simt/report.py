@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.memory import WARP, Report, globally
+from cutedsl_gemm.kernels.plan.memory import WARP, Report, globally
 from cutedsl_gemm.kernels.simt.plan import BITS, SimtPlan
 from layouts import Layout, size, wavefronts
 

@@ -13,9 +13,10 @@ import cutlass.cute as cute
 from cutlass import Float32
 from cutlass.memory import SmemAllocator
 
-from cutedsl_gemm.kernels import lower, parts
-from cutedsl_gemm.kernels.host import BlockATile
-from cutedsl_gemm.kernels.plan import PlanError
+from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device import tile as parts
+from cutedsl_gemm.kernels.device.launch import BlockATile
+from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.simt.plan import ALIGNMENT, SimtPlan
 from layouts import Layout
 

@@ -7,10 +7,17 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.on_cpu import on_cpu
+from cutedsl_gemm.kernels.executor import on_cpu
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.execute import steps
-from layouts import QUAD_PAIRS, Layout, composition, make_layout, right_inverse, volta_mma
+from layouts import (
+    QUAD_PAIRS,
+    Layout,
+    composition,
+    make_layout,
+    right_inverse,
+    volta_mma,
+)
 
 
 @on_cpu

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cutedsl_gemm.kernels.plan import BITS, UNIT, field_problem
-from cutedsl_gemm.kernels.raster import Raster
-from cutedsl_gemm.kernels.share import Share, loads
+from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem
+from cutedsl_gemm.kernels.plan.partition import Share, loads
+from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, Swizzle
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 TILE = (128, 64, 32)
 WARPS = (2, 1)  # along M, along N

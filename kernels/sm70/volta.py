@@ -17,9 +17,9 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float16, Float32, Int32, Uint32
 
-from cutedsl_gemm.kernels import parts
-from cutedsl_gemm.kernels.host import BlockATile
-from cutedsl_gemm.kernels.plan import UNIT
+from cutedsl_gemm.kernels.device import tile as parts
+from cutedsl_gemm.kernels.device.launch import BlockATile
+from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.parts import shared, store
 

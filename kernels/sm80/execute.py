@@ -16,13 +16,13 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.on_cpu import every, on_cpu, tiles
-from cutedsl_gemm.kernels.plan import UNIT
-from cutedsl_gemm.kernels.share import Share
+from cutedsl_gemm.kernels.executor import every, on_cpu, tiles
+from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.partition import Share
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import Layout, composition, cosize, make_layout, mma, size
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 
 @on_cpu

@@ -10,8 +10,8 @@ differs between the five.
 import cutlass
 import cutlass.cute as cute
 
-from cutedsl_gemm.kernels import parts
-from cutedsl_gemm.kernels.host import BlockATile
+from cutedsl_gemm.kernels.device import tile as parts
+from cutedsl_gemm.kernels.device.launch import BlockATile
 from cutedsl_gemm.kernels.sm80.parts import shared, store, warps
 
 

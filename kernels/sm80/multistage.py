@@ -11,8 +11,8 @@ one, which takes a fifth of the instructions (docs/performance).
 import cutlass
 import cutlass.cute as cute
 
-from cutedsl_gemm.kernels import parts
-from cutedsl_gemm.kernels.host import BlockATile
+from cutedsl_gemm.kernels.device import tile as parts
+from cutedsl_gemm.kernels.device.launch import BlockATile
 from cutedsl_gemm.kernels.sm80.parts import shared, store, warps
 
 

@@ -9,11 +9,12 @@ from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warp
 from cutlass.memory import SmemAllocator
 
-from cutedsl_gemm.kernels import lower, parts
+from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device import tile as parts
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import ALIGNMENT
 from layouts import ComposedLayout
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 
 def tiled_mma(plan: Sm80Plan) -> cute.TiledMma:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from cutedsl_gemm.kernels.plan import (
+from cutedsl_gemm.kernels.plan.checks import (
     BITS,
     UNIT,
     PlanError,
@@ -25,8 +25,8 @@ from cutedsl_gemm.kernels.plan import (
     room,
     room_problem,
 )
-from cutedsl_gemm.kernels.raster import Raster
-from cutedsl_gemm.kernels.share import Share, loads, share_problems
+from cutedsl_gemm.kernels.plan.partition import Share, loads, share_problems
+from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm80.registers import (
     Tile,
     Warps,
@@ -54,7 +54,7 @@ from layouts import (
     prove,
     size,
 )
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 TILE = (128, 128, 64)
 WARPS = (2, 2)  # along M, along N

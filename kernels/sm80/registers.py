@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from cutedsl_gemm.kernels.share import Share
+from cutedsl_gemm.kernels.plan.partition import Share
 from layouts import Layout
 
 Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.memory import WARP, Report, globally
-from cutedsl_gemm.kernels.plan import BITS, UNIT
+from cutedsl_gemm.kernels.plan.checks import BITS, UNIT
+from cutedsl_gemm.kernels.plan.memory import WARP, Report, globally
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, composition, wavefronts
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 
 def report(plan: Sm80Plan) -> Report:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels.plan import BITS, UNIT, shape_problem
-from cutedsl_gemm.kernels.share import Share, share_problems
+from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, shape_problem
+from cutedsl_gemm.kernels.plan.partition import Share, share_problems
 from layouts import (
     ComposedLayout,
     Injective,
@@ -17,7 +17,7 @@ from layouts import (
     recast,
     size,
 )
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 ALIGNMENT = 128  # bytes, of each buffer
 ALIGNMENTS = UNIT, UNIT // 2, UNIT // 4  # elements that a copy may move, the widest first

@@ -22,9 +22,9 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels import tma
-from cutedsl_gemm.kernels.on_cpu import on_cpu, tiles
-from cutedsl_gemm.kernels.plan import BITS, PlanError
+from cutedsl_gemm.kernels.executor import on_cpu, tiles
+from cutedsl_gemm.kernels.plan import tma
+from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, ROW, Operand
 from cutedsl_gemm.kernels.sm90.plan import Plan
 from cutedsl_gemm.kernels.sm90.split_plan import ADDERS, SplitPlan

@@ -19,8 +19,10 @@ from cutlass import Float32, Int32, Int64
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutlass.memory import SmemAllocator
 
-from cutedsl_gemm.kernels import lower, parts
-from cutedsl_gemm.kernels.plan import ring
+from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device import tile as parts
+from cutedsl_gemm.kernels.plan.checks import ring
+from cutedsl_gemm.kernels.plan.tma import ATOM
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
     CONSUMERS,
@@ -28,7 +30,6 @@ from cutedsl_gemm.kernels.sm90.mainloop import (
     WARPGROUP,
     Mainloop,
 )
-from cutedsl_gemm.kernels.tma import ATOM
 
 
 class Gemm:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from cutedsl_gemm.kernels import tma
-from cutedsl_gemm.kernels.plan import (
+from cutedsl_gemm.kernels.plan import tma
+from cutedsl_gemm.kernels.plan.checks import (
     BITS,
     UNIT,
     choice_problem,
@@ -21,7 +21,7 @@ from cutedsl_gemm.kernels.plan import (
     refuse,
     shape_problem,
 )
-from cutedsl_gemm.kernels.raster import Raster
+from cutedsl_gemm.kernels.plan.raster import Raster
 from layouts import (
     BankReport,
     Bijective,
@@ -38,7 +38,7 @@ from layouts import (
     wgmma_accumulator,
     wgmma_descriptor,
 )
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 # One warpgroup does everything; or two consumers, beside a producer, take turns with whole tiles,
 # or each takes half the rows of every tile.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels import tma
-from cutedsl_gemm.kernels.plan import (
+from cutedsl_gemm.kernels.plan import tma
+from cutedsl_gemm.kernels.plan.checks import (
     BITS,
     PlanError,
     count_problem,
     field_problem,
     shape_problem,
 )
-from cutedsl_gemm.kernels.raster import Raster
+from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.mainloop import (
     BY_DESCRIPTOR,
     CONSUMERS,
@@ -45,7 +45,7 @@ from layouts import (
     stmatrix,
     wgmma_accumulator,
 )
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 # (thread, value) → m + 64 * n of what a stmatrix.x4 of four warps takes: 16 columns of a wgmma
 STORE = wgmma_accumulator(16)

@@ -19,8 +19,8 @@ from cuda.bindings.driver import CUstream
 from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels import lower
-from cutedsl_gemm.kernels.parts import grid, left, move, part
+from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.tile import grid, left, move, part
 from cutedsl_gemm.kernels.sm90.gemm import Gemm
 from cutedsl_gemm.kernels.sm90.mainloop import WARPGROUP
 from cutedsl_gemm.kernels.sm90.split_plan import ADDERS

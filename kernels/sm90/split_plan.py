@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels.memory import WARP, sectors
-from cutedsl_gemm.kernels.plan import PlanError, field_problem, shape_problem
-from cutedsl_gemm.kernels.raster import Raster
-from cutedsl_gemm.kernels.share import Share, loads
+from cutedsl_gemm.kernels.plan.checks import PlanError, field_problem, shape_problem
+from cutedsl_gemm.kernels.plan.memory import WARP, sectors
+from cutedsl_gemm.kernels.plan.partition import Share, loads
+from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMERS,
     Mainloop,
@@ -19,7 +19,7 @@ from cutedsl_gemm.kernels.sm90.mainloop import (
     tile_problems,
 )
 from layouts import Bijective, Layout, Proof, composition, prove
-from layouts.descriptor import Major
+from layouts.hardware.descriptor import Major
 
 WORD = 4  # bytes of a sum
 WIDTH = 4  # sums that a thread adds at a time: 16 bytes

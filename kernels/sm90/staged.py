@@ -10,8 +10,8 @@ from cuda.bindings.driver import CUstream
 from cutlass import Int32, Int64
 from cutlass.cute.nvgpu import cpasync, warp
 
-from cutedsl_gemm.kernels import lower
-from cutedsl_gemm.kernels.plan import ring
+from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.plan.checks import ring
 from cutedsl_gemm.kernels.sm90.gemm import Gemm
 from cutedsl_gemm.kernels.sm90.mainloop import ROW, WARPGROUP
 from cutedsl_gemm.kernels.sm90.plan import Plan

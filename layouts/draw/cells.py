@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
-from ..bank_model import wavefronts
 from ..errors import LayoutError
-from ..layout import Layout, make_layout
-from ..swizzle import ComposedLayout
-from ..tuples import idx2crd, is_int, leaves, rank, size, text
-from ..value import Value
+from ..hardware.wavefronts import wavefronts
+from ..values.layout import Layout, make_layout
+from ..values.swizzle import ComposedLayout
+from ..values.tuples import idx2crd, is_int, leaves, rank, size, text
+from ..values.value import Value
 
 __all__ = ["TINTS", "Cell", "Panel", "Table", "compare", "notebook", "table", "table_tv"]
 

@@ -13,7 +13,7 @@ import cutedsl_gemm
 from cutedsl_gemm import PlanError, gemm, plan_for
 from cutedsl_gemm.call import _anew
 from cutedsl_gemm.problem import TMA
-from cutedsl_gemm.rungs import LADDER
+from cutedsl_gemm.select.registry import LADDER
 
 ROW, COLUMN = "row", "column"
 

@@ -14,11 +14,12 @@ import threading
 import pytest
 import torch
 
-from cutedsl_gemm import gemm, plan_for, tune
-from cutedsl_gemm.kernels import build
+from cutedsl_gemm import gemm, plan_for
+from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
 from cutedsl_gemm.kernels.sm90.split_plan import split
+from cutedsl_gemm.select import tune
 
 pytestmark = pytest.mark.gpu
 
@@ -241,7 +242,7 @@ def test_gradients_are_torchs():
 
 SANITIZED = """
 import torch
-from cutedsl_gemm.kernels import build
+from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
 from cutedsl_gemm.kernels.sm90.split_plan import split
 plans = (pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single(),

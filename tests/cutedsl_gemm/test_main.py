@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from cutedsl_gemm import __main__
-from cutedsl_gemm.rungs import KERNELS
+from cutedsl_gemm.select.registry import KERNELS
 
 
 def ask(monkeypatch, *words):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import layouts
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle, Table, table
 from layouts.__main__ import main
-from layouts.expression import evaluate, operations
-from layouts.symbols import symbols
+from layouts.notation.expression import evaluate, operations
+from layouts.values.symbols import symbols
 
 ROWS = Layout((8, 64), (64, 1))
 TILE = ComposedLayout(Swizzle(3, 3, 3), 0, ROWS)

@@ -1,0 +1,37 @@
+"""The hierarchy of a rung, printed, drawn, and carried out on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from cutedsl_gemm.api import plan_for
+from cutedsl_gemm.kernels.plan.hierarchy import Hierarchy, gemm, nested, of
+from cutedsl_gemm.select.registry import named
+
+# fxmarty's description of GEMM tiling: M, N, K and the tiles of a block, a warp and a thread.
+MNK = (48, 128, 12)
+TILES = ((8, 32, 6), (4, 8, 3), (4, 4, 1))
+
+
+def shown(kernel: str | None = None) -> Hierarchy:
+    """The hierarchy of a kernel's plan; without a name, that of the description."""
+    if kernel is None:
+        return nested(*TILES)
+    dtype = named(kernel).terms.dtypes[0]
+    a, b = torch.empty(256, 64, dtype=dtype), torch.empty(64, 256, dtype=dtype)
+    return of(plan_for(a, b, kernel=kernel))
+
+
+def main(hierarchy: Hierarchy, path: Path | None = None) -> None:
+    """Print the hierarchy and what comes of M, N, K = 48, 128, 12; draw the block's outputs."""
+    m, n, k = MNK
+    print(hierarchy.explain())
+    a, b = torch.randint(-4, 5, (m, k)).float(), torch.randint(-4, 5, (k, n)).float()
+    answer = "equal" if torch.equal(gemm(hierarchy, a, b), a @ b) else "not equal"
+    print(f"M, N, K = {m}, {n}, {k}: {answer} to torch\n")
+    if path is None:
+        print(hierarchy.picture())
+    else:
+        path.write_text(hierarchy.picture().svg())

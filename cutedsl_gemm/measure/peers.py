@@ -1,0 +1,42 @@
+"""Whom bench measures beside gemm: torch.mm, and quack and Triton where they are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+Provider: TypeAlias = Callable[[Tensor, Tensor, Tensor], object]  # (a, b, out)
+
+CUBLAS = "torch.mm"
+
+
+def peers() -> dict[str, Provider]:
+    """What each is called, and how.
+
+    >>> next(iter(peers()))
+    'torch.mm'
+    """
+    found: dict[str, Provider] = {CUBLAS: lambda a, b, out: torch.mm(a, b, out=out)}
+    if find_spec("quack") is not None:
+        found.update(_quack())
+    if find_spec("triton") is not None:
+        from cutedsl_gemm.measure import triton_gemm
+
+        found["triton"] = triton_gemm.matmul
+    return found
+
+
+def _quack() -> Iterator[tuple[str, Provider]]:
+    from quack.gemm_config import GemmConfig
+    from quack.gemm_interface import gemm_tuned
+
+    for name, config in (
+        ("quack pp 128×192", GemmConfig(tile_m=128, tile_n=192, pingpong=True)),
+        ("quack 128×256", GemmConfig(tile_m=128, tile_n=256, pingpong=False)),
+    ):
+        yield name, partial(gemm_tuned.fn, config=config)

@@ -1,0 +1,1 @@
+"""Which plan a product gets: kernel registry, choice, tuning, explanation, precompilation."""

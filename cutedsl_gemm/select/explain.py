@@ -1,0 +1,129 @@
+"""Which plan gemm takes for two tensors, and why, as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torch import Tensor
+
+from cutedsl_gemm.call import Tile
+from cutedsl_gemm.problem import TMA, Problem, pose
+from cutedsl_gemm.select.choose import (
+    DRAM,
+    SMS,
+    AnySm90,
+    Estimate,
+    choose,
+    estimate,
+    ranking,
+    way_of,
+)
+
+DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
+SHOWN = 3  # ways
+ANYWHERE = replace(TMA, devices=(*TMA.devices, "meta"))  # a shape says all
+
+
+def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> str:
+    """The plan of gemm(a, b, tile=tile) on an H100: what else there was, the bounds, the layouts.
+
+    Times are those that the model of `cutedsl_gemm.select.choose` expects. The tensors may lie on
+    any device, "meta" too: nothing is computed. Raises as gemm does.
+    `gemm.explain` is this function.
+
+    >>> import torch
+    >>> a = torch.empty(8448, 1984, dtype=torch.bfloat16, device="meta")
+    >>> b = torch.empty(1984, 9216, dtype=torch.bfloat16, device="meta")
+    >>> print(explain(a, b))  # doctest: +ELLIPSIS
+    problem      C (8448, 9216) = A (8448, 1984) · B (1984, 9216), bfloat16
+    choice       pingpong 128×192×64, expected in ... µs, ... TFLOP/s
+    ways         1. pingpong 128×192×64 ...
+    ...
+    bounds       tensor cores 312.4 µs at 989 TFLOP/s dense
+    ...
+    kernel       sm90 pingpong, bfloat16, fp32 accumulation, tile 128×192×64
+    ...
+    """
+    problem = pose(a, b, ANYWHERE)
+    return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile))
+
+
+def _lines(problem: Problem, tile: Tile | None) -> Iterator[tuple[str, str]]:
+    m, n, k = problem.mnk
+    yield "problem", f"C {m, n} = A {m, k} · B {k, n}, {problem.dtype}"
+    if m * n * k == 0:
+        yield "choice", "no kernel: C is empty, or zeros"
+        return
+    plan = choose(problem, tile)
+    yield from _choice(problem, plan, given=tile is not None)
+    yield from _bounds(problem)
+    yield from plan.lines()
+
+
+def _choice(problem: Problem, plan: AnySm90, given: bool) -> Iterator[tuple[str, str]]:
+    way, ranked = way_of(plan), ranking(*problem.mnk)[:SHOWN]
+    asked = ", as asked" if given else ""
+    if way is None:
+        tile = "×".join(map(str, plan.tile))
+        yield "choice", f"tile {tile}{asked}; the model was fitted to other tiles"
+        yield from _ways(problem, ranked)
+        return
+    found = estimate(*problem.mnk, way)
+    yield "choice", f"{way.name}{asked}, expected in {_speed(problem, found)}"
+    yield from _ways(problem, ranked)
+    yield from _times(problem, found)
+
+
+def _ways(problem: Problem, ranked: list[Estimate]) -> Iterator[tuple[str, str]]:
+    for number, found in enumerate(ranked, 1):
+        first = "ways" if number == 1 else ""
+        yield first, f"{number}. {found.way.name:<35} {_speed(problem, found)}"
+
+
+def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
+    m, n, k = problem.mnk
+    bm, bn, _ = found.way.tile
+    waves = "1 wave" if found.waves == 1 else f"{found.waves} waves"
+    yield "tiles", f"{-(-m // bm)} × {-(-n // bn)} = {found.tiles:,}, in {waves}"
+    yield "", f"which keep {found.busy} of {SMS} multiprocessors busy"
+    addition = f", addition {_micro(found.addition)}" if found.addition else ""
+    yield "time", f"launch {_micro(found.launch)}, the longer of"
+    yield "", f"multiply {_micro(found.multiply)} and DRAM {_micro(found.memory)}{addition}"
+    moved = 2 * found.tiles * (bm + bn) * k
+    gigabytes, rate = _figures(moved / 1e9, 3), _figures(moved / found.seconds / 1e12, 2)
+    yield "L2", f"{gigabytes} GB of A and B to shared memory: {rate} TB/s"
+
+
+def _bounds(problem: Problem) -> Iterator[tuple[str, str]]:
+    """What no kernel can be faster than."""
+    m, n, k = problem.mnk
+    tensor, moved = 2 * m * n * k / DENSE_PEAK, 2 * (m * k + k * n + m * n)
+    bound = max(tensor, moved / DRAM)
+    yield "bounds", f"tensor cores {_micro(tensor)} at {DENSE_PEAK / 1e12:.0f} TFLOP/s dense"
+    yield "", f"DRAM {_micro(moved / DRAM)}: A, B and C once at {DRAM / 1e12:.2f} TB/s"
+    yield "", f"so {_tflops(problem, bound)} TFLOP/s at most"
+
+
+def _speed(problem: Problem, found: Estimate) -> str:
+    return f"{_micro(found.seconds)}, {_tflops(problem, found.seconds)} TFLOP/s"
+
+
+def _tflops(problem: Problem, seconds: float) -> str:
+    m, n, k = problem.mnk
+    return _figures(2e-12 * m * n * k / seconds, 2)
+
+
+def _micro(seconds: float) -> str:
+    return f"{_figures(seconds * 1e6, 1, decimals=1)} µs"
+
+
+def _figures(value: float, count: int, decimals: int = 0) -> str:
+    """So many significant figures at least, and decimals; a positive number without exponent.
+
+    >>> _figures(99.6, 2), _figures(6604, 3), _figures(3.07e-5, 2), _figures(48.62, 1, decimals=1)
+    ('100', '6604', '0.000031', '48.6')
+    """
+    places = count - 1 - math.floor(math.log10(value))
+    return f"{value:.{max(decimals, places)}f}"

@@ -1,0 +1,117 @@
+"""The fastest plan for a problem on this GPU: measured once, then remembered on disk.
+
+The model's ranking says who runs: its best ways, and the best of them with other rasters. What won
+is kept in `tuned-<release>.json` of the cache folder:
+
+    {"NVIDIA H100 80GB HBM3": {"8448×9216×1984 bfloat16 K-K": {"way": …, "group": 8, "of": "rows"}}}
+
+Another release of the kernels begins anew. A plain gemm(a, b) does not look there: it gives the
+same bits on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from cutedsl_gemm.kernels.compile import build, cache
+from cutedsl_gemm.kernels.compile.progress import bar
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.measure.timing import Launch, race
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.choose import WAYS, AnySm90, Way, best_raster, planned, ranking
+
+Candidate: TypeAlias = tuple[Way, Raster]
+
+CANDIDATES, OWN, RERASTERED = 12, 6, 2
+RASTERS = Raster(1), Raster(4), Raster(8), Raster(4, "columns")
+
+
+def tuned(problem: Problem, device: str, launch: Callable[[AnySm90], Launch]) -> AnySm90:
+    """The plan that won on the device, as it is remembered, or after a race.
+
+    `launch(plan)` makes a launch of its kernel. RuntimeError where a race would be needed while a
+    CUDA graph is captured.
+    """
+    known = _recalled(problem, device)
+    if known is None:
+        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                "tune=True measures when it first meets a shape, and cannot while a CUDA graph is "
+                "captured: call gemm once before the capture"
+            )
+        known = _fastest(problem, launch)
+        _remember(problem, device, known)
+    return _plan(problem, known)
+
+
+def candidates(problem: Problem) -> list[Candidate]:
+    """Who runs: the ways that the model expects to be fast, the best with all rasters."""
+    ranked = [found.way for found in ranking(*problem.mnk)]
+    own = [(way, best_raster(way.tile, problem.mnk[2])) for way in ranked]
+    others = [(way, raster) for way in ranked[:RERASTERED] if way.splits == 1 for raster in RASTERS]
+    return list(dict.fromkeys([*own[:OWN], *others, *own[OWN:]]))[:CANDIDATES]
+
+
+def _plan(problem: Problem, candidate: Candidate) -> AnySm90:
+    way, raster = candidate
+    return planned(problem, way.make, way.tile, way.splits, raster)
+
+
+def _fastest(problem: Problem, launch: Callable[[AnySm90], Launch]) -> Candidate:
+    running = candidates(problem)
+    launches: list[Launch] = []
+    with bar(f"measuring {len(running)} plans of {_shape(problem)}") as tell:
+        for candidate in running:
+            launches.append(launch(_plan(problem, candidate)))
+            launches[-1]()  # compiled, and loaded
+            tell(0.8 * len(launches) / len(running))
+        times = race(launches, lambda share: tell(0.8 + 0.2 * share))
+    return min(zip(times, running, strict=True), key=lambda found: found[0])[1]
+
+
+def _recalled(problem: Problem, device: str) -> Candidate | None:
+    try:
+        found = _read(_file())[device][_shape(problem)]
+        way = next(way for way in WAYS if way.name == found["way"])
+        candidate = way, Raster(found["group"], found["of"])
+        _plan(problem, candidate)
+    except (KeyError, StopIteration, TypeError, PlanError):  # none, or one that is no more
+        return None
+    return candidate
+
+
+def _remember(problem: Problem, device: str, winner: Candidate) -> None:
+    way, raster = winner
+    file = _file()
+    with cache.lock(file.stem):
+        known = _read(file)
+        shapes = known.setdefault(device, {})
+        shapes[_shape(problem)] = {"way": way.name, "group": raster.group, "of": raster.of}
+        draft = file.with_suffix(".draft")
+        draft.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
+        draft.replace(file)
+
+
+def _file() -> Path:
+    return cache.folder() / f"tuned-{build.release()[:16]}.json"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What is remembered; nothing where the file is missing or damaged."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    shapes = found.items() if isinstance(found, dict) else ()
+    return {device: known for device, known in shapes if isinstance(known, dict)}
+
+
+def _shape(problem: Problem) -> str:
+    majors = f"{'K' if problem.a.row_major else 'M'}-{'N' if problem.b.row_major else 'K'}"
+    return f"{'×'.join(map(str, problem.mnk))} {problem.dtype} {majors}"

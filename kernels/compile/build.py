@@ -1,0 +1,168 @@
+"""From a plan to a callable: compiled once for an architecture, kept in memory and on disk.
+
+The object is a TVM-FFI function (a, b, c, sms) that takes torch tensors and torch's current stream;
+where K is divided it also takes a workspace, which `load` brings. It serves every M, N, K; `sms` is
+how many multiprocessors a persistent grid fills.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import layouts
+from cutedsl_gemm.kernels.compile import cache, library, progress, sass, versions
+from cutedsl_gemm.kernels.simt.plan import SimtPlan
+from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
+from cutedsl_gemm.kernels.sm90.plan import Plan
+from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
+
+AnyPlan: TypeAlias = Plan | SplitPlan | SimtPlan | Sm80Plan
+
+ARCH = "sm_90a"
+
+
+@functools.cache
+def load(plan: AnyPlan, arch: str = ARCH) -> Callable[..., None]:
+    """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
+    kernel = library.load(make(plan, arch))
+    return _in_workspace(plan, kernel) if isinstance(plan, SplitPlan) else kernel
+
+
+def _in_workspace(plan: SplitPlan, kernel: Callable[..., None]) -> Callable[..., None]:
+    """The kernel with room for its sums, which torch takes back for what the stream does next."""
+    import torch  # here, since who only compiles does without: it takes a second
+
+    def in_workspace(a: Any, b: Any, c: Any, sms: int) -> None:
+        kernel(a, b, c, c.new_empty(plan.workspace(*c.shape), dtype=torch.float32), sms)
+
+    return in_workspace
+
+
+def make(plan: AnyPlan, arch: str = ARCH) -> Path:
+    """The plan's library in the cache folder, compiled if it is not there. Needs no GPU."""
+    return cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch))
+
+
+def export(plan: AnyPlan, path: Path, arch: str = ARCH) -> None:
+    """Compile the plan and write its library to `path`. Needs no GPU."""
+    with progress.line(f"compiling {'×'.join(map(str, plan.tile))} {plan.dtype} for {arch}, once"):
+        library.link(compile_plan(plan, arch), path)
+
+
+def inspect(plan: AnyPlan, arch: str = ARCH) -> sass.Report:
+    """Registers, spills and instructions of the plan's machine code. Needs no GPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
+        (cubin,) = Path(folder).glob("*.cubin")
+        return sass.report(cubin)
+
+
+def compile_plan(plan: AnyPlan, arch: str = ARCH, options: str = "") -> Any:
+    """The plan's kernel, compiled by the DSL for symbolic M, N, K and leading strides."""
+    import cutlass.cute as cute
+
+    from cutedsl_gemm.kernels.device.lower import DTYPES
+
+    m, n, k = (cute.sym_int() for _ in range(3))
+    dtype = DTYPES[plan.dtype]
+
+    def matrix(rows: Any, columns: Any, row_major: bool) -> Any:
+        leading = cute.sym_int64(divisibility=plan.alignment)
+        stride = (leading, 1) if row_major else (1, leading)
+        bytes_of = plan.alignment * dtype.width // 8
+        return cute.runtime.make_fake_tensor(dtype, (rows, columns), stride, assumed_align=bytes_of)
+
+    return cute.compile(
+        device_code(plan),
+        matrix(m, k, row_major=plan.a_major == "K"),
+        matrix(k, n, row_major=plan.b_major == "MN"),
+        matrix(m, n, row_major=True),
+        *_workspace(plan),
+        cute.Int32(1),
+        cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
+        options=f"--enable-tvm-ffi --gpu-arch {arch} {options}",
+    )
+
+
+def _workspace(plan: AnyPlan) -> Iterator[Any]:
+    """What the kernel takes beside A, B and C."""
+    if isinstance(plan, SplitPlan):
+        import cutlass.cute as cute
+
+        size = (cute.sym_int(),)
+        yield cute.runtime.make_fake_tensor(cute.Float32, size, (1,), assumed_align=16)
+
+
+def device_code(plan: AnyPlan) -> Any:
+    """The kernel class that carries out a plan of its kind."""
+    if isinstance(plan, SplitPlan):
+        from cutedsl_gemm.kernels.sm90.split import Split
+
+        return Split(plan)
+    if isinstance(plan, Plan):
+        from cutedsl_gemm.kernels.sm90.cooperative import Cooperative
+        from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
+        from cutedsl_gemm.kernels.sm90.single import Single
+
+        kernels = {"single": Single, "pingpong": Pingpong, "cooperative": Cooperative}
+        return kernels[plan.schedule](plan)
+    if isinstance(plan, Sm70Plan):
+        from cutedsl_gemm.kernels.sm70.volta import Volta
+
+        return Volta(plan)
+    if isinstance(plan, Sm80Plan):
+        from cutedsl_gemm.kernels.sm80.ahead import Ahead
+        from cutedsl_gemm.kernels.sm80.mma import Mma
+        from cutedsl_gemm.kernels.sm80.multistage import Multistage
+
+        return (Ahead if plan.ahead else Multistage if plan.stages > 1 else Mma)(plan)
+    if plan.a is None:
+        from cutedsl_gemm.kernels.simt.direct import Direct
+
+        return Direct(plan)
+    from cutedsl_gemm.kernels.simt.staged import Staged
+
+    return Staged(plan)
+
+
+def key(plan: AnyPlan, arch: str = ARCH) -> str:
+    """The name of a plan's object.
+
+    Made of the plan, both architectures (the object holds host code too), our source, and the
+    versions of the DSL and of TVM-FFI: what changes one of them changes the name. Not of the DSL's
+    kind: what its CUDA 12 build made runs beside its CUDA 13 build (docs/performance).
+    """
+    return _digest(repr(plan), arch, platform.machine(), _source(), *_tools())
+
+
+def release() -> str:
+    """The name of what all plans' objects have in common: our source and its tools."""
+    return _digest(_source(), *_tools())
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _tools() -> tuple[str, str]:
+    """The versions of the DSL, if it is whole, and of TVM-FFI."""
+    return versions.check(), version("apache-tvm-ffi")
+
+
+@functools.cache
+def _source() -> str:
+    """Digest of every source file that shapes the machine code: layouts and kernels."""
+    digest = hashlib.sha256()
+    for package in (Path(layouts.__file__).parent, Path(__file__).parents[1]):
+        for path in sorted(package.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

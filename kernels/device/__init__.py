@@ -1,0 +1,1 @@
+"""What the device code of all families shares: lowering of layouts, guarded copies, launch."""

@@ -1,0 +1,31 @@
+"""The host side of every kernel whose grid has a block a tile."""
+
+from typing import Any
+
+import cutlass.cute as cute
+from cuda.bindings.driver import CUstream
+from cutlass import Int32
+
+from cutedsl_gemm.kernels.device import tile as parts
+
+
+class BlockATile:
+    """One kernel for every M, N, K of a plan; `kernel` is its device code."""
+
+    kernel: Any
+
+    def __init__(self, plan: Any) -> None:
+        self.plan = plan
+
+    @cute.jit
+    def __call__(
+        self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
+    ):
+        """C (M, N) = A (M, K) · B (K, N); the grid has a block a tile, whatever `sms` is."""
+        b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
+        self.kernel(a, b, c).launch(
+            grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
+            block=(self.plan.threads, 1, 1),
+            smem=self.plan.smem_bytes,
+            stream=stream,
+        )

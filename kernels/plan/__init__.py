@@ -1,0 +1,1 @@
+"""What all plans share: checks, raster, thread partition, TMA boxes, memory report."""

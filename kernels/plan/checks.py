@@ -1,0 +1,120 @@
+"""What the plans of all families share.
+
+A kernel's plan is every layout that its data moves through, as one frozen value. The kernel lowers
+these layouts, the executor walks them on the CPU, the proofs and the pictures speak about them;
+nothing about the movement of data is written anywhere else. A plan's `check` refuses, before any
+compile and with a sentence, what the hardware cannot do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, get_args
+
+from cutedsl_gemm.kernels.plan.raster import Raster, Side
+from layouts import ComposedLayout, Layout, LayoutError, cosize, make_layout, size
+
+BITS = 16  # of an element: bfloat16 or float16
+UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
+
+
+class PlanError(ValueError):
+    """A plan that the hardware cannot run: the message says which part, what it is and must be."""
+
+
+def room(sizes: Iterable[int], alignment: int) -> int:
+    """Bytes of buffers of these sizes, one after the other, each at a multiple of `alignment`.
+
+    >>> room([100, 100], 64)
+    228
+    """
+    end = 0
+    for taken in sizes:
+        end = -(-end // alignment) * alignment + taken
+    return end
+
+
+def ring(tile: ComposedLayout, stages: int) -> ComposedLayout:
+    """The layout of `stages` copies of a tile, one after the other: (rows, columns, stages).
+
+    >>> from cutedsl_gemm.kernels.sm90.mainloop import swizzled
+    >>> print(ring(swizzled(128, 64, "K"), 6))
+    S<3,3,3> o 0 o ((8,16),(64,1),6):((64,512),(1,0),8192)
+    """
+    return tile.over(make_layout(*tile.outer, Layout(stages, cosize(tile))))
+
+
+def refuse(name: str, problems: Iterator[str]) -> None:
+    """PlanError with the first of a plan's problems, if there is one: sentences such as these."""
+    try:
+        for problem in problems:
+            raise PlanError(f"{name}: {problem}")
+    except LayoutError as error:  # a layout too strange to be compared
+        raise PlanError(f"{name}: {error}") from error
+
+
+def field_problem(name: str, found: object, wanted: object, why: str) -> Iterator[str]:
+    """A field that the hardware, or the rest of the plan, leaves no choice.
+
+    >>> list(field_problem("stages", 1, 2, "since a k-block is loaded ahead"))
+    ['stages is 1; it must be 2, since a k-block is loaded ahead']
+    """
+    if found != wanted:
+        yield f"{name} is {found}; it must be {wanted}, {why}"
+
+
+def choice_problem(name: str, found: object, choices: tuple[str, ...]) -> Iterator[str]:
+    """A field must be one of a few words.
+
+    >>> list(choice_problem("a_major", "M", ("K", "MN")))
+    ["a_major is 'M'; it must be one of ('K', 'MN')"]
+    """
+    if found not in choices:
+        yield f"{name} is {found!r}; it must be one of {choices}"
+
+
+def count_problem(name: str, count: object, least: int) -> Iterator[str]:
+    """A count must be an integer, and not too small.
+
+    >>> list(count_problem("stages", 2.5, 1))
+    ['stages is 2.5; it must be an integer of at least 1']
+    """
+    if type(count) is not int or count < least:
+        yield f"{name} is {count!r}; it must be an integer of at least {least}"
+
+
+def extents_problem(name: str, extents: Any, rank: int) -> Iterator[str]:
+    """A tile and its like must be so many positive integers.
+
+    >>> list(extents_problem("tile", (128, 0), 3))
+    ['tile is (128, 0); it must be a tuple of 3 positive integers']
+    """
+    if (
+        type(extents) is not tuple
+        or len(extents) != rank
+        or not all(type(extent) is int and extent > 0 for extent in extents)
+    ):
+        yield f"{name} is {extents!r}; it must be a tuple of {rank} positive integers"
+
+
+def shape_problem(
+    name: str, buffer: Layout | ComposedLayout, shape: tuple[int, int]
+) -> Iterator[str]:
+    """A buffer of shared memory must have the shape that the tile gives it."""
+    found = tuple(map(size, buffer))
+    if found != shape:
+        yield f"{name} has the shape {found} in shared memory; the tile makes it {shape}"
+
+
+def raster_problem(raster: Raster) -> Iterator[str]:
+    """An order of the tiles must visit each of them."""
+    if not isinstance(raster, Raster) or raster.of not in get_args(Side):
+        yield f"raster is {raster!r}; it must be a Raster, of rows or of columns"
+    else:
+        yield from count_problem("group", raster.group, 1)
+
+
+def room_problem(taken: int, most: int) -> Iterator[str]:
+    """A block has only so many bytes of shared memory."""
+    if taken > most:
+        yield f"{taken} bytes of shared memory; a block has {most}"

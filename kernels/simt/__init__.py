@@ -1,0 +1,1 @@
+"""The SIMT family (fp32): plans, device code, executor."""

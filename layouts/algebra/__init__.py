@@ -1,0 +1,77 @@
+"""The algebra: operations that make layouts from layouts.
+
+Each gives a result only if it provably satisfies the law in its docstring; otherwise it raises
+`LayoutError` with the condition that fails and the smallest index that shows it.  Where C++ CuTe
+and the CuTe DSL are right, the result is structurally theirs.
+
+    composition  coalesce, filter, composition            what all others stand on
+    complement   complement                               the offsets that a layout leaves free
+    by_mode      logical, zipped, tiled, flat             one operation on every mode
+    divide       logical, zipped, tiled, flat             cutting into tiles
+    product      logical, ..., blocked, raked             repeating
+    inverse      right, left, nullspace, max_common_*     going back
+    recast       upcast, downcast, recast                 counting in another unit
+    slice        slice_, dice, slice_and_offset           keeping some modes
+    partition    local_tile, local_partition              the part of a block or of a thread
+    injectivity  collision                                two indices with one offset
+    gf2          matrix, rank, kernel, image              layouts as bit matrices
+"""
+
+from __future__ import annotations
+
+from . import gf2
+from .complement import complement
+from .composition import coalesce, composition, filter
+from .divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from .inverse import (
+    left_inverse,
+    max_common_layout,
+    max_common_vector,
+    nullspace,
+    right_inverse,
+)
+from .partition import Tile, local_partition, local_tile
+from .product import (
+    blocked_product,
+    flat_product,
+    logical_product,
+    raked_product,
+    tile_to_shape,
+    tiled_product,
+    zipped_product,
+)
+from .recast import downcast, recast, upcast
+from .slice import dice, slice_, slice_and_offset
+
+__all__ = [
+    "Tile",
+    "blocked_product",
+    "coalesce",
+    "complement",
+    "composition",
+    "dice",
+    "downcast",
+    "filter",
+    "flat_divide",
+    "flat_product",
+    "gf2",
+    "left_inverse",
+    "local_partition",
+    "local_tile",
+    "logical_divide",
+    "logical_product",
+    "max_common_layout",
+    "max_common_vector",
+    "nullspace",
+    "raked_product",
+    "recast",
+    "right_inverse",
+    "slice_",
+    "slice_and_offset",
+    "tile_to_shape",
+    "tiled_divide",
+    "tiled_product",
+    "upcast",
+    "zipped_divide",
+    "zipped_product",
+]

@@ -1,0 +1,91 @@
+"""Cutting a layout into tiles: `logical_divide`, and its halves gathered in three ways.
+
+logical_divide   ((tile, rest), (tile, rest), ...)
+zipped_divide    ((tile, tile, ...), (rest, rest, ...))
+tiled_divide     ((tile, tile, ...), rest, rest, ...)
+flat_divide      (tile, tile, ..., rest, rest, ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import LayoutError
+from ..values.layout import Layout, joined, make_identity_layout
+from ..values.modes import xors
+from ..values.swizzle import ComposedLayout
+from ..values.tuples import size
+from .by_mode import flat, logical, tiled, zipped
+from .complement import complement
+from .composition import AnyLayout, Tiler, composition
+
+__all__ = ["flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]
+
+
+def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """`layout` with each tiled mode as (tile, rest): inside a tile, and from tile to tile.
+
+    For a Layout B, ``R((t, r)) == A(B(t) + complement(B, size(A))(r))`` (C++ ``logical_divide``).
+    A tuple of tilers divides mode by mode; None, and modes beyond the tuple, stay as they are.
+
+    >>> print(logical_divide(Layout((4, 2, 3), (2, 1, 8)), Layout(4, 2)))
+    ((2,2),(2,3)):((4,1),(2,8))
+    >>> print(logical_divide(Layout((8, 64), (64, 1)), (4, None)))
+    ((4,2),64):((64,256),1)
+    """
+    return _divided(logical, "logical_divide", layout, tiler)
+
+
+def zipped_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """`layout` as ((tile modes), (rest modes)): `logical_divide` with the halves gathered.
+
+    ``R[0] == composition(A, tiler)``, and ``R(0, r)`` is where tile r starts (C++
+    ``zipped_divide``).  Modes beyond a tuple of tilers join the rest; None takes the whole mode
+    into the tile.
+
+    >>> print(zipped_divide(Layout((8, 64), (64, 1)), (4, 16)))
+    ((4,16),(2,4)):((64,1),(256,16))
+    """
+    return _divided(zipped, "zipped_divide", layout, tiler)
+
+
+def tiled_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """`layout` as ((tile modes), rest, rest, ...) (C++ ``tiled_divide``).
+
+    ``R((t), r0, r1) == zipped_divide(layout, tiler)((t), (r0, r1))``.
+
+    >>> print(tiled_divide(Layout((8, 64), (64, 1)), (4, 16)))
+    ((4,16),2,4):((64,1),256,16)
+    """
+    return _divided(tiled, "tiled_divide", layout, tiler)
+
+
+def flat_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """`layout` as (tile, tile, ..., rest, rest, ...) (C++ ``flat_divide``).
+
+    ``R(t0, t1, r0, r1) == zipped_divide(layout, tiler)((t0, t1), (r0, r1))``.
+
+    >>> print(flat_divide(Layout((8, 64), (64, 1)), (4, 16)))
+    (4,16,2,4):(64,1,256,16)
+    """
+    return _divided(flat, "flat_divide", layout, tiler)
+
+
+def _divided(
+    gather: Callable[..., Layout], name: str, layout: AnyLayout, tiler: Tiler
+) -> AnyLayout:
+    """The tiles and rests gathered, on the coordinates of a composed or XOR layout."""
+    if isinstance(layout, ComposedLayout):
+        return layout.over(_divided(gather, name, layout.outer, tiler))
+    if not isinstance(layout, Layout):
+        raise LayoutError(f"{name} of {layout!r}: it is no Layout and no ComposedLayout")
+    if xors(layout):  # a part may have to stay composed, and it is all of them then
+        parts = gather(name, _tile_and_rest, make_identity_layout(layout.shape), tiler)
+        found: AnyLayout = composition(layout, parts)
+        return found
+    return gather(name, _tile_and_rest, layout, tiler)
+
+
+def _tile_and_rest(layout: Layout, tile: Layout) -> Layout:
+    found: Layout = composition(layout, joined([tile, complement(tile, size(layout))]))
+    return found

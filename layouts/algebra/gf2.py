@@ -1,0 +1,72 @@
+"""Layouts and swizzles as bit matrices: linear algebra over GF(2), on Python ints.
+
+A layout whose extents are powers of two, and whose strides never carry when they add, sends each
+bit of its index to fixed bits of the offset; so does a swizzle after it.  Such a map is a matrix,
+kept as its columns: column j is the offset of index ``2**j``, and an offset is the XOR of the
+columns of the set bits.  A rank then counts values, for every base at once.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from ..errors import LayoutError
+from ..values.elimination import image, kernel, rank
+from ..values.layout import Layout
+from ..values.modes import flat_modes
+from ..values.stride import F2, kind_of
+from ..values.swizzle import ComposedLayout, Swizzle
+
+__all__ = ["image", "kernel", "matrix", "rank", "span"]
+
+
+def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
+    """The columns of `layout`: ``L(i) == L(0) ^ (XOR of column j for the set bits j of i)``.
+
+    Raises `LayoutError` if `layout` is not so: an extent that is no power of two, two strides that
+    share a bit, or an offset that shares one with them.
+
+    >>> matrix(Layout((4, 8), (8, 1)))
+    (8, 16, 1, 2, 4)
+    >>> matrix(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8)))
+    (1, 2, 5)
+
+    XOR strides are columns as they are.
+    """
+    if isinstance(layout, ComposedLayout):
+        if not isinstance(layout.inner, Swizzle) and not _is_xor(layout.inner):
+            raise LayoutError(f"{layout} is no bit matrix: its inner part is no swizzle")
+        return tuple(map(layout.inner, _columns(layout.outer, layout.offset)))
+    return _columns(layout, 0)
+
+
+def span(extent: int, stride: int) -> int:
+    """The bits among which are all that the mode ``extent:stride`` sets, as a mask.
+
+    Modes whose spans are apart never carry into one another, so that their sum is an XOR.
+
+    >>> bin(span(3, 4)), bin(span(4, 6)), span(8, 0)
+    ('0b1100', '0b11110', 0)
+    """
+    top = ((extent - 1) * stride).bit_length()
+    return (1 << top) - (stride & -stride) if top else 0
+
+
+def _is_xor(inner: Any) -> bool:
+    return isinstance(inner, Layout) and kind_of(inner.modes) is F2
+
+
+def _columns(layout: Layout, offset: int) -> tuple[int, ...]:
+    columns: list[int] = []
+    exact = kind_of(layout.modes)
+    for extent, stride in layout.modes if exact is F2 else flat_modes(layout):
+        if extent & (extent - 1):
+            raise LayoutError(f"{layout} is no bit matrix: {extent} is no power of two")
+        columns += [int(stride) << bit for bit in range(extent.bit_length() - 1)]
+    if exact is F2 and offset == 0:
+        return tuple(columns)
+    if offset + sum(columns) != reduce(or_, columns, offset):
+        raise LayoutError(f"{layout} at offset {offset} is no bit matrix: its strides carry")
+    return tuple(columns)

@@ -1,0 +1,353 @@
+"""Inverses, and what two layouts have in common.
+
+A swizzle is linear over XOR, and so is a layout of powers of two whose strides do not carry; the
+inverse of one after the other comes from elimination, and is a layout with XOR strides.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from ..errors import LayoutError
+from ..values.arith import ascending, divided, divides, equal, less
+from ..values.elimination import eliminated, kernel, preimages, solved
+from ..values.layout import Layout, cosize
+from ..values.modes import Mode, assembled, from_columns, merged, moving, xors
+from ..values.stride import ArithTuple, kind_of
+from ..values.swizzle import ComposedLayout, Swizzle, layout_for
+from ..values.tuples import size
+from .composed import reaching
+from .composition import coalesce, composition
+from .gf2 import matrix
+from .injectivity import collision
+
+__all__ = [
+    "left_inverse",
+    "max_common_layout",
+    "max_common_vector",
+    "nullspace",
+    "right_inverse",
+]
+
+AnyLayout = Layout | ComposedLayout
+
+
+# ------------------------------------------------------------------------------------ right
+
+
+def right_inverse(layout: AnyLayout) -> AnyLayout:
+    """The layout that finds the index of an offset: ``L(R(i)) == i`` for every i below ``size(R)``.
+
+    R reaches as far as whole modes of ``coalesce(L)`` follow on from stride 1; if L is injective no
+    right inverse reaches further (C++ ``right_inverse``).  Of a swizzled layout of powers of two it
+    reaches as far as elimination finds every bit; of another as far as the swizzle stays inside the
+    inverse of the layout under it.
+
+    >>> print(right_inverse(Layout((4, 8), (8, 1))), right_inverse(Layout((2, 4), (0, 1))))
+    (8,4):(4,1) 4:2
+    >>> print(right_inverse(ComposedLayout(Swizzle(1, 0, 2), 0, Layout((2, 4), (4, 1)))))
+    (4,2):(F2,F3)
+    """
+    if isinstance(layout, ComposedLayout) or xors(_integers("right_inverse", layout)):
+        return _right_inverse_xor(layout)
+    modes = _placed(layout)
+    reach: Any = 1
+    chain: list[Mode] = []
+    while True:
+        found = next((mode for mode in modes if equal(mode[1], reach)), None)
+        if found is None:
+            return assembled(merged(chain))
+        chain.append((found[0], found[2]))
+        reach = reach * found[0]
+
+
+def _placed(layout: Layout) -> list[tuple[Any, Any, Any]]:
+    """The modes of ``coalesce(layout)`` that move: (extent, stride, place in the index)."""
+    modes = []
+    place: Any = 1
+    for extent, stride in moving(coalesce(layout)):
+        if stride != 0:
+            modes.append((extent, stride, place))
+        place = place * extent
+    return modes
+
+
+def _right_inverse_xor(layout: AnyLayout) -> AnyLayout:
+    if isinstance(layout, ComposedLayout) and layout.offset:
+        raise LayoutError(
+            f"right_inverse of {layout}: no index has the offset 0, from which it would count; "
+            f"take the inverse of the layout without its offset"
+        )
+    try:
+        columns = matrix(layout)
+    except LayoutError:
+        return _right_inverse_swizzled(layout)
+    found = []
+    for index in preimages([1 << k for k in range(len(columns))], columns):
+        if index is None:
+            break
+        found.append(index)
+    return from_columns(found)
+
+
+def _right_inverse_swizzled(layout: Any) -> AnyLayout:
+    """``R(i) = L'(S(i))`` where L' is the right inverse of the layout under the swizzle S."""
+    if not isinstance(layout.inner, Swizzle):
+        raise LayoutError(f"right_inverse of {layout}: only of a layout, or a swizzled one")
+    swizzle, plain = layout.inner, right_inverse(layout.outer)
+    count = size(plain)
+    if count % swizzle.block and count > swizzle.source & -swizzle.source:
+        whole = count // swizzle.block * swizzle.block
+        count = next((i for i in range(whole, count) if swizzle(i) >= count), count)
+    found: AnyLayout = composition(plain, ComposedLayout(swizzle, 0, Layout(count)))
+    return found
+
+
+# ------------------------------------------------------------------------------------- left
+
+
+def left_inverse(layout: AnyLayout) -> AnyLayout:
+    """The layout that finds the index again: ``R(L(i)) == i`` for every i below ``size(L)``.
+
+    Where L has modes of stride 0, the index found is the one with 0 in these:
+    ``L(R(L(i))) == L(i)`` (C++ ``left_inverse``).  What R is at offsets that L does not take is
+    left open.  Of a swizzled layout it is a layout with XOR strides, or a composed one.
+
+    Raises `LayoutError` if two indices that differ in more than modes of stride 0 have one offset,
+    or if no layout is the inverse.
+
+    >>> print(left_inverse(Layout((4, 8), (1, 5))), left_inverse(Layout((2, 3), (2, 12))))
+    (5,8):(1,4) (2,6,3):(0,1,2)
+    >>> print(left_inverse(Layout((2, 2), (2, 3))))
+    (2,3):(1,1)
+    """
+    if isinstance(layout, ComposedLayout) or xors(_integers("left_inverse", layout)):
+        return _left_inverse_xor(layout)
+    modes = ascending(_placed(layout), lambda mode: mode[1])
+    if not modes:
+        return Layout(1, 0)
+    found: list[Mode] = [(modes[0][1], 0)]
+    for (extent, stride, place), (_, following, _) in pairwise(modes):
+        if not divides(stride, following) or less(following, extent * stride):
+            return _decided_left_inverse(layout, modes)
+        found.append((divided(following, stride)[0], place))
+    found.append((modes[-1][0], modes[-1][2]))
+    return assembled(merged([mode for mode in found if mode[0] != 1]))
+
+
+def _left_inverse_xor(layout: AnyLayout) -> AnyLayout:
+    try:
+        columns = matrix(layout)
+    except LayoutError:
+        return _left_inverse_swizzled(layout)
+    start = layout(0)
+    top = max(value.bit_length() for value in (start, *columns, 1))
+    pairs = [pair for pair in eliminated(columns) if pair[1]]
+    led = {value.bit_length() - 1 for _, value in pairs}
+    pairs += [(0, 1 << bit) for bit in range(top) if bit not in led]
+    pairs.sort(key=lambda pair: pair[1], reverse=True)
+    found = [solved(1 << bit, pairs) or 0 for bit in range(top)]
+    constant = solved(start, pairs) or 0
+    if not constant:
+        return from_columns(found)
+    # R(x) = R'(x) ^ constant: one more bit, always set by the offset, brings the constant
+    return ComposedLayout(from_columns([*found, constant]), 1 << top, Layout(1 << top))
+
+
+def _left_inverse_swizzled(layout: Any) -> ComposedLayout:
+    """``R(x) = L'(S(x) - o)`` where L' is the left inverse of the layout under the swizzle S.
+
+    L' repeated goes on as if it began anew, so that instead of taking o away, the rest up to a
+    whole number of its sizes can be added.
+    """
+    if not isinstance(layout.inner, Swizzle):
+        raise LayoutError(f"left_inverse of {layout}: only of a layout, or a swizzled one")
+    plain = left_inverse(layout.outer)
+    if not isinstance(plain, Layout):
+        raise LayoutError(f"left_inverse of {layout}: the layout under the swizzle has none")
+    swizzle = reaching(layout.inner.layout, cosize(layout))
+    if not layout.offset:
+        return ComposedLayout(plain, 0, swizzle)
+    whole = reaching(plain, cosize(layout.outer))
+    again = assembled([*whole.modes, (2, 0)])
+    return ComposedLayout(again, -layout.offset % size(whole), swizzle)
+
+
+#: How many pairs (offset, index) are looked at for a left inverse before giving up, which takes a
+#: second or two; and how many there may be.
+LOOKS, POINTS = 2_000_000, 20_000
+
+
+def _decided_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) -> Layout:
+    """A left inverse whose modes do not follow those of L, found by trying all."""
+    if any(type(x) is not int for mode in modes for x in mode):
+        raise LayoutError(
+            f"left_inverse of {layout}: it is not proved that, by rising stride, each stride is a "
+            f"multiple of the one before and at least the extent times it"
+        )
+    own = assembled([(extent, stride) for extent, stride, _ in modes])
+    pair = collision(own)
+    if pair is not None:
+        raise LayoutError(
+            f"left_inverse of {layout}: the offset {own(pair[0])} is taken more than once by "
+            f"coordinates that differ in modes that move, so that it does not tell its index"
+        )
+    places = assembled([(extent, place) for extent, _, place in modes])
+    looks = [LOOKS]
+    points = [(own(i), places(i)) for i in range(min(size(own), POINTS))]
+    found = _through_points(points, looks) if size(own) <= POINTS else None
+    if found is None:
+        decided = size(own) <= POINTS and looks[0] >= 0
+        why = "no layout is its inverse" if decided else "it was not decided whether one is"
+        offsets = ", ".join(f"{own(i)} -> {places(i)}" for i in range(min(size(own), 6)))
+        raise LayoutError(
+            f"left_inverse of {layout}: {why}; it would take {offsets}, ..., but the strides are "
+            f"no chain in which each is a multiple of the one before"
+        )
+    return assembled(found)
+
+
+def _through_points(points: list[tuple[int, int]], looks: list[int]) -> list[Mode] | None:
+    """Modes of a layout that takes each x of the pairs (x, y) to its y, the last without end."""
+    looks[0] -= len(points)
+    moved = [(x, y) for x, y in points if x]
+    if any(y < 0 or (not x and y) for x, y in points) or looks[0] < 0:
+        return None
+    if not moved:
+        return []
+    slope, rest = divmod(moved[0][1], moved[0][0])
+    top = max(x for x, _ in points)
+    if not rest and all(y == slope * x for x, y in moved):
+        return [(top + 1, slope)]
+    for extent in range(2, top + 1):
+        looks[0] -= 1
+        if looks[0] < 0:
+            return None
+        for stride in _strides(points, extent):
+            if looks[0] < 0:
+                return None
+            higher: dict[int, int] = {}
+            for x, y in points:
+                looks[0] -= 1
+                left = y - x % extent * stride
+                if higher.setdefault(x // extent, left) != left:
+                    break
+            else:
+                found = _through_points(sorted(higher.items()), looks)
+                if found is not None:
+                    return [(extent, stride), *found]
+    return None
+
+
+def _strides(points: list[tuple[int, int]], extent: int) -> range:
+    """The strides that a first mode of `extent` can have: one if two points differ in it alone."""
+    for (x, y), (other, z) in pairwise(points):
+        if x // extent == other // extent:
+            stride, rest = divmod(z - y, other - x)
+            return range(stride, stride + 1) if not rest and stride >= 0 else range(0)
+    return range(max(y for _, y in points) + 1)
+
+
+# -------------------------------------------------------------------------------- nullspace
+
+
+def nullspace(layout: AnyLayout) -> Layout:
+    """The layout of the indices that L takes to where it takes 0 (C++ ``nullspace``).
+
+    ``L(N(i)) == L(0)`` for every i below ``size(N)``, and N takes each such index once.
+
+    >>> print(nullspace(Layout((2, 4, 3), (0, 1, 0))), nullspace(Layout((4, 8))))
+    (2,3):(1,8) 1:0
+    >>> from layouts import F2
+    >>> print(nullspace(Layout((2, 2, 2), (F2(1), F2(2), F2(3)))))
+    2:7
+    """
+    if isinstance(layout, ComposedLayout):
+        if isinstance(layout.inner, Swizzle):
+            return nullspace(layout.outer)
+        return from_columns(kernel(matrix(layout)))
+    if xors(layout_for("nullspace", layout)):
+        return from_columns(kernel(matrix(layout)))
+    found: list[Mode] = []
+    place: Any = 1
+    for extent, stride in layout.modes:
+        if stride == 0:
+            found.append((extent, place))
+        place = place * extent
+    return assembled(found)
+
+
+# ----------------------------------------------------------------------------------- common
+
+
+def max_common_layout(a: AnyLayout, b: AnyLayout) -> AnyLayout:
+    """The layout of the first indices of both: ``A(R(i)) == B(R(i)) == i`` below ``size(R)``.
+
+    It is the right inverse of B as far as A undoes it (C++ ``max_common_layout``).
+
+    >>> a, b = Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4))
+    >>> print(max_common_layout(a, b), max_common_layout(Layout((4, 8), (8, 1)), b))
+    8:1 1:0
+    """
+    inverse = right_inverse(b)
+    count = _common(layout_for("max_common_layout", a), inverse)
+    if count == 1:
+        return Layout(1, 0)
+    found: AnyLayout = composition(inverse, Layout(count))
+    return found
+
+
+def max_common_vector(a: AnyLayout, b: AnyLayout) -> Any:
+    """How many elements both layouts have one after the other, at the same indices (C++).
+
+    >>> max_common_vector(Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4)))
+    8
+    """
+    return _common(layout_for("max_common_vector", a), right_inverse(b))
+
+
+def _common(a: AnyLayout, inverse: AnyLayout) -> Any:
+    """The size of the part of `inverse`, in whole modes where it can, that `a` takes to itself."""
+    try:
+        through = coalesce(composition(a, inverse))
+    except LayoutError:
+        through = None
+    if isinstance(through, Layout) and kind_of(through.modes) is not ArithTuple:
+        extent, stride = through.modes[0] if through.modes else (1, 0)
+        return extent if (stride == 1 or int_of(stride) == 1) else 1
+    count = size(inverse)
+    for i in range(count):
+        if a(inverse(i)) != i:
+            return _largest_part(inverse, i, a)
+    return count
+
+
+def int_of(stride: Any) -> Any:
+    """An XOR stride as an int, and any other as it is."""
+    return getattr(stride, "value", stride)
+
+
+def _largest_part(inverse: AnyLayout, count: int, a: AnyLayout) -> int:
+    """The largest number of indices, at most `count`, that `inverse` is a layout on."""
+    if not count:
+        raise LayoutError(
+            f"max_common_layout of {a}: it takes index 0 to {a(0)}, so that not even the offset 0 "
+            f"is common; take it of the layout without its offset"
+        )
+    for part in range(count, 1, -1):
+        try:
+            if isinstance(composition(inverse, Layout(part)), (Layout, ComposedLayout)):
+                return part
+        except LayoutError:
+            continue
+    return 1
+
+
+def _integers(name: str, layout: Any) -> Layout:
+    if not isinstance(layout, Layout) or kind_of(layout.modes) is ArithTuple:
+        raise LayoutError(
+            f"{name} of {layout}: only a layout that gives integers has one, such as "
+            f"composition(A, L) with the layout A in which the coordinates lie"
+        )
+    return layout

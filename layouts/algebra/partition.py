@@ -1,0 +1,124 @@
+"""Parts of a layout: the tile that a block of threads works on, the elements that a thread has."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..errors import LayoutError
+from ..values.layout import Layout, joined
+from ..values.stride import kind_of
+from ..values.swizzle import ComposedLayout
+from ..values.tuples import IntTuple, is_int, is_symbolic, size, text
+from .composition import Tiler
+from .divide import zipped_divide
+from .slice import dice, slice_and_offset
+
+__all__ = ["Tile", "local_partition", "local_tile"]
+
+
+class Tile(NamedTuple):
+    """A part of a layout: coordinate c of the part has the offset ``offset + layout(c)``.
+
+    In C++ a tensor's pointer holds the offset (``slice_and_offset`` gives the pair in this order).
+    """
+
+    layout: Any
+    offset: Any
+
+
+def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None) -> Tile:
+    """Tile `coord` of `layout` cut up by `tiler` (C++ ``local_tile``).
+
+    ``offset + tile(t) == zipped_divide(layout, tiler)(t, coord)``.  An integer `coord` is the index
+    of the tile among all.  None in a tuple, and modes it leaves out, keep that rest mode, after the
+    modes of the tile.  `proj` drops, from both `tiler` and `coord`, the modes where
+    it is None: C++ ``Step<_1, X, _1>`` is ``(1, None, 1)``.  The tile of a composed layout is a
+    composed layout that holds the offset before its swizzle; `Tile.offset` is then 0.
+
+    Raises `LayoutError` where `zipped_divide` does, or if `coord` has more modes than the rest.
+
+    >>> tile = local_tile(Layout((128, 64), (64, 1)), (32, 16), (1, 2))
+    >>> print(tile.layout, tile.offset)
+    (32,16):(64,1) 2080
+    >>> tiles = local_tile(Layout((128, 64), (64, 1)), (32, 128, 16), (1, 9, None), (1, None, 1))
+    >>> print(tiles.layout, tiles.offset)
+    (32,16,4):(64,1,16) 2048
+    """
+    if proj is not None:
+        tiler, coord = _projected(tiler, proj), _projected(coord, proj)
+    if isinstance(layout, ComposedLayout):
+        return _inside(layout, local_tile(layout.outer, tiler, coord))
+    tile, rest = zipped_divide(layout, tiler)
+    if coord is not None and not isinstance(coord, tuple):
+        return Tile(joined(tile), rest(coord))
+    kept, offset = slice_and_offset(_filled(coord, rest), joined(rest))
+    return Tile(joined([*tile, *kept]), offset)
+
+
+def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -> Tile:
+    """What thread `index` of those laid out as `tile` has of `layout` (C++ ``local_partition``).
+
+    `layout` is cut into tiles with the shape of `tile`; `tile` says which thread has which element
+    of each, and the result has that element of all tiles, one mode for each mode of `layout`:
+    ``offset + part(r) == zipped_divide(layout, shape)(t, r)`` where ``tile(t) == index``.  `proj`
+    drops modes of `tile` where it is None, as in `local_tile`.
+
+    >>> part = local_partition(Layout((8, 16), (16, 1)), Layout((4, 8), (8, 1)), 9)
+    >>> print(part.layout, part.offset)
+    (2,2):(64,8) 17
+    """
+    if not isinstance(tile, Layout) or kind_of(tile.modes) is not None:
+        raise LayoutError(f"local_partition: {tile!r} must be a Layout of the threads' numbers")
+    if isinstance(layout, ComposedLayout):
+        return _inside(layout, local_partition(layout.outer, tile, index, proj))
+    if proj is not None:
+        tile = dice(proj, tile)
+    coord = _coordinate(tile, index)
+    if is_int(index) and tile(coord) != index:
+        raise LayoutError(f"local_partition: {tile} has no thread {index}")
+    threads, rest = zipped_divide(layout, tuple(size(mode) for mode in tile))
+    return Tile(joined(rest), threads(coord))
+
+
+def _coordinate(tile: Layout, index: Any) -> IntTuple:
+    """The coordinate, one index a mode, at which `tile` takes thread `index` (C++
+    ``get_flat_coord``): each leaf has digit ``index // stride % extent``."""
+    if not is_int(index) and not is_symbolic(index):
+        raise LayoutError(f"local_partition: index {index!r} must be the number of a thread")
+    if is_int(index) and index < 0:
+        raise LayoutError(f"local_partition: index {index} must be at least 0")
+    coord = []
+    for mode in tile:
+        found: Any = 0
+        place: Any = 1
+        for extent, stride in mode.modes:
+            if extent != 1 and stride != 0:
+                found = found + index // stride % extent * place
+            place = place * extent
+        coord.append(found)
+    return tuple(coord)
+
+
+def _inside(layout: ComposedLayout, tile: Tile) -> Tile:
+    """`tile` of the outer layout as one of the composed layout, which holds the offset."""
+    return Tile(
+        ComposedLayout(layout.inner, layout.offset + tile.offset, tile.layout, layout.unit), 0
+    )
+
+
+def _projected(t: IntTuple, proj: IntTuple) -> IntTuple:
+    """The entries of `t` where `proj` is not None (C++ ``dice``)."""
+    if not isinstance(t, tuple) or not isinstance(proj, tuple) or len(t) != len(proj):
+        raise LayoutError(f"proj {proj!r} must be a tuple with one entry for each of {t!r}")
+    return tuple(entry for entry, keep in zip(t, proj, strict=True) if keep is not None)
+
+
+def _filled(coord: IntTuple, rest: Layout) -> tuple[Any, ...]:
+    """`coord` with None for the modes of `rest` beyond it."""
+    entries = coord if isinstance(coord, tuple) else (coord,)
+    if len(entries) > len(rest):
+        raise LayoutError(
+            f"coord {text(coord)} has {len(entries)} entries and there are {len(rest)} modes of "
+            f"tiles, {rest}; give at most one per mode"
+        )
+    return (*entries, *(None,) * (len(rest) - len(entries)))

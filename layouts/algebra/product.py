@@ -1,0 +1,164 @@
+"""Repeating a layout: `logical_product`, and its halves gathered as of the divides.
+
+logical_product   (block, copies), by mode ((block, copies), ...)
+blocked_product   ((block, copies), (block, copies), ...)    copies side by side
+raked_product     ((copies, block), (copies, block), ...)    copies interleaved
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import LayoutError
+from ..values.arith import divided, divides
+from ..values.layout import Layout, cosize, joined, make_ordered_layout
+from ..values.swizzle import ComposedLayout
+from ..values.tuples import IntTuple, checked, product, size, text
+from .by_mode import Halving, flat, logical, tiled, zipped
+from .complement import complement
+from .composition import AnyLayout, Tiler, coalesce, composition, tiler_layout
+
+__all__ = [
+    "blocked_product",
+    "flat_product",
+    "logical_product",
+    "raked_product",
+    "tile_to_shape",
+    "tiled_product",
+    "zipped_product",
+]
+
+
+def logical_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """(A, copies of A laid out as `tiler` says): ``R((a, b)) == A(a) + A*(B(b))``.
+
+    A* = complement(A, size(A) * cosize(B)) has the places where copies of A fit between and beyond
+    each other (C++ ``logical_product``).  A tuple of tilers multiplies mode by mode; None, and
+    modes beyond the tuple, stay as they are.  Of a composed layout it is the outer that is copied.
+
+    >>> print(logical_product(Layout((2, 2), (4, 1)), Layout(6)))
+    ((2,2),(2,3)):((4,1),(2,8))
+    >>> print(logical_product(Layout((2, 5), (5, 1)), (3, None)))
+    ((2,3),5):((5,1),1)
+    """
+    return _multiplied(logical, "logical_product", layout, tiler)
+
+
+def zipped_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """((block modes), (copy modes)): `logical_product` with the halves gathered (C++).
+
+    >>> print(zipped_product(Layout((2, 5), (1, 2)), Layout((3, 4))))
+    ((2,5),(3,4)):((1,2),(10,30))
+    """
+    return _multiplied(zipped, "zipped_product", layout, tiler)
+
+
+def tiled_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """((block modes), copies, copies, ...) (C++ ``tiled_product``).
+
+    >>> print(tiled_product(Layout((2, 5), (5, 1)), Layout((3, 4))))
+    ((2,5),3,4):((5,1),10,30)
+    """
+    return _multiplied(tiled, "tiled_product", layout, tiler)
+
+
+def flat_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """(block, block, ..., copies, copies, ...) (C++ ``flat_product``).
+
+    >>> print(flat_product(Layout((2, 5), (5, 1)), Layout((3, 4))))
+    (2,5,3,4):(5,1,10,30)
+    """
+    return _multiplied(flat, "flat_product", layout, tiler)
+
+
+def blocked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
+    """Copies of `block` side by side: mode k is (block mode k, tiler mode k).
+
+    ``R((a, b)) == A(a) + A*(B(b))`` with the coordinates zipped by mode; the shorter operand is
+    filled up with modes 1:0 (C++ ``blocked_product``; not coalesced, as in the DSL).
+
+    >>> print(blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3))))
+    ((2,3),(5,4)):((5,10),(1,30))
+    """
+    return _multiplied(_blocked, "blocked_product", block, tiler)
+
+
+def raked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
+    """Copies of `block` interleaved: mode k is (tiler mode k, block mode k), coalesced.
+
+    (C++ ``raked_product``; coalesced by mode, as in the DSL and older C++.)
+
+    >>> print(raked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3))))
+    ((3,2),(4,5)):((10,5),(30,1))
+    """
+    return _multiplied(_raked, "raked_product", block, tiler)
+
+
+def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> AnyLayout:
+    """Copies of `block` that fill `shape`, the copies counted in `order` (C++ ``tile_to_shape``).
+
+    Mode k of the result has the size of mode k of `shape`; `order` is that of
+    `make_ordered_layout`, leftmost fastest by default.  Raises `LayoutError` unless each mode of
+    `block` divides that of `shape`.
+
+    >>> print(tile_to_shape(Layout((2, 2)), (6, 8)), tile_to_shape(Layout((2, 2)), (6, 8), (1, 0)))
+    ((2,3),(2,4)):((1,4),(2,12)) ((2,3),(2,4)):((1,16),(2,4))
+    """
+    target = shape if isinstance(shape, tuple) else (shape,)
+    extents = [product(checked(mode, "shape", 1)) for mode in target]
+    if not isinstance(block, (Layout, ComposedLayout)) or len(block) > len(extents):
+        raise LayoutError(
+            f"tile_to_shape: {block} must be a layout of at most {len(extents)} modes"
+        )
+    own = [size(mode) for mode in block] + [1] * (len(extents) - len(block))
+    for k, (extent, count) in enumerate(zip(extents, own, strict=True)):
+        if not divides(count, extent):
+            raise LayoutError(
+                f"tile_to_shape: mode {k} of {text(shape)} has the size {extent}, which is no "
+                f"multiple of {count}, the size of that mode of {block}"
+            )
+    copies = tuple(divided(extent, count)[0] for extent, count in zip(extents, own, strict=True))
+    if not isinstance(shape, tuple):
+        return blocked_product(block, Layout(copies[0]))
+    places = tuple(range(len(copies))) if order is None else order
+    return blocked_product(block, make_ordered_layout(copies, places))
+
+
+# ------------------------------------------------------------------------------------ parts
+
+
+def _multiplied(
+    gather: Callable[..., Layout], name: str, layout: AnyLayout, tiler: Tiler
+) -> AnyLayout:
+    """The blocks and copies gathered; of a composed layout, those of its outer."""
+    if isinstance(layout, ComposedLayout):
+        return layout.over(_multiplied(gather, name, layout.outer, tiler))
+    if not isinstance(layout, Layout):
+        raise LayoutError(f"{name} of {layout!r}: it is no Layout and no ComposedLayout")
+    return gather(name, _block_and_copies, layout, tiler)
+
+
+def _block_and_copies(layout: Layout, copies: Layout) -> Layout:
+    places = complement(layout, size(layout) * cosize(copies))
+    return joined([layout, composition(places, copies)])
+
+
+def _blocked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:
+    """Each mode of the block before that of its copies, both filled up to one rank."""
+    copies = tiler_layout(tiler)
+    rank = max(len(block), len(copies))
+    if rank == 1 and not isinstance(block.shape, tuple):
+        return joined([operation(block, copies)])
+    own, places = operation(_padded(block, rank), _padded(copies, rank))
+    return joined(map(joined, zip(own, places, strict=True)))
+
+
+def _raked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:
+    """Each mode of the block after that of its copies, coalesced."""
+    turned = [joined([copies, own]) for own, copies in _blocked(name, operation, block, tiler)]
+    return coalesce(joined(turned), (1,) * len(turned))
+
+
+def _padded(layout: Layout, rank: int) -> Layout:
+    return joined([*layout, *[Layout(1, 0)] * (rank - len(layout))])

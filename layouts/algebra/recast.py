@@ -1,0 +1,181 @@
+"""Layouts in another unit: n old elements in a new one (upcast), one old in n new (downcast)."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any, TypeVar
+
+from ..errors import LayoutError
+from ..values.arith import divided, divides, less
+from ..values.layout import Layout
+from ..values.modes import assembled, bits, merged, xors
+from ..values.stride import F2, StepStride
+from ..values.swizzle import ComposedLayout, Swizzle, layout_for
+from ..values.tuples import is_int, unflatten
+
+AnyLayout = TypeVar("AnyLayout", Layout, ComposedLayout)
+
+__all__ = ["downcast", "recast", "upcast"]
+
+
+def recast(layout: AnyLayout, old_bits: int, new_bits: int) -> AnyLayout:
+    """The same memory in units of `new_bits` instead of `old_bits` (C++ ``recast<Old, New>``).
+
+    Units need not divide each other: it goes through their common divisor.  A swizzle moves the
+    same bytes as before, and a composed layout that knows its unit must have been in `old_bits`.
+
+    >>> print(recast(Layout((4, 8), (8, 1)), 16, 32), recast(Layout((4, 8), (8, 1)), 16, 8))
+    (4,4):(4,1) (4,16):(16,1)
+    >>> print(recast(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)), 16), 16, 8))
+    S<3,4,3> o 0 o (8,128):(128,1)
+    """
+    old, new = _factor("recast", old_bits), _factor("recast", new_bits)
+    if isinstance(layout, ComposedLayout) and layout.unit not in (None, old):
+        raise LayoutError(f"recast of {layout!r} from {old} bits: its unit is {layout.unit} bits")
+    common = gcd(old, new)
+    return upcast(downcast(layout, old // common), new // common)
+
+
+def upcast(layout: AnyLayout, n: int) -> AnyLayout:
+    """The layout of units that hold n elements of `layout` each (C++ ``upcast<n>``).
+
+    A mode s:d with d a multiple of n becomes s:d/n.  One with d a divisor of n has k = n/d
+    elements in a unit, and becomes s/k:1, or 1:1 if all are in one.  With k = 1 elsewhere,
+    ``L(c) == n * R(c // k) + L(c % k)`` leaf by leaf, and what is left over is below n.
+
+    Raises `LayoutError` where no unit holds what a mode steps over.
+
+    >>> print(upcast(Layout((4, 8), (8, 1)), 2), upcast(Layout((2, 8), (2, 4)), 4))
+    (4,4):(4,1) (1,8):(1,1)
+    """
+    n = _factor("upcast", n)
+    if n == 1:
+        return layout_for("upcast", layout)  # type: ignore[no-any-return]
+    if isinstance(layout, ComposedLayout):
+        return _recast_composed(layout, n, up=True)
+    layout_for("upcast", layout)
+    if xors(layout):
+        return _upcast_xor(layout, n)
+    inside: Any = 0
+    modes = []
+    for extent, stride in layout.modes:
+        mode, held = _upcast_mode(layout, extent, stride, n)
+        modes.append(mode)
+        inside += (held - 1) * stride
+    if not less(inside, n):
+        raise LayoutError(
+            f"upcast of {layout} by {n}: the elements of one unit reach offset {inside} in it, "
+            f"which must be below {n}: offsets are taken more than once"
+        )
+    return _hung(layout, modes)
+
+
+def _upcast_mode(layout: Layout, extent: Any, stride: Any, n: int) -> tuple[tuple[Any, Any], Any]:
+    """The mode of units, and how many elements of the mode are in one."""
+    if isinstance(stride, StepStride):
+        raise LayoutError(f"upcast of {layout}: it counts no elements, but coordinates")
+    if divides(n, stride):
+        return (extent, divided(stride, n)[0]), 1
+    if extent == 1:
+        return (1, -(-stride // n)), 1
+    if divides(stride, n):
+        held = divided(n, stride)[0]
+        if divides(held, extent):
+            return (divided(extent, held)[0], 1), held
+        if less(extent, held):
+            return (1, 1), extent
+    raise LayoutError(
+        f"upcast of {layout} by {n}: the mode {extent}:{stride} does not fall into units: its "
+        f"stride must be a multiple of {n}, or divide {n} with an extent that {n}/stride divides; "
+        f"its element {_astray(extent, stride, n)} lies across"
+    )
+
+
+def _astray(extent: Any, stride: Any, n: int) -> Any:
+    """The first element that does not start a unit when it should, of a mode of ints."""
+    if type(stride) is not int or type(extent) is not int:
+        return "1"
+    held = max(1, n // stride)
+    return next((i for i in range(extent) if i * stride % n != i % held * stride), extent - 1)
+
+
+def downcast(layout: AnyLayout, n: int) -> AnyLayout:
+    """The layout of the n parts of each element of `layout` (C++ ``downcast<n>``).
+
+    The first mode of stride 1 that has more than one element, or else the first of stride 1, gets
+    n times as long; every other stride is multiplied: in that mode
+    ``R(n * c + r) == n * L(c) + r``.  Raises `LayoutError` if no mode has stride 1.
+
+    >>> print(downcast(Layout((4, 8), (8, 1)), 2))
+    (4,16):(16,1)
+    """
+    n = _factor("downcast", n)
+    if n == 1:
+        return layout_for("downcast", layout)  # type: ignore[no-any-return]
+    if isinstance(layout, ComposedLayout):
+        return _recast_composed(layout, n, up=False)
+    layout_for("downcast", layout)
+    unit = F2(1) if xors(layout) else 1
+    if unit != 1 and n & (n - 1):
+        raise LayoutError(f"downcast of {layout} by {n}: XOR strides need a power of two")
+    ones = [k for k, (_, stride) in enumerate(layout.modes) if stride == unit]
+    if not ones:
+        raise LayoutError(
+            f"downcast of {layout} by {n}: no mode has stride 1, so that the parts of one element "
+            f"have no mode to lie in; give it a mode 1:1"
+        )
+    own = next((k for k in ones if layout.modes[k][0] != 1), ones[0])
+    modes = [
+        (extent * n, stride) if k == own else (extent, stride * n)
+        for k, (extent, stride) in enumerate(layout.modes)
+    ]
+    return _hung(layout, modes)
+
+
+# ------------------------------------------------------------------------------------ parts
+
+
+def _factor(name: str, n: int) -> int:
+    if not is_int(n) or n < 1:
+        raise LayoutError(f"{name} by {n!r}: it must be an integer of at least 1")
+    return int(n)
+
+
+def _hung(layout: Layout, modes: list[tuple[Any, Any]]) -> Layout:
+    shape = unflatten([extent for extent, _ in modes], layout.shape)
+    return Layout(shape, unflatten([stride for _, stride in modes], layout.shape))
+
+
+def _recast_composed(layout: ComposedLayout, n: int, up: bool) -> ComposedLayout:
+    """The unit of the swizzle, the offset and the outer layout changes."""
+    if not isinstance(layout.inner, Swizzle):
+        raise LayoutError(f"recast of {layout}: only a swizzled layout can change its unit")
+    if up and layout.offset % n:
+        raise LayoutError(f"upcast of {layout} by {n}: the offset {layout.offset} starts no unit")
+    inner = layout.inner.recast(1, n) if up else layout.inner.recast(n, 1)
+    offset = layout.offset // n if up else layout.offset * n
+    outer = upcast(layout.outer, n) if up else downcast(layout.outer, n)
+    unit = layout.unit
+    if unit is not None:
+        unit = unit * n if up else unit // n
+    return ComposedLayout(inner, offset, outer, unit)
+
+
+def _upcast_xor(layout: Layout, n: int) -> Layout:
+    """Bit by bit: columns that are multiples of n stay, and those below n go into the unit."""
+    if n & (n - 1):
+        raise LayoutError(f"upcast of {layout} by {n}: XOR strides need a power of two")
+    parts = []
+    for mode in layout.modes:
+        columns = [int(d) for _, d in bits([mode])]
+        high = [column for column in columns if column % n == 0]
+        low = columns[: len(columns) - len(high)]
+        if any(column >= n or column == 0 for column in low):
+            raise LayoutError(
+                f"upcast of {layout} by {n}: the mode {mode[0]}:{mode[1]} changes bits inside a "
+                f"unit together with bits above"
+            )
+        part = assembled(merged([(2, F2(column // n) if column else 0) for column in high]))
+        parts.append(part if high or not low else assembled([(1, F2(1))]))
+    shape = unflatten([part.shape for part in parts], layout.shape)
+    return Layout(shape, unflatten([part.stride for part in parts], layout.shape))

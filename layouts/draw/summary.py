@@ -1,0 +1,71 @@
+"""What a person wants to see of a value of the algebra: its table, and what is known of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import LayoutError
+from ..proof.prove import Injective, prove
+from ..values.layout import Layout, cosize
+from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.tuples import is_int, leaves, size, text
+from . import Table, table
+
+
+def picture(value: Any, **given: Any) -> Table | None:
+    """The table of a value, or None where there is none to draw.
+
+    `given` is for `table`: unit, show, banks, limit.
+
+    >>> from layouts import Swizzle
+    >>> picture(Swizzle(1, 0, 1)).panels[0].title, picture(7)
+    ('S<1,0,1> o 0 o (2,2):(2,1)', None)
+    """
+    if isinstance(value, Table):
+        if given:
+            raise LayoutError(
+                f"{', '.join(given)} cannot be given to what is drawn already; say it inside"
+            )
+        return value
+    layout = drawable(value)
+    if layout is None or not all(map(is_int, leaves(layout.shape))):
+        return None
+    return table(layout, **given)
+
+
+def drawable(value: Any) -> Layout | ComposedLayout | None:
+    """`value` as a layout: of a shape the compact one, of a swizzle its runs; or None."""
+    if isinstance(value, (Layout, ComposedLayout)):
+        return value
+    if isinstance(value, Swizzle):  # rows are the bits that are read, columns those that change
+        runs, rows = 1 << abs(value.shift), 1 << value.bits
+        domain = Layout((rows, runs), (runs << value.base, 1 << value.base))
+        return ComposedLayout(value, 0, domain)
+    if isinstance(value, tuple) and value and all(map(is_int, leaves(value))):
+        return Layout(value)
+    return None
+
+
+def facts(layout: Layout | ComposedLayout) -> list[str]:
+    """Size, cosize, and whether an offset is taken twice, with the reason."""
+    facts = [f"size {size(layout)}, cosize {_cosize(layout)}"]
+    try:
+        facts.append(str(prove(Injective(layout))))
+    except LayoutError as error:
+        facts.append(f"not decided whether it is injective: {error}")
+    return facts
+
+
+def _cosize(layout: Layout | ComposedLayout) -> Any:
+    try:
+        bound = cosize(layout)
+    except (LayoutError, TypeError):
+        return "not defined"
+    return text(bound)
+
+
+def words(value: Any) -> str:
+    """A value that is no layout, as CuTe would print it."""
+    if isinstance(value, tuple):
+        return f"({','.join(map(words, value))})"
+    return "_" if value is None else str(value)

@@ -1,0 +1,287 @@
+"""Thread-value layouts of the instructions: which thread holds which element of which matrix.
+
+A thread-value layout takes (thread, value) to the index of an element.  The numbers are facts of
+the PTX ISA (version 9.2), each with its section; the tests hold them against the CuTe DSL's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from ..errors import LayoutError
+from ..values.layout import Layout, cosize
+from ..values.tuples import is_int, size
+from ..values.value import Value
+
+__all__ = [
+    "MMA",
+    "QUAD_PAIRS",
+    "MatrixAtom",
+    "MmaAtom",
+    "ldmatrix",
+    "mma",
+    "stmatrix",
+    "volta_mma",
+    "wgmma_accumulator",
+    "wgmma_operand",
+]
+
+WGMMA_M = 64
+"""Rows of D of every wgmma (PTX ISA 9.7.15.2, Matrix Shape)."""
+
+WGMMA_N = range(8, 257, 8)
+"""Columns of D that wgmma.mma_async.m64nNk16 takes (PTX ISA 9.7.15.2, Matrix Shape)."""
+
+
+def wgmma_accumulator(n: int) -> Layout:
+    """(thread, register) of a warpgroup -> row + 64 * column of the 64 x n accumulator D.
+
+    Thread t of 128 holds the row ``16 * (t / 32) + (t % 32) / 4`` and the one 8 below, in each 8
+    columns the pair from ``2 * (t % 4)``; registers count the pair, then the two rows, then the
+    groups of columns.  (PTX ISA 9.7.15.5.1.1.1, Matrix Fragments for wgmma.mma_async.m64nNk16, and
+    its figure for accumulator D; C++ ``CLayout_64xN``.)  A bijection onto the 64 * n elements.
+
+    Raises `LayoutError` unless n is a multiple of 8 from 8 to 256.
+
+    >>> print(wgmma_accumulator(128))
+    ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))
+    >>> divmod(wgmma_accumulator(128)(37, 2), 64)   # thread 37, register 2: column 2, row 25
+    (2, 25)
+    """
+    if not is_int(n) or n not in WGMMA_N:
+        raise LayoutError(f"wgmma_accumulator: n = {n!r} must be a multiple of 8 from 8 to 256")
+    threads, registers = (4, 8, 4), (2, 2, n // 8)
+    return Layout((threads, registers), ((2 * WGMMA_M, 1, 16), (WGMMA_M, 8, 8 * WGMMA_M)))
+
+
+#: Bits of an element of A -> the values that a thread of 128 holds of 64 x k, with its strides: row
+#: + 64 * column.  A thread has the elements of two rows, 8 apart, and again of the other half of k.
+#: (PTX ISA 9.7.15.5.1.1: 1.1 m64nNk16, 1.2 m64nNk8, 1.3 m64nNk32.)
+WGMMA_OPERANDS: Mapping[int, Layout] = MappingProxyType(
+    {
+        8: Layout(((4, 8, 4), (4, 2, 2)), ((256, 1, 16), (64, 8, 1024))),
+        16: Layout(((4, 8, 4), (2, 2, 2)), ((128, 1, 16), (64, 8, 512))),
+        32: Layout(((4, 8, 4), (2, 2)), ((64, 1, 16), (8, 256))),
+    }
+)
+
+
+def wgmma_operand(bits: int = 16) -> Layout:
+    """(thread, register element) of a warpgroup -> row + 64 * k of an operand A from registers.
+
+    One instruction takes 256 bits of k: 32 elements of 8 bits (fp8, int8), 16 of 16, 8 of 32
+    (tf32).  Elements of 16 bits lie as the accumulator of as many columns does, so that one product
+    is the next one's operand.  A bijection onto the 64 * k elements.
+
+    Raises `LayoutError` unless `bits` is 8, 16 or 32.
+
+    >>> print(wgmma_operand(16))
+    ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))
+    >>> wgmma_operand(16) == wgmma_accumulator(16)
+    True
+    """
+    if bits not in WGMMA_OPERANDS:
+        raise LayoutError(f"wgmma_operand: elements of {bits!r} bits; it takes 8, 16 and 32")
+    return WGMMA_OPERANDS[bits]
+
+
+class MmaAtom(Value):
+    """What threads hold in one mma: A is m x k, B is n x k, C and D are m x n.
+
+    `a`, `b` and `c` take (thread, value) to ``m + M * k``, ``n + N * k`` and ``m + M * n``; each is
+    a bijection.  `section` is that of the PTX ISA, 9.2, which draws them.
+    """
+
+    __slots__ = __match_args__ = ("name", "shape", "a", "b", "c", "section")
+    name: str
+    shape: tuple[int, int, int]
+    a: Layout
+    b: Layout
+    c: Layout
+    section: str
+
+    def __init__(
+        self, name: str, shape: tuple[int, int, int], a: Layout, b: Layout, c: Layout, section: str
+    ) -> None:
+        self._set(name, shape, a, b, c, section)
+        m, n, k = shape
+        for of, layout, count in (("A", a, m * k), ("B", b, n * k), ("C", c, m * n)):
+            if not size(layout) == cosize(layout) == count or size(layout[0]) != size(a[0]):
+                raise LayoutError(f"{name}: {of} is {layout} and must be of {count} elements")
+
+
+#: C of every m16n8: in a row of 4 threads each has two columns, of rows 8 apart.
+M16N8 = Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))
+
+
+def _mma_table() -> Mapping[tuple[str, int], MmaAtom]:
+    """By shape and bits of an element: a register holds 32 bits along k, and threads of a row of 4
+    follow one another; registers count rows 8 apart, then the next part of k."""
+    rows = (
+        (8, 16, Layout(((4, 8), (2, 2)), ((32, 1), (16, 8))), Layout(((4, 8), 2), ((16, 1), 8)), 7),
+        (
+            16,
+            16,
+            Layout(((4, 8), (2, 2, 2)), ((32, 1), (16, 8, 128))),
+            Layout(((4, 8), (2, 2)), ((16, 1), (8, 64))),
+            8,
+        ),
+        (4, 32, Layout(((4, 8), 2), ((16, 1), 8)), Layout(((4, 8), 1), ((8, 1), 0)), 6),
+        (8, 32, Layout(((4, 8), (2, 2)), ((16, 1), (8, 64))), Layout(((4, 8), 2), ((8, 1), 32)), 7),
+        (
+            32,
+            8,
+            Layout(((4, 8), (4, 2, 2)), ((64, 1), (16, 8, 256))),
+            Layout(((4, 8), (4, 2)), ((32, 1), (8, 128))),
+            10,
+        ),
+    )
+    return MappingProxyType(
+        {
+            (f"m16n8k{k}", bits): MmaAtom(
+                f"mma.m16n8k{k}, {bits} bits", (16, 8, k), a, b, M16N8, f"9.7.14.5.{section}"
+            )
+            for k, bits, a, b, section in rows
+        }
+    )
+
+
+#: mma.sync of 16 x 8 by (shape, bits of an element of A and B).
+MMA = _mma_table()
+
+#: Types of A and B, as PTX names them, and the bits of an element.
+MMA_TYPES = MappingProxyType(
+    {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
+)
+
+
+def mma(shape: str, kind: str) -> MmaAtom:
+    """mma.sync.aligned.{shape}.row.col of elements of type `kind` (PTX ISA 9.7.14.5.14).
+
+    m16n8k8 and m16n8k16 of f16 and bf16, m16n8k4 and m16n8k8 of tf32, m16n8k32 of e4m3, e5m2, s8
+    and u8.  Raises `LayoutError` if there is none.
+
+    >>> atom = mma("m16n8k16", "bf16")
+    >>> print(atom.a, atom.b, atom.c)
+    ((4,8),(2,2,2)):((32,1),(16,8,128)) ((4,8),(2,2)):((16,1),(8,64)) ((4,8),(2,2)):((32,1),(16,8))
+    >>> divmod(atom.a(5, 3), 16)            # value 3 of lane 5: k = 3, m = 9
+    (3, 9)
+    """
+    atom = MMA.get((shape, MMA_TYPES.get(kind, 0)))
+    if atom is None:
+        known = ", ".join(f"{name} of {bits} bits" for name, bits in MMA)
+        raise LayoutError(
+            f"mma {shape} of {kind}: the table has {known}; types are {', '.join(MMA_TYPES)}"
+        )
+    return atom
+
+
+#: (thread of 8, quad pair of 4) -> lane: threads 0-3 and 16-19 work together, 4-7 and 20-23, ...
+#: (PTX ISA 9.7.14.5.1, Matrix Fragments for mma.m8n8k4 with .f16 floating point type).
+QUAD_PAIRS = Layout(((4, 2), 4), ((1, 16), 4))
+
+#: An operand of m8n8k4 whose k, or whose rows, run along the values of a thread.
+VOLTA_OPERANDS = MappingProxyType(
+    {"k": Layout((8, 4), (1, 8)), "mn": Layout(((4, 2), 4), ((8, 4), 1))}
+)
+
+#: C and D of m8n8k4 by their type.
+VOLTA_ACCUMULATORS = MappingProxyType(
+    {
+        "f16": Layout((8, 8), (1, 8)),
+        "f32": Layout(((2, 2, 2), (2, 2, 2)), ((1, 16, 4), (8, 2, 32))),
+    }
+)
+
+
+def volta_mma(
+    a: Literal["row", "col"] = "row",
+    b: Literal["row", "col"] = "col",
+    accumulator: Literal["f32", "f16"] = "f32",
+) -> MmaAtom:
+    """mma.sync.aligned.m8n8k4.{a}.{b}.{accumulator}.f16.f16 of one quad pair (PTX ISA 9.7.14.5.1).
+
+    A warp does four at once, one a quad pair, whose lanes are those of `QUAD_PAIRS`; a thread here
+    is one of the eight of a quad pair.
+
+    Raises `LayoutError` if a major or the accumulator is none of these.
+
+    >>> print(volta_mma().a, volta_mma("col").a)
+    (8,4):(1,8) ((4,2),4):((8,4),1)
+    >>> print(volta_mma().c)
+    ((2,2,2),(2,2,2)):((1,16,4),(8,2,32))
+    """
+    majors = {"row", "col"}
+    if a not in majors or b not in majors or accumulator not in VOLTA_ACCUMULATORS:
+        raise LayoutError(
+            f"volta_mma({a!r}, {b!r}, {accumulator!r}): A and B are 'row' or 'col', and the "
+            f"accumulator is 'f32' or 'f16'"
+        )
+    return MmaAtom(
+        f"mma.m8n8k4.{a}.{b}.{accumulator}",
+        (8, 8, 4),
+        VOLTA_OPERANDS["k" if a == "row" else "mn"],
+        VOLTA_OPERANDS["k" if b == "col" else "mn"],
+        VOLTA_ACCUMULATORS[accumulator],
+        "9.7.14.5.1",
+    )
+
+
+class MatrixAtom(Value):
+    """What the lanes of a warp do in one ldmatrix or stmatrix of 8x8 matrices of 16-bit elements.
+
+    Elements are numbered ``column + 8 * row + 64 * matrix``, as rows of 16 bytes lie in memory.
+
+    `rows`      (lane, column) -> element: the row whose address the lane supplies, at each column.
+    `fragment`  (lane, (half, matrix)) -> element: what the lane holds in the low and high half of
+                the register of each matrix.
+    """
+
+    __slots__ = __match_args__ = ("name", "matrices", "transposed")
+    name: str
+    matrices: int
+    transposed: bool
+
+    def __init__(self, name: str, matrices: int, transposed: bool) -> None:
+        if matrices not in (1, 2, 4):
+            raise LayoutError(f"{name}: {matrices!r} matrices; it moves 1, 2 or 4")
+        self._set(name, matrices, transposed)
+
+    @property
+    def rows(self) -> Layout:
+        """(lane, column) -> element; lanes from ``8 * matrices`` on supply no address."""
+        return Layout((8 * self.matrices, 8), (8, 1))
+
+    @property
+    def fragment(self) -> Layout:
+        """(lane, (half, matrix)) -> element; a bijection onto the ``64 * matrices`` elements."""
+        if self.transposed:
+            return Layout(((4, 8), (2, self.matrices)), ((16, 1), (8, 64)))
+        return Layout((32, (2, self.matrices)), (2, (1, 64)))
+
+
+def stmatrix(matrices: int = 4, transposed: bool = False) -> MatrixAtom:
+    """stmatrix.sync.aligned.m8n8.x{matrices}[.trans].shared.b16 (PTX ISA 9.7.14.5.16).
+
+    Lane l supplies the address of row ``l % 8`` of matrix ``l / 8``, and stores elements ``2 * (l %
+    4)`` and the next of row ``l / 4`` of every matrix; with `transposed`, of column ``l / 4``.
+
+    Raises `LayoutError` unless `matrices` is 1, 2 or 4.
+
+    >>> print(stmatrix().rows, stmatrix().fragment, stmatrix(transposed=True).fragment)
+    (32,8):(8,1) (32,(2,4)):(2,(1,64)) ((4,8),(2,4)):((16,1),(8,64))
+    """
+    return MatrixAtom("stmatrix", matrices, transposed)
+
+
+def ldmatrix(matrices: int = 4, transposed: bool = False) -> MatrixAtom:
+    """ldmatrix.sync.aligned.m8n8.x{matrices}[.trans].shared.b16 (PTX ISA 9.7.14.5.15).
+
+    Lanes supply addresses and receive elements as they do for `stmatrix`.
+
+    >>> ldmatrix().fragment == stmatrix().fragment
+    True
+    """
+    return MatrixAtom("ldmatrix", matrices, transposed)

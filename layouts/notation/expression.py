@@ -1,0 +1,54 @@
+"""Expressions of the algebra, as they are typed on a command line.
+
+    composition(Swizzle(3,3,3), (8,64):(64,1))      an operation of this package on its arguments
+    logical_divide((4,8):(8,1), <2:1,4>)[0]         a mode of what it gives
+    S<3,3,3> o 0 o (8,64):(64,1)                    what `parse` reads
+    Swizzle(3,3,3) @ (8,64):(64,1)                  composition
+    compare(naive=(8,64):(64,1), padded=(8,64):(72,1))
+    prove(Injective((8*m,4):(4,1)))                 an unknown name is a positive integer
+
+There is no ``eval`` here: names are looked up among the public operations, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from .parse import CONSTRUCTORS, Reader
+
+__all__ = ["evaluate", "operations"]
+
+#: Public, but of no use in an expression.
+LEFT_OUT = ("LayoutError", "evaluate", "parse", "symbols")
+
+
+def evaluate(expression: str) -> Any:
+    """The value of an expression of the algebra.
+
+    Raises `LayoutError` with the place marked by a caret if it cannot be read, or if an operation
+    refuses its arguments.
+
+    >>> print(evaluate("composition(Swizzle(3,3,3), (8,64):(64,1))"))
+    S<3,3,3> o 0 o (8,64):(64,1)
+    >>> evaluate("logical_divide((4,8):(8,1), (2:1, 4:1))[1]"), evaluate("Swizzle(3,3,3)(64)")
+    (Layout((4, 2), (1, 4)), 72)
+    >>> evaluate("composition((4,3):(1,100), 5)")
+    Traceback (most recent call last):
+    layouts.errors.LayoutError: ...
+    """
+    return Reader(expression, operations(), "").whole()
+
+
+@lru_cache(maxsize=1)
+def operations() -> dict[str, Any]:
+    """What a name in an expression may stand for: the public operations and values.
+
+    >>> operations()["coalesce"].__name__, "parse" in operations()
+    ('coalesce', False)
+    """
+    import layouts
+
+    public = {name: getattr(layouts, name) for name in dir(layouts) if name not in LEFT_OUT}
+    usable = {name: value for name, value in public.items() if callable(value)}
+    return {**usable, **CONSTRUCTORS, "True": True, "False": False}

@@ -1,0 +1,63 @@
+"""What a layout is made of, and what it is.
+
+    value        frozen values
+    tuples       hierarchical integer tuples: shapes, strides, coordinates
+    stride       strides that are not integers: coordinates and XOR
+    arith        division and comparison of extents and strides
+    symbols      positive integer symbols
+    elimination  linear algebra over GF(2)
+    layout       Layout
+    swizzle      Swizzle and ComposedLayout
+    modes        the modes of a layout as a flat list
+"""
+
+from .layout import (
+    Layout,
+    cosize,
+    flatten,
+    make_identity_layout,
+    make_layout,
+    make_layout_like,
+    make_ordered_layout,
+)
+from .stride import F2, ArithTuple, E
+from .swizzle import ComposedLayout, Swizzle
+from .tuples import (
+    compatible,
+    congruent,
+    crd2crd,
+    crd2idx,
+    depth,
+    idx2crd,
+    product,
+    rank,
+    size,
+    unflatten,
+    weakly_congruent,
+)
+
+__all__ = [
+    "ArithTuple",
+    "ComposedLayout",
+    "E",
+    "F2",
+    "Layout",
+    "Swizzle",
+    "compatible",
+    "congruent",
+    "cosize",
+    "crd2crd",
+    "crd2idx",
+    "depth",
+    "flatten",
+    "idx2crd",
+    "make_identity_layout",
+    "make_layout",
+    "make_layout_like",
+    "make_ordered_layout",
+    "product",
+    "rank",
+    "size",
+    "unflatten",
+    "weakly_congruent",
+]

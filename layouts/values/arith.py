@@ -1,0 +1,116 @@
+"""What the algebra asks of extents and strides: ints answer at once, symbols by proof.
+
+The operations ask five questions and no others: quotient and remainder, divisibility, order,
+equality, and division rounded up.  Where both sides are ints Python answers; anything else goes to
+`layouts.symbols`, which has functions of the same names.  There True means proved for all values of
+the symbols, and False not proved, so that an operation that goes on only after True is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cmp_to_key
+from typing import Any, TypeVar
+
+from ..errors import LayoutError
+from .stride import StepStride
+
+__all__ = ["ascending", "ceil_div", "divided", "divides", "equal", "less"]
+
+T = TypeVar("T")
+
+
+def divided(n: Any, d: Any) -> tuple[Any, Any]:
+    """(q, r) with ``n == q * d + r``: the terms of `n` that `d` divides, divided, and the others.
+
+    Of ints, ``0 <= r < d``; of symbols r is what is left, and its size a question for `less`.
+
+    >>> divided(14, 4)
+    (3, 2)
+    """
+    if type(n) is int and type(d) is int:
+        return divmod(n, d)
+    return _symbols().divided(n, d)  # type: ignore[no-any-return]
+
+
+def divides(d: Any, n: Any) -> bool:
+    """Whether `n` is a multiple of `d`; 0 is one of everything.
+
+    >>> divides(4, 12), divides(4, 14)
+    (True, False)
+    """
+    if type(n) is int and type(d) is int:
+        return n % d == 0 if d else n == 0
+    return bool(_symbols().divides(d, n))
+
+
+def less(a: Any, b: Any) -> bool:
+    """Whether ``a < b``.
+
+    >>> less(3, 4), less(4, 4)
+    (True, False)
+    """
+    if type(a) is int and type(b) is int:
+        return a < b
+    return bool(_symbols().less(a, b))
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether ``a == b``.
+
+    >>> equal(4, 4)
+    True
+    """
+    if (type(a) is int and type(b) is int) or isinstance(a, StepStride):
+        return bool(a == b)
+    return False if isinstance(b, StepStride) else bool(_symbols().equal(a, b))
+
+
+def ceil_div(n: Any, d: Any) -> Any:
+    """`n` divided by `d`, rounded up.
+
+    >>> ceil_div(10, 4)
+    3
+    """
+    if type(n) is int and type(d) is int:
+        return -(-n // d)
+    return _symbols().ceil_div(n, d)
+
+
+def ascending(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
+    """`items` sorted by `key`, equal ones in the order given.
+
+    Raises `LayoutError` where the order of two keys is not proved.
+
+    >>> ascending(["ccc", "a", "bb"], len)
+    ['a', 'bb', 'ccc']
+    """
+
+    def order(a: T, b: T) -> int:
+        x, y = key(a), key(b)
+        if less(x, y):
+            return -1
+        if less(y, x):
+            return 1
+        if equal(x, y):
+            return 0
+        if less(x, y + 1):  # x <= y, and equal for some values of the symbols
+            return -1
+        if less(y, x + 1):
+            return 1
+        raise LayoutError(
+            f"{x} and {y} cannot be put in order: neither {x} <= {y} nor {y} <= {x} is proved for "
+            f"all values of the symbols; say more in the expressions, as M = 8*m does"
+        )
+
+    given = list(items)
+    keys = [key(item) for item in given]
+    if all(type(each) is int for each in keys):
+        return sorted(given, key=key)
+    return sorted(given, key=cmp_to_key(order))
+
+
+def _symbols() -> Any:
+    from . import symbols  # loaded where the first symbol is met: it may need sympy
+
+    return symbols

@@ -1,0 +1,423 @@
+"""Layout: a function from coordinates to offsets, written ``shape:stride``.
+
+    (4,8):(8,1)   takes the coordinate (i, j) to the offset 8*i + j: four rows of eight, row-major
+
+A layout is also a function of one integer, its index: the coordinates counted with the leftmost
+mode fastest.  Index 5 of (4,8) is the coordinate (1, 1), so ``Layout((4, 8), (8, 1))(5) == 9``.
+The last mode goes on beyond the size, as in C++ ``crd2idx``; there are no negative indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from marshal import dumps
+from typing import Any, final
+
+from ..errors import LayoutError
+from .arith import ascending
+from .elimination import largest
+from .stride import (
+    F2,
+    ArithTuple,
+    StepStride,
+    as_tuple,
+    evaluated,
+    kind,
+    kind_of,
+    paths_of,
+    refusal,
+)
+from .tuples import (
+    DEEPEST,
+    IntTuple,
+    checked,
+    compact_col_major,
+    congruent,
+    coordinate,
+    inner_product,
+    is_int,
+    leaves,
+    product,
+    shallow,
+    steps,
+    text,
+    unflatten,
+)
+from .value import Value
+
+__all__ = [
+    "Composable",
+    "Layout",
+    "cosize",
+    "flatten",
+    "make_identity_layout",
+    "make_layout",
+    "make_layout_like",
+    "make_ordered_layout",
+]
+
+
+class Composable(Value):
+    """What ``@`` composes: layouts, swizzles, and composed layouts."""
+
+    __slots__ = ()
+
+    def __matmul__(self, other: Any) -> Any:
+        """``A @ B`` is ``composition(A, B)``."""
+        from ..algebra import composition  # above this file: the algebra is made of layouts
+
+        return composition(self, other)
+
+    def _repr_html_(self) -> str | None:
+        """The picture that a notebook shows, where there is one."""
+        from ..draw.cells import notebook  # above this file: pictures are of layouts
+
+        return notebook(self)
+
+
+@final
+class Layout(Composable):
+    """A shape and a congruent stride; calling it gives offsets (C++ ``Layout``).
+
+    ``L(c) = sum of c_k * stride_k`` over the leaves.  Without a stride the layout is compact and
+    column-major; an extent of 1 then gets stride 0.  Extents are at least 1, strides at least 0;
+    symbols and kernel-time integers are taken as they are.  A stride may also be a coordinate,
+    ``E(0)``, or an XOR stride, ``F2(9)``: see `layouts.stride`.  Raises `LayoutError` otherwise.
+
+    >>> L = Layout((4, 8), (8, 1))
+    >>> L(1, 5), L((1, 5)), L(21), L[0], len(L)
+    (13, 13, 13, Layout(4, 8), 2)
+    >>> print(Layout(((2, 4), 8)), L(None, 5))
+    ((2,4),8):((1,2),8) (4):(8)
+    """
+
+    __slots__ = ("modes", "shape", "stride")
+    __match_args__ = ("shape", "stride")
+    shape: IntTuple
+    stride: IntTuple
+    #: The leaves, from left to right, as pairs (extent, stride).
+    modes: tuple[tuple[Any, Any], ...]
+
+    def __new__(cls, shape: IntTuple, stride: IntTuple = None) -> Layout:
+        """The layout of these parts, checked; one of ints that was made before is not made again.
+
+        `marshal` writes what a value is, to the type: the bytes of 4 are those of no 4.0 or True.
+        """
+        try:
+            key = dumps((shape, stride), 2)
+        except ValueError:  # a symbol, a coordinate, a kernel-time integer
+            key = b""
+        made = _made.get(key)
+        return _new(shape, stride, key) if made is None else made
+
+    @classmethod
+    def of(cls, shape: IntTuple, stride: IntTuple, modes: tuple[tuple[Any, Any], ...]) -> Layout:
+        """The layout of parts that are known to fit, as those of results are."""
+        self = object.__new__(cls)
+        _set_shape(self, shape)
+        _set_stride(self, stride)
+        _set_modes(self, modes)
+        return self
+
+    def __call__(self, *coord: IntTuple) -> Any:
+        """The offset of an index or a coordinate, or of arrays of them, elementwise.
+
+        Where an entry is None (CuTe's underscore) the result is the sublayout of those modes: the
+        offset of the others is left out, as C++ leaves it to the pointer; see `slice_and_offset`.
+
+        Raises `LayoutError` on a negative integer or a coordinate that the shape does not take.
+        """
+        at = coord[0] if len(coord) == 1 else coord
+        if type(at) is not int and has_none(at):
+            from ..algebra.slice import slice_  # above this file
+
+            return slice_(at, self)
+        value = self.value(at)
+        if type(value) is int and value:
+            return value
+        return self._evaluated(value)
+
+    def value(self, at: IntTuple) -> Any:
+        """The sum of strides at an index or a coordinate; a `StepStride` is not evaluated."""
+        if type(at) is int and at >= 0:
+            return _at_index(at, self.modes)
+        if type(at) is tuple and type(self.shape) is tuple and len(at) == len(self.shape):
+            offset = _at_flat(at, self.stride)
+            if offset is not None:
+                return offset
+        return inner_product(coordinate(at), self.shape, self.stride)
+
+    def _evaluated(self, value: Any) -> Any:
+        strides = [stride for _, stride in self.modes]
+        if kind_of(self.modes) is ArithTuple and not isinstance(value, StepStride):
+            value = ArithTuple()
+        return evaluated(value, strides) if isinstance(value, StepStride) else value
+
+    def __len__(self) -> int:
+        return len(self.shape) if isinstance(self.shape, tuple) else 1
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Layout]:
+        """The modes, from left to right."""
+        if not isinstance(self.shape, tuple):
+            return iter((self,))
+        return map(trusted, self.shape, self.stride)
+
+    def __getitem__(self, mode: int) -> Layout:
+        """Mode `mode` (C++ ``layout<mode>(L)``); of an integer shape, mode 0 is the layout."""
+        modes = tuple(self)
+        if not is_int(mode) or not -len(modes) <= mode < len(modes):
+            raise LayoutError(f"mode {mode!r} of {self}: its modes are 0 to {len(modes) - 1}")
+        return modes[mode]
+
+    def __str__(self) -> str:
+        return f"{text(self.shape)}:{text(self.stride)}"
+
+    def _cosize(self) -> Any:
+        last = [(extent - 1) * stride for extent, stride in self.modes]
+        own = kind(last)
+        if own is F2:
+            columns = [
+                int(d) << bit for s, d in self.modes if d for bit in range(s.bit_length() - 1)
+            ]
+            return largest(columns) + 1
+        if own is ArithTuple:
+            total = sum(last, ArithTuple())
+            paths = paths_of(d for _, d in self.modes)
+            return as_tuple(
+                total + sum((ArithTuple([(path, 1)]) for path in paths), ArithTuple()), paths
+            )
+        return sum(last) + 1
+
+
+_set_shape = Layout.__dict__["shape"].__set__
+_set_stride = Layout.__dict__["stride"].__set__
+_set_modes = Layout.__dict__["modes"].__set__
+
+#: Layouts of ints by their marshalled shape and stride, and how many are kept.
+_made: dict[bytes, Layout] = {}
+_KEPT = 4096
+
+
+def _new(shape: IntTuple, stride: IntTuple, key: bytes) -> Layout:
+    """The layout of a shape and a stride that are checked here, and kept if they are of ints."""
+    if stride is None:
+        shape = checked(shape, "shape", 1)
+        return Layout(shape, compact_col_major(shape))
+    modes = _plain_modes(shape, stride)
+    if modes is None:
+        shape, stride = _checked_pair(shape, stride)
+        return Layout.of(shape, stride, tuple(zip(leaves(shape), leaves(stride), strict=True)))
+    if len(_made) >= _KEPT:
+        _made.clear()
+    made = _made[key] = Layout.of(shape, stride, tuple(modes))
+    return made
+
+
+def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
+    """The layout of a shape and a stride that are known to fit."""
+    if not isinstance(shape, tuple):
+        return Layout.of(shape, stride, ((shape, stride),))
+    modes = _plain_modes(shape, stride) or zip(leaves(shape), leaves(stride), strict=True)
+    return Layout.of(shape, stride, tuple(modes))
+
+
+def _plain_modes(shape: Any, stride: Any, deepest: int = DEEPEST) -> list[tuple[int, int]] | None:
+    """The leaves of a congruent pair of ints in range, the usual case; None of anything else."""
+    if type(shape) is int:
+        return [(shape, stride)] if type(stride) is int and shape > 0 <= stride else None
+    if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride):
+        return None
+    if not deepest:
+        return None
+    modes = []
+    for s, d in zip(shape, stride, strict=True):
+        if type(s) is int and type(d) is int and s > 0 <= d:
+            modes.append((s, d))
+            continue
+        nested = _plain_modes(s, d, deepest - 1)
+        if nested is None:
+            return None
+        modes += nested
+    return modes
+
+
+def _checked_pair(shape: IntTuple, stride: IntTuple) -> tuple[IntTuple, IntTuple]:
+    """`shape` and `stride` if they make a layout; raises `LayoutError` if not."""
+    shape, stride = checked(shape, "shape", 1), checked(stride, "stride", 0)
+    if not congruent(shape, stride):
+        raise LayoutError(
+            f"shape {text(shape)} and stride {text(stride)} must have the same nesting of "
+            f"tuples: one stride per extent"
+        )
+    strides = leaves(stride)
+    if kind(strides) is not None:
+        why = refusal(leaves(shape), strides)
+        if why is not None:
+            raise LayoutError(f"shape {text(shape)} and stride {text(stride)}: {why}")
+    return shape, stride
+
+
+def _at_index(index: int, modes: tuple[tuple[Any, Any], ...]) -> Any:
+    """The sum of strides at an index: its digits, the last without end, times the strides."""
+    if not modes:
+        return 0
+    total = 0
+    for extent, stride in modes[:-1]:
+        total += index % extent * stride
+        index //= extent
+    return total + index * modes[-1][1]
+
+
+def _at_flat(coord: tuple[Any, ...], strides: tuple[Any, ...]) -> int | None:
+    """The offset of a coordinate of ints, one a mode, where each mode has one integer stride."""
+    total = 0
+    for at, stride in zip(coord, strides, strict=True):
+        if type(at) is not int or type(stride) is not int or at < 0:
+            return None
+        total += at * stride
+    return total
+
+
+def has_none(coord: IntTuple, deepest: int = DEEPEST) -> bool:
+    """Whether a coordinate has an underscore.
+
+    >>> has_none((1, (None, 2))), has_none((1, 2))
+    (True, False)
+    """
+    if type(coord) is tuple and deepest:
+        for entry in coord:
+            if entry is None or (type(entry) is tuple and has_none(entry, deepest - 1)):
+                return True
+    return coord is None
+
+
+def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
+    """A layout of a shape and a stride, or of layouts, one per mode (C++ ``make_layout``).
+
+    ``make_layout(A, B)(a, b) == A(a) + B(b)``.  Raises `LayoutError` as `Layout` does.
+
+    >>> print(make_layout(Layout(4, 2), Layout((2, 3))))
+    (4,(2,3)):(2,(1,2))
+    >>> print(make_layout((4, 8), (8, 1)), make_layout((4, 8), stride=(8, 1)))
+    (4,8):(8,1) (4,8):(8,1)
+    """
+    given = parts if stride is None else (*parts, stride)
+    layouts = [part for part in given if isinstance(part, Layout)]
+    if len(layouts) == len(given):
+        return joined(layouts)
+    if layouts or len(given) > 2:
+        raise LayoutError(
+            f"make_layout takes a shape and a stride, or layouts alone, not "
+            f"({', '.join(map(repr, given))})"
+        )
+    return Layout(*given)
+
+
+def joined(modes: Iterable[Layout]) -> Layout:
+    """The layout with these modes."""
+    layouts = tuple(modes)
+    for mode in layouts:
+        if type(mode) is not Layout:
+            raise LayoutError(f"{mode} cannot be a mode: the modes of a layout are layouts")
+    leaves_of_all = tuple([leaf for mode in layouts for leaf in mode.modes])
+    shape, stride = tuple([x.shape for x in layouts]), tuple([x.stride for x in layouts])
+    if kind_of(leaves_of_all) is not None:
+        return Layout(shape, stride)  # the kinds of strides may not go together
+    return Layout.of(shape, stride, leaves_of_all)
+
+
+def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
+    """The compact layout whose strides grow in the order given (C++ ``make_ordered_layout``).
+
+    The mode with the smallest order has stride 1.  An order that faces a tuple of extents holds for
+    all of them, leftmost fastest.  Raises `LayoutError` if two orders are equal or one has no mode.
+
+    >>> print(make_ordered_layout((4, 8), (1, 0)), make_ordered_layout((2, (3, 4)), (1, 0)))
+    (4,8):(8,1) (2,(3,4)):(12,(1,3))
+    """
+    shape = checked(shape, "shape", 1)
+    pairs = _ordered_modes(shape, shallow(order))
+    orders = [place for place, _ in pairs]
+    if len(set(orders)) != len(orders):
+        raise LayoutError(f"order {text(order)}: every mode needs an order of its own")
+    starts, start = {}, 1
+    for place, mode in sorted(pairs, key=lambda pair: pair[0]):
+        starts[place], start = start, start * product(mode)
+    strides = [d for place, mode in pairs for d in leaves(compact_col_major(mode, starts[place]))]
+    return Layout(shape, unflatten(strides, shape))
+
+
+def _ordered_modes(shape: IntTuple, order: IntTuple) -> list[tuple[int, IntTuple]]:
+    """The pairs (order, mode of shape), from left to right."""
+    if not isinstance(order, tuple):
+        return [(checked(order, "order", 0), shape)]
+    if not isinstance(shape, tuple) or len(shape) != len(order):
+        raise LayoutError(f"order {text(order)} must have one entry per mode of {text(shape)}")
+    nested = map(_ordered_modes, shape, order)
+    return [pair for pairs in nested for pair in pairs]
+
+
+def make_layout_like(layout: Layout) -> Layout:
+    """The compact layout with the shape of `layout` and its order of strides (C++
+    ``make_layout_like``); modes of stride 0 stay so, and hold one element.
+
+    >>> print(make_layout_like(Layout((4, 8), (100, 1))), make_layout_like(Layout((4, 2), (0, 6))))
+    (4,8):(8,1) (4,2):(0,1)
+    """
+    if not isinstance(layout, Layout) or kind_of(layout.modes) is not None:
+        raise LayoutError(f"make_layout_like of {layout}: it takes a Layout with integer strides")
+    strides: dict[int, Any] = {}
+    start: Any = 1
+    for k in ascending(range(len(layout.modes)), key=lambda k: layout.modes[k][1]):
+        extent, stride = layout.modes[k]
+        still = (type(extent) is int and extent == 1) or (type(stride) is int and stride == 0)
+        strides[k] = 0 if still else start
+        start = start if still else start * extent
+    return trusted(layout.shape, unflatten([strides[k] for k in range(len(strides))], layout.shape))
+
+
+def make_identity_layout(shape: IntTuple) -> Layout:
+    """The layout that takes each coordinate to itself (C++ ``make_identity_layout``).
+
+    >>> print(make_identity_layout((4, (2, 8))), make_identity_layout((4, 8))(1, 5))
+    (4,(2,8)):(1@0,(1@0@1,1@1@1)) (1, 5)
+    """
+    shape = checked(shape, "shape", 1)
+    return Layout(shape, _basis(shape, ()))
+
+
+def _basis(shape: IntTuple, path: tuple[int, ...]) -> IntTuple:
+    if isinstance(shape, tuple):
+        return tuple(_basis(mode, (*path, k)) for k, mode in enumerate(shape))
+    return ArithTuple([(path, 1)]) if path else 1
+
+
+def flatten(x: Any) -> Any:
+    """A layout, or a tuple, without its inner parentheses (C++ ``flatten``).
+
+    The function of the index stays the same.
+
+    >>> print(flatten(Layout(((2, 4), 8))), flatten(((2, 4), 8)), flatten(Layout(8)))
+    (2,4,8):(1,2,8) (2, 4, 8) 8:1
+    """
+    if isinstance(x, Layout):
+        return Layout.of(flatten(x.shape), flatten(x.stride), x.modes)
+    return leaves(shallow(x)) if isinstance(x, tuple) else x
+
+
+def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:
+    """One more than the largest offset of a layout, or of one of its modes (C++ ``cosize``).
+
+    For a composed layout it bounds every offset, so that it is what to allocate.
+
+    >>> cosize(Layout((4, 8), (16, 1))), cosize(Layout((4, 8), (16, 1)), 1)
+    (56, 8)
+    """
+    if not hasattr(layout, "_cosize"):
+        raise LayoutError(f"cosize of {layout!r}: it takes a Layout or a ComposedLayout")
+    for step in steps(mode):
+        layout = layout[step]
+    return layout._cosize()

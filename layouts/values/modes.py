@@ -1,0 +1,114 @@
+"""Layouts as flat lists of modes (extent, stride): the form in which the algebra computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from ..errors import LayoutError
+from .arith import equal
+from .layout import Layout
+from .stride import F2, StepStride, kind_of
+
+__all__ = ["Mode", "assembled", "bits", "flat_modes", "from_columns", "merged", "moving", "xors"]
+
+#: A leaf of a layout: extent and stride.
+Mode: TypeAlias = "tuple[Any, Any]"
+
+
+def flat_modes(layout: Layout) -> list[tuple[int, int]]:
+    """The pairs (extent, stride) of the leaves, which must be ints.
+
+    Raises `LayoutError` if one is a symbol, a coordinate or an XOR stride.
+
+    >>> flat_modes(Layout(((2, 4), 8)))
+    [(2, 1), (4, 2), (8, 8)]
+    """
+    for extent, stride in layout.modes:
+        if type(extent) is not int or type(stride) is not int:
+            hint = "give the symbols values first"
+            if isinstance(stride, StepStride):
+                hint = f"{stride} is not an integer stride"
+            raise LayoutError(
+                f"{layout}: the mode {extent}:{stride} must be of integers known now; {hint}"
+            )
+    return list(layout.modes)
+
+
+def moving(layout: Layout) -> list[Mode]:
+    """The modes that have more than one entry.
+
+    >>> moving(Layout((4, 1, 2)))
+    [(4, 1), (2, 4)]
+    """
+    return [mode for mode in layout.modes if type(mode[0]) is not int or mode[0] != 1]
+
+
+def merged(modes: Iterable[Mode]) -> list[Mode]:
+    """`modes`, with each one that only continues the mode before it merged into that.
+
+    Modes of extent 1 are not looked for: leave them out before.
+
+    >>> merged([(2, 1), (4, 2), (8, 16)])
+    [(8, 1), (8, 16)]
+    """
+    result: list[Mode] = []
+    for extent, stride in modes:
+        if result:
+            before, step = result[-1]
+            following = before * step
+            if stride == following or (type(stride) is not int and equal(stride, following)):
+                result[-1] = (before * extent, step)
+                continue
+        result.append((extent, stride))
+    return result
+
+
+def assembled(modes: Sequence[Mode]) -> Layout:
+    """The flat layout of `modes`; a single one has an integer shape, and none is 1:0.
+
+    >>> print(assembled([(8, 1), (8, 16)]), assembled([(8, 1)]), assembled([]))
+    (8,8):(1,16) 8:1 1:0
+    """
+    if len(modes) <= 1:
+        mode = modes[0] if modes else (1, 0)
+        return Layout.of(mode[0], mode[1], (mode,))
+    return Layout.of(tuple([s for s, _ in modes]), tuple([d for _, d in modes]), tuple(modes))
+
+
+# -------------------------------------------------------------------------------- XOR strides
+
+
+def xors(layout: Layout) -> bool:
+    """Whether `layout` has XOR strides.
+
+    >>> xors(Layout((4, 2), (F2(1), F2(5)))), xors(Layout(8))
+    (True, False)
+    """
+    return kind_of(layout.modes) is F2
+
+
+def bits(modes: Iterable[Mode]) -> list[Mode]:
+    """Modes with XOR strides cut into modes of extent 2, one for each bit of the index.
+
+    >>> print(*(f"{s}:{d}" for s, d in bits([(4, F2(3)), (2, 0)])))
+    2:F3 2:F6 2:0
+    """
+    return [(2, d * (1 << k) if d else 0) for s, d in modes for k in range(s.bit_length() - 1)]
+
+
+def from_columns(columns: Iterable[int]) -> Layout:
+    """The layout that takes index bit j to the XOR of its columns: a bit matrix as a layout.
+
+    Without a shared bit the strides are integers.
+
+    >>> print(from_columns([1, 2, 5, 8]), from_columns([8, 1, 2]))
+    (4,2,2):(F1,F5,F8) (2,4):(8,1)
+    """
+    columns = list(columns)
+    union = 0
+    for column in columns:
+        if column & union:
+            return assembled(merged([(2, F2(column) if column else 0) for column in columns]))
+        union |= column
+    return assembled(merged([(2, column) for column in columns]))

@@ -1,0 +1,348 @@
+"""Integers that have a name instead of a value: what can be decided about them.
+
+A symbol is a positive integer.  An extent or a stride may be a polynomial in symbols with integer
+coefficients; that a number is a multiple of 8 is said by writing it so, ``M = 8*m``.
+
+>>> m, n = symbols("m n")
+>>> quotient(8 * m * n, 4 * m), quotient(m, 4), at_least(m + n, 2), at_least(m, 4)
+(2*n, None, True, None)
+
+Division is exact division of polynomials.  Signs are told by putting ``m + 1`` for every symbol m:
+a polynomial in symbols from 0 up with no negative coefficient is never negative.  The test is
+sound, and not complete: where it tells nothing the answer is None.  sympy is imported where the
+first symbol appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import product as cartesian
+from math import comb, prod
+from typing import Any
+
+from ..errors import LayoutError
+from .value import Value
+
+__all__ = [
+    "at_least",
+    "ceil_div",
+    "divided",
+    "divides",
+    "equal",
+    "fails_at",
+    "free_symbols",
+    "has_symbols",
+    "less",
+    "plain",
+    "quotient",
+    "small_values",
+    "substitute",
+    "symbols",
+]
+
+
+def symbols(names: str) -> Any:
+    """Positive integer symbols, one or a tuple, to write shapes and strides with.
+
+    Positive integers are what ``sympy.symbols(names, positive=True, integer=True)`` gives.
+
+    >>> from layouts import Layout
+    >>> m = symbols("m")
+    >>> print(Layout((8 * m, 64), (64, 1)))
+    (8*m,64):(64,1)
+    """
+    import sympy
+
+    return sympy.symbols(names, positive=True, integer=True)
+
+
+def has_symbols(x: Any) -> bool:
+    """Whether `x` is a sympy expression with a symbol in it, or a tuple or value that holds one.
+
+    >>> has_symbols(symbols("m") + 1), has_symbols((4, (8, 2)))
+    (True, False)
+    """
+    return bool(free_symbols(x))
+
+
+def free_symbols(x: Any) -> tuple[Any, ...]:
+    """The symbols in an expression, a tuple or a layout, in the order of their names.
+
+    >>> from layouts import Layout
+    >>> free_symbols(Layout(symbols("n m"), (1, 8)))
+    (m, n)
+    """
+    return tuple(sorted(set(_symbols_in(x)), key=str))
+
+
+def _symbols_in(x: Any) -> Iterator[Any]:
+    if isinstance(x, int):
+        return
+    if isinstance(x, Value):
+        x = x._fields()
+    if isinstance(x, (tuple, list)):
+        for entry in x:
+            yield from _symbols_in(entry)
+    else:
+        yield from getattr(x, "free_symbols", ())
+
+
+def plain(x: Any) -> Any:
+    """`x` in the one form in which equal polynomials are equal: expanded, and an int if it is one.
+
+    Raises `LayoutError` unless `x` is a polynomial with integer coefficients in integer symbols.
+
+    >>> m = symbols("m")
+    >>> plain((m + 1) * m - m**2), plain(m - m + 4), type(plain(m - m + 4))
+    (m, 4, <class 'int'>)
+    """
+    if isinstance(x, int):
+        return x
+    if not hasattr(x, "free_symbols"):
+        raise LayoutError(
+            f"{x!r} is a {type(x).__name__}: it must be an integer known now, or a sympy "
+            f"expression in positive integer symbols"
+        )
+    return _plain(x)
+
+
+@lru_cache(maxsize=4096)
+def _plain(x: Any) -> Any:
+    import sympy
+
+    x = sympy.expand(x)
+    if x.is_Integer:
+        return int(x)
+    _poly(x)
+    return x
+
+
+@lru_cache(maxsize=4096)
+def _poly(x: Any) -> Any:
+    """`x` as a polynomial over the integers in its symbols."""
+    import sympy
+
+    gens = sorted(sympy.sympify(x).free_symbols, key=str)
+    for symbol in gens:
+        if not (symbol.is_integer and symbol.is_nonnegative):
+            raise LayoutError(
+                f"{x}: the symbol {symbol} is not known to be a positive integer; make it with "
+                f"layouts.symbols({str(symbol)!r})"
+            )
+    try:
+        return sympy.Poly(x, *gens or [sympy.Dummy()], domain="ZZ")
+    except (sympy.PolynomialError, sympy.CoercionFailed):
+        raise LayoutError(
+            f"{x}: it must be a polynomial with integer coefficients; write what divides into it "
+            f"as a factor, 8*m for a multiple of 8"
+        ) from None
+
+
+# ------------------------------------------------------------------------------- division
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """``a / b`` if `b` divides `a` for every value of the symbols, or None if that is not shown.
+
+    >>> m = symbols("m")
+    >>> quotient(12, 4), quotient(12, 5), quotient(8 * m**2 + 8 * m, m + 1)
+    (3, None, 8*m)
+    """
+    q, r = divided(a, b)
+    return q if type(r) is int and r == 0 else None
+
+
+def divided(a: Any, b: Any) -> tuple[Any, Any]:
+    """Polynomials q and r with ``a == q*b + r``, both never negative if `a` is not.
+
+    For ints this is ``divmod``.  With symbols, r is what the division of polynomials leaves, which
+    may be `a` itself; that it stays below `b` is not said.
+
+    >>> m = symbols("m")
+    >>> divided(9, 4), divided(8 * m + 6, 4), divided(2 * m + 1, m), divided(m, 2 * m)
+    ((2, 1), (2*m + 1, 2), (2, 1), (0, m))
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return divmod(a, b)
+    q, r = _divided(plain(a), plain(b))
+    if at_least(q, 0) and at_least(r, 0):
+        return q, r
+    return 0, plain(a)
+
+
+@lru_cache(maxsize=4096)
+def _divided(a: Any, b: Any) -> tuple[Any, Any]:
+    import sympy
+
+    gens = sorted(sympy.sympify(a).free_symbols | sympy.sympify(b).free_symbols, key=str)
+    dividend = sympy.Poly(a, *gens, domain="ZZ")
+    divisor = sympy.Poly(b, *gens, domain="ZZ")
+    if len(divisor.terms()) == 1:
+        q = sympy.Poly.from_dict(_term_by_term(dividend, *divisor.terms()[0]), *gens, domain="ZZ")
+        r = dividend - q * divisor
+    else:
+        q, r = dividend.div(divisor, auto=False)
+    return plain(q.as_expr()), plain(r.as_expr())
+
+
+def _term_by_term(dividend: Any, by: tuple[int, ...], coefficient: Any) -> dict[Any, int]:
+    """The terms of the quotient by one term, whose coefficients are divided as ints are."""
+    terms: dict[Any, int] = {}
+    for powers, c in dividend.terms():
+        left = tuple(power - less_ for power, less_ in zip(powers, by, strict=True))
+        if min(left) >= 0 and int(c) // int(coefficient):
+            terms[left] = int(c) // int(coefficient)
+    return terms
+
+
+def divides(d: Any, n: Any) -> bool:
+    """Whether it is proved that `n` is a multiple of `d`; 0 is one of everything.
+
+    >>> m = symbols("m")
+    >>> divides(4, 8 * m), divides(m, 8 * m), divides(8, m), divides(m, 0)
+    (True, True, False, True)
+    """
+    if plain(n) == 0 or plain(d) == 0:
+        return bool(plain(n) == 0)
+    return quotient(n, d) is not None
+
+
+def ceil_div(n: Any, d: Any) -> Any:
+    """`n` divided by `d`, rounded up, where that is a polynomial.
+
+    Raises `LayoutError` where it is not: nothing in the algebra can then be said for all values.
+
+    >>> m = symbols("m")
+    >>> ceil_div(8 * m, 4), ceil_div(8 * m + 1, 4), ceil_div(3, 4 * m)
+    (2*m, 2*m + 1, 1)
+    """
+    q, r = divided(n, d)
+    if type(r) is int and r == 0:
+        return q
+    if at_least(r, 1) and at_least(d, r):
+        return plain(q + 1)
+    raise LayoutError(
+        f"{n} divided by {d}, rounded up, is no polynomial: it is not shown that {d} divides {n}; "
+        f"write {n} as a multiple of {d}"
+    )
+
+
+# ------------------------------------------------------------------------------ comparison
+
+
+def less(a: Any, b: Any) -> bool:
+    """Whether it is proved that ``a < b`` for every value of the symbols.
+
+    >>> m = symbols("m")
+    >>> less(m, 2 * m), less(3, m), less(m, m)
+    (True, False, False)
+    """
+    return at_least(b - 1, a) is True
+
+
+def at_least(a: Any, b: Any) -> bool | None:
+    """Whether ``a >= b`` for every value of the symbols; False if for none, None if not told.
+
+    >>> m, n = symbols("m n")
+    >>> at_least(3, 4), at_least(m * n, m), at_least(0, m), at_least(9, m)
+    (False, True, False, None)
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return a >= b
+    difference = plain(a - b)
+    if never_negative(difference):
+        return True
+    return False if never_negative(plain(-difference - 1)) else None
+
+
+@lru_cache(maxsize=4096)
+def never_negative(x: Any) -> bool:
+    """Whether `x` is shown to be at least 0, by putting 1 + m for every positive symbol m."""
+    if isinstance(x, int):
+        return x >= 0
+    return all(c >= 0 for c in _from_zero(_poly(x)).values())
+
+
+def _from_zero(poly: Any) -> dict[tuple[int, ...], int]:
+    """The coefficients of `poly` in symbols that start from 0, by binomials."""
+    starts = [1 if symbol.is_positive else 0 for symbol in poly.gens]
+    shifted: dict[tuple[int, ...], int] = {}
+    for powers, c in poly.terms():
+        lowest = (0 if start else power for start, power in zip(starts, powers, strict=True))
+        ranges = (range(low, power + 1) for low, power in zip(lowest, powers, strict=True))
+        for lower in cartesian(*ranges):
+            times = prod(map(comb, powers, lower))
+            shifted[lower] = shifted.get(lower, 0) + int(c) * times
+    return shifted
+
+
+def equal(a: Any, b: Any) -> bool | None:
+    """Whether ``a == b`` for every value of the symbols; False if for none, None if for some.
+
+    >>> m = symbols("m")
+    >>> equal(m * (m + 1), m**2 + m), equal(m + 1, m), equal(m, 2)
+    (True, False, None)
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    difference = plain(a - b)
+    if type(difference) is int:
+        return difference == 0
+    if never_negative(plain(difference - 1)) or never_negative(plain(-difference - 1)):
+        return False
+    return None
+
+
+# ---------------------------------------------------------------------------------- values
+
+
+def substitute(x: Any, values: dict[Any, int]) -> Any:
+    """`x` with numbers for its symbols: an expression, a tuple, a layout or any value of ours.
+
+    >>> from layouts import Layout
+    >>> m = symbols("m")
+    >>> print(substitute(Layout((8 * m, 4), (4, 1)), {m: 2}))
+    (16,4):(4,1)
+    """
+    if isinstance(x, tuple):
+        return tuple(substitute(entry, values) for entry in x)
+    if isinstance(x, Value):
+        return type(x)(*(substitute(field, values) for field in x._fields()))
+    if isinstance(x, int) or not hasattr(x, "subs"):
+        return x
+    return plain(x.subs(values, simultaneous=True))
+
+
+def fails_at(operation: Callable[..., Any], *args: Any) -> str:
+    """Where `operation` has no result even on numbers: the first small values of the symbols for
+    which it is refused, and why; empty if none of them is.
+
+    >>> from layouts import Layout, composition
+    >>> m = symbols("m")
+    >>> fails_at(composition, Layout((m, 3), (1, 100)), Layout(4, 3))[:41]
+    ' For m = 4 there is none: composition of '
+    """
+    names = free_symbols(args)
+    for values in small_values(names, 60) if names else ():
+        try:
+            operation(*(substitute(arg, values) for arg in args))
+        except LayoutError as error:
+            at = ", ".join(f"{name} = {value}" for name, value in values.items())
+            return f" For {at} there is none: {error}"
+    return ""
+
+
+def small_values(names: Iterable[Any], most: int = 400) -> Iterator[dict[Any, int]]:
+    """Values of the symbols from 1 up, small sums first, to look for a counterexample.
+
+    >>> [tuple(values.values()) for values in small_values(symbols("m n"), 5)]
+    [(1, 1), (1, 2), (2, 1), (1, 3), (2, 2)]
+    """
+    names = tuple(names)
+    highest = 1
+    while highest ** len(names) < most and highest < most:
+        highest += 1
+    points = sorted(cartesian(range(1, highest + 1), repeat=len(names)), key=sum)
+    for point in points[:most]:
+        yield dict(zip(names, point, strict=True))

@@ -1,0 +1,434 @@
+"""Hierarchical integer tuples: the shapes, strides and coordinates of layouts.
+
+An `IntTuple` is a leaf or a tuple of `IntTuple`s: ``8``, ``(4, 8)``, ``((2, 4), 8)``.  A leaf is a
+Python int, or anything else that does integer arithmetic: a sympy expression, or an integer that
+exists only when a kernel runs.  Such a leaf is never compared and never turned into a bool.
+
+Leaves of coordinates may also be arrays (numpy, torch): everything here is ``+ * // %`` on leaves,
+so one call maps a whole array of coordinates.  Neither library is imported.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from numbers import Integral, Number
+from typing import Any, TypeAlias
+
+from ..errors import LayoutError
+from .stride import StepStride
+
+#: An integer (or something that computes like one), or a tuple of `IntTuple`.
+IntTuple: TypeAlias = Any
+
+__all__ = [
+    "IntTuple",
+    "compact_col_major",
+    "compatible",
+    "congruent",
+    "crd2crd",
+    "crd2idx",
+    "depth",
+    "idx2crd",
+    "leaves",
+    "map_leaves",
+    "product",
+    "rank",
+    "shape_of",
+    "size",
+    "text",
+    "unflatten",
+    "weakly_congruent",
+]
+
+
+# ------------------------------------------------------------------------------------- leaves
+
+
+def leaves(t: IntTuple) -> tuple[Any, ...]:
+    """The leaves of `t` from left to right, always as a tuple (C++ ``flatten_to_tuple``).
+
+    >>> leaves(((2, 4), 8)), leaves(8)
+    ((2, 4, 8), (8,))
+    """
+    if not isinstance(t, tuple):
+        return (t,)
+    return tuple(leaf for branch in t for leaf in leaves(branch))
+
+
+def unflatten(flat: Iterable[Any], profile: IntTuple) -> IntTuple:
+    """The entries of `flat` hung on the tree of `profile` (C++ ``unflatten``).
+
+    ``leaves(unflatten(f, p)) == f``.  Raises `LayoutError` unless there is one entry per leaf.
+
+    >>> unflatten((1, 2, 8), ((2, 4), 8))
+    ((1, 2), 8)
+    """
+    entries = tuple(flat)
+    if len(entries) != len(leaves(shallow(profile))):
+        raise LayoutError(
+            f"unflatten: {len(entries)} entries for the {len(leaves(profile))} leaves of "
+            f"{text(profile)}; give one entry per leaf"
+        )
+    return _hang(iter(entries), profile)
+
+
+def _hang(entries: Iterator[Any], profile: IntTuple) -> IntTuple:
+    if isinstance(profile, tuple):
+        return tuple(_hang(entries, branch) for branch in profile)
+    return next(entries)
+
+
+def map_leaves(function: Callable[..., Any], t: IntTuple, *others: IntTuple) -> IntTuple:
+    """`function` applied leaf by leaf to congruent tuples (C++ ``transform_leaf``).
+
+    Raises `LayoutError` if the tuples are not congruent.
+
+    >>> map_leaves(lambda s, d: s * d, ((2, 4), 8), ((1, 2), 8))
+    ((2, 8), 64)
+    """
+    for other in others:
+        if not congruent(t, other):
+            raise LayoutError(f"{text(t)} and {text(other)} must have the same nesting of tuples")
+    return unflatten(map(function, leaves(t), *map(leaves, others)), t)
+
+
+def is_int(x: Any) -> bool:
+    """Whether `x` is a whole number that is known now: an int or numpy's like, but no bool."""
+    return isinstance(x, Integral) and x is not True and x is not False
+
+
+def is_symbolic(x: Any) -> bool:
+    """Whether `x` is no int but computes like one: a symbol, a kernel-time integer, an array."""
+    operations = ("__add__", "__mul__", "__floordiv__", "__mod__")
+    return not isinstance(x, (Number, str)) and all(hasattr(type(x), op) for op in operations)
+
+
+#: Tuples within tuples, at most: each operation goes down them by calling itself.
+DEEPEST = 60
+
+
+def shallow(t: Any) -> Any:
+    """`t`, if it is no tuple nested more deeply than any use has.
+
+    >>> shallow((4, (2, 8)))
+    (4, (2, 8))
+    """
+    level = (t,)
+    for _ in range(DEEPEST + 1):
+        level = tuple([x for branch in level if isinstance(branch, tuple) for x in branch])
+        if not level:
+            return t
+    raise LayoutError(f"more than {DEEPEST} tuples within one another are more than layouts have")
+
+
+def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTuple:
+    """`t` with every leaf an int of at least `least`, or else a symbol; `what` names it in errors.
+
+    >>> checked((4, (2, 0)), "stride", 0)
+    (4, (2, 0))
+    """
+    if type(t) is int and t >= least:
+        return t
+    if isinstance(t, tuple):
+        if not deepest:
+            raise LayoutError(f"{what}: more than {DEEPEST} tuples within one another")
+        return tuple([checked(branch, what, least, deepest - 1) for branch in t])
+    if is_int(t):
+        if int(t) < least:
+            raise LayoutError(f"{what} {t}: it must be at least {least}")
+        return int(t)
+    if is_symbolic(t) and not hasattr(type(t), "__iter__"):
+        return _expression(t, what, least)
+    if isinstance(t, StepStride) and what == "stride":
+        return t.checked(partial(checked, what=what, least=least)) or 0
+    raise LayoutError(
+        f"{what} {t!r} is a {type(t).__name__}: it must be an integer of at least {least}, an "
+        f"integer expression, or a tuple of these"
+    )
+
+
+def _expression(x: Any, what: str, least: int) -> Any:
+    """`x`, an integer of a kernel, or an expression that sympy knows to be an integer and does not
+    know to be negative."""
+    if hasattr(x, "free_symbols") and (not x.is_integer or x.is_negative):
+        raise LayoutError(
+            f"{what} {x}: it must be an integer of at least {least} whatever its symbols are; "
+            f"make them by layouts.symbols.symbols, and write M = 8*m for what 8 divides"
+        )
+    return x
+
+
+# ------------------------------------------------------------------------- rank, depth, size
+
+
+def shape_of(x: Any) -> IntTuple:
+    """The shape of a layout, or an integer tuple as it is.
+
+    >>> shape_of((4, 8))
+    (4, 8)
+    """
+    return shallow(x) if isinstance(x, tuple) else x if type(x) is int else getattr(x, "shape", x)
+
+
+def steps(mode: Any) -> tuple[int, ...]:
+    """The path of `mode`, which is an int, a path already, or None for no step.
+
+    >>> steps(None), steps(1), steps([0, 1])
+    ((), (1,), (0, 1))
+    """
+    path = () if mode is None else tuple(mode) if isinstance(mode, (tuple, list)) else (mode,)
+    if not all(type(step) is int for step in path):
+        raise LayoutError(f"mode {mode!r}: it must be an integer, or a path of integers")
+    return path
+
+
+def mode_of(x: Any, mode: int | Iterable[int] | None) -> IntTuple:
+    """The shape of mode `mode` of `x`; a path such as ``(0, 1)`` leads into nested modes.
+
+    >>> mode_of(((2, 4), 8), 0), mode_of(((2, 4), 8), [0, 1])
+    ((2, 4), 4)
+    """
+    shape = shape_of(x)
+    if mode is None:
+        return shape
+    for step in steps(mode):
+        modes = shape if isinstance(shape, tuple) else (shape,)
+        if not -len(modes) <= step < len(modes):
+            raise LayoutError(f"mode {step} of {text(shape)}: its modes are 0 to {len(modes) - 1}")
+        shape = modes[step]
+    return shape
+
+
+def rank(x: Any, mode: int | Iterable[int] | None = None) -> int:
+    """The number of modes of a layout or tuple; an integer has one (C++ ``rank``).
+
+    >>> rank(((2, 4), 8)), rank(8)
+    (2, 1)
+    """
+    shape = mode_of(x, mode)
+    return len(shape) if isinstance(shape, tuple) else 1
+
+
+def depth(x: Any, mode: int | Iterable[int] | None = None) -> int:
+    """How deeply the tuples of a layout or tuple are nested; an integer has depth 0 (C++).
+
+    >>> depth(((2, 4), 8)), depth((2, 4)), depth(8)
+    (2, 1, 0)
+    """
+    shape = mode_of(x, mode)
+    return 1 + max(map(depth, shape), default=0) if isinstance(shape, tuple) else 0
+
+
+def size(x: Any, mode: int | Iterable[int] | None = None) -> Any:
+    """The number of coordinates of a layout or shape, or of one of its modes (C++ ``size``).
+
+    >>> size((4, 8)), size((4, 8), 1), size(())
+    (32, 8, 1)
+    """
+    return product(checked(mode_of(x, mode), "shape", 1))
+
+
+def product(t: IntTuple) -> Any:
+    """The product of the leaves of `t` (C++ ``product``).
+
+    >>> product(((2, 4), 8))
+    64
+    """
+    return t if type(t) is int else reduce(_times, leaves(shallow(t)), 1)
+
+
+def _times(a: Any, b: Any) -> Any:
+    """``a * b``, where a factor of 1 leaves the other as it is: no ``1 * n`` in kernel code."""
+    return b if type(a) is int and a == 1 else a if type(b) is int and b == 1 else a * b
+
+
+def compact_col_major(shape: IntTuple, start: Any = 1) -> IntTuple:
+    """The strides that lay `shape` out densely, leftmost leaf fastest, from stride `start` on.
+
+    Leaf ``k`` gets ``start * s_0 * ... * s_(k-1)``; an extent of 1 gets stride 0, as in C++
+    ``compact_col_major`` and the DSL, so that the traced layout is equal.
+
+    >>> compact_col_major((4, (2, 3), 1))
+    (1, (4, 8), 0)
+    """
+    extents = leaves(shape)
+    places = _places(extents, start)
+    pairs = zip(extents, places, strict=True)
+    return unflatten((0 if type(s) is int and s == 1 else d for s, d in pairs), shape)
+
+
+def _places(extents: Sequence[Any], place: Any = 1) -> Iterator[Any]:
+    """What each digit counts for in an index, leftmost fastest."""
+    for extent in extents:
+        yield place
+        place = _times(place, extent)
+
+
+# ---------------------------------------------------------------------------- relations
+
+
+def congruent(a: Any, b: Any) -> bool:
+    """Whether two tuples or layouts have the same nesting (C++ ``congruent``).
+
+    >>> congruent((4, (2, 3)), (0, (1, 1))), congruent((4, 6), (4, (2, 3)))
+    (True, False)
+    """
+    a, b = shape_of(a), shape_of(b)
+    if not isinstance(a, tuple) or not isinstance(b, tuple):
+        return not isinstance(a, tuple) and not isinstance(b, tuple)
+    return len(a) == len(b) and all(map(congruent, a, b))
+
+
+def weakly_congruent(a: Any, b: Any) -> bool:
+    """Whether the nesting of `b` refines that of `a`: each leaf of `a` faces a leaf or a tuple.
+
+    Every coordinate into `a` then has the form of a coordinate into `b` (C++ ``weakly_congruent``).
+
+    >>> weakly_congruent((4, 6), (4, (2, 3))), weakly_congruent((4, (2, 3)), (4, 6))
+    (True, False)
+    """
+    a, b = shape_of(a), shape_of(b)
+    if not isinstance(a, tuple):
+        return True
+    return isinstance(b, tuple) and len(a) == len(b) and all(map(weakly_congruent, a, b))
+
+
+def compatible(a: Any, b: Any) -> bool:
+    """Whether shape `b` refines shape `a`: each leaf of `a` is the size of what it faces in `b`.
+
+    Every coordinate of `a` is then also one of `b`, with the same index (C++ ``compatible``).
+
+    >>> compatible((4, 6), (4, (2, 3))), compatible((4, 6), (4, (2, 4))), compatible(24, (4, 6))
+    (True, False, True)
+    """
+    a, b = shape_of(a), shape_of(b)
+    if not isinstance(a, tuple):
+        return bool(a == product(b))
+    return isinstance(b, tuple) and len(a) == len(b) and all(map(compatible, a, b))
+
+
+# ------------------------------------------------------------------------- coordinates
+
+
+def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
+    """`c` checked as a coordinate: ints from 0 up, symbols, or arrays of integers (64 bits wide).
+
+    The entries of an array are not looked at: they must be at least 0.
+
+    >>> coordinate((1, (2, 3)))
+    (1, (2, 3))
+    """
+    if type(c) is int and c >= 0:
+        return c
+    if isinstance(c, tuple):
+        if not deepest:
+            raise LayoutError(f"coordinate: more than {DEEPEST} tuples within one another")
+        return tuple([coordinate(x, deepest - 1) for x in c])
+    if is_int(c):
+        if int(c) < 0:
+            raise LayoutError(f"coordinate {c}: a layout is a function on the integers from 0 up")
+        return int(c)
+    if is_symbolic(c):
+        return _wide(c)
+    raise LayoutError(
+        f"coordinate {c!r} is a {type(c).__name__}: it must be an integer of at least 0, an array "
+        f"of integers, or a tuple of these"
+    )
+
+
+def _wide(c: Any) -> Any:
+    """`c`, if it is an array, in 64 bits: small offsets of narrow integers would wrap around."""
+    dtype = getattr(c, "dtype", None)
+    if getattr(dtype, "kind", "i") not in "iu" or getattr(dtype, "is_floating_point", False):
+        raise LayoutError(f"coordinate array of {dtype}: its entries must be integers")
+    if hasattr(c, "astype"):
+        return c.astype("int64", copy=False)
+    return c.long() if hasattr(c, "long") and hasattr(c, "numel") else c
+
+
+def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) -> Any:
+    """The offset of a coordinate: the inner product with `stride` (C++ ``crd2idx``).
+
+    A leaf of `coord` that faces a tuple of extents is an index into it, leftmost fastest, and the
+    last extent goes on beyond its end.  Without `stride` it is the index, as `idx2crd` counts it.
+    Raises `LayoutError` on a negative or non-integer leaf and on a nesting that does not fit.
+
+    >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx(21, (4, 8), (8, 1)), crd2idx((1, 5), (4, 8))
+    (13, 13, 21)
+    """
+    shape = checked(shape, "shape", 1)
+    if stride is None:
+        return inner_product(coordinate(coord), shape, unflatten(_places(leaves(shape)), shape))
+    strides = checked(stride, "stride", 0)
+    if not congruent(shape, strides):
+        raise LayoutError(f"shape {text(shape)} and stride {text(strides)} must be nested alike")
+    return inner_product(coordinate(coord), shape, strides)
+
+
+def inner_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
+    """`crd2idx` of a checked coordinate, shape and stride."""
+    if not isinstance(shape, tuple):
+        if isinstance(coord, tuple):
+            raise LayoutError(f"coordinate {text(coord)}: the extent {shape} takes one integer")
+        return coord * stride
+    if not isinstance(coord, tuple):
+        coord = _split(coord, shape)
+    elif len(coord) != len(shape):
+        raise LayoutError(
+            f"coordinate {text(coord)} has {len(coord)} modes and the shape {text(shape)} has "
+            f"{len(shape)}; give one integer, or one coordinate per mode"
+        )
+    terms = map(inner_product, coord, shape, stride)
+    return reduce(operator.add, terms) if shape else 0
+
+
+def idx2crd(idx: Any, shape: IntTuple) -> IntTuple:
+    """The coordinate of an index into `shape`, leftmost leaf fastest (C++ ``idx2crd``).
+
+    ``crd2idx(idx2crd(i, s), s) == i`` for every ``i``: the last leaf goes on beyond its extent.
+
+    >>> idx2crd(21, (4, 8)), idx2crd(21, (2, (2, 8))), idx2crd(42, (3, 7, 2))
+    ((1, 5), (1, (0, 5)), (0, 0, 2))
+    """
+    return _unravel(coordinate(idx), checked(shape, "shape", 1))
+
+
+def crd2crd(coord: IntTuple, src_shape: IntTuple, dst_shape: IntTuple) -> IntTuple:
+    """The coordinate into `dst_shape` with the index that `coord` has in `src_shape` (C++).
+
+    >>> crd2crd((1, 5), (4, 8), (2, 16))
+    (1, 10)
+    """
+    return idx2crd(crd2idx(coord, src_shape), dst_shape)
+
+
+def _split(idx: Any, shape: tuple[IntTuple, ...]) -> tuple[Any, ...]:
+    """One index per mode of `shape`; the last is not wrapped."""
+    digits = []
+    for mode in shape[:-1]:
+        extent = product(mode)
+        digits.append(idx % extent)
+        idx = idx // extent
+    return (*digits, idx) if shape else ()
+
+
+def _unravel(idx: Any, shape: IntTuple) -> IntTuple:
+    if isinstance(idx, tuple):
+        if not isinstance(shape, tuple) or len(shape) != len(idx):
+            raise LayoutError(f"coordinate {text(idx)} does not fit the shape {text(shape)}")
+        return tuple(map(_unravel, idx, shape))
+    return tuple(map(_unravel, _split(idx, shape), shape)) if isinstance(shape, tuple) else idx
+
+
+# ----------------------------------------------------------------------------- printing
+
+
+def text(t: IntTuple) -> str:
+    """`t` as CuTe prints it: no blanks, and parentheses exactly where there is a tuple.
+
+    >>> text(((2, 4), 8)), text((4,))
+    ('((2,4),8)', '(4)')
+    """
+    return f"({','.join(map(text, t))})" if isinstance(t, tuple) else str(t)

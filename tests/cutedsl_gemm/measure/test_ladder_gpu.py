@@ -1,0 +1,122 @@
+"""On an H100: every rung of the ladder, exact on integers, at shapes that no tile divides."""
+
+import shutil
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+import torch
+
+from cutedsl_gemm import KERNELS, gemm
+from cutedsl_gemm.measure import ladder
+from cutedsl_gemm.select.registry import named
+
+pytestmark = pytest.mark.gpu
+
+EVERY_DTYPE = [(name, dtype) for name in KERNELS for dtype in named(name).terms.dtypes]
+ORDERS = list(product(("row", "column"), repeat=2))
+# Every order in a kernel's first dtype; a second one changes an instruction's name.
+CASES = [
+    (name, dtype, orders)
+    for name, dtype in EVERY_DTYPE
+    for orders in ORDERS
+    if dtype == named(name).terms.dtypes[0] or orders == ("row", "column")
+]
+SHAPES = [
+    (520, 264, 136),
+    (48, 128, 12),
+    (1, 1, 1),
+    (33, 65, 7),
+    (129, 127, 65),
+    (1000, 1001, 999),
+    (384, 512, 448),
+]
+by_rung = pytest.mark.parametrize(("kernel", "dtype"), EVERY_DTYPE, ids=str)
+
+
+def integers(rows, columns, order, dtype, unit=1):
+    """A view into rows, or columns, that start at multiples of `unit` elements."""
+    if order == "column":
+        return integers(columns, rows, "row", dtype, unit).mT
+    whole = torch.randint(-2, 3, (rows, -(-columns // unit) * unit), device="cuda")
+    return whole.to(dtype)[:, :columns]
+
+
+def served(kernel, mnk, orders):
+    """sm70 takes the residue of K first, which an operand contiguous along K must allow."""
+    free = orders == ("column", "row") and mnk != (1, 1, 1)  # which is contiguous either way
+    return kernel != "sm70_volta884" or mnk[2] % 8 == 0 or free
+
+
+def exact(kernel, dtype, mnk, orders, unit=None):
+    m, n, k = mnk
+    unit = unit or named(kernel).terms.unit
+    a, b = integers(m, k, orders[0], dtype, unit), integers(k, n, orders[1], dtype, unit)
+    whole = torch.full((m + 1, -(-n // unit) * unit + unit), torch.nan, dtype=dtype, device="cuda")
+    out = whole[:m, :n]
+    gemm(a, b, kernel=kernel, out=out)
+    truth = (a.double() @ b.double()).to(dtype)
+    untouched = whole[m:].isnan().all() and whole[:, n:].isnan().all()
+    return torch.equal(out, truth) and bool(untouched)
+
+
+@pytest.mark.parametrize(("kernel", "dtype", "orders"), CASES, ids=str)
+def test_integers_come_out_exact(kernel, dtype, orders):
+    """One compiled kernel for all: shapes that no tile divides, and whole ones."""
+    wrong = [
+        mnk
+        for mnk in SHAPES
+        if served(kernel, mnk, orders) and not exact(kernel, dtype, mnk, orders)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("orders", ORDERS, ids="-".join)
+@pytest.mark.parametrize("unit", [4, 2])
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("sm80")])
+def test_narrower_lines_come_out_exact(kernel, unit, orders):
+    for mnk in ((128 + unit, 256 + unit, 64 + unit), (1000, 1001, 999)):
+        assert exact(kernel, torch.bfloat16, mnk, orders, unit)
+
+
+@by_rung
+def test_random_numbers_against_float64(kernel, dtype):
+    a = torch.randn(1024, 512, device="cuda").to(dtype)
+    b = torch.randn(512, 768, device="cuda").to(dtype)
+    truth = a.double() @ b.double()
+    error = (gemm(a, b, kernel=kernel).double() - truth).norm() / truth.norm()
+    assert error < (1e-5 if dtype == torch.float32 else 6e-3)
+
+
+@pytest.mark.parametrize("family", ladder.SIZES)
+def test_the_ladder_is_measured_and_right(family):
+    measured = list(ladder.measure(family, 512))
+    assert measured[0].name == "torch.mm"
+    assert all(row.error < 1e-2 for row in measured)
+
+
+SMALL = """
+import torch
+from cutedsl_gemm import KERNELS, gemm
+from cutedsl_gemm.select.registry import named
+for name in KERNELS:
+    dtype = named(name).terms.dtypes[0]
+    a, b = (torch.randint(-2, 3, s).to(dtype) for s in ((136, 264), (264, 272)))
+    truth = (a.double() @ b.double()).to(a.dtype)
+    for right in (b, b.mT.contiguous().mT):
+        assert torch.equal(gemm(a.cuda(), right.cuda(), kernel=name).cpu(), truth), name
+"""
+
+
+# A compile asks the driver for functions that it has not: no error of a kernel.
+@pytest.mark.parametrize("tool", ["memcheck --report-api-errors no", "racecheck"])
+def test_the_sanitizers_find_nothing_in_any_rung(tool):
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.fail("compute-sanitizer is not on the PATH; it comes with the CUDA toolkit")
+    asked = f"--error-exitcode 9 --tool {tool}".split()
+    run = subprocess.run(
+        [sanitizer, *asked, sys.executable, "-c", SMALL], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]

@@ -1,0 +1,67 @@
+"""The explanation says what gemm does, and agrees with the plan and the model."""
+
+import re
+
+import pytest
+import torch
+
+from cutedsl_gemm import PlanError, explain, gemm, plan_for
+from cutedsl_gemm.select.choose import ranking
+
+SHAPES = [(8448, 9216, 64), (512, 512, 16384), (16, 8192, 8192), (1, 8, 8), (1024, 1024, 1024)]
+
+
+def matrix(rows, columns, device):
+    return torch.empty(rows, columns, dtype=torch.bfloat16, device=device)
+
+
+@pytest.mark.parametrize("mnk", SHAPES, ids=str)
+def test_it_names_the_choice_the_best_ways_and_all_layouts(mnk):
+    m, n, k = mnk
+    a, b = matrix(m, k, "cpu"), matrix(n, k, "cpu").mT
+    text, ranked = explain(a, b), ranking(m, n, k)
+    best = ranked[0]
+    assert f"choice       {best.way.name}, expected in {best.seconds * 1e6:.1f} µs" in text
+    assert all(found.way.name in text for found in ranked[:3])
+    assert text.endswith(plan_for(a, b).explain())
+
+
+TINY_AND_HUGE = [(1, 1, 1), (8, 8, 8), (64, 64, 64), (65536, 65536, 65536)]
+
+
+@pytest.mark.parametrize("mnk", TINY_AND_HUGE, ids=str)
+def test_no_figure_is_a_power_of_ten_or_nothing(mnk):
+    m, n, k = mnk
+    text = explain(matrix(m, k, "meta"), matrix(n, k, "meta").mT if k > 1 else matrix(k, n, "meta"))
+    assert not re.search(r"\de[-+]\d|(?<![\d.])0(\.0+)? (µs|GB|TB|TFLOP)", text)
+
+
+def test_a_shape_is_enough():
+    a, b = (16, 32), (32, 24)
+    assert explain(matrix(*a, "meta"), matrix(*b, "meta")) == explain(
+        matrix(*a, "cpu"), matrix(*b, "cpu")
+    )
+
+
+def test_the_tile_asked_for_is_explained():
+    a, b = matrix(512, 64, "meta"), matrix(64, 512, "meta")
+    assert "pingpong 128×128×64, as asked, expected" in explain(a, b, tile=(128, 128, 64))
+    assert "tile 192×128×64, as asked; the model" in explain(a, b, tile=(192, 128, 64))
+    with pytest.raises(PlanError, match="the accumulator takes 256 registers"):
+        explain(a, b, tile=(256, 256, 64))
+
+
+def test_no_kernel_is_chosen_for_an_empty_product():
+    text = explain(matrix(16, 0, "meta"), matrix(0, 8, "meta"))
+    assert "no kernel: C is empty, or zeros" in text
+
+
+def test_what_gemm_refuses_is_not_explained():
+    with pytest.raises(ValueError, match="a must have as many columns as b has rows"):
+        explain(matrix(16, 32, "meta"), matrix(16, 32, "meta"))
+    with pytest.raises(TypeError, match="on meta: it must be dense"):
+        gemm(matrix(16, 32, "meta"), matrix(32, 24, "meta"))
+
+
+def test_gemm_brings_it_along():
+    assert gemm.explain is explain

@@ -1,0 +1,143 @@
+"""The winner of a race is taken from then on, in any process; here the clock is a fake."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from cutedsl_gemm import gemm
+from cutedsl_gemm.kernels.compile import build, cache
+from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.select import tune
+from cutedsl_gemm.select.choose import choose, ranking
+
+SHAPES = [(8448, 9216, 1984), (512, 512, 16384), (16, 8192, 8192), (1, 8, 8), (4096, 4096, 4096)]
+
+
+def problem(m=8448, n=9216, k=1984):
+    return Problem(Matrix((m, k), (k, 1)), Matrix((k, n), (1, k)), "bfloat16")
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A race in which the one that is launched as number `clock.first` wins."""
+
+    class Clock:
+        first, races = 0, 0
+
+        def race(self, launches, tell):
+            self.races += 1
+            for launch in launches:
+                launch()
+            tell(1.0)
+            return [float(number != self.first) for number in range(len(launches))]
+
+    clock = Clock()
+    monkeypatch.setattr(tune, "race", clock.race)
+    return clock
+
+
+def run(asked, device="H100"):
+    launched = []
+    plan = tune.tuned(asked, device, lambda plan: lambda: launched.append(plan))
+    return plan, launched
+
+
+@pytest.mark.parametrize("mnk", SHAPES, ids=str)
+def test_a_dozen_candidates_with_the_models_choice_first(mnk):
+    found = tune.candidates(problem(*mnk))
+    assert len(found) == len({*found}) == tune.CANDIDATES
+    assert tune._plan(problem(*mnk), found[0]) == choose(problem(*mnk))
+    assert found[1][0] == ranking(*mnk)[1].way
+
+
+def test_the_winner_is_remembered(clock):
+    clock.first = 7
+    winner, launched = run(problem())
+    assert winner == launched[7]
+    assert run(problem()) == (winner, [])
+    assert clock.races == 1
+
+
+def test_each_shape_and_each_device_has_its_own(clock):
+    run(problem())
+    for asked, device in (
+        (problem(), "H200"),
+        (problem(k=2048), "H100"),
+        (problem().turned, "H100"),
+    ):
+        assert run(asked, device)[1]
+    assert clock.races == 4
+    assert not run(problem())[1]
+
+
+def test_another_release_measures_anew(clock, monkeypatch):
+    run(problem())
+    monkeypatch.setattr(build, "_source", lambda: "another source")
+    assert run(problem())[1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"H100": {}}', '{"H100": []}', '{"H100": null}']
+)
+def test_a_damaged_file_is_written_anew(clock, folder, text):
+    run(problem())
+    (file,) = folder.glob("tuned-*.json")
+    file.write_text(text)
+    assert run(problem())[1]
+    assert not run(problem())[1]
+
+
+def test_a_way_that_is_no_more_is_forgotten(clock, folder):
+    run(problem())
+    (file,) = folder.glob("tuned-*.json")
+    known = json.loads(file.read_text())
+    (known["H100"],) = ({shape: {"way": "none"} for shape in known["H100"]},)
+    file.write_text(json.dumps(known))
+    assert run(problem())[1]
+
+
+@pytest.mark.parametrize(
+    "change", [{"group": "x"}, {"group": 0}, {"group": -1}, {"of": "diag"}, {"of": None}]
+)
+def test_an_order_of_tiles_that_cannot_be_is_forgotten(clock, folder, change):
+    run(problem())
+    (file,) = folder.glob("tuned-*.json")
+    known = json.loads(file.read_text())
+    for shape in known["H100"].values():
+        shape.update(change)
+    file.write_text(json.dumps(known))
+    assert run(problem())[1]
+
+
+WRITER = """
+import sys
+from cutedsl_gemm.select import tune
+from cutedsl_gemm.select.choose import WAYS
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.problem import Matrix, Problem
+for k in range(int(sys.argv[1]), 40, 2):
+    asked = Problem(Matrix((8, k), (k, 1)), Matrix((k, 8), (1, k)), "bfloat16")
+    tune._remember(asked, "H100", (WAYS[0], Raster(1)))
+"""
+
+
+def test_processes_may_write_at_one_time(folder):
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, first]) for first in "01"]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    (file,) = folder.glob("tuned-*.json")
+    assert len(json.loads(file.read_text())["H100"]) == 40
+
+
+def test_what_cannot_be_tuned_gets_a_sentence():
+    a, b = torch.ones(16, 32, dtype=torch.bfloat16), torch.ones(32, 24, dtype=torch.bfloat16)
+    with pytest.raises(ValueError, match="tune=True measures kernels on a GPU, and a is on cpu"):
+        gemm(a, b, tune=True)

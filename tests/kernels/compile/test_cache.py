@@ -1,0 +1,143 @@
+"""An entry is made once, rebuilt when damaged, and safe when processes share it."""
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutedsl_gemm.kernels.compile import build, cache, library
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.plan import pingpong
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def maker(calls):
+    def make(path):
+        calls.append(path)
+        path.write_bytes(b"object code")
+
+    return make
+
+
+def test_made_once_and_found_again():
+    calls = []
+    first, second = cache.entry("key", maker(calls)), cache.entry("key", maker(calls))
+    assert first == second
+    assert first.read_bytes() == b"object code"
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"object", b"object kode"])
+def test_a_damaged_entry_is_rebuilt(damage):
+    calls = []
+    cache.entry("key", maker(calls)).write_bytes(damage)
+    assert cache.entry("key", maker(calls)).read_bytes() == b"object code"
+    assert len(calls) == 2
+
+
+def test_a_failed_make_leaves_no_entry(folder):
+    def fail(path):
+        path.write_bytes(b"half")
+        raise RuntimeError("compiler")
+
+    with pytest.raises(RuntimeError, match="compiler"):
+        cache.entry("key", fail)
+    assert not list(folder.glob("*.so"))
+    assert cache.entry("key", maker([])).read_bytes() == b"object code"
+
+
+RACE = """
+import sys, time
+from cutedsl_gemm.kernels.compile import cache
+
+def make(path):
+    print("made", flush=True)
+    time.sleep(0.3)
+    path.write_bytes(b"object code")
+
+assert cache.entry("key", make).read_bytes() == b"object code"
+"""
+
+
+def test_processes_that_race_make_one_entry():
+    runs = [
+        subprocess.Popen([sys.executable, "-c", RACE], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    printed = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert "".join(printed).count("made") == 1
+
+
+def test_what_changes_the_code_changes_the_key(monkeypatch):
+    plan = pingpong()
+    keys = {
+        build.key(plan),
+        build.key(pingpong(b_major="MN")),
+        build.key(pingpong(raster=Raster(1))),
+        build.key(pingpong(dtype="float16")),
+    }
+    for module, name, other in (
+        (build, "_tools", ("4.9.0", "0.1.15")),
+        (platform, "machine", "aarch64"),
+        (build, "_source", "another source"),
+    ):
+        monkeypatch.setattr(module, name, lambda other=other: other)
+        keys.add(build.key(plan))
+    assert len(keys) == 7
+
+
+def test_a_folder_that_cannot_be_written_gets_a_sentence(monkeypatch, tmp_path):
+    taken = tmp_path / "file"
+    taken.write_bytes(b"")
+    monkeypatch.setenv(cache.VARIABLE, str(taken / "cache"))
+    with pytest.raises(cache.CacheError, match=r"cannot be written.*set CUTEDSL_GEMM_CACHE_DIR"):
+        cache.entry("key", maker([]))
+
+
+def test_what_is_there_is_read_without_writing(folder):
+    cache.entry("key", maker([]))
+    (folder / "key.lock").unlink()
+    assert cache.entry("key", maker([])).read_bytes() == b"object code"
+    assert not (folder / "key.lock").exists()
+
+
+LOAD = """
+import sys
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.sm90.plan import pingpong
+kernel = build.load(pingpong())
+try:
+    kernel(1, 2, 3, 4)
+except TypeError as error:
+    assert "bfloat16" in str(error), error
+assert "cutlass" not in sys.modules
+"""
+
+
+def test_a_kernel_made_before_is_loaded_without_the_dsl():
+    """Exported here; then loaded in a process that never imports the DSL. All without a GPU."""
+    build.make(pingpong())
+    subprocess.run([sys.executable, "-c", LOAD], check=True)
+
+
+def test_without_a_linker_there_is_a_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(library.LibraryError, match="ld, which is not on the PATH: install"):
+        library.link(None, tmp_path / "kernel.so")
+
+
+def test_what_the_linker_says_is_passed_on(tmp_path):
+    class Compiled:
+        def export_to_c(self, path, function_name):
+            Path(path).write_bytes(b"no object")
+
+    with pytest.raises(library.LibraryError, match=r"ld -shared .* failed: .*format"):
+        library.link(Compiled(), tmp_path / "kernel.so")

@@ -1,0 +1,109 @@
+"""The machine code for sm_90a, compiled here without a GPU, is what the plan says and no more."""
+
+from pathlib import Path
+
+import pytest
+
+from cutedsl_gemm.kernels.compile import build, sass
+from cutedsl_gemm.kernels.plan import tma
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.mainloop import (
+    CONSUMER_REGISTERS,
+    CONSUMERS,
+    PRODUCER_REGISTERS,
+    SMEM_BYTES,
+)
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
+from cutedsl_gemm.kernels.sm90.split_plan import split
+
+PLANS = [
+    pingpong(),
+    pingpong(dtype="float16", raster=Raster(1)),
+    pingpong(a_major="MN"),
+    pingpong(b_major="MN"),
+    pingpong(a_major="MN", b_major="MN"),
+    pingpong(tile=(128, 192, 64)),
+    cooperative(c_stages=2),
+    cooperative((256, 128, 64), a_major="MN"),
+    cooperative((256, 192, 64)),
+]
+
+
+@pytest.mark.parametrize(
+    "plan", PLANS, ids=lambda plan: f"{plan.tile}-{plan.dtype}-{plan.a.major}-{plan.b.major}"
+)
+def test_instructions_and_resources(plan):
+    _, bn, bk = plan.tile
+    report = build.inspect(plan)
+    boxes = [
+        len(tma.boxes(operand.smem, operand.contiguous).origins) for operand in (plan.a, plan.b)
+    ]
+    wgmmas = 2 * (plan.rows // 64) * (bk // 16)  # the first k-block is peeled
+    assert report.count("HGMMA") == report.count(f"HGMMA.64x{bn}x16") == wgmmas
+    assert report.count("UTMALDG") == sum(boxes)
+    # one a panel: more would mean a wrong swizzle unit
+    assert report.count("UTMASTG") == plan.panels
+    assert report.count("STSM") == report.count("STSM.16.M88.4") == plan.rows * bn // (64 * 16)
+    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
+    assert 3 * report.registers == PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS
+    # each panel: wait until TMA has read the last one, fence what stmatrix wrote, store, commit
+    assert report.count("UTMACMDFLUSH") == plan.panels
+    assert report.count("DEPBAR.LE") == plan.panels + 1  # and once before the block ends
+    assert report.count("FENCE.VIEW.ASYNC") == plan.panels + 1  # and once for the mbarriers
+    assert report.spills == report.stack_bytes == 0
+    assert plan.smem_bytes <= SMEM_BYTES
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pingpong(cluster=(2, 1)),
+        cooperative(b_major="MN", cluster=(2, 1)),
+        cooperative((256, 128, 64), a_major="MN", cluster=(1, 2)),
+    ],
+    ids=lambda plan: f"{plan.schedule}-{plan.cluster}",
+)
+def test_a_shared_operand_travels_by_multicast(plan):
+    report = build.inspect(plan)
+    shared, own = (plan.b, plan.a) if plan.b.parts > 1 else (plan.a, plan.b)
+    for operand, opcode in ((shared, "UTMALDG.2D.MULTICAST"), (own, "UTMALDG.2D")):
+        boxes = tma.boxes(operand.part, operand.contiguous).origins
+        assert report.instructions[opcode] == len(boxes)
+    # barriers are made, and none is left, before and after a block is spoken to
+    assert report.count("UCGABAR_ARV") == report.count("UCGABAR_WAIT") == 2
+    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
+    assert report.spills == report.stack_bytes == 0
+
+
+def test_a_single_warpgroup_keeps_its_registers():
+    plan = single()
+    report = build.inspect(plan)
+    assert report.count("HGMMA.64x128x16") == 2 * 4  # one k-block, two m64, four k16
+    assert report.count("STSM.16.M88.4") == 128 * 128 // (64 * 16)
+    assert report.register_split == ()
+    assert report.spills == report.stack_bytes == 0
+
+
+@pytest.mark.parametrize("splits", [2, 6, 16])
+def test_sums_travel_in_eight_and_sixteen_bytes(splits):
+    plan = split(splits=splits)
+    report = build.inspect(plan)
+    assert report.instructions["STG.E.64"] == plan.registers // 2 + 1  # and four results of C
+    assert report.count("LDG.E.128") == report.count("LDG.E") == splits
+    assert report.count("HGMMA.64x128x16") == 2 * 4
+    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
+    assert report.spills == report.stack_bytes == 0
+    # both kernels wait for what was before; the first lets the second come when its sums have left
+    assert (report.count("ACQBULK"), report.count("PREEXIT")) == (2, 1)
+
+
+@pytest.mark.parametrize("plan", [single(), pingpong(), cooperative()], ids=lambda p: p.schedule)
+def test_a_launch_may_come_early_and_then_waits(plan):
+    report = build.inspect(plan)
+    assert (report.count("PREEXIT"), report.count("ACQBULK")) == (1, 1)
+
+
+def test_a_cubin_without_a_kernel_is_refused(monkeypatch):
+    monkeypatch.setattr(sass, "_run", lambda tool, *arguments: "Resource usage:\n")
+    with pytest.raises(ValueError, match=r"empty\.cubin: it must be the cubin of a kernel"):
+        sass.report(Path("empty.cubin"))

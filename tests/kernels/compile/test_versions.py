@@ -1,0 +1,98 @@
+"""Installations of the CuTe DSL, whole and broken, as importlib.metadata would tell of them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutedsl_gemm.kernels.compile import versions
+from cutedsl_gemm.kernels.compile.versions import VersionError
+
+WHOLE = {
+    "nvidia-cutlass-dsl": "4.8.1",
+    "nvidia-cutlass-dsl-libs-base": "4.8.1",
+    "nvidia-cutlass-dsl-libs-core": "4.8.1",
+    "nvidia-cutlass-dsl-libs-cu12": "4.8.1",
+}
+
+
+@pytest.fixture
+def install(monkeypatch, tmp_path):
+    folders = (tmp_path / str(number) for number in range(100))
+
+    def install(*pairs: tuple[str, str]) -> None:
+        """Each in a folder of its own on sys.path, in this order."""
+        path = []
+        for name, version in [("numpy", "2.4.6"), *pairs]:
+            path.append(str(folder := next(folders)))
+            described = folder / f"{name.replace('-', '_')}-{version}.dist-info" / "METADATA"
+            described.parent.mkdir(parents=True)
+            described.write_text(f"Name: {name}\nVersion: {version}\n")
+        monkeypatch.setattr(sys, "path", path)
+
+    return install
+
+
+def test_whole(install):
+    install(*WHOLE.items())
+    assert versions.check() == "4.8.1"
+
+
+def test_the_one_installed_here_is_whole():
+    assert versions.check() == importlib.metadata.version("nvidia-cutlass-dsl")
+
+
+def test_missing(install):
+    install()
+    with pytest.raises(VersionError, match=re.escape("pip install 'cutedsl-gemm[gpu]'")):
+        versions.check()
+
+
+def test_parts_that_differ_are_named(install):
+    install(*{**WHOLE, "nvidia-cutlass-dsl-libs-base": "4.8.0"}.items())
+    with pytest.raises(VersionError) as error:
+        versions.check()
+    assert str(error.value) == (
+        "the parts of the CuTe DSL differ in version: nvidia-cutlass-dsl 4.8.1, "
+        "nvidia-cutlass-dsl-libs-base 4.8.0, nvidia-cutlass-dsl-libs-core 4.8.1, "
+        "nvidia-cutlass-dsl-libs-cu12 4.8.1; "
+        "mend it with: pip install --force-reinstall 'nvidia-cutlass-dsl>=4.8,<4.9'"
+    )
+
+
+def test_a_stale_cuda_13_part_is_mended_by_its_extra(install):
+    install(*WHOLE.items(), ("nvidia-cutlass-dsl-libs-cu13", "4.7.0"))
+    with pytest.raises(VersionError, match=re.escape("'nvidia-cutlass-dsl[cu13]>=4.8,<4.9'")):
+        versions.check()
+
+
+@pytest.mark.parametrize("version", ["4.7.9", "4.9.0.dev0", "4.10.0rc1", "5.0.0"])
+def test_out_of_range(install, version):
+    install(*dict.fromkeys(WHOLE, version).items())
+    with pytest.raises(VersionError, match=f"dsl {version}: must be at least 4.8, below 4.9"):
+        versions.check()
+
+
+def test_a_name_may_be_spelt_otherwise(install):
+    install(("NVIDIA_cutlass.dsl", "4.8.1"))
+    assert versions.parts() == {"nvidia-cutlass-dsl": "4.8.1"}
+
+
+def test_a_folder_without_metadata_is_none(install, tmp_path):
+    install(*WHOLE.items())
+    (tmp_path / "1" / "nvidia_cutlass_dsl_libs_cu13-4.7.0.dist-info").mkdir()
+    assert versions.check() == "4.8.1"
+
+
+def test_of_two_the_first_on_the_path_counts(install):
+    install(*WHOLE.items(), ("nvidia-cutlass-dsl", "4.7.0"))
+    assert versions.check() == "4.8.1"
+
+
+def test_the_range_is_that_of_the_gpu_extra():
+    project = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    assert f'"{versions.DSL}>={versions.OLDEST},<{versions.BELOW}"' in project

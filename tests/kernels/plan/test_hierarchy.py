@@ -1,0 +1,49 @@
+"""The hierarchy of every rung: tiles within each other, and loops within loops that give A · B."""
+
+from math import prod
+
+import pytest
+import torch
+
+from cutedsl_gemm import KERNELS
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.hierarchy import gemm, nested
+from cutedsl_gemm.measure.hierarchy import MNK, TILES, main, shown
+from layouts import size
+
+of_every_rung = pytest.mark.parametrize("kernel", [None, *KERNELS])
+
+
+@of_every_rung
+def test_loops_within_loops_multiply(kernel):
+    m, n, k = MNK
+    a, b = torch.randint(-4, 5, (m, k)).float(), torch.randint(-4, 5, (k, n)).float()
+    assert torch.equal(gemm(shown(kernel), a, b), a @ b)
+
+
+@of_every_rung
+def test_tiles_lie_within_each_other(kernel):
+    hierarchy = shown(kernel)
+    threads, values = map(size, hierarchy.held)
+    for outer, inner in ((hierarchy.block, hierarchy.warp), (hierarchy.warp, hierarchy.thread)):
+        assert all(o % i == 0 for o, i in zip(outer, inner, strict=True))
+    assert prod(hierarchy.thread[:2]) == values
+    assert prod(hierarchy.warp[:2]) == values * hierarchy.lanes
+    assert prod(hierarchy.block[:2]) == values * threads
+
+
+def test_what_lies_outside_is_left_away():
+    a, b = torch.randint(-4, 5, (13, 7)).float(), torch.randint(-4, 5, (7, 37)).float()
+    assert torch.equal(gemm(nested(*TILES), a, b), a @ b)
+
+
+def test_tiles_that_do_not_divide_are_refused():
+    with pytest.raises(PlanError, match=r"warp tile \(4, 8, 3\).*multiples of \(3, 4, 1\)"):
+        nested((8, 32, 6), (4, 8, 3), (3, 4, 1))
+
+
+def test_it_is_printed_and_drawn(tmp_path, capsys):
+    main(shown("simt_block1d"))
+    assert "M, N, K = 48, 128, 12: equal to torch" in capsys.readouterr().out
+    main(shown(), tmp_path / "tiles.svg")
+    assert (tmp_path / "tiles.svg").read_text().startswith("<svg")

@@ -1,0 +1,125 @@
+"""The SIMT ladder: exact on the executor, each rung cheaper than the last, compiled as planned."""
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import pytest
+import torch
+
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.partition import Share, loads
+from cutedsl_gemm.kernels.simt import execute
+from cutedsl_gemm.kernels.simt.plan import RUNGS, block1d, block2d, coalesced, naive, shared
+from cutedsl_gemm.kernels.simt.report import report
+from layouts import Layout
+
+MAJORS = list(product(("K", "MN"), repeat=2))
+SHAPES = [(520, 264, 136), (48, 128, 12), (1, 1, 1), (33, 65, 7), (128, 128, 8)]
+by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
+
+
+def integers(rows, columns):
+    return torch.randint(-4, 5, (rows, columns)).float()
+
+
+@by_name
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+@pytest.mark.parametrize("mnk", SHAPES, ids=str)
+def test_the_executor_is_exact_on_integers(rung, majors, mnk):
+    m, n, k = mnk
+    a, b, out = integers(m, k), integers(k, n), torch.full((m, n), torch.nan)
+    execute.gemm(rung(*majors), a, b, out)
+    assert torch.equal(out, a @ b)
+
+
+@by_name
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+def test_every_element_has_one_thread(rung, majors):
+    assert all(rung(*majors).proofs())
+
+
+def staged(plan, **change):
+    return {"a": replace(plan.a, **change)}
+
+
+ONE_COLUMN = Share(Layout(((32, 32), (1, (1, 1))), ((1, 32), (0, (0, 0)))), naive().c.still)
+HALF = loads(32, 32, "K", threads=512, width=1)
+# Its lines are columns of C: what block1d would be, turned.
+TURNED = Share(block1d().c.columns, block1d().c.rows)
+
+
+@pytest.mark.parametrize(
+    ("plan", "change", "sentence"),
+    [
+        (naive(), {"c": Share(naive().c.rows, naive().c.rows)}, "shares of C.*each of 1024 once"),
+        (shared(), staged(shared(), share=Share(naive().c.rows, naive().c.rows)), "shares of A"),
+        (shared(), staged(shared(), share=ONE_COLUMN), "shares of A.*each of 1024 once"),
+        (shared(), staged(shared(), share=HALF), "shares of A are of 512 threads; the block has"),
+        (shared(), staged(shared(), smem=Layout((32, 32), (16, 1))), "two elements in one place"),
+        (shared(), staged(shared(), smem=Layout((32, 32), (100_000, 1))), "a block has 49152"),
+        (shared(), staged(shared(), smem=Layout((32, 16), (16, 1))), r"the shape \(32, 16\)"),
+        (shared(), {"a": None}, "both must have a stage, or none"),
+        (shared(), {"dtype": "bfloat16"}, "dtype is bfloat16; it must be float32"),
+        (shared(), {"a_major": "M"}, "a_major is 'M'; it must be one of"),
+        (shared(), {"tile": (32, 32)}, "tile is .* 3 positive integers"),
+        (block1d(), {"a": None, "b": None}, r"a thread has \(8, 1\) outputs; .* must have one"),
+        (block1d(), {"c": TURNED}, "its lines must be rows and its vectors columns"),
+    ],
+)
+def test_a_plan_altered_anywhere_is_refused(plan, change, sentence):
+    assert plan.check() == plan
+    with pytest.raises(PlanError, match=sentence):
+        replace(plan, **change).check()
+
+
+def test_a_share_must_have_lines_and_vectors():
+    with pytest.raises(PlanError, match=r"rows are 32:1 and columns 32:0; both must have the same"):
+        Share(Layout(32, 1), Layout(32, 0))
+
+
+def test_a_wrong_place_in_shared_memory_gives_a_wrong_answer():
+    plan, a, b, out = shared(), integers(32, 32), integers(32, 32), torch.empty(32, 32)
+    folded = replace(plan, a=replace(plan.a, smem=Layout((32, 32), (16, 1))))
+    assert not all(folded.proofs())
+    execute.gemm(folded, a, b, out)
+    assert not torch.equal(out, a @ b)
+
+
+def test_naive_and_coalesced_differ_in_the_roles_of_two_layouts():
+    assert coalesced().c == Share(naive().c.columns, naive().c.rows)
+    assert replace(coalesced(), name="simt_naive", c=naive().c) == naive()
+
+
+def test_each_rung_has_a_reason_to_be_faster():
+    reports = [report(rung()) for rung in RUNGS]
+    assert (reports[0].requests, reports[0].sectors) == ({"A": 32, "B": 1, "C": 32}, 33)
+    assert (reports[1].requests, reports[1].sectors) == ({"A": 1, "B": 4, "C": 4}, 5)
+    assert [r.wavefronts for r in reports] == [0, 0, 2, 9 / 8, 1 / 4]
+    assert all(after.sectors < before.sectors for before, after in pairwise(reports))
+
+
+@pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+def test_shared_memory_has_no_conflicts_in_any_major(majors):
+    assert [report(rung(*majors)).wavefronts for rung in RUNGS[2:]] == [2, 9 / 8, 1 / 4]
+
+
+@by_name
+@pytest.mark.parametrize("majors", [("K", "MN"), ("MN", "K")], ids="-".join)
+def test_machine_code(rung, majors):
+    plan = rung(*majors)
+    code = build.inspect(plan, "sm_80")
+    assert code.count("FFMA") >= plan.values[0] * plan.values[1] * plan.tile[2]
+    assert code.spills == code.stack_bytes == 0
+    assert (code.count("LDS") > 0) == (code.count("STS") > 0) == (plan.a is not None)
+    assert code.count("BAR.SYNC") == (2 if plan.a else 0)
+    assert code.registers * plan.threads <= 65_536
+    assert code.count("FADD") == 0
+
+
+def test_the_vectorised_rung_moves_16_bytes_everywhere():
+    code = build.inspect(block2d(), "sm_80")
+    assert code.count("LDG.E.128") == 2  # of A and of B, each k-block
+    assert code.count("LDS.128") == code.count("LDS") == 4 * 8  # two of A, two of B, each k
+    assert code.count("STS.128") == 1  # B; A is turned on its way, one by one
+    assert code.count("STG.E.128") == 16

@@ -1,0 +1,243 @@
+"""The sm80 ladder: exact on the executor, each rung with its reason, compiled as planned."""
+
+from dataclasses import replace
+from itertools import product
+
+import cutlass.cute as cute
+import pytest
+import torch
+
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.executor import every
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm80 import execute, parts
+from cutedsl_gemm.kernels.sm80.plan import (
+    RUNGS,
+    TILE,
+    ahead,
+    large,
+    ldmatrix_x4,
+    mma,
+    mma_k8,
+    multistage,
+    padded,
+    raster,
+    swizzled,
+    wide,
+)
+from cutedsl_gemm.kernels.sm80.registers import accumulator
+from cutedsl_gemm.kernels.sm80.report import ldmatrix_wavefronts, report, wave_bytes
+from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
+from layouts import ComposedLayout, Layout, Swizzle
+
+MAJORS = list(product(("K", "MN"), repeat=2))
+by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
+by_majors = pytest.mark.parametrize("majors", MAJORS, ids="-".join)
+
+
+def run(plan, m, n, k):
+    dtype = getattr(torch, plan.dtype)
+    a, b = torch.randint(-2, 3, (m, k)).to(dtype), torch.randint(-2, 3, (k, n)).to(dtype)
+    out = torch.full((m, n), torch.nan, dtype=dtype)
+    execute.gemm(plan, a, b, out)
+    return torch.equal(out, (a.float() @ b.float()).to(dtype))
+
+
+@by_name
+@by_majors
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_executor_is_exact_on_integers(rung, majors, dtype):
+    for mnk in ((520, 264, 136), (48, 128, 12), (1, 1, 1), (33, 65, 7)):
+        assert run(rung(dtype, *majors), *mnk)
+
+
+@by_name
+@by_majors
+def test_every_element_has_one_place(rung, majors):
+    assert all(rung("bfloat16", *majors).proofs())
+
+
+@pytest.mark.parametrize(("alignment", "opcode"), [(8, ".BYPASS.LTC128B.128"), (4, ".64"), (2, "")])
+def test_copies_are_as_wide_as_lines_allow(alignment, opcode):
+    plan = multistage("bfloat16", "K", "K", alignment)
+    report = build.inspect(plan)
+    for copies in ("", ".ZFILL"):
+        start = "LDGSTS.E" + (opcode if alignment == 8 else f".LTC128B{opcode}")
+        assert report.instructions[start + copies] % (2 * 128 * 64 // (128 * alignment)) == 0
+        assert report.instructions[start + copies] > 0
+    assert report.count("LDGSTS") == sum(
+        count for name, count in report.instructions.items() if opcode in name and "LDGSTS" in name
+    )
+
+
+def test_a_copy_of_another_width_is_refused():
+    with pytest.raises(PlanError, match=r"alignment is 1; it must be one of \(8, 4, 2\) elements"):
+        multistage(alignment=1)
+
+
+@by_majors
+def test_padding_and_swizzle_end_the_conflicts_of_ldmatrix(majors):
+    assert ldmatrix_wavefronts(mma("bfloat16", *majors)) == (8, 8)
+    for rung in RUNGS[2:]:
+        assert ldmatrix_wavefronts(rung("bfloat16", *majors)) == (1, 1)
+    assert padded().smem_bytes > swizzled().smem_bytes == mma().smem_bytes
+
+
+def test_a_swizzle_that_breaks_rows_is_seen():
+    """It XORs inside the 16 bytes that ldmatrix takes as they lie: a row leaves the buffer."""
+    plan = swizzled()
+    smem = ComposedLayout(Swizzle(3, 2, 4), 0, plan.a.smem.outer, plan.a.smem.unit)
+    with pytest.raises(IndexError):
+        run(replace(plan, a=replace(plan.a, smem=smem, lines=smem)), 128, 128, 64)
+
+
+def test_lines_that_mma_takes_in_another_order_give_a_wrong_answer():
+    plan = wide(b_major="K")
+    assert plan.c != plan.accumulator
+    assert not run(replace(plan, b=replace(plan.b, smem=plan.b.lines)), 128, 256, 64)
+
+
+def test_each_rung_has_its_reason():
+    def of(rung):
+        return report(rung(b_major="K"))
+
+    assert 2 * mma_k8().step[2] == mma().step[2]
+    assert of(padded).wavefronts == of(swizzled).wavefronts == of(mma).wavefronts / 8
+    assert 2 * swizzled().matrices[1] == ldmatrix_x4().matrices[1] == 4
+    assert multistage().stages > ldmatrix_x4().stages == 1
+    assert wave_bytes(raster(), 32, 32, 132, 4096) < wave_bytes(multistage(), 32, 32, 132, 4096)
+    assert replace(raster(), name="sm80_ahead", ahead=True) == ahead()
+    assert of(large).sectors == of(ahead).sectors * 3 / 4
+    # Sectors of a request, and bytes: whole sectors for the last rung, half of each before.
+    assert (of(large).requests["C"], 32 * large().c.width * 2) == (8, 8 * 16)
+    assert (of(wide).requests["C"], 32 * wide(b_major="K").c.width * 2) == (16, 16 * 32)
+
+
+@by_name
+def test_the_accumulator_is_the_dsls_own(rung):
+    """Register by register, of the threads that make all others: one for each bit."""
+    plan, found = rung(b_major="K"), {}
+    bm, bn, _ = plan.tile
+
+    @cute.jit
+    def trace():
+        mma, coordinates = parts.tiled_mma(plan), cute.make_identity_tensor((bm, bn))
+        for thread in (0, *(1 << bit for bit in range(plan.threads.bit_length() - 1))):
+            mine = mma.get_slice(thread).partition_C(coordinates)
+            found[thread] = [mine[register] for register in range(cute.size(mine))]
+
+    cute.compile(trace, options="--gpu-arch sm_80")
+    held, (_, value) = execute.held(plan), every(plan.c.rows)
+    for thread, theirs in found.items():
+        m, n = torch.tensor(theirs).mT
+        assert torch.equal(held(thread, torch.arange(len(theirs))), m + bm * n)
+        at = plan.fragment(value)
+        assert torch.equal(plan.accumulator.rows(thread, value), m[at])
+        assert torch.equal(plan.accumulator.columns(thread, value), n[at])
+
+
+CHANGED = accumulator(TILE, (4, 1))
+FOLDED = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((128, 64), (32, 1)), unit=16)
+BROAD = ComposedLayout(Swizzle(4, 3, 4), 0, Layout((128, 128), (128, 1)), unit=16)
+FAR = ComposedLayout(Swizzle(3, 3, 6), 0, swizzled().a.smem.outer, unit=16)
+
+
+def in_smem(plan, smem):
+    return {"a": replace(plan.a, smem=smem, lines=smem)}
+
+
+ALTERED = (
+    # What the kernel takes from the instruction and not from the plan, the plan must say alike.
+    (swizzled(), {"accumulator": CHANGED, "c": CHANGED}, "accumulator is .*as mma.m16n8 leaves"),
+    (ldmatrix_x4(), {"accumulator": CHANGED, "c": CHANGED}, "accumulator is .*PTX ISA"),
+    (swizzled(), {"c": CHANGED}, "c is .*as mma.m16n8 leaves its registers"),
+    (swizzled(), {"fragment": Layout(swizzled().fragment.shape)}, "fragment is"),
+    (swizzled(), {"warps": (4, 1)}, r"step is \(32, 16, 16\); it must be \(64, n, k\)"),
+    (swizzled(), {"warps": (4, 1), "step": (64, 8, 16)}, "accumulator is"),
+    (swizzled(), {"warps": (1, 2)}, "shares of A are of 128 threads; the block has 64"),
+    (swizzled(), {"warps": (8, 8)}, "2048 threads; a block can have at most 1024"),
+    (swizzled(), {"warps": 4}, "warps is 4; it must be a tuple of 2 positive integers"),
+    # How A and B lie.
+    (swizzled(), {"a_major": "MN"}, "follow one another along memory, and A is MN-major"),
+    (swizzled(), {"b_major": "N"}, "b_major is 'N'; it must be one of"),
+    (multistage(), {"a": replace(multistage().a, share=mma(a_major="MN").a.share)}, "A is K-major"),
+    (swizzled(), in_smem(swizzled(), mma(a_major="MN").a.smem), "along K must be 16 contiguous"),
+    (mma(), in_smem(mma(), FOLDED), "has two elements in one place"),
+    (mma(), in_smem(mma(), FOLDED.outer), "it must be a Swizzle over a Layout"),
+    (mma(), in_smem(mma(), ComposedLayout(Swizzle(0, 3, 3), 0, FOLDED.outer)), "units of None"),
+    (mma(), in_smem(mma(), large().b.smem), r"A has the shape \(256, 64\) in shared memory"),
+    (swizzled(), in_smem(swizzled(), FAR), "steps along MN begin at .* multiples of 4096"),
+    (swizzled(), in_smem(swizzled(), BROAD), "its swizzle must keep inside 128 bytes"),
+    (wide(b_major="K"), {"b": large(b_major="K").b}, "B in shared memory is .*which row"),
+    (wide(b_major="K"), {"stages": 1, "ahead": False, "raster": Raster(1)}, "put where mma takes"),
+    # In which order.
+    (swizzled(), {"step": (32, 16, 32)}, r"step is \(32, 16, 32\); .*k = 8 or 16 deep"),
+    (swizzled(), {"step": (64, 16, 16)}, r"step is \(64, 16, 16\); it must be \(32, n, k\)"),
+    (swizzled(), {"step": (32, 64, 16)}, "1, 2 or 4 matrices of B by one ldmatrix"),
+    (swizzled(), {"tile": (128, 128)}, "tile is .*3 positive integers"),
+    (swizzled(), {"tile": (128, 128, 32)}, "shares of A"),
+    (swizzled(), {"stages": 0}, "stages is 0; it must be an integer of at least 1"),
+    (swizzled(), {"stages": 2.5}, "stages is 2.5; it must be an integer"),
+    (multistage(), {"stages": 6}, "196608 bytes of shared memory; a block has 166912"),
+    (ahead(), {"stages": 1}, "ahead is True; it must be False, since with one stage"),
+    (raster(), {"stages": 1}, "raster is groups of 8.*must be groups of 1"),
+    (ahead(), {"step": (32, 32, 64)}, "k = 8 or 16 deep"),
+    (raster(), {"raster": Raster(0)}, "group is 0; it must be an integer of at least 1"),
+    (raster(), {"raster": Raster(8, "diagonals")}, "of rows or of columns"),
+    (swizzled(), {"dtype": "float32"}, "dtype is float32; this tensor core takes bfloat16 or"),
+    (mma(), {"c": mma().a.share}, r"shares of C.*must take each of 16384 once"),
+)
+
+
+@pytest.mark.parametrize(("plan", "change", "sentence"), ALTERED)
+def test_a_plan_altered_anywhere_is_refused(plan, change, sentence):
+    assert plan.check() == plan
+    with pytest.raises(PlanError, match=sentence):
+        replace(plan, **change).check()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"accumulator": CHANGED, "c": CHANGED},
+        {"fragment": Layout(swizzled().fragment.shape)},
+        {"a_major": "MN"},
+        {"warps": (4, 1)},
+    ],
+    ids=lambda change: "-".join(change),
+)
+def test_what_the_instruction_does_otherwise_gives_a_wrong_answer(change):
+    assert run(swizzled(), 128, 128, 64)
+    assert not run(replace(swizzled(), **change), 128, 128, 64)
+
+
+@by_name
+@by_majors
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_the_widest_access_says_what_must_be_aligned(rung, majors, alignment):
+    assert rung("bfloat16", *majors, alignment).alignment == alignment
+
+
+@by_name
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")], ids="-".join)
+def test_machine_code(rung, majors):
+    plan = rung("bfloat16", *majors)
+    code = build.inspect(plan, "sm_80")
+    loops = 1 if plan.stages == 1 else 2  # with copies that look for edges, and without
+    crowded = (rung, majors) == (ahead, ("MN", "MN"))  # one address finds no register
+    assert code.stack_bytes == (8 if crowded else 0)
+    assert code.spills == (2 if crowded else 0)
+    hmma = "HMMA.1688.F32.BF16" if plan.step[2] == 8 else "HMMA.16816.F32.BF16"
+    (m, n, _), (down, along) = plan.tile, plan.warps
+    rows, columns = m // down // 16, n // along // 8  # mma of a warp
+    assert code.count(hmma) == code.count("HMMA") == loops * rows * columns * plan.steps
+    loads = rows + columns * plan.step[2] // 8 // plan.matrices[1]
+    fetched = loops * plan.steps + plan.ahead  # the first step's, before the loop
+    assert code.count("LDSM") == loads * fetched
+    assert code.count("LDSM.16.MT88") == (code.count("LDSM") if majors == ("MN", "MN") else 0)
+    moves = plan.a.share.lines * plan.a.share.vectors + plan.b.share.lines * plan.b.share.vectors
+    assert code.count("LDGSTS") == (0 if plan.stages == 1 else (plan.stages + 1) * moves)
+    assert code.count("LDG.E.128") == (moves if plan.stages == 1 else 0)
+    assert code.count("BAR.SYNC") == (2 if plan.stages == 1 else loops + plan.ahead)
+    assert code.count("STG.E.128") == (16 if plan.c.width == 8 else 0)

@@ -1,0 +1,132 @@
+"""The executor: right for every shape and major, and stopped by a layout that does not fit."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90 import execute
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
+from cutedsl_gemm.kernels.sm90.split_plan import split
+from layouts import ComposedLayout, Layout, Swizzle, make_layout
+
+
+def run(plan, m=200, n=300, k=136):
+    dtype = getattr(torch, plan.dtype)
+    a, b = torch.randn(m, k, dtype=dtype), torch.randn(k, n, dtype=dtype)
+    out = torch.full((m, n), torch.nan, dtype=dtype)
+    execute.gemm(plan, a, b, out)
+    truth = a.double() @ b.double()
+    return float((out.double() - truth).norm() / truth.norm())
+
+
+@pytest.mark.parametrize("a_major", ["K", "MN"])
+@pytest.mark.parametrize("b_major", ["K", "MN"])
+@pytest.mark.parametrize("tile", [(128, 128, 64), (64, 192, 128), (192, 64, 64)])
+def test_the_answer_is_right(tile, a_major, b_major):
+    assert run(pingpong(tile, "bfloat16", a_major, b_major)) < 3e-3
+
+
+def test_one_warpgroup_gives_the_right_answer():
+    assert run(single(), 300, 200, 136) < 3e-3
+
+
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
+@pytest.mark.parametrize("tile", [(128, 256, 64), (256, 128, 64), (256, 192, 64)])
+def test_consumers_that_share_a_tile_give_the_right_answer(tile, majors):
+    assert run(cooperative(tile, "bfloat16", *majors), 300, 500, 136) < 3e-3
+
+
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
+@pytest.mark.parametrize("make", [pingpong, cooperative])
+def test_blocks_that_bring_half_of_an_operand_give_the_right_answer(make, cluster, majors):
+    plan = make(dtype="bfloat16", a_major=majors[0], b_major=majors[1], cluster=cluster)
+    assert run(plan, 300, 700, 136) < 3e-3  # odd numbers of tiles, down and across
+    assert run(plan, 100, 72, 64) < 3e-3  # a cluster for one tile
+
+
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
+@pytest.mark.parametrize(
+    ("tile", "splits"),
+    [((128, 128, 64), 8), ((128, 128, 64), 6), ((128, 64, 64), 16), ((256, 128, 64), 2)],
+)
+def test_blocks_that_divide_k_give_the_right_answer(tile, splits, majors):
+    plan = split(tile, "bfloat16", *majors, splits)
+    assert run(plan, 300, 200, 64 * splits + 72) < 3e-3
+    assert run(plan, 100, 72, 64) < 3e-3  # one k-block: most of the blocks have none
+
+
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("make", [pingpong, cooperative])
+def test_few_rows_begin_at_another_k_in_each_column(make, cluster):
+    plan = make((128, 64, 64), cluster=cluster)
+    assert run(plan, 100, 400, 64 * 9 + 8) < 3e-3
+    assert run(plan, 200, 400, 64 * 3) < 3e-3
+
+
+def test_sums_that_are_written_twice_are_refused():
+    plan = split()
+    folded = Layout((128, (64, 2)), (128, (1, 0)))
+    with pytest.raises(PlanError, match=r"sums.*written twice"):
+        run(replace(plan, sums=folded))
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(1, 1, 1), (128, 128, 64), (129, 127, 65), (7, 600, 1000), (520, 264, 136)]
+)
+def test_any_shape_will_do(m, n, k):
+    assert run(pingpong(dtype="float16"), m, n, k) < 1e-3
+
+
+def test_integers_come_out_exact():
+    plan = pingpong(b_major="MN")
+    a = torch.randint(-4, 5, (264, 136)).to(torch.bfloat16)
+    b = torch.randint(-1, 2, (136, 136)).to(torch.bfloat16)
+    out = torch.empty(264, 136, dtype=torch.bfloat16)
+    execute.gemm(plan, a, b, out)
+    assert torch.equal(out, (a.float() @ b.float()).to(torch.bfloat16))
+
+
+def test_a_wrong_swizzle_gives_a_wrong_answer_or_is_refused():
+    """TMA writes by its own rule; a plan that believes another cannot slip through."""
+    plan = pingpong()
+    believes = ComposedLayout(Swizzle(2, 3, 3), 0, plan.staging.outer, unit=BITS)
+    with pytest.raises(ValueError, match="swizzle"):
+        run(replace(plan, staging=believes))
+
+
+def test_an_address_used_twice_is_refused():
+    plan = pingpong()
+    threads, values = plan.store
+    first_16_rows = Layout(threads.shape, (128, 1, 0))  # of all four warps
+    folded = make_layout(first_16_rows, values)
+    with pytest.raises(PlanError, match=r"stmatrix, C panel.*written twice"):
+        run(replace(plan, store=folded))
+
+
+def test_an_accumulator_that_misses_a_place_is_refused():
+    plan = pingpong()
+    threads, values = plan.accumulator
+    folded = make_layout(threads, Layout(values.shape, ((128, 8, 1024), 0)))
+    with pytest.raises(PlanError, match=r"accumulator.*written twice"):
+        run(replace(plan, accumulator=folded))
+
+
+def test_a_cluster_whose_blocks_begin_apart_is_refused(monkeypatch):
+    plan = pingpong(cluster=(1, 2))
+    monkeypatch.setattr(type(plan), "start", lambda plan, n, tiles_m, k_blocks: n % k_blocks)
+    with pytest.raises(PlanError, match=r"begin with k-blocks \[0, 1\]"):
+        run(plan)
+
+
+def test_a_raster_that_forgets_a_tile_is_refused():
+    class Forgetful(Raster):
+        def __call__(self, index, tiles_m, tiles_n, least=min):
+            m, n = super().__call__(index, tiles_m, tiles_n, least)
+            return m, n - n % 2
+
+    with pytest.raises(PlanError, match="visits 4 of 6 tiles never or twice"):
+        run(replace(pingpong(), raster=Forgetful(1)))

@@ -1,0 +1,304 @@
+"""A plan's layouts fit one another, and what the hardware cannot do is refused with a sentence."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.mainloop import SMEM_BYTES, SW128, Operand, swizzled
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
+from cutedsl_gemm.kernels.sm90.split_plan import split
+from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
+
+MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]
+TILES = [
+    (128, 128, 64),
+    (64, 128, 64),
+    (128, 192, 64),
+    (192, 128, 64),
+    (64, 256, 64),
+    (128, 128, 128),
+]
+
+
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("majors", MAJORS)
+def test_every_buffer_is_a_bijection(tile, majors):
+    for buffer in pingpong(tile, a_major=majors[0], b_major=majors[1]).buffers.values():
+        assert prove(Bijective(buffer))
+
+
+PLANS = [
+    *map(pingpong, TILES),
+    single(),
+    cooperative(),
+    cooperative((256, 128, 64), a_major="MN"),
+    cooperative((256, 192, 64), b_major="MN"),
+]
+every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.schedule} {plan.tile}")
+
+
+@every_plan
+def test_accumulator_covers_what_a_consumer_multiplies_once(plan):
+    assert prove(Bijective(plan.accumulator))
+    assert size(plan.accumulator) == plan.rows * plan.tile[1]
+    assert plan.rows * plan.sharing == plan.tile[0]
+
+
+@every_plan
+def test_what_stmatrix_stores_is_what_wgmma_left(plan):
+    """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, 64 panel + 16j)."""
+    bm = plan.rows
+    for thread in (0, 1, 37, 127):
+        for v, i, j, panel in ((0, 0, 0, 0), (5, 0, 1, 0), (7, bm // 64 - 1, 3, plan.panels - 1)):
+            place = plan.accumulator(thread, plan.fragment(v, i, j, panel))
+            inside = plan.store(thread, v)  # m + 64n of a 64 × 16 piece
+            assert place == (64 * i + inside % 64) + bm * (64 * panel + 16 * j + inside // 64)
+
+
+def test_stages_are_as_many_as_fit():
+    plan = pingpong()
+    assert (plan.stages, plan.smem_bytes) == (6, 230_400)
+    with pytest.raises(PlanError, match=r"7 stages take 263168 bytes.*a block has 232448"):
+        replace(plan, stages=7).check()
+
+
+@pytest.mark.parametrize(
+    ("tile", "sentence"),
+    [
+        ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 192"),
+        ((128, 96, 64), "BN is 96; it must be a multiple of 64"),
+        ((96, 128, 64), "BM is 96; it must be a multiple of 64"),
+        ((128, 128, 96), "BK is 96; it must be a multiple of 64"),
+        ((128, 128, 0), "BK is 0"),
+        ((-128, 128, 64), "BM is -128"),
+        ((64, 320, 64), "BN is 320; a wgmma has at most 256 columns"),
+        ((192, 128, 512), "shared memory: 0; loads"),
+    ],
+)
+def test_a_tile_that_cannot_be_is_refused(tile, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        pingpong(tile)
+
+
+def test_a_dtype_that_cannot_be_is_refused():
+    with pytest.raises(PlanError, match="dtype is float32"):
+        pingpong(dtype="float32")
+
+
+def padded(rows, columns):
+    return Layout((rows, columns), (columns + 8, 1))
+
+
+def over(swizzle, outer, unit=BITS):
+    return ComposedLayout(swizzle, 0, outer, unit=unit)
+
+
+@pytest.mark.parametrize(
+    ("smem", "sentence"),
+    [
+        (over(Swizzle(0, 3, 3), padded(128, 64)), "not TMA's 128-byte swizzle"),
+        (over(Swizzle(3, 4, 3), swizzled(128, 64, "K").outer), "not TMA's 128-byte swizzle"),
+        (over(Swizzle(3, 3, 3), padded(128, 64)), "TMA writes 128 rows of 64 contiguous elements"),
+        (swizzled(128, 64, "MN"), "TMA writes"),
+        (over(Swizzle(3, 3, 3), swizzled(128, 64, "K").outer, unit=None), "say its unit"),
+    ],
+    ids=[
+        "padded without swizzle",
+        "swizzle in the wrong unit",
+        "padded under the swizzle",
+        "the other major",
+        "no unit",
+    ],
+)
+def test_an_operand_that_tma_or_wgmma_cannot_take_is_refused(smem, sentence):
+    plan = pingpong()
+    with pytest.raises(PlanError, match=f"shared memory of A: .*{sentence}"):
+        replace(plan, a=replace(plan.a, smem=smem)).check()
+
+
+def test_a_staging_panel_that_stmatrix_cannot_write_is_refused():
+    plan = pingpong()
+    column_major = over(Swizzle(3, 3, 3), Layout((128, 64)))
+    with pytest.raises(PlanError, match="stmatrix writes a row as 16 contiguous bytes"):
+        replace(plan, staging=column_major).check()
+
+
+def test_a_plan_is_a_value():
+    assert pingpong() == pingpong()
+    assert hash(pingpong()) == hash(pingpong())
+    assert pingpong() != pingpong(b_major="MN")
+    assert pingpong() != "a plan"
+
+
+def test_explain_names_every_layout():
+    plan = pingpong(a_major="MN")
+    text = plan.explain()
+    for layout in (plan.a.smem, plan.b.smem, plan.staging, plan.accumulator, plan.store):
+        assert str(layout) in text
+    assert f"{plan.smem_bytes:,} of {SMEM_BYTES:,} bytes" in text
+
+
+@every_plan
+def test_what_a_plan_claims_to_be_free_of_conflicts_is(plan):
+    """Counted bank by bank, eight row addresses a wavefront, for all that a consumer writes."""
+    (claim,) = (proof for proof in plan.proofs() if isinstance(proof.statement, ConflictFree))
+    counted = counted_wavefronts(plan)
+    assert bool(claim) == (counted == plan.rows * 64 * 2 // 128)
+    assert claim
+    assert claim.verify()
+    assert plan.panel_store.wavefronts.count == counted
+    assert f"{counted} wavefronts, ideal {counted}; ConflictFree proved by rank" in plan.explain()
+
+
+def counted_wavefronts(plan):
+    rows, total = plan.lanes, 0
+    for first in range(0, size(rows), 8):
+        at = [plan.staging(rows(lane)) * 2 // 4 for lane in range(first, first + 8)]
+        words = {word + k for word in at for k in range(4)}
+        total += max(sum(word % 32 == bank for word in words) for bank in range(32))
+    return total
+
+
+@pytest.mark.parametrize(
+    ("staging", "count"),
+    [
+        (ComposedLayout(Swizzle(0, 3, 3), 0, swizzled(128, 64, "K").outer, unit=BITS), 1024),
+        (ComposedLayout(Swizzle(2, 3, 3), 0, swizzled(128, 64, "K").outer, unit=BITS), 256),
+        (ComposedLayout(Swizzle(0, 3, 3), 0, Layout((128, 64), (72, 1)), unit=BITS), 128),
+    ],
+    ids=["no swizzle", "too few bits", "padded"],
+)
+def test_a_plan_with_conflicts_says_so(staging, count):
+    plan = replace(pingpong(), staging=staging)
+    assert plan.panel_store.wavefronts.count == counted_wavefronts(plan) == count
+    assert plan.proofs()[-1].holds == (count == 128)
+    said = "proved" if count == 128 else "refuted: .* lanes 0 and [0-9]+ want different words"
+    assert re.search(f"{count} wavefronts, ideal 128; ConflictFree {said}", plan.explain())
+
+
+def test_a_plan_altered_anywhere_is_refused():
+    """What the kernel takes from the instruction and not from the plan, the plan must say alike."""
+    plan = pingpong()
+    gapped = Layout(((64, 2), (8, 8)), ((1, 8192), (64, 512)))
+    for change, sentence in (
+        ({"accumulator": Layout((128, 128), (1, 128))}, "accumulator is"),
+        ({"fragment": Layout((8, 2, 4, 2), (1, 8, 16, 64))}, "fragment is"),
+        ({"store": Layout((128, 8), (8, 1))}, "store is"),
+        ({"raster": Raster(0)}, "group is 0"),
+        ({"raster": Raster(4, "diagonals")}, "it must be a Raster, of rows or of columns"),
+        ({"raster": None}, "raster is None; it must be a Raster"),
+        ({"stages": 2.5}, "stages is 2.5"),
+        ({"splits": 2}, "splits is 2; it must be 1"),
+        ({"b": replace(plan.b, parts=4)}, r"cluster is \(4, 1\); it must be one of"),
+        ({"schedule": "alone"}, "schedule is 'alone'; it must be one of"),
+        ({"schedule": "cooperative"}, "accumulator is"),
+        ({"c_stages": 3, "stages": 2}, "it must divide the 2 panels"),
+        ({"a": replace(plan.a, name="B")}, "they must be A and B"),
+        ({"tile": (128, 128, 128)}, "A has the shape"),
+        ({"staging": ComposedLayout(SW128, 512, plan.staging.outer, unit=BITS)}, "from offset 0"),
+        (
+            {"a": Operand("A", "MN", ComposedLayout(SW128, 0, gapped, unit=BITS)), "stages": 4},
+            "without a gap: TMA brings 8192 elements, and the buffer has 12288",
+        ),
+    ):
+        with pytest.raises(PlanError, match=sentence):
+            replace(plan, **change).check()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: pingpong(cluster=(2, 2)), r"cluster is \(2, 2\); it must be one of"),
+        (lambda: pingpong(cluster=[2, 1]), r"cluster is \[2, 1\]; it must be one of"),
+        (lambda: pingpong((64, 128, 64), a_major="MN", cluster=(1, 2)), "32 elements along"),
+        (lambda: replace(single(), b=replace(single().b, parts=2)), "one warpgroup does everyth"),
+        (lambda: replace(split(), b=replace(split().b, parts=2)), "where blocks divide K"),
+    ],
+)
+def test_clusters_that_cannot_share_are_refused(make, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        make().check()
+
+
+@pytest.mark.parametrize("majors", MAJORS)
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
+def test_the_parts_of_a_cluster_make_the_whole_operand(cluster, majors):
+    plan = cooperative(a_major=majors[0], b_major=majors[1], cluster=cluster)
+    for operand in (plan.a, plan.b):
+        rows, columns = operand.box
+        for part in range(operand.parts):
+            start = operand.smem.outer(part * rows, 0)
+            assert start * BITS // 8 % 1024 == 0  # where the swizzle begins anew
+            for row, column in ((0, 0), (1, 9), (rows - 1, columns - 1)):
+                whole = operand.smem(part * rows + row, column)
+                assert operand.part(row, column) + start == whole
+
+
+SPLIT = [
+    ((128, 128, 64), 8),
+    ((128, 128, 64), 6),
+    ((128, 64, 64), 16),
+    ((256, 128, 64), 2),
+    ((128, 256, 64), 3),
+]
+
+
+@pytest.mark.parametrize(("tile", "splits"), SPLIT)
+def test_sums_move_in_whole_sectors(tile, splits):
+    """Counted request by request: 32 lanes store two sums each, and those who add load four."""
+    plan = split(tile, splits=splits)
+    assert all(plan.proofs())
+    bm, lanes = tile[0], range(32)
+    for warp in range(4):
+        for value in range(0, plan.registers, 2):
+            places = [plan.accumulator(32 * warp + lane, value) for lane in lanes]
+            words = [plan.sums(p % plan.rows + bm * (p // plan.rows)) for p in places]
+            assert len({word // 8 for word in words}) == plan.leaving == 8
+            assert all(word % 2 == 0 for word in words)
+    for first in range(0, 256, 32):
+        rows, columns = plan.share.rows, plan.share.columns
+        words = [plan.sums(rows(first + t, 0) + bm * columns(first + t, 0)) for t in lanes]
+        assert len({(word + k) // 8 for word in words for k in range(4)}) == plan.coming == 16
+
+
+@pytest.mark.parametrize(("tile", "splits"), SPLIT)
+def test_every_k_block_has_one_part_and_every_row_one_block_that_adds(tile, splits):
+    plan = split(tile, splits=splits)
+    for k_blocks in (1, splits - 1, splits, 3 * splits + 1, 257):
+        spans = [plan.span(rank, k_blocks) for rank in range(splits)]
+        assert [k for first, last in spans for k in range(first, last)] == list(range(k_blocks))
+    assert tile[0] % plan.added == 0
+    assert plan.workspace(tile[0] + 1, tile[1]) == splits * 2 * tile[0] * tile[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: split(splits=33), "splits is 33; it must be 2 to 32"),
+        (lambda: split(splits=1), "splits is 1; it must be 2 to 32"),
+        (lambda: split((128, 192, 64)), "BN is 192; it must be a power of two"),
+        (lambda: split((64, 128, 64)), "BM is 64; it must be a multiple of 128"),
+        (lambda: split((256, 256, 64)), "the accumulator takes 256 registers"),
+        (lambda: replace(split(), share=split((128, 64, 64)).share).check(), "share is"),
+        (lambda: replace(split(), sums=Layout((128, 128))).check(), "sums is"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused(call, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        call()
+
+
+@pytest.mark.parametrize("k_blocks", [1, 7, 64, 257])
+def test_columns_of_few_tiles_begin_at_different_k_and_leave_none_out(k_blocks):
+    plan = pingpong()
+    for n in range(70):
+        first = plan.start(n, 1, k_blocks)
+        assert 0 <= first < k_blocks
+        assert first == plan.start(n, 2, k_blocks)
+        assert plan.start(n, 3, k_blocks) == 0
+    begun = {plan.start(n, 1, k_blocks) for n in range(32)}
+    assert len(begun) == min(32, k_blocks)
+    assert single().start(5, 1, k_blocks) == split().start(5, 1, k_blocks) == 0

@@ -1,0 +1,153 @@
+"""Bad input: whatever is no layout, coordinate or statement is refused with a sentence.
+
+Nothing else is raised: no AssertionError, no RecursionError, nothing from inside.
+"""
+
+import numpy as np
+import pytest
+import sympy
+
+import layouts
+from layouts import (
+    ComposedLayout,
+    E,
+    Layout,
+    LayoutError,
+    Swizzle,
+    explain,
+    parse,
+    prove,
+    slice_,
+)
+from layouts.values.stride import F2
+from layouts.values.symbols import symbols
+from layouts.values.tuples import DEEPEST
+
+m = symbols("m")
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [sympy.Symbol("x"), m / 2, -m, sympy.pi, sympy.Rational(7, 2), sympy.oo, m + 0.5],
+    ids=str,
+)
+def test_an_expression_that_may_be_no_integer_is_no_extent_stride_or_offset(leaf):
+    for make in (
+        lambda: Layout(leaf),
+        lambda: Layout(4, leaf),
+        lambda: Layout(4, leaf * E(0)),
+        lambda: ComposedLayout(Swizzle(1, 0, 1), leaf, Layout(4)),
+    ):
+        with pytest.raises(LayoutError):
+            make()
+
+
+def test_what_sympy_knows_to_be_an_integer_is_taken():
+    assert Layout((m // 8, m % 8 + 1)).shape == (m // 8, m % 8 + 1)
+    assert type(Layout(sympy.Integer(4)).shape) is int
+
+
+@pytest.mark.parametrize("step", [1.5 * E(0), -1 * E(0), F2(m), F2(np.array([1]))], ids=str)
+def test_a_step_by_no_integer_is_no_stride(step):
+    with pytest.raises(LayoutError):
+        Layout(4, step)
+
+
+def test_an_xor_stride_of_a_numpy_integer_is_that_of_an_int():
+    assert Layout(2, F2(np.int64(3)))(1) == 3
+    with pytest.raises(LayoutError):
+        F2(3) * -1
+
+
+@pytest.mark.parametrize("fields", [(3, 10**12, 3), (10**10, 0, 10**10), (1, 0, 10**12)])
+def test_a_swizzle_of_bits_that_no_offset_has_takes_no_memory(fields):
+    with pytest.raises(LayoutError, match="above"):
+        Swizzle(*fields)
+
+
+@pytest.mark.parametrize("entry", [1.0, -1, True, "1"])
+def test_the_fixed_entries_of_a_slice_are_coordinates(entry):
+    for refused in (
+        lambda: slice_((None, entry), Layout((4, 8))),
+        lambda: layouts.dice((None, entry), Layout((4, 8))),
+        lambda: Layout((4, 8))(None, entry),
+        lambda: ComposedLayout(Swizzle(1, 0, 1), 0, Layout((4, 8)))(None, entry),
+    ):
+        with pytest.raises(LayoutError):
+            refused()
+
+
+@pytest.mark.parametrize("value", [4.5, None, "ab", (2, 4.5), [4], {4}, (4, None)], ids=str)
+def test_what_is_no_shape_has_no_size(value):
+    with pytest.raises(LayoutError):
+        layouts.size(value)
+
+
+@pytest.mark.parametrize(
+    "name", ["right_inverse", "left_inverse", "complement", "max_common_vector", "upcast", "recast"]
+)
+def test_a_layout_of_coordinates_has_no_inverse_and_no_other_unit(name):
+    identity = Layout((4, 8), (E(0), E(1)))
+    arguments = {"max_common_vector": (identity,), "upcast": (2,), "recast": (16, 8)}.get(name, ())
+    with pytest.raises(LayoutError, match=r"coordinates|stride 1"):
+        getattr(layouts, name)(identity, *arguments)
+
+
+def test_what_is_no_statement_is_not_proved():
+    for refused in (lambda: prove(4), lambda: prove("x"), lambda: layouts.equivalent(4, 4)):
+        with pytest.raises(LayoutError):
+            refused()
+
+
+def test_numpy_and_sympy_integers_are_tilers_cotargets_factors_and_modes():
+    eight = Layout(8)
+    for two, sixty_four in ((np.int64(2), np.int64(64)), (sympy.Integer(2), sympy.Integer(64))):
+        assert layouts.logical_divide(eight, two) == layouts.logical_divide(eight, 2)
+        assert layouts.complement(eight, sixty_four) == layouts.complement(eight, 64)
+        assert layouts.upcast(eight, two) == layouts.upcast(eight, 2)
+    assert Layout((4, 8))[np.int64(1)] == Layout((4, 8))[1]
+    with pytest.raises(LayoutError):
+        Layout((4, 8))[True]
+
+
+def nested(depth, leaf=2):
+    for _ in range(depth):
+        leaf = (leaf,)
+    return leaf
+
+
+def test_what_is_as_deep_as_it_may_be_goes_through_every_operation():
+    deepest = Layout(nested(DEEPEST))
+    assert deepest(1) == 1
+    assert parse(str(deepest)) == parse(repr(deepest)) == deepest
+    for name in layouts.algebra.__all__:
+        for arguments in ((deepest,), (deepest, 2), (deepest, deepest)):
+            outcome(getattr(layouts, name, None), *arguments)
+
+
+@pytest.mark.parametrize("depth", [DEEPEST + 1, 300])
+def test_what_is_deeper_is_refused_wherever_it_stands(depth):
+    deep, none, flat = nested(depth), nested(depth, None), Layout((4, 8))
+    composed = ComposedLayout(Swizzle(1, 0, 1), 0, flat)
+    with pytest.raises(LayoutError):
+        Layout(deep)
+    public = {*layouts.algebra.__all__, *layouts.tuples.__all__} & {*layouts.__all__}
+    functions = [getattr(layouts, name) for name in sorted(public)]
+    applied = [flat, composed, Swizzle(1, 0, 1), flat.__getitem__, flat.__eq__]
+    some = [(deep,), (none,), (deep, deep), (flat, deep), (deep, flat), (none, flat), (deep, 4)]
+    for arguments in [*some, (4, deep), (4, deep, deep), (flat, flat, deep)]:
+        for function in functions + applied:
+            outcome(function, *arguments)
+        for function in functions:
+            outcome(explain, function, *arguments)
+
+
+def outcome(function, *arguments):
+    """A result, a sentence, or Python's own refusal of a call."""
+    try:
+        return function(*arguments)
+    except LayoutError:
+        return None
+    except TypeError as error:
+        if not any(word in str(error) for word in ("argument", "callable", "iterable")):
+            raise

@@ -1,0 +1,388 @@
+"""Pictures: one model of cells, four writers."""
+
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from layouts import (
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    Swizzle,
+    Table,
+    compare,
+    stmatrix,
+    table,
+    table_tv,
+    wgmma_accumulator,
+)
+from layouts.draw.cells import TINTS
+from layouts.values.stride import E
+from layouts.values.symbols import symbols
+
+ROWS = Layout((8, 64), (64, 1))
+PADDED = Layout((8, 64), (72, 1))
+TILE = ComposedLayout(Swizzle(3, 3, 3), 0, ROWS, unit=16)
+NESTED = Layout(((2, 2, 2), ((2, 2), 2)), ((1, 2, 4), ((8, 16), 32)))
+PICTURES = {
+    "tile": table(TILE),
+    "nested": table(NESTED),
+    "one mode": table(Layout(8, 3)),
+    "three modes": table(Layout((2, 4, 3))),
+    "compared": compare(naive=ROWS, padded=PADDED, swizzled=TILE),
+    "threads": table_tv(wgmma_accumulator(16), (64, 16)),
+    "coordinates": table(Layout((4, 8), (E(1), E(0)))),
+}
+
+
+def offsets(panel):
+    return [[int(words) for words, _ in row] for row in panel.cells]
+
+
+def without_colours(text):
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
+
+
+def numbers(text):
+    """The numbers of a table in text, row by row, without its headers."""
+    lines = [re.split("[│┃]", line, maxsplit=1) for line in without_colours(text).splitlines()]
+    rows = [line[1] for line in lines if len(line) == 2]
+    return [[int(n) for n in re.findall(r"\d+", row)] for row in rows]
+
+
+# ------------------------------------------------------------------------------- the cells
+
+
+@pytest.mark.parametrize("layout", [Layout((4, 8), (8, 1)), NESTED, TILE])
+def test_a_table_has_every_offset(layout):
+    (panel,) = table(layout).panels
+    rows, columns = len(panel.cells), len(panel.cells[0])
+    assert offsets(panel) == [[layout(i, j) for j in range(columns)] for i in range(rows)]
+    assert (rows, columns) == (8 if layout is not panel and rows == 8 else 4, columns)
+
+
+def test_one_mode_goes_across():
+    assert offsets(table(Layout(8, 3)).panels[0]) == [[0, 3, 6, 9, 12, 15, 18, 21]]
+    assert offsets(table(Layout(())).panels[0]) == [[0]]
+
+
+def test_further_modes_have_a_panel_for_each_index():
+    layout = Layout((2, 3, (2, 2)), (1, 2, (6, 100)))
+    panels = table(layout).panels
+    assert [panel.title for panel in panels] == [f"{layout} at (_,_,{k})" for k in range(4)]
+    assert offsets(panels[3]) == [[layout(i, j, 3) for j in range(3)] for i in range(2)]
+    many = table(Layout((2, 2, 20))).panels
+    assert len(many) == 8
+    assert {panel.notes for panel in many} == {("8 of 20 panels",)}
+
+
+def test_cells_are_tinted_by_their_16_byte_group_of_banks():
+    (panel,) = table(TILE).panels
+    for row, cells in enumerate(panel.cells):
+        assert [hue for _, hue in cells] == [TILE(row, c) * 2 // 16 % 8 for c in range(64)]
+        assert {hue for _, hue in cells} == set(range(8))
+
+
+def test_banks_say_how_many_bytes_have_one_hue():
+    assert [hue for _, hue in table(Layout(8), unit=32, banks=4).panels[0].cells[0]] == [*range(8)]
+    assert "byte / 4 mod 8" in table(Layout(8), banks=4).hues
+
+
+def test_the_unit_is_said():
+    assert table(TILE).legend == "offsets in elements of 16 bits"
+    assert table(Layout(4), unit=8).legend == "offsets in bytes"
+    assert table(Layout(4), unit=32).legend == "offsets in elements of 32 bits"
+    assert table(Layout(4, 3), show="byte").legend == "bytes, of offsets in elements of 16 bits"
+
+
+def test_bytes_and_banks_are_shown():
+    assert offsets(table(Layout(4, 33), show="byte").panels[0]) == [[0, 66, 132, 198]]
+    assert offsets(table(Layout(4, 33), show="bank").panels[0]) == [[0, 16, 1, 17]]
+
+
+def test_nested_modes_end_with_a_line_thicker_the_further_out():
+    (panel,) = table(NESTED).panels
+    assert panel.row_ends == (0, 1, 0, 2, 0, 1, 0, 0)
+    assert panel.column_ends == (0, 1, 0, 2, 0, 1, 0, 0)
+    assert table(TILE).panels[0].column_ends == (0,) * 64
+
+
+def test_large_layouts_say_what_is_left_out():
+    (panel,) = table(Layout((200, 4096))).panels
+    assert (len(panel.cells), len(panel.cells[0])) == (128, 128)
+    assert panel.notes == ("128 x 128 of 200 x 4096 cells",)
+    assert len(table(Layout((200, 2)), limit=None).panels[0].cells) == 200
+
+
+@pytest.mark.parametrize(
+    ("picture", "limit", "notes"),
+    [
+        (table(Layout((64, 64, 64))), 128, ("4 of 64 panels",)),
+        (table(Layout((64, 64, 64)), limit=16), 16, ("1 of 64 panels", "16 x 16 of 64 x 64 cells")),
+        (compare(*3 * [Layout((4096, 4096))]), 128, ("64 x 64 of 4096 x 4096 cells",)),
+        (table(Layout((2,) * 12)), 128, ("8 of 1024 panels",)),
+        (table(Layout((2, 2, 10**12))), 128, ("8 of 1000000000000 panels",)),
+    ],
+    ids=lambda given: str(given) if isinstance(given, tuple) else "",
+)
+def test_all_panels_together_show_no_more_than_one_that_is_full(picture, limit, notes):
+    cells = sum(len(row) for panel in picture.panels for row in panel.cells)
+    assert 0 < cells <= limit * limit
+    assert all(panel.notes[-len(notes) :] == notes for panel in picture.panels)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 100000, 1.5, "all"])
+def test_a_limit_that_cannot_be_is_refused(limit):
+    with pytest.raises(LayoutError, match=f"limit {limit}: it must be an integer from 1 to 1024"):
+        table(Layout((4, 8)), limit=limit)
+
+
+def test_a_picture_says_which_layouts_it_is_of():
+    assert PICTURES["compared"].layouts == (("naive", ROWS), ("padded", PADDED), ("swizzled", TILE))
+    assert compare(ROWS, unit=128).unit == 128
+    assert table(TILE).layouts == ((str(TILE), TILE),)
+    assert PICTURES["threads"].layouts == ()
+
+
+def test_coordinates_and_symbols_are_cells_without_a_hue():
+    assert PICTURES["coordinates"].panels[0].cells[1][2] == ("(2,1)", None)
+    assert PICTURES["coordinates"].legend == "coordinates"
+    assert table(Layout((2, 2), (symbols("m"), 1))).panels[0].cells[1][1] == ("m + 1", None)
+
+
+def test_layouts_side_by_side_say_what_a_column_costs():
+    naive, padded, swizzled = PICTURES["compared"].panels
+    assert naive.title == "naive: (8,64):(64,1)"
+    assert naive.notes == ("8 × 16 bytes down a column:", "8 wavefronts, 1 would do")
+    assert padded.notes == ("8 × 16 bytes down a column:", "1 wavefront")
+    assert swizzled.notes == padded.notes
+
+
+def test_comparing_needs_one_unit():
+    bytes_ = ComposedLayout(Swizzle(3, 4, 3), 0, ROWS, unit=8)
+    with pytest.raises(LayoutError, match="units of 8 and 16 bits"):
+        compare(TILE, bytes_)
+    assert compare(TILE, bytes_, unit=16).legend == "offsets in elements of 16 bits"
+    with pytest.raises(LayoutError, match="takes layouts"):
+        compare()
+
+
+def test_threads_and_values_own_the_elements():
+    (panel,) = PICTURES["threads"].panels
+    layout = wgmma_accumulator(16)
+    for thread, value in [(0, 0), (5, 1), (37, 2), (127, 7)]:
+        column, row = divmod(layout(thread, value), 64)
+        assert panel.cells[row][column] == (f"T{thread} V{value}", thread % 8)
+
+
+def test_an_element_that_many_threads_hold_says_so():
+    cells = table_tv(Layout((4, 1), (0, 0)), (1, 2)).panels[0].cells
+    assert cells == ((("T0 V0 +3", 0), ("", None)),)
+
+
+def test_row_major_atoms_are_drawn_over_their_own_tile():
+    tile = table_tv(stmatrix(1).fragment, (8, 8)).panels[0]
+    assert tile.cells[1][0] == ("T0 V1", 0)
+
+
+@pytest.mark.parametrize(
+    ("draw", "words"),
+    [
+        (lambda: table(3), "must be a Layout"),
+        (lambda: table(Layout((symbols("m"), 2))), "the extent m is a symbol"),
+        (lambda: table(ROWS, unit=0), "unit"),
+        (lambda: table(ROWS, unit=1.5), "unit"),
+        (lambda: table(ROWS, banks=0), "banks"),
+        (lambda: table(ROWS, show="colour"), "one of offset, byte, bank"),
+        (lambda: table_tv(Layout(4), (2, 2)), "two modes"),
+        (lambda: table_tv(ROWS, 512), "two modes"),
+        (lambda: table_tv(ROWS, (8, 32)), "thread 4, value 0 holds element 256"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw, words):
+    with pytest.raises(LayoutError, match=words):
+        draw()
+
+
+# --------------------------------------------------------------------------------- text
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("layout", [NESTED, TILE, Layout((4, 8), (8, 1))])
+def test_text_has_every_offset(layout, colour):
+    picture = table(layout)
+    assert numbers(picture.text(colour=colour)) == offsets(picture.panels[0])
+
+
+def test_text_draws_where_modes_end():
+    assert table(Layout(((2, 2), 2))).text(colour=False).splitlines()[3:] == [
+        "     0  1",
+        "   ┌──────",
+        " 0 │ 0  4",
+        " 1 │ 1  5",
+        "   ├──────",
+        " 2 │ 2  6",
+        " 3 │ 3  7",
+    ]
+
+
+@pytest.mark.parametrize("width", [1, 40, 80, 100, 200])
+@pytest.mark.parametrize("name", sorted(PICTURES))
+def test_text_keeps_to_the_width_if_a_column_does(name, width):
+    picture = PICTURES[name]
+    plain = picture.text(colour=False, width=width)
+    coloured = without_colours(picture.text(colour=True, width=width)).splitlines()
+    assert [line.rstrip() for line in coloured[3:]] == plain.splitlines()[3:]
+    body = [line for line in plain.splitlines() if re.match(r"[ \d]*[│┃┌]", line)]
+    assert width == 1 or max(map(len, body)) <= width
+    assert sum(len(row) for panel in picture.panels for row in panel.cells) <= len(
+        re.findall(r"\d+", plain)
+    )
+
+
+def test_a_wide_table_is_cut_into_even_blocks():
+    text = table(ROWS).text(colour=False, width=100)
+    assert re.findall("columns .*", text) == [
+        f"columns {c} to {c + 15} of 64" for c in (0, 16, 32, 48)
+    ]
+    assert "columns" not in table(ROWS).text(colour=False)
+
+
+def test_panels_stand_side_by_side_where_there_is_room():
+    beside = compare(Layout(4), Layout(4, 2), Layout(4, 3))
+    assert "4:1" in beside.text(width=200).splitlines()[2]
+    assert "4:3" in beside.text(width=200).splitlines()[2]
+    assert "4:3" not in beside.text(width=30).splitlines()[2]
+
+
+def test_no_colour_unless_a_terminal_asks_for_it(monkeypatch):
+    assert "\x1b" not in str(table(TILE))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    assert "\x1b" in str(table(TILE))
+    assert "columns 0 to 15 of 64" in str(table(TILE))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in str(table(TILE))
+
+
+def test_black_text_is_readable_on_every_tint():
+    assert len(set(TINTS)) == 8
+    for tint in TINTS:
+        red, green, blue = ((c / 255) ** 2.2 for c in tint)
+        luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+        assert (luminance + 0.05) / 0.05 > 7  # WCAG AAA
+
+
+# ------------------------------------------------------------------------- HTML, SVG, LaTeX
+
+
+class Cells(HTMLParser):
+    """The words of the cells, and every tag."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.cells, self.tags, self.open = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, words):
+        if self.open[-1] == "td":
+            self.cells.append(words)
+
+
+@pytest.mark.parametrize("name", sorted(PICTURES))
+def test_html_has_every_cell_and_inline_styles_alone(name):
+    picture = PICTURES[name]
+    page = Cells(picture.html())
+    assert page.open == []
+    assert page.cells == [w for panel in picture.panels for row in panel.cells for w, _ in row if w]
+    assert all(set(attributes) <= {"style"} for _, attributes in page.tags)
+    assert {tag for tag, _ in page.tags} <= {"div", "span", "table", "tr", "th", "td"}
+
+
+@pytest.mark.parametrize("name", sorted(PICTURES))
+def test_svg_is_well_formed_and_has_every_cell(name):
+    picture = PICTURES[name]
+    root = ElementTree.fromstring(picture.svg())
+    shown = [node.text for node in root.iter() if node.get("data-o") is not None]
+    expected = [w for panel in picture.panels for row in panel.cells for w, _ in row]
+    assert [words or "" for words in shown] == expected
+    width, height = float(root.get("width")), float(root.get("height"))
+    for node in root.iter():
+        if node.get("x") is not None:
+            assert 0 <= float(node.get("x")) <= width
+            assert 0 <= float(node.get("y")) <= height
+
+
+@pytest.mark.parametrize("name", sorted(PICTURES))
+def test_latex_has_every_cell_and_balanced_braces(name):
+    picture = PICTURES[name]
+    text = picture.latex()
+    cells = re.findall(r"^\\cell\{\d+\}\{\d+\}\{\w+\}\{(.*)\}$", text, re.M)
+    expected = [w for panel in picture.panels for row in panel.cells for w, _ in row]
+    assert cells == expected
+    assert text.count("{") == text.count("}")
+    assert text.count(r"\begin") == text.count(r"\end")
+
+
+def test_what_latex_would_read_as_a_command_is_escaped():
+    latex = compare(**{"a_b%": Layout(2)}).latex()
+    assert r"a\_b\%: 2:1" in latex
+    assert r"S\textless{}3,3,3\textgreater{} o 0" in table(TILE).latex()
+
+
+def test_names_are_escaped_in_html_and_svg():
+    picture = compare(**{"<b>&": Layout(2)})
+    assert "&lt;b&gt;&amp;: 2:1" in picture.html()
+    assert ElementTree.fromstring(picture.svg()) is not None
+
+
+def test_a_notebook_shows_the_table_of_at_most_64_by_64_cells():
+    assert TILE._repr_html_() == table(TILE).html()
+    assert ROWS._repr_html_() == table(ROWS).html()
+    large = Layout((128, 128))._repr_html_()
+    assert "64 x 64 of 128 x 128 cells" in large
+    assert len(large) < 600_000
+    assert Swizzle(3, 3, 3)._repr_html_() is None
+    assert Layout((symbols("m"), 2))._repr_html_() is None
+    assert isinstance(table(TILE), Table)
+    assert table(TILE)._repr_html_() == table(TILE).html()
+
+
+def test_pictures_need_the_standard_library_alone():
+    script = (
+        "import sys; sys.path.insert(0, '.')\n"
+        "from layouts import Layout, Swizzle, compare, parse\n"
+        "picture = compare(Swizzle(3, 3, 3) @ Layout((8, 64), (64, 1)))\n"
+        "picture.text(), picture.html(), picture.svg(), picture.latex(), parse('(4,8):(8,1)')\n"
+        "print([name for name in ('numpy', 'sympy', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_every_writer_takes_milliseconds():
+    layout = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
+    for write in (table, lambda x: x.text(colour=True), Table.html, Table.svg, Table.latex):
+        value = layout if write is table else table(layout)
+        start = time.perf_counter()
+        write(value)
+        assert time.perf_counter() - start < 0.25  # a hundredth of a second, on an idle machine

@@ -1,0 +1,317 @@
+"""Explanations: what is written is what the operation does."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import layouts as algebra
+from layouts import (
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    Swizzle,
+    coalesce,
+    complement,
+    composition,
+    explain,
+    logical_divide,
+    logical_product,
+    parse,
+    right_inverse,
+    size,
+    zipped_divide,
+)
+from layouts.values.stride import F2, E
+from layouts.values.symbols import symbols
+
+EXTENTS = st.lists(st.sampled_from([1, 2, 2, 3, 4, 6, 8]), min_size=1, max_size=3)
+MANY = settings(max_examples=300)
+FEWER = settings(max_examples=60, deadline=None)
+
+
+@st.composite
+def layouts(draw):
+    extents = draw(EXTENTS)
+    strides, stride = [0] * len(extents), draw(st.sampled_from([1, 1, 1, 2, 3]))
+    for k in draw(st.permutations(range(len(extents)))):
+        strides[k] = stride if draw(st.integers(0, 9)) else 0
+        stride *= extents[k] * draw(st.sampled_from([1, 1, 1, 2]))
+    return Layout(tuple(extents), tuple(strides))
+
+
+def check(op, *args):
+    """The result is that of the operation, every law that is checked holds; the text."""
+    told = explain(op, *args)
+    text = str(told)
+    result, refusal = outcome(op, *args)
+    assert told.result == result
+    assert text.splitlines()[0].endswith(f"= {result}" if refusal is None else "has no result")
+    if refusal is not None:
+        assert re.sub(r"\s+", " ", refusal) in re.sub(r"\s+", " ", text)
+    assert "FAILS" not in text
+    assert "refuted" not in text
+    return text
+
+
+def outcome(op, *args):
+    try:
+        return op(*args), None
+    except LayoutError as error:
+        return None, str(error)
+
+
+def said(text, start):
+    """What follows `start` in the last line that begins with it."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line[len(start) :].strip() for line in lines if line.startswith(start)][-1]
+
+
+def modes(layout):
+    flat = coalesce(layout) if size(layout) == 1 else layout
+    return " ".join(f"{s}:{d}" for s, d in flat.modes if s != 1)
+
+
+@given(layouts(), layouts())
+@MANY
+def test_composition(a, b):
+    text = check(composition, a, b)
+    if "each digit is a mode" in text:
+        digits = said(text, "each digit is a mode, its weight the stride:")
+        result = composition(a, b)
+        assert coalesce(parse_modes(digits)) == coalesce(result)
+
+
+def parse_modes(written):
+    pairs = [tuple(map(int, mode.split(":"))) for mode in written.split()]
+    return Layout(tuple(s for s, _ in pairs), tuple(d for _, d in pairs))
+
+
+@given(layouts())
+@MANY
+def test_coalesce(layout):
+    text = check(coalesce, layout)
+    assert said(text, "what is left:") in (modes(coalesce(layout)), "none, which is 1:0")
+
+
+@given(layouts(), st.sampled_from([None, 24, 96, 7]))
+@MANY
+def test_complement(layout, cotarget):
+    check(complement, layout, *([] if cotarget is None else [cotarget]))
+
+
+@given(layouts())
+@MANY
+def test_right_inverse(layout):
+    text = check(right_inverse, layout)
+    steps, result = said(text, "R = ").split(", coalesced ")
+    assert coalesce(parse_modes(steps if steps[0].isdigit() else "1:0")) == parse(result)
+    assert parse(result) == right_inverse(layout) or "the operation goes further" in text
+
+
+@given(layouts(), layouts())
+@MANY
+def test_divide_and_product(a, b):
+    for op in (logical_divide, logical_product):
+        check(op, a, b)
+        check(op, a, (2,))
+    check(zipped_divide, a, (2,))
+
+
+@given(st.integers(0, 4095), st.integers(0, 3), st.integers(0, 4), st.integers(-4, 4))
+@MANY
+def test_swizzle(x, bits, base, shift):
+    if bits and abs(shift) < bits:
+        return
+    swizzle = Swizzle(bits, base, shift)
+    told = explain(swizzle, x)
+    assert told.result == swizzle(x)
+    rows = [line.split() for line in told.lines]
+    width = len(rows[0]) - 1
+    for row, value in ((rows[1], x), (rows[4], swizzle(x))):
+        assert int(row[0]) == value == int("".join(row[1 : 1 + width]), 2)
+    assert told.lines[-1] == f"check: a second time gives {x} back"
+
+
+def test_the_carry_is_named():
+    text = check(composition, Layout((4, 3), (1, 100)), Layout(4, 3))  # C1
+    assert "carry: 9 >= 4" in text
+    assert "A(B(i)) = 0 3 102 201" in text
+
+
+def test_a_composed_layout_is_applied_stage_by_stage():
+    told = explain(parse("S<3,3,3> o 8 o (8,64):(64,1)"), 1, 0)
+    assert told.result == 64
+    assert told.lines[:3] == (
+        "(1,0) times (64,1): 1*64 + 0*1 = 64",
+        "plus the offset: 64 + 8 = 72",
+        "S<3,3,3>(72) = 64",
+    )
+
+
+def test_swizzled_operands():
+    tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
+    for op, argument in ((coalesce, None), (logical_divide, (4, 16)), (composition, (4, None))):
+        check(op, tile, *([] if argument is None else [argument]))
+    check(composition, Swizzle(3, 3, 3), Layout((8, 64), (64, 1)))
+
+
+def test_symbols():
+    m, n = symbols("m n")
+    text = check(composition, Layout((8 * m, n), (n, 1)), Layout((4, 2 * m), (1, 4)))
+    assert "proved for all values of the symbols" in text
+    text = check(logical_divide, Layout((8 * m, n), (n, 1)), (8, None))
+    assert "proved for all values of the symbols" in text
+    check(coalesce, Layout((m, n), (1, m)))
+    check(complement, Layout(4), 8 * m)
+    check(right_inverse, Layout((m, n), (n, 1)))
+    text = check(composition, Layout((m, n), (n, 1)), Layout(4, 3))
+    assert "carry: 9 >= m is not ruled out" in text
+
+
+def test_what_cannot_be_explained_says_so():
+    with pytest.raises(LayoutError, match=r"explain: .* is none of"):
+        explain(size, Layout(8))
+
+
+OF_ONE = ["filter", "nullspace", "left_inverse", "right_inverse", "coalesce", "complement"]
+OF_A_TILER = [
+    f"{how}_{what}"
+    for how in ("logical", "zipped", "tiled", "flat")
+    for what in ("divide", "product")
+]
+OF_UNITS = [
+    ("upcast", (2,)),
+    ("upcast", (4,)),
+    ("downcast", (3,)),
+    ("recast", (16, 32)),
+    ("recast", (16, 24)),
+]
+SWIZZLED = ComposedLayout(Swizzle(2, 1, 3), 16, Layout((8, (4, 2)), (8, (1, 4))), unit=16)
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+@given(layout=layouts())
+@FEWER
+def test_operations_on_one_layout(name, layout):
+    check(getattr(algebra, name), layout)
+
+
+@pytest.mark.parametrize("name", [*OF_A_TILER, "blocked_product", "raked_product"])
+@given(layout=layouts(), tiler=layouts())
+@FEWER
+def test_divides_and_products_by_a_layout(name, layout, tiler):
+    check(getattr(algebra, name), layout, tiler)
+
+
+@pytest.mark.parametrize("name", OF_A_TILER)
+@given(
+    layout=layouts(), tilers=st.lists(st.sampled_from([None, 1, 2, 4, Layout(2, 2)]), max_size=3)
+)
+@FEWER
+def test_divides_and_products_by_a_tuple_of_tilers(name, layout, tilers):
+    check(getattr(algebra, name), layout, tuple(tilers))
+
+
+@pytest.mark.parametrize(("name", "factors"), OF_UNITS)
+@given(layout=layouts())
+@FEWER
+def test_units(name, factors, layout):
+    check(getattr(algebra, name), layout, *factors)
+
+
+@given(layouts(), layouts())
+@FEWER
+def test_what_is_common(a, b):
+    check(algebra.max_common_layout, a, b)
+    check(algebra.max_common_vector, a, b)
+
+
+@given(layouts(), st.lists(st.integers(1, 9), min_size=1, max_size=3), st.booleans())
+@FEWER
+def test_tile_to_shape(block, shape, backwards):
+    order = tuple(range(len(shape)))[::-1] if backwards else None
+    check(algebra.tile_to_shape, block, tuple(shape), order)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [(name, ()) for name in OF_ONE if name != "filter"]
+    + [(name, (2,)) for name in [*OF_A_TILER, "blocked_product", "raked_product"]]
+    + [("upcast", (2,)), ("downcast", (2,)), ("recast", (16, 8)), ("recast", (16, 32))],
+)
+def test_operations_on_a_swizzled_layout(name, arguments):
+    check(getattr(algebra, name), SWIZZLED, *arguments)
+
+
+def test_every_operation_of_the_algebra_is_explained():
+    from layouts.algebra import __all__ as names
+    from layouts.explanation.operations import LESSONS
+    from layouts.explanation.parts import PART_LESSONS
+    from layouts.explanation.steps import TEACHERS
+
+    assert set(names) - {"Tiler"} <= TEACHERS.keys() | LESSONS.keys() | PART_LESSONS.keys()
+
+
+STRANGE = [
+    4,
+    None,
+    Swizzle(1, 0, 1),
+    Layout((4, 4), (E(0), E(1))),
+    Layout((4, 2), (F2(1), F2(5))),
+]
+
+
+@pytest.mark.parametrize("other", [None, 2, 2.0, (2, None), (2, 2, 2), *STRANGE[2:]], ids=str)
+@pytest.mark.parametrize("strange", STRANGE, ids=str)
+@pytest.mark.parametrize("name", [*OF_ONE, *OF_A_TILER, "composition", "blocked_product"])
+def test_what_has_other_strides_or_none_is_explained_or_refused(name, strange, other):
+    arguments = (strange,) if name in OF_ONE else (strange, other)
+    check(getattr(algebra, name), *arguments)
+
+
+@st.composite
+def at_a_coordinate(draw):
+    """A layout and a coordinate of it, some of whose entries are left open."""
+    layout = draw(layouts())
+    entries = [draw(st.sampled_from([None, *range(size(mode))])) for mode in layout]
+    return layout, tuple(entries)
+
+
+@given(at_a_coordinate(), st.sampled_from(["slice_", "dice", "slice_and_offset"]))
+@MANY
+def test_parts_at_a_coordinate(layout_and_coord, name):
+    layout, coord = layout_and_coord
+    op = getattr(algebra, name)
+    for whole in (layout, composition(Swizzle(2, 0, 3), layout)):
+        told = explain(op, coord, whole)
+        assert told.result == op(coord, whole)
+        assert "FAILS" not in str(told)
+
+
+@given(layouts(), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 40))
+@MANY
+def test_tiles_and_partitions(layout, tiler, index):
+    tiler = tuple(tiler[: len(layout)])
+    threads = Layout(tiler)
+    calls = [("local_tile", (layout, tiler, index)), ("local_tile", (layout, tiler, (index % 2,)))]
+    calls += [("local_partition", (layout, threads, index % size(threads)))]
+    for name, args in calls:
+        op = getattr(algebra, name)
+        told = explain(op, *args)
+        assert told.result == outcome(op, *args)[0]
+        assert "FAILS" not in str(told)
+
+
+@given(EXTENTS, st.integers(0, 500), st.booleans())
+@MANY
+def test_coordinates(extents, index, nested):
+    shape = (tuple(extents), 4) if nested else tuple(extents)
+    coord = algebra.idx2crd(index, shape)
+    assert f"check crd2idx({algebra.tuples.text(coord)}" in str(
+        explain(algebra.idx2crd, index, shape)
+    )
+    assert str(explain(algebra.crd2idx, coord, shape)).endswith(f"= {index}")
+    told = explain(algebra.crd2crd, coord, shape, (3, 7))
+    assert told.result == algebra.idx2crd(index, (3, 7))

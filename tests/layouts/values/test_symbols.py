@@ -1,0 +1,287 @@
+"""Shapes and strides with symbols: what is returned holds for every value, held against numbers."""
+
+import random
+from functools import cache
+from itertools import product as cartesian
+
+import pytest
+import sympy
+
+from layouts import (
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    Swizzle,
+    blocked_product,
+    coalesce,
+    complement,
+    composition,
+    cosize,
+    equivalent,
+    filter,
+    left_inverse,
+    local_tile,
+    logical_divide,
+    logical_product,
+    make_ordered_layout,
+    raked_product,
+    right_inverse,
+    size,
+    tile_to_shape,
+    tiled_divide,
+    zipped_divide,
+)
+from layouts.proof.laws import (
+    ComplementLaws,
+    CompositionLaw,
+    DivideLaw,
+    Equivalent,
+    LeftInverseLaw,
+    ProductLaw,
+    RightInverseLaw,
+)
+from layouts.proof.prove import prove
+from layouts.values.symbols import (
+    at_least,
+    ceil_div,
+    divided,
+    divides,
+    equal,
+    free_symbols,
+    has_symbols,
+    less,
+    plain,
+    quotient,
+    substitute,
+    symbols,
+)
+from layouts.values.tuples import leaves
+
+m, n, k, d, p = symbols("m n k d p")
+ROW = Layout((8 * m, 64 * n), (64 * n, 1))
+
+#: Operation, arguments: each has a result for all values of the symbols.
+CASES = [
+    (composition, ROW, Layout(4, 2 * m)),
+    (composition, ROW, Layout((4, 2 * m), (1, 4))),
+    (composition, ROW, (4, None)),
+    (composition, ROW, (8, Layout(16, 4))),
+    (composition, Layout((m, n), (n, 1)), Layout((n, m), (m, 1))),
+    (composition, Layout((4 * m, 8 * n), (d, 1)), Layout((2, 2 * m, 4 * n), (1, 2, 8 * m))),
+    (composition, Layout((m + 9, n), (1, d)), Layout(4, 3)),
+    (composition, Layout(m, d), Layout(4, k)),
+    (logical_divide, ROW, (8, 64)),
+    (logical_divide, ROW, 8),
+    (logical_divide, Layout((k * m, p * n), (d, 1)), (k, p)),
+    (logical_divide, Layout((k * m, p * n), (d, 1)), (k, None)),
+    (logical_divide, Layout(8 * m, d), Layout(4, 2)),
+    (zipped_divide, ROW, (4, 16)),
+    (tiled_divide, ROW, (4, 16)),
+    (logical_product, Layout((m, n), (1, m)), Layout((4, k))),
+    (logical_product, Layout((4, 8)), Layout((m, n), (n, 1))),
+    (logical_product, Layout(m, 2), Layout(4)),
+    (blocked_product, Layout((m, n), (1, m)), Layout((4, k))),
+    (raked_product, Layout((m, n), (1, m)), Layout((4, k))),
+    (tile_to_shape, Layout((8, 64), (64, 1)), (8 * m, 64 * n)),
+    (coalesce, Layout((m, n), (d, m * d))),
+    (coalesce, Layout((m, (1, n), k), (n * k, (0, k), 1))),
+    (coalesce, Layout((m, (n, k)), (1, (m, m * n))), (1, 1)),
+    (filter, Layout((m, n, k), (0, 1, n))),
+    (complement, Layout(m, n)),
+    (complement, Layout(m, n), m * n * k),
+    (complement, Layout((2, m), (1, 6)), 12 * m),
+    (complement, Layout(4), 8 * m),
+    (right_inverse, Layout((m, n), (n, 1))),
+    (right_inverse, Layout(((4, 8, 4), (2, 2, n)), ((128, 1, 16), (64, 8, 512)))),
+    (right_inverse, Layout((m, n), (0, 1))),
+    (left_inverse, Layout((m, n), (n, 1))),
+    (left_inverse, Layout((m, n), (2 * n, 1))),
+    (make_ordered_layout, (m, n, 4), (2, 0, 1)),
+]
+
+LAWS = {
+    composition: CompositionLaw,
+    logical_divide: DivideLaw,
+    logical_product: ProductLaw,
+    complement: ComplementLaws,
+    right_inverse: RightInverseLaw,
+    left_inverse: LeftInverseLaw,
+}
+
+
+def values_of(*names):
+    """Values from 1 to 3 for each symbol, all of them or a hundred at random."""
+    points = list(cartesian((1, 2, 3), repeat=len(names)))
+    chosen = random.Random(0).sample(points, min(len(points), 30))
+    return [dict(zip(names, point, strict=True)) for point in chosen]
+
+
+def offsets(layout):
+    return [layout(i) for i in range(size(layout))]
+
+
+def name(case):
+    return f"{case[0].__name__} {', '.join(map(str, case[1:]))}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_numbers_in_the_result_give_the_result_for_numbers(case):
+    op, *args = case
+    result = op(*args)
+    for values in values_of(*free_symbols(tuple(args))):
+        put = substitute(result, values)
+        concrete = op(*(substitute(arg, values) for arg in args))
+        if op is right_inverse:  # at some values an inverse may reach further
+            assert offsets(put) == [concrete(i) for i in range(size(put))]
+        elif op in (complement, left_inverse):  # of several that fulfil the law
+            given = [substitute(arg, values) for arg in args] + [None] * (op is complement)
+            assert prove(LAWS[op](*given[: 1 + (op is complement)], put))
+        else:
+            assert offsets(put) == offsets(concrete)
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_results_are_ints_and_polynomials(case):
+    op, *args = case
+    result = op(*args)
+    for leaf in leaves(result.shape) + leaves(result.stride):
+        assert type(leaf) is int or free_symbols(leaf)
+        assert plain(leaf) == leaf or sympy.expand(plain(leaf) - leaf) == 0
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case[0] in LAWS], ids=name)
+def test_the_law_is_proved_for_all_values(case):
+    op, *args = case
+    if op is composition and isinstance(args[1], tuple):
+        pytest.skip("a law for each mode")
+    law = LAWS[op](*args)
+    proof = prove(law)
+    assert proof
+    assert proof.verify()
+    assert has_symbols(law)
+
+
+def test_a_tile_of_symbols():
+    tile = local_tile(ROW, (8, 64), (1, 2))
+    assert str(tile.layout) == "(8,64):(64*n,1)"
+    assert plain(tile.offset - 512 * n - 128) == 0
+    assert plain(cosize(ROW)) == 512 * m * n
+    assert plain(size(ROW)) == 512 * m * n
+
+
+def test_a_swizzled_tile_of_symbols():
+    tile = composition(Swizzle(3, 3, 3), Layout((8 * m, 64), (64, 1)))
+    divided_ = zipped_divide(tile, (8, 64))
+    assert divided_ == ComposedLayout(
+        Swizzle(3, 3, 3), 0, Layout(((8, 64), (m, 1)), ((64, 1), (512, 0)))
+    )
+
+
+def test_what_is_not_so_for_all_values_is_refused_with_the_inequality():
+    with pytest.raises(LayoutError, match=r"9 < m.* For m = 4, n = 1 there is none: .* at index 3"):
+        composition(Layout((m, n), (n, 1)), Layout(4, 3))
+    with pytest.raises(LayoutError, match="4 divides m; write m as a multiple of 4"):
+        logical_divide(Layout((m, n), (n, 1)), (4, 4))
+    with pytest.raises(LayoutError, match="4 divides m"):
+        complement(Layout(4), m)
+
+
+def test_a_wrong_claim_is_refuted_by_small_values():
+    proof = prove(CompositionLaw(Layout((m, n), (n, 1)), Layout(4, 3), Layout(4, 3 * n)))
+    assert not proof
+    assert proof.verify()
+    found = proof.counterexample
+    values = {symbol: dict(found.symbols)[str(symbol)] for symbol in (m, n)}
+    a = substitute(Layout((m, n), (n, 1)), values)
+    assert a(3 * found.index) == found.left != found.right == 3 * values[n] * found.index
+
+
+def test_equality():
+    assert equivalent(Layout((m, n), (d, m * d)), Layout(m * n, d))
+    assert equivalent(Layout((m, n + 1), (n + 1, 1)), Layout((m, (n + 1, 1)), (n + 1, (1, 7))))
+    proof = equivalent(Layout((m, n), (d, m * d + 1)), Layout(m * n, d))
+    assert not proof
+    assert proof.verify()
+    assert not equivalent(Layout(m), Layout(m + 1))
+    proof = prove(Equivalent(Layout(m * m + m), Layout(m * (m + 1) * n)))
+    assert proof.counterexample.symbols == (("m", 1), ("n", 2))
+    assert proof.counterexample.index == 2
+
+
+# ------------------------------------------------------------------------------ arithmetic
+
+
+def some_polynomial(rng):
+    terms = [rng.choice([0, 1, 1, 2, 3, 4]) * x for x in (1, m, n, m * n, m * m)]
+    return plain(sum(terms))
+
+
+def test_arithmetic_on_random_polynomials():
+    rng = random.Random(1)
+    points = [{m: a, n: b} for a in (1, 2, 3, 7) for b in (1, 2, 5)]
+
+    written = cache(lambda x: compile(str(x), "polynomial", "eval"))
+
+    def at(x, point):
+        return eval(written(x), {str(symbol): value for symbol, value in point.items()})
+
+    decided = dict.fromkeys(["quotient", "at_least", "equal", "less", "ceil_div"], 0)
+    for _ in range(200):
+        a, b, c = (some_polynomial(rng) for _ in range(3))
+        if b == 0:
+            continue
+        if rng.random() < 0.5:
+            a = plain(b * c)
+        q, r = divided(a, b)
+        assert plain(q * b + r - a) == 0
+        for point in points:
+            assert at(r, point) >= 0 <= at(q, point)
+        exact = quotient(a, b)
+        assert divides(b, a) == (exact is not None)
+        if exact is not None:
+            decided["quotient"] += 1
+            assert all(at(a, x) == at(b, x) * at(exact, x) for x in points)
+        for fact, holds in ((at_least, lambda x, y: x >= y), (equal, lambda x, y: x == y)):
+            answer = fact(a, c)
+            decided[fact.__name__] += answer is not None
+            if answer is not None:
+                assert all(holds(at(a, x), at(c, x)) == answer for x in points)
+        if less(a, c):
+            decided["less"] += 1
+            assert all(at(a, x) < at(c, x) for x in points)
+        try:
+            up = ceil_div(a, b)
+        except LayoutError:
+            continue
+        decided["ceil_div"] += 1
+        assert all(-(-at(a, x) // at(b, x)) == at(up, x) for x in points)
+    assert min(decided.values()) > 15, decided
+
+
+def test_symbols_are_positive_integers():
+    with pytest.raises(LayoutError, match="not known to be a positive integer"):
+        plain(sympy.Symbol("x") + 1)
+    with pytest.raises(LayoutError, match="polynomial with integer coefficients"):
+        plain(m / 2)
+    with pytest.raises(LayoutError, match="polynomial with integer coefficients"):
+        plain(sympy.floor(m / 2))
+    with pytest.raises(LayoutError, match="sympy expression"):
+        plain(2.5)
+    zero = sympy.Symbol("z", integer=True, nonnegative=True)
+    assert at_least(zero, 0)
+    assert at_least(zero, 1) is None
+
+
+def test_sympy_is_loaded_where_the_first_symbol_is_met():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, layouts as l;"
+        "A = l.Layout((8, 8), (8, 1));"
+        "l.prove(l.DivideLaw(A, (4, 4))); l.explain(l.complement, A, 128);"
+        "l.composition(A, l.Layout(8, 8)); l.equivalent(A, A);"
+        "print('sympy' in sys.modules, 'numpy' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["False", "False"]
