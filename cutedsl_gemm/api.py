@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,19 +11,11 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call
+from cutedsl_gemm.derivatives import NO_GRADIENT, Product
 from cutedsl_gemm.kernels.compile.build import AnyPlan
-from cutedsl_gemm.kernels.plan.checks import UNIT
-from cutedsl_gemm.problem import agree, device_of, lines, pose
+from cutedsl_gemm.problem import agree, device_of, pose
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
-
-# of a, b, tile, kernel, tune
-Gradients: TypeAlias = tuple[Tensor | None, Tensor | None, None, None, None]
-
-NO_GRADIENT = (
-    "out: a result written into a tensor has no gradient, and cannot be transformed; "
-    "leave out away, or pass detached tensors"
-)
 
 
 def gemm(
@@ -103,13 +94,13 @@ def plan_for(
 
 
 def _differentiable(
-    a: Tensor, b: Tensor, out: Tensor | None, *how: Tile | str | bool | None
+    a: Tensor, b: Tensor, out: Tensor | None, *options: Tile | str | bool | None
 ) -> Tensor:
     """The product as a function that torch's transforms know: grad, jvp, vmap."""
-    if out is None:
-        product: Tensor = Product.apply(a, b, *how)
-        return product
-    raise ValueError(NO_GRADIENT)
+    if out is not None:
+        raise ValueError(NO_GRADIENT)
+    product: Tensor = Product.apply(a, b, gemm, *options)
+    return product
 
 
 def _any(holds: Callable[[Tensor], bool], *tensors: Tensor | None) -> bool:
@@ -118,63 +109,3 @@ def _any(holds: Callable[[Tensor], bool], *tensors: Tensor | None) -> bool:
 
 def _has_tangent(tensor: Tensor) -> bool:
     return is_functorch_wrapped_tensor(tensor) or forward_ad.unpack_dual(tensor).tangent is not None
-
-
-class Product(torch.autograd.Function):
-    """dA = dC · Bᵀ and dB = Aᵀ · dC: the same kernel, with the other majors."""
-
-    @staticmethod
-    def forward(a: Tensor, b: Tensor, tile: Tile | None, kernel: str | None, tune: bool) -> Tensor:
-        return call(a, b, tile, None, kernel, tune)(a, b, None)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        a, b, _, kernel, tune = inputs
-        # Volta's asks of K what that of a derivative, which is M or N, need not be.
-        ctx.how = {"kernel": None if named(kernel).family == "sm70" else kernel, "tune": tune}
-        ctx.save_for_backward(a, b)
-        ctx.save_for_forward(a, b)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Gradients:
-        return gradients(ctx, grad, gemm)
-
-    @staticmethod
-    def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
-        a, b = ctx.saved_tensors
-        parts = []
-        if a_tangent is not None:
-            parts.append(gemm(_laid_out(a_tangent), b, **ctx.how))
-        if b_tangent is not None:
-            parts.append(gemm(a, _laid_out(b_tangent), **ctx.how))
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, *how: Any) -> Any:
-        samples = zip(
-            *(
-                [matrix] * info.batch_size if dim is None else matrix.unbind(dim)
-                for matrix, dim in zip((a, b), in_dims[:2], strict=True)
-            ),
-            strict=True,
-        )
-        return torch.stack([Product.apply(x, y, *how) for x, y in samples]), 0
-
-
-def gradients(ctx: Any, grad: Tensor, product: Callable[..., Tensor]) -> Gradients:
-    """What `Product.forward` and its arguments owe to `grad`, by a product such as gemm."""
-    a, b = ctx.saved_tensors
-    needs_a, needs_b, *_ = ctx.needs_input_grad
-    grad = _laid_out(grad)
-    return (
-        product(grad, b.mT, tile=None, **ctx.how) if needs_a else None,
-        product(a.mT, grad, tile=None, **ctx.how) if needs_b else None,
-        None,
-        None,
-        None,
-    )
-
-
-def _laid_out(derivative: Tensor) -> Tensor:
-    """A derivative, which may lie in any way, where and as TMA can take it."""
-    return lines(derivative, derivative.shape, UNIT).copy_(derivative)

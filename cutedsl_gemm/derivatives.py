@@ -1,0 +1,91 @@
+"""The derivatives of C = A · B, and how vmap maps it: two more products and a stack of them.
+
+dA = dC · Bᵀ and dB = Aᵀ · dC, each by the same kernels with the other majors. Whoever asks for a
+derivative brings the product that makes it: `gemm` itself, so that derivatives have derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.call import Tile, call
+from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.problem import lines
+from cutedsl_gemm.select.registry import named
+
+Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, tile=, kernel=, tune=), as gemm
+
+NO_GRADIENT = (
+    "out: a result written into a tensor has no gradient and cannot be transformed; "
+    "omit out, or pass detached tensors"
+)
+
+
+class Product(torch.autograd.Function):
+    """A · B with its backward and forward derivatives and its rule for vmap."""
+
+    @staticmethod
+    def forward(
+        a: Tensor, b: Tensor, multiply: Multiply, tile: Tile | None, kernel: str | None, tune: bool
+    ) -> Tensor:
+        return call(a, b, tile, None, kernel, tune)(a, b, None)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        a, b, ctx.multiply, _, kernel, tune = inputs
+        save(ctx, a, b, kernel, tune)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return *gradients(ctx, grad, ctx.multiply), None, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
+        a, b = ctx.saved_tensors
+        terms = []
+        if a_tangent is not None:
+            terms.append(ctx.multiply(_aligned(a_tangent), b, **ctx.options))
+        if b_tangent is not None:
+            terms.append(ctx.multiply(a, _aligned(b_tangent), **ctx.options))
+        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any
+    ) -> tuple[Tensor, int]:
+        samples = zip(
+            *(
+                [matrix] * info.batch_size if dim is None else matrix.unbind(dim)
+                for matrix, dim in zip((a, b), in_dims[:2], strict=True)
+            ),
+            strict=True,
+        )
+        return torch.stack([Product.apply(x, y, *options) for x, y in samples]), 0
+
+
+def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool) -> None:
+    """Keep in `ctx` what `gradients` and `jvp` need."""
+    # sm70 requires an aligned K. That of a derivative is M or N, which need not be aligned.
+    ctx.options = {"kernel": None if named(kernel).family == "sm70" else kernel, "tune": tune}
+    ctx.save_for_backward(a, b)
+    ctx.save_for_forward(a, b)
+
+
+def gradients(ctx: Any, grad: Tensor, multiply: Multiply) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients of a and b, given that of their product; None where none is needed."""
+    a, b = ctx.saved_tensors
+    needs_a, needs_b, *_ = ctx.needs_input_grad
+    grad = _aligned(grad)
+    return (
+        multiply(grad, b.mT, tile=None, **ctx.options) if needs_a else None,
+        multiply(a.mT, grad, tile=None, **ctx.options) if needs_b else None,
+    )
+
+
+def _aligned(derivative: Tensor) -> Tensor:
+    """A copy of a derivative, which may have any strides, with strides that TMA accepts."""
+    return lines(derivative, derivative.shape, UNIT).copy_(derivative)
