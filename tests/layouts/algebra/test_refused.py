@@ -19,6 +19,7 @@ from layouts import (
     prove,
     slice_,
 )
+from layouts.values import tuples
 from layouts.values.stride import F2
 from layouts.values.symbols import symbols
 from layouts.values.tuples import DEEPEST
@@ -131,7 +132,7 @@ def test_what_is_deeper_is_refused_wherever_it_stands(depth):
     composed = ComposedLayout(Swizzle(1, 0, 1), 0, flat)
     with pytest.raises(LayoutError):
         Layout(deep)
-    public = {*layouts.algebra.__all__, *layouts.tuples.__all__} & {*layouts.__all__}
+    public = {*layouts.algebra.__all__, *tuples.__all__} & {*layouts.__all__}
     functions = [getattr(layouts, name) for name in sorted(public)]
     applied = [flat, composed, Swizzle(1, 0, 1), flat.__getitem__, flat.__eq__]
     some = [(deep,), (none,), (deep, deep), (flat, deep), (deep, flat), (none, flat), (deep, 4)]

@@ -13,12 +13,12 @@ from layouts import (
     crd2idx,
     depth,
     idx2crd,
+    product,
     rank,
     size,
     unflatten,
     weakly_congruent,
 )
-from layouts.algebra import product
 from layouts.values.tuples import leaves, map_leaves, text
 
 NESTED = ((2, (3, 4)), 5)
