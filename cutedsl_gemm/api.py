@@ -12,7 +12,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
-from cutedsl_gemm.kernels.compile.build import AnyPlan
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.problem import agree, device_of, pose
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
@@ -78,7 +78,7 @@ gemm.explain = explain  # type: ignore[attr-defined]
 
 def plan_for(
     a: Tensor, b: Tensor, *, tile: Tile | None = None, kernel: str | None = None
-) -> AnyPlan:
+) -> KernelPlan:
     """The plan that gemm(a, b, tile=tile, kernel=kernel) carries out.
 
     >>> a, b = torch.ones(24, 16, dtype=torch.float16), torch.ones(16, 8, dtype=torch.float16)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.compile.build import AnyPlan
 from cutedsl_gemm.kernels.compile.progress import bar
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.problem import (
     TMA,
     Matrix,
@@ -38,12 +37,6 @@ Tile: TypeAlias = tuple[int, int, int]
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
 Call: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (a, b, out or None) → out
 
-EXECUTORS = {
-    "simt": "cutedsl_gemm.kernels.simt.execute",
-    "sm70": "cutedsl_gemm.kernels.sm70.execute",
-    "sm80": "cutedsl_gemm.kernels.sm80.execute",
-    "sm90": "cutedsl_gemm.kernels.sm90.execute",
-}
 REMEMBERED = 4096  # signatures; where there are more, shapes change with every call
 _met: dict[Any, Call] = {}
 
@@ -115,7 +108,7 @@ def _make(
         seen.stride == tensor.stride() for seen, tensor in zip(walked, (a, b, out), strict=True)
     )
 
-    def runner(plan: AnyPlan) -> Run:
+    def runner(plan: KernelPlan) -> Run:
         run = _runner(kernel, terms, plan, a.device)
         if turned:
             run = _turned(run)
@@ -134,8 +127,8 @@ def _make(
 
 
 def _tuned(
-    problem: Problem, device: torch.device, launch: Callable[[AnyPlan], Callable[[], None]]
-) -> AnyPlan:
+    problem: Problem, device: torch.device, launch: Callable[[KernelPlan], Callable[[], None]]
+) -> KernelPlan:
     from cutedsl_gemm.select.tune import tuned
 
     with torch.cuda.device(device):
@@ -250,21 +243,19 @@ def _turned(run: Run) -> Run:
     return turned
 
 
-def _runner(kernel: Kernel, terms: Terms, plan: AnyPlan, device: torch.device) -> Run:
+def _runner(kernel: Kernel, terms: Terms, plan: KernelPlan, device: torch.device) -> Run:
     if device.type == "cpu":
-        return partial(_execute, kernel, terms, plan)
+        return partial(_execute, terms, plan)
     return _launcher(kernel, plan, device)
 
 
-def _execute(
-    kernel: Kernel, terms: Terms, plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor
-) -> None:
+def _execute(terms: Terms, plan: KernelPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
     check(a, b, out, terms)
     with bar("executor") as tell:
-        import_module(EXECUTORS[kernel.family]).gemm(plan, a, b, out, tell)
+        plan.execute(a, b, out, tell)
 
 
-def _launcher(kernel: Kernel, plan: AnyPlan, device: torch.device) -> Run:
+def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
     """The compiled kernel on its device and on torch's current stream there."""
     capability = torch.cuda.get_device_capability(device)
     arch = kernel.arch(capability)

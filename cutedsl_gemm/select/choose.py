@@ -223,7 +223,7 @@ def planned(
     m, n, k = problem.mnk
     raster = raster or best_raster(tile, k)
     plan = _plan(make, tile, problem.dtype, *problem.majors, splits, raster)
-    if isinstance(plan, SplitPlan) and (room := plan.workspace(m, n)) >= 1 << 31:
+    if (room := plan.workspace(m, n)) >= 1 << 31:
         raise PlanError(
             f"C is {m} × {n}, and its sums over {splits} parts of K would take {room:,} elements; "
             "they must be fewer than 2^31: leave kernel away"

@@ -19,11 +19,11 @@ from rich.console import Console
 from rich.progress import track
 
 from cutedsl_gemm.kernels.compile import build, cache
-from cutedsl_gemm.kernels.compile.build import AnyPlan
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.select.choose import plans
 
 
-def make(asked: Iterable[AnyPlan]) -> Iterator[Path]:
+def make(asked: Iterable[KernelPlan]) -> Iterator[Path]:
     """The libraries of the plans, as they are ready, made by as many processes as there are cores.
 
     Those that are in the cache folder stay as they are.

@@ -9,8 +9,9 @@ from functools import cache, partial
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.compile.build import ARCH, AnyPlan
+from cutedsl_gemm.kernels.compile.build import ARCH
 from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.sm70 import plan as sm70
 from cutedsl_gemm.kernels.sm80 import plan as sm80
@@ -28,8 +29,8 @@ class Kernel:
 
     name: str
     terms: Terms
-    plan: Callable[[Problem, Tile | None], AnyPlan]
-    maker: Callable[..., AnyPlan]  # of its plans; its docstring says what is new
+    plan: Callable[[Problem, Tile | None], KernelPlan]
+    maker: Callable[..., KernelPlan]  # of its plans; its docstring says what is new
     smem_bytes: int = 0  # of a block, where every plan takes as much
     narrower: tuple[Terms, ...] = ()  # terms of plans for tensors that `terms` do not fit
 
@@ -83,8 +84,8 @@ def best(device: torch.device | None) -> Kernel:
 
 
 def _fixed(
-    rung: Callable[..., AnyPlan], narrows: bool, problem: Problem, tile: Tile | None
-) -> AnyPlan:
+    rung: Callable[..., KernelPlan], narrows: bool, problem: Problem, tile: Tile | None
+) -> KernelPlan:
     """The plan of a rung whose tile is part of what it teaches."""
     k = problem.mnk[2]
     dtype = () if problem.dtype == "float32" else (problem.dtype,)

@@ -19,9 +19,7 @@ import cutedsl_gemm
 import layouts
 from cutedsl_gemm.measure import bench
 from cutedsl_gemm.measure.hierarchy import shown
-from cutedsl_gemm.kernels.compile.build import device_code
-from cutedsl_gemm.kernels.simt import report as simt_report
-from cutedsl_gemm.kernels.sm80 import report as sm80_report
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES
 from cutedsl_gemm.measure.peers import CUBLAS
 from cutedsl_gemm.problem import Matrix, Problem
@@ -97,7 +95,7 @@ def plots(measured: Path, folder: Path) -> str:
 def rung(kernel: Kernel) -> str:
     """A rung's page: what is new, its device file's words, its plan, its figures, its layouts."""
     dtype, plan = dtype_of(kernel), plan_of(kernel)
-    device = inspect.getmodule(type(device_code(plan)))
+    device = inspect.getmodule(type(plan.device_code()))
     assert device is not None
     file = Path(inspect.getfile(device))
     lines = file.read_text().splitlines()
@@ -112,7 +110,7 @@ def rung(kernel: Kernel) -> str:
         f"For {shape(kernel)}:",
         fenced(plan.explain(), "text"),
         *changes(kernel, plan),
-        *costs(kernel.family, plan),
+        *costs(plan),
         *figures(kernel),
     ]
     parts += drawings(plan, dtype)
@@ -157,14 +155,12 @@ def changes(kernel: Kernel, plan: Any) -> Iterator[str]:
         yield fenced("\n".join(new), "text")
 
 
-REPORTS = {"simt": simt_report, "sm80": sm80_report}
-
-
-def costs(family: str, plan: Any) -> Iterator[str]:
+def costs(plan: KernelPlan) -> Iterator[str]:
     """The memory report of a rung, where its family has one."""
-    if family in REPORTS:
+    report = plan.report()
+    if report is not None:
         yield "What its accesses cost, from the layouts alone:"
-        yield fenced(str(REPORTS[family].report(plan)), "text")
+        yield fenced(str(report), "text")
 
 
 def figures(kernel: Kernel) -> Iterator[str]:

@@ -14,29 +14,23 @@ import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import layouts
 from cutedsl_gemm.kernels.compile import cache, library, progress, sass, versions
-from cutedsl_gemm.kernels.simt.plan import SimtPlan
-from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
-from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
-from cutedsl_gemm.kernels.sm90.plan import Plan
-from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
-
-AnyPlan: TypeAlias = Plan | SplitPlan | SimtPlan | Sm80Plan
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 
 ARCH = "sm_90a"
 
 
 @functools.cache
-def load(plan: AnyPlan, arch: str = ARCH) -> Callable[..., None]:
+def load(plan: KernelPlan, arch: str = ARCH) -> Callable[..., None]:
     """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
     kernel = library.load(make(plan, arch))
-    return _in_workspace(plan, kernel) if isinstance(plan, SplitPlan) else kernel
+    return _in_workspace(plan, kernel) if plan.workspace(1, 1) else kernel
 
 
-def _in_workspace(plan: SplitPlan, kernel: Callable[..., None]) -> Callable[..., None]:
+def _in_workspace(plan: KernelPlan, kernel: Callable[..., None]) -> Callable[..., None]:
     """The kernel with room for its sums, which torch takes back for what the stream does next."""
     import torch  # here, since who only compiles does without: it takes a second
 
@@ -46,18 +40,18 @@ def _in_workspace(plan: SplitPlan, kernel: Callable[..., None]) -> Callable[...,
     return in_workspace
 
 
-def make(plan: AnyPlan, arch: str = ARCH) -> Path:
+def make(plan: KernelPlan, arch: str = ARCH) -> Path:
     """The plan's library in the cache folder, compiled if it is not there. Needs no GPU."""
     return cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch))
 
 
-def export(plan: AnyPlan, path: Path, arch: str = ARCH) -> None:
+def export(plan: KernelPlan, path: Path, arch: str = ARCH) -> None:
     """Compile the plan and write its library to `path`. Needs no GPU."""
     with progress.line(f"compiling {'×'.join(map(str, plan.tile))} {plan.dtype} for {arch}, once"):
         library.link(compile_plan(plan, arch), path)
 
 
-def inspect(plan: AnyPlan, arch: str = ARCH) -> sass.Report:
+def inspect(plan: KernelPlan, arch: str = ARCH) -> sass.Report:
     """Registers, spills and instructions of the plan's machine code. Needs no GPU."""
     with tempfile.TemporaryDirectory() as folder:
         compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
@@ -65,7 +59,7 @@ def inspect(plan: AnyPlan, arch: str = ARCH) -> sass.Report:
         return sass.report(cubin)
 
 
-def compile_plan(plan: AnyPlan, arch: str = ARCH, options: str = "") -> Any:
+def compile_plan(plan: KernelPlan, arch: str = ARCH, options: str = "") -> Any:
     """The plan's kernel, compiled by the DSL for symbolic M, N, K and leading strides."""
     import cutlass.cute as cute
 
@@ -81,7 +75,7 @@ def compile_plan(plan: AnyPlan, arch: str = ARCH, options: str = "") -> Any:
         return cute.runtime.make_fake_tensor(dtype, (rows, columns), stride, assumed_align=bytes_of)
 
     return cute.compile(
-        device_code(plan),
+        plan.device_code(),
         matrix(m, k, row_major=plan.a_major == "K"),
         matrix(k, n, row_major=plan.b_major == "MN"),
         matrix(m, n, row_major=True),
@@ -92,48 +86,16 @@ def compile_plan(plan: AnyPlan, arch: str = ARCH, options: str = "") -> Any:
     )
 
 
-def _workspace(plan: AnyPlan) -> Iterator[Any]:
+def _workspace(plan: KernelPlan) -> Iterator[Any]:
     """What the kernel takes beside A, B and C."""
-    if isinstance(plan, SplitPlan):
+    if plan.workspace(1, 1):
         import cutlass.cute as cute
 
         size = (cute.sym_int(),)
         yield cute.runtime.make_fake_tensor(cute.Float32, size, (1,), assumed_align=16)
 
 
-def device_code(plan: AnyPlan) -> Any:
-    """The kernel class that carries out a plan of its kind."""
-    if isinstance(plan, SplitPlan):
-        from cutedsl_gemm.kernels.sm90.split import Split
-
-        return Split(plan)
-    if isinstance(plan, Plan):
-        from cutedsl_gemm.kernels.sm90.cooperative import Cooperative
-        from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
-        from cutedsl_gemm.kernels.sm90.single import Single
-
-        kernels = {"single": Single, "pingpong": Pingpong, "cooperative": Cooperative}
-        return kernels[plan.schedule](plan)
-    if isinstance(plan, Sm70Plan):
-        from cutedsl_gemm.kernels.sm70.volta import Volta
-
-        return Volta(plan)
-    if isinstance(plan, Sm80Plan):
-        from cutedsl_gemm.kernels.sm80.ahead import Ahead
-        from cutedsl_gemm.kernels.sm80.mma import Mma
-        from cutedsl_gemm.kernels.sm80.multistage import Multistage
-
-        return (Ahead if plan.ahead else Multistage if plan.stages > 1 else Mma)(plan)
-    if plan.a is None:
-        from cutedsl_gemm.kernels.simt.direct import Direct
-
-        return Direct(plan)
-    from cutedsl_gemm.kernels.simt.staged import Staged
-
-    return Staged(plan)
-
-
-def key(plan: AnyPlan, arch: str = ARCH) -> str:
+def key(plan: KernelPlan, arch: str = ARCH) -> str:
     """The name of a plan's object.
 
     Made of the plan, both architectures (the object holds host code too), our source, and the

@@ -37,9 +37,9 @@ def room(sizes: Iterable[int], alignment: int) -> int:
 def ring(tile: ComposedLayout, stages: int) -> ComposedLayout:
     """The layout of `stages` copies of a tile, one after the other: (rows, columns, stages).
 
-    >>> from cutedsl_gemm.kernels.sm90.mainloop import swizzled
-    >>> print(ring(swizzled(128, 64, "K"), 6))
-    S<3,3,3> o 0 o ((8,16),(64,1),6):((64,512),(1,0),8192)
+    >>> from layouts import Swizzle
+    >>> print(ring(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))), 6))
+    S<3,3,3> o 0 o (8,64,6):(64,1,512)
     """
     return tile.over(make_layout(*tile.outer, Layout(stages, cosize(tile))))
 

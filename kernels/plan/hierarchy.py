@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.sm90.mainloop import Mainloop
-from layouts import Bijective, Layout, composition, make_layout, prove, size
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from layouts import Bijective, Layout, prove, size
 from layouts.draw import Table
 from layouts.draw.cells import Panel
 
@@ -97,15 +97,14 @@ def nested(block: Tile, warp: Tile, thread: Tile) -> Hierarchy:
     return Hierarchy(block, warp, thread, held, lanes[0] * lanes[1])
 
 
-def of(plan: Any) -> Hierarchy:
+def of(plan: KernelPlan) -> Hierarchy:
     """The hierarchy of a plan: of the rows and columns that a warp, and a thread, holds outputs in.
 
     >>> from cutedsl_gemm.kernels.sm80.plan import large
     >>> of(large()).block, of(large()).warp, of(large()).thread
     ((128, 256, 64), (64, 64, 64), (8, 16, 16))
     """
-    bm, _, bk = plan.tile
-    held, depth = _held(plan)
+    (bm, _, bk), held = plan.tile, plan.outputs
     if not prove(Bijective(held)):
         raise PlanError(f"{held} must give each output of the block to one thread")
     values = range(size(held[1]))
@@ -114,16 +113,9 @@ def of(plan: Any) -> Hierarchy:
         places = [held(t, v) for t, v in product(threads, values)]
         return len({p % bm for p in places}), len({p // bm for p in places})
 
-    return Hierarchy(plan.tile, (*spanned(range(WARP)), bk), (*spanned(range(1)), depth), held)
-
-
-def _held(plan: Any) -> tuple[Layout, int]:
-    """(thread, value) → m + BM * n, and how deep one instruction multiplies."""
-    if not isinstance(plan, Mainloop):
-        return plan.places["C"], plan.step[2] if hasattr(plan, "step") else 1
-    bm, bn, _ = plan.tile
-    part = composition(Layout((plan.rows, bn), (1, bm)), plan.accumulator)  # of one warpgroup
-    return make_layout(make_layout(part[0], Layout(bm // plan.rows, plan.rows)), part[1]), 16
+    return Hierarchy(
+        plan.tile, (*spanned(range(WARP)), bk), (*spanned(range(1)), plan.instruction_k), held
+    )
 
 
 def gemm(hierarchy: Hierarchy, a: Tensor, b: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from cutedsl_gemm.kernels.plan.checks import (
     choice_problem,
@@ -19,6 +19,8 @@ from cutedsl_gemm.kernels.plan.checks import (
     room_problem,
     shape_problem,
 )
+from cutedsl_gemm.kernels.plan.kernel_plan import Tell
+from cutedsl_gemm.kernels.plan.memory import Report
 from cutedsl_gemm.kernels.plan.partition import Share, loads, share_problems
 from layouts import (
     Bijective,
@@ -31,6 +33,9 @@ from layouts import (
     size,
 )
 from layouts.hardware.descriptor import Major
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BITS = 32  # of an element: float32
 SMEM_BYTES = 49_152  # of a block of any device (CUDA C++ Programming Guide)
@@ -95,6 +100,20 @@ class SimtPlan:
         stages = (stage for stage in (self.a, self.b) if stage is not None)
         return room((cosize(stage.smem) * BITS // 8 for stage in stages), ALIGNMENT)
 
+    @property
+    def outputs(self) -> Layout:
+        """(thread, value) → m + BM * n: the outputs that each thread holds."""
+        return self.places["C"]
+
+    @property
+    def instruction_k(self) -> int:
+        """An FMA multiplies at one k."""
+        return 1
+
+    def workspace(self, m: int, n: int) -> int:
+        """No plan of this family needs one."""
+        return 0
+
     def operand(self, name: str) -> Layout:
         """(thread, value) → row of operand A, or B, that the thread multiplies by."""
         share = self.c.rows if name == "A" else self.c.columns
@@ -138,6 +157,28 @@ class SimtPlan:
                     (f"{name} in smem", f"{stage.smem}   (row, k) → element"),
                 ]
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
+
+    def report(self) -> Report:
+        """What the accesses of the first warp cost."""
+        from cutedsl_gemm.kernels.simt.report import report
+
+        return report(self)
+
+    def device_code(self) -> Any:
+        """`Staged` if A and B go through shared memory, else `Direct`."""
+        if self.a is None:
+            from cutedsl_gemm.kernels.simt.direct import Direct
+
+            return Direct(self)
+        from cutedsl_gemm.kernels.simt.staged import Staged
+
+        return Staged(self)
+
+    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
+        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+        from cutedsl_gemm.kernels.simt.execute import gemm
+
+        gemm(self, a, b, out, tell)
 
     def problems(self) -> Iterator[str]:
         """What cannot be, in sentences."""

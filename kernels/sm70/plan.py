@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem
+from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.partition import Share, loads
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, Swizzle
 from layouts.hardware.descriptor import Major
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TILE = (128, 64, 32)
 WARPS = (2, 1)  # along M, along N
@@ -50,6 +54,21 @@ class Sm70Plan(Sm80Plan):
     def how(self) -> str:
         """The instructions of a step, in words."""
         return "LDS.128, mma.m8n8k4, residue of K first"
+
+    def report(self) -> None:
+        """None: the report of sm80 counts wavefronts of ldmatrix."""
+
+    def device_code(self) -> Any:
+        """The only kernel of the family."""
+        from cutedsl_gemm.kernels.sm70.volta import Volta
+
+        return Volta(self)
+
+    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
+        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+        from cutedsl_gemm.kernels.sm70.execute import gemm
+
+        gemm(self, a, b, out, tell)
 
     def mma_problems(self) -> Iterator[str]:
         """The kernel takes all this as it is: the plan must say the same."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from cutedsl_gemm.kernels.plan.checks import (
     BITS,
@@ -25,6 +25,8 @@ from cutedsl_gemm.kernels.plan.checks import (
     room,
     room_problem,
 )
+from cutedsl_gemm.kernels.plan.kernel_plan import Tell
+from cutedsl_gemm.kernels.plan.memory import Report
 from cutedsl_gemm.kernels.plan.partition import Share, loads, share_problems
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm80.registers import (
@@ -55,6 +57,9 @@ from layouts import (
     size,
 )
 from layouts.hardware.descriptor import Major
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TILE = (128, 128, 64)
 WARPS = (2, 2)  # along M, along N
@@ -149,6 +154,20 @@ class Sm80Plan:
             "C": self.c.at(1, bm),
         }
 
+    @property
+    def outputs(self) -> Layout:
+        """(thread, value) → m + BM * n: the outputs that each thread holds."""
+        return self.places["C"]
+
+    @property
+    def instruction_k(self) -> int:
+        """The depth of one mma."""
+        return self.step[2]
+
+    def workspace(self, m: int, n: int) -> int:
+        """No plan of this family needs one."""
+        return 0
+
     def proofs(self) -> tuple[Proof, ...]:
         """Every element has one thread, one place in shared memory, one register."""
         shared = (layout for stage in (self.a, self.b) for layout in (stage.smem, stage.lines))
@@ -180,6 +199,32 @@ class Sm80Plan:
             ("raster", str(self.raster)),
         )
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
+
+    def report(self) -> Report | None:
+        """What the accesses of the first warp cost."""
+        from cutedsl_gemm.kernels.sm80.report import report
+
+        return report(self)
+
+    def device_code(self) -> Any:
+        """The device file that loads as far ahead as the plan does."""
+        if self.ahead:
+            from cutedsl_gemm.kernels.sm80.ahead import Ahead
+
+            return Ahead(self)
+        if self.stages > 1:
+            from cutedsl_gemm.kernels.sm80.multistage import Multistage
+
+            return Multistage(self)
+        from cutedsl_gemm.kernels.sm80.mma import Mma
+
+        return Mma(self)
+
+    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
+        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+        from cutedsl_gemm.kernels.sm80.execute import gemm
+
+        gemm(self, a, b, out, tell)
 
     def problems(self) -> Iterator[str]:
         """What cannot be, in sentences."""

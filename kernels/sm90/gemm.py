@@ -25,9 +25,7 @@ from cutedsl_gemm.kernels.plan.checks import ring
 from cutedsl_gemm.kernels.plan.tma import ATOM
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
-    CONSUMERS,
     PRODUCER_REGISTERS,
-    WARPGROUP,
     Mainloop,
 )
 
@@ -36,7 +34,6 @@ class Gemm:
     """One kernel for every M, N, K of a plan; what raises NotImplementedError is to be made."""
 
     plan: Any
-    threads = (1 + CONSUMERS) * WARPGROUP  # of a block
     cluster: tuple[int, int, int] | None = None  # blocks of a cluster
 
     def __init__(self, plan: Mainloop) -> None:
@@ -90,7 +87,7 @@ class Gemm:
         blocks = self.grid(tiles, sms)
         self.kernel(tma_a, gA, tma_b, gB, outlet).launch(
             grid=(blocks, 1, 1),
-            block=(self.threads, 1, 1),
+            block=(plan.threads, 1, 1),
             cluster=self.cluster,
             smem=self.shared().size_in_bytes(),
             min_blocks_per_mp=1,  # without it ptxas drops setmaxnreg (C7508)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import (
@@ -21,6 +21,7 @@ from cutedsl_gemm.kernels.plan.checks import (
     refuse,
     shape_problem,
 )
+from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
 from layouts import (
     BankReport,
@@ -39,6 +40,9 @@ from layouts import (
     wgmma_descriptor,
 )
 from layouts.hardware.descriptor import Major
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # One warpgroup does everything; or two consumers, beside a producer, take turns with whole tiles,
 # or each takes half the rows of every tile.
@@ -159,6 +163,16 @@ class Mainloop:
         return self.schedule
 
     @property
+    def name(self) -> str:
+        """The name of the kernel, as `gemm(a, b, kernel=name)` takes it."""
+        return f"sm90_{self.kind}"
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: a warpgroup that does everything, or a producer and the consumers."""
+        return WARPGROUP * (1 if self.schedule == "single" else 1 + CONSUMERS)
+
+    @property
     def sharing(self) -> int:
         """Consumers that share a tile: its rows are divided among them."""
         return self.consumers if self.schedule == "cooperative" else 1
@@ -192,6 +206,26 @@ class Mainloop:
     def rows(self) -> int:
         """Rows of a tile that one consumer multiplies."""
         return self.tile[0] // self.sharing
+
+    @property
+    def outputs(self) -> Layout:
+        """(thread, value) → m + BM * n: the outputs that each consumer thread holds.
+
+        Where the consumers share a tile, its threads are those of all of them.
+        """
+        bm, bn, _ = self.tile
+        held = composition(Layout((self.rows, bn), (1, bm)), self.accumulator)  # by one consumer
+        threads = make_layout(held[0], Layout(self.sharing, self.rows))
+        return make_layout(threads, held[1])
+
+    @property
+    def instruction_k(self) -> int:
+        """The depth of one wgmma."""
+        return 16
+
+    def workspace(self, m: int, n: int) -> int:
+        """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""
+        return 0
 
     @property
     def a_major(self) -> Major:
@@ -246,6 +280,15 @@ class Mainloop:
     def explain(self) -> str:
         """The plan as text: what moves where, by which layout."""
         return "\n".join(f"{name:<12} {text}" for name, text in self.lines())
+
+    def report(self) -> None:
+        """None: TMA and wgmma make no requests of a warp; `explain` has the bank reports."""
+
+    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
+        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+        from cutedsl_gemm.kernels.sm90.execute import gemm
+
+        gemm(self, a, b, out, tell)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """The text of `explain`: what a line is about, and what it says."""

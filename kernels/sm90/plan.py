@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import (
@@ -122,6 +123,20 @@ class Plan(Mainloop):
         yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, 16 columns)"
         yield "", cost(report)
         yield "", f"read by TMA, {BY_DESCRIPTOR}"
+
+    def device_code(self) -> Any:
+        """The kernel of the plan's schedule."""
+        if self.schedule == "single":
+            from cutedsl_gemm.kernels.sm90.single import Single
+
+            return Single(self)
+        if self.schedule == "pingpong":
+            from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
+
+            return Pingpong(self)
+        from cutedsl_gemm.kernels.sm90.cooperative import Cooperative
+
+        return Cooperative(self)
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

@@ -12,14 +12,11 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.mainloop import WARPGROUP
 from cutedsl_gemm.kernels.sm90.staged import Staged
 
 
 class Single(Staged):
     """One warpgroup, one tile."""
-
-    threads = WARPGROUP
 
     def grid(self, tiles, sms):
         """A block a tile."""

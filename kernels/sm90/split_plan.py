@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from cutedsl_gemm.kernels.plan.checks import PlanError, field_problem, shape_problem
 from cutedsl_gemm.kernels.plan.memory import WARP, sectors
@@ -94,6 +95,12 @@ class SplitPlan(Mainloop):
         yield "split", f"{self.splits} blocks divide K; others then add {self.added} rows each"
         yield "sums", f"{self.sums}   (BM, BN), fp32, in global memory"
         yield "", f"{self.leaving} sectors a request of 256 bytes, {self.coming} of 512"
+
+    def device_code(self) -> Any:
+        """The two kernels: one multiplies, one adds."""
+        from cutedsl_gemm.kernels.sm90.split import Split
+
+        return Split(self)
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

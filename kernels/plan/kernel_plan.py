@@ -1,0 +1,90 @@
+"""What a plan of any family answers: the protocol between plans and those who use them.
+
+`gemm` runs a plan, `compile.build` compiles it, tests prove it, docs explain it; none of them asks
+of which family it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from layouts import Layout, Proof
+from layouts.hardware.descriptor import Major
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cutedsl_gemm.kernels.plan.memory import Report
+
+Tell: TypeAlias = Callable[[float], object]  # takes the fraction that is done
+
+
+class KernelPlan(Protocol):
+    """A frozen, hashable value: how one kernel computes C (M, N) = A (M, K) · B (K, N).
+
+    A plan imports neither torch nor the CuTe DSL until `device_code` or `execute` is called.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel, as `gemm(a, b, kernel=name)` takes it: "sm80_mma"."""
+
+    @property
+    def tile(self) -> tuple[int, int, int]:
+        """(BM, BN, BK): a block computes BM×BN outputs, BK deep at a time."""
+
+    @property
+    def dtype(self) -> str:
+        """The type of the elements of A, B and C: "bfloat16", "float16" or "float32"."""
+
+    @property
+    def a_major(self) -> Major:
+        """The contiguous mode of A in global memory."""
+
+    @property
+    def b_major(self) -> Major:
+        """The contiguous mode of B in global memory."""
+
+    @property
+    def alignment(self) -> int:
+        """Leading strides and addresses must be multiples of so many elements."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes of shared memory that a block takes."""
+
+    @property
+    def outputs(self) -> Layout:
+        """(thread, value) → m + BM * n: the outputs that each thread holds in registers."""
+
+    @property
+    def instruction_k(self) -> int:
+        """The depth that one instruction multiplies: 16 for wgmma of 16-bit elements, 1 for FMA."""
+
+    def workspace(self, m: int, n: int) -> int:
+        """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""
+
+    def __hash__(self) -> int: ...
+
+    def check(self) -> KernelPlan:
+        """The plan itself; PlanError with the first problem if the hardware cannot run it."""
+
+    def proofs(self) -> tuple[Proof, ...]:
+        """What must hold for the plan to be right and fast, decided."""
+
+    def explain(self) -> str:
+        """The plan as text: what moves where, by which layout."""
+
+    def report(self) -> Report | None:
+        """The memory report; None for a family that has none."""
+
+    def device_code(self) -> Any:
+        """The kernel object that `cute.compile` takes."""
+
+    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
+        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
