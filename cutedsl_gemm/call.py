@@ -30,7 +30,7 @@ from cutedsl_gemm.problem import (
     pose,
     reach,
 )
-from cutedsl_gemm.select.choose import three_integers
+from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
 
 Tile: TypeAlias = tuple[int, int, int]
@@ -57,7 +57,7 @@ def call(
     half of a conjugate, which stands for its negative, starts at no multiple of 4 bytes.
     """
     if tile is not None:
-        three_integers(tile)  # each time: (128.0, …) would be found as (128, …)
+        checked_tile(tile)  # each time: (128.0, …) would be found as (128, …)
     try:
         # fmt: off
         if out is None:

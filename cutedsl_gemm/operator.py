@@ -10,7 +10,7 @@ from torch import Tensor
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
 from cutedsl_gemm.problem import agree
-from cutedsl_gemm.select.choose import three_integers
+from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import named
 
 
@@ -63,4 +63,4 @@ _allocating.register_autograd(_backward, setup_context=_setup_context)
 
 
 def _checked_tile(tile: list[int] | None) -> Tile | None:
-    return None if tile is None else three_integers(tuple(tile))
+    return None if tile is None else checked_tile(tuple(tile))

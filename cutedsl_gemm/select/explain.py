@@ -15,14 +15,14 @@ from cutedsl_gemm.select.choose import (
     SMS,
     AnySm90,
     Estimate,
+    candidate_of,
     choose,
     estimate,
     ranking,
-    way_of,
 )
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
-SHOWN = 3  # ways
+SHOWN = 3  # candidates
 ANYWHERE = replace(TMA, devices=(*TMA.devices, "meta"))  # a shape says all
 
 
@@ -39,7 +39,7 @@ def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> str:
     >>> print(explain(a, b))  # doctest: +ELLIPSIS
     problem      C (8448, 9216) = A (8448, 1984) · B (1984, 9216), bfloat16
     choice       pingpong 128×192×64, expected in ... µs, ... TFLOP/s
-    ways         1. pingpong 128×192×64 ...
+    candidates   1. pingpong 128×192×64 ...
     ...
     bounds       tensor cores 312.4 µs at 989 TFLOP/s dense
     ...
@@ -63,34 +63,34 @@ def _lines(problem: Problem, tile: Tile | None) -> Iterator[tuple[str, str]]:
 
 
 def _choice(problem: Problem, plan: AnySm90, given: bool) -> Iterator[tuple[str, str]]:
-    way, ranked = way_of(plan), ranking(*problem.mnk)[:SHOWN]
+    candidate, ranked = candidate_of(plan), ranking(*problem.mnk)[:SHOWN]
     asked = ", as asked" if given else ""
-    if way is None:
+    if candidate is None:
         tile = "×".join(map(str, plan.tile))
         yield "choice", f"tile {tile}{asked}; the model was fitted to other tiles"
-        yield from _ways(problem, ranked)
+        yield from _candidates(problem, ranked)
         return
-    found = estimate(*problem.mnk, way)
-    yield "choice", f"{way.name}{asked}, expected in {_speed(problem, found)}"
-    yield from _ways(problem, ranked)
+    found = estimate(*problem.mnk, candidate)
+    yield "choice", f"{candidate.name}{asked}, expected in {_speed(problem, found)}"
+    yield from _candidates(problem, ranked)
     yield from _times(problem, found)
 
 
-def _ways(problem: Problem, ranked: list[Estimate]) -> Iterator[tuple[str, str]]:
+def _candidates(problem: Problem, ranked: list[Estimate]) -> Iterator[tuple[str, str]]:
     for number, found in enumerate(ranked, 1):
-        first = "ways" if number == 1 else ""
-        yield first, f"{number}. {found.way.name:<35} {_speed(problem, found)}"
+        first = "candidates" if number == 1 else ""
+        yield first, f"{number}. {found.candidate.name:<35} {_speed(problem, found)}"
 
 
 def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     m, n, k = problem.mnk
-    bm, bn, _ = found.way.tile
+    bm, bn, _ = found.candidate.tile
     waves = "1 wave" if found.waves == 1 else f"{found.waves} waves"
     yield "tiles", f"{-(-m // bm)} × {-(-n // bn)} = {found.tiles:,}, in {waves}"
-    yield "", f"which keep {found.busy} of {SMS} multiprocessors busy"
-    addition = f", addition {_micro(found.addition)}" if found.addition else ""
+    yield "", f"which keep {found.busy_sms} of {SMS} multiprocessors busy"
+    reduction = f", reduction {_micro(found.reduction)}" if found.reduction else ""
     yield "time", f"launch {_micro(found.launch)}, the longer of"
-    yield "", f"multiply {_micro(found.multiply)} and DRAM {_micro(found.memory)}{addition}"
+    yield "", f"main loop {_micro(found.mainloop)} and DRAM {_micro(found.dram)}{reduction}"
     moved = 2 * found.tiles * (bm + bn) * k
     gigabytes, rate = _figures(moved / 1e9, 3), _figures(moved / found.seconds / 1e12, 2)
     yield "L2", f"{gigabytes} GB of A and B to shared memory: {rate} TB/s"

@@ -3,7 +3,7 @@
 The model's ranking says who runs: its best ways, and the best of them with other rasters. What won
 is kept in `tuned-<release>.json` of the cache folder:
 
-    {"NVIDIA H100 80GB HBM3": {"8448×9216×1984 bfloat16 K-K": {"way": …, "group": 8, "of": "rows"}}}
+    {"NVIDIA H100 80GB HBM3": {"4096×4096×64 bfloat16 K-K": {"plan": …, "group": 8, "of": "rows"}}}
 
 Another release of the kernels begins anew. A plain gemm(a, b) does not look there: it gives the
 same bits on every machine.
@@ -24,11 +24,11 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.measure.timing import Launch, race
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.choose import WAYS, AnySm90, Way, best_raster, planned, ranking
+from cutedsl_gemm.select.choose import CANDIDATES, AnySm90, Candidate, ranking
 
-Candidate: TypeAlias = tuple[Way, Raster]
+Entry: TypeAlias = tuple[Candidate, Raster]
 
-CANDIDATES, OWN, RERASTERED = 12, 6, 2
+ENTRIES, OWN, RERASTERED = 12, 6, 2
 RASTERS = Raster(1), Raster(4), Raster(8), Raster(4, "columns")
 
 
@@ -50,49 +50,54 @@ def tuned(problem: Problem, device: str, launch: Callable[[AnySm90], Launch]) ->
     return _plan(problem, known)
 
 
-def candidates(problem: Problem) -> list[Candidate]:
-    """Who runs: the ways that the model expects to be fast, the best with all rasters."""
-    ranked = [found.way for found in ranking(*problem.mnk)]
-    own = [(way, best_raster(way.tile, problem.mnk[2])) for way in ranked]
-    others = [(way, raster) for way in ranked[:RERASTERED] if way.splits == 1 for raster in RASTERS]
-    return list(dict.fromkeys([*own[:OWN], *others, *own[OWN:]]))[:CANDIDATES]
+def entries(problem: Problem) -> list[Entry]:
+    """The plans of a race: the model's best candidates, and its first two with all rasters."""
+    ranked = [found.candidate for found in ranking(*problem.mnk)]
+    own = [(candidate, candidate.raster(problem.mnk[2])) for candidate in ranked]
+    whole = [candidate for candidate in ranked[:RERASTERED] if candidate.splits == 1]
+    others = [(candidate, raster) for candidate in whole for raster in RASTERS]
+    return list(dict.fromkeys([*own[:OWN], *others, *own[OWN:]]))[:ENTRIES]
 
 
-def _plan(problem: Problem, candidate: Candidate) -> AnySm90:
-    way, raster = candidate
-    return planned(problem, way.make, way.tile, way.splits, raster)
+def _plan(problem: Problem, entry: Entry) -> AnySm90:
+    candidate, raster = entry
+    return candidate.plan(problem, raster)
 
 
-def _fastest(problem: Problem, launch: Callable[[AnySm90], Launch]) -> Candidate:
-    running = candidates(problem)
+def _fastest(problem: Problem, launch: Callable[[AnySm90], Launch]) -> Entry:
+    running = entries(problem)
     launches: list[Launch] = []
     with bar(f"measuring {len(running)} plans of {_shape(problem)}") as tell:
-        for candidate in running:
-            launches.append(launch(_plan(problem, candidate)))
+        for entry in running:
+            launches.append(launch(_plan(problem, entry)))
             launches[-1]()  # compiled, and loaded
             tell(0.8 * len(launches) / len(running))
         times = race(launches, lambda share: tell(0.8 + 0.2 * share))
     return min(zip(times, running, strict=True), key=lambda found: found[0])[1]
 
 
-def _recalled(problem: Problem, device: str) -> Candidate | None:
+def _recalled(problem: Problem, device: str) -> Entry | None:
     try:
         found = _read(_file())[device][_shape(problem)]
-        way = next(way for way in WAYS if way.name == found["way"])
-        candidate = way, Raster(found["group"], found["of"])
-        _plan(problem, candidate)
+        candidate = next(each for each in CANDIDATES if each.name == found["plan"])
+        entry = candidate, Raster(found["group"], found["of"])
+        _plan(problem, entry)
     except (KeyError, StopIteration, TypeError, PlanError):  # none, or one that is no more
         return None
-    return candidate
+    return entry
 
 
-def _remember(problem: Problem, device: str, winner: Candidate) -> None:
-    way, raster = winner
+def _remember(problem: Problem, device: str, winner: Entry) -> None:
+    candidate, raster = winner
     file = _file()
     with cache.lock(file.stem):
         known = _read(file)
         shapes = known.setdefault(device, {})
-        shapes[_shape(problem)] = {"way": way.name, "group": raster.group, "of": raster.of}
+        shapes[_shape(problem)] = {
+            "plan": candidate.name,
+            "group": raster.group,
+            "of": raster.of,
+        }
         draft = file.with_suffix(".draft")
         draft.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
         draft.replace(file)

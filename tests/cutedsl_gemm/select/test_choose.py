@@ -7,7 +7,7 @@ import pytest
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.split_plan import split
 from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.select.choose import SMS, choose_among, planned, ranking
+from cutedsl_gemm.select.choose import SMS, choose_among, ranking
 
 EXTENTS = 16, 128, 513, 1024, 5120, 32896
 DEPTHS = 64, 4096, 65536, 491520
@@ -20,20 +20,21 @@ def problem(m, n, k):
 @pytest.mark.parametrize("mnk", [*product(EXTENTS, EXTENTS, DEPTHS)], ids=str)
 def test_k_is_divided_only_to_fill_one_wave(mnk):
     ranked = ranking(*mnk)
-    assert all(found.tiles * found.way.splits <= SMS for found in ranked if found.way.splits > 1)
+    split = [found for found in ranked if found.candidate.splits > 1]
+    assert all(found.tiles * found.candidate.splits <= SMS for found in split)
     assert [found.seconds for found in ranked] == sorted(found.seconds for found in ranked)
-    first = ranked[0].way
-    plan = planned(problem(*mnk), first.make, first.tile, first.splits)
+    first = ranked[0].candidate
+    plan = first.plan(problem(*mnk))
     assert plan.tile == first.tile
     if first.splits > 1:
         assert plan.workspace(*mnk[:2]) <= SMS * first.tile[0] * first.tile[1]
 
 
 def test_k_of_few_tiles_is_divided_and_that_of_many_is_not():
-    assert ranking(512, 512, 16384)[0].way.splits > 1
-    assert ranking(4096, 4096, 16384)[0].way.splits == 1
+    assert ranking(512, 512, 16384)[0].candidate.splits > 1
+    assert ranking(4096, 4096, 16384)[0].candidate.splits == 1
 
 
 def test_sums_that_32_bits_do_not_count_are_refused_before_anything_is_compiled():
-    with pytest.raises(PlanError, match=r"would take 2,1\d\d,\d{3},\d{3} elements; they must be"):
+    with pytest.raises(PlanError, match=r"2 parts of K take 2,164,293,632 elements; they must be"):
         choose_among(split, problem(32896, 32896, 491520))

@@ -16,13 +16,13 @@ def matrix(rows, columns, device):
 
 
 @pytest.mark.parametrize("mnk", SHAPES, ids=str)
-def test_it_names_the_choice_the_best_ways_and_all_layouts(mnk):
+def test_it_names_the_choice_the_best_candidates_and_all_layouts(mnk):
     m, n, k = mnk
     a, b = matrix(m, k, "cpu"), matrix(n, k, "cpu").mT
     text, ranked = explain(a, b), ranking(m, n, k)
     best = ranked[0]
-    assert f"choice       {best.way.name}, expected in {best.seconds * 1e6:.1f} µs" in text
-    assert all(found.way.name in text for found in ranked[:3])
+    assert f"choice       {best.candidate.name}, expected in {best.seconds * 1e6:.1f} µs" in text
+    assert all(found.candidate.name in text for found in ranked[:3])
     assert text.endswith(plan_for(a, b).explain())
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cutedsl_gemm.kernels.compile import build, cache, library
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import precompile as ahead
-from cutedsl_gemm.select.choose import choose, planned, plans, ranking
+from cutedsl_gemm.select.choose import choose, plans, ranking
 
 ALL = frozenset(plans())
 extents = st.one_of(st.integers(1, 300), st.integers(1, 300).map(lambda x: 128 * x))
@@ -19,7 +19,7 @@ def test_every_choice_is_among_the_plans_compiled_ahead(m, n, k, strides, dtype)
     problem = Problem(Matrix((m, k), strides[0]), Matrix((k, n), strides[1]), dtype)
     assert choose(problem) in ALL
     for found in ranking(m, n, k):  # nor does another constant of the model leave them
-        assert planned(problem, found.way.make, found.way.tile, found.way.splits) in ALL
+        assert found.candidate.plan(problem) in ALL
 
 
 def test_they_are_compiled_into_a_folder_that_serves_without_being_written(

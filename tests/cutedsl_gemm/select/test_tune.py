@@ -53,10 +53,10 @@ def run(asked, device="H100"):
 
 @pytest.mark.parametrize("mnk", SHAPES, ids=str)
 def test_a_dozen_candidates_with_the_models_choice_first(mnk):
-    found = tune.candidates(problem(*mnk))
-    assert len(found) == len({*found}) == tune.CANDIDATES
+    found = tune.entries(problem(*mnk))
+    assert len(found) == len({*found}) == tune.ENTRIES
     assert tune._plan(problem(*mnk), found[0]) == choose(problem(*mnk))
-    assert found[1][0] == ranking(*mnk)[1].way
+    assert found[1][0] == ranking(*mnk)[1].candidate
 
 
 def test_the_winner_is_remembered(clock):
@@ -96,11 +96,11 @@ def test_a_damaged_file_is_written_anew(clock, folder, text):
     assert not run(problem())[1]
 
 
-def test_a_way_that_is_no_more_is_forgotten(clock, folder):
+def test_a_candidate_that_no_longer_exists_is_forgotten(clock, folder):
     run(problem())
     (file,) = folder.glob("tuned-*.json")
     known = json.loads(file.read_text())
-    (known["H100"],) = ({shape: {"way": "none"} for shape in known["H100"]},)
+    (known["H100"],) = ({shape: {"plan": "none"} for shape in known["H100"]},)
     file.write_text(json.dumps(known))
     assert run(problem())[1]
 
@@ -121,12 +121,12 @@ def test_an_order_of_tiles_that_cannot_be_is_forgotten(clock, folder, change):
 WRITER = """
 import sys
 from cutedsl_gemm.select import tune
-from cutedsl_gemm.select.choose import WAYS
+from cutedsl_gemm.select.choose import CANDIDATES
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.problem import Matrix, Problem
 for k in range(int(sys.argv[1]), 40, 2):
     asked = Problem(Matrix((8, k), (k, 1)), Matrix((k, 8), (1, k)), "bfloat16")
-    tune._remember(asked, "H100", (WAYS[0], Raster(1)))
+    tune._remember(asked, "H100", (next(iter(CANDIDATES)), Raster(1)))
 """
 
 
