@@ -47,7 +47,8 @@ def make(plan: KernelPlan, arch: str = ARCH) -> Path:
 
 def export(plan: KernelPlan, path: Path, arch: str = ARCH) -> None:
     """Compile the plan and write its library to `path`. Needs no GPU."""
-    with progress.line(f"compiling {'×'.join(map(str, plan.tile))} {plan.dtype} for {arch}, once"):
+    tile = "×".join(map(str, plan.tile))
+    with progress.spinner(f"compiling {tile} {plan.dtype} for {arch}, once"):
         library.link(compile_plan(plan, arch), path)
 
 

@@ -1,8 +1,8 @@
-"""Compiled kernels on disk: made once, whoever asks, and rebuilt when damaged.
+"""Compiled kernels on disk: compiled once, shared by all processes, rebuilt when damaged.
 
-An entry is `<key>.<digest of its bytes>.so` under one lock file a key. It is written beside its
-place and renamed, so that a reader sees all of it or nothing, and it is read only if its bytes
-still have the digest in its name.
+An entry is the file `<key>.<digest of its bytes>.so`; each key has a lock file. An entry is written
+as a draft and then renamed: a reader sees the whole file or none. It is used only if its bytes
+still match the digest in its name.
 """
 
 from __future__ import annotations
@@ -20,45 +20,45 @@ VARIABLE = "CUTEDSL_GEMM_CACHE_DIR"
 
 
 class CacheError(OSError):
-    """The folder of compiled kernels cannot be used; the message says which, and what to do."""
+    """The folder of compiled kernels cannot be used; the message names it and says what to do."""
 
 
 def folder() -> Path:
-    """Where entries lie: $CUTEDSL_GEMM_CACHE_DIR, or the user's cache folder."""
+    """The folder of entries: $CUTEDSL_GEMM_CACHE_DIR, or the user's cache folder."""
     chosen = os.environ.get(VARIABLE) or platformdirs.user_cache_dir("cutedsl-gemm")
     return Path(chosen).expanduser()
 
 
 def entry(key: str, make: Callable[[Path], None]) -> Path:
-    """The path of `key`'s entry; where there is none, or a damaged one, `make(path)` writes it.
+    """The path of `key`'s entry; `make(path)` writes it if it is missing or damaged.
 
-    Processes that ask at the same time wait for the one that makes it. CacheError where the folder
-    can be neither read nor written.
+    Of several processes that ask at once, one makes the entry and the others wait. CacheError if
+    the entry is not there and the folder cannot be written.
     """
-    place = folder()
-    if (path := _whole(place, key)) is not None:
+    where = folder()
+    if (path := _intact(where, key)) is not None:
         return path
     with lock(key):
-        if (path := _whole(place, key)) is not None:
+        if (path := _intact(where, key)) is not None:
             return path
-        for damaged in place.glob(f"{key}.*.so"):
+        for damaged in where.glob(f"{key}.*.so"):
             damaged.unlink()
-        draft = place / f"{key}.draft"
+        draft = where / f"{key}.draft"
         make(draft)
-        return draft.replace(place / f"{key}.{_digest(draft)}.so")
+        return draft.replace(where / f"{key}.{_digest(draft)}.so")
 
 
 @contextmanager
 def lock(name: str) -> Iterator[None]:
-    """Hold what is called `name` in the folder against all other processes."""
-    place = folder()
+    """Hold the lock `name` of the folder against all other processes, or CacheError."""
+    where = folder()
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        held = FileLock(place / f"{name}.lock")
+        where.mkdir(parents=True, exist_ok=True)
+        held = FileLock(where / f"{name}.lock")
         held.acquire()
     except OSError as error:
         raise CacheError(
-            f"compiled kernels are kept in {place}, which cannot be written ({error.strerror}); "
+            f"compiled kernels are kept in {where}, which cannot be written ({error.strerror}); "
             f"set {VARIABLE} to a folder that can"
         ) from error
     try:
@@ -67,9 +67,9 @@ def lock(name: str) -> Iterator[None]:
         held.release()
 
 
-def _whole(place: Path, key: str) -> Path | None:
-    """The entry whose bytes have the digest in its name."""
-    found = (path for path in place.glob(f"{key}.*.so") if path.name == f"{key}.{_digest(path)}.so")
+def _intact(where: Path, key: str) -> Path | None:
+    """The entry of `key` whose bytes match the digest in its name."""
+    found = (path for path in where.glob(f"{key}.*.so") if path.name == f"{key}.{_digest(path)}.so")
     return next(found, None)
 
 

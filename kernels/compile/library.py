@@ -1,8 +1,8 @@
-"""A compiled kernel as a shared library, which loads in milliseconds and without the DSL's Python.
+"""A compiled kernel as a shared library, which loads in milliseconds without the DSL's Python.
 
-The DSL exports an object file; the linker makes a shared library of it; TVM-FFI finds the function
-there. Besides itself it needs the DSL's runtime library alone: importing the DSL takes 3 s on the
-host of an H100, loading a library 2 ms (docs/performance).
+The DSL exports an object file, the linker turns it into a shared library, and TVM-FFI finds the
+function in it. The library depends only on the DSL's runtime library. Importing the DSL takes 3 s
+on the host of an H100; loading a library takes 2 ms (docs/performance).
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ RUNTIME = "libcute_dsl_runtime.so"
 
 
 class LibraryError(OSError):
-    """A kernel cannot be linked, or not be loaded; the message says what is missing."""
+    """A kernel cannot be linked or loaded; the message says what is missing."""
 
 
 def link(compiled: Any, path: Path) -> None:
-    """The DSL's compiled function as a shared library at `path`."""
+    """Link the DSL's compiled function into a shared library at `path`."""
     linker = shutil.which("ld") or shutil.which("ld.lld")
     if linker is None:
         raise LibraryError(
             "compiled kernels are linked by ld, which is not on the PATH: install binutils, or "
-            "build them elsewhere (python -m cutedsl_gemm build) and bring the folder here"
+            "build them elsewhere (python -m cutedsl_gemm build) and copy the folder here"
         )
-    made = path.with_suffix(".o")
-    compiled.export_to_c(str(made), function_name=ENTRY)
+    objects = path.with_suffix(".o")
+    compiled.export_to_c(str(objects), function_name=ENTRY)
     try:
-        command = [linker, "-shared", "-o", str(path), str(made)]
+        command = [linker, "-shared", "-o", str(path), str(objects)]
         subprocess.run(command, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
         raise LibraryError(f"{' '.join(command)} failed: {error.stderr.strip()}") from error
     finally:
-        made.unlink()
+        objects.unlink()
 
 
 def load(path: Path) -> Callable[..., None]:
-    """The function of the library at `path`."""
+    """The kernel in the library at `path`."""
     import tvm_ffi
 
-    _runtime()
+    _load_runtime()
     return tvm_ffi.load_module(str(path))[ENTRY]
 
 
 @functools.cache
-def _runtime() -> ctypes.CDLL:
-    """The DSL's runtime library, its names visible to the kernels that are loaded later."""
+def _load_runtime() -> ctypes.CDLL:
+    """Load the DSL's runtime library; kernels loaded later find its symbols."""
     spec = find_spec("nvidia_cutlass_dsl")
     folders = spec.submodule_search_locations if spec is not None else None
     found = [path for folder in folders or () for path in Path(folder).glob(f"cu*/lib/{RUNTIME}")]
     if not found:
         raise LibraryError(
-            f"{RUNTIME}, a part of nvidia-cutlass-dsl, is not where its package lies: "
+            f"{RUNTIME} is missing from the package nvidia-cutlass-dsl: "
             "pip install --force-reinstall 'cutedsl-gemm[gpu]'"
         )
     return ctypes.CDLL(str(max(found)), ctypes.RTLD_GLOBAL)

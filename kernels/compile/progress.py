@@ -1,4 +1,4 @@
-"""Something to look at while work takes more than a second; nothing where no one looks."""
+"""A spinner and a progress bar for slow work, on stderr; nothing if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-PATIENCE = 1.0  # seconds
+PATIENCE = 1.0  # seconds until a bar appears
 
 
 @contextmanager
-def line(text: str) -> Iterator[None]:
-    """A spinner with `text` while the block runs."""
+def spinner(text: str) -> Iterator[None]:
+    """Show `text` and a spinner while the block runs."""
     if not sys.stderr.isatty():
         yield
         return
@@ -24,25 +24,26 @@ def line(text: str) -> Iterator[None]:
 
 @contextmanager
 def bar(text: str) -> Iterator[Callable[[float], None]]:
-    """A bar that is told the share that is done (0 to 1), seen once it takes long."""
-    start, shown = time.monotonic(), ExitStack()
+    """A function that takes the fraction done, 0 to 1, and shows a bar after the first second."""
+    start, until = time.monotonic(), ExitStack()
     show: Callable[[float], None] | None = None
 
-    def tell(share: float) -> None:
+    def tell(fraction: float) -> None:
         nonlocal show
-        if show is None and share < 1 and time.monotonic() - start > PATIENCE:
-            show = _shown(text, shown)
+        if show is None and fraction < 1 and time.monotonic() - start > PATIENCE:
+            show = _show_bar(text, until)
         if show is not None:
-            show(share)
+            show(fraction)
 
-    with shown:
-        yield tell if sys.stderr.isatty() else lambda share: None
+    with until:
+        yield tell if sys.stderr.isatty() else lambda fraction: None
 
 
-def _shown(text: str, until: ExitStack) -> Callable[[float], None]:
+def _show_bar(text: str, until: ExitStack) -> Callable[[float], None]:
+    """Show a bar until the stack closes; the function moves it."""
     from rich.console import Console
     from rich.progress import Progress
 
     progress = until.enter_context(Progress(console=Console(stderr=True), transient=True))
     task = progress.add_task(text, total=1)
-    return lambda share: progress.update(task, completed=share)
+    return lambda fraction: progress.update(task, completed=fraction)

@@ -1,7 +1,7 @@
-"""What the compiler made of a kernel, read from its machine code: registers, spills, instructions.
+"""The machine code (SASS) of a kernel: registers, spills, instruction counts.
 
-The tools are NVIDIA's, from the pip packages nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm;
-neither needs a GPU.
+NVIDIA's cuobjdump and nvdisasm read it, from the pip packages nvidia-cuda-cuobjdump and
+nvidia-cuda-nvdisasm. Neither needs a GPU.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SETMAXREG = re.compile(r"USETMAXREG\.[^;]*\b0x([0-9a-f]+) ;")
 
 @dataclass(frozen=True)
 class Report:
-    """Resources of a plan's kernels: of the largest, where there are two.
+    """Resources of a plan's machine code; of two kernels, the larger one's registers and stack.
 
-    `instructions` counts full opcodes, such as `HGMMA.64x128x16.F32.BF16`; `register_split` is what
-    setmaxnreg asks for, in the order of the code.
+    `instructions` counts full opcodes, such as `HGMMA.64x128x16.F32.BF16`. `register_split` holds
+    the register counts that setmaxnreg requests, in code order: (producer, consumer).
     """
 
     registers: int
@@ -34,7 +34,7 @@ class Report:
     instructions: Counter[str]
 
     def count(self, opcode: str) -> int:
-        """Instructions whose opcode starts with `opcode`, modifiers aside: `count("STSM")`."""
+        """Instructions with this opcode, whatever modifiers follow: `count("STSM")`."""
         return sum(
             n
             for name, n in self.instructions.items()
@@ -43,18 +43,19 @@ class Report:
 
     @property
     def spills(self) -> int:
+        """Loads and stores of local memory: spilled registers."""
         return sum(self.count(opcode) for opcode in SPILLS)
 
 
 def report(cubin: Path) -> Report:
-    """Read a cubin file."""
+    """The report of a cubin file. ValueError if it holds no kernel."""
     usage = _run("cuobjdump", "-res-usage", str(cubin))
     code = _run("nvdisasm", "-c", str(cubin))
     resources = RESOURCES.findall(usage)
     if not resources:
         raise ValueError(
-            f"{cubin}: it must be the cubin of a kernel; cuobjdump -res-usage says nothing of its "
-            f"registers and stack, but {usage!r}"
+            f"{cubin}: it must be the cubin of a kernel; cuobjdump -res-usage lists no registers "
+            f"and stack, only {usage!r}"
         )
     registers, stack = (max(map(int, column)) for column in zip(*resources, strict=True))
     split = tuple(int(count, 16) for count in SETMAXREG.findall(code))

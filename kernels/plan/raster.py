@@ -1,14 +1,14 @@
-"""Raster: the order in which a persistent grid visits the tiles of C.
+"""The raster: the order in which the blocks visit the tiles of C.
 
-Groups of `group` tile rows, N running inside a group:
+Groups of `group` tile rows; inside a group M runs first, then N:
 
     group=2      n →
-    m  0  2  4 │              The CTAs that run at one time hold neighbouring tiles, so the panels
-    ↓  1  3  5 │ one group    of A and B that a wave reads stay in L2. Which group is best depends
-       6  8 10 │              on K (docs/performance): a panel is K deep.
+    m  0  2  4 │              Blocks that run at the same time hold neighbouring tiles. The panels
+    ↓  1  3  5 │ one group    of A and B that a wave reads then stay in L2. The best group depends
+       6  8 10 │              on K, the depth of a panel (docs/performance).
        7  9 11 │
 
-or the same turned, groups of tile columns with M running inside.
+`of="columns"` gives the transpose: groups of tile columns, inside which N runs first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Side: TypeAlias = Literal["rows", "columns"]
 
 @dataclass(frozen=True)
 class Raster:
-    """Tile index → tile coordinate (m, n), in groups of `group` rows of tiles, or columns.
+    """Tile index → tile coordinate (m, n), in groups of `group` tile rows or columns.
 
     >>> [Raster(2)(i, 4, 3) for i in range(8)]
     [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 0), (3, 0)]
@@ -40,24 +40,24 @@ class Raster:
         return f"groups of {self.group} tile {self.of}, {inside} inside"
 
     def modes(self, height: Any, tiles_n: Any) -> tuple[Layout, Layout]:
-        """The layouts of m and of n over the tiles of one group `height` rows high.
+        """The layouts index → m and index → n of one group, `height` tile rows high.
 
         Together they are CuTe's coordinate layout (height, tiles_n):(1@0, 1@1).
         """
         return Layout((height, tiles_n), (1, 0)), Layout((height, tiles_n), (0, 1))
 
     def __call__(
-        self, index: Any, tiles_m: Any, tiles_n: Any, least: Callable[[Any, Any], Any] = min
+        self, index: Any, tiles_m: Any, tiles_n: Any, minimum: Callable[[Any, Any], Any] = min
     ) -> tuple[Any, Any]:
-        """Coordinate (m, n) of tile `index`; the last group is as high as what is left.
+        """The coordinate (m, n) of tile `index`, 0 <= index < tiles_m * tiles_n.
 
-        The arguments are ints, or a kernel's integers with their own minimum as `least`. Every tile
-        is visited once by 0 <= index < tiles_m * tiles_n (a law of the tests).
+        Each tile has one index (a law of the tests). The last group has the remaining rows. The
+        arguments are ints, or a kernel's integers with their own `minimum`.
         """
         if self.of == "columns":
-            n, m = Raster(self.group)(index, tiles_n, tiles_m, least)
+            n, m = Raster(self.group)(index, tiles_n, tiles_m, minimum)
             return m, n
-        first = index // (self.group * tiles_n) * self.group
-        inside = index - first * tiles_n
-        rows, columns = self.modes(least(self.group, tiles_m - first), tiles_n)
-        return first + rows(inside), columns(inside)
+        first = index // (self.group * tiles_n) * self.group  # tile row of the group
+        within = index - first * tiles_n
+        rows, columns = self.modes(minimum(self.group, tiles_m - first), tiles_n)
+        return first + rows(within), columns(within)

@@ -1,4 +1,4 @@
-"""What TMA can carry: the boxes of a swizzled tile.
+"""The boxes by which TMA copies a swizzled tile.
 
 Source: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA, "Tensor swizzling modes".
 """
@@ -18,18 +18,18 @@ from layouts import (
     zipped_divide,
 )
 
-SWIZZLE_128B = Swizzle(3, 4, 3)  # on byte addresses: the 16-byte piece ^= the row of 128 bytes
-SPAN = 128  # bytes of a box row under this swizzle
-ATOM = 1024  # bytes of eight rows: the swizzle repeats, and a buffer must be aligned to it
-MOST_ROWS = 256  # of a box
+SWIZZLE_128B = Swizzle(3, 4, 3)  # on bytes: XORs address bits 4-6 with bits 7-9
+BOX_ROW_BYTES = 128  # of a box under this swizzle
+ATOM_BYTES = 1024  # eight box rows: the swizzle's period, and the alignment of a buffer
+MAX_BOX_ROWS = 256
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """How a tile travels: one instruction a box of `rows` × `columns`, columns contiguous.
+    """The boxes of a tile: one instruction copies one box of `rows` × `columns` elements.
 
-    `origins` holds for each box its first row and column in the tile, and its offset in the buffer,
-    in elements.
+    The columns are contiguous in memory. `origins` holds for each box its first row and column in
+    the tile and its offset in the buffer, in elements.
     """
 
     rows: int
@@ -38,15 +38,15 @@ class Boxes:
 
 
 def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
-    """The boxes that fill `tile`, a rank-2 layout of shared memory.
+    """The boxes that fill `tile`, a rank-2 layout of shared memory, contiguous in one mode.
 
-    Its mode `contiguous` runs along memory. Raises LayoutError where the tile has no unit, or where
-    TMA's 128-byte swizzle cannot write what the layout says.
+    LayoutError if the tile has no unit, or if TMA's 128-byte swizzle cannot write this layout.
 
-    >>> from cutedsl_gemm.kernels.sm90.mainloop import swizzled
-    >>> boxes(swizzled(128, 64, "K"), contiguous=1)
+    >>> tile = ComposedLayout(SWIZZLE_128B.recast(8, 16), 0, Layout((128, 64), (64, 1)), unit=16)
+    >>> boxes(tile, contiguous=1)
     Boxes(rows=128, columns=64, origins=((0, 0, 0),))
-    >>> boxes(swizzled(128, 64, "MN"), contiguous=0).origins
+    >>> two_panels = Layout(((64, 2), (8, 8)), ((1, 4096), (64, 512)))  # 64 rows contiguous
+    >>> boxes(ComposedLayout(tile.inner, 0, two_panels, unit=16), contiguous=0).origins
     ((0, 0, 0), (0, 64, 4096))
     """
     if tile.unit is None:
@@ -58,32 +58,32 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
             f"which is {SWIZZLE_128B} on bytes and {swizzle} on elements of {tile.unit} bits"
         )
     along, across = tile.outer[contiguous], tile.outer[1 - contiguous]
-    columns, rows = SPAN // element, size(coalesce(across)[0])
-    if rows > MOST_ROWS:
+    columns, rows = BOX_ROW_BYTES // element, size(coalesce(across)[0])
+    if rows > MAX_BOX_ROWS:
         raise LayoutError(
-            f"a box of {tile} has {rows} rows; TMA takes at most {MOST_ROWS}; take a smaller tile"
+            f"a box of {tile} has {rows} rows; TMA takes at most {MAX_BOX_ROWS}; "
+            "take a smaller tile"
         )
     if size(along) % columns:
         raise LayoutError(
             f"{tile} has {size(along)} elements along memory; a row of TMA's 128-byte swizzle has "
             f"{columns}; take a multiple"
         )
+    # ((columns, rows), (boxes along, boxes across)) → offset
     box, rest = zipped_divide(make_layout(along, across), (columns, rows))
     if coalesce(box) != Layout(columns * rows, 1):
         raise LayoutError(
-            f"TMA writes {rows} rows of {columns} contiguous elements, one after the other; "
-            f"{tile} has {box} in their place"
+            f"TMA writes {rows} rows of {columns} contiguous elements, back to back; "
+            f"the box of {tile} is {box}"
         )
-    across, down = size(rest[0]), size(rest[1])
-    places = [
-        (column, row, tile.offset + rest((column, row)))
-        for row in range(down)
-        for column in range(across)
+    grid = [
+        (i, j, tile.offset + rest((i, j)))
+        for j in range(size(rest[1]))
+        for i in range(size(rest[0]))
     ]
-    if any(offset * element % ATOM for _, _, offset in places):
+    if any(offset * element % ATOM_BYTES for _, _, offset in grid):
         raise LayoutError(
-            f"the boxes of {tile} start at {rest}; they must start at multiples of {ATOM} bytes, "
-            "where the swizzle begins anew"
+            f"the boxes of {tile} start at {rest}; they must start at multiples of {ATOM_BYTES} "
+            "bytes, the period of the swizzle"
         )
-    origins = tuple((row * rows, column * columns, offset) for column, row, offset in places)
-    return Boxes(rows, columns, origins)
+    return Boxes(rows, columns, tuple((j * rows, i * columns, offset) for i, j, offset in grid))

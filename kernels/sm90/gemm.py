@@ -22,7 +22,7 @@ from cutlass.memory import SmemAllocator
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device import tile as parts
 from cutedsl_gemm.kernels.plan.checks import ring
-from cutedsl_gemm.kernels.plan.tma import ATOM
+from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
     PRODUCER_REGISTERS,
@@ -109,9 +109,13 @@ class Gemm:
 
         @cute.struct
         class Shared:
-            a: cute.struct.Align[cute.struct.MemRange[dtype, plan.stages * plan.a.elements], ATOM]
-            b: cute.struct.Align[cute.struct.MemRange[dtype, plan.stages * plan.b.elements], ATOM]
-            out: cute.struct.Align[self.storage(), ATOM]
+            a: cute.struct.Align[
+                cute.struct.MemRange[dtype, plan.stages * plan.a.elements], ATOM_BYTES
+            ]
+            b: cute.struct.Align[
+                cute.struct.MemRange[dtype, plan.stages * plan.b.elements], ATOM_BYTES
+            ]
+            out: cute.struct.Align[self.storage(), ATOM_BYTES]
             full: cute.struct.MemRange[Int64, plan.stages]
             empty: cute.struct.MemRange[Int64, plan.stages]
 

@@ -1,4 +1,4 @@
-"""An entry is made once, rebuilt when damaged, and safe when processes share it."""
+"""An entry is made once, rebuilt when damaged, and safe to share between processes."""
 
 import platform
 import subprocess
@@ -94,7 +94,7 @@ def test_what_changes_the_code_changes_the_key(monkeypatch):
     assert len(keys) == 7
 
 
-def test_a_folder_that_cannot_be_written_gets_a_sentence(monkeypatch, tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     taken = tmp_path / "file"
     taken.write_bytes(b"")
     monkeypatch.setenv(cache.VARIABLE, str(taken / "cache"))
@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_written_gets_a_sentence(monkeypatch, tmp_path):
         cache.entry("key", maker([]))
 
 
-def test_what_is_there_is_read_without_writing(folder):
+def test_an_entry_is_read_without_writing(folder):
     cache.entry("key", maker([]))
     (folder / "key.lock").unlink()
     assert cache.entry("key", maker([])).read_bytes() == b"object code"
@@ -122,19 +122,19 @@ assert "cutlass" not in sys.modules
 """
 
 
-def test_a_kernel_made_before_is_loaded_without_the_dsl():
-    """Exported here; then loaded in a process that never imports the DSL. All without a GPU."""
+def test_a_compiled_kernel_loads_without_the_dsl():
+    """This process exports; another loads without importing the DSL. Neither needs a GPU."""
     build.make(pingpong())
     subprocess.run([sys.executable, "-c", LOAD], check=True)
 
 
-def test_without_a_linker_there_is_a_sentence(monkeypatch, tmp_path):
+def test_a_missing_linker_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(library.LibraryError, match="ld, which is not on the PATH: install"):
         library.link(None, tmp_path / "kernel.so")
 
 
-def test_what_the_linker_says_is_passed_on(tmp_path):
+def test_the_message_of_the_linker_is_passed_on(tmp_path):
     class Compiled:
         def export_to_c(self, path, function_name):
             Path(path).write_bytes(b"no object")

@@ -1,4 +1,4 @@
-"""Installations of the CuTe DSL, whole and broken, as importlib.metadata would tell of them."""
+"""Installations of the CuTe DSL, whole and broken, as importlib.metadata reports them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def install(monkeypatch, tmp_path):
     folders = (tmp_path / str(number) for number in range(100))
 
     def install(*pairs: tuple[str, str]) -> None:
-        """Each in a folder of its own on sys.path, in this order."""
+        """Install each in its own folder on sys.path, in this order."""
         path = []
         for name, version in [("numpy", "2.4.6"), *pairs]:
             path.append(str(folder := next(folders)))
@@ -42,7 +42,7 @@ def test_whole(install):
     assert versions.check() == "4.8.1"
 
 
-def test_the_one_installed_here_is_whole():
+def test_the_installed_one_is_whole():
     assert versions.check() == importlib.metadata.version("nvidia-cutlass-dsl")
 
 
@@ -60,11 +60,11 @@ def test_parts_that_differ_are_named(install):
         "the parts of the CuTe DSL differ in version: nvidia-cutlass-dsl 4.8.1, "
         "nvidia-cutlass-dsl-libs-base 4.8.0, nvidia-cutlass-dsl-libs-core 4.8.1, "
         "nvidia-cutlass-dsl-libs-cu12 4.8.1; "
-        "mend it with: pip install --force-reinstall 'nvidia-cutlass-dsl>=4.8,<4.9'"
+        "repair it with: pip install --force-reinstall 'nvidia-cutlass-dsl>=4.8,<4.9'"
     )
 
 
-def test_a_stale_cuda_13_part_is_mended_by_its_extra(install):
+def test_a_stale_cuda_13_part_is_repaired_by_its_extra(install):
     install(*WHOLE.items(), ("nvidia-cutlass-dsl-libs-cu13", "4.7.0"))
     with pytest.raises(VersionError, match=re.escape("'nvidia-cutlass-dsl[cu13]>=4.8,<4.9'")):
         versions.check()
@@ -77,18 +77,18 @@ def test_out_of_range(install, version):
         versions.check()
 
 
-def test_a_name_may_be_spelt_otherwise(install):
+def test_a_name_may_be_spelled_differently(install):
     install(("NVIDIA_cutlass.dsl", "4.8.1"))
     assert versions.parts() == {"nvidia-cutlass-dsl": "4.8.1"}
 
 
-def test_a_folder_without_metadata_is_none(install, tmp_path):
+def test_a_folder_without_metadata_is_ignored(install, tmp_path):
     install(*WHOLE.items())
     (tmp_path / "1" / "nvidia_cutlass_dsl_libs_cu13-4.7.0.dist-info").mkdir()
     assert versions.check() == "4.8.1"
 
 
-def test_of_two_the_first_on_the_path_counts(install):
+def test_the_first_duplicate_on_the_path_counts(install):
     install(*WHOLE.items(), ("nvidia-cutlass-dsl", "4.7.0"))
     assert versions.check() == "4.8.1"
 
