@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cutedsl_gemm.measure.bench import markdown, read
+from cutedsl_gemm.measure.report import markdown, read
 from layouts.notation.expression import evaluate
 
 ROOT = Path(__file__).parents[1]

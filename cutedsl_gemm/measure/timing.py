@@ -1,7 +1,7 @@
-"""Launches timed on the GPU: in a row, or replayed from a CUDA graph.
+"""Launches timed by CUDA events: in a row, or replayed from a CUDA graph.
 
-A graph's launches need no host: of a kernel that takes less than 30 µs, events around launches in a
-row may time the host instead (docs/performance).
+A graph's launches need no host. A kernel of less than 30 µs needs one: events around launches in a
+row may measure the host instead (docs/performance).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def timed(launch: Launch, count: int) -> float:
 
 
 def burst(launch: Launch, warm_up: int = WARM_UP, count: int = TIMED) -> float:
-    """Seconds a launch on a card that has rested, after a few to warm up."""
+    """Seconds a launch on a rested card, after `warm_up` launches."""
     time.sleep(REST)
     timed(launch, warm_up)
     return timed(launch, count)
 
 
 def captured(launch: Launch, count: int) -> Launch:
-    """A launch of a CUDA graph that launches `count` times. Launch once before, to load."""
+    """The replay of a CUDA graph of `count` launches. Launch once before, to load the kernel."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(count):
@@ -46,17 +46,20 @@ def captured(launch: Launch, count: int) -> Launch:
 
 
 def race(
-    launches: Sequence[Launch], tell: Callable[[float], None], rounds: int = 5, count: int = 10
+    launches: Sequence[Launch],
+    report: Callable[[float], None] = lambda share: None,
+    rounds: int = 5,
+    count: int = 10,
 ) -> list[float]:
-    """Seconds that each takes on the GPU alone: in turn, `count` at a time, the rounds' median.
+    """Seconds a launch of each on the GPU alone: graphs of `count`, in turn, the rounds' median.
 
-    `tell` is told the share that is done.
+    `report` receives the share of the rounds that are done, 0 to 1.
     """
     graphs = [captured(launch, count) for launch in launches]
     times: list[list[float]] = [[] for _ in graphs]
     for number in range(rounds):
         for found, graph in zip(times, graphs, strict=True):
-            graph()  # the clocks, and what lies in L2, are then its own
+            graph()  # warms up: the clocks and the contents of L2 are then its own
             found.append(timed(graph, 1) / count)
-        tell((number + 1) / rounds)
+        report((number + 1) / rounds)
     return [statistics.median(found) for found in times]

@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 
 import cutedsl_gemm
 import layouts
-from cutedsl_gemm.measure import bench
+from cutedsl_gemm.measure.report import OURS, markdown, plot, read
 from cutedsl_gemm.measure.hierarchy import shown
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES
@@ -27,7 +27,7 @@ from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 
 
 # What bench calls the rungs that it measures.
-BENCHED = {"sm90": bench.OURS, "sm90_pingpong": f"{bench.OURS} 128×128"}
+BENCHED = {"sm90": OURS, "sm90_pingpong": f"{OURS} 128×128"}
 MEASURED = Path(__file__).parents[1] / "performance" / "README.md"
 
 
@@ -87,7 +87,7 @@ def plots(measured: Path, folder: Path) -> str:
     for file in sorted(measured.glob("*.csv")):
         folder.mkdir(exist_ok=True)
         title = f"TFLOP/s, bench {ASKED.get(file.stem, f'--shapes {file.stem}')}"
-        bench.plot(bench.read(file), title, folder / f"{file.stem}.svg")
+        plot(read(file), title, folder / f"{file.stem}.svg")
         parts.append(f"![{file.stem}]({file.stem}.svg)")
     return "\n\n".join(parts) + "\n"
 
@@ -176,7 +176,7 @@ def figures(kernel: Kernel) -> Iterator[str]:
     elif kernel.name in BENCHED:
         yield f"On an H100, bfloat16, row-major A × column-major B, TFLOP/s; the protocol: {more}."
         for name in ("sweep", "squares"):
-            whole = bench.markdown(bench.read(MEASURED.parent / f"{name}.csv")).splitlines()
+            whole = markdown(read(MEASURED.parent / f"{name}.csv")).splitlines()
             kept = (CUBLAS, BENCHED[kernel.name])
             yield "\n".join([*whole[:2], *(x for x in whole if x.split(" | ")[0][2:] in kept)])
     else:

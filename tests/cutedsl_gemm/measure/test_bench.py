@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from cutedsl_gemm import __main__
-from cutedsl_gemm.measure import bench, ladder, peers, timing
-from cutedsl_gemm.measure.bench import Point
+from cutedsl_gemm.measure import bench, ladder, peers, report, timing
 from cutedsl_gemm.measure.power import Gauge, Reading
+from cutedsl_gemm.measure.report import Point
 
 POINTS = [
     Point((8448, 9216, 64), {"torch.mm": 150.0, "gemm": 180.0, "quack": 160.0}),
@@ -42,7 +42,7 @@ def test_whoever_is_installed_is_measured_and_torch_comes_first(monkeypatch):
 
 def test_the_table_has_ratios_calls_and_the_state_of_the_gpu():
     console = Console(width=200, record=True)
-    console.print(bench.table(POINTS, "title"))
+    console.print(report.table(POINTS, "title"))
     long, short = (line for line in console.export_text().splitlines() if "│ " in line)
     assert [cell.strip() for cell in long.strip("│").split("│")][3:] == (
         ["150", "180", "160", "1.200", "1.125", "", "", "", ""]
@@ -53,22 +53,22 @@ def test_the_table_has_ratios_calls_and_the_state_of_the_gpu():
 
 
 def test_the_csv_says_what_each_column_is(tmp_path):
-    bench.write(POINTS, tmp_path / "table.csv")
+    report.write(POINTS, tmp_path / "table.csv")
     first, second = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
     assert (first["K"], first["gemm"], first["gemm, µs a call"]) == ("64", "180.0", "")
     assert (second["quack, µs a call"], second["W"]) == ("18.0", "512.5")
 
 
 def test_what_was_written_is_read(tmp_path):
-    bench.write(POINTS, tmp_path / "table.csv")
-    read = bench.read(tmp_path / "table.csv")
+    report.write(POINTS, tmp_path / "table.csv")
+    read = report.read(tmp_path / "table.csv")
     assert [(point.mnk, point.tflops) for point in read] == [(p.mnk, p.tflops) for p in POINTS]
 
 
 @pytest.mark.parametrize("points", [POINTS, POINTS[:1] * 2], ids=["shapes", "over K"])
 def test_the_plot_is_drawn(points, tmp_path):
     pytest.importorskip("matplotlib")
-    bench.plot(points, "title", tmp_path / "plot.svg")
+    report.plot(points, "title", tmp_path / "plot.svg")
     assert (tmp_path / "plot.svg").read_text().startswith("<?xml")
 
 

@@ -1,0 +1,175 @@
+"""What bench measured, as a table, as Markdown, as CSV and as a plot."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from operator import truediv
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rich.table import Table
+
+from cutedsl_gemm.measure.peers import CUBLAS
+from cutedsl_gemm.measure.power import Reading
+
+Shape: TypeAlias = tuple[int, int, int]  # (M, N, K)
+
+OURS = "gemm"
+GPU = "MHz", "W"  # at the moment of highest power
+
+
+@dataclass(frozen=True)
+class Point:
+    """One shape, and the TFLOP/s that each provider reached there.
+
+    Where `tflops` were measured from CUDA graphs, `calls` has the microseconds of a call from
+    Python.
+    """
+
+    mnk: Shape
+    tflops: dict[str, float]
+    calls: dict[str, float] | None = None
+    gpu: Reading | None = None
+
+    @property
+    def best_peer(self) -> float:
+        """TFLOP/s of the fastest provider that is not gemm."""
+        return max(tflops for name, tflops in self.tflops.items() if not name.startswith(OURS))
+
+
+def table(points: Sequence[Point], title: str) -> Table:
+    """TFLOP/s and their ratios; calls from Python where a graph was timed; the GPU's state."""
+    shown = Table(title=title)
+    ratios = "gemm / torch.mm", "gemm / best peer"
+    beside = "call, µs", "torch.mm", *GPU
+    for column in ("M", "N", "K", *points[0].tflops, *ratios, *beside):
+        shown.add_column(column, justify="right")
+    for point in points:
+        ours = point.tflops[OURS]
+        calls, gpu = point.calls, point.gpu
+        shown.add_row(
+            *map(str, point.mnk),
+            *(f"{tflops:.0f}" for tflops in point.tflops.values()),
+            f"{ours / point.tflops[CUBLAS]:.3f}",
+            f"{ours / point.best_peer:.3f}",
+            *((f"{calls[name]:.1f}" for name in (OURS, CUBLAS)) if calls else ("", "")),
+            *((f"{gpu.megahertz:.0f}", f"{gpu.watts:.0f}") if gpu else ("", "")),
+        )
+    return shown
+
+
+def markdown(points: Sequence[Point]) -> str:
+    """TFLOP/s and their ratios, a column a shape, as in docs/performance.
+
+    >>> few = [Point((512, 512, k), {"torch.mm": 50.0, "gemm": 60.0}) for k in (64, 128)]
+    >>> print(markdown(few))
+    | K | 64 | 128 |
+    |---|---|---|
+    | torch.mm | 50 | 50 |
+    | gemm | 60 | 60 |
+    | gemm / torch.mm | 1.20 | 1.20 |
+    | gemm / best of the others | 1.20 | 1.20 |
+    """
+    ours = [point.tflops[OURS] for point in points]
+    others = {
+        CUBLAS: [point.tflops[CUBLAS] for point in points],
+        "best of the others": [point.best_peer for point in points],
+    }
+    head = "K" if _over_k(points) else "M, N, K"
+    rows = [
+        (head, *_names(points)),
+        *((name, *(f"{point.tflops[name]:.0f}" for point in points)) for name in points[0].tflops),
+        *(
+            (f"{OURS} / {name}", *map("{:.2f}".format, map(truediv, ours, theirs)))
+            for name, theirs in others.items()
+        ),
+    ]
+    first, *rest = (f"| {' | '.join(cells)} |" for cells in rows)
+    return "\n".join((first, "|---" * (len(points) + 1) + "|", *rest))
+
+
+def _over_k(points: Sequence[Point]) -> bool:
+    return len({point.mnk[:2] for point in points}) == 1
+
+
+def _names(points: Sequence[Point]) -> list[str]:
+    """K if all points have the same M and N, n³ if all are cubes, else M×N×K."""
+    if _over_k(points):
+        return [str(point.mnk[2]) for point in points]
+    if _cubes(points):
+        return [f"{point.mnk[0]}³" for point in points]
+    return ["×".join(map(str, point.mnk)) for point in points]
+
+
+def _cubes(points: Sequence[Point]) -> bool:
+    return all(len({*point.mnk}) == 1 for point in points)
+
+
+def write(points: Sequence[Point], file: Path) -> None:
+    """The table as CSV: TFLOP/s, microseconds of a call where a graph was timed, MHz, W."""
+    names = [*points[0].tflops]
+    with file.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("M", "N", "K", *names, *(f"{name}, µs a call" for name in names), *GPU))
+        for point in points:
+            calls, gpu = point.calls or {}, point.gpu
+            writer.writerow(
+                (
+                    *point.mnk,
+                    *(f"{tflops:.1f}" for tflops in point.tflops.values()),
+                    *(f"{calls[name]:.1f}" if calls else "" for name in names),
+                    *((gpu.megahertz, gpu.watts) if gpu else ("", "")),
+                )
+            )
+
+
+def read(file: Path) -> list[Point]:
+    """The shapes and TFLOP/s of a file that `write` wrote, without calls and the GPU's state."""
+    with file.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    names = list(takewhile(lambda name: "µs" not in name, list(rows[0])[3:]))
+    return [
+        Point(
+            (int(row["M"]), int(row["N"]), int(row["K"])),
+            {name: float(row[name]) for name in names},
+        )
+        for row in rows
+    ]
+
+
+def plot(points: Sequence[Point], title: str, file: Path) -> None:
+    """TFLOP/s over K if all points have the same M and N, else over the shapes.
+
+    Each provider is a line if the shapes are in order of size, else a set of markers. The suffix of
+    `file` is the format: .svg, .png, .pdf. ImportError without matplotlib.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    over_k = _over_k(points)
+    in_order = over_k or _cubes(points)
+    positions: list[Any] = [point.mnk[2] for point in points] if over_k else _names(points)
+    for name in points[0].tflops:
+        ours = name.startswith(OURS)
+        style: dict[str, Any] = {
+            "linewidth": 2.5 if name == OURS else 1.2,
+            "zorder": 3 if ours else 2,
+        }
+        heights = [point.tflops[name] for point in points]
+        mark = ("o-" if ours else "s--") if in_order else ("o" if ours else "s")
+        axes.plot(positions, heights, mark, label=name, markersize=4, **style)
+    m, n, _ = points[0].mnk
+    axes.set_xlabel(f"K, at M = {m}, N = {n}" if over_k else "M×N×K")
+    if not over_k:
+        turned: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(range(len(positions)), positions, **turned)
+    axes.set_ylabel("TFLOP/s")
+    axes.set_ylim(0)
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file)
