@@ -13,7 +13,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.problem import agree, device_of, pose
+from cutedsl_gemm.operands import check_operands, device_of, problem_of
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
 
@@ -86,8 +86,8 @@ def plan_for(
     6
     """
     rung = named(kernel, device_of(a))
-    agree(a, b, rung.terms)
-    problem = pose(a, b, rung.terms_for(a, b))
+    check_operands(a, b, rung.requirements)
+    problem = problem_of(a, b, rung.requirements_for(a, b))
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
     return rung.plan(problem, tile)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.kernels.plan.checks import UNIT
-from cutedsl_gemm.problem import lines
+from cutedsl_gemm.memory import empty_padded
 from cutedsl_gemm.select.registry import named
 
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, tile=, kernel=, tune=), as gemm
@@ -88,4 +88,4 @@ def gradients(ctx: Any, grad: Tensor, multiply: Multiply) -> tuple[Tensor | None
 
 def _aligned(derivative: Tensor) -> Tensor:
     """A copy of a derivative, which may have any strides, with strides that TMA accepts."""
-    return lines(derivative, derivative.shape, UNIT).copy_(derivative)
+    return empty_padded(derivative, derivative.shape, UNIT).copy_(derivative)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
-from cutedsl_gemm.problem import agree
+from cutedsl_gemm.operands import check_operands
+from cutedsl_gemm.problem import round_up
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import named
 
@@ -44,10 +45,10 @@ def _writing(
 @_allocating.register_fake
 def _fake(a: Tensor, b: Tensor, tile: list[int] | None, kernel: str | None, tune: bool) -> Tensor:
     _checked_tile(tile)
-    rung = named(kernel, a.device)
-    agree(a, b, rung.terms)
-    m, n, unit = a.shape[0], b.shape[1], rung.terms_for(a, b).unit
-    return a.new_empty_strided((m, n), (-(-n // unit) * unit, 1))
+    found = named(kernel, a.device)
+    check_operands(a, b, found.requirements)
+    (m, _), (_, n), alignment = a.shape, b.shape, found.requirements_for(a, b).alignment
+    return a.new_empty_strided((m, n), (round_up(n, alignment), 1))
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -19,7 +19,7 @@ def shown(kernel: str | None = None) -> Hierarchy:
     """The hierarchy of a kernel's plan; without a name, that of the description."""
     if kernel is None:
         return nested(*TILES)
-    dtype = named(kernel).terms.dtypes[0]
+    dtype = named(kernel).requirements.dtypes[0]
     a, b = torch.empty(256, 64, dtype=dtype), torch.empty(64, 256, dtype=dtype)
     return of(plan_for(a, b, kernel=kernel))
 

@@ -78,7 +78,7 @@ def operands(kernel: Kernel, size: int) -> tuple[Tensor, Tensor]:
     a, b = (
         matrix if row_major else matrix.mT
         for row_major in ROW_MAJOR[kernel.family]
-        for matrix in (torch.randn(size, size, device="cuda").to(kernel.terms.dtypes[0]),)
+        for matrix in (torch.randn(size, size, device="cuda").to(kernel.requirements.dtypes[0]),)
     )
     return a, b
 
@@ -125,7 +125,7 @@ def main(size: int | None = None, path: Path | None = None) -> None:
     """Measure, print and plot every family; stop at a rung whose answer is wrong."""
     console, families = Console(width=100), {}
     for family, rungs in groupby(KERNELS.values(), key=lambda kernel: kernel.family):
-        extent, bound = size or SIZES[family], TOLERANCE[next(rungs).terms.dtypes[0]]
+        extent, bound = size or SIZES[family], TOLERANCE[next(rungs).requirements.dtypes[0]]
         measured = families[family] = list(measure(family, extent))
         console.print(table(family, measured))
         for row in measured:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from torch import Tensor
 
 from cutedsl_gemm.call import Tile
-from cutedsl_gemm.problem import TMA, Problem, pose
+from cutedsl_gemm.operands import problem_of
+from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.select.choose import (
     DRAM,
     SMS,
@@ -46,7 +47,7 @@ def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> str:
     kernel       sm90 pingpong, bfloat16, fp32 accumulation, tile 128×192×64
     ...
     """
-    problem = pose(a, b, ANYWHERE)
+    problem = problem_of(a, b, ANYWHERE)
     return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile))
 
 

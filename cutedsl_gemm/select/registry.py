@@ -1,4 +1,4 @@
-"""The kernels by name, in the order of the ladder: what each asks of tensors, and its plan."""
+"""The kernels by name, in the order of the ladder: their requirements, and the plans they make."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
 from cutedsl_gemm.kernels.sm90.mainloop import Tile
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
 from cutedsl_gemm.kernels.sm90.split_plan import split
-from cutedsl_gemm.problem import TMA, Problem, Terms, walkable
+from cutedsl_gemm.operands import fits
+from cutedsl_gemm.problem import TMA, Problem, Requirements
 from cutedsl_gemm.select.choose import choose, choose_among
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A rung of the ladder."""
+    """A rung of the ladder: a name that `gemm(a, b, kernel=name)` takes, and how it makes plans."""
 
     name: str
-    terms: Terms
+    requirements: Requirements
     plan: Callable[[Problem, Tile | None], KernelPlan]
-    maker: Callable[..., KernelPlan]  # of its plans; its docstring says what is new
-    smem_bytes: int = 0  # of a block, where every plan takes as much
-    narrower: tuple[Terms, ...] = ()  # terms of plans for tensors that `terms` do not fit
+    maker: Callable[..., KernelPlan]  # of its plans; its docstring is the rung's description
+    smem_bytes: int = 0  # of a block, if all its plans take the same
+    narrower: tuple[Requirements, ...] = ()  # of its plans for tensors of smaller alignment
 
-    def terms_for(self, *tensors: Tensor) -> Terms:
-        """The widest terms whose strides all the tensors have; the last, where they have none's."""
-        *wider, narrowest = (self.terms, *self.narrower)
-        fitting = (terms for terms in wider if all(walkable(x, terms) for x in tensors))
-        return next(fitting, narrowest)
+    def requirements_for(self, *tensors: Tensor) -> Requirements:
+        """The widest alignment that the strides of all tensors have, or else the narrowest."""
+        *wider, narrowest = (self.requirements, *self.narrower)
+        met = (each for each in wider if all(fits(tensor, each) for tensor in tensors))
+        return next(met, narrowest)
 
     @property
     def family(self) -> str:
-        """The hardware that it is written for, as in the first part of its name."""
+        """The hardware that it is written for: the first part of its name."""
         return self.name.partition("_")[0]
 
     def arch(self, capability: tuple[int, int]) -> str | None:
-        """What to compile for on a device; None where the kernel cannot run there."""
+        """The architecture to compile for on a device; None if the kernel cannot run there."""
         if self.family == "sm90":
             return ARCH if capability == (9, 0) else None
         major, minor = capability
@@ -54,9 +55,9 @@ class Kernel:
 
 
 def named(name: object, device: torch.device | None = None) -> Kernel:
-    """The kernel of a name, or the best for a device where the name is None.
+    """The kernel of a name; the best kernel for the device if the name is None.
 
-    ValueError with the names where there is none.
+    ValueError, with all names, for any other name.
 
     >>> named(None).name, named("simt_naive").family
     ('sm90', 'simt')
@@ -69,62 +70,60 @@ def named(name: object, device: torch.device | None = None) -> Kernel:
 
 
 def best(device: torch.device | None) -> Kernel:
-    """The default for a device: Hopper's own, or else the last sm80 rung whose memory it has.
+    """The default for a device: sm90 on Hopper, else the last sm80 rung whose shared memory fits.
 
-    On a CPU, and where none can run, it is Hopper's.
+    On a CPU, and on a GPU that runs neither, it is sm90.
     """
     if device is None or device.type != "cuda":
         return KERNELS[DEFAULT]
     capability = torch.cuda.get_device_capability(device)
-    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    available = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
     older = (kernel for kernel in reversed(LADDER) if kernel.family == "sm80")
-    fitting = (kernel for kernel in older if kernel.smem_bytes <= room)
+    fitting = (kernel for kernel in older if kernel.smem_bytes <= available)
     runs = (kernel for kernel in (KERNELS[DEFAULT], *fitting) if kernel.arch(capability))
     return next(runs, KERNELS[DEFAULT])
 
 
 def _fixed(
-    rung: Callable[..., KernelPlan], narrows: bool, problem: Problem, tile: Tile | None
+    maker: Callable[..., KernelPlan], aligned: bool, problem: Problem, tile: Tile | None
 ) -> KernelPlan:
-    """The plan of a rung whose tile is part of what it teaches."""
+    """The plan of a rung with a fixed tile; `aligned` rungs have one for each alignment."""
     k = problem.mnk[2]
     dtype = () if problem.dtype == "float32" else (problem.dtype,)
-    plan = rung(*dtype, *problem.majors, *((problem.unit,) if narrows else ()))
+    plan = maker(*dtype, *problem.majors, *((problem.alignment,) if aligned else ()))
     if k % plan.alignment and isinstance(plan, sm70.Sm70Plan) and "K" in problem.majors:
         raise PlanError(
-            f"K is {k}: {plan.name} takes the residue of K first, so that an operand whose rows of "
-            f"K are contiguous must have a K that is a multiple of {plan.alignment}; pad both with "
-            "zeros, or pass a column-major and b row-major"
+            f"K is {k}: {plan.name} computes the residue of K first, so K must be a multiple of "
+            f"{plan.alignment} if a is row-major or b is column-major; pad a and b with zeros, or "
+            "pass a column-major and b row-major"
         )
     if tile not in (None, plan.tile):
-        raise PlanError(
-            f"tile is {tile!r}: this rung of the ladder has the tile {plan.tile}; leave tile away"
-        )
+        raise PlanError(f"tile is {tile!r}: {plan.name} has the fixed tile {plan.tile}; omit tile")
     return plan
 
 
 def _rung(
-    rung: Callable[..., simt.SimtPlan | sm80.Sm80Plan],
+    maker: Callable[..., simt.SimtPlan | sm80.Sm80Plan],
     *dtypes: torch.dtype,
     alignments: tuple[int, ...] = (),
 ) -> Kernel:
-    """A rung; where it takes them, with plans for tensors of several alignments."""
-    plan = rung()
+    """A rung with a fixed tile; `alignments` in elements, the widest first, if it has several."""
+    plan = maker()
     widest, *narrower = (
-        Terms(plan.name, dtypes, alignment) for alignment in alignments or (plan.alignment,)
+        Requirements(plan.name, dtypes, alignment) for alignment in alignments or (plan.alignment,)
     )
-    made = partial(_fixed, cache(rung), bool(alignments))
-    return Kernel(plan.name, widest, made, rung, plan.smem_bytes, tuple(narrower))
+    make = partial(_fixed, cache(maker), bool(alignments))
+    return Kernel(plan.name, widest, make, maker, plan.smem_bytes, tuple(narrower))
 
 
-DEFAULT = "sm90"  # whichever of its family the model expects to end first
+DEFAULT = "sm90"  # the kernel of that family that the model expects to be fastest
 LADDER = (
-    *(_rung(rung, torch.float32) for rung in simt.RUNGS),
-    *(_rung(rung, torch.float16) for rung in sm70.RUNGS),
-    *(_rung(rung, torch.bfloat16, torch.float16, alignments=ALIGNMENTS) for rung in sm80.RUNGS),
+    *(_rung(maker, torch.float32) for maker in simt.RUNGS),
+    *(_rung(maker, torch.float16) for maker in sm70.RUNGS),
+    *(_rung(maker, torch.bfloat16, torch.float16, alignments=ALIGNMENTS) for maker in sm80.RUNGS),
     *(
-        Kernel(f"sm90_{make.__name__}", TMA, partial(choose_among, make), make)
-        for make in (single, cooperative, pingpong, split)
+        Kernel(f"sm90_{maker.__name__}", TMA, partial(choose_among, maker), maker)
+        for maker in (single, cooperative, pingpong, split)
     ),
     Kernel(DEFAULT, TMA, choose, choose),
 )

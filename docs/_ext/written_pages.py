@@ -119,7 +119,7 @@ def rung(kernel: Kernel) -> str:
 
 def dtype_of(kernel: Kernel) -> str:
     """The type of its elements that the ladder measures."""
-    return str(kernel.terms.dtypes[0]).removeprefix("torch.")
+    return str(kernel.requirements.dtypes[0]).removeprefix("torch.")
 
 
 def plan_of(kernel: Kernel) -> Any:

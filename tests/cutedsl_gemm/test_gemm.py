@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 import cutedsl_gemm
 from cutedsl_gemm import PlanError, gemm, plan_for
-from cutedsl_gemm.call import _anew
+from cutedsl_gemm.call import allocating
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.select.registry import LADDER
 
@@ -171,7 +171,7 @@ VALUE_ERRORS = [
     (lambda: gemm(negative(A), B), r"a is a view .* pass a.resolve_neg\(\)"),
     (
         lambda: gemm(*[torch.ones(8, 8)] * 2, kernel="simt_naive", out=negative(torch.zeros(8, 8))),
-        "out is a view that stands for its negative: pass memory of its own",
+        "out is a view with the negative bit set: pass memory of its own",
     ),
     (lambda: plan_for(A[:0], B), r"M, N, K = \(0, 24, 32\): an empty product needs no kernel"),
     (lambda: gemm(A.clone().requires_grad_(), B, out=matrix(16, 24)), "out: .*no gradient"),
@@ -238,7 +238,7 @@ def test_what_a_launch_refuses_gets_a_sentence_or_is_its_own():
     def launch(a, b, out):
         raise RuntimeError("of the launch")
 
-    run = _anew(launch, TMA, (16, 24))
+    run = allocating(launch, TMA, (16, 24))
     with pytest.raises(RuntimeError, match="of the launch"):
         run(A, B, None)
     with pytest.raises(ValueError, match=r"pass a.resolve_neg\(\)"):
@@ -266,8 +266,8 @@ def test_the_negative_half_of_a_conjugate_is_negative():
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 def test_no_such_half_of_16_bits_starts_where_a_kernel_takes_it():
     """So that a launch refuses it although its signature was met: no call asks for the bit."""
-    taken = {terms for kernel in LADDER for terms in (kernel.terms, *kernel.narrower)}
-    units = {terms.bytes for terms in taken if torch.float16 in terms.dtypes}
+    taken = {each for kernel in LADDER for each in (kernel.requirements, *kernel.narrower)}
+    units = {each.alignment_bytes for each in taken if torch.float16 in each.dtypes}
     wide = torch.ones(8, 16, dtype=torch.complex32).conj().imag
     for column in range(16):
         half = wide[:, column:]

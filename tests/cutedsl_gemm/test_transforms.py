@@ -6,7 +6,7 @@ from torch import func
 from torch.autograd import forward_ad
 
 from cutedsl_gemm import gemm
-from cutedsl_gemm.call import _anew
+from cutedsl_gemm.call import allocating
 from cutedsl_gemm.problem import TMA
 
 # of torch's own rules of forward derivatives
@@ -42,7 +42,7 @@ def test_a_launch_which_writes_by_address_would_lose_a_tangent():
         out.detach().copy_(a.detach() @ b.detach())
 
     with forward_ad.dual_level():
-        lost = _anew(launch, TMA, (64, 72))(forward_ad.make_dual(A, A_TANGENT), B, None)
+        lost = allocating(launch, TMA, (64, 72))(forward_ad.make_dual(A, A_TANGENT), B, None)
         assert forward_ad.unpack_dual(lost).tangent is None
 
 

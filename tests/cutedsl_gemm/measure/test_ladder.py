@@ -16,7 +16,7 @@ any_rung = pytest.mark.parametrize("kernel", KERNELS)
 
 
 def integers(kernel, rows, columns):
-    dtype = named(kernel).terms.dtypes[0]
+    dtype = named(kernel).requirements.dtypes[0]
     return torch.randint(-2, 3, (rows, columns)).to(dtype)
 
 
@@ -53,7 +53,7 @@ def test_a_card_before_hopper_gets_the_sm80_kernel(monkeypatch, capability, room
 
 def test_the_sm70_rung_says_which_k_it_takes():
     a, b = integers("sm70_volta884", 33, 8), integers("sm70_volta884", 8, 64)
-    with pytest.raises(PlanError, match="K is 7: sm70_volta884 takes the residue of K first"):
+    with pytest.raises(PlanError, match="K is 7: sm70_volta884 computes the residue of K first"):
         gemm(a[:, :7], b[:7], kernel="sm70_volta884")
     a = integers("sm70_volta884", 8, 40).mT[:33, :7]
     expected = (a.double() @ b[:7].double()).half()
@@ -155,7 +155,7 @@ def test_a_wrong_kernel_gets_a_sentence():
         gemm(a, b)
     with pytest.raises(TypeError, match=r"a is torch.bfloat16: it must be torch.float32"):
         gemm(a.bfloat16(), b.bfloat16(), kernel="simt_naive")
-    with pytest.raises(PlanError, match=r"this rung of the ladder has the tile \(32, 32, 1\)"):
+    with pytest.raises(PlanError, match=r"has the fixed tile \(32, 32, 1\)"):
         gemm(a, b, tile=(128, 128, 64), kernel="simt_naive")
 
 

@@ -14,14 +14,14 @@ from cutedsl_gemm.select.registry import named
 
 pytestmark = pytest.mark.gpu
 
-EVERY_DTYPE = [(name, dtype) for name in KERNELS for dtype in named(name).terms.dtypes]
+EVERY_DTYPE = [(name, dtype) for name in KERNELS for dtype in named(name).requirements.dtypes]
 ORDERS = list(product(("row", "column"), repeat=2))
 # Every order in a kernel's first dtype; a second one changes an instruction's name.
 CASES = [
     (name, dtype, orders)
     for name, dtype in EVERY_DTYPE
     for orders in ORDERS
-    if dtype == named(name).terms.dtypes[0] or orders == ("row", "column")
+    if dtype == named(name).requirements.dtypes[0] or orders == ("row", "column")
 ]
 SHAPES = [
     (520, 264, 136),
@@ -51,7 +51,7 @@ def served(kernel, mnk, orders):
 
 def exact(kernel, dtype, mnk, orders, unit=None):
     m, n, k = mnk
-    unit = unit or named(kernel).terms.unit
+    unit = unit or named(kernel).requirements.alignment
     a, b = integers(m, k, orders[0], dtype, unit), integers(k, n, orders[1], dtype, unit)
     whole = torch.full((m + 1, -(-n // unit) * unit + unit), torch.nan, dtype=dtype, device="cuda")
     out = whole[:m, :n]
@@ -101,7 +101,7 @@ import torch
 from cutedsl_gemm import KERNELS, gemm
 from cutedsl_gemm.select.registry import named
 for name in KERNELS:
-    dtype = named(name).terms.dtypes[0]
+    dtype = named(name).requirements.dtypes[0]
     a, b = (torch.randint(-2, 3, s).to(dtype) for s in ((136, 264), (264, 272)))
     truth = (a.double() @ b.double()).to(a.dtype)
     for right in (b, b.mT.contiguous().mT):

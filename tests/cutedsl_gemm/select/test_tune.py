@@ -72,7 +72,7 @@ def test_each_shape_and_each_device_has_its_own(clock):
     for asked, device in (
         (problem(), "H200"),
         (problem(k=2048), "H100"),
-        (problem().turned, "H100"),
+        (problem().transposed, "H100"),
     ):
         assert run(asked, device)[1]
     assert clock.races == 4

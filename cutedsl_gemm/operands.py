@@ -1,0 +1,159 @@
+"""Tensors read as the matrices of a problem, with a message for everything that no plan accepts."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.problem import MAX_EXTENT, TMA, Matrix, Problem, Requirements, round_up
+
+
+def problem_of(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> Problem:
+    """The problem a · b; TypeError or ValueError if a kernel with these requirements refuses it."""
+    check_operands(a, b, requirements)
+    dtype = str(a.dtype).removeprefix("torch.")
+    matrices = matrix_of("a", a, requirements), matrix_of("b", b, requirements)
+    return Problem(*matrices, dtype, requirements.alignment)
+
+
+def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Matrix:
+    """The extents and strides of a tensor: one stride is 1, the other a multiple of the alignment.
+
+    A mode of extent 1 is never stepped along, so its stride may be anything: the matrix gets one
+    that the kernel accepts. ValueError if the strides do not fit.
+    """
+    (rows, columns), stride = tensor.shape, tensor.stride()
+    alignment = requirements.alignment
+    contiguous = _contiguous_mode(tensor, alignment)
+    if contiguous == 1:
+        leading = stride[0] if rows > 1 else round_up(columns, alignment)
+        return Matrix((rows, columns), (leading, 1))
+    if contiguous == 0:
+        leading = stride[1] if columns > 1 else round_up(rows, alignment)
+        return Matrix((rows, columns), (1, leading))
+    raise ValueError(
+        f"{name}: shape {rows, columns} with strides {stride} in elements: "
+        f"{requirements.owner} needs one stride of 1, and the other a multiple of {alignment} "
+        f"elements ({requirements.alignment_bytes} bytes) that is at least the extent of the "
+        f"contiguous mode; {_remedy(name, tensor, alignment)}"
+    )
+
+
+def fits(tensor: Tensor, requirements: Requirements) -> bool:
+    """Whether the strides of a matrix meet the requirements."""
+    return _contiguous_mode(tensor, requirements.alignment) is not None
+
+
+def _contiguous_mode(tensor: Tensor, alignment: int) -> int | None:
+    """The mode along which a kernel reads a matrix, 1 (columns) before 0 (rows); None if neither."""
+    (rows, columns), (down, across) = tensor.shape, tensor.stride()
+    if _readable(columns, across, rows, down, alignment):
+        return 1
+    return 0 if _readable(rows, down, columns, across, alignment) else None
+
+
+def _readable(inner: int, inner_stride: int, outer: int, outer_stride: int, alignment: int) -> bool:
+    if inner == 0 or outer == 0:
+        return True
+    return (inner_stride == 1 or inner == 1) and (
+        outer == 1 or (outer_stride % alignment == 0 and outer_stride >= inner)
+    )
+
+
+def _remedy(name: str, tensor: Tensor, alignment: int) -> str:
+    """An expression that gives the kernel a tensor it accepts."""
+    rows, columns = tensor.shape
+    padded = round_up(columns, alignment)
+    if name == "out":
+        return f"pass the first {columns} columns of torch.empty({rows}, {padded}), or omit out"
+    if tensor.mT.is_contiguous() and not tensor.is_contiguous():
+        padded = round_up(rows, alignment)
+        pad = f"F.pad({name}, (0, 0, 0, {padded - rows}))"
+        return f"pass {pad}.mT.contiguous().mT[:{rows}], whose columns are padded to {padded}"
+    if columns != padded:
+        pad = f"F.pad({name}, (0, {padded - columns}))"
+        return f"pass {pad}[:, :{columns}], whose rows are padded to {padded}"
+    return f"pass {name}.contiguous()"
+
+
+def device_of(a: object) -> torch.device | None:
+    """The device of a tensor; None for anything else, which `check_operands` refuses."""
+    return a.device if isinstance(a, Tensor) else None
+
+
+def check_operands(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
+    """TypeError or ValueError unless a and b are matrices that can be multiplied."""
+    for name, tensor in (("a", a), ("b", b)):
+        _check_tensor(name, tensor, requirements)
+    _check_pair("a", a, "b", b)
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(
+            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: "
+            "a must have as many columns as b has rows"
+        )
+
+
+def check_out(out: Tensor, a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
+    """TypeError or ValueError unless `out` can hold the product of a and b."""
+    _check_tensor("out", out, requirements)
+    _check_pair("out", out, "a", a)
+    if out.shape != (a.shape[0], b.shape[1]):
+        raise ValueError(
+            f"out has shape {tuple(out.shape)}: it must be {(a.shape[0], b.shape[1])}, "
+            "rows of a and columns of b"
+        )
+
+
+def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = TMA) -> None:
+    """TypeError or ValueError unless a kernel can compute out = a · b in the tensors' memory."""
+    problem_of(a, b, requirements)
+    check_out(out, a, b, requirements)
+    for name, tensor in (("a", a), ("b", b), ("out", out)):
+        if not tensor.data_ptr():
+            raise ValueError(
+                f"{name} has no memory of its own (freed, fake, or the wrapper of another tensor): "
+                "pass a tensor that holds its data"
+            )
+        if tensor.data_ptr() % requirements.alignment_bytes:
+            remedy = f"{name}.clone(), or " if name != "out" else ""
+            raise ValueError(
+                f"{name} starts at address {tensor.data_ptr():#x}: {requirements.owner} needs a "
+                f"multiple of {requirements.alignment_bytes} bytes; pass {remedy}a view that "
+                f"starts at a multiple of {requirements.alignment} elements"
+            )
+
+
+def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is {type(tensor).__name__}: it must be a torch.Tensor")
+    if tensor.dtype not in requirements.dtypes:
+        raise TypeError(
+            f"{name} is {tensor.dtype}: it must be {' or '.join(map(str, requirements.dtypes))}"
+            + (f"; convert it with {name}.to({requirements.dtypes[0]})" if name != "out" else "")
+        )
+    if tensor.layout != torch.strided or tensor.device.type not in requirements.devices:
+        raise TypeError(
+            f"{name} is {tensor.layout} on {tensor.device}: "
+            "it must be dense, on a CPU or a CUDA device"
+        )
+    if tensor.ndim != 2:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
+    if tensor.is_neg() and (name == "out" or tensor.dtype != torch.float32):
+        # The launch of the simt family resolves the negative bit of a and b in float32.
+        remedy = "memory of its own" if name == "out" else f"{name}.resolve_neg()"
+        raise ValueError(f"{name} is a view with the negative bit set: pass {remedy}")
+    if any(extent > MAX_EXTENT for extent in tensor.shape):
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MAX_EXTENT}"
+        )
+
+
+def _check_pair(one: str, first: Tensor, other: str, second: Tensor) -> None:
+    if first.dtype != second.dtype:
+        raise TypeError(
+            f"{one} is {first.dtype} and {other} is {second.dtype}: they must have one dtype"
+        )
+    if first.device != second.device:
+        raise ValueError(
+            f"{one} is on {first.device} and {other} on {second.device}: they must be on one device"
+        )

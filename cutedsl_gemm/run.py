@@ -1,0 +1,105 @@
+"""How a plan runs on tensors: the executor on a CPU, the compiled kernel on a GPU; and adapters.
+
+An adapter makes a run for tensors that the plan itself does not take as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.compile.progress import bar
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from cutedsl_gemm.memory import empty_padded
+from cutedsl_gemm.operands import check_call, check_out
+from cutedsl_gemm.problem import TMA, Matrix, Requirements
+from cutedsl_gemm.select.registry import Kernel
+
+Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
+
+
+def runner(
+    kernel: Kernel, requirements: Requirements, plan: KernelPlan, device: torch.device
+) -> Run:
+    """The plan on a device: its executor, or its kernel, which is compiled if necessary."""
+    if device.type == "cpu":
+        return partial(_execute, requirements, plan)
+    return _launcher(kernel, plan, device)
+
+
+def _execute(
+    requirements: Requirements, plan: KernelPlan, a: Tensor, b: Tensor, out: Tensor
+) -> None:
+    check_call(a, b, out, requirements)
+    with bar("executor") as tell:
+        plan.execute(a, b, out, tell)
+
+
+def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
+    """The compiled kernel on its device, on torch's current stream there."""
+    capability = torch.cuda.get_device_capability(device)
+    arch = kernel.arch(capability)
+    if arch is None:
+        major, minor = capability
+        needs = "Hopper, 9.0 (H100, H200)" if kernel.family == "sm90" else "8.0 and later"
+        raise RuntimeError(
+            f"a and b are on {torch.cuda.get_device_name(device)}, compute capability "
+            f"{major}.{minor}: {kernel.name} runs on {needs}; "
+            "elsewhere pass CPU tensors, or use torch.mm"
+        )
+    compiled = build.load(plan, arch)
+    sms = torch.cuda.get_device_properties(device).multi_processor_count
+
+    def launch(a: Tensor, b: Tensor, out: Tensor) -> None:
+        compiled(a, b, out, sms)
+
+    def launch_on_device(a: Tensor, b: Tensor, out: Tensor) -> None:
+        if not a.device == b.device == out.device:
+            raise ValueError("a, b and out must be on one device")
+        with torch.cuda.device(device):
+            compiled(a, b, out, sms)
+
+    def launch_resolved(a: Tensor, b: Tensor, out: Tensor) -> None:
+        check_out(out, a, b, kernel.requirements)  # refuses an out whose negative bit is set
+        launch_on_device(a.resolve_neg(), b.resolve_neg(), out)
+
+    if kernel.family == "simt":  # float32 operands may be the imaginary half of a conjugate
+        return launch_resolved
+    return launch if torch.cuda.device_count() == 1 else launch_on_device
+
+
+def run_transposed(run: Run) -> Run:
+    """Cᵀ = Bᵀ · Aᵀ."""
+
+    def transposed(a: Tensor, b: Tensor, out: Tensor) -> None:
+        run(b.mT, a.mT, out.mT)
+
+    return transposed
+
+
+def run_through_copy(run: Run) -> Run:
+    """`run` into a padded tensor, copied to `out`: the kernel's stores would pass the end of rows."""
+
+    def copied(a: Tensor, b: Tensor, out: Tensor) -> None:
+        row_major = out.stride(1) == 1
+        padded = empty_padded(out, (out if row_major else out.mT).shape, TMA.alignment)
+        run(a, b, padded if row_major else padded.mT)
+        out.copy_(padded if row_major else padded.mT)
+
+    return copied
+
+
+def run_restrided(run: Run, requirements: Requirements, matrices: tuple[Matrix, ...]) -> Run:
+    """`run` with the strides of `matrices`; those of a tensor differ where an extent is 1."""
+
+    def restrided(a: Tensor, b: Tensor, out: Tensor) -> None:
+        check_call(a, b, out, requirements)  # as_strided would hide an out of another shape
+        pairs = zip((a, b, out), matrices, strict=True)
+        run(*(tensor.as_strided(matrix.shape, matrix.stride) for tensor, matrix in pairs))
+
+    return restrided
