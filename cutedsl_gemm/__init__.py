@@ -1,4 +1,4 @@
-"""GEMM for Hopper, built of the layouts that its plan shows: `gemm(a, b)` on torch tensors."""
+"""GEMM for Hopper, built from the layouts of its plan: `gemm(a, b)` on torch tensors."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -13,14 +13,14 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, loaded when first used: a plan needs no torch, and torch takes a second."""
+    """The public names, loaded at first use: importing torch takes a second; a plan needs none."""
     if name in ("KERNELS", "explain", "gemm", "plan_for"):
         if find_spec("torch") is None:
             raise ImportError("gemm needs torch and the CuTe DSL: pip install 'cutedsl-gemm[gpu]'")
         from cutedsl_gemm import api
-        from cutedsl_gemm.select import registry as rungs
+        from cutedsl_gemm.select import registry
 
-        return tuple(rungs.KERNELS) if name == "KERNELS" else getattr(api, name)
+        return tuple(registry.KERNELS) if name == "KERNELS" else getattr(api, name)
     if name == "PlanError":
         from cutedsl_gemm.kernels.plan.checks import PlanError
 

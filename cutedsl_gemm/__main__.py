@@ -5,33 +5,35 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 
-SHAPES = "sweep", "curve", "squares", "weights", "split"  # of bench, which loads torch
+SHAPES = "sweep", "curve", "squares", "weights", "split"  # bench.SHAPES, without importing torch
 DRAWINGS = ".svg", ".png", ".pdf"
 
 
 def parser() -> argparse.ArgumentParser:
-    """What may be asked. Files are looked at before anything is measured."""
+    """The commands and their options. Files are checked before anything is measured."""
     found = argparse.ArgumentParser(
         prog="python -m cutedsl_gemm",
-        description="GEMM for Hopper, built of the layouts that its plan shows.",
+        description="GEMM for Hopper, built from the layouts of its plan.",
     )
     commands = found.add_subparsers(dest="command", required=True)
-    commands.add_parser("demo", help="the whole idea, on any machine")
+    commands.add_parser("demo", help="the library in one run, on any machine")
     tiles = commands.add_parser("hierarchy", help="block, warp and thread tiles of a kernel")
     tiles.add_argument("kernel", nargs="?", help="one of cutedsl_gemm.KERNELS")
-    tiles.add_argument("--svg", type=file, metavar="FILE", help="draw them there, not here")
-    build = commands.add_parser("build", help="all kernels gemm chooses, compiled ahead, anywhere")
-    build.add_argument("--folder", type=folder, metavar="F", help="to ship; else the cache folder")
-    ladder = commands.add_parser("ladder", help="every kernel, from naive to pingpong, on a GPU")
-    ladder.add_argument("--size", type=size, metavar="N", help="N×N×N for all of them")
-    ladder.add_argument("--plot", type=drawing, metavar="FILE", help="draw the tables there, too")
-    bench = commands.add_parser("bench", help="speed beside torch.mm, quack and Triton, on an H100")
-    bench.add_argument("--shapes", choices=SHAPES, default="sweep")
+    tiles.add_argument("--svg", type=file, metavar="FILE", help="write the drawing to FILE")
+    build = commands.add_parser("build", help="precompile every kernel that gemm can choose")
+    build.add_argument(
+        "--folder", type=folder, metavar="F", help="write there, not to the cache; F can be shipped"
+    )
+    ladder = commands.add_parser("ladder", help="time every kernel, from naive to pingpong")
+    ladder.add_argument("--size", type=size, metavar="N", help="use N×N×N for all kernels")
+    ladder.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
+    bench = commands.add_parser("bench", help="compare gemm with torch.mm, quack and Triton")
+    bench.add_argument("--shapes", choices=SHAPES, default="sweep", help="default: sweep")
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
-    bench.add_argument("--csv", type=file, metavar="FILE", help="write the table there, too")
-    bench.add_argument("--plot", type=drawing, metavar="FILE", help="draw it: .svg, .png, .pdf")
-    counters = commands.add_parser("wavefronts", help="the bank model beside an H100's counters")
-    counters.add_argument("--markdown", type=file, metavar="FILE", help="write the table there")
+    bench.add_argument("--csv", type=file, metavar="FILE", help="also write the table to FILE")
+    bench.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
+    counters = commands.add_parser("wavefronts", help="compare the bank model with GPU counters")
+    counters.add_argument("--markdown", type=file, metavar="FILE", help="write the table to FILE")
     return found
 
 
@@ -39,7 +41,7 @@ def file(name: str) -> Path:
     """A file that can be written."""
     path = Path(name)
     if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{name} must be a file in a folder that is there")
+        raise argparse.ArgumentTypeError(f"{name} must be a file in an existing folder")
     try:
         TemporaryFile(dir=path.parent).close()
     except OSError as error:
@@ -48,7 +50,7 @@ def file(name: str) -> Path:
 
 
 def folder(name: str) -> Path:
-    """A folder that can be written to, made where there is none."""
+    """A folder that can be written to; created if it does not exist."""
     path = Path(name)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -61,7 +63,7 @@ def folder(name: str) -> Path:
 
 
 def size(text: str) -> int:
-    """An extent that every rung takes, checked before the first of them is measured."""
+    """An extent that every kernel accepts."""
     if not text.isdecimal() or int(text) < 8 or int(text) % 8:
         raise argparse.ArgumentTypeError(f"{text} must be a positive multiple of 8")
     return int(text)
@@ -73,65 +75,65 @@ def drawing(name: str) -> Path:
     if path.suffix not in DRAWINGS:
         raise argparse.ArgumentTypeError(f"{name} must end in {', '.join(DRAWINGS)}")
     if find_spec("matplotlib") is None:
-        raise argparse.ArgumentTypeError("plots are drawn with matplotlib: pip install matplotlib")
+        raise argparse.ArgumentTypeError("plots need matplotlib: pip install matplotlib")
     return path
 
 
 def main() -> None:
-    """Do what is asked; a sentence, and exit status 2, where it cannot be done."""
-    asker = parser()
-    asked = asker.parse_args()
+    """Run the command; exit status 2, with a message, if it cannot run here."""
+    arguments = parser()
+    options = arguments.parse_args()
     try:
-        if asked.command in ("demo", "hierarchy", "build"):
-            anywhere(asked)
+        if options.command in ("demo", "hierarchy", "build"):
+            run_anywhere(options)
         else:
-            on_a_gpu(asked)
+            run_on_gpu(options)
     except Refused as error:
-        asker.exit(2, f"{asked.command}: {error}\n")
+        arguments.exit(2, f"{options.command}: {error}\n")
 
 
 class Refused(Exception):
-    """What is asked cannot be done here; the message says why."""
+    """The command cannot run here; the message gives the reason."""
 
 
-def anywhere(asked: argparse.Namespace) -> None:
+def run_anywhere(options: argparse.Namespace) -> None:
     """The commands that need no GPU."""
-    if asked.command == "demo":
+    if options.command == "demo":
         from cutedsl_gemm.measure import demo
 
         demo.main()
-    elif asked.command == "build":
-        from cutedsl_gemm.select import precompile as ahead
+    elif options.command == "build":
+        from cutedsl_gemm.select import precompile
 
-        ahead.main(asked.folder)
+        precompile.main(options.folder)
     else:
         from cutedsl_gemm.measure import hierarchy
 
         try:
-            shown = hierarchy.shown(asked.kernel)
+            chosen = hierarchy.hierarchy_of(options.kernel)
         except ValueError as error:
             raise Refused(error) from None
-        hierarchy.main(shown, asked.svg)
+        hierarchy.main(chosen, options.svg)
 
 
-def on_a_gpu(asked: argparse.Namespace) -> None:
-    """The commands that measure one."""
+def run_on_gpu(options: argparse.Namespace) -> None:
+    """The commands that measure a GPU."""
     import torch
 
     if not torch.cuda.is_available():
-        raise Refused("it measures a GPU, and torch sees none here")
-    if asked.command == "bench":
-        from cutedsl_gemm.measure import bench as speed
+        raise Refused("needs a CUDA GPU; none was found")
+    if options.command == "bench":
+        from cutedsl_gemm.measure import bench
 
-        speed.main(asked.shapes, asked.sustained, asked.csv, asked.plot)
-    elif asked.command == "ladder":
-        from cutedsl_gemm.measure import ladder as climb
+        bench.main(options.shapes, options.sustained, options.csv, options.plot)
+    elif options.command == "ladder":
+        from cutedsl_gemm.measure import ladder
 
-        climb.main(asked.size, asked.plot)
+        ladder.main(options.size, options.plot)
     else:
         from cutedsl_gemm.measure import wavefronts
 
-        wavefronts.main(asked.markdown)
+        wavefronts.main(options.markdown)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""gemm(a, b), and the plan that it carries out."""
+"""gemm(a, b), and the plan that it runs."""
 
 from __future__ import annotations
 
@@ -27,48 +27,48 @@ def gemm(
     kernel: str | None = None,
     tune: bool = False,
 ) -> Tensor:
-    """a (M, K) · b (K, N) as torch.mm gives it: bfloat16 or float16, summed in float32.
+    """a (M, K) · b (K, N) as torch.mm gives it: bfloat16 or float16, accumulated in float32.
 
-    CUDA tensors go, on torch's current stream, to the sm90 kernel that a model expects to end first
-    (on a card before Hopper to an sm80 kernel); CPU tensors go through the same plan on the
-    executor. Either dimension of a, b and out may be the contiguous one; the other stride and the
-    address must be multiples of 16 bytes. `out` takes the result; without it the result's rows
-    start at multiples of 16 bytes, so that of N % 8 != 0 columns it is not contiguous.
+    CUDA tensors run on torch's current stream, by the sm90 kernel that a model expects to be
+    fastest (before Hopper, by an sm80 kernel). CPU tensors run through the same plan on the
+    executor. Either mode of a, b and out may be contiguous; the other stride and the address must
+    be multiples of 16 bytes. `out` receives the result. Without it, rows of the result start at
+    multiples of 16 bytes: if N is not a multiple of 8, the result is padded.
 
-    `tile` is (BM, BN, BK), chosen where None; a column-major out is made as bᵀ · aᵀ, and the tile
-    is one of that product. Without `out`, torch knows its derivatives (backward, jvp, torch.func)
-    and vmap; torch.compile and torch.export take it as an operator.
+    `tile` is (BM, BN, BK); None lets the model choose. A column-major out is computed as bᵀ · aᵀ,
+    and the tile is one of that product. Without `out`, gemm supports autograd (reverse and forward
+    mode), torch.func and vmap; torch.compile and torch.export trace it as one operator.
 
-    `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. Those of the sm80
-    family take what the default takes, and lines of multiples of 4 bytes by narrower copies; those
-    of the simt family take float32, and all but the vectorised one take it wherever it lies.
+    `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. The sm80 family
+    accepts the same tensors, and by narrower copies also multiples of 8 or 4 bytes. The simt family
+    takes float32; all its kernels except simt_block2d accept any alignment.
 
-    `tune=True` measures a dozen plans on the GPU when it first meets a shape there, and remembers
-    on disk which was the fastest; calls with tune=True take it from then on, in any process. Other
-    calls do not: they give the same bits on every machine. On CPU tensors it is a ValueError.
+    `tune=True` measures a dozen plans on the GPU at the first call with a shape, and stores the
+    fastest on disk. Later calls with tune=True use it, in any process. Other calls ignore it: their
+    plan depends only on the tensors and the kind of GPU. On CPU tensors it is a ValueError.
 
-    Raises TypeError, ValueError, or its kind PlanError, with a sentence that names the argument,
-    what it is, what it must be; RuntimeError on a card that the kernel does not run on, and where
-    tune=True would measure while a CUDA graph is captured.
+    Raises TypeError, ValueError or its subclass PlanError; the message names the argument, what it
+    is and what it must be. Raises RuntimeError on a GPU that the kernel does not run on, and if
+    tune=True would measure during the capture of a CUDA graph.
 
     >>> a, b = torch.ones(24, 16, dtype=torch.bfloat16), torch.ones(16, 8, dtype=torch.bfloat16)
     >>> gemm(a, b, tile=(128, 128, 64)).unique()
     tensor([16.], dtype=torch.bfloat16)
     """
     if is_dynamo_compiling() or is_exporting():
-        from cutedsl_gemm import operator  # here, since it loads what few need
+        from cutedsl_gemm import operator  # here: only traced calls need torch.library
 
         return operator.gemm(a, b, out, tile, kernel, tune)
-    known = call(a, b, tile, out, kernel, tune)
+    multiply = call(a, b, tile, out, kernel, tune)
     if (
         (a.requires_grad or b.requires_grad or (out is not None and out.requires_grad))
         and torch.is_grad_enabled()
     ) or (forward_ad._current_level >= 0 and _any(_has_tangent, a, b, out)):
         return _differentiable(a, b, out, tile, kernel, tune)
     try:
-        return known(a, b, out)
+        return multiply(a, b, out)
     except RuntimeError:
-        if _any(is_functorch_wrapped_tensor, a, b, out):  # of vmap, say
+        if _any(is_functorch_wrapped_tensor, a, b, out):  # as vmap passes
             return _differentiable(a, b, out, tile, kernel, tune)
         raise
 
@@ -79,18 +79,20 @@ gemm.explain = explain  # type: ignore[attr-defined]
 def plan_for(
     a: Tensor, b: Tensor, *, tile: Tile | None = None, kernel: str | None = None
 ) -> KernelPlan:
-    """The plan that gemm(a, b, tile=tile, kernel=kernel) carries out.
+    """The plan that gemm(a, b, tile=tile, kernel=kernel) runs.
+
+    Raises as gemm does, and ValueError for an empty product.
 
     >>> a, b = torch.ones(24, 16, dtype=torch.float16), torch.ones(16, 8, dtype=torch.float16)
     >>> plan_for(a, b, tile=(128, 128, 64)).stages
     6
     """
-    rung = named(kernel, device_of(a))
-    check_operands(a, b, rung.requirements)
-    problem = problem_of(a, b, rung.requirements_for(a, b))
+    found = named(kernel, device_of(a))
+    check_operands(a, b, found.requirements)
+    problem = problem_of(a, b, found.requirements_for(a, b))
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
-    return rung.plan(problem, tile)
+    return found.plan(problem, tile)
 
 
 def _differentiable(

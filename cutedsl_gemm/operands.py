@@ -45,7 +45,7 @@ def fits(tensor: Tensor, requirements: Requirements) -> bool:
 
 
 def _contiguous_mode(tensor: Tensor, alignment: int) -> int | None:
-    """The mode along which a kernel reads a matrix, 1 (columns) before 0 (rows); None if neither."""
+    """The mode along which a kernel reads a matrix, 1 (columns) or else 0 (rows); or None."""
     (rows, columns), (down, across) = tensor.shape, tensor.stride()
     if _readable(columns, across, rows, down, alignment):
         return 1

@@ -83,7 +83,7 @@ def run_transposed(run: Run) -> Run:
 
 
 def run_through_copy(run: Run) -> Run:
-    """`run` into a padded tensor, copied to `out`: the kernel's stores would pass the end of rows."""
+    """`run` into a padded tensor, then copied to `out`: stores pass the end of its rows."""
 
     def copied(a: Tensor, b: Tensor, out: Tensor) -> None:
         row_major = out.stride(1) == 1

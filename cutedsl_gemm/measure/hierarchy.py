@@ -1,4 +1,4 @@
-"""The hierarchy of a rung, printed, drawn, and carried out on the CPU."""
+"""The block, warp and thread tiles of a kernel: printed, drawn, and run on the CPU."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MNK = (48, 128, 12)
 TILES = ((8, 32, 6), (4, 8, 3), (4, 4, 1))
 
 
-def shown(kernel: str | None = None) -> Hierarchy:
-    """The hierarchy of a kernel's plan; without a name, that of the description."""
+def hierarchy_of(kernel: str | None = None) -> Hierarchy:
+    """The hierarchy of a kernel's plan, or that of the description if no kernel is named."""
     if kernel is None:
         return nested(*TILES)
     dtype = named(kernel).requirements.dtypes[0]
@@ -25,7 +25,7 @@ def shown(kernel: str | None = None) -> Hierarchy:
 
 
 def main(hierarchy: Hierarchy, path: Path | None = None) -> None:
-    """Print the hierarchy and what comes of M, N, K = 48, 128, 12; draw the block's outputs."""
+    """Print the hierarchy, check it at M, N, K = 48, 128, 12, and draw the outputs of a block."""
     m, n, k = MNK
     print(hierarchy.explain())
     a, b = torch.randint(-4, 5, (m, k)).float(), torch.randint(-4, 5, (k, n)).float()

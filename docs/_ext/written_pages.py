@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 import cutedsl_gemm
 import layouts
 from cutedsl_gemm.measure.report import OURS, markdown, plot, read
-from cutedsl_gemm.measure.hierarchy import shown
+from cutedsl_gemm.measure.hierarchy import hierarchy_of
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES
 from cutedsl_gemm.measure.peers import CUBLAS
@@ -51,7 +51,7 @@ def write(app: Sphinx) -> None:
 
 def ladder() -> str:
     """The page that all rungs hang on, and the picture of tiling."""
-    hierarchy = shown()
+    hierarchy = hierarchy_of()
     rungs = "\n".join(f"rungs/{name}" for name in KERNELS)
     return (
         "\n\n".join(

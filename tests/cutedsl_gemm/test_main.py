@@ -17,13 +17,13 @@ def ask(monkeypatch, *words):
     ("words", "sentence"),
     [
         (["hierarchy", "foo"], "kernel is 'foo': it must be one of simt_naive"),
-        (["hierarchy", "sm90", "--svg", "/nowhere/x.svg"], "a file in a folder that is there"),
+        (["hierarchy", "sm90", "--svg", "/nowhere/x.svg"], "must be a file in an existing folder"),
         (["build", "--folder", "/etc/hostname"], "/etc/hostname cannot be a folder"),
         (["build", "--folder", "/proc/nope"], "/proc/nope cannot be a folder"),
-        (["bench", "--csv", "/nowhere/x.csv"], "a file in a folder that is there"),
+        (["bench", "--csv", "/nowhere/x.csv"], "must be a file in an existing folder"),
         (["bench", "--plot", "/tmp/plot.txt"], "must end in .svg, .png, .pdf"),
-        (["ladder", "--plot", "/nowhere/p.svg"], "a file in a folder that is there"),
-        (["wavefronts", "--markdown", "/tmp"], "a file in a folder that is there"),
+        (["ladder", "--plot", "/nowhere/p.svg"], "must be a file in an existing folder"),
+        (["wavefronts", "--markdown", "/tmp"], "must be a file in an existing folder"),
         (["build", "--folder", "/proc"], "/proc cannot be a folder to write to"),
         (["wavefronts", "--markdown", "/proc/x.md"], "/proc/x.md cannot be written"),
         (["ladder", "--size", "100"], "100 must be a positive multiple of 8"),
@@ -44,7 +44,7 @@ def test_without_a_gpu_nothing_is_measured(monkeypatch, capsys, command):
     with pytest.raises(SystemExit) as ended:
         ask(monkeypatch, command)
     assert ended.value.code == 2
-    assert "it measures a GPU, and torch sees none here" in capsys.readouterr().err
+    assert "needs a CUDA GPU; none was found" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kernel", [[], ["sm80_wide"], ["sm90"]])

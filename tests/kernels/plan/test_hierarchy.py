@@ -8,7 +8,7 @@ import torch
 from cutedsl_gemm import KERNELS
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.hierarchy import gemm, nested
-from cutedsl_gemm.measure.hierarchy import MNK, TILES, main, shown
+from cutedsl_gemm.measure.hierarchy import MNK, TILES, hierarchy_of, main
 from layouts import size
 
 of_every_rung = pytest.mark.parametrize("kernel", [None, *KERNELS])
@@ -18,12 +18,12 @@ of_every_rung = pytest.mark.parametrize("kernel", [None, *KERNELS])
 def test_loops_within_loops_multiply(kernel):
     m, n, k = MNK
     a, b = torch.randint(-4, 5, (m, k)).float(), torch.randint(-4, 5, (k, n)).float()
-    assert torch.equal(gemm(shown(kernel), a, b), a @ b)
+    assert torch.equal(gemm(hierarchy_of(kernel), a, b), a @ b)
 
 
 @of_every_rung
 def test_tiles_lie_within_each_other(kernel):
-    hierarchy = shown(kernel)
+    hierarchy = hierarchy_of(kernel)
     threads, values = map(size, hierarchy.held)
     for outer, inner in ((hierarchy.block, hierarchy.warp), (hierarchy.warp, hierarchy.thread)):
         assert all(o % i == 0 for o, i in zip(outer, inner, strict=True))
@@ -43,7 +43,7 @@ def test_tiles_that_do_not_divide_are_refused():
 
 
 def test_it_is_printed_and_drawn(tmp_path, capsys):
-    main(shown("simt_block1d"))
+    main(hierarchy_of("simt_block1d"))
     assert "M, N, K = 48, 128, 12: equal to torch" in capsys.readouterr().out
-    main(shown(), tmp_path / "tiles.svg")
+    main(hierarchy_of(), tmp_path / "tiles.svg")
     assert (tmp_path / "tiles.svg").read_text().startswith("<svg")
