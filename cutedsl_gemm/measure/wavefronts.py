@@ -17,7 +17,8 @@ from pathlib import Path
 
 from cutedsl_gemm.kernels.device.probe import INSTRUCTIONS
 from layouts import ComposedLayout, Layout, Swizzle, wavefronts
-from layouts.hardware.instructions import WARP, instruction
+from layouts.hardware.facts import WARP
+from layouts.hardware.instructions import instruction
 
 METRICS = {
     "ld": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",

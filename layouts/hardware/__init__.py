@@ -1,4 +1,21 @@
-"""What the hardware does with layouts: instructions, fragments, banks, sectors, synthesis."""
+"""What the hardware does with layouts.
+
+Read in this order; each file imports from those above it only:
+
+    facts          warps, banks, sectors: the numbers and their sources
+    instructions   the shared-memory instructions: lanes, width, phases
+    addresses      lanes to byte addresses
+    wavefronts     how many wavefronts an access to shared memory takes
+    conflict_free  the statement that it takes one per phase, and its certificate
+    sectors        how many sectors an access to global memory moves
+    atoms          fragments: thread-value layouts of wgmma, mma, ldmatrix, stmatrix
+    banks          an instruction on a tile: which address each lane supplies, and the wavefronts
+    padding        the padding that frees accesses of conflicts
+    no_swizzle     the statement that no swizzle does, and its certificate
+    synthesis      the smallest swizzle that does
+    staging        the accumulator staged by stmatrix: naive, padded, swizzled
+    descriptor     the matrix descriptor of wgmma and its canonical layouts
+"""
 
 from .atoms import (
     MMA,
@@ -16,9 +33,11 @@ from .banks import Access, BankReport, banks
 from .conflict_free import ConflictFree
 from .descriptor import WgmmaDescriptor, wgmma_descriptor, wgmma_smem_atom
 from .instructions import INSTRUCTIONS, Instruction, instruction
+from .no_swizzle import NoSwizzle
+from .padding import Padding, padding_for
 from .sectors import Sectors, sectors
 from .staging import StagingReport, staging_report
-from .synthesis import NoSwizzle, Padding, SwizzleChoice, padding_for, swizzle_for
+from .synthesis import SwizzleChoice, swizzle_for
 from .wavefronts import Wavefronts, wavefronts
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Thread-value layouts of the instructions: which thread holds which element of which matrix.
+"""Fragments: which thread holds which element of wgmma, mma, ldmatrix and stmatrix.
 
-A thread-value layout takes (thread, value) to the index of an element.  The numbers are facts of
-the PTX ISA (version 9.2), each with its section; the tests hold them against the CuTe DSL's own.
+A thread-value layout takes (thread, value) to the index of an element.  The numbers come from the
+PTX ISA, version 9.2, each with its section; the tests compare them with the CuTe DSL's own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..errors import LayoutError
 from ..values.layout import Layout, cosize
 from ..values.tuples import is_int, size
 from ..values.value import Value
+from .facts import WARP
 
 __all__ = [
     "MMA",
@@ -28,20 +29,21 @@ __all__ = [
     "wgmma_operand",
 ]
 
-WGMMA_M = 64
-"""Rows of D of every wgmma (PTX ISA 9.7.15.2, Matrix Shape)."""
+#: Rows of D in every wgmma, and the columns that it may have (PTX ISA 9.7.15.2, Matrix Shape).
+WGMMA_M, WGMMA_N = 64, range(8, 257, 8)
 
-WGMMA_N = range(8, 257, 8)
-"""Columns of D that wgmma.mma_async.m64nNk16 takes (PTX ISA 9.7.15.2, Matrix Shape)."""
+#: Bits of K that one wgmma multiplies, whatever the type (PTX ISA 9.7.15.2, Matrix Shape).
+WGMMA_K_BITS = 256
 
 
 def wgmma_accumulator(n: int) -> Layout:
-    """(thread, register) of a warpgroup -> row + 64 * column of the 64 x n accumulator D.
+    """(thread, register) of a warpgroup → row + 64 * column of the 64 x n accumulator D.
 
-    Thread t of 128 holds the row ``16 * (t / 32) + (t % 32) / 4`` and the one 8 below, in each 8
-    columns the pair from ``2 * (t % 4)``; registers count the pair, then the two rows, then the
-    groups of columns.  (PTX ISA 9.7.15.5.1.1.1, Matrix Fragments for wgmma.mma_async.m64nNk16, and
-    its figure for accumulator D; C++ ``CLayout_64xN``.)  A bijection onto the 64 * n elements.
+    Thread t of 128 holds row ``16 * (t / 32) + (t % 32) / 4`` and the row 8 below; in every 8
+    columns it holds the two from ``2 * (t % 4)``.  Registers count the two columns, then the two
+    rows, then the groups of 8 columns.  A bijection onto the 64 * n elements.  (PTX ISA
+    9.7.15.5.1.1.1, Matrix Fragments for wgmma.mma_async.m64nNk16, figure for accumulator D; C++
+    ``CLayout_64xN``.)
 
     Raises `LayoutError` unless n is a multiple of 8 from 8 to 256.
 
@@ -56,8 +58,8 @@ def wgmma_accumulator(n: int) -> Layout:
     return Layout((threads, registers), ((2 * WGMMA_M, 1, 16), (WGMMA_M, 8, 8 * WGMMA_M)))
 
 
-#: Bits of an element of A -> the values that a thread of 128 holds of 64 x k, with its strides: row
-#: + 64 * column.  A thread has the elements of two rows, 8 apart, and again of the other half of k.
+#: Bits of an element → fragment of A, (thread, value) → row + 64 * k.  A thread holds a register of
+#: each of two rows, 8 apart, and the same in the other half of k.
 #: (PTX ISA 9.7.15.5.1.1: 1.1 m64nNk16, 1.2 m64nNk8, 1.3 m64nNk32.)
 WGMMA_OPERANDS: Mapping[int, Layout] = MappingProxyType(
     {
@@ -69,11 +71,11 @@ WGMMA_OPERANDS: Mapping[int, Layout] = MappingProxyType(
 
 
 def wgmma_operand(bits: int = 16) -> Layout:
-    """(thread, register element) of a warpgroup -> row + 64 * k of an operand A from registers.
+    """(thread, value) of a warpgroup → row + 64 * k of an operand A in registers.
 
-    One instruction takes 256 bits of k: 32 elements of 8 bits (fp8, int8), 16 of 16, 8 of 32
-    (tf32).  Elements of 16 bits lie as the accumulator of as many columns does, so that one product
-    is the next one's operand.  A bijection onto the 64 * k elements.
+    One instruction multiplies 256 bits of k: 32 elements of 8 bits (fp8, int8), 16 of 16 bits, or 8
+    of 32 bits (tf32).  The fragment of 16-bit elements equals the accumulator of 16 columns, so one
+    product can be the next one's operand.  A bijection onto the 64 * k elements.
 
     Raises `LayoutError` unless `bits` is 8, 16 or 32.
 
@@ -83,15 +85,17 @@ def wgmma_operand(bits: int = 16) -> Layout:
     True
     """
     if bits not in WGMMA_OPERANDS:
-        raise LayoutError(f"wgmma_operand: elements of {bits!r} bits; it takes 8, 16 and 32")
+        raise LayoutError(f"wgmma_operand: elements of {bits!r} bits; it must be 8, 16 or 32")
     return WGMMA_OPERANDS[bits]
 
 
 class MmaAtom(Value):
-    """What threads hold in one mma: A is m x k, B is n x k, C and D are m x n.
+    """The fragments of one mma: A is M x K, B is N x K, C and D are M x N.
 
     `a`, `b` and `c` take (thread, value) to ``m + M * k``, ``n + N * k`` and ``m + M * n``; each is
-    a bijection.  `section` is that of the PTX ISA, 9.2, which draws them.
+    a bijection.  `shape` is (M, N, K); `section` of the PTX ISA 9.2 draws the fragments.
+
+    Raises `LayoutError` unless sizes and cosizes are those of the matrices.
     """
 
     __slots__ = __match_args__ = ("name", "shape", "a", "b", "c", "section")
@@ -109,17 +113,17 @@ class MmaAtom(Value):
         m, n, k = shape
         for of, layout, count in (("A", a, m * k), ("B", b, n * k), ("C", c, m * n)):
             if not size(layout) == cosize(layout) == count or size(layout[0]) != size(a[0]):
-                raise LayoutError(f"{name}: {of} is {layout} and must be of {count} elements")
+                raise LayoutError(f"{name}: {of} is {layout}; it must have {count} elements")
 
 
-#: C of every m16n8: in a row of 4 threads each has two columns, of rows 8 apart.
+#: C of every m16n8: each of the 4 threads of a row holds two columns, in rows 8 apart.
 M16N8 = Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))
 
 
 def _mma_table() -> Mapping[tuple[str, int], MmaAtom]:
-    """By shape and bits of an element: a register holds 32 bits along k, and threads of a row of 4
-    follow one another; registers count rows 8 apart, then the next part of k."""
-    rows = (
+    """By (shape, bits of an element).  A register holds 32 bits along k, and the 4 threads of a row
+    hold consecutive ones.  Registers count the rows 8 apart, then the next part of k."""
+    rows = (  # k, bits of an element, A, B, section of 9.7.14.5
         (8, 16, Layout(((4, 8), (2, 2)), ((32, 1), (16, 8))), Layout(((4, 8), 2), ((16, 1), 8)), 7),
         (
             16,
@@ -151,7 +155,7 @@ def _mma_table() -> Mapping[tuple[str, int], MmaAtom]:
 #: mma.sync of 16 x 8 by (shape, bits of an element of A and B).
 MMA = _mma_table()
 
-#: Types of A and B, as PTX names them, and the bits of an element.
+#: Types of A and B as PTX names them → bits of an element.
 MMA_TYPES = MappingProxyType(
     {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
 )
@@ -160,8 +164,10 @@ MMA_TYPES = MappingProxyType(
 def mma(shape: str, kind: str) -> MmaAtom:
     """mma.sync.aligned.{shape}.row.col of elements of type `kind` (PTX ISA 9.7.14.5.14).
 
-    m16n8k8 and m16n8k16 of f16 and bf16, m16n8k4 and m16n8k8 of tf32, m16n8k32 of e4m3, e5m2, s8
-    and u8.  Raises `LayoutError` if there is none.
+    The table has m16n8k8 and m16n8k16 of f16 and bf16, m16n8k4 and m16n8k8 of tf32, and m16n8k32 of
+    e4m3, e5m2, s8 and u8.
+
+    Raises `LayoutError` for any other.
 
     >>> atom = mma("m16n8k16", "bf16")
     >>> print(atom.a, atom.b, atom.c)
@@ -178,16 +184,17 @@ def mma(shape: str, kind: str) -> MmaAtom:
     return atom
 
 
-#: (thread of 8, quad pair of 4) -> lane: threads 0-3 and 16-19 work together, 4-7 and 20-23, ...
+#: (thread of 8, quad pair of 4) → lane.  Quad pair 0 is lanes 0-3 and 16-19, quad pair 1 is lanes
+#: 4-7 and 20-23, and so on.
 #: (PTX ISA 9.7.14.5.1, Matrix Fragments for mma.m8n8k4 with .f16 floating point type).
 QUAD_PAIRS = Layout(((4, 2), 4), ((1, 16), 4))
 
-#: An operand of m8n8k4 whose k, or whose rows, run along the values of a thread.
+#: An operand of m8n8k4: the values of a thread run along k, or along its rows (m or n).
 VOLTA_OPERANDS = MappingProxyType(
     {"k": Layout((8, 4), (1, 8)), "mn": Layout(((4, 2), 4), ((8, 4), 1))}
 )
 
-#: C and D of m8n8k4 by their type.
+#: Type → C and D of m8n8k4.
 VOLTA_ACCUMULATORS = MappingProxyType(
     {
         "f16": Layout((8, 8), (1, 8)),
@@ -203,10 +210,10 @@ def volta_mma(
 ) -> MmaAtom:
     """mma.sync.aligned.m8n8k4.{a}.{b}.{accumulator}.f16.f16 of one quad pair (PTX ISA 9.7.14.5.1).
 
-    A warp does four at once, one a quad pair, whose lanes are those of `QUAD_PAIRS`; a thread here
-    is one of the eight of a quad pair.
+    A warp executes four at once, one per quad pair (see `QUAD_PAIRS`); a thread here is one of the
+    eight of a quad pair.
 
-    Raises `LayoutError` if a major or the accumulator is none of these.
+    Raises `LayoutError` unless `a` and `b` are 'row' or 'col', and `accumulator` 'f32' or 'f16'.
 
     >>> print(volta_mma().a, volta_mma("col").a)
     (8,4):(1,8) ((4,2),4):((8,4),1)
@@ -216,7 +223,7 @@ def volta_mma(
     majors = {"row", "col"}
     if a not in majors or b not in majors or accumulator not in VOLTA_ACCUMULATORS:
         raise LayoutError(
-            f"volta_mma({a!r}, {b!r}, {accumulator!r}): A and B are 'row' or 'col', and the "
+            f"volta_mma({a!r}, {b!r}, {accumulator!r}): A and B are 'row' or 'col', the "
             f"accumulator is 'f32' or 'f16'"
         )
     return MmaAtom(
@@ -229,14 +236,18 @@ def volta_mma(
     )
 
 
+#: Rows and columns of a matrix of ldmatrix and stmatrix, and the bits of its elements.
+MATRIX_ROWS, MATRIX_COLUMNS, MATRIX_BITS = 8, 8, 16
+
+
 class MatrixAtom(Value):
-    """What the lanes of a warp do in one ldmatrix or stmatrix of 8x8 matrices of 16-bit elements.
+    """One ldmatrix or stmatrix of a warp: 1, 2 or 4 matrices of 8 x 8 elements of 16 bits.
 
-    Elements are numbered ``column + 8 * row + 64 * matrix``, as rows of 16 bytes lie in memory.
+    Elements are numbered ``column + 8 * row + 64 * matrix``.
 
-    `rows`      (lane, column) -> element: the row whose address the lane supplies, at each column.
-    `fragment`  (lane, (half, matrix)) -> element: what the lane holds in the low and high half of
-                the register of each matrix.
+    `rows`      (lane, column) → element: the row whose address the lane supplies
+    `fragment`  (lane, (half, matrix)) → element: what the lane holds in the low and high half of
+                its register for each matrix
     """
 
     __slots__ = __match_args__ = ("name", "matrices", "transposed")
@@ -251,22 +262,22 @@ class MatrixAtom(Value):
 
     @property
     def rows(self) -> Layout:
-        """(lane, column) -> element; lanes from ``8 * matrices`` on supply no address."""
-        return Layout((8 * self.matrices, 8), (8, 1))
+        """(lane, column) → element; lanes from ``8 * matrices`` on supply no address."""
+        return Layout((MATRIX_ROWS * self.matrices, MATRIX_COLUMNS), (MATRIX_COLUMNS, 1))
 
     @property
     def fragment(self) -> Layout:
-        """(lane, (half, matrix)) -> element; a bijection onto the ``64 * matrices`` elements."""
+        """(lane, (half, matrix)) → element; a bijection onto the ``64 * matrices`` elements."""
         if self.transposed:
             return Layout(((4, 8), (2, self.matrices)), ((16, 1), (8, 64)))
-        return Layout((32, (2, self.matrices)), (2, (1, 64)))
+        return Layout((WARP, (2, self.matrices)), (2, (1, 64)))
 
 
 def stmatrix(matrices: int = 4, transposed: bool = False) -> MatrixAtom:
     """stmatrix.sync.aligned.m8n8.x{matrices}[.trans].shared.b16 (PTX ISA 9.7.14.5.16).
 
-    Lane l supplies the address of row ``l % 8`` of matrix ``l / 8``, and stores elements ``2 * (l %
-    4)`` and the next of row ``l / 4`` of every matrix; with `transposed`, of column ``l / 4``.
+    Lane l supplies the address of row ``l % 8`` of matrix ``l / 8``.  It stores two elements of
+    every matrix, from ``2 * (l % 4)`` in row ``l / 4``; with `transposed`, in column ``l / 4``.
 
     Raises `LayoutError` unless `matrices` is 1, 2 or 4.
 
@@ -279,7 +290,7 @@ def stmatrix(matrices: int = 4, transposed: bool = False) -> MatrixAtom:
 def ldmatrix(matrices: int = 4, transposed: bool = False) -> MatrixAtom:
     """ldmatrix.sync.aligned.m8n8.x{matrices}[.trans].shared.b16 (PTX ISA 9.7.14.5.15).
 
-    Lanes supply addresses and receive elements as they do for `stmatrix`.
+    Lanes supply the same addresses, and receive the same elements, as for `stmatrix`.
 
     >>> ldmatrix().fragment == stmatrix().fragment
     True

@@ -1,8 +1,9 @@
-"""What a warp's access costs: an instruction, the coordinates its lanes touch, and a layout.
+"""The wavefronts of an instruction on a tile: access, layout, report.
 
-An access takes lanes to coordinates of a tile, and the tile's layout takes these to offsets.  The
-lanes are given as they address memory, or by the thread-value layout of what they hold; then the
-lane that addresses a row of ldmatrix or stmatrix is the atom's to say.
+An access takes each lane to a coordinate of the tile; the tile's layout takes the coordinate to an
+offset.  There are two ways to say which coordinate: `lanes`, the lane that supplies the address, or
+`values`, the thread-value layout of the fragment.  From the fragment of ldmatrix and stmatrix the
+atom derives which lane supplies which row address.
 
 >>> from layouts import Swizzle
 >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
@@ -12,6 +13,8 @@ ldmatrix.x4 at S<3,3,3> o 0 o (16,2):(64,8): 4 wavefronts, conflict-free at ever
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ..algebra import composition, gf2, right_inverse
 from ..errors import LayoutError
 from ..proof.prove import Proof, prove
@@ -19,22 +22,27 @@ from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import size
 from ..values.value import Value
-from .atoms import MatrixAtom
+from .addresses import byte_unit
+from .atoms import MATRIX_BITS, MATRIX_ROWS, MatrixAtom
 from .conflict_free import ConflictFree
-from .instructions import WARP, Instruction, instruction
-from .wavefronts import Wavefronts, byte_unit, wavefronts
+from .facts import WARP
+from .instructions import Instruction, instruction
+from .wavefronts import Wavefronts, wavefronts
 
 __all__ = ["Access", "BankReport", "banks"]
 
-AnyLayout = Layout | ComposedLayout
+AnyLayout: TypeAlias = Layout | ComposedLayout
 
 
 class Access(Value):
-    """An instruction, and the coordinates that it touches.
+    """An instruction and the coordinates of a tile that it accesses.
 
-    `lanes` takes (lane, ...) to the index of a coordinate: where that lane's address is.  `values`
-    takes (thread, value) to the index of a coordinate: what it holds.  Without either the layout is
-    itself one of lanes.
+    `lanes`   (lane, ...) → index of the coordinate whose address the lane supplies
+    `values`  (thread, value) → index of the coordinate that the thread holds
+
+    Without either, the tile's layout itself takes lanes to offsets.
+
+    Raises `LayoutError` if both are given.
     """
 
     __slots__ = __match_args__ = ("instruction", "lanes", "values")
@@ -51,15 +59,14 @@ class Access(Value):
         if isinstance(name, MatrixAtom):
             name = f"{name.name}.x{name.matrices}{'.trans' * name.transposed}"
         if lanes is not None and values is not None:
-            raise LayoutError(
-                f"access {name}: give lanes or values, the one follows from the other"
-            )
+            raise LayoutError(f"access {name}: give lanes or values; each determines the other")
         self._set(instruction(name), lanes, values)
 
     def addresses(self, layout: AnyLayout, unit: int | None = None) -> AnyLayout:
-        """(lane, ...) -> offset, one instruction after the other: where `layout` puts the access.
+        """(lane, ...) → offset of the address that the lane supplies, for a tile in `layout`.
 
-        Raises `LayoutError` if lanes are missing, or what one lane accesses is not contiguous.
+        Raises `LayoutError` if lanes are missing, or if the elements at one address are not
+        contiguous.
         """
         if self.values is not None:
             return _of_values(layout, self.instruction, self.values, byte_unit(layout, unit))
@@ -72,10 +79,10 @@ class Access(Value):
 
 
 class BankReport(Value):
-    """An access to a layout: its lanes' offsets, and the wavefronts it takes.
+    """An access to a layout: the offsets of its lanes, and its wavefronts.
 
-    Where the count holds at every base it holds for every tile: coordinates that the lanes do not
-    touch move the start, and all lanes with it.
+    A count that holds at every base holds for every tile: coordinates that no lane accesses move
+    all lanes together.
     """
 
     __slots__ = __match_args__ = ("access", "addresses", "unit", "wavefronts")
@@ -95,12 +102,12 @@ class BankReport(Value):
 
     @property
     def conflict_free(self) -> bool:
-        """Whether there is one wavefront a phase."""
+        """Whether every phase takes one wavefront."""
         return self.wavefronts.conflict_free
 
     @property
     def statement(self) -> ConflictFree:
-        """That there is one wavefront a phase."""
+        """The statement that every phase takes one wavefront."""
         how = self.access.instruction
         return ConflictFree(self.addresses, how.name or how.width, self.unit)
 
@@ -119,14 +126,15 @@ def banks(
     values: Layout | None = None,
     unit: int | None = None,
 ) -> BankReport:
-    """What `access` to shared memory costs where a tile lies there by `layout`.
+    """The wavefronts of `access` to a tile that `layout` places in shared memory.
 
-    `access` is an `Access`, or an instruction, its PTX name or its atom, with `lanes`, (lane, ...)
-    -> index of a coordinate of `layout`, or `values`, (thread, value) -> index.  Without either
-    `layout` takes lanes to offsets.  `unit` is the bits of one offset, unless the layout says it.
+    `access` is an `Access`, or an instruction, its PTX name, or its atom.  `lanes` takes
+    (lane, ...), and `values` takes (thread, value), to the index of a coordinate of `layout`;
+    without either `layout` itself takes lanes to offsets.  `unit` is the bits of one offset: by
+    default that of the layout, else 8.
 
-    Raises `LayoutError` if lanes are missing, if a lane's bytes are not contiguous, or if an
-    address is no multiple of them.
+    Raises `LayoutError` if lanes are missing, if the elements at one address are not contiguous, or
+    if an address is not a multiple of the width.
 
     >>> from layouts import Swizzle
     >>> naive = Layout((64, 64), (64, 1))
@@ -165,7 +173,7 @@ def _after(layout: AnyLayout, lanes: AnyLayout) -> AnyLayout:
 
 
 def _first_lanes(lanes: AnyLayout, how: Instruction) -> AnyLayout:
-    """Those of `lanes` that supply an address: the first of every warp, or all of mode 0."""
+    """The lanes that supply an address: the first of every warp, or all of mode 0."""
     outer = lanes.outer if isinstance(lanes, ComposedLayout) else lanes
     count = size(outer)
     if not how.name or how.lanes in (size(outer[0]), count):
@@ -173,18 +181,18 @@ def _first_lanes(lanes: AnyLayout, how: Instruction) -> AnyLayout:
     if count % WARP:
         raise LayoutError(
             f"{how} takes an address from each of {how.lanes} lanes, and {lanes} has {count}: "
-            f"lanes are missing; give as many in mode 0, or whole warps of {WARP}"
+            f"lanes are missing; give {how.lanes} in mode 0, or whole warps of {WARP}"
         )
     if how.lanes == WARP:
         return lanes
     return _after(lanes, Layout((how.lanes, count // WARP), (1, WARP)))
 
 
-# ------------------------------------------------------------------------- by what lanes hold
+# ---------------------------------------------------------------------- lanes from a fragment
 
 
 def _of_values(layout: AnyLayout, how: Instruction, values: Layout, unit: int) -> AnyLayout:
-    """(lane, warp, ...) -> offset of what each lane addresses, of what threads hold."""
+    """(lane, warp, ...) → offset of the address that a lane supplies, from what threads hold."""
     if len(values) != 2 or size(values[0]) % WARP:
         raise LayoutError(
             f"values {values} of {how}: it must have two modes, (threads, values), and whole warps "
@@ -198,7 +206,7 @@ def _of_values(layout: AnyLayout, how: Instruction, values: Layout, unit: int) -
 
 
 def _vectors(how: Instruction, values: Layout, unit: int) -> tuple[Layout, Layout]:
-    """(thread, vector) -> the coordinate of its first element, and those of one vector."""
+    """(thread, vector) → coordinate of its first element, and the elements of one vector."""
     threads, held = values
     count = how.width * 8 // unit
     _check_count(how, values, count)
@@ -207,20 +215,21 @@ def _vectors(how: Instruction, values: Layout, unit: int) -> tuple[Layout, Layou
 
 
 def _rows(how: Instruction, values: Layout, unit: int) -> tuple[Layout, Layout]:
-    """(lane, warp, instruction) -> the coordinate where its row starts, and those of one row.
+    """(lane, warp, instruction) → coordinate where its row starts, and the elements of one row.
 
-    The row that a lane addresses is held by others, of which the atom's fragment knows.
+    Other lanes hold the row that a lane addresses; the atom's fragment says which.
     """
-    if unit != 16:
+    if unit != MATRIX_BITS:
         raise LayoutError(
-            f"{how} of elements of {unit} bits: it moves elements of 16; give lanes, the addresses"
+            f"{how} of {unit}-bit elements: it moves elements of {MATRIX_BITS} bits; give lanes, "
+            f"the row addresses, instead of values"
         )
     threads, held = values
-    atom = MatrixAtom(how.name.split(".")[0], how.lanes // 8, how.name.endswith("trans"))
+    atom = MatrixAtom(how.name.split(".")[0], how.lanes // MATRIX_ROWS, how.name.endswith("trans"))
     count = 2 * atom.matrices
     _check_count(how, values, count)
-    holder = composition(right_inverse(atom.fragment), atom.rows)  # -> lane + 32 * value
-    holder = composition(Layout((WARP, count), (1, size(threads))), holder)  # -> index of `values`
+    holder = composition(right_inverse(atom.fragment), atom.rows)  # → lane + 32 * value
+    holder = composition(Layout((WARP, count), (1, size(threads))), holder)  # → index of `values`
     lanes, elements = composition(values, holder)
     warps = composition(threads, Layout(size(threads) // WARP, WARP))
     groups = composition(held, Layout(size(held) // count, count))
@@ -230,26 +239,25 @@ def _rows(how: Instruction, values: Layout, unit: int) -> tuple[Layout, Layout]:
 def _check_count(how: Instruction, values: Layout, count: int) -> None:
     held = size(values[1])
     if count == 0 or held % count:
+        moved = f"{count} elements" if count else f"{how.width * 8} bits"
         raise LayoutError(
-            f"{how} moves {how.width * 8 if count == 0 else count} "
-            f"{'bits' if count == 0 else 'elements'} of a lane at a time, and the {held} values of "
-            f"{values} are no multiple of that"
+            f"{how} moves {moved} per lane: the {held} values of {values} must be a multiple"
         )
 
 
 def _check_contiguous(layout: AnyLayout, how: Instruction, lanes: Layout, elements: Layout) -> None:
-    """The elements that one address stands for lie one after the other."""
+    """Raises `LayoutError` unless the elements at each address are contiguous."""
     offsets = _after(layout, make_layout(lanes, elements))
     if size(elements) == 1:
         return
     if _is_matrix(offsets):
         columns = gf2.matrix(offsets)[-(size(elements).bit_length() - 1) :]
         if columns == tuple(1 << bit for bit in range(len(columns))):
-            return  # and the start is aligned, or `wavefronts` refuses it
+            return  # `wavefronts` checks that the start is aligned
     for lane in range(size(lanes)):
         found = [offsets(lane + size(lanes) * j) for j in range(size(elements))]
         if found != list(range(found[0], found[0] + len(found))):
             raise LayoutError(
                 f"{how}: the {len(found)} elements at the address of lane {lane} have the offsets "
-                f"{found} and must be contiguous: change the layout, or take a narrower access"
+                f"{found} and must be contiguous: change the layout, or use a narrower access"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from ..proof.certificate import columns_matrix, evaluate, modes_of, stages_of
@@ -12,16 +13,18 @@ from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import idx2crd, size
 from ..values.value import Value
-from .instructions import instruction
-from .wavefronts import WAVEFRONT_BYTES, phases, wavefronts
+from .addresses import byte_unit
+from .instructions import Instruction, instruction
+from .wavefronts import conflict, phases, wavefronts
 
 __all__ = ["ConflictFree", "Ranks"]
 
 
 class ConflictFree(Value):
-    """Lanes that access shared memory at `layout` take one wavefront a phase.
+    """Every phase of an access by the lanes of `layout` takes one wavefront.
 
-    `access` is the bytes of a lane or the name of an instruction; all as in `wavefronts`.
+    `layout` takes a lane to its offset in shared memory, `access` is the bytes per lane or the name
+    of an instruction, and `unit` the bits of one offset, all as in `wavefronts`.
     """
 
     __slots__ = __match_args__ = ("layout", "access", "unit")
@@ -40,39 +43,36 @@ class ConflictFree(Value):
         return f"{lanes} at {self.layout} are free of bank conflicts"
 
     def decide(self) -> Proof:
-        """Decided by the bank model, for every base where the layout is a bit matrix."""
+        """Decided by `wavefronts`: for every base if the layout is a bit matrix."""
         found = wavefronts(self.layout, self.access, self.unit)
         if found.collision is None:
-            by_rank = found.ranks is not None
-            certificate = Ranks(self.layout, self.access, self._unit(), by_rank)
+            certificate = Ranks(*self._claim(), found.ranks is not None)
             return Proof(self, True, (str(found),), None, (certificate,))
         lanes = found.collision
         coords = tuple(idx2crd(lane, self.layout.shape) for lane in lanes)
         left, right = (self.layout(lane) for lane in lanes)
         return Proof(self, False, (str(found),), Counterexample(lanes, coords, left, right))
 
-    def _unit(self) -> int:
-        return self.unit or getattr(self.layout, "unit", None) or 8
+    def _claim(self) -> tuple[Layout | ComposedLayout, int | str, int]:
+        return self.layout, self.access, byte_unit(self.layout, self.unit)
 
     def follows_from(self) -> list[list[Any]]:
-        """Ranks, or all lanes."""
-        claim = "conflict-free", self.layout, self.access, self._unit()
-        return [[(*claim, True)], [(*claim, False)]]
+        """Two equal ranks, or a check of every lane."""
+        return [[("conflict-free", *self._claim(), by_rank)] for by_rank in (True, False)]
 
     def refuted_by(self, found: Counterexample) -> bool:
-        """Two lanes of one phase want different words of one bank."""
-        stages, how = stages_of(self.layout), instruction(self.access)
-        count, word = size(self.layout), max(how.width, 4)
-        addresses = [evaluate(stages, lane) * self._unit() // 8 for lane in range(count)]
-        words = [addresses[lane] // word for lane in found.index]
-        slots = WAVEFRONT_BYTES // word
-        together = any(set(found.index) <= set(phase) for phase in phases(addresses, how))
-        return bool(together and words[0] != words[1] and words[0] % slots == words[1] % slots)
+        """Two lanes of one phase access different words of one bank."""
+        layout, access, unit = self._claim()
+        first, second = found.index
+        return conflict(_evaluated(layout, unit), instruction(access), first, second)
 
 
 class Ranks(Value):
-    """Lanes of `layout` take one wavefront a phase: lane by lane, or, with `by_rank`, because
-    they go to as many banks as words, counted by two matrices over GF(2)."""
+    """Every phase of an access by the lanes of `layout` takes one wavefront.
+
+    The witness is a check of every lane.  With `by_rank` two matrices over GF(2) have equal rank
+    besides: a phase reaches as many banks as words, at every base.
+    """
 
     __slots__ = __match_args__ = ("layout", "access", "unit", "by_rank")
     layout: Any
@@ -89,29 +89,31 @@ class Ranks(Value):
         return "conflict-free", self.layout, self.access, self.unit, self.by_rank
 
     def verify(self) -> bool:
-        """Every lane's bank, computed; and sympy's ranks of the matrices of words and banks."""
-        addresses, how = self._addresses(), instruction(self.access)
-        word, together = max(how.width, 4), phases(addresses, how)
+        """Computes every lane's bank, and by sympy the ranks of the words and of the banks."""
+        addresses, how = _evaluated(self.layout, self.unit), instruction(self.access)
+        together = phases(addresses, how)
         for phase in together:
-            words = {addresses[lane] // word for lane in phase}
-            if len(words) != len({at % (WAVEFRONT_BYTES // word) for at in words}):
+            words = {addresses[lane] // how.word_bytes for lane in phase}
+            if len(words) != len({word % how.words for word in words}):
                 return False
-        return not self.by_rank or self._of_one_rank(addresses, word, len(together[0]))
+        return not self.by_rank or _equal_ranks(addresses, how, len(together[0]))
 
-    def _addresses(self) -> list[int]:
-        count, stages = 1, stages_of(self.layout)
-        for extent, _ in modes_of(stages[-1]):
-            count *= extent
-        return [evaluate(stages, lane) * self.unit // 8 for lane in range(count)]
 
-    def _of_one_rank(self, addresses: Sequence[int], word: int, lanes: int) -> bool:
-        bits = (lanes - 1).bit_length()
-        columns = [addresses[1 << bit] ^ addresses[0] for bit in range(bits)]
-        for lane in range(lanes):
-            if addresses[lane] != addresses[0] ^ image(lane, columns):
-                return False
-        words = [column // word for column in columns]
-        banks = [at % (WAVEFRONT_BYTES // word) for at in words]
-        rows = max([at.bit_length() for at in words] + [1])
-        ranks = [columns_matrix(columns, rows).rank() for columns in (words, banks)]
-        return bool(ranks[0] == ranks[1])
+def _evaluated(layout: Any, unit: int) -> list[int]:
+    """The byte address of every lane, from the definitions alone."""
+    stages = stages_of(layout)
+    count = prod(extent for extent, _ in modes_of(stages[-1]))
+    return [evaluate(stages, lane) * unit // 8 for lane in range(count)]
+
+
+def _equal_ranks(addresses: Sequence[int], how: Instruction, lanes: int) -> bool:
+    """Whether the first `lanes` addresses are a bit matrix with as many banks as words."""
+    bits = (lanes - 1).bit_length()
+    columns = [addresses[1 << bit] ^ addresses[0] for bit in range(bits)]
+    if any(addresses[lane] != addresses[0] ^ image(lane, columns) for lane in range(lanes)):
+        return False
+    words = [column // how.word_bytes for column in columns]
+    banks = [word % how.words for word in words]
+    rows = max([word.bit_length() for word in words] + [1])
+    ranks = [columns_matrix(columns, rows).rank() for columns in (words, banks)]
+    return bool(ranks[0] == ranks[1])

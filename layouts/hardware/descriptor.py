@@ -1,23 +1,26 @@
 """The shared-memory operand of wgmma: its descriptor, and the addresses that the hardware reads.
 
-An operand is (MN, K): M x K of A, or N x K of B.  wgmma finds its elements by four facts: where it
-starts, a swizzle, and two strides, the leading (LBO) and the stride byte offset (SBO).  These facts
-span a *canonical layout*, in bytes, with W = 1, 2, 4, 8 sixteen-byte units in a row of the swizzle
-and T elements of e bytes in a unit:
+An operand is (MN, K): M x K of A, or N x K of B.  It consists of *core matrices*, eight rows of 16
+bytes.  The matrix descriptor has four fields: the start address, the swizzle mode, the leading byte
+offset (LBO), and the stride byte offset (SBO).  They describe a *canonical layout* in bytes, where
+a row of the swizzle atom has W = 1, 2, 4, 8 units of 16 bytes, and a unit has T elements of e
+bytes:
 
     K-major           ((8,m),(T,2)):((16W,SBO),(e,16))
     K-major, W = 1    ((8,m),(T,2)):((16,SBO),(e,LBO))
     MN-major          ((T,W,m),(8,k)):((e,16,LBO),(16W,SBO))
     MN-major, W = 1   ((T,1,m),(8,k)):((e,0,SBO),(16,LBO))
 
-(PTX ISA 9.7.15.5.1.2, Shared Memory Matrix Layout, and its Matrix Descriptor; C++
-``make_gmma_desc`` in cute/atom/mma_traits_sm90_gmma.hpp.)  The swizzle is S<log2 W,4,3> on the
-absolute byte address, so the start of an operand is its address before swizzling.
+The swizzle is S<log2 W,4,3> on absolute byte addresses, so the start of an operand is its address
+before swizzling.  (PTX ISA 9.2, section 9.7.15.5.1.2, Shared Memory Matrix Layout and Matrix
+Descriptor; C++ ``make_gmma_desc`` in cute/atom/mma_traits_sm90_gmma.hpp.)
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 from ..algebra import coalesce, logical_divide
 from ..errors import LayoutError
@@ -25,23 +28,42 @@ from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import idx2crd, map_leaves, size, text
 from ..values.value import Value
+from .atoms import WGMMA_K_BITS
 
 __all__ = ["WgmmaDescriptor", "wgmma_descriptor", "wgmma_smem_atom"]
 
-Major = Literal["K", "MN"]
+Major: TypeAlias = Literal["K", "MN"]
 
-#: Bytes of a row of the swizzle -> what the descriptor's bits 62-63 say.
-SWIZZLE_MODES = {16: 0, 128: 1, 64: 2, 32: 3}
+#: Rows of a core matrix, and bytes of one of its rows (PTX ISA 9.7.15.5.1.2).
+CORE_ROWS, CORE_BYTES = 8, 16
 
-#: Bits of an element that wgmma takes from shared memory.
-UNITS = (8, 16, 32)
+#: Bytes of a row of the swizzle atom → swizzle mode in bits 62-63 (PTX ISA 9.7.15.5.1.2.2).
+SWIZZLE_MODES: Mapping[int, int] = MappingProxyType({16: 0, 128: 1, 64: 2, 32: 3})
+
+#: Where the descriptor has the start address, LBO, SBO and the swizzle mode (PTX ISA
+#: 9.7.15.5.1.2.2).  The first three have 14 bits and omit the low 4 bits of a byte offset.
+START_BIT, LBO_BIT, SBO_BIT, MODE_BIT = 0, 16, 32, 62
+FIELD_BITS, OMITTED_BITS = 14, 4
+
+#: Byte offsets that a field holds are below this.
+OFFSET_LIMIT = 1 << FIELD_BITS + OMITTED_BITS
+
+#: Bits of an element that wgmma reads from shared memory; MN-major it reads 16 bits only (PTX ISA
+#: 9.7.15.5.1.2, tnspA and tnspB).
+UNITS, MN_MAJOR_UNIT = (8, 16, 32), 16
 
 
 class WgmmaDescriptor(Value):
-    """What wgmma is told about an operand in shared memory, apart from where it starts.
+    """The matrix descriptor of an operand in shared memory, without its start address.
 
-    `leading_byte_offset` and `stride_byte_offset` in bytes; `swizzle_bytes` is 128, 64 or 32, or 16
-    for none; `unit` is the bits of an element.  `major` stands in the instruction (tnspA, tnspB).
+    `major`                K or MN, the contiguous mode; part of the instruction (tnspA, tnspB)
+    `swizzle_bytes`        bytes of a row of the swizzle atom: 128, 64, 32, or 16 for no swizzle
+    `leading_byte_offset`  LBO, in bytes
+    `stride_byte_offset`   SBO, in bytes
+    `unit`                 bits of an element: 8, 16 or 32
+
+    Raises `LayoutError` unless every field has one of these values, and the offsets are multiples
+    of 16 bytes that fit their 14 bits.
 
     >>> D = WgmmaDescriptor("K", 128, 16, 1024, 16)
     >>> D.address(0, 1, 8), hex(D.encode(0x400))
@@ -78,56 +100,73 @@ class WgmmaDescriptor(Value):
         for offset in (leading_byte_offset, stride_byte_offset):
             if not _encodable(offset):
                 raise LayoutError(
-                    f"{self!r}: the offset {offset} must be a multiple of 16 bytes below {1 << 18}"
+                    f"{self!r}: the offset {offset} must be a multiple of {CORE_BYTES} bytes below "
+                    f"{OFFSET_LIMIT}"
                 )
 
     @property
     def swizzle(self) -> Swizzle:
         """The swizzle, on byte addresses."""
-        return Swizzle((self.swizzle_bytes // 16).bit_length() - 1, 4, 3)
+        return Swizzle((self.swizzle_bytes // CORE_BYTES).bit_length() - 1, 4, 3)
 
     def canonical(self, groups: int = 1) -> Layout:
-        """(mn, k) -> bytes from the start, before swizzling: 8 * `groups` rows, or `groups` rows of
-        the swizzle, by 32 bytes of k.  Beyond that mn goes on by the last stride."""
-        unit_elements, element = 128 // self.unit, self.unit // 8
+        """(mn, k) → bytes from the start, before swizzling, for the k of one instruction.
+
+        mn has `groups` groups, of 8 rows if K-major, of a row of the swizzle atom if MN-major;
+        beyond them it continues with the last stride.
+        """
+        element = self.unit // 8
+        unit_elements, k_elements = CORE_BYTES // element, WGMMA_K_BITS // self.unit
         row, lbo, sbo = self.swizzle_bytes, self.leading_byte_offset, self.stride_byte_offset
+        swizzled = row > CORE_BYTES
         if self.major == "K":
-            step = 16 if row > 16 else lbo
-            return Layout(((8, groups), (unit_elements, 2)), ((row, sbo), (element, step)))
-        across, down = (lbo, sbo) if row > 16 else (sbo, lbo)
-        mn = (unit_elements, row // 16, groups)
-        return Layout((mn, (8, unit_elements // 4)), ((element, 16, across), (row, down)))
+            k = (unit_elements, k_elements // unit_elements)
+            step = CORE_BYTES if swizzled else lbo
+            return Layout(((CORE_ROWS, groups), k), ((row, sbo), (element, step)))
+        across, down = (lbo, sbo) if swizzled else (sbo, lbo)
+        mn, k = (unit_elements, row // CORE_BYTES, groups), (CORE_ROWS, k_elements // CORE_ROWS)
+        return Layout((mn, k), ((element, CORE_BYTES, across), (row, down)))
 
     def address(self, start: Any, mn: Any, k: Any) -> Any:
         """The byte address where the hardware reads element (mn, k) of the operand at `start`.
 
-        It follows from the fields alone.  k counts from 0 to 32 bytes of elements, one instruction;
-        the next starts further on.  All three may be arrays.
+        It follows from the fields alone.  k counts the elements of one instruction, 32 bytes; the
+        next instruction has a start of its own.  All three arguments may be arrays.
         """
         return self.swizzle(start + self.canonical()(mn, k))
 
     def encode(self, start: int) -> int:
-        """The 64-bit matrix descriptor for an operand at byte address `start` (PTX ISA
-        9.7.15.5.1.2.2, Matrix Descriptor Format; base offset 0)."""
+        """The 64-bit matrix descriptor of an operand at byte address `start`, with base offset 0.
+
+        (PTX ISA 9.7.15.5.1.2.2, Matrix Descriptor Format.)  Raises `LayoutError` unless `start` is
+        a multiple of 16 bytes that fits its 14 bits.
+        """
         if not _encodable(start):
-            raise LayoutError(f"start {start}: it must be a multiple of 16 bytes below {1 << 18}")
-        lbo, sbo = self.leading_byte_offset >> 4, self.stride_byte_offset >> 4
-        return start >> 4 | lbo << 16 | sbo << 32 | SWIZZLE_MODES[self.swizzle_bytes] << 62
+            raise LayoutError(
+                f"start {start}: it must be a multiple of {CORE_BYTES} bytes below {OFFSET_LIMIT}"
+            )
+        return (
+            start >> OMITTED_BITS << START_BIT
+            | self.leading_byte_offset >> OMITTED_BITS << LBO_BIT
+            | self.stride_byte_offset >> OMITTED_BITS << SBO_BIT
+            | SWIZZLE_MODES[self.swizzle_bytes] << MODE_BIT
+        )
 
 
 def _encodable(offset: int) -> bool:
-    """Whether a field of 14 bits holds `offset` without its low four."""
-    return offset % 16 == 0 and 0 <= offset < 1 << 18
+    """Whether a field of the descriptor holds `offset`."""
+    return offset % (1 << OMITTED_BITS) == 0 and 0 <= offset < OFFSET_LIMIT
 
 
 def wgmma_smem_atom(major: Major, swizzle_bytes: int = 128, unit: int = 16) -> ComposedLayout:
-    """The smallest tile (MN, K) in canonical form: eight rows of the swizzle, in elements.
+    """The swizzle atom of an operand (MN, K), in elements: the smallest tile in canonical form.
 
-    `tile_to_shape` repeats it to an operand.  (PTX ISA 9.7.15.5.1.2, Shared Memory Matrix Layout;
-    C++ ``GMMA::Layout_K_SW128_Atom`` and its seven siblings.)
+    It has eight rows of `swizzle_bytes`: 32, 64, 128, or 16 for no swizzle.  `unit` is the bits of
+    an element, 8, 16 or 32; MN-major wgmma reads 16 bits only.  `tile_to_shape` repeats the atom to
+    an operand.  (PTX ISA 9.7.15.5.1.2, Shared Memory Matrix Layout; C++
+    ``GMMA::Layout_K_SW128_Atom`` and its seven siblings.)
 
-    Raises `LayoutError` unless `swizzle_bytes` is 16, none, or 32, 64, 128, and `unit`, the bits of
-    an element, 8, 16 or 32; MN-major wgmma reads elements of 16 bits alone.
+    Raises `LayoutError` if an argument has another value.
 
     >>> print(wgmma_smem_atom("K"), wgmma_smem_atom("MN", 64))
     S<3,3,3> o 0 o (8,64):(64,1) S<2,3,3> o 0 o (32,8):(1,32)
@@ -135,22 +174,24 @@ def wgmma_smem_atom(major: Major, swizzle_bytes: int = 128, unit: int = 16) -> C
     >>> wgmma_descriptor(tile_to_shape(wgmma_smem_atom("K"), (128, 64)), "K").stride_byte_offset
     1024
     """
-    fields = WgmmaDescriptor(major, swizzle_bytes, 16, 8 * swizzle_bytes, unit)
+    fields = WgmmaDescriptor(major, swizzle_bytes, CORE_BYTES, CORE_ROWS * swizzle_bytes, unit)
     row = swizzle_bytes * 8 // unit
-    tile = Layout((8, row), (row, 1)) if major == "K" else Layout((row, 8), (1, row))
+    rows = CORE_ROWS
+    tile = Layout((rows, row), (row, 1)) if major == "K" else Layout((row, rows), (1, row))
     return ComposedLayout(fields.swizzle.recast(8, unit), 0, tile, unit)
 
 
 def wgmma_descriptor(layout: ComposedLayout, major: Major) -> WgmmaDescriptor:
-    """The descriptor by which wgmma reads an operand that lies in shared memory by `layout`.
+    """The descriptor with which wgmma reads the operand that `layout` places in shared memory.
 
-    `layout` is (MN, K) or (MN, K, stages ...), a swizzle over a layout with its `unit`, in a buffer
-    that starts at a multiple of ``8 * swizzle_bytes``.  Then, for every block of K that one
-    instruction reads, the descriptor's ``address(start, mn, k)`` is where `layout` puts element
-    (mn, k) of the block, with `start` the address of its first element before swizzling.
+    `layout` is (MN, K) or (MN, K, stages ...): a swizzle over a layout, with its `unit`.  The
+    buffer must start at a multiple of ``8 * swizzle_bytes``.  For every block of K that one
+    instruction reads, the descriptor's ``address(start, mn, k)`` is then the address that `layout`
+    gives element (mn, k) of the block; `start` is the address of the block's first element before
+    swizzling.
 
-    Raises `LayoutError` with the mode that is wrong, and what it must be, if `layout` is not in
-    canonical form.
+    Raises `LayoutError` if `layout` is not in canonical form: it names the mode, and what the mode
+    must be.
 
     >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)), unit=16)
     >>> D = wgmma_descriptor(tile, "K")
@@ -162,16 +203,17 @@ def wgmma_descriptor(layout: ComposedLayout, major: Major) -> WgmmaDescriptor:
     swizzle_bytes = _swizzle_bytes(layout)
     unit = _unit(layout, major)
     if len(layout) < 2:
-        raise LayoutError(f"{layout}: an operand of wgmma has the modes (MN, K), and may have more")
+        raise LayoutError(f"{layout}: an operand of wgmma has the modes (MN, K) or (MN, K, stages)")
     bytes_of = map_leaves(lambda stride: stride * unit // 8, layout.outer.stride)
     mn, k, *blocks = Layout(layout.shape, bytes_of)
-    rows = 8 if major == "K" else swizzle_bytes * 8 // unit
-    if size(mn) % rows or size(k) % (256 // unit):
+    rows = CORE_ROWS if major == "K" else swizzle_bytes * 8 // unit
+    k_elements = WGMMA_K_BITS // unit
+    if size(mn) % rows or size(k) % k_elements:
         raise LayoutError(
             f"{layout}: wgmma reads {major}-major operands in steps of {rows} along MN and "
-            f"{256 // unit} along K, and its size is {size(mn)} x {size(k)}"
+            f"{k_elements} along K; this one is {size(mn)} x {size(k)}"
         )
-    k, k_blocks = _instruction_blocks(layout, k, 256 // unit)
+    k, k_blocks = _instruction_blocks(layout, k, k_elements)
     descriptor = _fields(major, swizzle_bytes, unit, mn, k, rows)
     _check_canonical(layout, descriptor, (mn, k), rows)
     _check_alignment(layout, descriptor, make_layout(k_blocks, *blocks))
@@ -183,45 +225,47 @@ def _swizzle_bytes(layout: ComposedLayout) -> int:
         raise LayoutError(f"{layout}: an operand of wgmma is a Swizzle over a Layout")
     if layout.unit is None:
         raise LayoutError(
-            f"{layout}: say its unit, the bits of an element: ComposedLayout(unit=16)"
+            f"{layout}: give its unit, the bits of an element: ComposedLayout(..., unit=16)"
         )
     swizzle = layout.inner.recast(layout.unit, 8)
     if swizzle.bits > 3 or (swizzle.bits and (swizzle.base, swizzle.shift) != (4, 3)):
         raise LayoutError(
-            f"{layout}: its swizzle is {swizzle} on bytes, and wgmma knows S<1,4,3>, S<2,4,3> and "
-            f"S<3,4,3> on bytes, the 32, 64 and 128-byte swizzles; on {layout.unit}-bit elements "
-            f"the last is {Swizzle(3, 4, 3).recast(8, layout.unit)}"
+            f"{layout}: its swizzle is {swizzle} on bytes; wgmma has the 32, 64 and 128-byte "
+            f"swizzles S<1,4,3>, S<2,4,3> and S<3,4,3> on bytes; on {layout.unit}-bit elements the "
+            f"last is {Swizzle(3, 4, 3).recast(8, layout.unit)}"
         )
-    return 16 << swizzle.bits
+    return CORE_BYTES << swizzle.bits
 
 
 def _unit(layout: ComposedLayout, major: Major) -> int:
     unit = layout.unit
-    if unit not in UNITS or (major == "MN" and unit != 16):
+    if unit not in UNITS or (major == "MN" and unit != MN_MAJOR_UNIT):
         raise LayoutError(
             f"{layout} of {unit}-bit elements, {major}-major: wgmma reads elements of 8, 16 and 32 "
-            f"bits K-major, and MN-major those of 16 bits alone"
+            f"bits K-major, but only 16 bits MN-major"
         )
     return unit
 
 
 def _instruction_blocks(layout: ComposedLayout, k: Layout, extent: int) -> tuple[Layout, Layout]:
-    """Mode K cut into what one instruction reads, and the blocks of it."""
+    """Mode K divided into (k of one instruction, instructions)."""
     try:
         inside, blocks = logical_divide(k, extent)
     except LayoutError as reason:
         raise LayoutError(
-            f"{layout}: {extent} of K, one instruction, are no tile: {reason}"
+            f"{layout}: the {extent} elements of K of one instruction are not a tile of mode K: "
+            f"{reason}"
         ) from None
     return inside, blocks
 
 
 def _fields(major: Major, row: int, unit: int, mn: Layout, k: Layout, rows: int) -> WgmmaDescriptor:
-    """The fields, read off `mn` and `k` in bytes where a canonical layout has its free strides."""
-    across = mn(rows) if size(mn) > rows else 0
+    """The fields: LBO and SBO are strides of `mn` and `k`, in bytes, in canonical form."""
+    across, swizzled = mn(rows) if size(mn) > rows else 0, row > CORE_BYTES
     if major == "K":
-        return WgmmaDescriptor(major, row, 16 if row > 16 else k(128 // unit), across, unit)
-    lbo, sbo = (across, k(8)) if row > 16 else (k(8), across)
+        lbo, sbo = CORE_BYTES if swizzled else k(CORE_BYTES * 8 // unit), across
+    else:
+        lbo, sbo = (across, k(CORE_ROWS)) if swizzled else (k(CORE_ROWS), across)
     return WgmmaDescriptor(major, row, lbo, sbo, unit)
 
 
@@ -239,10 +283,10 @@ def _check_canonical(
 
 
 def _check_alignment(layout: ComposedLayout, descriptor: WgmmaDescriptor, blocks: Layout) -> None:
-    """Groups must start where the swizzle repeats, after eight rows; blocks, in the first row."""
-    if descriptor.swizzle_bytes == 16:
+    """Groups must start where the swizzle repeats, every eight rows; blocks, in the first row."""
+    if descriptor.swizzle_bytes == CORE_BYTES:
         return
-    repeat = 8 * descriptor.swizzle_bytes
+    repeat = CORE_ROWS * descriptor.swizzle_bytes
     across = descriptor.leading_byte_offset if descriptor.major == "MN" else 0
     for name, offset in (("stride", descriptor.stride_byte_offset), ("leading", across)):
         if offset % repeat:
@@ -250,12 +294,12 @@ def _check_alignment(layout: ComposedLayout, descriptor: WgmmaDescriptor, blocks
                 f"{layout}: its {name} byte offset {offset} must be a multiple of {repeat} bytes, "
                 f"where a {descriptor.swizzle_bytes}-byte swizzle repeats"
             )
-    latest = descriptor.swizzle_bytes - 32 if descriptor.major == "K" else 0
+    latest = descriptor.swizzle_bytes - WGMMA_K_BITS // 8 if descriptor.major == "K" else 0
     for index in range(size(blocks)):
         start = layout.offset * descriptor.unit // 8 + blocks(index)
-        if start % 16 or start % repeat > latest:
+        if start % CORE_BYTES or start % repeat > latest:
             raise LayoutError(
                 f"{layout}: block {text(idx2crd(index, blocks.shape))} of {blocks} (K, stages ...) "
-                f"starts at byte {start}; it must start at a multiple of 16 bytes, and at most "
-                f"{latest} after a multiple of {repeat}, where the swizzle repeats"
+                f"starts at byte {start}; it must start at a multiple of {CORE_BYTES} bytes, and "
+                f"at most {latest} after a multiple of {repeat}, where the swizzle repeats"
             )

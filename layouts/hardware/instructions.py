@@ -1,14 +1,14 @@
-"""The instructions that reach shared memory: how many lanes address it, how wide, in what phases.
+"""The instructions that access shared memory: their lanes, their width, their phases.
 
-A wavefront moves 128 bytes, so an access goes by phases of 8 lanes of 16 bytes, 16 of 8, or 32 of 4
-and fewer.  ldmatrix and stmatrix go by matrices, the eight 16-byte rows of each being a phase.
-Loads of 8 and 16 bytes alone *merge*: where every lane of the warp has the address of its
-neighbour, lane ^ 1, or every lane that of lane ^ 2, phases are twice as long.
+A wavefront moves 128 bytes.  An access therefore runs in *phases*: 8 lanes of 16 bytes, 16 lanes of
+8, or 32 lanes of 4 or fewer.  ldmatrix and stmatrix run matrix by matrix: the eight 16-byte rows of
+a matrix are one phase.  Only loads of 8 and 16 bytes *merge*: if every lane of the warp has the
+address of lane ^ 1, or every lane that of lane ^ 2, the phases are twice as long.
 
-This is what an H100 counts: Nsight Compute's shared-memory wavefronts and bank conflicts of 1206
-cases of 14 instructions are this rule's, all of them (tests/layouts/measured).  Not among them were
-cp.async, accesses below 4 bytes, and loads by a part of a warp: the first two are taken as what
-their width makes them, and a part of a warp does not merge.
+An H100 agrees.  Nsight Compute counted shared-memory wavefronts and bank conflicts in 1206 cases of
+14 instructions; this rule predicts every one (tests/layouts/hardware/measured).  Three kinds were
+not measured: cp.async and accesses below 4 bytes, which here follow their width, and loads by part
+of a warp, which here do not merge.
 """
 
 from __future__ import annotations
@@ -18,23 +18,18 @@ from types import MappingProxyType
 
 from ..errors import LayoutError
 from ..values.value import Value
+from .facts import ACCESS_BYTES, BANK_BYTES, PHASE_LANES, WARP, WAVEFRONT_BYTES
 
-__all__ = ["INSTRUCTIONS", "Instruction", "instruction"]
+__all__ = ["INSTRUCTIONS", "Instruction", "check_width", "instruction"]
 
-#: Lanes of a warp.
-WARP = 32
-
-#: Bytes of one access of a lane -> lanes that go together.
-PHASE_LANES = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}
-
-#: Where every lane has the address of lane ^ one of these, phases of a load that merges double.
+#: The phases of a merging load double if every lane has the address of lane ^ one of these.
 NEIGHBOURS = (1, 2)
 
 
 class Instruction(Value):
-    """An access to shared memory: `width` bytes at each address, which `lanes` lanes supply.
+    """An access to shared memory: `lanes` lanes supply an address, each of `width` bytes.
 
-    `merges` says that neighbours with one address lengthen the phases.
+    `merges` says that the phases double if neighbouring lanes have equal addresses.
 
     >>> instruction("ldmatrix.x2.trans").lanes, instruction("ld.shared.v4.b32").phase
     (16, 8)
@@ -48,14 +43,26 @@ class Instruction(Value):
 
     def __init__(self, name: str, width: int, lanes: int = WARP, merges: bool = False) -> None:
         self._set(name, width, lanes, merges)
-        if type(width) is not int or width not in PHASE_LANES:
-            found = width if isinstance(width, (int, str)) else f"is a {type(width).__name__}"
-            raise LayoutError(f"width {found}: a lane accesses 1, 2, 4, 8 or 16 bytes")
+        check_width(width)
 
     @property
     def phase(self) -> int:
-        """Lanes that go together, where none merge."""
+        """Lanes of a phase, unless the access merges."""
         return PHASE_LANES[self.width]
+
+    @property
+    def word_bytes(self) -> int:
+        """Bytes of a word, the unit of conflicts: the width, but at least one bank."""
+        return max(self.width, BANK_BYTES)
+
+    @property
+    def words(self) -> int:
+        """Words that one wavefront moves, each of its own bank or group of banks.
+
+        >>> instruction("ld.shared.b32").words, instruction("ldmatrix.x4").words
+        (32, 8)
+        """
+        return WAVEFRONT_BYTES // self.word_bytes
 
     @property
     def moves_matrices(self) -> bool:
@@ -63,7 +70,7 @@ class Instruction(Value):
         return self.name.startswith(("ldmatrix", "stmatrix"))
 
     def phase_at(self, addresses: Sequence[int]) -> int:
-        """Lanes that go together where the lanes of a warp have these addresses.
+        """Lanes of a phase if the lanes of a warp have these addresses.
 
         >>> load = instruction("ld.shared.v2.b32")
         >>> [load.phase_at([lane // share * 8 for lane in range(32)]) for share in (1, 2, 4)]
@@ -73,7 +80,14 @@ class Instruction(Value):
         return 2 * self.phase if merged else self.phase
 
     def __str__(self) -> str:
-        return self.name or f"{self.width} bytes a lane"
+        return self.name or f"{self.width} bytes per lane"
+
+
+def check_width(width: object) -> None:
+    """Raises `LayoutError` unless a lane can access `width` bytes at once."""
+    if type(width) is not int or width not in ACCESS_BYTES:
+        found = repr(width) if isinstance(width, (int, str)) else f"is a {type(width).__name__}"
+        raise LayoutError(f"width {found}: a lane accesses 1, 2, 4, 8 or 16 bytes")
 
 
 def _neighbours_share(addresses: Sequence[int]) -> bool:
@@ -88,7 +102,7 @@ def _table() -> Mapping[str, Instruction]:
     for bits in (8, 16, 32, 64, 128):
         for count in (1, 2, 4):
             width = bits * count // 8
-            if width > 16:
+            if width not in ACCESS_BYTES:
                 continue
             kind = f"b{bits}" if count == 1 else f"v{count}.b{bits}"
             rows.append(Instruction(f"ld.shared.{kind}", width, merges=width > 4))
@@ -101,21 +115,22 @@ def _table() -> Mapping[str, Instruction]:
     return MappingProxyType({row.name: row for row in rows})
 
 
-#: By name (PTX ISA 9.7.9.8 ld, 9.7.9.11 st, 9.7.14.5.15 ldmatrix, 9.7.14.5.16 stmatrix,
-#: 9.7.9.25.3.1 cp.async).
+#: By name (PTX ISA 9.2, sections 9.7.9.8 ld, 9.7.9.11 st, 9.7.14.5.15 ldmatrix, 9.7.14.5.16
+#: stmatrix, 9.7.9.25.3.1 cp.async).
 INSTRUCTIONS = _table()
 
-#: Parts of a PTX name that say nothing of addresses.
-UNSAID = ("sync", "aligned", "m8n8", "global", "weak", "cta")
+#: Parts of a PTX name that do not affect the addresses.
+IGNORED = ("sync", "aligned", "m8n8", "global", "weak", "cta")
 
 
 def instruction(name: str | int | Instruction) -> Instruction:
-    """The instruction of a PTX name, or of so many bytes a lane.
+    """The instruction with a PTX name, or an access of so many bytes per lane.
 
-    Types are as wide as they say, so that ``ld.shared.v4.f32`` is ``ld.shared.v4.b32``; of ldmatrix
-    and stmatrix ``x4.trans`` is enough.  A number of bytes is an access that does not merge.
+    Only the width of a type counts: ``ld.shared.v4.f32`` is ``ld.shared.v4.b32``.  For ldmatrix and
+    stmatrix the short form ``ldmatrix.x4.trans`` is enough.  A number of bytes stands for an access
+    that does not merge.
 
-    Raises `LayoutError` if there is none.
+    Raises `LayoutError` if there is no such instruction.
 
     >>> print(instruction("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"))
     ldmatrix.x4.trans
@@ -128,20 +143,25 @@ def instruction(name: str | int | Instruction) -> Instruction:
         return Instruction("", name)
     if not isinstance(name, str):
         raise LayoutError(
-            f"{getattr(name, '__name__', name)} is no access: take a PTX name such as "
+            f"{getattr(name, '__name__', name)} is not an access: give a PTX name such as "
             f"'ldmatrix.x4', a width of 1, 2, 4, 8 or 16 bytes, or, for banks, an atom such as "
             f"ldmatrix(4)"
         )
+    found = INSTRUCTIONS.get(_short(name))
+    if found is None:
+        raise LayoutError(
+            f"{name!r} is not an instruction of the table: give one of {', '.join(INSTRUCTIONS)}, "
+            f"or a width of 1, 2, 4, 8 or 16 bytes"
+        )
+    return found
+
+
+def _short(name: str) -> str:
+    """The name of the table for a PTX name."""
     parts = [part.split("::")[0] for part in name.split(".")]
-    parts = [part for part in parts if part not in UNSAID] or [""]
+    parts = [part for part in parts if part not in IGNORED] or [""]
     if parts[0] in ("ldmatrix", "stmatrix", "cp"):
         parts = [part for part in parts if part not in ("shared", "b16")]
     elif parts[-1][:1] in ("f", "u", "s") and parts[-1][1:].isdigit():
         parts[-1] = f"b{parts[-1][1:]}"
-    found = INSTRUCTIONS.get(".".join(parts))
-    if found is None:
-        raise LayoutError(
-            f"{name!r} is no instruction of the table; it has {', '.join(INSTRUCTIONS)}, "
-            f"and takes a width of 1, 2, 4, 8 or 16 bytes"
-        )
-    return found
+    return ".".join(parts)

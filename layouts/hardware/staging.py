@@ -1,11 +1,11 @@
-"""How an accumulator is staged in shared memory for its way out: naive, padded, or swizzled.
+"""An accumulator staged in shared memory by stmatrix: a naive, a padded, and a swizzled tile.
 
-A warpgroup leaves its wgmma accumulator by stmatrix in a tile of 64 columns, from which TMA stores
-it.  Each thread addresses a row of eight elements; where the rows of a matrix start in one bank,
-they are written one after the other.
+In an epilogue, a warpgroup stores its wgmma accumulator by stmatrix into a tile of 64 columns, and
+TMA stores the tile to global memory.  Each thread supplies the address of a row of eight elements.
+If the eight rows of a matrix start in one bank, they take eight wavefronts.
 
 >>> print(staging_report().summary())
-naive     S<0,3,3> o 0 o (64,64):(64,1): 512 wavefronts where 64 would do, 8192 bytes
+naive     S<0,3,3> o 0 o (64,64):(64,1): 512 wavefronts instead of 64, 8192 bytes
 padded    S<0,3,3> o 0 o (64,64):(72,1): 64 wavefronts, 9200 bytes
 swizzled  S<3,3,3> o 0 o (64,64):(64,1): 64 wavefronts, 8192 bytes
 """
@@ -19,29 +19,23 @@ from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int
 from ..values.value import Value
-from .atoms import wgmma_accumulator
+from .atoms import MATRIX_BITS, MATRIX_ROWS, WGMMA_M, wgmma_accumulator
 from .banks import Access, BankReport, banks
-from .synthesis import padding_for, swizzle_for
-from .wavefronts import WAVEFRONT_BYTES, wavefronts
+from .facts import BANK_BYTES, WARPGROUP, WAVEFRONT_BYTES
+from .padding import padding_for
+from .synthesis import swizzle_for
+from .wavefronts import wavefronts
 
 __all__ = ["StagingReport", "staging_report"]
 
-#: Bits of an element that stmatrix moves.
-UNIT = 16
-
-#: Threads of a warpgroup, and the rows of its accumulator.
-THREADS, ROWS = 128, 64
-
-#: Lanes that address one matrix.
-PHASE = 8
-
-BANK_BYTES = 4
+#: Columns of a tile that the report knows: what stmatrix.x4 divides, up to those of one wgmma.
+COLUMNS = (16, 32, 64, 128, 256)
 
 
 class StagingReport(Value):
-    """One stmatrix of 128 threads into tiles that lie differently: (name, report) of each.
+    """The stmatrix of a warpgroup into three tiles: (name, report) of each.
 
-    `columns` of the tile; a report is of all that the warpgroup writes.
+    `columns` is the width of the tile; a report counts everything that the warpgroup stores.
     """
 
     __slots__ = __match_args__ = ("columns", "reports")
@@ -52,18 +46,18 @@ class StagingReport(Value):
         self._set(columns, reports)
 
     def summary(self) -> str:
-        """A line for each tile: its layout, and the wavefronts of writing it whole."""
-        lines = []
+        """One row for each tile: its layout, the wavefronts to store it, its bytes."""
+        rows = []
         for name, report in self.reports:
-            found, (tile, taken) = report.wavefronts, self._tile(name)
-            told = "" if found.conflict_free else f" where {found.ideal} would do"
-            lines.append(f"{name:<9} {tile}: {found.count} wavefronts{told}, {taken} bytes")
-        return "\n".join(lines)
+            tile = _tiles(self.columns)[name]
+            taken = cosize(tile) * MATRIX_BITS // 8
+            rows.append(f"{name:<9} {tile}: {report.wavefronts.counted()}, {taken} bytes")
+        return "\n".join(rows)
 
-    def text(self, threads: int = THREADS) -> str:
-        """The byte address and the banks of each thread's row in the first stmatrix, side by side.
+    def text(self, threads: int = WARPGROUP) -> str:
+        """The byte address and the banks of each thread's row in the first stmatrix.
 
-        Eight threads address a matrix, a phase of the access; below them stands what it takes.
+        Eight threads address a matrix, one phase of the access; its wavefronts stand below them.
 
         >>> print(staging_report().text(8))
                                   naive         padded       swizzled
@@ -80,72 +74,70 @@ class StagingReport(Value):
 
         Raises `LayoutError` unless `threads` is 8, 16, 24 ... 128.
         """
-        if not is_int(threads) or not 1 <= threads <= THREADS or threads % PHASE:
-            raise LayoutError(f"threads {threads!r}: give a multiple of {PHASE} up to {THREADS}")
-        lines = [" " * 16 + "".join(f"{name:>15}" for name, _ in self.reports)]
-        lines.append("thread  row  col" + "     byte banks" * len(self.reports))
-        for first in range(0, threads, PHASE):
-            matrix = range(first, first + PHASE)
-            lines += [self._line(thread) for thread in matrix]
+        if not is_int(threads) or not 1 <= threads <= WARPGROUP or threads % MATRIX_ROWS:
+            raise LayoutError(
+                f"threads {threads!r}: give a multiple of {MATRIX_ROWS} up to {WARPGROUP}"
+            )
+        rows = [" " * 16 + "".join(f"{name:>15}" for name, _ in self.reports)]
+        rows.append("thread  row  col" + "     byte banks" * len(self.reports))
+        for first in range(0, threads, MATRIX_ROWS):
+            matrix = range(first, first + MATRIX_ROWS)
+            rows += [self._row(thread) for thread in matrix]
             counts = (_phase_wavefronts(report, matrix) for _, report in self.reports)
-            lines.append("wavefronts      " + "".join(f"{count:>15}" for count in counts))
-        return "\n".join(lines)
+            rows.append("wavefronts      " + "".join(f"{count:>15}" for count in counts))
+        return "\n".join(rows)
 
-    def _line(self, thread: int) -> str:
-        naive = dict(self.reports)["naive"]  # of rows one after the other
+    def _row(self, thread: int) -> str:
+        naive = dict(self.reports)["naive"]  # its offset is column + columns * row
         row, column = divmod(naive.addresses(thread), self.columns)
         cells = "".join(_cell(_byte(report, thread)) for _, report in self.reports)
         return f"{thread:>6}{row:>5}{column:>5}{cells}"
-
-    def _tile(self, name: str) -> tuple[ComposedLayout, int]:
-        """The tile of that name, and the bytes that it takes."""
-        tile = _tiles(self.columns)[name]
-        return tile, cosize(tile) * UNIT // 8
 
     def __str__(self) -> str:
         return f"{self.text()}\n\n{self.summary()}"
 
 
 def staging_report(columns: int = 64) -> StagingReport:
-    """What staging 64 rows of `columns` columns costs by stmatrix.x4, in a naive tile, a padded and
-    a swizzled one; 128 rows are the same twice.
+    """The wavefronts of stmatrix.x4 that stages 64 rows of `columns` columns, in three tiles.
 
-    The padding and the swizzle are those that `padding_for` and `swizzle_for` find.
+    They are a naive tile, the padded tile of `padding_for`, and the swizzled tile of `swizzle_for`.
+    A tile of 128 rows takes twice as many.
 
     Raises `LayoutError` unless `columns` is 16, 32, 64, 128 or 256.
 
     >>> [report.wavefronts.count for _, report in staging_report(32).reports]
     [128, 32, 32]
     """
-    if not is_int(columns) or columns not in (16, 32, 64, 128, 256):
-        raise LayoutError(f"columns {columns!r}: the tile has 16, 32, 64, 128 or 256")
+    if not is_int(columns) or columns not in COLUMNS:
+        raise LayoutError(f"columns {columns!r}: give 16, 32, 64, 128 or 256")
     tiles = _tiles(columns)
     reports = tuple((name, banks(tile, _access(columns))) for name, tile in tiles.items())
     return StagingReport(columns, reports)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=len(COLUMNS))
 def _tiles(columns: int) -> dict[str, ComposedLayout]:
-    """By name, tiles of 64 rows of so many columns."""
-    plain, access = Layout((ROWS, columns), (columns, 1)), _access(columns)
-    padded, choice = padding_for(plain, [access], UNIT), swizzle_for(plain, [access], UNIT)
+    """Name → tile of 64 rows of so many columns."""
+    plain, access = Layout((WGMMA_M, columns), (columns, 1)), _access(columns)
+    padded = padding_for(plain, [access], MATRIX_BITS)
+    choice = swizzle_for(plain, [access], MATRIX_BITS)
     if padded is None or choice.layout is None:
-        raise LayoutError(f"{plain} is freed of conflicts by no padding or no swizzle")
+        raise LayoutError(f"no padding or no swizzle frees {plain} of bank conflicts")
     none = Swizzle(0, 3, 3)
     return {
-        "naive": ComposedLayout(none, 0, plain, UNIT),
-        "padded": ComposedLayout(none, 0, padded.layout, UNIT),
+        "naive": ComposedLayout(none, 0, plain, MATRIX_BITS),
+        "padded": ComposedLayout(none, 0, padded.layout, MATRIX_BITS),
         "swizzled": choice.layout,
     }
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=len(COLUMNS))
 def _access(columns: int) -> Access:
     return Access("stmatrix.x4", values=wgmma_accumulator(columns))
 
 
 def _byte(report: BankReport, thread: int) -> int:
-    return int(report.addresses(thread)) * UNIT // 8
+    return int(report.addresses(thread)) * MATRIX_BITS // 8
 
 
 def _phase_wavefronts(report: BankReport, threads: range) -> int:
@@ -154,5 +146,6 @@ def _phase_wavefronts(report: BankReport, threads: range) -> int:
 
 
 def _cell(byte: int) -> str:
+    """The byte address of a row of 16 bytes, and its four banks."""
     first = byte % WAVEFRONT_BYTES // BANK_BYTES
     return f"{byte:>9}{f'{first}-{first + 3}':>6}"

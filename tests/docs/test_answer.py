@@ -40,7 +40,7 @@ def test_an_error_marks_its_place():
         ("(64,64):(64,1)", "ldmatrix.x1", "300000000:1", "they are 300000000, and a block has"),
         ("(64,64):(64,1)", "ldmatrix.x1", "(8,4):(1@0,1@1)", "they must be a layout, lane"),
         ("(4,8):(1@0,1@1)", "ldmatrix.x1", "", "gives coordinates, and no addresses"),
-        ("(64,64):(64,1)", "ldmatrix.x5", "", "'ldmatrix.x5' is no instruction of the table"),
+        ("(64,64):(64,1)", "ldmatrix.x5", "", "'ldmatrix.x5' is not an instruction of the table"),
         ("(64,64):(64,1)", "ld.shared.v4.f32", "", "ld.shared.v4.b32 at"),
         ("(m,8):(8,1)", "ldmatrix.x1", "", "(m,8):(8,1) has symbols: give them values"),
         ("table((8,64):(64,1))", "ldmatrix.x1", "", "(8,64):(64,1): ldmatrix.x1 at (8,1):(64,8)"),
@@ -88,7 +88,7 @@ def test_a_puzzle_that_cannot_be_read_has_its_error():
     ("expression", "sentence"),
     [
         ("composition(ldmatrix, 3)", "the operation ldmatrix is no Layout"),
-        ("instruction(ldmatrix)", "ldmatrix is no access"),
+        ("instruction(ldmatrix)", "ldmatrix is not an access"),
         ("compare((4,4), 7)", "it must be a Layout"),
         ("table((3000,3000), limit=100000)", "limit 100000: it must be an integer from 1 to 1024"),
     ],

@@ -175,7 +175,7 @@ def test_a_plan_with_conflicts_says_so(staging, count):
     plan = replace(pingpong(), staging=staging)
     assert plan.panel_store.wavefronts.count == counted_wavefronts(plan) == count
     assert plan.proofs()[-1].holds == (count == 128)
-    said = "proved" if count == 128 else "refuted: .* lanes 0 and [0-9]+ want different words"
+    said = "proved" if count == 128 else "refuted: .* lanes 0 and [0-9]+ access different words"
     assert re.search(f"{count} wavefronts, ideal 128; ConflictFree {said}", plan.explain())
 
 

@@ -191,11 +191,11 @@ def test_an_accumulator_is_the_next_product_s_operand():
         (lambda: wgmma_operand(64), "elements of 64 bits"),
         (
             lambda: MmaAtom("mma", (16, 8, 8), M16N8, M16N8, M16N8, ""),
-            "B is .* must be of 64 elements",
+            "B is .* must have 64 elements",
         ),
     ],
 )
-def test_atoms_that_are_not_in_the_tables_get_a_sentence(call, words):
+def test_atoms_that_are_not_in_the_tables_get_a_message(call, words):
     with pytest.raises(LayoutError, match=words):
         call()
 

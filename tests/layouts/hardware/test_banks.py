@@ -1,254 +1,194 @@
-"""Bit matrices and the bank model, held against counting words bank by bank."""
-
-import random
-from itertools import combinations
+"""Accesses of a warp to a tile in shared memory: by lanes, by fragment, and their wavefronts."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layouts import (
+    Access,
     ComposedLayout,
-    ConflictFree,
     Layout,
     LayoutError,
     Swizzle,
+    banks,
+    instruction,
     ldmatrix,
-    prove,
     size,
+    stmatrix,
     wavefronts,
     wgmma_accumulator,
 )
-from layouts.algebra import gf2
-from layouts.hardware.instructions import INSTRUCTIONS, instruction
+from layouts.values.stride import E
+from layouts.values.symbols import symbols
 
-# ------------------------------------------------------------------------------ bit matrices
-
-COLUMNS = st.lists(st.integers(0, 63), max_size=7)
-
-
-@given(COLUMNS)
-def test_rank_and_kernel_count_the_image(columns):
-    values = [gf2.image(index, columns) for index in range(1 << len(columns))]
-    assert len(set(values)) == 1 << gf2.rank(columns)
-    basis = gf2.kernel(columns)
-    assert len(basis) == len(columns) - gf2.rank(columns)
-    assert all(values[index] == 0 for index in basis)
-    assert gf2.rank(basis) == len(basis)
-
-
-def test_a_matrix_gives_every_offset():
-    tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
-    shifted = ComposedLayout(Swizzle(3, 3, 3), 1024, Layout((8, 64), (64, 1)))
-    for layout in (tile, shifted, Layout((4, (2, 8)), (16, (0, 1))), wgmma_accumulator(128)):
-        columns = gf2.matrix(layout)
-        for index in range(size(layout)):
-            assert layout(index) == layout(0) ^ gf2.image(index, columns)
+NAIVE = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
+PADDED = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((64, 64), (72, 1)), unit=16)
+SWIZZLED = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
+MN_MAJOR = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (1, 64)), unit=16)
 
 
 @pytest.mark.parametrize(
-    ("layout", "words"),
-    [
-        (Layout(6), "6 is no power of two"),
-        (Layout((4, 4), (1, 3)), "carry"),  # S8: another library gets 9 of 16 wrong here
-        (Layout((2, 2), (1, 1)), "carry"),
-        (ComposedLayout(Swizzle(1, 0, 2), 1, Layout(8)), "offset 1 .* carry"),
-        (ComposedLayout(Layout(8), 0, Layout(8)), "no swizzle"),
-    ],
+    ("tile", "count"), [(NAIVE, 8 * 64), (PADDED, 64), (SWIZZLED, 64)], ids=str
 )
-def test_s8_what_carries_is_no_bit_matrix(layout, words):
-    with pytest.raises(LayoutError, match=words):
-        gf2.matrix(layout)
+def test_what_threads_hold_says_which_rows_they_address(tile, count):
+    """The warpgroup's accumulator goes to a 64 x 64 tile by stmatrix: 8192 bytes, 128 at a time."""
+    report = banks(tile, "stmatrix.x4", values=wgmma_accumulator(64))
+    assert (report.wavefronts.count, report.wavefronts.ideal) == (count, 64)
+    assert report.proof().holds == report.conflict_free == (count == 64)
+    for lane in range(32):
+        for warp in range(4):
+            for group in range(4):
+                row = 16 * warp + lane % 16
+                column = 16 * group + 8 * (lane // 16)
+                assert report.addresses(lane, warp, group) == tile(row, column)
 
 
-# --------------------------------------------------------------------------------- the model
+def test_a_transposed_store_writes_the_rows_of_the_other_major():
+    report = banks(MN_MAJOR, "stmatrix.x4.trans", values=wgmma_accumulator(64))
+    assert report.conflict_free
+    assert report.wavefronts.count == 64
+    with pytest.raises(LayoutError, match=r"8 elements at the address of lane 0 .*contiguous"):
+        banks(MN_MAJOR, "stmatrix.x4", values=wgmma_accumulator(64))
 
 
-def counted(addresses, width):
-    """Wavefronts and phases by counting, for each phase, the words of each bank of 4 bytes.
-
-    Accesses wider than a bank are conflict-free if each bank sees one word of each ``width`` bytes,
-    which for aligned accesses is the same as one word of 4 bytes.
-    """
-    lanes = 128 // max(width, 4)
-    total = 0
-    for first in range(0, len(addresses), lanes):
-        words = {
-            a // 4 + k for a in addresses[first : first + lanes] for k in range(max(width // 4, 1))
-        }
-        total += max(sum(word % 32 == bank for word in words) for bank in range(32))
-    return total
+@pytest.mark.parametrize("name", ["ldmatrix", "stmatrix"])
+@pytest.mark.parametrize("matrices", [1, 2, 4])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_rows_of_an_atom_are_those_that_its_fragment_makes(name, matrices, transposed):
+    atom = {"ldmatrix": ldmatrix, "stmatrix": stmatrix}[name](matrices, transposed)
+    full = f"{name}.x{matrices}{'.trans' * transposed}"
+    report = banks(Layout(64 * matrices), full, values=atom.fragment, unit=16)
+    for lane in range(8 * matrices):
+        assert report.addresses(lane) == atom.rows(lane, 0)
+    assert report.wavefronts.count == matrices
+    assert banks(Layout(64 * matrices), atom, values=atom.fragment, unit=16) == report
 
 
-ROWS = Layout(8, 64)  # the rows of an (8, 64) tile of 16-bit elements
+def test_vectors_of_a_thread_value_layout():
+    tile = Layout((32, 32), (32, 1))  # 32-bit elements: a thread has four of a row
+    values = Layout(((8, 32), 4), ((128, 1), 32))
+    for name, count in (("ld.shared.v4.b32", 32), ("ld.shared.b32", 4 * 32)):
+        report = banks(tile, name, values=values, unit=32)
+        assert report.wavefronts.count == count
+        assert report.conflict_free == (name != "ld.shared.b32")
+    with pytest.raises(LayoutError, match=r"4 elements at the address of lane 0 .*\[0, 32"):
+        banks(Layout((32, 32), (1, 32)), "ld.shared.v4.b32", values=values, unit=32)
+
+
+def test_fewer_matrices_take_the_first_lanes_of_every_warp():
+    report = banks(SWIZZLED, "ldmatrix.x2", lanes=Layout((8, 2, 2, 4), (1, 512, 8, 16)))
+    assert size(report.addresses) == 4 * 16
+    assert report.wavefronts.count == 8
+    assert [report.addresses(lane) for lane in range(16)] == [
+        SWIZZLED(lane % 8, 8 * (lane // 8)) for lane in range(16)
+    ]
+
+
+TALL = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((48, 64), (64, 1)), unit=16)
+
+
+@pytest.mark.parametrize("tile", [NAIVE, PADDED, SWIZZLED, TALL], ids=str)
+def test_a_count_at_every_base_is_the_count_of_each_tile(tile):
+    lanes = Layout((16, 2), (1, size(tile[0]) * 8))
+    report = banks(tile, "ldmatrix.x4", lanes=lanes)
+    assert report.wavefronts.every_base
+    for row in range(0, size(tile[0]), 16):
+        for column in range(0, 64, 16):
+            at = [2 * tile(row + i % 16, column + 8 * (i // 16)) for i in range(32)]
+            assert wavefronts(at, "ldmatrix.x4").count == report.wavefronts.count
+
+
+def test_further_modes_of_any_extent_are_decided_by_rank():
+    """48 rows are three times 16: each 16 move bits of their own."""
+    lanes = Layout((16, 2, 3, 4), (1, 48 * 8, 16, 48 * 16))
+    report = banks(TALL, "ldmatrix.x4", lanes=lanes)
+    at = [2 * TALL(lanes(i)) for i in range(size(lanes))]
+    assert report.wavefronts.ranks == (3, 3)
+    assert report.wavefronts.count == wavefronts(at, "ldmatrix.x4").count == 3 * 4 * 4
+    assert report.proof().verify()
+
+
+@given(
+    st.lists(st.sampled_from([0, *range(8)]), min_size=5, max_size=5),
+    st.lists(st.tuples(st.integers(2, 6), st.integers(0, 700)), min_size=1, max_size=3),
+    st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
+    st.sampled_from(["ld.shared.b32", "ld.shared.v4.b32", "st.shared.v2.b32"]),
+)
+@settings(max_examples=400)
+def test_warps_that_are_moved_count_as_they_do_one_by_one(bits, modes, swizzle, name):
+    strides = [16 << bit for bit in bits]
+    shape = ((2,) * 5, *(extent for extent, _ in modes))
+    outer = Layout(shape, (tuple(strides), *(16 * stride for _, stride in modes)))
+    lanes = ComposedLayout(swizzle, 0, outer, unit=8)
+    at = [lanes(i) for i in range(size(lanes))]
+    found, looked = wavefronts(lanes, name), wavefronts(at, name)
+    assert (found.count, found.ideal) == (looked.count, looked.ideal)
+    assert found.degree == looked.degree
+
+
+def test_a_count_that_is_not_the_same_everywhere_does_not_say_so():
+    shifted = ComposedLayout(Swizzle(3, 3, 3), 8, Layout((64, 64), (72, 1)), unit=16)
+    report = banks(shifted, "ldmatrix.x1", lanes=Layout(8))
+    assert not report.wavefronts.every_base
+    assert "at these addresses" in str(report)
 
 
 @pytest.mark.parametrize(
-    ("lanes", "width", "count", "ideal"),
+    ("call", "words"),
     [
-        (ComposedLayout(Swizzle(0, 3, 3), 0, ROWS, unit=16), 16, 8, 1),  # naive rows of 128 bytes
-        (ComposedLayout(Swizzle(0, 3, 3), 0, Layout(8, 72), unit=16), 16, 1, 1),  # padded
-        (ComposedLayout(Swizzle(3, 3, 3), 0, ROWS, unit=16), 16, 1, 1),  # swizzled
+        (lambda: banks(NAIVE, "ldmatrix.x4", lanes=Layout(16)), "32 lanes, .* has 16: lanes are"),
         (
-            ComposedLayout(Swizzle(3, 4, 3), 0, ROWS, unit=16),
-            16,
-            2,
-            1,
-        ),  # bytes mistaken for elements
-        (ComposedLayout(Swizzle(2, 3, 3), 0, Layout(8, 32), unit=16), 16, 1, 1),  # 64-byte rows
-        (ComposedLayout(Swizzle(1, 3, 3), 0, Layout(8, 16), unit=16), 16, 1, 1),  # 32-byte rows
-        (Layout(32, 4), 4, 1, 1),
-        (Layout(32, 8), 4, 2, 1),
-        (Layout(32, 128), 4, 32, 1),
-        (Layout(32, 0), 4, 1, 1),  # all read one word
-        (Layout((4, 8), (0, 4)), 4, 1, 1),
-        (Layout(32, 2), 2, 1, 1),
-        (Layout(32, 1), 1, 1, 1),
-        (Layout(32, 8), 8, 2, 2),  # two phases of 16 lanes
-        (Layout(32, 16), 16, 4, 4),  # S8: four phases of 8 lanes, no conflict
-        (Layout(32, 12), 4, 1, 1),  # an odd stride in words
-        (Layout(24, 4), 4, 1, 1),
-        (Layout(8, 144), 16, 1, 1),
-        (Layout(128, 16), 16, 16, 16),  # four warps
+            lambda: banks(NAIVE, "ldmatrix.x3", lanes=Layout(32)),
+            "'ldmatrix.x3' is not an instruction",
+        ),
+        (lambda: banks(NAIVE, 12, lanes=Layout(32)), "width 12: .* 1, 2, 4, 8 or 16 bytes"),
+        (
+            lambda: banks(NAIVE, "ld.shared.v4.b32", lanes=Layout(32, 64)),
+            "lane 1 accesses 16 bytes at byte 2: an address must be a multiple",
+        ),
+        (lambda: Access(16, Layout(32), Layout((32, 2))), "give lanes or values"),
+        (lambda: banks(NAIVE, "stmatrix.x4", values=Layout((32, 4))), "8 elements .* 4 values"),
+        (lambda: banks(NAIVE, "st.shared.b8", values=Layout((32, 4))), "8 bits"),
+        (lambda: banks(NAIVE, "stmatrix.x4", values=Layout(32)), "two modes, .threads, values."),
+        (lambda: banks(NAIVE, "stmatrix.x4", values=Layout((16, 8))), "whole warps of 32"),
+        (
+            lambda: banks(Layout((64, 64)), "stmatrix.x1", values=Layout((32, 2)), unit=8),
+            "8-bit elements: it moves elements of 16 bits",
+        ),
+        (lambda: banks(NAIVE, 16, lanes=Layout(32), unit=12), "unit 12 bits"),
+        (lambda: instruction("sync"), "'sync' is not an instruction"),
+        (lambda: instruction(None), "None is not an access: give a PTX name"),
+        (lambda: instruction(True), "True is not an access"),
+        (lambda: instruction(ldmatrix), "ldmatrix is not an access: .* an atom such as ldmatrix"),
+        (
+            lambda: banks(Layout((4, 8), (E(0), E(1))), 16, lanes=Layout(8), unit=16),
+            r"\(4,2\):\(1@0,1@1\) gives coordinates: an access needs offsets in memory",
+        ),
+        (lambda: wavefronts(Layout(symbols("m"), 16)), "extents must be integers"),
     ],
-    ids=str,
 )
-def test_wavefronts(lanes, width, count, ideal):
-    found = wavefronts(lanes, width)
-    assert (found.count, found.ideal, found.conflict_free) == (count, ideal, count == ideal)
-    unit = getattr(lanes, "unit", 8)
-    assert counted([lanes(lane) * unit // 8 for lane in range(size(lanes))], width) == count
-
-
-def check_witness(addresses, width, pair):
-    first, second = pair
-    word, phase = max(width, 4), 128 // max(width, 4)
-    assert first // phase == second // phase
-    a, b = addresses[first] // word, addresses[second] // word
-    assert a != b
-    assert a % phase == b % phase
-
-
-@given(
-    st.sampled_from([2, 4, 8, 16]),
-    st.lists(st.integers(0, 10), min_size=5, max_size=5),
-    st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
-    st.integers(0, 7),
-)
-@settings(max_examples=500)
-def test_ranks_agree_with_counting_at_every_base(width, bits, swizzle, base):
-    lanes = Layout((2,) * 5, tuple(width << bit for bit in bits))
-    for offset in (0, base << 20):
-        layout = ComposedLayout(swizzle, offset, lanes)
-        found = wavefronts(layout, width)
-        addresses = [layout(lane) for lane in range(32)]
-        if all((a ^ b) % width == 0 for a, b in combinations(addresses, 2)):
-            assert found.count == counted(addresses, width)
-        by_rank = len(set(bits)) == 5
-        assert (found.ranks is not None) == by_rank
-        assert found.every_base == (by_rank or swizzle.bits == 0)
-        assert found.conflict_free == (found.count == found.ideal)
-        if found.collision:
-            check_witness(addresses, width, found.collision)
-
-
-@given(
-    st.sampled_from(sorted(INSTRUCTIONS)),
-    st.lists(st.sampled_from([None, *range(9)]), min_size=5, max_size=6),
-    st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
-)
-@settings(max_examples=500)
-def test_ranks_agree_with_looking_for_every_instruction(name, bits, swizzle):
-    """A column that is 0 makes lanes share an address; loads may then go in longer phases."""
-    how = instruction(name)
-    strides = tuple(0 if bit is None else how.width << bit for bit in bits)
-    layout = ComposedLayout(swizzle, 0, Layout((2,) * len(bits), strides))
-    addresses = [layout(lane) for lane in range(size(layout))]
-    if any(address % how.width for address in addresses):
-        return
-    by_rank, by_looking = wavefronts(layout, name), wavefronts(addresses, name)
-    assert (by_rank.count, by_rank.ideal) == (by_looking.count, by_looking.ideal)
-    assert by_rank.degree == by_looking.degree
-    assert by_rank.conflicts == by_rank.count - by_rank.ideal
-
-
-@pytest.mark.parametrize("name", sorted(INSTRUCTIONS))
-def test_freedom_from_conflicts_is_proved_or_refuted_for_every_instruction(name):
-    width = instruction(name).width
-    for strides in ((1, 2, 4, 8, 16), (0, 1, 2, 4, 8), (1, 0, 2, 4, 16), (1, 32, 2, 4, 8)):
-        lanes = Layout((2,) * 5, tuple(width * stride for stride in strides))
-        proof = prove(ConflictFree(lanes, name))
-        assert bool(proof) == wavefronts(lanes, name).conflict_free
-        assert proof.verify(), str(proof)
-
-
-def test_one_lane_that_breaks_a_pair_brings_the_short_phases_back():
-    pairs = [lane // 2 * 16 for lane in range(32)]
-    broken = [*pairs[:31], 0]
-    count = {
-        name: wavefronts(at, "ld.shared.v4.b32").count
-        for name, at in (("pairs", pairs), ("broken", broken), ("half a warp", pairs[:16]))
-    }
-    assert count == {"pairs": 2, "broken": 4, "half a warp": 2}
-
-
-@given(st.lists(st.integers(0, 40), min_size=5, max_size=5), st.integers(0, 99))
-def test_without_a_swizzle_a_count_holds_at_every_base(strides, base):
-    lanes = Layout((2, 2, 2, 2, 2), tuple(16 * stride for stride in strides))
-    found = wavefronts(lanes)
-    moved = wavefronts([16 * base + lanes(lane) for lane in range(32)])
-    if found.every_base and found.ranks is None:
-        assert moved.count == found.count
-
-
-def test_looking_agrees_with_counting_on_addresses_of_any_kind():
-    rng = random.Random(1)
-    for _ in range(300):
-        width = rng.choice([1, 2, 4, 8, 16])
-        addresses = [width * rng.randrange(64) for _ in range(rng.choice([8, 17, 32, 64]))]
-        found = wavefronts(addresses, width)
-        assert found.count == counted(addresses, width)
-        assert not found.every_base
-        if found.collision:
-            check_witness(addresses, width, found.collision)
-
-
-def test_ldmatrix_rows_of_a_swizzled_tile_at_every_matrix():
-    tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
-    lanes = tile @ Layout((8, 2, 2), (1, 8, 64 * 8))  # four matrices: 8 rows, 16 rows, 16 columns
-    assert wavefronts(lanes).conflict_free
-    assert wavefronts(lanes).count == ldmatrix(4).matrices
-
-
-@pytest.mark.parametrize("stride", [2, 4, 8, 16, 32])
-def test_rows_of_a_power_of_two_need_three_bits_from_at_least_the_bank_groups(stride):
-    """Rows of `stride` 16-byte pieces: S<min(log2, 3), 4, max(3, log2)> frees a column of them."""
-    log = stride.bit_length() - 1
-    swizzle = Swizzle(min(log, 3), 4, max(3, log))
-    rows = Layout(8, 16 * stride)
-    assert wavefronts(ComposedLayout(swizzle, 0, rows)).conflict_free
-    assert not wavefronts(rows, 16).conflict_free
+def test_accesses_that_cannot_be_get_a_message(call, words):
+    with pytest.raises(LayoutError, match=words):
+        call()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("name", "is_"),
     [
-        ((Layout(8, 16), 3), "1, 2, 4, 8 or 16 bytes"),
-        ((Layout(8, 8), 16), "lane 1 accesses 16 bytes at byte 8"),
-        ((ComposedLayout(Swizzle(3, 4, 3), 8, Layout(8, 16)), 16), "lane 0 .* at byte 8"),
-        ((ComposedLayout(Swizzle(3, 0, 7), 0, Layout(8, 128)), 16), "lane 1 .* at byte 129"),
-        (([0, 4, 6], 4), "lane 2 accesses 4 bytes at byte 6"),
-        ((Layout(8, 16), 16, 4), "unit 4 bits"),
+        ("ld.shared.v4.f32", "ld.shared.v4.b32"),
+        ("st.shared::cta.u64", "st.shared.b64"),
+        ("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", "ldmatrix.x2.trans"),
+        ("stmatrix.sync.aligned.m8n8.x1.shared::cta.b16", "stmatrix.x1"),
+        ("cp.async.cg.shared.global", "cp.async.cg"),
     ],
 )
-def test_accesses_that_cannot_be_are_refused(arguments, words):
-    with pytest.raises(LayoutError, match=words):
-        wavefronts(*arguments)
+def test_names_are_those_of_ptx(name, is_):
+    assert str(instruction(name)) == is_
 
 
-def test_a_report_is_a_sentence():
-    assert str(wavefronts(Layout(8, 16))) == "1 wavefront, conflict-free at every base"
-    assert str(wavefronts([0, 128, 16], 16)) == (
-        "2 wavefronts where 1 would do, at these addresses: "
-        "lanes 0 and 1 want different words of one bank"
+def test_the_text_of_a_report():
+    lanes = Layout((16, 2), (1, 64 * 8))
+    assert str(banks(NAIVE, "ldmatrix.x4", lanes=lanes)) == (
+        "ldmatrix.x4 at S<0,3,3> o 0 o (16,2):(64,8): 32 wavefronts instead of 4 at every base: "
+        "lanes 0 and 1 access different words of one bank"
     )

@@ -101,8 +101,12 @@ def test_arrays_of_starts():
         (half(S, MN_MAJOR), "K", "not K-major"),
         (half(S, Layout((128, 64), (1, 128))), "MN", "mode K is 16:256 in bytes and must be"),
         (half(Swizzle(3, 4, 3), K_MAJOR), "K", "S<3,5,3> on bytes.*the last is S<3,3,3>"),
-        (half(Swizzle(3, 3, 4), K_MAJOR), "K", "S<3,4,4> on bytes, and wgmma knows"),
-        (half(S, Layout((60, 64), (64, 1))), "K", "steps of 8 along MN and 16 along K.* 60 x 64"),
+        (half(Swizzle(3, 3, 4), K_MAJOR), "K", "S<3,4,4> on bytes; wgmma has"),
+        (
+            half(S, Layout((60, 64), (64, 1))),
+            "K",
+            "steps of 8 along MN and 16 along K; this one is 60 x 64",
+        ),
         (half(S, Layout((128, 40), (64, 1))), "K", "steps of 8 along MN and 16 along K"),
         (half(S, Layout((32, 64), (1, 64))), "MN", "steps of 64 along MN"),
         (half(S, K_MAJOR, offset=64), "K", "starts at byte 128; .* multiple of 16 .* at most 96"),
@@ -116,11 +120,11 @@ def test_arrays_of_starts():
         (
             half(S, Layout((128, (3, 16)), (64, (1, 8)))),
             "K",
-            "16 of K, one instruction, are no tile",
+            "16 elements of K of one instruction are not a tile",
         ),
         (half(S, Layout(128)), "K", "has the modes"),
-        (ComposedLayout(S, 0, K_MAJOR), "K", "say its unit"),
-        (ComposedLayout(Swizzle(3, 4, 3), 0, K_MAJOR, unit=8), "MN", "those of 16 bits alone"),
+        (ComposedLayout(S, 0, K_MAJOR), "K", "give its unit"),
+        (ComposedLayout(Swizzle(3, 4, 3), 0, K_MAJOR, unit=8), "MN", "but only 16 bits MN-major"),
         (ComposedLayout(Swizzle(3, 1, 3), 0, K_MAJOR, unit=64), "K", "8, 16 and 32 bits"),
         (K_MAJOR, "K", "is a Swizzle over a Layout"),
         (ComposedLayout(K_MAJOR, 0, Layout(8), unit=16), "K", "is a Swizzle over a Layout"),
@@ -128,7 +132,7 @@ def test_arrays_of_starts():
     ],
     ids=str,
 )
-def test_what_wgmma_cannot_read_is_refused_with_a_sentence(layout, major, words):
+def test_what_wgmma_cannot_read_is_refused_with_a_message(layout, major, words):
     with pytest.raises(LayoutError, match=words):
         wgmma_descriptor(layout, major)
 
@@ -165,7 +169,7 @@ def test_tiles_of_the_canonical_atom_have_a_descriptor(major, row, unit):
     shape = (256, 2048 // unit)  # two atoms at least each way
     tile = tile_to_shape(atom, shape)
     if major == "MN" and unit != 16:
-        with pytest.raises(LayoutError, match="those of 16 bits alone"):
+        with pytest.raises(LayoutError, match="but only 16 bits MN-major"):
             wgmma_descriptor(tile, major)
         return
     descriptor = wgmma_descriptor(tile, major)
@@ -200,6 +204,6 @@ def test_canonical_atoms_are_those_of_the_dsl():
 
 
 @pytest.mark.parametrize("arguments", [("N", 128, 16), ("K", 48, 16), ("K", 128, 64)])
-def test_other_atoms_get_a_sentence(arguments):
+def test_other_atoms_get_a_message(arguments):
     with pytest.raises(LayoutError, match="major must be 'K' or 'MN', swizzle_bytes 16, 32, 64"):
         wgmma_smem_atom(*arguments)

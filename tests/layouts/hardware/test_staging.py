@@ -49,7 +49,7 @@ def test_the_command_prints_every_thread_and_the_counts(capsys):
     assert main(["stmatrix"]) == 0
     out = capsys.readouterr().out
     assert "   127   63    8     8080   4-7     9088   0-3     8160 24-27" in out
-    assert "naive     S<0,3,3> o 0 o (64,64):(64,1): 512 wavefronts where 64 would do" in out
+    assert "naive     S<0,3,3> o 0 o (64,64):(64,1): 512 wavefronts instead of 64" in out
     assert out.count("\nwavefronts") == 16
 
 
@@ -61,6 +61,6 @@ def test_the_command_prints_every_thread_and_the_counts(capsys):
         (lambda: staging_report().text(12), "threads 12"),
     ],
 )
-def test_other_tiles_get_a_sentence(call, words):
+def test_other_tiles_get_a_message(call, words):
     with pytest.raises(LayoutError, match=words):
         call()

@@ -1,0 +1,68 @@
+"""Lanes to byte addresses: the unit of an offset, bytes as a bit matrix, alignment.
+
+An offset counts units of 8 bits and more; memory counts bytes.  If the lanes are a bit matrix onto
+byte addresses, `wavefronts` and `sectors` count by rank, for every base at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..algebra import gf2
+from ..errors import LayoutError
+from ..values.layout import Layout
+from ..values.swizzle import ComposedLayout
+from ..values.tuples import is_int, size
+
+__all__ = ["byte_addresses", "byte_columns", "byte_unit", "check_aligned", "check_lanes"]
+
+
+def byte_unit(lanes: Any, unit: int | None = None) -> int:
+    """The bits of one offset of `lanes`: `unit` if given, else its own, else 8.
+
+    Raises `LayoutError` unless it is 8, 16, 32 ... bits.
+    """
+    unit = unit or getattr(lanes, "unit", None) or 8
+    if type(unit) is not int or unit < 8 or unit & (unit - 1):
+        raise LayoutError(f"unit {unit} bits: an offset must count 1, 2, 4, 8 ... bytes")
+    return unit
+
+
+def check_lanes(lanes: Layout | ComposedLayout) -> None:
+    """Raises `LayoutError` unless `lanes` has integer extents and gives integer offsets."""
+    if not is_int(size(lanes)):
+        raise LayoutError(f"{lanes}: its extents must be integers; give the symbols values first")
+    if not is_int(lanes(0)):
+        raise LayoutError(f"{lanes} gives coordinates: an access needs offsets in memory")
+
+
+def byte_addresses(lanes: Layout | ComposedLayout, unit: int) -> list[int]:
+    """The byte address of every lane, where one offset has `unit` bits.
+
+    >>> byte_addresses(Layout(4, 8), 16)
+    [0, 16, 32, 48]
+    """
+    return [lanes(lane) * unit // 8 for lane in range(size(lanes))]
+
+
+def byte_columns(lanes: Layout | ComposedLayout, unit: int) -> list[int] | None:
+    """The columns of `lanes` as a bit matrix onto byte addresses; None if it is not one.
+
+    >>> byte_columns(Layout(4, 8), 16), byte_columns(Layout(6, 8), 16)
+    ([16, 32], None)
+    """
+    try:
+        return [column * unit // 8 for column in gf2.matrix(lanes)]
+    except LayoutError:
+        return None
+
+
+def check_aligned(addresses: Iterable[tuple[int, int]], width: int) -> None:
+    """Raises `LayoutError` at the first (lane, byte address) that is not a multiple of `width`."""
+    for lane, address in addresses:
+        if address % width:
+            raise LayoutError(
+                f"lane {lane} accesses {width} bytes at byte {address}: an address must be a "
+                f"multiple of the bytes accessed"
+            )

@@ -1,0 +1,119 @@
+"""The padding that frees given accesses of bank conflicts and takes the least memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from ..errors import LayoutError
+from ..values.layout import Layout, cosize
+from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.tuples import is_int, leaves, map_leaves
+from ..values.value import Value
+from .addresses import byte_unit
+from .banks import Access, BankReport, banks
+from .facts import WAVEFRONT_BYTES
+from .instructions import Instruction
+from .wavefronts import wavefronts
+
+__all__ = ["Accesses", "Padding", "padding_for", "tile_and_accesses"]
+
+#: Accesses to a tile, or instructions whose lanes the tile's layout itself takes to offsets.
+Accesses: TypeAlias = Iterable[Access | str | int | Instruction]
+
+
+class Padding(Value):
+    """A layout with `by` units left unused after every `pitch` units, and the accesses to it."""
+
+    __slots__ = __match_args__ = ("layout", "pitch", "by", "unit", "reports")
+    layout: Layout
+    pitch: int
+    by: int
+    unit: int
+    reports: tuple[BankReport, ...]
+
+    def __init__(
+        self, layout: Layout, pitch: int, by: int, unit: int, reports: tuple[BankReport, ...]
+    ) -> None:
+        self._set(layout, pitch, by, unit, reports)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of shared memory of the padded tile."""
+        return int(cosize(self.layout)) * self.unit // 8
+
+    def __str__(self) -> str:
+        if self.by == 0:
+            return f"no padding needed: {self.layout}, {self.bytes} bytes of shared memory"
+        return (
+            f"pad every {self.pitch} units by {self.by}: {self.layout}, {self.bytes} bytes of "
+            f"shared memory"
+        )
+
+
+def padding_for(layout: Any, accesses: Accesses, unit: int | None = None) -> Padding | None:
+    """The padding of `layout` that frees all `accesses` and takes the least memory, or None.
+
+    `layout`, `accesses` and `unit` are as in `swizzle_for`.  A candidate leaves some units unused
+    after every `pitch` units, where `pitch` is a stride.  They come in steps of the widest access,
+    and are fewer than 128 bytes, after which the banks repeat.
+
+    Raises `LayoutError` if an access cannot be made.
+
+    >>> print(padding_for(Layout((64, 64), (64, 1)), [Access(16, Layout(8))], unit=16))
+    pad every 64 units by 8: (64,64):(72,1), 9200 bytes of shared memory
+    """
+    plain, unit, wanted = tile_and_accesses(layout, accesses, unit)
+    widest = max(access.instruction.width for access in wanted)
+    step = max(widest * 8 // unit, 1)
+    found: list[Padding] = []
+    for pitch in sorted({d for _, d in plain.modes if d >= step and d % step == 0}):
+        for by in range(0, WAVEFRONT_BYTES * 8 // unit, step):
+            padded = _padded(plain, pitch, by)
+            reports = None if padded is None else _free(padded, wanted, unit)
+            if padded is not None and reports is not None:
+                found.append(Padding(padded, pitch, by, unit, reports))
+                break
+    return min(found, key=lambda padding: padding.bytes, default=None)
+
+
+def tile_and_accesses(
+    layout: Any, accesses: Accesses, unit: int | None
+) -> tuple[Layout, int, tuple[Access, ...]]:
+    """The tile without its swizzle, the bits of its unit, and the accesses, each an `Access`.
+
+    Raises `LayoutError` if one of them is something else, or if an access cannot be made.
+    """
+    unit = byte_unit(layout, unit)
+    if isinstance(layout, ComposedLayout):
+        if not isinstance(layout.inner, Swizzle) or layout.offset != 0:
+            raise LayoutError(f"{layout}: give the Layout of a tile, without an offset")
+        layout = layout.outer
+    if not isinstance(layout, Layout) or not all(map(is_int, leaves(layout.stride))):
+        raise LayoutError(f"{layout!r}: give the Layout of a tile, with integer strides")
+    wanted = tuple(a if isinstance(a, Access) else Access(a) for a in accesses)
+    if not wanted:
+        raise LayoutError(f"{layout}: give at least one access that is to be free of conflicts")
+    for access in wanted:  # what no swizzle or padding can mend raises at once
+        wavefronts(access.addresses(layout, unit), access.instruction, unit)
+    return layout, unit, wanted
+
+
+def _padded(layout: Layout, pitch: int, by: int) -> Layout | None:
+    """`layout` with `by` more units after every `pitch`; None if a mode crosses a pitch."""
+    if any(d % pitch for _, d in layout.modes if d >= pitch):
+        return None
+    if sum((s - 1) * d for s, d in layout.modes if d < pitch) >= pitch:
+        return None
+    stride = map_leaves(lambda d: d + d // pitch * by, layout.stride)
+    return Layout(layout.shape, stride)
+
+
+def _free(layout: Layout, accesses: tuple[Access, ...], unit: int) -> tuple[BankReport, ...] | None:
+    """The reports of `accesses` to `layout`, or None if one has conflicts."""
+    reports = []
+    for access in accesses:
+        reports.append(banks(layout, access, unit=unit))
+        if not reports[-1].conflict_free:
+            return None
+    return tuple(reports)
