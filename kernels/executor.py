@@ -1,4 +1,4 @@
-"""What executors share: how they are driven, and how a matrix falls into tiles."""
+"""What the executors of all families share: the driver, the thread grid, matrices as tiles."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from layouts import Layout, size
 
 
-def on_cpu(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
-    """An executor (plan, a, b, out, tell=None) from the steps that it takes.
+def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
+    """An executor (plan, a, b, out, tell=None) from a generator of its steps.
 
-    `steps` yields the share that is done, which `tell` is told. All is made on the CPU, whatever
-    torch's default device is.
+    `steps` yields the fraction that is done; `tell`, if given, is called with it. Every tensor is
+    made on the CPU, whatever torch's default device is.
     """
 
     @wraps(steps)
-    def gemm(
-        plan: Any, a: Tensor, b: Tensor, out: Tensor, tell: Callable[[float], object] | None = None
-    ) -> None:
+    def gemm(plan: Any, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
         with torch.device("cpu"):
-            for share in steps(plan, a, b, out):
+            for done in steps(plan, a, b, out):
                 if tell is not None:
-                    tell(share)
+                    tell(done)
 
     return gemm
 
 
-def every(share: Layout) -> tuple[Tensor, Tensor]:
-    """Every (thread, value), to be broadcast."""
-    return torch.arange(size(share[0]))[:, None], torch.arange(size(share[1]))
+def thread_values(layout: Layout) -> tuple[Tensor, Tensor]:
+    """The threads (threads, 1) and the values (values,) of a layout, to be broadcast."""
+    return torch.arange(size(layout[0]))[:, None], torch.arange(size(layout[1]))
 
 
 def tiles(matrix: Tensor, rows: int, columns: int, at_once: int = 1) -> Tensor:
-    """The matrix as (row tiles, column tiles, rows, columns), zero outside, as the guards say.
+    """The matrix as (row tiles, column tiles, rows, columns); zero out of bounds.
 
-    The row tiles are a multiple of `at_once`.
+    The number of row tiles is rounded up to a multiple of `at_once`.
     """
     m, n = matrix.shape
     down, across = -(-m // (rows * at_once)) * at_once, -(-n // columns)

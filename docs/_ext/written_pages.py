@@ -157,7 +157,7 @@ def changes(kernel: Kernel, plan: Any) -> Iterator[str]:
 
 def costs(plan: KernelPlan) -> Iterator[str]:
     """The memory report of a rung, where its family has one."""
-    report = plan.report()
+    report = plan.memory_report()
     if report is not None:
         yield "What its accesses cost, from the layouts alone:"
         yield fenced(str(report), "text")

@@ -1,4 +1,4 @@
-"""The host side of every kernel whose grid has a block a tile."""
+"""The host side of every kernel that computes one tile of C per block."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
 from cutlass import Int32
 
-from cutedsl_gemm.kernels.device import tile as parts
+from cutedsl_gemm.kernels.device.tile import tile_count
 
 
-class BlockATile:
-    """One kernel for every M, N, K of a plan; `kernel` is its device code."""
+class OneTilePerBlock:
+    """One kernel for every M, N, K of a plan; a subclass gives `kernel`, its device code."""
 
     kernel: Any
 
@@ -21,10 +21,10 @@ class BlockATile:
     def __call__(
         self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
     ):
-        """C (M, N) = A (M, K) · B (K, N); the grid has a block a tile, whatever `sms` is."""
+        """C (M, N) = A (M, K) · B (K, N), one block per tile; `sms` is not used."""
         b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
         self.kernel(a, b, c).launch(
-            grid=(parts.grid(c, self.plan.tile[:2]), 1, 1),
+            grid=(tile_count(c, self.plan.tile[:2]), 1, 1),
             block=(self.plan.threads, 1, 1),
             smem=self.plan.smem_bytes,
             stream=stream,

@@ -33,7 +33,7 @@ def byte_swizzle(swizzled: ComposedLayout) -> cute.Swizzle:
     return cute.make_swizzle(swizzle.bits, swizzle.base, swizzle.shift)
 
 
-def settled(pointer: cute.Pointer, swizzled: ComposedLayout) -> cute.Pointer:
+def swizzled_pointer(pointer: cute.Pointer, swizzled: ComposedLayout) -> cute.Pointer:
     """A pointer into shared memory with its swizzle applied now, once: to the address, like CuTe.
 
     Only strides that leave the bits alone which the swizzle reads and changes may be added to it.
@@ -63,7 +63,7 @@ def tensor(storage: cute.struct.MemRange, swizzled: ComposedLayout) -> cute.Tens
     return storage.get_tensor(layout(swizzled.outer), swizzle=byte_swizzle(swizzled))
 
 
-def copies(pointer: cute.Pointer, plain: Layout, *counts: Any) -> cute.Tensor:
+def tile_array(pointer: cute.Pointer, plain: Layout, *counts: Any) -> cute.Tensor:
     """So many tiles of a layout in memory, one after the other: (rows, columns, *counts)."""
     one, stride = layout(plain), cosize(plain)
     strides: list[Any] = []

@@ -1,4 +1,4 @@
-"""What device files share: a thread's part of a tile, and its guarded moves."""
+"""A block's tile in device code: its coordinate, a thread's partition of it, guarded copies."""
 
 from typing import Any, TypeAlias
 
@@ -7,37 +7,37 @@ import cutlass.cute as cute
 from cutlass.experimental import primitives
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.plan.partition import Share
+from cutedsl_gemm.kernels.plan.partition import TVLayout
 from layouts import cosize
 
-Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or coordinates in them
+Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or a coordinate in them
 
 
-def grid(c: cute.Tensor, tiler: Pair) -> cutlass.Int32:
-    """Tiles of C: a block each."""
+def tile_count(c: cute.Tensor, tiler: Pair) -> cutlass.Int32:
+    """The number of tiles of C (M, N), those at the edges included."""
     return cute.ceil_div(c.shape[0], tiler[0]) * cute.ceil_div(c.shape[1], tiler[1])
 
 
-def tile_of(block: cutlass.Int32, c: cute.Tensor, tiler: Pair) -> Pair:
-    """(m, n) of a block's tile: along the rows of C."""
-    across = cute.ceil_div(c.shape[1], tiler[1])
-    return block // across, block % across
+def tile_coord(index: cutlass.Int32, c: cute.Tensor, tiler: Pair) -> Pair:
+    """The coordinate (m, n) of tile `index` of C (M, N); n runs fastest."""
+    tiles_n = cute.ceil_div(c.shape[1], tiler[1])
+    return index // tiles_n, index % tiles_n
 
 
-def part(tile: cute.Tensor, share: Share, thread: cutlass.Int32) -> cute.Tensor:
-    """(lines, (width, vectors)): what `thread` takes of a tile (rows, columns)."""
-    places = lower.layout(share.at(1, cute.size(tile, mode=[0])))
-    return cute.composition(tile, places)[thread, (None, None)]
+def thread_partition(tile: cute.Tensor, copy: TVLayout, thread: cutlass.Int32) -> cute.Tensor:
+    """(lines, (width, vectors)): the elements of a tile (rows, columns) that `thread` moves."""
+    offsets = lower.layout(copy.offsets(1, cute.size(tile, mode=[0])))
+    return cute.composition(tile, offsets)[thread, (None, None)]
 
 
-def left(matrix: cute.Tensor, tiler: Pair, coordinate: Pair) -> Pair:
-    """(rows, columns) of a matrix from the start of a tile on."""
-    (m, n), (rows, columns), (i, j) = matrix.shape, tiler, coordinate
+def remaining_extent(matrix: cute.Tensor, tiler: Pair, coord: Pair) -> Pair:
+    """The rows and columns of a matrix from the first element of a tile on."""
+    (m, n), (rows, columns), (i, j) = matrix.shape, tiler, coord
     return m - rows * i, n - columns * j
 
 
-def cut(matrix: cute.Tensor, column: cutlass.Int32) -> tuple[cute.Tensor, cute.Tensor]:
-    """The columns of a matrix before one, and those from it on."""
+def split_columns(matrix: cute.Tensor, column: cutlass.Int32) -> tuple[cute.Tensor, cute.Tensor]:
+    """A matrix (rows, columns) as two: (rows, column) and (rows, columns - column)."""
     (rows, columns), stride = matrix.shape, matrix.stride
     rest = matrix.iterator + cute.crd2idx((0, column), matrix.layout)
     return (
@@ -46,94 +46,102 @@ def cut(matrix: cute.Tensor, column: cutlass.Int32) -> tuple[cute.Tensor, cute.T
     )
 
 
-def inside(share: Share, thread: cutlass.Int32, value: Pair, extent: Pair) -> cutlass.Boolean:
-    """Whether a value's place is one of the `extent` (rows, columns) that are left."""
+def in_bounds(copy: TVLayout, thread: cutlass.Int32, value: Pair, extent: Pair) -> cutlass.Boolean:
+    """The predicate: whether a value's row and column are below the remaining extent."""
     rows, columns = extent
-    return (share.rows(thread, value) < rows) & (share.columns(thread, value) < columns)
+    return (copy.rows(thread, value) < rows) & (copy.columns(thread, value) < columns)
 
 
 @cute.jit
-def move(
+def guarded_copy(
     source: cute.Tensor,
     target: cute.Tensor,
-    share: cutlass.Constexpr,
+    copy: cutlass.Constexpr,
     thread: cutlass.Int32,
     extent: Pair,
 ):
-    """Copy a thread's values, `width` at a time; one by one at an edge that cuts through them."""
-    for line in cutlass.range_constexpr(share.lines):
-        for vector in cutlass.range_constexpr(share.vectors):
-            if inside(share, thread, (line, (share.width - 1, vector)), extent):
+    """Copy a thread's values (lines, (width, vectors)) that are in bounds.
+
+    A whole vector of `width` elements moves as one; one that an edge cuts, element by element.
+    """
+    for line in cutlass.range_constexpr(copy.lines):
+        for vector in cutlass.range_constexpr(copy.vectors):
+            if in_bounds(copy, thread, (line, (copy.width - 1, vector)), extent):
                 cute.autovec_copy(source[line, (None, vector)], target[line, (None, vector)])
-            elif cutlass.const_expr(share.width > 1):
-                for v in cutlass.range_constexpr(share.width):
-                    if inside(share, thread, (line, (v, vector)), extent):
+            elif cutlass.const_expr(copy.width > 1):
+                for v in cutlass.range_constexpr(copy.width):
+                    if in_bounds(copy, thread, (line, (v, vector)), extent):
                         target[line, (v, vector)] = source[line, (v, vector)]
 
 
-def bring(
+def load_to_smem(
     matrix: cute.Tensor,
-    shared: cute.Tensor,
-    share: Share,
+    smem: cute.Tensor,
+    copy: TVLayout,
     tiler: Pair,
-    coordinate: Pair,
+    coord: Pair,
     thread: cutlass.Int32,
 ) -> None:
-    """This thread's share of a tile, through registers into shared memory; zeros past the edges."""
-    put(take(matrix, share, tiler, coordinate, thread), shared, share, thread)
+    """Load this thread's part of a tile through registers into shared memory.
+
+    Elements out of bounds are zero. `smem` has the shape of the tile.
+    """
+    store_to_smem(load_to_registers(matrix, copy, tiler, coord, thread), smem, copy, thread)
 
 
-def take(
-    matrix: cute.Tensor, share: Share, tiler: Pair, coordinate: Pair, thread: cutlass.Int32
+def load_to_registers(
+    matrix: cute.Tensor, copy: TVLayout, tiler: Pair, coord: Pair, thread: cutlass.Int32
 ) -> cute.Tensor:
-    """This thread's share of a tile in registers; zeros past the edges."""
-    held = cute.make_rmem_tensor(lower.layout(share.registers), matrix.element_type)
-    held.fill(0)
-    tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
-    move(tile, held, share, thread, left(matrix, tiler, coordinate))
-    return held
+    """(lines, (width, vectors)): this thread's part of a tile; zero out of bounds."""
+    values = cute.make_rmem_tensor(lower.layout(copy.registers), matrix.element_type)
+    values.fill(0)
+    tile = thread_partition(cute.local_tile(matrix, tiler, coord), copy, thread)
+    guarded_copy(tile, values, copy, thread, remaining_extent(matrix, tiler, coord))
+    return values
 
 
-def put(held: cute.Tensor, shared: cute.Tensor, share: Share, thread: cutlass.Int32) -> None:
-    """What a thread took of a tile into shared memory."""
-    cute.autovec_copy(held, part(shared, share, thread))
+def store_to_smem(
+    values: cute.Tensor, smem: cute.Tensor, copy: TVLayout, thread: cutlass.Int32
+) -> None:
+    """Store what `load_to_registers` returned into a tile of shared memory."""
+    cute.autovec_copy(values, thread_partition(smem, copy, thread))
 
 
 @cute.jit
-def ask(
+def issue_cp_async(
     matrix: cute.Tensor,
-    ring: cute.Tensor,
+    smem: cute.Tensor,
     operand: cutlass.Constexpr,
     tiler: cutlass.Constexpr,
-    coordinate: Pair,
+    coord: Pair,
     stage: cutlass.Int32,
     thread: cutlass.Int32,
     whole: cutlass.Constexpr,
 ):
-    """This thread's share of a tile by cp.async, which writes zeros for what lies past the edges.
+    """Issue cp.async for this thread's part of a tile; it writes zeros for what is out of bounds.
 
-    It goes to a stage of the ring (rows, columns, stages). Where the tile is known to lie inside,
-    `whole`, no edge is looked for.
+    The tile goes to one stage of `smem` (rows, columns, stages). If it is known to be in bounds,
+    `whole`, no predicate is computed.
     """
-    share, smem, bytes_of = operand.share, operand.smem, matrix.element_type.width // 8
+    copy, layout, element = operand.copy, operand.smem, matrix.element_type.width // 8
     modifiers = primitives.LoadCacheModifier
-    tile = part(cute.local_tile(matrix, tiler, coordinate), share, thread)
-    extent = left(matrix, tiler, coordinate)
-    for move in cutlass.range_constexpr(share.lines * share.vectors):
-        line, vector = move // share.vectors, move % share.vectors
-        at = (line, (0, vector))
-        row, column = share.rows(thread, at), share.columns(thread, at)
-        target = lower.settled(ring.iterator + smem.outer(row, column), smem)
-        present = share.width
+    tile = thread_partition(cute.local_tile(matrix, tiler, coord), copy, thread)
+    extent = remaining_extent(matrix, tiler, coord)
+    for move in cutlass.range_constexpr(copy.lines * copy.vectors):
+        line, vector = move // copy.vectors, move % copy.vectors
+        first = (line, (0, vector))
+        row, column = copy.rows(thread, first), copy.columns(thread, first)
+        target = lower.swizzled_pointer(smem.iterator + layout.outer(row, column), layout)
+        present = copy.width
         if cutlass.const_expr(not whole):
             rows, columns = extent[0] - row, extent[1] - column
-            along, across = (rows, columns) if share.down else (columns, rows)
-            present = cutlass.min(cutlass.max(along, 0), share.width) if across > 0 else 0
+            along, across = (rows, columns) if copy.vertical else (columns, rows)
+            present = cutlass.min(cutlass.max(along, 0), copy.width) if across > 0 else 0
         primitives.cp_async_shared_global(
-            target + stage * cosize(smem),
+            target + stage * cosize(layout),
             tile[line, (None, vector)].iterator,
-            share.width * bytes_of,
-            # around L1, which only whole pieces may go (PTX ISA, cp.async)
-            modifiers.CG if share.width * bytes_of == 16 else modifiers.CA,
-            cp_size=None if whole else present * bytes_of,
+            copy.width * element,
+            # .cg bypasses L1; only copies of 16 bytes may (PTX ISA, cp.async)
+            modifiers.CG if copy.width * element == 16 else modifiers.CA,
+            cp_size=None if whole else present * element,
         )

@@ -22,10 +22,10 @@ class PlanError(ValueError):
     """A plan that the hardware cannot run: the message says which part, what it is and must be."""
 
 
-def room(sizes: Iterable[int], alignment: int) -> int:
+def packed_bytes(sizes: Iterable[int], alignment: int) -> int:
     """Bytes of buffers of these sizes, one after the other, each at a multiple of `alignment`.
 
-    >>> room([100, 100], 64)
+    >>> packed_bytes([100, 100], 64)
     228
     """
     end = 0
@@ -34,11 +34,11 @@ def room(sizes: Iterable[int], alignment: int) -> int:
     return end
 
 
-def ring(tile: ComposedLayout, stages: int) -> ComposedLayout:
+def staged_layout(tile: ComposedLayout, stages: int) -> ComposedLayout:
     """The layout of `stages` copies of a tile, one after the other: (rows, columns, stages).
 
     >>> from layouts import Swizzle
-    >>> print(ring(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))), 6))
+    >>> print(staged_layout(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))), 6))
     S<3,3,3> o 0 o (8,64,6):(64,1,512)
     """
     return tile.over(make_layout(*tile.outer, Layout(stages, cosize(tile))))

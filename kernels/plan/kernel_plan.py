@@ -15,7 +15,7 @@ from layouts.hardware.descriptor import Major
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from cutedsl_gemm.kernels.plan.memory import Report
+    from cutedsl_gemm.kernels.plan.memory import MemoryReport
 
 Tell: TypeAlias = Callable[[float], object]  # takes the fraction that is done
 
@@ -80,7 +80,7 @@ class KernelPlan(Protocol):
     def explain(self) -> str:
         """The plan as text: what moves where, by which layout."""
 
-    def report(self) -> Report | None:
+    def memory_report(self) -> MemoryReport | None:
         """The memory report; None for a family that has none."""
 
     def device_code(self) -> Any:

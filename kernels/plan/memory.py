@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels.plan.partition import Share
+from cutedsl_gemm.kernels.plan.partition import TVLayout
 from layouts import size
 from layouts.hardware.descriptor import Major
 
@@ -20,7 +20,7 @@ WARP = 32  # threads
 
 
 @dataclass(frozen=True)
-class Report:
+class MemoryReport:
     """What the accesses of a plan cost.
 
     `requests` has the sectors of one request to A, B, C. The others are for each FMA of a warp:
@@ -48,8 +48,8 @@ def sectors(addresses: Iterable[int], width: int) -> int:
     return len({byte // SECTOR for at in addresses for byte in (at, at + width - 1)})
 
 
-def globally(
-    shares: dict[str, Share], majors: tuple[Major, Major], width: int, depth: int
+def global_sectors(
+    shares: dict[str, TVLayout], majors: tuple[Major, Major], width: int, depth: int
 ) -> tuple[dict[str, int], float]:
     """Sectors of a warp's first request to A, B and C, and those that one FMA of the warp brings.
 
@@ -62,6 +62,6 @@ def globally(
     return requests, brought / (size(shares["C"].rows[1]) * depth)
 
 
-def _request(share: Share, major: str, width: int) -> int:
-    at = share.at(FAR, 1) if major == "K" else share.at(1, FAR)
+def _request(share: TVLayout, major: str, width: int) -> int:
+    at = share.offsets(FAR, 1) if major == "K" else share.offsets(1, FAR)
     return sectors((at(lane, 0) * width for lane in range(WARP)), share.width * width)

@@ -1,4 +1,4 @@
-"""Who takes what of a tile: the threads of a block, and where their elements lie."""
+"""Thread-value layouts: which elements of a tile each thread of a block moves or holds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from layouts.hardware.descriptor import Major
 
 
 @dataclass(frozen=True)
-class Share:
-    """What each thread of a block takes of a tile: (thread, value) → row, and → column.
+class TVLayout:
+    """A thread-value layout of a tile: (thread, value) → row, and → column.
 
-    The values are (lines, (width, vectors)): `width` lie one after the other in memory. PlanError
-    where the layouts are not made so.
+    The values have the shape (lines, (width, vectors)): `width` neighbours along memory move as
+    one vector. PlanError if the two layouts do not have one such shape.
+
+    >>> shape = (32, (1, (4, 1)))
+    >>> copy = TVLayout(Layout(shape, (1, (0, (0, 0)))), Layout(shape, (0, (0, (1, 0)))))
+    >>> copy.width, copy.rows(5, 2), copy.columns(5, 2)
+    (4, 5, 2)
     """
 
     rows: Layout
@@ -35,64 +40,82 @@ class Share:
         return f"(rows {self.rows}, columns {self.columns})"
 
     @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return size(self.rows[0])
+
+    @property
+    def values(self) -> int:
+        """The number of elements of one thread."""
+        return size(self.rows[1])
+
+    @property
     def lines(self) -> int:
-        """Lines of memory that a thread's values lie on."""
+        """Contiguous lines of memory, rows or columns of the tile, that a thread accesses."""
         return size(self.rows[1][0])
 
     @property
     def width(self) -> int:
-        """Elements that move as one."""
+        """Elements of a vector, which moves as one."""
         return size(self.rows[1][1][0])
 
     @property
-    def down(self) -> bool:
-        """Whether those that move as one lie below each other, not side by side."""
+    def vertical(self) -> bool:
+        """Whether a vector runs down a column; else it runs along a row."""
         return self.width > 1 and self.rows((0, (0, (1, 0)))) > 0
 
     @property
     def vectors(self) -> int:
-        """Moves of a thread on each line."""
+        """Vectors of a thread on each line."""
         return size(self.rows[1][1][1])
 
     @property
     def registers(self) -> Layout:
-        """value → register: those that move as one are neighbours."""
+        """value → register: the elements of a vector are neighbours."""
         return make_ordered_layout(self.rows.shape[1], (1, 0))
 
     @property
-    def still(self) -> Layout:
-        """(thread, value) → 0: every thread stays in the first column."""
-        return self.at(0, 0)
+    def zeros(self) -> Layout:
+        """(thread, value) → 0: the layout of a coordinate that no thread changes."""
+        return self.offsets(0, 0)
 
-    def at(self, down: int, along: int) -> Layout:
-        """(thread, value) → down * row + along * column: an address where these are the strides."""
+    def offsets(self, row_stride: int, column_stride: int) -> Layout:
+        """(thread, value) → row_stride * row + column_stride * column."""
         rows, columns = self.rows, self.columns
-        return Layout(rows.shape, _weighted(rows.stride, columns.stride, down, along))
+        return Layout(rows.shape, _combined(rows.stride, columns.stride, row_stride, column_stride))
 
 
-def _weighted(rows: Any, columns: Any, down: int, along: int) -> Any:
+def _combined(rows: Any, columns: Any, row_stride: int, column_stride: int) -> Any:
+    """row_stride * rows + column_stride * columns, leaf by leaf."""
     if isinstance(rows, tuple):
         pairs = zip(rows, columns, strict=True)
-        return tuple(_weighted(row, column, down, along) for row, column in pairs)
-    return down * rows + along * columns
+        return tuple(_combined(row, column, row_stride, column_stride) for row, column in pairs)
+    return row_stride * rows + column_stride * columns
 
 
-def share_problems(name: str, share: Share, shape: tuple[int, int], threads: int) -> Iterator[str]:
-    """The threads of the block must take each element of a tile (rows, columns) once."""
+def partition_problems(
+    name: str, layout: TVLayout, shape: tuple[int, int], threads: int
+) -> Iterator[str]:
+    """The threads of a block must partition a tile (rows, columns): each element has one thread."""
     rows, columns = shape
-    place, brought = share.at(1, rows), size(share.rows[0])
-    inside = cosize(share.rows) <= rows and cosize(share.columns) <= columns
-    if brought != threads:
-        yield f"the shares of {name} are of {brought} threads; the block has {threads}"
-    if not inside or size(place) != rows * columns or not prove(Bijective(place)):
-        yield f"the threads' shares of {name}, {place}, must take each of {rows * columns} once"
+    offsets = layout.offsets(1, rows)
+    fits = cosize(layout.rows) <= rows and cosize(layout.columns) <= columns
+    if layout.threads != threads:
+        yield f"the layout of {name} has {layout.threads} threads; the block has {threads}"
+    if not fits or size(offsets) != rows * columns or not prove(Bijective(offsets)):
+        yield (
+            f"the thread-value layout of {name}, {offsets}, must hold each of the "
+            f"{rows * columns} elements once"
+        )
 
 
-def loads(rows: int, columns: int, major: Major, threads: int, width: int) -> Share:
-    """How threads bring a tile: each `width` neighbours along memory, on as many lines as it takes.
+def load_layout(rows: int, columns: int, major: Major, threads: int, width: int) -> TVLayout:
+    """How threads load a tile: vectors of `width` elements, neighbours side by side along memory.
 
-    >>> share = loads(128, 8, "K", threads=256, width=4)
-    >>> print(share.rows, share.columns)
+    The threads cover as many lines as they can; then each moves on by that number of lines.
+
+    >>> copy = load_layout(128, 8, "K", threads=256, width=4)
+    >>> print(copy.rows, copy.columns)
     ((2,128),(1,(4,1))):((0,1),(0,(0,0))) ((2,128),(1,(4,1))):((4,0),(0,(1,0)))
     """
     inner, outer = (columns, rows) if major == "K" else (rows, columns)
@@ -101,4 +124,4 @@ def loads(rows: int, columns: int, major: Major, threads: int, width: int) -> Sh
     shape = ((along, across), (outer // across, (width, 1)))
     contiguous = Layout(shape, ((width, 0), (0, (1, 0))))
     lines = Layout(shape, ((0, 1), (across if outer > across else 0, (0, 0))))
-    return Share(lines, contiguous) if major == "K" else Share(contiguous, lines)
+    return TVLayout(lines, contiguous) if major == "K" else TVLayout(contiguous, lines)

@@ -11,22 +11,22 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
-from cutedsl_gemm.kernels.device import tile as parts
-from cutedsl_gemm.kernels.device.launch import BlockATile
+from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
+from cutedsl_gemm.kernels.device.tile import in_bounds, remaining_extent, tile_coord
 
 
-class Direct(BlockATile):
+class Direct(OneTilePerBlock):
     """One kernel for every M, N, K of a plan without stages."""
 
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, tiler = self.plan, self.plan.tile[:2]
         thread = cute.arch.thread_idx()[0]
-        m, n = parts.tile_of(cute.arch.block_idx()[0], c, tiler)
-        extent = parts.left(c, tiler, (m, n))
+        m, n = tile_coord(cute.arch.block_idx()[0], c, tiler)
+        extent = remaining_extent(c, tiler, (m, n))
         row = m * tiler[0] + plan.c.rows(thread, 0)
         column = n * tiler[1] + plan.c.columns(thread, 0)
-        if parts.inside(plan.c, thread, (0, 0), extent):
+        if in_bounds(plan.c, thread, (0, 0), extent):
             total = Float32(0)
             for k in cutlass.range(a.shape[1], unroll=4):
                 total += a[row, k] * b[column, k]

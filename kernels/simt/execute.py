@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import every, on_cpu, tiles
+from cutedsl_gemm.kernels.executor import executor, thread_values, tiles
 from cutedsl_gemm.kernels.simt.plan import SimtPlan, Stage
 from layouts import cosize
 
 
-@on_cpu
+@executor
 def gemm(plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a k-block."""
     (bm, bn, bk), (m, n) = plan.tile, out.shape
@@ -33,7 +33,7 @@ def gemm(plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
         acc.view(shape).baddbmm_(rA.flatten(1, 2), rB.flatten(1, 2).mT)
         yield (block + 1) / k_blocks
     gC = out.new_full((len(gA), len(gB), bm * bn), torch.nan)
-    thread, value = every(plan.c.rows)
+    thread, value = thread_values(plan.c.rows)
     place = bn * plan.c.rows(thread, value) + plan.c.columns(thread, value)
     gC[:, :, place] = acc.permute(1, 4, 0, 3, 2).flatten(3)  # values with the rows fastest
     padded = gC.view(len(gA), len(gB), bm, bn).transpose(1, 2).reshape(len(gA) * bm, -1)
@@ -46,11 +46,14 @@ class Read:
     def __init__(self, plan: SimtPlan, name: str, stage: Stage | None) -> None:
         self.stage, self.columns = stage, plan.tile[2]
         rows, k = plan.operand(name), torch.arange(self.columns)
-        row = rows(*every(rows))[..., None]  # (thread, value, 1)
+        row = rows(*thread_values(rows))[..., None]  # (thread, value, 1)
         self.read = row * self.columns + k if stage is None else stage.smem(row, k)
         if stage is not None:
             share = stage.share
-            row, k = share.rows(*every(share.rows)), share.columns(*every(share.rows))
+            row, k = (
+                share.rows(*thread_values(share.rows)),
+                share.columns(*thread_values(share.rows)),
+            )
             self.brought, self.written = row * self.columns + k, stage.smem(row, k)
 
     def __call__(self, tiles: Tensor) -> Tensor:

@@ -14,14 +14,14 @@ from cutedsl_gemm.kernels.plan.checks import (
     choice_problem,
     extents_problem,
     field_problem,
+    packed_bytes,
     refuse,
-    room,
     room_problem,
     shape_problem,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
-from cutedsl_gemm.kernels.plan.memory import Report
-from cutedsl_gemm.kernels.plan.partition import Share, loads, share_problems
+from cutedsl_gemm.kernels.plan.memory import MemoryReport
+from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout, partition_problems
 from layouts import (
     Bijective,
     Injective,
@@ -47,7 +47,7 @@ VECTOR = 4  # elements in the 16 bytes that one thread moves at most
 class Stage:
     """How an operand's tile (rows, BK) comes into shared memory: who brings what, and where to."""
 
-    share: Share
+    share: TVLayout
     smem: Layout  # (rows, BK) → element
 
 
@@ -62,7 +62,7 @@ class SimtPlan:
     tile: tuple[int, int, int]  # (BM, BN, BK)
     a_major: Major
     b_major: Major
-    c: Share  # of C (BM, BN): the lines are its rows
+    c: TVLayout  # of C (BM, BN): the lines are its rows
     a: Stage | None = None
     b: Stage | None = None
     dtype: str = "float32"
@@ -83,13 +83,16 @@ class SimtPlan:
         return max(share.width for share in self.shares.values())
 
     @property
-    def shares(self) -> dict[str, Share]:
+    def shares(self) -> dict[str, TVLayout]:
         """What each thread takes of a tile of A, B and C in global memory."""
-        direct = {"A": Share(self.c.rows, self.c.still), "B": Share(self.c.columns, self.c.still)}
+        direct = {
+            "A": TVLayout(self.c.rows, self.c.zeros),
+            "B": TVLayout(self.c.columns, self.c.zeros),
+        }
         return {**direct, **self.staged, "C": self.c}
 
     @property
-    def staged(self) -> dict[str, Share]:
+    def staged(self) -> dict[str, TVLayout]:
         """Who brings what of A and B into shared memory."""
         stages = {"A": self.a, "B": self.b}
         return {name: stage.share for name, stage in stages.items() if stage is not None}
@@ -98,7 +101,7 @@ class SimtPlan:
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
         stages = (stage for stage in (self.a, self.b) if stage is not None)
-        return room((cosize(stage.smem) * BITS // 8 for stage in stages), ALIGNMENT)
+        return packed_bytes((cosize(stage.smem) * BITS // 8 for stage in stages), ALIGNMENT)
 
     @property
     def outputs(self) -> Layout:
@@ -125,7 +128,7 @@ class SimtPlan:
         """(thread, value) → row + rows * column, of each tile that is shared out."""
         extents = dict(zip("ABC", (self.tile[0], self.tile[1], self.tile[0]), strict=True))
         shares = {**self.staged, "C": self.c}
-        return {name: share.at(1, extents[name]) for name, share in shares.items()}
+        return {name: share.offsets(1, extents[name]) for name, share in shares.items()}
 
     def proofs(self) -> tuple[Proof, ...]:
         """Every element is brought, and computed, by one thread, and has one place."""
@@ -158,11 +161,11 @@ class SimtPlan:
                 ]
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
-    def report(self) -> Report:
+    def memory_report(self) -> MemoryReport:
         """What the accesses of the first warp cost."""
-        from cutedsl_gemm.kernels.simt.report import report
+        from cutedsl_gemm.kernels.simt.memory_report import memory_report
 
-        return report(self)
+        return memory_report(self)
 
     def device_code(self) -> Any:
         """`Staged` if A and B go through shared memory, else `Direct`."""
@@ -192,7 +195,7 @@ class SimtPlan:
         bm, bn, bk = self.tile
         for name, stage, rows in (("A", self.a, bm), ("B", self.b, bn)):
             if stage is not None:
-                yield from share_problems(name, stage.share, (rows, bk), self.threads)
+                yield from partition_problems(name, stage.share, (rows, bk), self.threads)
                 yield from shape_problem(name, stage.smem, (rows, bk))
                 if not prove(Injective(stage.smem)):
                     yield f"{name} in shared memory is {stage.smem}, with two elements in one place"
@@ -201,7 +204,7 @@ class SimtPlan:
     def _result_problems(self) -> Iterator[str]:
         if self.threads > 1024:
             yield f"a block has {self.threads} threads; it can have at most 1024"
-        yield from share_problems("C", self.c, self.tile[:2], self.threads)
+        yield from partition_problems("C", self.c, self.tile[:2], self.threads)
         if cosize(self.c.rows[1][1]) > 1 or cosize(self.c.columns[1][0]) > 1:
             yield (
                 f"c is {self.c}; its lines must be rows and its vectors columns, since a thread "
@@ -220,7 +223,7 @@ def naive(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
     ((32,32),(1,(1,1))):((1,0),(0,(0,0))) ((32,32),(1,(1,1))):((0,1),(0,(0,0)))
     """
     x, y = (Layout(((32, 32), (1, (1, 1))), (step, (0, (0, 0)))) for step in ((1, 0), (0, 1)))
-    return SimtPlan("simt_naive", (32, 32, 1), a_major, b_major, Share(x, y)).check()
+    return SimtPlan("simt_naive", (32, 32, 1), a_major, b_major, TVLayout(x, y)).check()
 
 
 def coalesced(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
@@ -229,11 +232,11 @@ def coalesced(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
     Gains: a warp reads one element of A, shared by all, and 128 contiguous bytes of B, and writes
     128 contiguous bytes of C. Costs: nothing.
 
-    >>> coalesced().c == Share(naive().c.columns, naive().c.rows)
+    >>> coalesced().c == TVLayout(naive().c.columns, naive().c.rows)
     True
     """
     x, y = naive().c.rows, naive().c.columns
-    return SimtPlan("simt_coalesced", (32, 32, 1), a_major, b_major, Share(y, x)).check()
+    return SimtPlan("simt_coalesced", (32, 32, 1), a_major, b_major, TVLayout(y, x)).check()
 
 
 def shared(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
@@ -257,7 +260,7 @@ def block1d(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
     rows = Layout((threads, (8, (1, 1))), ((0, 8), (1, (0, 0))))
     columns = Layout((threads, (8, (1, 1))), ((1, 0), (0, (0, 0))))
     a, b = _stages(tile, a_major, b_major, threads=512, width=1)
-    return SimtPlan("simt_block1d", tile, a_major, b_major, Share(rows, columns), a, b).check()
+    return SimtPlan("simt_block1d", tile, a_major, b_major, TVLayout(rows, columns), a, b).check()
 
 
 def block2d(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
@@ -274,7 +277,7 @@ def block2d(a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
     rows = Layout((threads, values), ((0, 4, 0, 16), ((1, 64), (0, 0))))
     columns = Layout((threads, values), ((4, 0, 32, 0), ((0, 0), (1, 64))))
     a, b = _stages(tile, a_major, b_major, threads=256, width=VECTOR)
-    return SimtPlan("simt_block2d", tile, a_major, b_major, Share(rows, columns), a, b).check()
+    return SimtPlan("simt_block2d", tile, a_major, b_major, TVLayout(rows, columns), a, b).check()
 
 
 def _stages(
@@ -282,8 +285,12 @@ def _stages(
 ) -> tuple[Stage, Stage]:
     bm, bn, bk = tile
     # Lanes read neighbouring columns of B: K-major, one element of padding keeps them apart.
-    a = Stage(loads(bm, bk, a_major, threads, width), _smem(bm, bk, a_major, width, padding=0))
-    b = Stage(loads(bn, bk, b_major, threads, width), _smem(bn, bk, b_major, width, padding=1))
+    a = Stage(
+        load_layout(bm, bk, a_major, threads, width), _smem(bm, bk, a_major, width, padding=0)
+    )
+    b = Stage(
+        load_layout(bn, bk, b_major, threads, width), _smem(bn, bk, b_major, width, padding=1)
+    )
     return a, b
 
 

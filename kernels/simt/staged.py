@@ -14,14 +14,20 @@ from cutlass import Float32
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device import tile as parts
-from cutedsl_gemm.kernels.device.launch import BlockATile
+from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
+from cutedsl_gemm.kernels.device.tile import (
+    guarded_copy,
+    load_to_smem,
+    remaining_extent,
+    thread_partition,
+    tile_coord,
+)
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.simt.plan import ALIGNMENT, SimtPlan
 from layouts import Layout
 
 
-class Staged(BlockATile):
+class Staged(OneTilePerBlock):
     """One kernel for every M, N, K of a plan with stages."""
 
     def __init__(self, plan: SimtPlan) -> None:
@@ -34,7 +40,7 @@ class Staged(BlockATile):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = parts.tile_of(cute.arch.block_idx()[0], c, (bm, bn))
+        m, n = tile_coord(cute.arch.block_idx()[0], c, (bm, bn))
         smem = SmemAllocator()
         sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), ALIGNMENT)  # (BM, BK)
         sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), ALIGNMENT)  # (BN, BK)
@@ -44,8 +50,8 @@ class Staged(BlockATile):
         acc = cute.make_rmem_tensor(lower.layout(plan.c.registers), Float32)
         acc.fill(0)
         for block in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
-            parts.bring(a, sA, self.a.share, (bm, bk), (m, block), thread)
-            parts.bring(b, sB, self.b.share, (bn, bk), (n, block), thread)
+            load_to_smem(a, sA, self.a.share, (bm, bk), (m, block), thread)
+            load_to_smem(b, sB, self.b.share, (bn, bk), (n, block), thread)
             cute.arch.sync_threads()
             for k in cutlass.range_constexpr(bk):
                 cute.autovec_copy(multiplied(sA[None, k], rows, thread), rA)
@@ -54,8 +60,8 @@ class Staged(BlockATile):
                     for j in cutlass.range_constexpr(plan.values[1]):
                         acc[i, j] += rA[i] * rB[j]
             cute.arch.sync_threads()
-        gC = parts.part(cute.local_tile(c, (bm, bn), (m, n)), plan.c, thread)
-        parts.move(acc, gC, plan.c, thread, parts.left(c, (bm, bn), (m, n)))
+        gC = thread_partition(cute.local_tile(c, (bm, bn), (m, n)), plan.c, thread)
+        guarded_copy(acc, gC, plan.c, thread, remaining_extent(c, (bm, bn), (m, n)))
 
 
 def multiplied(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:

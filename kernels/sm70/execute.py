@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import on_cpu
+from cutedsl_gemm.kernels.executor import executor
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.execute import steps
 from layouts import (
@@ -20,7 +20,7 @@ from layouts import (
 )
 
 
-@on_cpu
+@executor
 def gemm(plan: Sm70Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a k-block."""
     depth = plan.tile[2]

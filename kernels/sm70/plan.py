@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
-from cutedsl_gemm.kernels.plan.partition import Share, loads
+from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import Stage
@@ -46,7 +46,7 @@ class Sm70Plan(Sm80Plan):
         return "MN", "MN"
 
     @property
-    def reads(self) -> dict[str, Share]:
+    def reads(self) -> dict[str, TVLayout]:
         """(thread, (1, (8, 2))) → row, and → k of a step: what a thread reads of A and of B."""
         return {"A": _read((32, 0), 64), "B": _read((0, 32), 0)}
 
@@ -55,7 +55,7 @@ class Sm70Plan(Sm80Plan):
         """The instructions of a step, in words."""
         return "LDS.128, mma.m8n8k4, residue of K first"
 
-    def report(self) -> None:
+    def memory_report(self) -> None:
         """None: the report of sm80 counts wavefronts of ldmatrix."""
 
     def device_code(self) -> Any:
@@ -93,13 +93,13 @@ class Sm70Plan(Sm80Plan):
             yield from field_problem(name, found, wanted, why)
 
 
-def _read(quad_pair: tuple[int, int], warp: int) -> Share:
+def _read(quad_pair: tuple[int, int], warp: int) -> TVLayout:
     shape = ((*LANES, 2), (1, (UNIT, 2)))
     rows = Layout(shape, ((0, *quad_pair, 8, warp), (0, (1, 16))))
-    return Share(rows, Layout(shape, ((1, 0, 0, 0, 0), (0, (0, 0)))))
+    return TVLayout(rows, Layout(shape, ((1, 0, 0, 0, 0), (0, (0, 0)))))
 
 
-def accumulator() -> Share:
+def accumulator() -> TVLayout:
     """What each thread holds of C: sixteen accumulators of m8n8k4.
 
     Two bits of a lane and three of a value are the atom's own; its rows 4 to 7, those of the other
@@ -111,7 +111,7 @@ def accumulator() -> Share:
     """
     shape = ((2, 2, 2, 2, 2, 2), ((2, 2, 2), (2, 8)))
     rows = Layout(shape, ((1, 0, 32, 0, 8, 64), ((2, 4, 16), (0, 0))))
-    return Share(rows, Layout(shape, ((0, 2, 0, 32, 0, 0), ((0, 0, 0), (1, 4)))))
+    return TVLayout(rows, Layout(shape, ((0, 2, 0, 32, 0, 0), ((0, 0, 0), (1, 4)))))
 
 
 # value → accumulator register: eight a mma, the mma of a step with those along M fastest
@@ -127,7 +127,7 @@ def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN"
     """
     (bm, bn, bk), threads = TILE, 64
     a, b = (
-        Stage(loads(rows, bk, major, threads, UNIT), smem, smem)
+        Stage(load_layout(rows, bk, major, threads, UNIT), smem, smem)
         for rows, major, smem in ((bm, a_major, permuted(bm)), (bn, b_major, permuted(bn)))
     )
     plan = Sm70Plan(

@@ -17,8 +17,14 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float16, Float32, Int32, Uint32
 
-from cutedsl_gemm.kernels.device import tile as parts
-from cutedsl_gemm.kernels.device.launch import BlockATile
+from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
+from cutedsl_gemm.kernels.device.tile import (
+    load_to_registers,
+    split_columns,
+    store_to_smem,
+    thread_partition,
+    tile_coord,
+)
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.parts import shared, store
@@ -31,14 +37,14 @@ MMA = "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32 {}, {}, {}, {};".format(
 )
 
 
-class Volta(BlockATile):
+class Volta(OneTilePerBlock):
     """One kernel for every M, N, K of an sm70 plan."""
 
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = parts.tile_of(cute.arch.block_idx()[0], c, (bm, bn))
+        m, n = tile_coord(cute.arch.block_idx()[0], c, (bm, bn))
         rings = shared(plan)  # (BM, BK, 2), (BN, BK, 2)
         acc, fetch, multiply = warps(plan, rings, thread)
         a_head, a_rest = residue_first(a, plan.a_major, bk)
@@ -66,13 +72,13 @@ class Volta(BlockATile):
     def take(self, a, b, coordinate, thread):
         """A k-block of A and of B, this thread's shares, in registers."""
         plan, (bm, bn, bk), (m, n, block) = self.plan, self.plan.tile, coordinate
-        held_a = parts.take(a, plan.a.share, (bm, bk), (m, block), thread)
-        return held_a, parts.take(b, plan.b.share, (bn, bk), (n, block), thread)
+        held_a = load_to_registers(a, plan.a.share, (bm, bk), (m, block), thread)
+        return held_a, load_to_registers(b, plan.b.share, (bn, bk), (n, block), thread)
 
     def put(self, held, rings, stage, thread):
         """What was taken, into a buffer."""
         for values, ring, operand in zip(held, rings, (self.plan.a, self.plan.b), strict=True):
-            parts.put(values, ring[None, None, stage], operand.share, thread)
+            store_to_smem(values, ring[None, None, stage], operand.share, thread)
 
 
 def residue_first(matrix: cute.Tensor, major: str, depth: int) -> tuple[cute.Tensor, cute.Tensor]:
@@ -80,7 +86,7 @@ def residue_first(matrix: cute.Tensor, major: str, depth: int) -> tuple[cute.Ten
     residue = (matrix.shape[1] - 1) % depth + 1
     if major == "K":
         residue = cute.assume(residue, divby=UNIT)
-    return parts.cut(matrix, residue)
+    return split_columns(matrix, residue)
 
 
 def warps(
@@ -99,7 +105,7 @@ def warps(
         for ring, share, to in zip(rings, plan.reads.values(), fragments, strict=True):
             tiler = cute.size(ring, mode=[0]), plan.step[2]
             lines = cute.local_tile(ring[None, None, stage], tiler, (0, step))
-            piece = parts.part(lines, share, thread)  # (1, (8, loads))
+            piece = thread_partition(lines, share, thread)  # (1, (8, loads))
             for load in range(2):
                 cute.autovec_copy(piece[0, (None, load)], to[None, load, step % 2])
 

@@ -16,16 +16,16 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import every, on_cpu, tiles
+from cutedsl_gemm.kernels.executor import executor, thread_values, tiles
 from cutedsl_gemm.kernels.plan.checks import UNIT
-from cutedsl_gemm.kernels.plan.partition import Share
+from cutedsl_gemm.kernels.plan.partition import TVLayout
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import Layout, composition, cosize, make_layout, mma, size
 from layouts.hardware.descriptor import Major
 
 
-@on_cpu
+@executor
 def gemm(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a k-block."""
     yield from steps(plan, a, b, out, held(plan))
@@ -57,8 +57,10 @@ def steps(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor, held: Layout) -> It
         rA, rB = load_a(gA[:, block]), load_b(gB[:, block])  # (tiles, rows, BK)
         acc.addmm_(rA.flatten(0, 1).float(), rB.flatten(0, 1).float().mT)
         yield (block + 1) / gA.shape[1]
-    registers = tiles(acc, bm, bn).mT.flatten(2)[:, :, held(*every(held))]  # (…, thread, register)
-    _, value = every(plan.c.rows)
+    registers = tiles(acc, bm, bn).mT.flatten(2)[
+        :, :, held(*thread_values(held))
+    ]  # (…, thread, register)
+    _, value = thread_values(plan.c.rows)
     gC = out.new_full((len(gA), len(gB), bm * bn), torch.nan)
     gC[:, :, at(plan.c, bn)] = registers[..., plan.fragment(value)].to(out.dtype)
     whole = gC.view(len(gA), len(gB), bm, bn).transpose(1, 2).reshape(acc.shape)
@@ -71,7 +73,7 @@ class Load:
     def __init__(self, stage: Stage, major: Major) -> None:
         self.elements = cosize(stage.smem)
         share, (rows, columns) = stage.share, map(size, stage.smem)
-        row, k = share.rows(*every(share.rows)), share.columns(*every(share.rows))
+        row, k = share.rows(*thread_values(share.rows)), share.columns(*thread_values(share.rows))
         self.brought, self.written = at(share, columns), stage.smem(row, k)
         row, k = torch.arange(rows)[:, None], torch.arange(columns)
         if major == "K":
@@ -86,6 +88,6 @@ class Load:
         return shared[:, self.read]
 
 
-def at(share: Share, columns: int) -> Tensor:
+def at(share: TVLayout, columns: int) -> Tensor:
     """(thread, value) → place in a row-major tile of so many columns."""
-    return share.at(columns, 1)(*every(share.rows))
+    return share.offsets(columns, 1)(*thread_values(share.rows))

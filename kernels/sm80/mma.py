@@ -10,24 +10,24 @@ differs between the five.
 import cutlass
 import cutlass.cute as cute
 
-from cutedsl_gemm.kernels.device import tile as parts
-from cutedsl_gemm.kernels.device.launch import BlockATile
+from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
+from cutedsl_gemm.kernels.device.tile import load_to_smem, tile_coord
 from cutedsl_gemm.kernels.sm80.parts import shared, store, warps
 
 
-class Mma(BlockATile):
+class Mma(OneTilePerBlock):
     """One kernel for every M, N, K of a plan with one stage."""
 
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = parts.tile_of(cute.arch.block_idx()[0], c, (bm, bn))
+        m, n = tile_coord(cute.arch.block_idx()[0], c, (bm, bn))
         sA, sB = shared(plan)  # (BM, BK, 1), (BN, BK, 1)
         acc, fetch, multiply = warps(plan, sA, sB, thread)
         for block in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
-            parts.bring(a, sA[None, None, 0], plan.a.share, (bm, bk), (m, block), thread)
-            parts.bring(b, sB[None, None, 0], plan.b.share, (bn, bk), (n, block), thread)
+            load_to_smem(a, sA[None, None, 0], plan.a.share, (bm, bk), (m, block), thread)
+            load_to_smem(b, sB[None, None, 0], plan.b.share, (bn, bk), (n, block), thread)
             cute.arch.sync_threads()
             for k in cutlass.range_constexpr(plan.steps):
                 fetch(k, 0)

@@ -11,12 +11,12 @@ one, which takes a fifth of the instructions (docs/performance).
 import cutlass
 import cutlass.cute as cute
 
-from cutedsl_gemm.kernels.device import tile as parts
-from cutedsl_gemm.kernels.device.launch import BlockATile
+from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
+from cutedsl_gemm.kernels.device.tile import issue_cp_async
 from cutedsl_gemm.kernels.sm80.parts import shared, store, warps
 
 
-class Multistage(BlockATile):
+class Multistage(OneTilePerBlock):
     """One kernel for every M, N, K of a plan with several stages."""
 
     @cute.kernel
@@ -63,11 +63,11 @@ class Multistage(BlockATile):
         plan, (bm, bn, bk), (m, n, block) = self.plan, self.plan.tile, coordinate
         (a, b), (sA, sB), stage = operands, rings, block % plan.stages
         if cutlass.const_expr(whole):
-            parts.ask(a, sA, plan.a, (bm, bk), (m, block), stage, thread, True)
-            parts.ask(b, sB, plan.b, (bn, bk), (n, block), stage, thread, True)
+            issue_cp_async(a, sA, plan.a, (bm, bk), (m, block), stage, thread, True)
+            issue_cp_async(b, sB, plan.b, (bn, bk), (n, block), stage, thread, True)
         elif block * bk < a.shape[1]:
-            parts.ask(a, sA, plan.a, (bm, bk), (m, block), stage, thread, False)
-            parts.ask(b, sB, plan.b, (bn, bk), (n, block), stage, thread, False)
+            issue_cp_async(a, sA, plan.a, (bm, bk), (m, block), stage, thread, False)
+            issue_cp_async(b, sB, plan.b, (bn, bk), (n, block), stage, thread, False)
         cute.arch.cp_async_commit_group()
 
     @cute.jit

@@ -10,7 +10,7 @@ from cutlass.cute.nvgpu import warp
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device import tile as parts
+from cutedsl_gemm.kernels.device.tile import Pair, guarded_copy, remaining_extent, thread_partition
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import ALIGNMENT
 from layouts import ComposedLayout
@@ -67,7 +67,7 @@ def _pieces(
         first = [source[None, None, step, None] for step in range(cute.size(source, mode=[2]))]
     else:
         first = [source[None, row, None, None] for row in range(cute.size(source, mode=[1]))]
-    settled = [cute.make_tensor(lower.settled(p.iterator, ring), p.layout) for p in first]
+    settled = [cute.make_tensor(lower.swizzled_pointer(p.iterator, ring), p.layout) for p in first]
     if major == "K":
         return lambda row, step: settled[step][None, row, None]
     return lambda row, step: settled[row][None, step, None]
@@ -84,13 +84,11 @@ def shared(plan: Sm80Plan) -> tuple[cute.Tensor, cute.Tensor]:
 
 
 @cute.jit
-def store(
-    acc: cute.Tensor, c: cute.Tensor, plan: cutlass.Constexpr, tile: parts.Pair, thread: Int32
-):
+def store(acc: cute.Tensor, c: cute.Tensor, plan: cutlass.Constexpr, tile: Pair, thread: Int32):
     """The accumulator to C: neighbours that a thread holds move together."""
     tiler = plan.tile[:2]
     values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
     rC = cute.make_rmem_tensor(lower.layout(plan.c.registers), c.element_type)
     rC.store(values.load().to(c.element_type))
-    gC = parts.part(cute.local_tile(c, tiler, tile), plan.c, thread)
-    parts.move(rC, gC, plan.c, thread, parts.left(c, tiler, tile))
+    gC = thread_partition(cute.local_tile(c, tiler, tile), plan.c, thread)
+    guarded_copy(rC, gC, plan.c, thread, remaining_extent(c, tiler, tile))

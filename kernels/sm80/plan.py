@@ -19,15 +19,15 @@ from cutedsl_gemm.kernels.plan.checks import (
     count_problem,
     extents_problem,
     field_problem,
+    packed_bytes,
     raster_problem,
     refuse,
-    ring,
-    room,
     room_problem,
+    staged_layout,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
-from cutedsl_gemm.kernels.plan.memory import Report
-from cutedsl_gemm.kernels.plan.partition import Share, loads, share_problems
+from cutedsl_gemm.kernels.plan.memory import MemoryReport
+from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout, partition_problems
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm80.registers import (
     Tile,
@@ -84,8 +84,8 @@ class Sm80Plan:
     step: tuple[int, int, int]  # what the warps multiply at a time
     a: Stage
     b: Stage
-    accumulator: Share  # of (BM, lines of B), as mma leaves it
-    c: Share  # of C (BM, BN): the same registers
+    accumulator: TVLayout  # of (BM, lines of B), as mma leaves it
+    c: TVLayout  # of C (BM, BN): the same registers
     fragment: Layout  # value of the two → accumulator register
     stages: int  # k-blocks in shared memory; with one, nothing is loaded ahead
     ahead: bool  # whether a step's fragments are loaded while the step before is multiplied
@@ -131,15 +131,15 @@ class Sm80Plan:
     @property
     def rings(self) -> tuple[ComposedLayout, ComposedLayout]:
         """(lines, BK, stages) of A and of B in shared memory."""
-        return ring(self.a.lines, self.stages), ring(self.b.lines, self.stages)
+        return staged_layout(self.a.lines, self.stages), staged_layout(self.b.lines, self.stages)
 
     @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
-        return room((cosize(ring) * BITS // 8 for ring in self.rings), ALIGNMENT)
+        return packed_bytes((cosize(ring) * BITS // 8 for ring in self.rings), ALIGNMENT)
 
     @property
-    def shares(self) -> dict[str, Share]:
+    def shares(self) -> dict[str, TVLayout]:
         """What each thread takes of a tile of A, B and C in global memory."""
         return {"A": self.a.share, "B": self.b.share, "C": self.c}
 
@@ -148,10 +148,10 @@ class Sm80Plan:
         """(thread, value) → row + rows * column, of each tile."""
         bm, bn, _ = self.tile
         return {
-            "A": self.a.share.at(1, bm),
-            "B": self.b.share.at(1, bn),
-            "the accumulator": self.accumulator.at(1, bm),
-            "C": self.c.at(1, bm),
+            "A": self.a.share.offsets(1, bm),
+            "B": self.b.share.offsets(1, bn),
+            "the accumulator": self.accumulator.offsets(1, bm),
+            "C": self.c.offsets(1, bm),
         }
 
     @property
@@ -200,11 +200,11 @@ class Sm80Plan:
         )
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
-    def report(self) -> Report | None:
+    def memory_report(self) -> MemoryReport | None:
         """What the accesses of the first warp cost."""
-        from cutedsl_gemm.kernels.sm80.report import report
+        from cutedsl_gemm.kernels.sm80.memory_report import memory_report
 
-        return report(self)
+        return memory_report(self)
 
     def device_code(self) -> Any:
         """The device file that loads as far ahead as the plan does."""
@@ -238,7 +238,7 @@ class Sm80Plan:
         ):
             yield from stage_problems(name, stage, (rows, bk), self.threads, major, along)
         for name, share in (("the accumulator", self.accumulator), ("C", self.c)):
-            yield from share_problems(name, share, (bm, bn), self.threads)
+            yield from partition_problems(name, share, (bm, bn), self.threads)
         yield from self.mma_problems()
         yield from room_problem(self.smem_bytes, SMEM_BYTES)
 
@@ -296,8 +296,10 @@ def _plan(
         tile,
         warps,
         (16 * down, 8 * across * along, k),
-        Stage(loads(bm, bk, a_major, threads, alignment), a_smem, a_smem),
-        Stage(loads(bn, bk, b_major, threads, alignment), _by_column(b_smem, warps, run), b_smem),
+        Stage(load_layout(bm, bk, a_major, threads, alignment), a_smem, a_smem),
+        Stage(
+            load_layout(bn, bk, b_major, threads, alignment), _by_column(b_smem, warps, run), b_smem
+        ),
         accumulator(tile, warps, run),
         result(tile, warps, run),
         fragment(tile, warps, run),

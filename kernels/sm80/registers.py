@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from cutedsl_gemm.kernels.plan.partition import Share
+from cutedsl_gemm.kernels.plan.partition import TVLayout
 from layouts import Layout
 
 Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)
@@ -12,7 +12,7 @@ Warps: TypeAlias = tuple[int, int]  # along M, along N
 Pair: TypeAlias = tuple[int, int]
 
 
-def accumulator(tile: Tile, warps: Warps, run: int = 1) -> Share:
+def accumulator(tile: Tile, warps: Warps, run: int = 1) -> TVLayout:
     """What each thread holds of (BM, lines of B): mma.m16n8's accumulator, tiled by the warps.
 
     A lane has rows lane / 4 and the one 8 below, lines 2 * (lane % 4) and the next (PTX ISA, Matrix
@@ -28,7 +28,7 @@ def accumulator(tile: Tile, warps: Warps, run: int = 1) -> Share:
     return _held(tile, warps, run, (2, 8), (1, across), run * across)
 
 
-def result(tile: Tile, warps: Warps, run: int = 1) -> Share:
+def result(tile: Tile, warps: Warps, run: int = 1) -> TVLayout:
     """What each thread holds of C (BM, BN): `run` mma along N give it 2 * run columns in a row.
 
     >>> print(result((128, 256, 64), (2, 4), 4).columns)
@@ -37,14 +37,14 @@ def result(tile: Tile, warps: Warps, run: int = 1) -> Share:
     return _held(tile, warps, run, (2 * run, 8 * run), (1, 2), run * 8 * warps[1])
 
 
-def _held(tile: Tile, warps: Warps, run: int, threads: Pair, values: Pair, step: int) -> Share:
+def _held(tile: Tile, warps: Warps, run: int, threads: Pair, values: Pair, step: int) -> TVLayout:
     (bm, bn, _), (down, along) = tile, warps
     steps = bm // (16 * down), bn // (8 * along * run)
     shape = ((4, 8, down, along), ((2, steps[0]), ((2, run), steps[1])))
     lane, warp = threads
     rows = Layout(shape, ((0, 1, 16, 0), ((8, 16 * down), ((0, 0), 0))))
     columns = Layout(shape, ((lane, 0, 0, warp), ((0, 0), (values, step))))
-    return Share(rows, columns)
+    return TVLayout(rows, columns)
 
 
 def fragment(tile: Tile, warps: Warps, run: int = 1) -> Layout:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, shape_problem
-from cutedsl_gemm.kernels.plan.partition import Share, share_problems
+from cutedsl_gemm.kernels.plan.partition import TVLayout, partition_problems
 from layouts import (
     ComposedLayout,
     Injective,
@@ -31,7 +31,7 @@ class Stage:
     `smem` where that is not the order of the rows.
     """
 
-    share: Share
+    share: TVLayout
     smem: ComposedLayout  # (rows, BK) → element
     lines: ComposedLayout  # (lines, BK) → element
 
@@ -76,7 +76,7 @@ def stage_problems(
 
     To the tensor core it moves 16 bytes at a time, and no wider from global memory.
     """
-    yield from share_problems(name, stage.share, shape, threads)
+    yield from partition_problems(name, stage.share, shape, threads)
     moved = stage.share.rows[1][1][0], stage.share.columns[1][1][0]
     steps = int(major == "MN"), int(major == "K")
     if not any(moved == tuple(Layout(width, step) for step in steps) for width in ALIGNMENTS):

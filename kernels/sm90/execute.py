@@ -22,7 +22,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import on_cpu, tiles
+from cutedsl_gemm.kernels.executor import executor, tiles
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, ROW, Operand
@@ -35,7 +35,7 @@ AnyPlan: TypeAlias = Plan | SplitPlan
 WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 
 
-@on_cpu
+@executor
 def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a wave of tiles."""
     (bm, bn, bk), (m, n), (down, across) = plan.tile, out.shape, plan.cluster

@@ -20,8 +20,8 @@ from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device import tile as parts
-from cutedsl_gemm.kernels.plan.checks import ring
+from cutedsl_gemm.kernels.device.tile import tile_count
+from cutedsl_gemm.kernels.plan.checks import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMER_REGISTERS,
@@ -83,7 +83,7 @@ class Gemm:
         b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
         tma_a, gA = self.way_in(a, plan.a)
         tma_b, gB = self.way_in(b, plan.b)
-        tiles = parts.grid(c, (bm * down, bn * across))
+        tiles = tile_count(c, (bm * down, bn * across))
         blocks = self.grid(tiles, sms)
         self.kernel(tma_a, gA, tma_b, gB, outlet).launch(
             grid=(blocks, 1, 1),
@@ -134,8 +134,8 @@ class Gemm:
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         shared = SmemAllocator().allocate(self.shared())
         full, empty = shared.full.data_ptr(), shared.empty.data_ptr()
-        sA = lower.tensor(shared.a, ring(plan.a.smem, plan.stages))  # (BM, BK, stages)
-        sB = lower.tensor(shared.b, ring(plan.b.smem, plan.stages))  # (BN, BK, stages)
+        sA = lower.tensor(shared.a, staged_layout(plan.a.smem, plan.stages))  # (BM, BK, stages)
+        sB = lower.tensor(shared.b, staged_layout(plan.b.smem, plan.stages))  # (BN, BK, stages)
         gA = cute.local_tile(gA, plan.a.box, (None, None))  # (BM/parts, BK, parts_m, k_blocks)
         gB = cute.local_tile(gB, plan.b.box, (None, None))  # (BN/parts, BK, parts_n, k_blocks)
         extent = (

@@ -281,7 +281,7 @@ class Mainloop:
         """The plan as text: what moves where, by which layout."""
         return "\n".join(f"{name:<12} {text}" for name, text in self.lines())
 
-    def report(self) -> None:
+    def memory_report(self) -> None:
         """None: TMA and wgmma make no requests of a warp; `explain` has the bank reports."""
 
     def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:

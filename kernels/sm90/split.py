@@ -20,7 +20,12 @@ from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.tile import grid, left, move, part
+from cutedsl_gemm.kernels.device.tile import (
+    guarded_copy,
+    remaining_extent,
+    thread_partition,
+    tile_count,
+)
 from cutedsl_gemm.kernels.sm90.gemm import Gemm
 from cutedsl_gemm.kernels.sm90.mainloop import WARPGROUP
 from cutedsl_gemm.kernels.sm90.split_plan import ADDERS
@@ -41,8 +46,8 @@ class Split(Gemm):
     ):
         """C (M, N) = A (M, K) · B (K, N), by way of `plan.workspace(M, N)` elements of fp32."""
         plan, bm = self.plan, self.plan.tile[0]
-        tiles = grid(c, plan.tile[:2])
-        sums = lower.copies(workspace.iterator, plan.sums, tiles, plan.splits)  # (BM, BN, …)
+        tiles = tile_count(c, plan.tile[:2])
+        sums = lower.tile_array(workspace.iterator, plan.sums, tiles, plan.splits)  # (BM, BN, …)
         self.launch(a, b, c, (sums, c), sms, stream)
         self.add(sums, c).launch(
             grid=(tiles * (bm // plan.added), 1, 1),
@@ -73,7 +78,7 @@ class Split(Gemm):
         """The sums of this block (BM, BN), and rows of C from its tile on."""
         (sums, c), (tile, _, rank) = outlet, self.mine()
         at = self.place(tile, *(cute.ceil_div(c.shape[i], self.plan.tile[i]) for i in range(2)))
-        return sums[None, None, tile, rank], left(c, self.plan.tile[:2], at)[0]
+        return sums[None, None, tile, rank], remaining_extent(c, self.plan.tile[:2], at)[0]
 
     @cute.jit
     def consume(self, me, loads, way_out, full, empty, extent):
@@ -101,7 +106,7 @@ class Split(Gemm):
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
         tile, piece = block // (bm // rows), block % (bm // rows)
         m, n = self.place(tile, cute.ceil_div(c.shape[0], bm), cute.ceil_div(c.shape[1], bn))
-        rows_left, columns_left = left(c, (bm, bn), (m, n))
+        rows_left, columns_left = remaining_extent(c, (bm, bn), (m, n))
         cute.arch.griddepcontrol_wait()
         if piece * rows < rows_left:  # a tile may end above
             total = cute.make_rmem_tensor(lower.layout(share.registers), Float32)
@@ -109,10 +114,10 @@ class Split(Gemm):
             total.fill(0)
             for rank in cutlass.range_constexpr(plan.splits):
                 theirs = cute.local_tile(sums[None, None, tile, rank], (rows, bn), (piece, 0))
-                cute.autovec_copy(part(theirs, share, thread), coming)
+                cute.autovec_copy(thread_partition(theirs, share, thread), coming)
                 total.store(total.load() + coming.load())
             result = cute.make_rmem_tensor(total.layout, self.dtype)
             result.store(total.load().to(self.dtype))
             target = cute.local_tile(cute.local_tile(c, (bm, bn), (m, n)), (rows, bn), (piece, 0))
             extent = (rows_left - piece * rows, columns_left)
-            move(result, part(target, share, thread), share, thread, extent)
+            guarded_copy(result, thread_partition(target, share, thread), share, thread, extent)

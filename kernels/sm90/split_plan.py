@@ -8,7 +8,7 @@ from typing import Any
 
 from cutedsl_gemm.kernels.plan.checks import PlanError, field_problem, shape_problem
 from cutedsl_gemm.kernels.plan.memory import WARP, sectors
-from cutedsl_gemm.kernels.plan.partition import Share, loads
+from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.mainloop import (
     CONSUMERS,
@@ -37,7 +37,7 @@ class SplitPlan(Mainloop):
     """
 
     sums: Layout  # (BM, BN) → element of fp32, of one block's in the workspace
-    share: Share  # (thread, value) → place in the (F, BN) that a block of the second kernel adds
+    share: TVLayout  # (thread, value) → place in the (F, BN) that a block of the second kernel adds
 
     @property
     def kind(self) -> str:
@@ -84,7 +84,7 @@ class SplitPlan(Mainloop):
         >>> split().coming * 32 == 32 * 4 * 4  # bytes
         True
         """
-        at = self.share.at(1, self.tile[0])
+        at = self.share.offsets(1, self.tile[0])
         return sectors((WORD * self.sums(at(lane, 0)) for lane in range(WARP)), width=WIDTH * WORD)
 
     def proofs(self) -> tuple[Proof, ...]:
@@ -143,9 +143,9 @@ def added(bn: int) -> int:
     return ADDERS * WIDTH // bn
 
 
-def adders(bn: int) -> Share:
+def adders(bn: int) -> TVLayout:
     """Who adds what of F rows."""
-    return loads(added(bn), bn, "K", ADDERS, WIDTH)
+    return load_layout(added(bn), bn, "K", ADDERS, WIDTH)
 
 
 def split(

@@ -11,7 +11,7 @@ from cutlass import Int32, Int64
 from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.plan.checks import ring
+from cutedsl_gemm.kernels.plan.checks import staged_layout
 from cutedsl_gemm.kernels.sm90.gemm import Gemm
 from cutedsl_gemm.kernels.sm90.mainloop import ROW, WARPGROUP
 from cutedsl_gemm.kernels.sm90.plan import Plan
@@ -65,7 +65,9 @@ class Staged(Gemm):
     def way_out(self, storage, outlet):
         """TMA's atom, the panels, and C (R, 64, tiles_m * sharing, tiles_n * panels)."""
         tma_c, gC = outlet
-        sC = lower.tensor(storage, ring(self.plan.staging, self.plan.staged))  # (R, 64, staged)
+        sC = lower.tensor(
+            storage, staged_layout(self.plan.staging, self.plan.staged)
+        )  # (R, 64, staged)
         return tma_c, sC, cute.local_tile(gC, (self.plan.rows, ROW), (None, None))
 
     def stmatrix(self):

@@ -14,7 +14,7 @@ import pytest
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.build import ARCH
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.plan.checks import ring
+from cutedsl_gemm.kernels.plan.checks import staged_layout
 from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
 from cutedsl_gemm.kernels.sm90.plan import pingpong
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle, wgmma_accumulator
@@ -43,7 +43,12 @@ def plain(layout):
 @pytest.mark.parametrize("majors", MAJORS)
 def test_layouts_lower_to_themselves(tile, majors):
     plan = pingpong(tile, a_major=majors[0], b_major=majors[1])
-    every = [plan.accumulator, plan.fragment, plan.store, ring(plan.a.smem, plan.stages).outer]
+    every = [
+        plan.accumulator,
+        plan.fragment,
+        plan.store,
+        staged_layout(plan.a.smem, plan.stages).outer,
+    ]
     every += [buffer.outer for buffer in plan.buffers.values()]
     assert traced(lambda: [plain(lower.layout(layout)) for layout in every]) == every
 
@@ -105,7 +110,11 @@ def test_every_layout_in_the_kernel_is_lowered_from_the_plan(monkeypatch):
     monkeypatch.setattr(lower, "layout", lambda plain: lowered.append(plain) or genuine(plain))
     build.compile_plan(plan)
     tiles = [plan.a.part, plan.b.part, plan.staging]
-    rings = [ring(plan.a.smem, plan.stages), ring(plan.b.smem, plan.stages), ring(plan.staging, 2)]
+    rings = [
+        staged_layout(plan.a.smem, plan.stages),
+        staged_layout(plan.b.smem, plan.stages),
+        staged_layout(plan.staging, 2),
+    ]
     expected = [plan.store, plan.fragment, *(tile.outer for tile in tiles + rings)]
     assert set(lowered) == set(expected)
 

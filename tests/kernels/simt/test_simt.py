@@ -8,10 +8,10 @@ import torch
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.partition import Share, loads
+from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.simt import execute
+from cutedsl_gemm.kernels.simt.memory_report import memory_report
 from cutedsl_gemm.kernels.simt.plan import RUNGS, block1d, block2d, coalesced, naive, shared
-from cutedsl_gemm.kernels.simt.report import report
 from layouts import Layout
 
 MAJORS = list(product(("K", "MN"), repeat=2))
@@ -43,19 +43,24 @@ def staged(plan, **change):
     return {"a": replace(plan.a, **change)}
 
 
-ONE_COLUMN = Share(Layout(((32, 32), (1, (1, 1))), ((1, 32), (0, (0, 0)))), naive().c.still)
-HALF = loads(32, 32, "K", threads=512, width=1)
+ONE_COLUMN = TVLayout(Layout(((32, 32), (1, (1, 1))), ((1, 32), (0, (0, 0)))), naive().c.zeros)
+ONLY_ROWS = TVLayout(naive().c.rows, naive().c.rows)
+HALF = load_layout(32, 32, "K", threads=512, width=1)
 # Its lines are columns of C: what block1d would be, turned.
-TURNED = Share(block1d().c.columns, block1d().c.rows)
+TURNED = TVLayout(block1d().c.columns, block1d().c.rows)
 
 
 @pytest.mark.parametrize(
     ("plan", "change", "sentence"),
     [
-        (naive(), {"c": Share(naive().c.rows, naive().c.rows)}, "shares of C.*each of 1024 once"),
-        (shared(), staged(shared(), share=Share(naive().c.rows, naive().c.rows)), "shares of A"),
-        (shared(), staged(shared(), share=ONE_COLUMN), "shares of A.*each of 1024 once"),
-        (shared(), staged(shared(), share=HALF), "shares of A are of 512 threads; the block has"),
+        (naive(), {"c": ONLY_ROWS}, "layout of C.*the 1024 elements once"),
+        (shared(), staged(shared(), share=ONLY_ROWS), "layout of A"),
+        (
+            shared(),
+            staged(shared(), share=ONE_COLUMN),
+            "layout of A.*the 1024 elements once",
+        ),
+        (shared(), staged(shared(), share=HALF), "layout of A has 512 threads; the block has"),
         (shared(), staged(shared(), smem=Layout((32, 32), (16, 1))), "two elements in one place"),
         (shared(), staged(shared(), smem=Layout((32, 32), (100_000, 1))), "a block has 49152"),
         (shared(), staged(shared(), smem=Layout((32, 16), (16, 1))), r"the shape \(32, 16\)"),
@@ -75,7 +80,7 @@ def test_a_plan_altered_anywhere_is_refused(plan, change, sentence):
 
 def test_a_share_must_have_lines_and_vectors():
     with pytest.raises(PlanError, match=r"rows are 32:1 and columns 32:0; both must have the same"):
-        Share(Layout(32, 1), Layout(32, 0))
+        TVLayout(Layout(32, 1), Layout(32, 0))
 
 
 def test_a_wrong_place_in_shared_memory_gives_a_wrong_answer():
@@ -87,12 +92,12 @@ def test_a_wrong_place_in_shared_memory_gives_a_wrong_answer():
 
 
 def test_naive_and_coalesced_differ_in_the_roles_of_two_layouts():
-    assert coalesced().c == Share(naive().c.columns, naive().c.rows)
+    assert coalesced().c == TVLayout(naive().c.columns, naive().c.rows)
     assert replace(coalesced(), name="simt_naive", c=naive().c) == naive()
 
 
 def test_each_rung_has_a_reason_to_be_faster():
-    reports = [report(rung()) for rung in RUNGS]
+    reports = [memory_report(rung()) for rung in RUNGS]
     assert (reports[0].requests, reports[0].sectors) == ({"A": 32, "B": 1, "C": 32}, 33)
     assert (reports[1].requests, reports[1].sectors) == ({"A": 1, "B": 4, "C": 4}, 5)
     assert [r.wavefronts for r in reports] == [0, 0, 2, 9 / 8, 1 / 4]
@@ -101,7 +106,7 @@ def test_each_rung_has_a_reason_to_be_faster():
 
 @pytest.mark.parametrize("majors", MAJORS, ids="-".join)
 def test_shared_memory_has_no_conflicts_in_any_major(majors):
-    assert [report(rung(*majors)).wavefronts for rung in RUNGS[2:]] == [2, 9 / 8, 1 / 4]
+    assert [memory_report(rung(*majors)).wavefronts for rung in RUNGS[2:]] == [2, 9 / 8, 1 / 4]
 
 
 @by_name

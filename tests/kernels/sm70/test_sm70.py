@@ -13,7 +13,7 @@ import torch
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.partition import Share, loads
+from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm70 import execute
 from cutedsl_gemm.kernels.sm70.plan import volta884
@@ -88,9 +88,9 @@ PLAN = volta884()
 # As if the rows of two mma went between the two rows that a thread has of one.
 TURNED = ((4, 2, 16), (0, 0))
 ROWS = Layout(PLAN.c.rows.shape, (PLAN.c.rows.stride[0], TURNED))
-WRONG = Share(ROWS, PLAN.c.columns)
-NARROW = loads(128, 32, "K", threads=64, width=4)
-NARROW_B = replace(PLAN.b, share=loads(64, 32, "MN", threads=64, width=4))
+WRONG = TVLayout(ROWS, PLAN.c.columns)
+NARROW = load_layout(128, 32, "K", threads=64, width=4)
+NARROW_B = replace(PLAN.b, share=load_layout(64, 32, "MN", threads=64, width=4))
 ALONG_K = tile_smem(128, 32, "K", padding=8)
 
 
@@ -105,7 +105,7 @@ ALONG_K = tile_smem(128, 32, "K", padding=8)
         ({"a": replace(PLAN.a, smem=tile_smem(128, 32, "MN"))}, "A in shared memory .* are read"),
         ({"a_major": "MN"}, "follow one another along memory, and A is MN-major"),
         ({"a": replace(PLAN.a, share=NARROW), "b": NARROW_B}, "alignment is 4; it must be 8"),
-        ({"tile": (128, 64, 16)}, "shares of A"),
+        ({"tile": (128, 64, 16)}, "layout of A"),
         ({"warps": (1, 2)}, r"warps is \(1, 2\); it must be \(2, 1\)"),
         ({"step": (128, 64, 8)}, r"step is .* it must be \(128, 64, 4\), since four quad pairs"),
         ({"fragment": Layout(PLAN.fragment.shape)}, "fragment is .* as mma.m8n8k4 leaves"),

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.executor import every
+from cutedsl_gemm.kernels.executor import thread_values
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm80 import execute, parts
+from cutedsl_gemm.kernels.sm80.memory_report import ldmatrix_wavefronts, memory_report, wave_bytes
 from cutedsl_gemm.kernels.sm80.plan import (
     RUNGS,
     TILE,
@@ -27,7 +28,6 @@ from cutedsl_gemm.kernels.sm80.plan import (
     wide,
 )
 from cutedsl_gemm.kernels.sm80.registers import accumulator
-from cutedsl_gemm.kernels.sm80.report import ldmatrix_wavefronts, report, wave_bytes
 from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
 from layouts import ComposedLayout, Layout, Swizzle
 
@@ -100,7 +100,7 @@ def test_lines_that_mma_takes_in_another_order_give_a_wrong_answer():
 
 def test_each_rung_has_its_reason():
     def of(rung):
-        return report(rung(b_major="K"))
+        return memory_report(rung(b_major="K"))
 
     assert 2 * mma_k8().step[2] == mma().step[2]
     assert of(padded).wavefronts == of(swizzled).wavefronts == of(mma).wavefronts / 8
@@ -128,7 +128,7 @@ def test_the_accumulator_is_the_dsls_own(rung):
             found[thread] = [mine[register] for register in range(cute.size(mine))]
 
     cute.compile(trace, options="--gpu-arch sm_80")
-    held, (_, value) = execute.held(plan), every(plan.c.rows)
+    held, (_, value) = execute.held(plan), thread_values(plan.c.rows)
     for thread, theirs in found.items():
         m, n = torch.tensor(theirs).mT
         assert torch.equal(held(thread, torch.arange(len(theirs))), m + bm * n)
@@ -155,7 +155,7 @@ ALTERED = (
     (swizzled(), {"fragment": Layout(swizzled().fragment.shape)}, "fragment is"),
     (swizzled(), {"warps": (4, 1)}, r"step is \(32, 16, 16\); it must be \(64, n, k\)"),
     (swizzled(), {"warps": (4, 1), "step": (64, 8, 16)}, "accumulator is"),
-    (swizzled(), {"warps": (1, 2)}, "shares of A are of 128 threads; the block has 64"),
+    (swizzled(), {"warps": (1, 2)}, "layout of A has 128 threads; the block has 64"),
     (swizzled(), {"warps": (8, 8)}, "2048 threads; a block can have at most 1024"),
     (swizzled(), {"warps": 4}, "warps is 4; it must be a tuple of 2 positive integers"),
     # How A and B lie.
@@ -176,7 +176,7 @@ ALTERED = (
     (swizzled(), {"step": (64, 16, 16)}, r"step is \(64, 16, 16\); it must be \(32, n, k\)"),
     (swizzled(), {"step": (32, 64, 16)}, "1, 2 or 4 matrices of B by one ldmatrix"),
     (swizzled(), {"tile": (128, 128)}, "tile is .*3 positive integers"),
-    (swizzled(), {"tile": (128, 128, 32)}, "shares of A"),
+    (swizzled(), {"tile": (128, 128, 32)}, "layout of A"),
     (swizzled(), {"stages": 0}, "stages is 0; it must be an integer of at least 1"),
     (swizzled(), {"stages": 2.5}, "stages is 2.5; it must be an integer"),
     (multistage(), {"stages": 6}, "196608 bytes of shared memory; a block has 166912"),
@@ -186,7 +186,7 @@ ALTERED = (
     (raster(), {"raster": Raster(0)}, "group is 0; it must be an integer of at least 1"),
     (raster(), {"raster": Raster(8, "diagonals")}, "of rows or of columns"),
     (swizzled(), {"dtype": "float32"}, "dtype is float32; this tensor core takes bfloat16 or"),
-    (mma(), {"c": mma().a.share}, r"shares of C.*must take each of 16384 once"),
+    (mma(), {"c": mma().a.share}, r"layout of C.*must hold each of the 16384 elements once"),
 )
 
 

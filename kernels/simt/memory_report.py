@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.plan.memory import WARP, Report, globally
+from cutedsl_gemm.kernels.plan.memory import WARP, MemoryReport, global_sectors
 from cutedsl_gemm.kernels.simt.plan import BITS, SimtPlan
 from layouts import Layout, size, wavefronts
 
 BYTES = BITS // 8
 
 
-def report(plan: SimtPlan) -> Report:
+def memory_report(plan: SimtPlan) -> MemoryReport:
     """What the accesses of the plan's first warp cost.
 
     >>> from cutedsl_gemm.kernels.simt.plan import RUNGS
-    >>> print(*(report(rung()) for rung in RUNGS), sep="\\n")
+    >>> print(*(memory_report(rung()) for rung in RUNGS), sep="\\n")
     requests A 32, B 1, C 32; for each FMA of a warp 33 sectors, 0 wavefronts
     requests A 1, B 4, C 4; for each FMA of a warp 5 sectors, 0 wavefronts
     requests A 4, B 4, C 4; for each FMA of a warp 0.25 sectors, 2 wavefronts
@@ -21,8 +21,8 @@ def report(plan: SimtPlan) -> Report:
     requests A 16, B 16, C 16; for each FMA of a warp 0.0625 sectors, 0.25 wavefronts
     """
     majors = plan.a_major, plan.b_major
-    requests, brought = globally(plan.shares, majors, BYTES, plan.tile[2])
-    return Report(requests, brought, _wavefronts(plan) / size(plan.c.rows[1]))
+    requests, brought = global_sectors(plan.shares, majors, BYTES, plan.tile[2])
+    return MemoryReport(requests, brought, _wavefronts(plan) / size(plan.c.rows[1]))
 
 
 def _wavefronts(plan: SimtPlan) -> int:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT
-from cutedsl_gemm.kernels.plan.memory import WARP, Report, globally
+from cutedsl_gemm.kernels.plan.memory import WARP, MemoryReport, global_sectors
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, composition, wavefronts
 from layouts.hardware.descriptor import Major
 
 
-def report(plan: Sm80Plan) -> Report:
+def memory_report(plan: Sm80Plan) -> MemoryReport:
     """What the accesses of the plan's first warp cost.
 
     >>> from cutedsl_gemm.kernels.sm80.plan import large, mma, swizzled, wide
     >>> for rung in (mma, swizzled, large, wide):
-    ...     print(report(rung(b_major="K")))
+    ...     print(memory_report(rung(b_major="K")))
     requests A 16, B 16, C 8; for each FMA of a warp 0.0312 sectors, 0.125 wavefronts
     requests A 16, B 16, C 8; for each FMA of a warp 0.0312 sectors, 0.0156 wavefronts
     requests A 16, B 16, C 8; for each FMA of a warp 0.0234 sectors, 0.0156 wavefronts
     requests A 16, B 16, C 16; for each FMA of a warp 0.0234 sectors, 0.0156 wavefronts
     """
-    requests, brought = globally(plan.shares, (plan.a_major, plan.b_major), 2, plan.tile[2])
+    requests, brought = global_sectors(plan.shares, (plan.a_major, plan.b_major), 2, plan.tile[2])
     (bm, bn, _), (down, along) = plan.tile, plan.warps
     rows, columns = bm // down, bn // along  # of a warp, each k: 8×8 matrices are 8 deep
     wave_a, wave_b = ldmatrix_wavefronts(plan)
     read = (rows * wave_a + columns * wave_b) / (8 * 8)  # wavefronts each k
-    return Report(requests, brought, read / (rows * columns / WARP))
+    return MemoryReport(requests, brought, read / (rows * columns / WARP))
 
 
 def ldmatrix_wavefronts(plan: Sm80Plan) -> tuple[int, int]:
