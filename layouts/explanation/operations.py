@@ -18,12 +18,11 @@ from math import gcd
 from typing import Any
 
 from .. import algebra
-from ..proof.digits import place_values
 from ..values.arith import divided, divides, equal
 from ..values.layout import Layout, joined, make_ordered_layout
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import free_symbols
-from ..values.tuples import idx2crd, leaves, size, text, unflatten
+from ..values.tuples import idx2crd, leaves, place_values, size, text, unflatten
 from .steps import (
     check_values,
     each_mode,

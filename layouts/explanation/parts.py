@@ -18,7 +18,6 @@ from typing import Any
 
 from ..algebra.divide import zipped_divide
 from ..algebra.slice import dice, shown, slice_, slice_and_offset
-from ..proof.digits import place_values
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.symbols import free_symbols
@@ -27,6 +26,7 @@ from ..values.tuples import (
     idx2crd,
     is_int,
     leaves,
+    place_values,
     shallow,
     size,
     text,

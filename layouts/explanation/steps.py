@@ -28,7 +28,7 @@ from typing import Any
 from .. import algebra
 from ..errors import LayoutError
 from ..proof.certificate import stages_of
-from ..proof.digits import Carry, Form, Reading, Split, place_values, read, spelled
+from ..proof.digits import Carry, Form, Reading, Split, read, spelled
 from ..proof.laws import ComplementLaws, CompositionLaw, DivideLaw, Equivalent
 from ..proof.prove import Proof, prove
 from ..values.arith import ceil_div, divided, divides, equal
@@ -37,7 +37,7 @@ from ..values.modes import assembled
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import free_symbols, plain
-from ..values.tuples import leaves, shallow, size, text
+from ..values.tuples import leaves, place_values, shallow, size, text
 from ..values.value import Value
 
 __all__ = ["Explanation", "explain"]

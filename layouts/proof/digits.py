@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 from ..errors import LayoutError
 from ..values.arith import divided, equal, less
 from ..values.layout import Layout
-from ..values.symbols import has_symbols, plain, quotient
-from ..values.tuples import leaves, text
+from ..values.stride import as_factor
+from ..values.symbols import has_symbols, plain, plain_if_symbolic, quotient
+from ..values.tuples import leaves, place_values, times
 from ..values.value import Value
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
     "Split",
     "Step",
     "extended_modes",
-    "place_values",
+    "index_form",
     "read",
     "spelled",
 ]
@@ -100,9 +101,9 @@ def extended_modes(layout: Layout) -> tuple[tuple[Any, Any], ...]:
     *bounded, (_, last) = flat
     modes: list[tuple[Any, Any]] = []
     for extent, stride in [mode for mode in bounded if mode[0] != 1] + [(None, last)]:
-        if modes and equal(stride, _times(*modes[-1])):
+        if modes and equal(stride, plain_if_symbolic(times(*modes[-1]))):
             before = modes.pop()
-            stride, extent = before[1], extent and _times(before[0], extent)
+            stride, extent = before[1], extent and plain_if_symbolic(before[0] * extent)
         modes.append((extent, stride))
     return tuple(modes)
 
@@ -121,7 +122,7 @@ def read(
     """
     digits = tuple(extents)
     while True:
-        form: Form = (0, *place_values(digits))
+        form: Form = index_form(digits)
         readings: list[Reading] = []
         for stage in reversed(stages):
             reading = _read_one(stage, form, digits)
@@ -136,18 +137,13 @@ def read(
             return digits, readings
 
 
-def place_values(digits: Sequence[Any]) -> list[Any]:
-    """What each digit counts for in the index.
+def index_form(digits: Sequence[Any]) -> Form:
+    """The index itself, as a form in its digits.
 
-    >>> place_values((4, 8, 2))
-    [1, 4, 32]
+    >>> index_form((4, 8, 2))
+    (0, 1, 4, 32)
     """
-    places: list[Any] = []
-    place: Any = 1
-    for extent in digits:
-        places.append(place)
-        place = _times(place, extent)
-    return places
+    return (0, *map(plain_if_symbolic, place_values(digits)))
 
 
 def _split(digits: tuple[Any, ...], k: int, at: Any) -> tuple[Any, ...]:
@@ -202,28 +198,9 @@ def _check_no_carry(
 
 
 def _add(after: Form, form: Form, stride: Any) -> Form:
-    return tuple(_sum(a, _times(w, stride)) for a, w in zip(after, form, strict=True))
-
-
-def _sum(a: Any, b: Any) -> Any:
-    if type(a) is int and a == 0:
-        return b
-    if type(b) is int and b == 0:
-        return a
-    return _plain_if_symbolic(a + b)
-
-
-def _times(a: Any, b: Any) -> Any:
-    if type(a) is int and a in (0, 1):
-        return b if a else 0
-    if type(b) is int and b in (0, 1):
-        return a if b else 0
-    return _plain_if_symbolic(a * b)
-
-
-def _plain_if_symbolic(x: Any) -> Any:
-    """`x` in its one form; coordinate strides are left as they are."""
-    return plain(x) if type(x) is not int and hasattr(x, "free_symbols") else x
+    """``after + form * stride``, weight by weight."""
+    pairs = zip(after, form, strict=True)
+    return tuple(plain_if_symbolic(total + times(weight, stride)) for total, weight in pairs)
 
 
 # ----------------------------------------------------------------------------- printing
@@ -238,14 +215,9 @@ def spelled(form: Form, names: str = "x") -> str:
     terms = [] if _is(form[0], 0) else [str(form[0])]
     for k, weight in enumerate(form[1:]):
         if not _is(weight, 0):
-            terms.append(f"{names}{k}" if _is(weight, 1) else f"{_factor(weight)}*{names}{k}")
+            terms.append(f"{names}{k}" if _is(weight, 1) else f"{as_factor(weight)}*{names}{k}")
     return " + ".join(terms) or "0"
 
 
 def _is(x: Any, n: int) -> bool:
     return type(x) is int and x == n
-
-
-def _factor(weight: Any) -> str:
-    written = text(weight)
-    return f"({written})" if " " in written else written

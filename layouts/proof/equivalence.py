@@ -22,7 +22,7 @@ from ..values.layout import Layout
 from ..values.stride import F2, ArithTuple, E, kind, paths_of
 from ..values.swizzle import Swizzle
 from ..values.symbols import at_least, has_symbols, plain
-from ..values.tuples import leaves, product, text, unflatten
+from ..values.tuples import leaves, place_values, product, text, unflatten
 from ..values.value import Value
 from .certificate import (
     Looked,
@@ -32,7 +32,7 @@ from .certificate import (
     SameMatrix,
     SameStages,
 )
-from .digits import Carry, Form, Reading, extended_modes, place_values, read, spelled
+from .digits import Carry, Form, Reading, extended_modes, index_form, read, spelled
 
 __all__ = ["Agreement", "Undecided", "agree", "floors", "written"]
 
@@ -231,14 +231,14 @@ def _by_digits(left: Stages, right: Stages, count: Any) -> Agreement:
     if has_symbols((left, right, count)):
         raise Undecided(
             f"{written(left)} is {spelled(values[0])}, and {written(right)} is "
-            f"{spelled(values[1])}, on the index {spelled((0, *place_values(digits)))}"
+            f"{spelled(values[1])}, on the index {spelled(index_form(digits))}"
         )
     return Agreement(None, (), 0 if differ[0] == 0 else place_values(digits)[differ[0] - 1])
 
 
 def _digit_reason(certificate: SameDigits, value: Form) -> tuple[str, ...]:
     digits = certificate.digits
-    index = spelled((0, *place_values(digits)))
+    index = spelled(index_form(digits))
     bounds = ", ".join(f"x{k} < {extent}" for k, extent in enumerate(digits))
     lines = [f"an index is {index} with {bounds}"]
     for side in (certificate.left, certificate.right):

@@ -11,7 +11,7 @@ refuted: (4,2):(1,2) takes no offset twice
 A proof carries certificates, and a refutation its counterexample; `Proof.verify` checks either by
 means other than those that found it.  With symbols a statement is one for all their values:
 
->>> from layouts.values.symbols import symbols
+>>> from layouts import symbols
 >>> m, n = symbols("m n")
 >>> proof = prove(Bijective(Layout((m, n), (n, 1))))
 >>> print(proof, proof.verify())

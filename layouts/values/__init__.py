@@ -22,6 +22,7 @@ from .layout import (
 )
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
+from .symbols import symbols
 from .tuples import (
     compatible,
     congruent,
@@ -58,6 +59,7 @@ __all__ = [
     "product",
     "rank",
     "size",
+    "symbols",
     "unflatten",
     "weakly_congruent",
 ]

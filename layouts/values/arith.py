@@ -1,9 +1,9 @@
-"""What the algebra asks of extents and strides: ints answer at once, symbols by proof.
+"""Arithmetic on extents and strides: of ints at once, of symbols by proof.
 
-The operations ask five questions and no others: quotient and remainder, divisibility, order,
-equality, and division rounded up.  Where both sides are ints Python answers; anything else goes to
-`layouts.symbols`, which has functions of the same names.  There True means proved for all values of
-the symbols, and False not proved, so that an operation that goes on only after True is right.
+The algebra needs five functions: quotient and remainder, divisibility, order, equality, and
+division rounded up.  Where both sides are ints, Python answers; anything else goes to the functions
+of the same names in `layouts.values.symbols`.  There True means proved for all values of the
+symbols, and False means not proved, so an operation that goes on only after True is right.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from typing import Any, TypeVar
 
 from ..errors import LayoutError
 from .stride import StepStride
+from .symbols import ceil_div as symbolic_ceil_div
+from .symbols import divided as symbolic_divided
+from .symbols import divides as symbolic_divides
+from .symbols import equal as symbolic_equal
+from .symbols import less as symbolic_less
 
 __all__ = ["ascending", "ceil_div", "divided", "divides", "equal", "less"]
 
@@ -30,7 +35,7 @@ def divided(n: Any, d: Any) -> tuple[Any, Any]:
     """
     if type(n) is int and type(d) is int:
         return divmod(n, d)
-    return _symbols().divided(n, d)  # type: ignore[no-any-return]
+    return symbolic_divided(n, d)
 
 
 def divides(d: Any, n: Any) -> bool:
@@ -41,7 +46,7 @@ def divides(d: Any, n: Any) -> bool:
     """
     if type(n) is int and type(d) is int:
         return n % d == 0 if d else n == 0
-    return bool(_symbols().divides(d, n))
+    return symbolic_divides(d, n)
 
 
 def less(a: Any, b: Any) -> bool:
@@ -52,7 +57,7 @@ def less(a: Any, b: Any) -> bool:
     """
     if type(a) is int and type(b) is int:
         return a < b
-    return bool(_symbols().less(a, b))
+    return symbolic_less(a, b)
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -63,7 +68,7 @@ def equal(a: Any, b: Any) -> bool:
     """
     if (type(a) is int and type(b) is int) or isinstance(a, StepStride):
         return bool(a == b)
-    return False if isinstance(b, StepStride) else bool(_symbols().equal(a, b))
+    return False if isinstance(b, StepStride) else bool(symbolic_equal(a, b))
 
 
 def ceil_div(n: Any, d: Any) -> Any:
@@ -74,7 +79,7 @@ def ceil_div(n: Any, d: Any) -> Any:
     """
     if type(n) is int and type(d) is int:
         return -(-n // d)
-    return _symbols().ceil_div(n, d)
+    return symbolic_ceil_div(n, d)
 
 
 def ascending(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
@@ -108,9 +113,3 @@ def ascending(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
     if all(type(each) is int for each in keys):
         return sorted(given, key=key)
     return sorted(given, key=cmp_to_key(order))
-
-
-def _symbols() -> Any:
-    from . import symbols  # loaded where the first symbol is met: it may need sympy
-
-    return symbols

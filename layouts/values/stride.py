@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import LayoutError
 from .value import Value
 
-__all__ = ["ArithTuple", "E", "F2", "StepStride"]
+__all__ = ["ArithTuple", "E", "F2", "StepStride", "as_factor"]
 
 #: Where a coordinate stands in its tuple: (1, 0) is the first entry of the second mode.
 Path = tuple[int, ...]
@@ -101,13 +101,13 @@ class ArithTuple(StepStride):
         return bool(self.terms)
 
     def __str__(self) -> str:
-        terms = ["@".join(map(str, (_factor(v), *reversed(p)))) for p, v in self.terms]
+        terms = ["@".join(map(str, (as_factor(v), *reversed(p)))) for p, v in self.terms]
         return "+".join(terms) or "0"
 
     def __repr__(self) -> str:
         units = [(v, f"E({', '.join(map(str, p))})") for p, v in self.terms]
         terms = [
-            unit if type(v) is int and v == 1 else f"{_factor(v)} * {unit}" for v, unit in units
+            unit if type(v) is int and v == 1 else f"{as_factor(v)} * {unit}" for v, unit in units
         ]
         return " + ".join(terms) or "0 * E(0)"
 
@@ -125,8 +125,13 @@ def E(*path: int) -> ArithTuple:
     return ArithTuple([(path, 1)])
 
 
-def _factor(value: Any) -> str:
-    """A component as it is written before ``@`` or ``*``: a sum in parentheses."""
+def as_factor(value: Any) -> str:
+    """`value` as it is written before ``*`` or ``@``: a sum stands in parentheses.
+
+    >>> from layouts import symbols
+    >>> as_factor(symbols("m") + 1), as_factor(4)
+    ('(m + 1)', '4')
+    """
     written = str(value)
     return f"({written})" if " " in written else written
 

@@ -35,6 +35,7 @@ __all__ = [
     "has_symbols",
     "less",
     "plain",
+    "plain_if_symbolic",
     "quotient",
     "small_values",
     "substitute",
@@ -107,6 +108,16 @@ def plain(x: Any) -> Any:
     return _plain(x)
 
 
+def plain_if_symbolic(x: Any) -> Any:
+    """`plain` of a sympy expression; anything else, such as a coordinate stride, as it is.
+
+    >>> m = symbols("m")
+    >>> plain_if_symbolic((m + 1) * m), plain_if_symbolic("x")
+    (m**2 + m, 'x')
+    """
+    return plain(x) if type(x) is not int and hasattr(x, "free_symbols") else x
+
+
 @lru_cache(maxsize=4096)
 def _plain(x: Any) -> Any:
     import sympy
@@ -163,12 +174,11 @@ def divided(a: Any, b: Any) -> tuple[Any, Any]:
     >>> divided(9, 4), divided(8 * m + 6, 4), divided(2 * m + 1, m), divided(m, 2 * m)
     ((2, 1), (2*m + 1, 2), (2, 1), (0, m))
     """
+    a, b = plain(a), plain(b)
     if isinstance(a, int) and isinstance(b, int):
         return divmod(a, b)
-    q, r = _divided(plain(a), plain(b))
-    if at_least(q, 0) and at_least(r, 0):
-        return q, r
-    return 0, plain(a)
+    q, r = _divided(a, b)
+    return (q, r) if at_least(q, 0) and at_least(r, 0) else (0, a)
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ so one call maps a whole array of coordinates.  Neither library is imported.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial, reduce
 from numbers import Integral, Number
 from typing import Any, TypeAlias
@@ -33,11 +33,13 @@ __all__ = [
     "idx2crd",
     "leaves",
     "map_leaves",
+    "place_values",
     "product",
     "rank",
     "shape_of",
     "size",
     "text",
+    "times",
     "unflatten",
     "weakly_congruent",
 ]
@@ -58,7 +60,7 @@ def leaves(t: IntTuple) -> tuple[Any, ...]:
 
 
 def unflatten(flat: Iterable[Any], profile: IntTuple) -> IntTuple:
-    """The entries of `flat` hung on the tree of `profile` (C++ ``unflatten``).
+    """The entries of `flat`, nested as `profile` is (C++ ``unflatten``).
 
     ``leaves(unflatten(f, p)) == f``.  Raises `LayoutError` unless there is one entry per leaf.
 
@@ -71,12 +73,12 @@ def unflatten(flat: Iterable[Any], profile: IntTuple) -> IntTuple:
             f"unflatten: {len(entries)} entries for the {len(leaves(profile))} leaves of "
             f"{text(profile)}; give one entry per leaf"
         )
-    return _hang(iter(entries), profile)
+    return _unflatten(iter(entries), profile)
 
 
-def _hang(entries: Iterator[Any], profile: IntTuple) -> IntTuple:
+def _unflatten(entries: Iterator[Any], profile: IntTuple) -> IntTuple:
     if isinstance(profile, tuple):
-        return tuple(_hang(entries, branch) for branch in profile)
+        return tuple(_unflatten(entries, branch) for branch in profile)
     return next(entries)
 
 
@@ -155,7 +157,7 @@ def _expression(x: Any, what: str, least: int) -> Any:
     if hasattr(x, "free_symbols") and (not x.is_integer or x.is_negative):
         raise LayoutError(
             f"{what} {x}: it must be an integer of at least {least} whatever its symbols are; "
-            f"make them by layouts.symbols.symbols, and write M = 8*m for what 8 divides"
+            f"make them with layouts.symbols('m'), and write M = 8*m for what 8 divides"
         )
     return x
 
@@ -236,12 +238,23 @@ def product(t: IntTuple) -> Any:
     >>> product(((2, 4), 8))
     64
     """
-    return t if type(t) is int else reduce(_times, leaves(shallow(t)), 1)
+    return t if type(t) is int else reduce(times, leaves(shallow(t)), 1)
 
 
-def _times(a: Any, b: Any) -> Any:
-    """``a * b``, where a factor of 1 leaves the other as it is: no ``1 * n`` in kernel code."""
-    return b if type(a) is int and a == 1 else a if type(b) is int and b == 1 else a * b
+def times(a: Any, b: Any) -> Any:
+    """``a * b``; a factor of 0 or 1 is not multiplied, so that kernel code has no ``1 * n``.
+
+    >>> times(3, 4), times(1, "n"), times("n", 0)
+    (12, 'n', 0)
+    """
+    if type(a) is int:
+        if type(b) is int:
+            return a * b
+        if a == 0 or a == 1:
+            return b if a else 0
+    elif type(b) is int and (b == 0 or b == 1):
+        return a if b else 0
+    return a * b
 
 
 def compact_col_major(shape: IntTuple, start: Any = 1) -> IntTuple:
@@ -254,16 +267,22 @@ def compact_col_major(shape: IntTuple, start: Any = 1) -> IntTuple:
     (1, (4, 8), 0)
     """
     extents = leaves(shape)
-    places = _places(extents, start)
-    pairs = zip(extents, places, strict=True)
+    pairs = zip(extents, place_values(extents, start), strict=True)
     return unflatten((0 if type(s) is int and s == 1 else d for s, d in pairs), shape)
 
 
-def _places(extents: Sequence[Any], place: Any = 1) -> Iterator[Any]:
-    """What each digit counts for in an index, leftmost fastest."""
+def place_values(extents: Iterable[Any], start: Any = 1) -> list[Any]:
+    """What a step of each digit adds to the index, leftmost fastest: the products of the extents
+    before it, times `start`.
+
+    >>> place_values((4, 8, 2))
+    [1, 4, 32]
+    """
+    values = []
     for extent in extents:
-        yield place
-        place = _times(place, extent)
+        values.append(start)
+        start = times(start, extent)
+    return values
 
 
 # ---------------------------------------------------------------------------- relations
@@ -360,7 +379,9 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) ->
     """
     shape = checked(shape, "shape", 1)
     if stride is None:
-        return inner_product(coordinate(coord), shape, unflatten(_places(leaves(shape)), shape))
+        return inner_product(
+            coordinate(coord), shape, unflatten(place_values(leaves(shape)), shape)
+        )
     strides = checked(stride, "stride", 0)
     if not congruent(shape, strides):
         raise LayoutError(f"shape {text(shape)} and stride {text(strides)} must be nested alike")
@@ -374,7 +395,7 @@ def inner_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
             raise LayoutError(f"coordinate {text(coord)}: the extent {shape} takes one integer")
         return coord * stride
     if not isinstance(coord, tuple):
-        coord = _split(coord, shape)
+        coord = _mode_indices(coord, shape)
     elif len(coord) != len(shape):
         raise LayoutError(
             f"coordinate {text(coord)} has {len(coord)} modes and the shape {text(shape)} has "
@@ -404,8 +425,8 @@ def crd2crd(coord: IntTuple, src_shape: IntTuple, dst_shape: IntTuple) -> IntTup
     return idx2crd(crd2idx(coord, src_shape), dst_shape)
 
 
-def _split(idx: Any, shape: tuple[IntTuple, ...]) -> tuple[Any, ...]:
-    """One index per mode of `shape`; the last is not wrapped."""
+def _mode_indices(idx: Any, shape: tuple[IntTuple, ...]) -> tuple[Any, ...]:
+    """The index `idx` as one index per mode of `shape`; the last is not wrapped."""
     digits = []
     for mode in shape[:-1]:
         extent = product(mode)
@@ -419,7 +440,9 @@ def _unravel(idx: Any, shape: IntTuple) -> IntTuple:
         if not isinstance(shape, tuple) or len(shape) != len(idx):
             raise LayoutError(f"coordinate {text(idx)} does not fit the shape {text(shape)}")
         return tuple(map(_unravel, idx, shape))
-    return tuple(map(_unravel, _split(idx, shape), shape)) if isinstance(shape, tuple) else idx
+    if not isinstance(shape, tuple):
+        return idx
+    return tuple(map(_unravel, _mode_indices(idx, shape), shape))
 
 
 # ----------------------------------------------------------------------------- printing

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import layouts
-from layouts import ComposedLayout, Layout, LayoutError, Swizzle, Table, table
+from layouts import ComposedLayout, Layout, LayoutError, Swizzle, Table, symbols, table
 from layouts.__main__ import main
 from layouts.notation.expression import evaluate, operations
-from layouts.values.symbols import symbols
 
 ROWS = Layout((8, 64), (64, 1))
 TILE = ComposedLayout(Swizzle(3, 3, 3), 0, ROWS)

@@ -18,10 +18,10 @@ from layouts import (
     parse,
     prove,
     slice_,
+    symbols,
 )
 from layouts.values import tuples
 from layouts.values.stride import F2
-from layouts.values.symbols import symbols
 from layouts.values.tuples import DEEPEST
 
 m = symbols("m")

@@ -18,13 +18,13 @@ from layouts import (
     Table,
     compare,
     stmatrix,
+    symbols,
     table,
     table_tv,
     wgmma_accumulator,
 )
 from layouts.draw.cells import TINTS
 from layouts.values.stride import E
-from layouts.values.symbols import symbols
 
 ROWS = Layout((8, 64), (64, 1))
 PADDED = Layout((8, 64), (72, 1))

@@ -21,10 +21,10 @@ from layouts import (
     parse,
     right_inverse,
     size,
+    symbols,
     zipped_divide,
 )
 from layouts.values.stride import F2, E
-from layouts.values.symbols import symbols
 from layouts.values.tuples import text
 
 EXTENTS = st.lists(st.sampled_from([1, 2, 2, 3, 4, 6, 8]), min_size=1, max_size=3)

@@ -15,11 +15,11 @@ from layouts import (
     ldmatrix,
     size,
     stmatrix,
+    symbols,
     wavefronts,
     wgmma_accumulator,
 )
 from layouts.values.stride import E
-from layouts.values.symbols import symbols
 
 NAIVE = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
 PADDED = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((64, 64), (72, 1)), unit=16)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from layouts import Layout, LayoutError, sectors, size
-from layouts.values.symbols import symbols
+from layouts import Layout, LayoutError, sectors, size, symbols
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layouts import ComposedLayout, Layout, LayoutError, Swizzle, parse
+from layouts import ComposedLayout, Layout, LayoutError, Swizzle, parse, symbols
 from layouts.notation.expression import evaluate
 from layouts.values.stride import F2, E
-from layouts.values.symbols import symbols
 
 M, N = symbols("m n")
 ROW_MAJOR = Layout((4, 8), (8, 1))

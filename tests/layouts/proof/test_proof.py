@@ -29,10 +29,11 @@ from layouts import (
     parse,
     prove,
     size,
+    symbols,
     wgmma_accumulator,
 )
 from layouts.algebra.injectivity import collision
-from layouts.values.symbols import substitute, symbols
+from layouts.values.symbols import substitute
 
 EXTENTS = st.lists(st.integers(1, 6), min_size=1, max_size=4)
 

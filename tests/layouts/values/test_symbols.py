@@ -27,6 +27,7 @@ from layouts import (
     raked_product,
     right_inverse,
     size,
+    symbols,
     tile_to_shape,
     tiled_divide,
     zipped_divide,
@@ -53,7 +54,6 @@ from layouts.values.symbols import (
     plain,
     quotient,
     substitute,
-    symbols,
 )
 from layouts.values.tuples import leaves
 
@@ -88,6 +88,7 @@ CASES = [
     (coalesce, Layout((m, (n, k)), (1, (m, m * n))), (1, 1)),
     (filter, Layout((m, n, k), (0, 1, n))),
     (complement, Layout(m, n)),
+    (complement, Layout(m, 0)),
     (complement, Layout(m, n), m * n * k),
     (complement, Layout((2, m), (1, 6)), 12 * m),
     (complement, Layout(4), 8 * m),
