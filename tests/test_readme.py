@@ -1,8 +1,10 @@
-"""What the README shows is what happens."""
+"""What the README shows is what happens, and what pages name is there."""
 
 import doctest
+import re
 import statistics
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -44,3 +46,18 @@ def test_the_tables_and_means_are_those_of_the_measured_figures(page):
     over_best = [point.tflops["gemm"] / point.best_peer for point in sweep]
     cublas, best = map(statistics.geometric_mean, (over_cublas, over_best))
     assert f"{cublas:.2f} × torch.mm, {best:.2f} × the best of the others" in text
+
+
+PATH = re.compile(r"`((?:layouts|kernels|cutedsl_gemm|tests|docs|bench)/[\w./-]*)`")
+NAME = re.compile(r"`((?:layouts|cutedsl_gemm)(?:\.\w+)+)`")
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/add-a-kernel.md"]
+)
+def test_every_file_and_name_that_a_page_mentions_is_there(page):
+    text = (ROOT / page).read_text()
+    for path in PATH.findall(text):
+        assert (ROOT / path).exists(), path
+    for name in NAME.findall(text):
+        resolve_name(name)  # ImportError or AttributeError with the name
