@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 SHAPES = "sweep", "curve", "squares", "weights", "split"  # bench.SHAPES, without importing torch
+RANDOM = "random"
 DRAWINGS = ".svg", ".png", ".pdf"
 
 
@@ -28,7 +29,11 @@ def parser() -> argparse.ArgumentParser:
     ladder.add_argument("--size", type=size, metavar="N", help="use N×N×N for all kernels")
     ladder.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
     bench = commands.add_parser("bench", help="compare gemm with torch.mm, quack and Triton")
-    bench.add_argument("--shapes", choices=SHAPES, default="sweep", help="default: sweep")
+    bench.add_argument(
+        "--shapes", choices=(*SHAPES, RANDOM), default="sweep", help="default: sweep"
+    )
+    bench.add_argument("--seed", type=int, metavar="S", help="of --shapes random")
+    bench.add_argument("--count", type=count, metavar="N", help="of --shapes random")
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
     bench.add_argument("--csv", type=file, metavar="FILE", help="also write the table to FILE")
     bench.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
@@ -66,6 +71,13 @@ def size(text: str) -> int:
     """An extent that every kernel accepts."""
     if not text.isdecimal() or int(text) < 8 or int(text) % 8:
         raise argparse.ArgumentTypeError(f"{text} must be a positive multiple of 8")
+    return int(text)
+
+
+def count(text: str) -> int:
+    """How many shapes to draw."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} must be a positive integer")
     return int(text)
 
 
@@ -123,9 +135,7 @@ def run_on_gpu(options: argparse.Namespace) -> None:
     if not torch.cuda.is_available():
         raise Refused("needs a CUDA GPU; none was found")
     if options.command == "bench":
-        from cutedsl_gemm.measure import bench
-
-        bench.main(options.shapes, options.sustained, options.csv, options.plot)
+        run_bench(options)
     elif options.command == "ladder":
         from cutedsl_gemm.measure import ladder
 
@@ -134,6 +144,24 @@ def run_on_gpu(options: argparse.Namespace) -> None:
         from cutedsl_gemm.measure import wavefronts
 
         wavefronts.main(options.markdown)
+
+
+def run_bench(options: argparse.Namespace) -> None:
+    """bench over named shapes, or over random ones."""
+    given = {name: vars(options)[name] for name in ("count", "seed")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.shapes == RANDOM:
+        from cutedsl_gemm.measure import random_shapes
+
+        if options.sustained:
+            raise Refused("--sustained is for named shapes; omit it with --shapes random")
+        random_shapes.main(**given, file=options.csv, drawing=options.plot)
+    elif given:
+        raise Refused(f"--{next(iter(given))} is for --shapes random")
+    else:
+        from cutedsl_gemm.measure import bench
+
+        bench.main(options.shapes, options.sustained, options.csv, options.plot)
 
 
 if __name__ == "__main__":
