@@ -1,8 +1,8 @@
-"""``python -m layouts EXPR``: evaluate an expression of the algebra, show it, say what it is.
+"""``python -m layouts EXPR``: evaluate an expression of the algebra, draw it, print its facts.
 
 python -m layouts "S<3,3,3> o 0 o (8,64):(64,1)"
 python -m layouts "logical_divide((8,8):(8,1), <4:1,2:1>)" --svg tiles.svg
-python -m layouts "compare(naive=(8,64):(64,1), padded=(8,64):(72,1))" --banks 16 --unit 16
+python -m layouts "compare(naive=(8,64):(64,1), padded=(8,64):(72,1))" --show bank
 python -m layouts stmatrix      lanes, addresses and banks of an epilogue: naive, padded, swizzled
 """
 
@@ -19,7 +19,7 @@ from .draw.summary import drawable, facts, picture, words
 from .errors import LayoutError
 from .notation.expression import evaluate, operations
 
-#: The options that write a file, and the method of `Table` that makes its text.
+#: The options that write a file; each is a method of `Table`.
 WRITERS = ("svg", "html", "latex")
 
 #: Words that stand for an expression.
@@ -27,7 +27,7 @@ REPORTS = {"stmatrix": "staging_report()"}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Show the value of the expression on the command line; 0, or 2 if it has none."""
+    """Prints the value of the expression on the command line; returns 0, or 2 after an error."""
     options = _parser().parse_args(arguments)
     try:
         _show(evaluate(REPORTS.get(options.expression, options.expression)), options)
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     except LayoutError as error:
         print(error, file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
@@ -47,15 +47,20 @@ def _parser() -> argparse.ArgumentParser:
     names = ", ".join(name for name in sorted(operations()) if name[0].islower())
     parser = argparse.ArgumentParser(
         prog="python -m layouts",
-        description="Show a layout, or what an operation makes of layouts.",
+        description="Draw a layout, or evaluate an operation on layouts.",
         epilog=f"Operations: {names}.",
     )
     add = parser.add_argument
-    add("expression", metavar="EXPR", help="composition(S<3,3,3>, (8,64):(64,1)), or any layout")
+    add(
+        "expression",
+        metavar="EXPR",
+        help="a layout, or an expression such as composition(S<3,3,3>, (8,64):(64,1)), or the word "
+        "stmatrix: banks of an epilogue's stores",
+    )
     add("--unit", type=int, metavar="BITS", help="bits of one offset: 8 for bytes (default 16)")
-    add("--banks", type=int, metavar="BYTES", help="bytes that have one hue of 8 (default 16)")
-    add("--show", choices=("offset", "byte", "bank"), help="what a cell holds (default offset)")
-    add("--width", type=int, metavar="COLUMNS", help="cut wide tables (default: the terminal's)")
+    add("--banks", type=int, metavar="BYTES", help="bytes of one of the 8 colours (default 16)")
+    add("--show", choices=("offset", "byte", "bank"), help="what a cell shows (default offset)")
+    add("--width", type=int, metavar="COLUMNS", help="split wide tables (default: the terminal's)")
     for name in WRITERS:
         add(f"--{name}", metavar="FILE", help=f"also write the table as {name.upper()}")
     return parser
@@ -64,24 +69,24 @@ def _parser() -> argparse.ArgumentParser:
 def _show(value: Any, options: argparse.Namespace) -> None:
     given = {name: getattr(options, name) for name in ("unit", "banks", "show")}
     layout = drawable(value)
-    seen = picture(value, **{name: x for name, x in given.items() if x is not None})
-    if seen is None:
+    drawn = picture(value, **{name: x for name, x in given.items() if x is not None})
+    if drawn is None:
         print(layout if layout is not None else words(value))
     else:
-        print(seen.text(width=options.width))
+        print(drawn.text(width=options.width))
     if layout is not None:
         print("", *facts(layout), sep="\n")
-    _write(value, seen, options)
+    _write(value, drawn, options)
 
 
-def _write(value: Any, seen: Table | None, options: argparse.Namespace) -> None:
+def _write(value: Any, drawn: Table | None, options: argparse.Namespace) -> None:
     for name in WRITERS:
         file = getattr(options, name)
         if file is None:
             continue
-        if seen is None:
+        if drawn is None:
             raise LayoutError(f"--{name}: {words(value)} has no table to write")
-        Path(file).write_text(getattr(seen, name)(), encoding="utf-8")
+        Path(file).write_text(getattr(drawn, name)(), encoding="utf-8")
         print(f"wrote {file}")
 
 

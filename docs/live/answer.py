@@ -106,7 +106,7 @@ def within(table: Table) -> Table:
         )
         for panel in table.panels[: MOST_CELLS // MOST**2]
     ]
-    return Table(tuple(panels), table.legend, table.hues, table.layouts, table.unit)
+    return Table(tuple(panels), table.legend, table.colours, table.layouts, table.unit)
 
 
 def cost(layout: AnyLayout, unit: int | None, access: str, lanes: str = "") -> str:

@@ -80,7 +80,7 @@ class Hierarchy:
         cut = f", the first {rows}×{columns}" if (rows, columns) != (bm, bn) else ""
         down, across = _ends([line[0] for line in threads], self), _ends(threads[0], self)
         panel = Panel(f"{bm}×{bn} outputs of a block{cut}", (), cells, down, across)
-        return Table((panel,), "the thread that holds each", f"hues: warp mod {HUES}")
+        return Table((panel,), "the thread that holds each", f"colour = warp mod {HUES}:")
 
 
 def nested(block: Tile, warp: Tile, thread: Tile) -> Hierarchy:

@@ -1,5 +1,15 @@
-"""Pictures of layouts: one model of cells, four writers: terminals, pages, SVG and LaTeX."""
+"""Pictures of layouts: one model of cells, four writers.
 
-from .cells import Table, compare, table, table_tv
+    cells    the model: Table, Panel, cell, colours
+    panels   from a layout to panels: what a cell shows, how many are drawn
+    tables   table, compare, table_tv
+    text, html, svg, latex   the writers
+    summary  what the command line and the pages show of any value
+
+Each file imports from those above it only.
+"""
+
+from .cells import Table
+from .tables import compare, table, table_tv
 
 __all__ = ["Table", "compare", "table", "table_tv"]

@@ -1,10 +1,10 @@
-"""The writer for LaTeX: a standalone document that needs TikZ alone, one short line a cell."""
+"""The writer for LaTeX: a standalone document that needs TikZ alone, one line per cell."""
 
 from __future__ import annotations
 
-from .cells import TINTS, Panel, Table
+from .cells import COLOURS, Panel, Table
 
-__all__ = ["written"]
+__all__ = ["render"]
 
 PREAMBLE = r"""\documentclass[border=4pt]{standalone}
 \usepackage[T1]{fontenc}
@@ -16,7 +16,7 @@ PREAMBLE = r"""\documentclass[border=4pt]{standalone}
 \begin{tikzpicture}[x=%(width)smm, y=5mm, font=\ttfamily\scriptsize\frenchspacing, inner sep=0]
 """
 
-#: How a line is drawn by the number of nested modes that end there.
+#: Number of nested modes that end at a line → its style.
 LINES = ("black!25", "line width=0.9pt", "line width=1.6pt")
 
 SPECIAL = {
@@ -29,11 +29,11 @@ SPECIAL = {
 }
 
 
-def written(table: Table) -> str:
+def render(table: Table) -> str:
     """`table` as a LaTeX document, its panels side by side."""
     colours = [
-        f"\\definecolor{{hue{hue}}}{{RGB}}{{{red},{green},{blue}}}"
-        for hue, (red, green, blue) in enumerate(TINTS)
+        f"\\definecolor{{colour{colour}}}{{RGB}}{{{red},{green},{blue}}}"
+        for colour, (red, green, blue) in enumerate(COLOURS)
     ]
     digits = max(len(words) for panel in table.panels for row in panel.cells for words, _ in row)
     width = round(2.5 + 1.5 * max(digits, 2), 1)
@@ -48,10 +48,11 @@ def written(table: Table) -> str:
 
 def _legend(table: Table) -> list[str]:
     up = 3.5 + max(len(panel.notes) for panel in table.panels)
-    swatches = "".join(f"\\colorbox{{hue{hue}}}{{\\strut {hue}}}" for hue in range(len(TINTS)))
-    hues = f"; {_escaped(table.hues)} {swatches}" if table.hues else ""
-    words = f"{_escaped(table.legend)}{hues}"
-    return [f"\\node[anchor=west] at (0,{up}) {{{words}}};"]
+    legend = _escaped(table.legend)
+    if table.colours:
+        boxes = (f"\\colorbox{{{_colour(c)}}}{{\\strut {c}}}" for c in range(len(COLOURS)))
+        legend += f"; {_escaped(table.colours)} {''.join(boxes)}"
+    return [f"\\node[anchor=west] at (0,{up}) {{{legend}}};"]
 
 
 def _panel(panel: Panel, left: int) -> list[str]:
@@ -65,21 +66,21 @@ def _panel(panel: Panel, left: int) -> list[str]:
     lines += [f"\\node[gray] at ({at}+.5,.5) {{{at}}};" for at in range(columns)]
     lines += [f"\\node[gray,anchor=east] at (-.2,-{at}-.5) {{{at}}};" for at in range(rows)]
     lines += [
-        f"\\cell{{{column}}}{{{row}}}{{{_colour(hue)}}}{{{_escaped(words)}}}"
+        f"\\cell{{{column}}}{{{row}}}{{{_colour(colour)}}}{{{_escaped(words)}}}"
         for row, cells in enumerate(panel.cells)
-        for column, (words, hue) in enumerate(cells)
+        for column, (words, colour) in enumerate(cells)
     ]
     drawn = [
         (end, f"{column},0", f"{column},-{rows}")
         for column, end in enumerate((0, *panel.column_ends))
     ] + [(end, f"0,-{row}", f"{columns},-{row}") for row, end in enumerate((0, *panel.row_ends))]
-    for end, start, stop in sorted(drawn):  # the thick ones over the thin ones
+    for end, start, stop in sorted(drawn):  # thick lines over thin ones
         lines.append(f"\\cross{{{start}}}{{{stop}}}{{{LINES[min(end, 2)]}}}")
     return [*lines, r"\end{scope}"]
 
 
-def _colour(hue: int | None) -> str:
-    return "white" if hue is None else f"hue{hue}"
+def _colour(colour: int | None) -> str:
+    return "white" if colour is None else f"colour{colour}"
 
 
 def _escaped(words: str) -> str:

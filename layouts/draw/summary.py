@@ -1,4 +1,4 @@
-"""What a person wants to see of a value of the algebra: its table, and what is known of it."""
+"""What the command line and the pages show of a value: its table, its facts, its text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from . import Table, table
 
 
 def picture(value: Any, **given: Any) -> Table | None:
-    """The table of a value, or None where there is none to draw.
+    """The table of a value, or None if it has none.
 
-    `given` is for `table`: unit, show, banks, limit.
+    `given` holds arguments of `table`: unit, show, banks, limit.  Raises `LayoutError` if there are
+    any and the value is a table already.
 
     >>> from layouts import Swizzle
     >>> picture(Swizzle(1, 0, 1)).panels[0].title, picture(7)
@@ -24,7 +25,7 @@ def picture(value: Any, **given: Any) -> Table | None:
     if isinstance(value, Table):
         if given:
             raise LayoutError(
-                f"{', '.join(given)} cannot be given to what is drawn already; say it inside"
+                f"{', '.join(given)}: the value is a table already; give it to table(...) instead"
             )
         return value
     layout = drawable(value)
@@ -34,12 +35,12 @@ def picture(value: Any, **given: Any) -> Table | None:
 
 
 def drawable(value: Any) -> Layout | ComposedLayout | None:
-    """`value` as a layout: of a shape the compact one, of a swizzle its runs; or None."""
+    """The layout that draws `value`: the compact one for a shape, blocks for a swizzle; or None."""
     if isinstance(value, (Layout, ComposedLayout)):
         return value
-    if isinstance(value, Swizzle):  # rows are the bits that are read, columns those that change
-        runs, rows = 1 << abs(value.shift), 1 << value.bits
-        domain = Layout((rows, runs), (runs << value.base, 1 << value.base))
+    if isinstance(value, Swizzle):  # rows count the bits that are read, columns those that change
+        columns, rows = 1 << abs(value.shift), 1 << value.bits
+        domain = Layout((rows, columns), (columns << value.base, 1 << value.base))
         return ComposedLayout(value, 0, domain)
     if isinstance(value, tuple) and value and all(map(is_int, leaves(value))):
         return Layout(value)
@@ -47,12 +48,12 @@ def drawable(value: Any) -> Layout | ComposedLayout | None:
 
 
 def facts(layout: Layout | ComposedLayout) -> list[str]:
-    """Size, cosize, and whether an offset is taken twice, with the reason."""
+    """Size, cosize, and whether the layout is injective, with the reason."""
     facts = [f"size {size(layout)}, cosize {_cosize(layout)}"]
     try:
         facts.append(str(prove(Injective(layout))))
     except LayoutError as error:
-        facts.append(f"not decided whether it is injective: {error}")
+        facts.append(f"injectivity not decided: {error}")
     return facts
 
 
@@ -65,7 +66,7 @@ def _cosize(layout: Layout | ComposedLayout) -> Any:
 
 
 def words(value: Any) -> str:
-    """A value that is no layout, as CuTe would print it."""
+    """A value as CuTe prints it, `None` as an underscore."""
     if isinstance(value, tuple):
         return f"({','.join(map(words, value))})"
     return "_" if value is None else str(value)

@@ -1,21 +1,24 @@
-"""The writer for SVG: one path for each hue, one for the thin lines, one for each thick one."""
+"""The writer for SVG: one path for each colour of cells and each thickness of lines."""
 
 from __future__ import annotations
 
 from html import escape
 
-from .cells import TINTS, Panel, Table
+from .cells import COLOURS, Panel, Table, hex_colour
 
-__all__ = ["written"]
+__all__ = ["render"]
 
-#: Sizes in pixels: a row, a letter of a cell and of a title, the margin around all, between panels.
-ROW, LETTER, TITLE_LETTER, MARGIN, GAP = 18, 6.7, 7.3, 12, 24
+#: In pixels: the height of a row, the width of a letter in a cell and in a title, the margin, the
+#: gap between panels, the width of a swatch of the legend.
+ROW, LETTER, TITLE_LETTER, MARGIN, GAP, SWATCH = 18, 6.7, 7.3, 12, 24, 20
 
 FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+
+#: Number of nested modes that end at a line → its colour and width.
 LINES = (("#0003", 1), ("#333", 2), ("#000", 3))
 
 
-def written(table: Table) -> str:
+def render(table: Table) -> str:
     """`table` as an SVG document, its panels side by side."""
     placed, x = [], MARGIN
     top = MARGIN + 30
@@ -24,27 +27,34 @@ def written(table: Table) -> str:
         drawn = _Panel(panel, x, top, notes)
         placed.append(drawn)
         x += drawn.width + GAP
-    legend = f"{table.legend}; {table.hues}" if table.hues else table.legend
-    swatches = MARGIN + round(len(legend) * TITLE_LETTER) + 8
-    width = max([x - GAP + MARGIN, swatches + 8 * 20 + MARGIN])
+    legend, legend_right = _legend(table)
+    width = max([x - GAP + MARGIN, legend_right + MARGIN])
     height = top + max(panel.height for panel in placed) + MARGIN
-    tints = "".join(
-        f'<rect x="{swatches + 20 * hue}" y="{MARGIN}" width="20" height="16" fill="{_hex(hue)}"/>'
-        f'<text x="{swatches + 20 * hue + 10}" y="{MARGIN + 12}" text-anchor="middle">{hue}</text>'
-        for hue in range(len(TINTS) if table.hues else 0)
-    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="12" role="img">'
         f"<title>{escape(table.panels[0].title)}</title>"
         f'<rect width="100%" height="100%" fill="#fff"/>'
-        f'<text x="{MARGIN}" y="{MARGIN + 12}">{escape(legend)}</text>{tints}'
-        f"{''.join(panel.written() for panel in placed)}</svg>\n"
+        f"{legend}{''.join(panel.render() for panel in placed)}</svg>\n"
     )
 
 
+def _legend(table: Table) -> tuple[str, int]:
+    """The legend with a swatch for each colour, and its right edge."""
+    words = f"{table.legend}; {table.colours}" if table.colours else table.legend
+    drawn = f'<text x="{MARGIN}" y="{MARGIN + 12}">{escape(words)}</text>'
+    x = MARGIN + round(len(words) * TITLE_LETTER) + 8
+    for colour in range(len(COLOURS) if table.colours else 0):
+        drawn += (
+            f'<rect x="{x}" y="{MARGIN}" width="{SWATCH}" height="16" fill="{hex_colour(colour)}"/>'
+            f'<text x="{x + SWATCH // 2}" y="{MARGIN + 12}" text-anchor="middle">{colour}</text>'
+        )
+        x += SWATCH
+    return drawn, x
+
+
 class _Panel:
-    """A panel placed at (x, y): its cells begin at (left, top)."""
+    """A panel at (x, y), whose cells begin at (left, top)."""
 
     def __init__(self, panel: Panel, x: int, y: int, notes: int) -> None:
         self.panel, self.x, self.y = panel, x, y
@@ -58,7 +68,7 @@ class _Panel:
         self.width = max([self.right - x, *heads])
         self.height = self.bottom - y
 
-    def written(self) -> str:
+    def render(self) -> str:
         return "".join([self._heads(), self._fills(), self._lines(), self._words()])
 
     def _heads(self) -> str:
@@ -92,16 +102,18 @@ class _Panel:
         boxes: dict[int, list[str]] = {}
         for row, cells in enumerate(self.panel.cells):
             y = self.top + row * ROW
-            for column, (_, hue) in enumerate(cells):
-                if hue is not None:
+            for column, (_, colour) in enumerate(cells):
+                if colour is not None:
                     x = self.left + column * self.cell
-                    boxes.setdefault(hue, []).append(f"M{x} {y}h{self.cell}v{ROW}h-{self.cell}z")
+                    box = f"M{x} {y}h{self.cell}v{ROW}h-{self.cell}z"
+                    boxes.setdefault(colour, []).append(box)
         return "".join(
-            f'<path fill="{_hex(hue)}" d="{"".join(boxes[hue])}"/>' for hue in sorted(boxes)
+            f'<path fill="{hex_colour(colour)}" d="{"".join(boxes[colour])}"/>'
+            for colour in sorted(boxes)
         )
 
     def _lines(self) -> str:
-        """Thin lines everywhere, thick ones where nested modes end, and around all."""
+        """Thin lines between all cells, thick ones where nested modes end, and a border."""
         columns, rows = self.panel.column_ends, self.panel.row_ends
         across, down = f"h{self.right - self.left}", f"v{self.bottom - self.top}"
         paths: list[list[str]] = [[], [], []]
@@ -120,13 +132,9 @@ class _Panel:
 
     def _words(self) -> str:
         words = [
-            f'<text x="{self._center(column)}" y="{self._base(row)}" data-o="{escape(said)}">'
-            f"{escape(said)}</text>"
+            f'<text x="{self._center(column)}" y="{self._base(row)}" data-o="{escape(text)}">'
+            f"{escape(text)}</text>"
             for row, cells in enumerate(self.panel.cells)
-            for column, (said, _) in enumerate(cells)
+            for column, (text, _) in enumerate(cells)
         ]
         return f'<g font-size="11" text-anchor="middle">{"".join(words)}</g>'
-
-
-def _hex(hue: int) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*TINTS[hue])

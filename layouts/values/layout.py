@@ -70,7 +70,7 @@ class Composable(Value):
 
     def _repr_html_(self) -> str | None:
         """The picture that a notebook shows, where there is one."""
-        from ..draw.cells import notebook  # above this file: pictures are of layouts
+        from ..draw.tables import notebook  # above this file: pictures are of layouts
 
         return notebook(self)
 

@@ -139,7 +139,7 @@ def test_the_command_line_shows_any_value(expression, words, capsys):
 
 def test_options_go_to_the_table(capsys):
     assert main(["4:33", "--unit", "32", "--show", "bank", "--banks", "4"]) == 0
-    assert "banks of 4 bytes, of offsets in elements of 32 bits" in capsys.readouterr().out
+    assert "banks of 4 bytes; the layout counts elements of 32 bits" in capsys.readouterr().out
     assert main(["(2,64)", "--width", "60"]) == 0
     assert "columns 0 to 7 of 64" in capsys.readouterr().out
 

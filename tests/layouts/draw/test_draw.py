@@ -23,7 +23,7 @@ from layouts import (
     table_tv,
     wgmma_accumulator,
 )
-from layouts.draw.cells import TINTS
+from layouts.draw.cells import COLOURS
 from layouts.values.stride import E
 
 ROWS = Layout((8, 64), (64, 1))
@@ -82,23 +82,25 @@ def test_further_modes_have_a_panel_for_each_index():
     assert {panel.notes for panel in many} == {("8 of 20 panels",)}
 
 
-def test_cells_are_tinted_by_their_16_byte_group_of_banks():
+def test_cells_are_coloured_by_their_16_byte_group_of_banks():
     (panel,) = table(TILE).panels
     for row, cells in enumerate(panel.cells):
-        assert [hue for _, hue in cells] == [TILE(row, c) * 2 // 16 % 8 for c in range(64)]
-        assert {hue for _, hue in cells} == set(range(8))
+        assert [colour for _, colour in cells] == [TILE(row, c) * 2 // 16 % 8 for c in range(64)]
+        assert {colour for _, colour in cells} == set(range(8))
 
 
-def test_banks_say_how_many_bytes_have_one_hue():
-    assert [hue for _, hue in table(Layout(8), unit=32, banks=4).panels[0].cells[0]] == [*range(8)]
-    assert "byte / 4 mod 8" in table(Layout(8), banks=4).hues
+def test_banks_say_how_many_bytes_have_one_colour():
+    (cells,) = table(Layout(8), unit=32, banks=4).panels[0].cells
+    assert [colour for _, colour in cells] == [*range(8)]
+    assert "byte / 4 mod 8" in table(Layout(8), banks=4).colours
 
 
 def test_the_unit_is_said():
     assert table(TILE).legend == "offsets in elements of 16 bits"
     assert table(Layout(4), unit=8).legend == "offsets in bytes"
     assert table(Layout(4), unit=32).legend == "offsets in elements of 32 bits"
-    assert table(Layout(4, 3), show="byte").legend == "bytes, of offsets in elements of 16 bits"
+    byte_legend = "byte offsets; the layout counts elements of 16 bits"
+    assert table(Layout(4, 3), show="byte").legend == byte_legend
 
 
 def test_bytes_and_banks_are_shown():
@@ -150,7 +152,7 @@ def test_a_picture_says_which_layouts_it_is_of():
     assert PICTURES["threads"].layouts == ()
 
 
-def test_coordinates_and_symbols_are_cells_without_a_hue():
+def test_coordinates_and_symbols_are_cells_without_a_colour():
     assert PICTURES["coordinates"].panels[0].cells[1][2] == ("(2,1)", None)
     assert PICTURES["coordinates"].legend == "coordinates"
     assert table(Layout((2, 2), (symbols("m"), 1))).panels[0].cells[1][1] == ("m + 1", None)
@@ -159,7 +161,7 @@ def test_coordinates_and_symbols_are_cells_without_a_hue():
 def test_layouts_side_by_side_say_what_a_column_costs():
     naive, padded, swizzled = PICTURES["compared"].panels
     assert naive.title == "naive: (8,64):(64,1)"
-    assert naive.notes == ("8 × 16 bytes down a column:", "8 wavefronts, 1 would do")
+    assert naive.notes == ("8 × 16 bytes down a column:", "8 wavefronts instead of 1")
     assert padded.notes == ("8 × 16 bytes down a column:", "1 wavefront")
     assert swizzled.notes == padded.notes
 
@@ -272,10 +274,10 @@ def test_no_colour_unless_a_terminal_asks_for_it(monkeypatch):
     assert "\x1b" not in str(table(TILE))
 
 
-def test_black_text_is_readable_on_every_tint():
-    assert len(set(TINTS)) == 8
-    for tint in TINTS:
-        red, green, blue = ((c / 255) ** 2.2 for c in tint)
+def test_black_text_is_readable_on_every_colour():
+    assert len(set(COLOURS)) == 8
+    for colour in COLOURS:
+        red, green, blue = ((c / 255) ** 2.2 for c in colour)
         luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
         assert (luminance + 0.05) / 0.05 > 7  # WCAG AAA
 

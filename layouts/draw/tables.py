@@ -1,0 +1,202 @@
+"""Tables: a layout, layouts side by side, the threads that hold a tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import LayoutError
+from ..hardware.facts import ACCESS_BYTES, PHASE_LANES
+from ..hardware.wavefronts import wavefronts
+from ..values.layout import Layout
+from ..values.swizzle import ComposedLayout
+from ..values.tuples import is_int, rank, size, text
+from .cells import COLOURS, DEFAULT_UNIT, Cell, Panel, Table
+from .panels import (
+    BANK_GROUP_BYTES,
+    LIMIT,
+    Limits,
+    Scale,
+    check_drawable,
+    check_integer_extents,
+    panel_of,
+    panels_of,
+)
+
+__all__ = ["compare", "notebook", "table", "table_tv"]
+
+#: Rows, and columns, of a panel that a notebook draws.
+NOTEBOOK_LIMIT = 64
+
+
+def table(
+    layout: Layout | ComposedLayout,
+    unit: int | None = None,
+    show: str = "offset",
+    banks: int = BANK_GROUP_BYTES,
+    limit: int | None = LIMIT,
+) -> Table:
+    """`layout` as a table: mode 0 down, mode 1 across, one panel for each index of further modes.
+
+    A single mode runs across.
+
+    `unit`   bits of one offset: by default that of a composed layout, else 16
+    `show`   what a cell shows: the ``"offset"``, its ``"byte"``, or its ``"bank"`` of 4 bytes
+    `banks`  bytes of one colour: the colour of a cell is ``byte / banks % 8``
+    `limit`  rows and columns of a panel that are drawn, and `limit` × `limit` cells in all, in at
+             most 8 panels; None draws all of a panel.  Notes say what is not drawn.
+
+    Raises `LayoutError` if an extent is a symbol, or an argument has another value.
+
+    >>> print(table(Layout((2, 4), (4, 1))))
+    (2,4):(4,1)
+    offsets in elements of 16 bits
+    <BLANKLINE>
+         0  1  2  3
+       ┌────────────
+     0 │ 0  1  2  3
+     1 │ 4  5  6  7
+    """
+    own = getattr(layout, "unit", None) or DEFAULT_UNIT
+    scale = Scale(own if unit is None else unit, show, banks)
+    panels = panels_of(layout, str(layout), (), scale, Limits(limit))
+    return _drawn(panels, scale, ((str(layout), layout),))
+
+
+def compare(
+    *layouts: Layout | ComposedLayout,
+    unit: int | None = None,
+    show: str = "offset",
+    banks: int = BANK_GROUP_BYTES,
+    limit: int | None = LIMIT,
+    **named: Layout | ComposedLayout,
+) -> Table:
+    """Layouts side by side, each with the wavefronts of a read down its first column.
+
+    ``compare(naive=A, padded=B, swizzled=C)`` shows the names too.  The lanes of one phase read the
+    column, each as many bytes as the rows are aligned to.  All layouts have one `unit`, and share
+    the cells of `limit`; the other arguments are those of `table`.
+
+    Raises `LayoutError` as `table` does, and if the layouts have different units.
+
+    >>> from layouts import Swizzle
+    >>> naive, padded = Layout((8, 64), (64, 1)), Layout((8, 64), (72, 1))
+    >>> for panel in compare(naive, padded, Swizzle(3, 3, 3) @ naive).panels:
+    ...     print(panel.title, "|", *panel.notes)
+    (8,64):(64,1) | 8 × 16 bytes down a column: 8 wavefronts instead of 1
+    (8,64):(72,1) | 8 × 16 bytes down a column: 1 wavefront
+    S<3,3,3> o 0 o (8,64):(64,1) | 8 × 16 bytes down a column: 1 wavefront
+    """
+    names = (*(("", layout) for layout in layouts), *named.items())
+    if not names:
+        raise LayoutError("compare takes layouts: compare(naive=A, padded=B, swizzled=C)")
+    for _, layout in names:
+        check_drawable(layout)
+    own = (getattr(layout, "unit", None) for _, layout in names)
+    units: set[int] = {given for given in own if given is not None}
+    if unit is None and len(units) > 1:
+        raise LayoutError(
+            f"compare: the layouts count units of {' and '.join(map(str, sorted(units)))} bits; "
+            f"choose one with unit=, or recast them to one"
+        )
+    scale = Scale(next(iter(units), DEFAULT_UNIT) if unit is None else unit, show, banks)
+    limits = Limits(limit, len(names))
+    panels: list[Panel] = []
+    for name, layout in names:
+        title = f"{name}: {layout}" if name else str(layout)
+        panels += panels_of(layout, title, _column_access(layout, scale.unit), scale, limits)
+    return _drawn(tuple(panels), scale, tuple((name or str(one), one) for name, one in names))
+
+
+def _column_access(layout: Layout | ComposedLayout, unit: int) -> tuple[str, ...]:
+    """The wavefronts of a read down the first column, as notes; none if they cannot be counted."""
+    if rank(layout) != 2:
+        return ()
+    check_integer_extents(layout)
+    for width in reversed(ACCESS_BYTES):
+        count = min(PHASE_LANES[width], size(layout, 0))
+        offsets: list[Any] = [layout(row, 0) for row in range(count)]
+        if count < 2 or not all(map(is_int, offsets)):
+            return ()
+        if all(offset * unit % (8 * width) == 0 for offset in offsets):
+            found = wavefronts([offset * unit // 8 for offset in offsets], width)
+            return f"{count} × {width} bytes down a column:", found.counted()
+    return ()
+
+
+def _drawn(
+    panels: tuple[Panel, ...],
+    scale: Scale,
+    layouts: tuple[tuple[str, Layout | ComposedLayout], ...],
+) -> Table:
+    """The table; if all offsets are coordinates, there are no units and no colours."""
+    coloured = any(c is not None for panel in panels for row in panel.cells for _, c in row)
+    legend, colours = (scale.legend(), scale.colours()) if coloured else ("coordinates", "")
+    return Table(panels, legend, colours, layouts, scale.unit)
+
+
+def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LIMIT) -> Table:
+    """The thread and value that hold each element of an M x N tile: ``T5 V2``.
+
+    `layout` is a thread-value layout: it takes (thread, value) to ``m + M * n``.  `shape` is
+    (M, N), whose modes may be nested.  The colour of a cell is its thread, mod 8.
+
+    Raises `LayoutError` unless `layout` and `shape` have two modes and `layout` stays in the tile.
+
+    >>> print(table_tv(Layout(((2, 2), 2), ((1, 4), 2)), (4, 2)))
+    ((2,2),2):((1,4),2) over (4,2)
+    T thread, V value
+    <BLANKLINE>
+             0      1
+       ┌──────────────
+     0 │ T0 V0  T2 V0
+     1 │ T1 V0  T3 V0
+     2 │ T0 V1  T2 V1
+     3 │ T1 V1  T3 V1
+    """
+    if rank(layout) != 2:
+        raise LayoutError(
+            f"table_tv of {layout}: it must have two modes, (threads, values), and has "
+            f"{rank(layout)}"
+        )
+    tile = Layout(shape) if not isinstance(shape, Layout) else shape
+    if rank(tile) != 2:
+        raise LayoutError(f"table_tv: the tile {text(tile.shape)} must have two modes, (M, N)")
+    holders = _holders(layout, size(tile))
+    rows = size(tile, 0)
+
+    def cell(row: int, column: int) -> Cell:
+        held = holders[row + rows * column]
+        words = " ".join(f"T{thread} V{value}" for thread, value in held[:1])
+        more = f" +{len(held) - 1}" if len(held) > 1 else ""
+        return words + more, held[0][0] % len(COLOURS) if held else None
+
+    panel = panel_of(f"{layout} over {text(tile.shape)}", (), tile, cell, Limits(limit))
+    return Table((panel,), "T thread, V value", f"colour = thread mod {len(COLOURS)}:")
+
+
+def _holders(layout: Layout | ComposedLayout, count: int) -> list[list[tuple[int, int]]]:
+    """For each index of a tile of `count` elements, the pairs (thread, value) that hold it."""
+    check_integer_extents(layout)
+    holders: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    for thread in range(size(layout, 0)):
+        for value in range(size(layout, 1)):
+            index = layout(thread, value)
+            if not is_int(index) or index >= count:
+                raise LayoutError(
+                    f"table_tv of {layout}: thread {thread}, value {value} holds element {index}, "
+                    f"and the tile has {count}; give the shape of the whole tile"
+                )
+            holders[index].append((thread, value))
+    return holders
+
+
+def notebook(value: Any) -> str | None:
+    """The HTML that a notebook shows for a layout, at most 64 x 64 cells; None without a picture.
+
+    >>> notebook(Layout((2, 2)))[:18], notebook("no layout")
+    ('<div style="font:1', None)
+    """
+    try:
+        return table(value, limit=NOTEBOOK_LIMIT).html()
+    except LayoutError:
+        return None
