@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import LayoutError
-from ..proof.prove import Injective, prove
+from ..proof import Injective, prove
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, leaves, size, text

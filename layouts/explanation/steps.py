@@ -27,7 +27,7 @@ from typing import Any
 
 from .. import algebra
 from ..errors import LayoutError
-from ..proof.certificate import stages_of
+from ..proof.certificates import stages_of
 from ..proof.digits import Carry, Form, Reading, Split, read, spelled
 from ..proof.laws import ComplementLaws, CompositionLaw, DivideLaw, Equivalent
 from ..proof.prove import Proof, prove

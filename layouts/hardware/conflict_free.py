@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
-from ..proof.certificate import columns_matrix, evaluate, modes_of, stages_of
+from ..proof.certificates import (
+    Claim,
+    Holds,
+    evaluate,
+    index_count,
+    matrix_of_columns,
+    stages_of,
+)
 from ..proof.prove import Counterexample, Proof
 from ..values.elimination import image
 from ..values.layout import Layout
@@ -46,23 +52,23 @@ class ConflictFree(Value):
         """Decided by `wavefronts`: for every base if the layout is a bit matrix."""
         found = wavefronts(self.layout, self.access, self.unit)
         if found.collision is None:
-            certificate = Ranks(*self._claim(), found.ranks is not None)
+            certificate = Ranks(*self._resolved(), found.ranks is not None)
             return Proof(self, True, (str(found),), None, (certificate,))
         lanes = found.collision
         coords = tuple(idx2crd(lane, self.layout.shape) for lane in lanes)
         left, right = (self.layout(lane) for lane in lanes)
         return Proof(self, False, (str(found),), Counterexample(lanes, coords, left, right))
 
-    def _claim(self) -> tuple[Layout | ComposedLayout, int | str, int]:
+    def _resolved(self) -> tuple[Layout | ComposedLayout, int | str, int]:
         return self.layout, self.access, byte_unit(self.layout, self.unit)
 
-    def follows_from(self) -> list[list[Any]]:
-        """Two equal ranks, or a check of every lane."""
-        return [[("conflict-free", *self._claim(), by_rank)] for by_rank in (True, False)]
+    def follows_from(self) -> list[list[Claim]]:
+        """The statement itself, with its unit."""
+        return [[Holds(ConflictFree(*self._resolved()))]]
 
     def refuted_by(self, found: Counterexample) -> bool:
         """Two lanes of one phase access different words of one bank."""
-        layout, access, unit = self._claim()
+        layout, access, unit = self._resolved()
         first, second = found.index
         return conflict(_evaluated(layout, unit), instruction(access), first, second)
 
@@ -84,9 +90,9 @@ class Ranks(Value):
         self._set(layout, access, unit, by_rank)
 
     @property
-    def claim(self) -> tuple[Any, ...]:
-        """("conflict-free", layout, access, unit, by_rank)"""
-        return "conflict-free", self.layout, self.access, self.unit, self.by_rank
+    def claim(self) -> Holds:
+        """The access is free of bank conflicts."""
+        return Holds(ConflictFree(self.layout, self.access, self.unit))
 
     def verify(self) -> bool:
         """Computes every lane's bank, and by sympy the ranks of the words and of the banks."""
@@ -102,8 +108,7 @@ class Ranks(Value):
 def _evaluated(layout: Any, unit: int) -> list[int]:
     """The byte address of every lane, from the definitions alone."""
     stages = stages_of(layout)
-    count = prod(extent for extent, _ in modes_of(stages[-1]))
-    return [evaluate(stages, lane) * unit // 8 for lane in range(count)]
+    return [evaluate(stages, lane) * unit // 8 for lane in range(index_count(stages[-1]))]
 
 
 def _equal_ranks(addresses: Sequence[int], how: Instruction, lanes: int) -> bool:
@@ -114,6 +119,5 @@ def _equal_ranks(addresses: Sequence[int], how: Instruction, lanes: int) -> bool
         return False
     words = [column // how.word_bytes for column in columns]
     banks = [word % how.words for word in words]
-    rows = max([word.bit_length() for word in words] + [1])
-    ranks = [columns_matrix(columns, rows).rank() for columns in (words, banks)]
+    ranks = [matrix_of_columns(columns).rank() for columns in (words, banks)]
     return bool(ranks[0] == ranks[1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..proof.certificate import evaluate, stages_of
+from ..proof.certificates import Claim, Holds, evaluate, stages_of
 from ..proof.prove import Counterexample, Proof
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
@@ -101,9 +101,9 @@ class NoSwizzle(Value):
         """The swizzles that can matter."""
         return candidates(self.layout, self.accesses, self.unit)
 
-    def follows_from(self) -> list[list[Any]]:
-        """Two conflicting lanes under each candidate."""
-        return [[("each collides", self)]]
+    def follows_from(self) -> list[list[Claim]]:
+        """The statement itself."""
+        return [[Holds(self)]]
 
     def refuted_by(self, found: Counterexample) -> bool:
         """A candidate under which no access has conflicts."""
@@ -135,9 +135,9 @@ class EachCollides(Value):
         self._set(statement, collisions)
 
     @property
-    def claim(self) -> tuple[Any, ...]:
-        """("each collides", statement)"""
-        return "each collides", self.statement
+    def claim(self) -> Holds:
+        """The statement holds."""
+        return Holds(self.statement)
 
     def verify(self) -> bool:
         """The list is complete, and every pair has different words of one bank, bit by bit."""

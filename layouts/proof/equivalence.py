@@ -1,12 +1,13 @@
-"""Whether two chains of functions take the same values, decided for every index below a count.
+"""Whether two chains of functions agree at every index below a count.
 
-A chain is a tuple of stages, the last first: ``(A, B)`` is A(B(i)), and ``(Swizzle, 4, L)`` is
-Swizzle(4 + L(i)).  Four ways, tried from the most general to the last resort:
+A chain is a tuple of stages, the last one applied first: ``(A, B)`` is A(B(i)), and
+``(Swizzle, 4, L)`` is Swizzle(4 + L(i)).  There are four methods, from the most general to the last
+resort:
 
-    floors   two layouts are sums of floor(i/P) with coefficients, equal just if these are
-    digits   layouts and offsets: both sides are read on the same digits of the index
-    bits     swizzles over strides that never carry: both sides are matrices over GF(2)
-    looking  every index, if there are few enough
+    floors      two layouts: sums of c * floor(i/P) are equal exactly if their coefficients are
+    digits      layouts and offsets: both sides are linear in the same digits of the index
+    bits        swizzles over strides that never carry: both sides are matrices over GF(2)
+    exhaustive  any chain: every index is tried, if there are few enough
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ from ..algebra.compose import ENUMERATION_LIMIT
 from ..errors import LayoutError
 from ..values.arith import equal
 from ..values.layout import Layout
-from ..values.stride import F2, ArithTuple, E, kind, paths_of
+from ..values.stride import F2, ArithTuple, E, as_factor, kind, paths_of
 from ..values.swizzle import Swizzle
 from ..values.symbols import at_least, has_symbols, plain
 from ..values.tuples import leaves, place_values, product, text, unflatten
 from ..values.value import Value
-from .certificate import (
-    Looked,
+from .certificates import (
+    Certificate,
+    Exhaustive,
     SameComponents,
     SameDigits,
     SameFloors,
+    SameFunction,
     SameMatrix,
     SameStages,
+    Stages,
 )
 from .digits import Carry, Form, Reading, extended_modes, index_form, read, spelled
 
 __all__ = ["Agreement", "Undecided", "agree", "floors", "written"]
-
-Stages = tuple[Any, ...]
 
 
 class Undecided(LayoutError):
@@ -44,21 +46,30 @@ class Undecided(LayoutError):
 
 
 class Agreement(Value):
-    """The certificate and the reason that two chains agree, or the smallest index where not."""
+    """Why two chains agree, with the certificate, or the smallest `index` at which they differ."""
 
     __slots__ = __match_args__ = ("certificate", "reason", "index")
-    certificate: Any
+    certificate: Certificate | None
     reason: tuple[str, ...]
     index: int | None
 
-    def __init__(self, certificate: Any, reason: tuple[str, ...], index: int | None = None) -> None:
+    def __init__(
+        self,
+        certificate: Certificate | None,
+        reason: tuple[str, ...] = (),
+        index: int | None = None,
+    ) -> None:
         self._set(certificate, reason, index)
+
+
+def _differ(index: int) -> Agreement:
+    return Agreement(None, index=index)
 
 
 def agree(left: Stages, right: Stages, count: Any) -> Agreement:
     """Whether ``left(i) == right(i)`` for every i below `count`.
 
-    Raises `Undecided` where symbols leave it open, or where too many indices are left to look at.
+    Raises `Undecided` if symbols leave it open, or if there are too many indices to try.
 
     >>> agree((Layout((4, 2), (1, 4)),), (Layout(8),), 8).certificate.verify()
     True
@@ -67,56 +78,19 @@ def agree(left: Stages, right: Stages, count: Any) -> Agreement:
     """
     same = len(list(takewhile(_same_swizzle, zip(left[:-1], right[:-1], strict=False))))
     inside = _agree(left[same:], right[same:], count)
-    if not same or inside.index is not None:
+    if not same or inside.certificate is None:
         return inside
-    after = f"and both go on through {written(left[:same])}"
+    after = f"both sides then apply {written(left[:same])}"
     return Agreement(SameStages(left[:same], inside.certificate), (*inside.reason, after))
 
 
-def component(layout: Layout, path: Any) -> Layout:
-    """`layout`, of coordinate strides, as it steps the coordinate at `path`.
-
-    >>> from layouts import E
-    >>> print(component(Layout((4, 8), (E(0), 2 * E(1))), (1,)))
-    (4,8):(0,2)
-    """
-    strides = [dict(d.terms).get(path, 0) if d else 0 for d in leaves(layout.stride)]
-    return Layout(layout.shape, unflatten(strides, layout.shape))
-
-
-def _by_components(left: Stages, right: Stages, count: Any) -> Agreement:
-    """Coordinates agree where each of their components does."""
-    strides = [d for side in (left, right) for d in leaves(side[0].stride)]
-    parts = []
-    for path in sorted(paths_of(strides)):
-        one, other = ((component(side[0], path), *side[1:]) for side in (left, right))
-        parts.append((path, agree(one, other, count)))
-    differing = [part.index for _, part in parts if part.index is not None]
-    if differing:
-        return Agreement(None, (), min(differing))
-    reason = tuple(f"{E(*path)}: {line}" for path, part in parts for line in part.reason)
-    certificates = tuple((path, part.certificate) for path, part in parts)
-    return Agreement(SameComponents(left, right, count, certificates), reason)
-
-
-def _of_coordinates(stages: Stages) -> bool:
-    return isinstance(stages[0], Layout) and kind(leaves(stages[0].stride)) is ArithTuple
-
-
-def _is_xor(stage: Any) -> bool:
-    """Whether `stage` adds over XOR: a swizzle, or a layout with XOR strides."""
-    if isinstance(stage, Layout):
-        return kind(leaves(stage.stride)) is F2
-    return isinstance(stage, Swizzle)
-
-
 def _same_swizzle(pair: tuple[Any, Any]) -> bool:
-    """A swizzle takes no two offsets to one, so that nothing is lost by leaving it out."""
+    """Whether both stages are one swizzle; it is injective, so the rest must agree without it."""
     return isinstance(pair[0], Swizzle) and bool(pair[0] == pair[1])
 
 
 def _agree(left: Stages, right: Stages, count: Any) -> Agreement:
-    if _of_coordinates(left) or _of_coordinates(right):
+    if _gives_coordinates(left) or _gives_coordinates(right):
         return _by_components(left, right, count)
     if not any(map(_is_xor, left + right)):
         if len(left) == len(right) == 1:
@@ -130,7 +104,18 @@ def _agree(left: Stages, right: Stages, count: Any) -> Agreement:
         found = _by_bits(left, right, count)
         if found is not None:
             return found
-    return _by_looking(left, right, count)
+    return _by_enumeration(left, right, count)
+
+
+def _gives_coordinates(stages: Stages) -> bool:
+    return isinstance(stages[0], Layout) and kind(leaves(stages[0].stride)) is ArithTuple
+
+
+def _is_xor(stage: Any) -> bool:
+    """Whether `stage` is linear over XOR: a swizzle, or a layout with XOR strides."""
+    if isinstance(stage, Layout):
+        return kind(leaves(stage.stride)) is F2
+    return isinstance(stage, Swizzle)
 
 
 def written(stages: Stages) -> str:
@@ -142,75 +127,83 @@ def written(stages: Stages) -> str:
     return " o ".join(map(str, stages))
 
 
+# ------------------------------------------------------------------------------ components
+
+
+def component(layout: Layout, path: Any) -> Layout:
+    """The component at `path` of a layout with coordinate strides.
+
+    >>> from layouts import E
+    >>> print(component(Layout((4, 8), (E(0), 2 * E(1))), (1,)))
+    (4,8):(0,2)
+    """
+    strides = [dict(d.terms).get(path, 0) if d else 0 for d in leaves(layout.stride)]
+    return Layout(layout.shape, unflatten(strides, layout.shape))
+
+
+def _by_components(left: Stages, right: Stages, count: Any) -> Agreement:
+    """Coordinates agree if each of their components does."""
+    strides = [d for side in (left, right) for d in leaves(side[0].stride)]
+    parts = []
+    for path in sorted(paths_of(strides)):
+        one, other = ((component(side[0], path), *side[1:]) for side in (left, right))
+        parts.append((path, agree(one, other, count)))
+    differing = [part.index for _, part in parts if part.index is not None]
+    if differing:
+        return _differ(min(differing))
+    reason = tuple(f"{E(*path)}: {line}" for path, part in parts for line in part.reason)
+    certificates = tuple((path, part.certificate) for path, part in parts if part.certificate)
+    return Agreement(SameComponents(left, right, count, certificates), reason)
+
+
 # --------------------------------------------------------------------------------- floors
 
 
 def floors(layout: Layout) -> dict[Any, Any]:
-    """The coefficients by which `layout` is a sum of floor(i/P), by P, those of 0 left out.
+    """`layout` as a sum of c * floor(i/P): the coefficients c by P, without zeros.
 
-    The digit k of i is ``floor(i/P) - s*floor(i/(P*s))``, where P is the product of the extents
-    before; so the coefficient at P is the stride there, less the stride of one step of the mode
-    before.  This is the layout as a function, whatever its modes are.
+    Digit k of i is ``floor(i/P) - s*floor(i/(P*s))``, where P is the product of the extents before
+    it.  So the coefficient at P is the stride there, less extent times stride of the mode before.
+    Equal sums are equal functions, whatever the modes are.
 
     >>> floors(Layout((4, 2), (1, 5))), floors(Layout((4, 2), (1, 4)))
     ({1: 1, 4: 1}, {1: 1})
     """
     total: dict[Any, Any] = {}
-    place, step = 1, 0
+    place, before = 1, 0
     for extent, stride in extended_modes(layout):
-        _gather(total, place, stride, step)
+        change = stride if before == 0 else stride - before
+        total[place] = plain(total[place] + change if place in total else change)
         if extent is not None:
-            place, step = plain(place * extent), _times(extent, stride)
-    return {place: c for place, c in total.items() if not _is_zero(c)}
-
-
-def _gather(total: dict[Any, Any], place: Any, stride: Any, step: Any) -> None:
-    change = stride if _is_zero(step) else stride - step
-    total[place] = _plain(total[place] + change if place in total else change)
-
-
-def _times(extent: Any, stride: Any) -> Any:
-    return _plain(extent * stride)
-
-
-def _plain(x: Any) -> Any:
-    return plain(x) if hasattr(x, "free_symbols") else x
-
-
-def _is_zero(x: Any) -> bool:
-    return bool(x == 0)
+            place, before = plain(place * extent), plain(extent * stride)
+    return {place: c for place, c in total.items() if c != 0}
 
 
 def _by_floors(left: Layout, right: Layout, count: Any) -> Agreement:
     one, other = floors(left), floors(right)
-    differ = [p for p in {**one, **other} if not _is_zero(_plain(one.get(p, 0) - other.get(p, 0)))]
-    inside = [place for place in differ if count is None or at_least(place, count) is not True]
-    if not inside:
+    differ = [p for p in {**one, **other} if plain(one.get(p, 0) - other.get(p, 0)) != 0]
+    below = [place for place in differ if count is None or at_least(place, count) is not True]
+    if not below:
         return Agreement(SameFloors(left, right, count), (_floor_reason(left, right, differ),))
     if not has_symbols((left, right, count)):
-        return Agreement(None, (), min(inside))
-    place = inside[0]
+        return _differ(min(below))
+    place = below[0]
     raise Undecided(
-        f"{left} has {text(one.get(place, 0))} * floor(i/{_factor(place)}), and {right} has "
-        f"{text(other.get(place, 0))} * floor(i/{_factor(place)})"
+        f"{left} has {text(one.get(place, 0))} * floor(i/{as_factor(place)}), and {right} has "
+        f"{text(other.get(place, 0))} * floor(i/{as_factor(place)})"
     )
 
 
 def _floor_reason(left: Layout, right: Layout, beyond: Sequence[Any]) -> str:
-    own = floors(left).items()
-    terms = [f"{_times_floor(c, place)}" for place, c in own if place not in beyond]
-    up_to = " as far as P is below the size" if beyond else ""
+    terms = [_floor_term(c, place) for place, c in floors(left).items() if place not in beyond]
+    up_to = " with P below the size" if beyond else ""
     both = " + ".join(terms) or "0"
-    return f"{left} and {right}, written as sums of floor(i/P), are both {both}{up_to}"
+    return f"as sums of floor(i/P){up_to}, {left} and {right} are both {both}"
 
 
-def _times_floor(c: Any, place: Any) -> str:
-    whole = "i" if _is_zero(place - 1) else f"floor(i/{_factor(place)})"
-    return whole if type(c) is int and c == 1 else f"{_factor(c)}*{whole}"
-
-
-def _factor(x: Any) -> str:
-    return f"({x})" if " " in str(x) else str(x)
+def _floor_term(c: Any, place: Any) -> str:
+    whole = "i" if place == 1 else f"floor(i/{as_factor(place)})"
+    return whole if type(c) is int and c == 1 else f"{as_factor(c)}*{whole}"
 
 
 # --------------------------------------------------------------------------------- digits
@@ -233,7 +226,7 @@ def _by_digits(left: Stages, right: Stages, count: Any) -> Agreement:
             f"{written(left)} is {spelled(values[0])}, and {written(right)} is "
             f"{spelled(values[1])}, on the index {spelled(index_form(digits))}"
         )
-    return Agreement(None, (), 0 if differ[0] == 0 else place_values(digits)[differ[0] - 1])
+    return _differ(0 if differ[0] == 0 else place_values(digits)[differ[0] - 1])
 
 
 def _digit_reason(certificate: SameDigits, value: Form) -> tuple[str, ...]:
@@ -242,20 +235,20 @@ def _digit_reason(certificate: SameDigits, value: Form) -> tuple[str, ...]:
     bounds = ", ".join(f"x{k} < {extent}" for k, extent in enumerate(digits))
     lines = [f"an index is {index} with {bounds}"]
     for side in (certificate.left, certificate.right):
-        lines += [line for reading in side for line in _told(reading, digits)]
+        lines += [_description(reading, digits) for reading in side]
     return (*lines, f"both sides are {spelled(value)}")
 
 
-def _told(reading: Reading, digits: Sequence[Any]) -> list[str]:
-    """A line for the reading, with each remainder and how large it gets."""
-    parts = [
-        f"divided by {step.extent} it leaves {spelled(step.remainder)} <= "
-        f"{highest(step.remainder, digits)} and gives {spelled(step.quotient)}"
+def _description(reading: Reading, digits: Sequence[Any]) -> str:
+    """What the stage does to its form, and each division with a bound of the remainder."""
+    divisions = [
+        f"division by {step.extent} gives the quotient {spelled(step.quotient)} and the remainder "
+        f"{spelled(step.remainder)} <= {highest(step.remainder, digits)}"
         for step in reading.steps
-        if any(not _is_zero(weight) for weight in step.remainder)
+        if any(weight != 0 for weight in step.remainder)
     ]
-    told = f"{reading.stage} takes {spelled(reading.before)} to {spelled(reading.after)}"
-    return [": ".join([told, "; ".join(parts)]) if parts else told]
+    line = f"{reading.stage} maps {spelled(reading.before)} to {spelled(reading.after)}"
+    return f"{line}: {'; '.join(divisions)}" if divisions else line
 
 
 def highest(form: Form, digits: Sequence[Any]) -> Any:
@@ -279,17 +272,18 @@ def _by_bits(left: Stages, right: Stages, count: int) -> Agreement | None:
         return None
     for index in (0, *(1 << bit for bit in range(bits))):
         if _value(left, index) != _value(right, index):
-            return Agreement(None, (), index)
+            return _differ(index)
+    columns = ", ".join(str(_value(left, 1 << bit)) for bit in range(bits))
     reason = (
-        f"strides that never carry, and swizzles, add bit by bit: both sides are the bit matrix "
-        f"with the columns {', '.join(str(_value(left, 1 << bit)) for bit in range(bits))}"
+        f"swizzles, and strides that never carry, are linear over GF(2): both sides are the matrix "
+        f"with the columns {columns}"
     )
     return Agreement(SameMatrix(left, right, bits), (reason,))
 
 
 def _is_bit_matrix(stages: Stages, count: int) -> bool:
-    """Stages that add over XOR, after, perhaps, an offset and a layout of powers of two that share
-    no bit."""
+    """Whether `stages` is a layout of powers of two whose offsets share no bit, then perhaps an
+    offset that shares none either, then stages that are linear over XOR."""
     *after, layout = stages
     if not isinstance(layout, Layout) or product(layout.shape) != count:
         return False
@@ -315,16 +309,16 @@ def _value(stages: Stages, index: int) -> Any:
     return value
 
 
-# -------------------------------------------------------------------------------- looking
+# ------------------------------------------------------------------------------ exhaustive
 
 
-def _by_looking(left: Stages, right: Stages, count: Any) -> Agreement:
+def _by_enumeration(left: Stages, right: Stages, count: Any) -> Agreement:
     if has_symbols((left, right, count)):
-        raise Undecided(f"no method reaches {written(left)} with symbols under a swizzle")
+        raise Undecided(f"{written(left)}: symbols under a swizzle are beyond every method")
     if count > ENUMERATION_LIMIT:
-        raise Undecided(f"{count} indices are too many to look at")
+        raise Undecided(f"{count} indices are too many to enumerate")
     for index in range(count):
         if _value(left, index) != _value(right, index):
-            return Agreement(None, (), index)
-    certificate = Looked("same", (left, right), count)
+            return _differ(index)
+    certificate = Exhaustive(SameFunction(left, right, count))
     return Agreement(certificate, (f"all {count} values were computed and compared",))

@@ -1,19 +1,20 @@
 """The laws of the operations as statements: what `prove` decides for given layouts.
 
->>> from layouts.proof import prove
+>>> from layouts import prove
 >>> print(prove(CompositionLaw(Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1)))))
 proved: ((2,2),3):((24,2),8) is (6,2):(8,2) o (4,3):(3,1)
   an index is x0 + 2*x1 + 4*x2 with x0 < 2, x1 < 2, x2 < 3
-  (4,3):(3,1) takes x0 + 2*x1 + 4*x2 to 3*x0 + 6*x1 + x2: divided by 4 it leaves x0 + 2*x1 <=
-  3 and gives x2
-  (6,2):(8,2) takes 3*x0 + 6*x1 + x2 to 24*x0 + 2*x1 + 8*x2: divided by 6 it leaves 3*x0 + x2
-  <= 5 and gives x1
-  ((2,2),3):((24,2),8) takes x0 + 2*x1 + 4*x2 to 24*x0 + 2*x1 + 8*x2: divided by 2 it leaves
-  x0 <= 1 and gives x1 + 2*x2; divided by 2 it leaves x1 <= 1 and gives x2
+  (4,3):(3,1) maps x0 + 2*x1 + 4*x2 to 3*x0 + 6*x1 + x2: division by 4 gives the quotient x2
+  and the remainder x0 + 2*x1 <= 3
+  (6,2):(8,2) maps 3*x0 + 6*x1 + x2 to 24*x0 + 2*x1 + 8*x2: division by 6 gives the quotient
+  x1 and the remainder 3*x0 + x2 <= 5
+  ((2,2),3):((24,2),8) maps x0 + 2*x1 + 4*x2 to 24*x0 + 2*x1 + 8*x2: division by 2 gives the
+  quotient x1 + 2*x2 and the remainder x0 <= 1; division by 2 gives the quotient x2 and the
+  remainder x1 <= 1
   both sides are 24*x0 + 2*x1 + 8*x2
 
-Each law may be given the result to be checked; without one it is that of the operation.  A law
-whose operation has no result is refuted, with the operation's own reason.
+A law checks the result that it is given, or else the result of the operation.  If the operation
+has no result, the law is refuted, for the reason that the operation gives.
 """
 
 from __future__ import annotations
@@ -39,9 +40,19 @@ from ..values.swizzle import ComposedLayout, layout_for
 from ..values.symbols import free_symbols, plain
 from ..values.tuples import idx2crd, leaves, size, text
 from ..values.value import Value
-from .certificate import NeverNegative, evaluate, stages_of
+from .bijective import Bijective
+from .certificates import (
+    Claim,
+    Holds,
+    NeverNegative,
+    NotLess,
+    SameFunction,
+    Stages,
+    evaluate,
+    stages_of,
+)
 from .equivalence import Undecided, agree, floors, written
-from .prove import Bijective, Counterexample, Proof, Statement, prove
+from .prove import Counterexample, Proof, Statement, prove
 
 __all__ = [
     "ComplementLaws",
@@ -59,47 +70,45 @@ __all__ = [
 
 
 def equivalent(a: Layout | ComposedLayout, b: Layout | ComposedLayout) -> Proof:
-    """Whether `a` and `b` are one function of the index, whatever their shapes; a `Proof`, which is
-    true if they are.
+    """Whether `a` and `b` are the same function of the index, whatever their shapes; a `Proof`.
 
     >>> bool(equivalent(Layout((4, 2)), Layout(8))), Layout((4, 2)) == Layout(8)
     (True, False)
     >>> print(equivalent(Layout((4, 1), (1, 0)), Layout(4)))
     proved: (4,1):(1,0) and 4:1 are the same function of the index
-      (4,1):(1,0) and 4:1, written as sums of floor(i/P), are both i as far as P is below the size
-      beyond the size they differ: at index 4 the first goes on with 0, the second with 4
+      as sums of floor(i/P) with P below the size, (4,1):(1,0) and 4:1 are both i
+      beyond the size they differ: at index 4 the first is 0, the second 4
     """
     return prove(Equivalent(a, b))
 
 
 class _Law(Value):
-    """Two chains of functions that agree; what the laws below have in common."""
+    """Two chains of functions agree; what the laws below have in common."""
 
     __slots__ = ()
 
-    def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
-        """Left, right, and the number of indices; `LayoutError` if there is no right side."""
+    def sides(self) -> tuple[Stages, Stages, Any]:
+        """Left, right, and the number of indices; raises `LayoutError` if there is no result."""
         raise NotImplementedError
 
     def shape(self) -> Any:
-        """The shape whose coordinates the counterexample is told in."""
+        """The shape of the counterexample's coordinate."""
         raise NotImplementedError
 
     def decide(self) -> Proof:
-        """Decided by floors, digits, bits, or by looking."""
+        """Decided as in `equivalence`."""
         try:
             left, right, count = self.sides()
         except LayoutError as error:
             return _without_result(self, error)
         found = agree(left, right, count)
-        if found.index is not None:
+        if found.certificate is None:
             return _differs(self, left, right, found.index)
         return Proof(self, True, found.reason, None, (found.certificate,))
 
-    def follows_from(self) -> list[list[Any]]:
-        """The two sides are the same."""
-        left, right, count = self.sides()
-        return [[("same", left, right, count)]]
+    def follows_from(self) -> list[list[Claim]]:
+        """The two sides are the same function."""
+        return [[SameFunction(*self.sides())]]
 
     def refuted_by(self, found: Counterexample) -> bool:
         """The two sides, computed again, differ."""
@@ -110,7 +119,7 @@ class _Law(Value):
         )
 
 
-def _differs(law: _Law, left: Any, right: Any, index: int) -> Proof:
+def _differs(law: _Law, left: Stages, right: Stages, index: Any) -> Proof:
     coord, values = idx2crd(index, law.shape()), [evaluate(side, index) for side in (left, right)]
     reason = (
         f"at index {index}, coordinate {text(coord)}, {written(left)} is {text(values[0])} and "
@@ -121,7 +130,7 @@ def _differs(law: _Law, left: Any, right: Any, index: int) -> Proof:
 
 
 def _without_result(law: Any, error: LayoutError) -> Proof:
-    """The refutation of a law that has no result; symbols leave it open."""
+    """The refutation of a law whose operation has no result; with symbols it is undecided."""
     if free_symbols(law) or isinstance(error, Undecided):
         raise Undecided(str(error)) from None
     found = None if error.counterexample is None else Counterexample(*error.counterexample)
@@ -129,7 +138,7 @@ def _without_result(law: Any, error: LayoutError) -> Proof:
 
 
 class Equivalent(_Law):
-    """`a` and `b` have one size, and the same value at every index."""
+    """`a` and `b` have the same size, and the same value at every index."""
 
     __slots__ = __match_args__ = ("a", "b")
     a: Layout | ComposedLayout
@@ -141,16 +150,16 @@ class Equivalent(_Law):
     def __str__(self) -> str:
         return f"{self.a} and {self.b} are the same function of the index"
 
-    def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+    def sides(self) -> tuple[Stages, Stages, Any]:
         """The two layouts."""
         return stages_of(self.a), stages_of(self.b), plain(size(self.a))
 
     def shape(self) -> Any:
-        """That of the first."""
+        """The shape of the first."""
         return self.a.shape
 
     def decide(self) -> Proof:
-        """As every law, and what happens beyond the size is told."""
+        """Decided as every law; the reason adds where they differ beyond the size."""
         sizes = [plain(size(layout)) for layout in (self.a, self.b)]
         if not equal(*sizes):
             if free_symbols(self):
@@ -161,7 +170,7 @@ class Equivalent(_Law):
         return Proof(self, proof.holds, (*proof.reason, *beyond), *proof._fields()[3:])
 
     def refuted_by(self, found: Counterexample) -> bool:
-        """They differ, or only one has the index."""
+        """They differ at the index, or only one of them has it."""
         if found.left is None or found.right is None:
             sizes = sorted((size(self.a), size(self.b)))
             return bool(sizes[0] <= found.index < sizes[1])
@@ -178,7 +187,7 @@ def _sizes_differ(law: Equivalent, a: int, b: int) -> Proof:
 
 
 def _beyond(a: Any, b: Any) -> tuple[str, ...]:
-    """Where two layouts that agree up to their size part beyond it."""
+    """Where two layouts that agree below their size first differ beyond it."""
     if not all(isinstance(x, Layout) and kind(leaves(x.stride)) is None for x in (a, b)):
         return ()
     if free_symbols((a, b)):
@@ -189,40 +198,40 @@ def _beyond(a: Any, b: Any) -> tuple[str, ...]:
         return ()
     at = min(places)
     return (
-        f"beyond the size they differ: at index {at} the first goes on with {text(a(at))}, the "
-        f"second with {text(b(at))}",
+        f"beyond the size they differ: at index {at} the first is {text(a(at))}, the second "
+        f"{text(b(at))}",
     )
 
 
 class _OfResult(Value):
-    """A statement about the result R of an operation: R as given, or as the operation has it.
+    """A statement about the result R of an operation on operands.
 
-    R is the last field; the operands are those before it.
+    The fields are the operands and then R, which is None for what the operation returns.
     """
 
     __slots__ = ()
     r: Any
-    #: What gives the result.
+    #: The operation whose result this is about.
     operation: Callable[..., Any]
 
     def result(self) -> Any:
-        """R as given, or as the operation has it."""
+        """R as given, or what the operation returns."""
         *operands, given = self._fields()
         return type(self).operation(*operands) if given is None else given
 
-    def said(self) -> str:
-        """What R is."""
+    def description(self) -> str:
+        """What R is, in the operands."""
         raise NotImplementedError
 
     def __str__(self) -> str:
         try:
-            return f"{self.result()} is {self.said()}"
+            return f"{self.result()} is {self.description()}"
         except LayoutError:
-            return f"a layout is {self.said()}"
+            return f"a layout is {self.description()}"
 
     def __repr__(self) -> str:
         given = list(self._fields())
-        while given and given[-1] is None:  # left out
+        while given and given[-1] is None:
             given.pop()
         return f"{type(self).__name__}({', '.join(map(repr, given))})"
 
@@ -233,7 +242,7 @@ class _OfResult(Value):
 class CompositionLaw(_OfResult, _Law):
     """``R(c) == A(B(c))`` for every coordinate c of B, and the shape of R refines that of B.
 
-    B is a layout here; a tuple of tilers composes mode by mode, which is a law for each mode.
+    B is a layout; for a tuple of tilers, state the law of each mode.
     """
 
     __slots__ = __match_args__ = ("a", "b", "r")
@@ -244,20 +253,20 @@ class CompositionLaw(_OfResult, _Law):
     def __init__(self, a: Any, b: Any, r: Any = None) -> None:
         self._set(a, Layout(b) if type(b) is int else b, r)
 
-    def said(self) -> str:
+    def description(self) -> str:
         """A o B"""
         return f"{self.a} o {self.b}"
 
-    def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+    def sides(self) -> tuple[Stages, Stages, Any]:
         """A after B, and R."""
         return stages_of(self.a) + stages_of(self.b), stages_of(self.result()), size(self.b)
 
     def shape(self) -> Any:
-        """That of B."""
+        """The shape of B."""
         return self.b.shape
 
     def decide(self) -> Proof:
-        """As every law, after a look at the shapes."""
+        """Decided as every law, once the shape of R is seen to refine that of B."""
         try:
             shape = self.result().shape
         except LayoutError as error:
@@ -268,7 +277,7 @@ class CompositionLaw(_OfResult, _Law):
         return super().decide()
 
     def refuted_by(self, found: Counterexample) -> bool:
-        """The two sides differ, or A(B(i)) is not what any layout would have there."""
+        """The two sides differ; without R, A(B(i)) is not the value that a layout must have."""
         if self.r is None and found.index is not None:
             value = evaluate(stages_of(self.a) + stages_of(self.b), found.index)
             return bool(value == found.left and value != found.right)
@@ -276,7 +285,7 @@ class CompositionLaw(_OfResult, _Law):
 
 
 def _refines(shape: Any, finer: Any) -> bool:
-    """`compatible`, where extents may be polynomials written differently."""
+    """Whether `finer` refines `shape`: `compatible`, with polynomials compared as such."""
     if not isinstance(shape, tuple):
         return equal(plain(shape), plain(size(finer)))
     return (
@@ -285,7 +294,7 @@ def _refines(shape: Any, finer: Any) -> bool:
 
 
 class _InverseLaw(_OfResult, _Law):
-    """One after the other, a layout and its inverse R take each index to itself."""
+    """A layout and its inverse R, one after the other, map each index to itself."""
 
     __slots__ = __match_args__ = ("layout", "r")
     layout: Any
@@ -300,18 +309,18 @@ class RightInverseLaw(_InverseLaw):
     __slots__ = ()
     operation = right_inverse
 
-    def said(self) -> str:
+    def description(self) -> str:
         """A right inverse of L"""
         return f"a right inverse of {self.layout}"
 
-    def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+    def sides(self) -> tuple[Stages, Stages, Any]:
         """L after R, and the identity."""
         r = self.result()
         count = plain(size(r))
         return stages_of(self.layout) + stages_of(r), (Layout(count, 1),), count
 
     def shape(self) -> Any:
-        """That of R."""
+        """The shape of R."""
         return self.result().shape
 
 
@@ -321,17 +330,17 @@ class LeftInverseLaw(_InverseLaw):
     __slots__ = ()
     operation = left_inverse
 
-    def said(self) -> str:
+    def description(self) -> str:
         """A left inverse of L"""
         return f"a left inverse of {self.layout}"
 
-    def sides(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+    def sides(self) -> tuple[Stages, Stages, Any]:
         """R after L, and the identity."""
         count = plain(size(self.layout))
         return stages_of(self.result()) + stages_of(self.layout), (Layout(count, 1),), count
 
     def shape(self) -> Any:
-        """That of L."""
+        """The shape of L."""
         return self.layout.shape
 
 
@@ -339,7 +348,7 @@ class LeftInverseLaw(_InverseLaw):
 
 
 class _ByParts(Value):
-    """A statement that holds just if each of its parts does."""
+    """A statement that holds exactly if each of its parts does."""
 
     __slots__ = ()
 
@@ -348,7 +357,7 @@ class _ByParts(Value):
         raise NotImplementedError
 
     def decide(self) -> Proof:
-        """The parts, one after the other; the first that fails refutes."""
+        """Decide the parts one after the other; the first that fails refutes it."""
         try:
             parts = self.parts()
         except LayoutError as error:
@@ -356,27 +365,24 @@ class _ByParts(Value):
         proofs = [part.decide() for part in parts]
         for proof in proofs:
             if not proof:
-                return Proof(self, False, (f"not so: {proof.statement}", *proof.reason), _at(proof))
+                reason = (f"false: {proof.statement}", *proof.reason)
+                return Proof(self, False, reason, proof.counterexample)
         reason = tuple(
-            line for proof in proofs for line in (f"{proof.statement}, since", *proof.reason)
+            line for proof in proofs for line in (f"{proof.statement}, because", *proof.reason)
         )
         return Proof(self, True, reason, None, tuple(map(Part, proofs)))
 
-    def follows_from(self) -> list[list[Any]]:
-        """Every part."""
-        return [[("proved", part) for part in self.parts()]]
+    def follows_from(self) -> list[list[Claim]]:
+        """Every part holds."""
+        return [[Holds(part) for part in self.parts()]]
 
     def refuted_by(self, found: Any) -> bool:
-        """One part is refuted by it."""
+        """It refutes a part."""
         return any(part.refuted_by(found) for part in self.parts())
 
 
-def _at(proof: Proof) -> Counterexample | None:
-    return proof.counterexample
-
-
 class Part(Value):
-    """A certificate that is a whole proof of another statement."""
+    """A certificate that is the whole proof of another statement."""
 
     __slots__ = __match_args__ = ("proof",)
     proof: Proof
@@ -385,17 +391,17 @@ class Part(Value):
         self._set(proof)
 
     @property
-    def claim(self) -> tuple[Any, ...]:
-        """("proved", statement)"""
-        return "proved", self.proof.statement
+    def claim(self) -> Holds:
+        """The statement holds."""
+        return Holds(self.proof.statement)
 
     def verify(self) -> bool:
-        """The proof verifies, and proves."""
+        """It is a proof, not a refutation, and verifies."""
         return self.proof.holds and self.proof.verify()
 
 
 class _TilerLaw(_OfResult, _ByParts):
-    """A statement about a layout and a tiler, which for a tuple is one about each mode."""
+    """A statement about a layout and a tiler; a tuple of tilers makes one for each mode."""
 
     __slots__ = __match_args__ = ("layout", "tiler", "r")
     layout: Any
@@ -405,7 +411,7 @@ class _TilerLaw(_OfResult, _ByParts):
         self._set(layout, tiler, r)
 
     def parts(self) -> list[Statement]:
-        """The statements for each tiler; what has none stays as it is."""
+        """The statements for each tiler; a mode without one stays as it is."""
         layout, result = self.layout, self.result()
         if self.tiler is None:
             return [Equivalent(layout, result)]
@@ -425,12 +431,12 @@ class DivideLaw(_TilerLaw):
     __slots__ = ()
     operation = logical_divide
 
-    def said(self) -> str:
+    def description(self) -> str:
         """A divided by T"""
         return f"{self.layout} divided by {_tiler_text(self.tiler)}"
 
     def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
-        """A composition with the tile and the rest."""
+        """R is the composition of A with the tile and its complement."""
         rest = complement(tiler, plain(size(self.layout)))
         return [CompositionLaw(self.layout, make_layout(tiler, rest), result)]
 
@@ -442,27 +448,27 @@ class ProductLaw(_TilerLaw):
     __slots__ = ()
     operation = logical_product
 
-    def said(self) -> str:
+    def description(self) -> str:
         """A times B"""
         return f"{self.layout} times {_tiler_text(self.tiler)}"
 
     def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
-        """The block, the places for its copies, and where the tiler puts them."""
-        room = plain(size(self.layout) * cosize(tiler))
-        places = complement(self.layout, room)
+        """Mode 0 is the block, and mode 1 the composition of its complement with B."""
+        cotarget = plain(size(self.layout) * cosize(tiler))
+        copies = complement(self.layout, cotarget)
         return [
             Equivalent(self.layout, result[0]),
-            ComplementLaws(self.layout, room, places),
-            CompositionLaw(places, tiler, result[1]),
+            ComplementLaws(self.layout, cotarget, copies),
+            CompositionLaw(copies, tiler, result[1]),
         ]
 
 
 class ComplementLaws(_OfResult, _ByParts):
-    """Each offset below ``size(filter(L)) * size(R)``, which is at least `cotarget`, is the sum of
-    one offset of L and one of R, and of no others; and R grows with its index: each stride is above
-    what those before it add up to.
+    """The complement R of L fills the offsets that L leaves free, in rising order.
 
-    R is the complement; filter(L) is L without its modes of stride 0.
+    Each offset below ``size(filter(L)) * size(R)`` is the sum of exactly one offset of L and one of
+    R, and there are at least `cotarget` of them.  Each stride of R exceeds the largest sum of the
+    modes before it.  filter(L) is L without its modes of stride 0.
     """
 
     __slots__ = __match_args__ = ("layout", "cotarget", "r")
@@ -473,13 +479,13 @@ class ComplementLaws(_OfResult, _ByParts):
     def __init__(self, layout: Layout, cotarget: Any = None, r: Any = None) -> None:
         self._set(layout, cotarget, r)
 
-    def said(self) -> str:
+    def description(self) -> str:
         """The complement of L"""
         up_to = "" if self.cotarget is None else f" up to {self.cotarget}"
         return f"the complement of {self.layout}{up_to}"
 
     def parts(self) -> list[Statement]:
-        """Bijective, large enough, ordered."""
+        """L and R together are bijective, large enough, and the strides of R grow."""
         result = self.result()
         pairs = zip(leaves(self.layout.shape), leaves(self.layout.stride), strict=True)
         moving = [mode for mode in pairs if not (type(mode[1]) is int and mode[1] == 0)]
@@ -508,27 +514,26 @@ class AtLeast(Value):
     def __str__(self) -> str:
         return f"{self.a} >= {self.b}"
 
-    @property
-    def claim(self) -> tuple[Any, ...]:
-        """("at least", a, b)"""
-        return "at least", self.a, self.b
-
     def decide(self) -> Proof:
-        """By sign, every positive symbol m put as m + 1."""
+        """By the signs of the coefficients, where m + 1 replaces each positive symbol m."""
         if less(plain(self.b - 1), self.a):
-            written_ = f"{plain(self.a - self.b)} has no negative coefficient in symbols less 1"
-            reason = written_ if free_symbols(self) else "by arithmetic"
+            reason = "by arithmetic"
+            if free_symbols(self):
+                reason = (
+                    f"{plain(self.a - self.b)} has no negative coefficient once m + 1 replaces "
+                    f"each symbol m"
+                )
             return Proof(self, True, (reason,), None, (NeverNegative(self.a, self.b),))
         if free_symbols(self):
-            raise Undecided(f"{self} is not shown")
+            raise Undecided(f"{self} is not shown for all values of the symbols")
         return Proof(self, False, ("by arithmetic",), Counterexample(None, None, self.a, self.b))
 
-    def follows_from(self) -> list[list[Any]]:
-        """Itself."""
-        return [[self.claim]]
+    def follows_from(self) -> list[list[Claim]]:
+        """The inequality."""
+        return [[NotLess(self.a, self.b)]]
 
     def refuted_by(self, found: Counterexample) -> bool:
-        """The numbers."""
+        """The two numbers are in the other order."""
         return bool((found.left, found.right) == (self.a, self.b) and self.a < self.b)
 
 

@@ -1,34 +1,32 @@
 """Theorems about swizzles, for all B, M and S at once, and for given ones.
 
-Bit by bit, ``Swizzle(B, M, S)`` adds bit ``j + S`` to bit j, modulo 2, where j is in Z, the B bits
-from ``M + max(0, -S)`` up, and leaves all other bits.  What its laws need is that some integers do
-not exist, such as a bit of Z that is read from a bit of Z.  That a set of linear constraints, each
-of which says that an expression is at least 0, has no solution is certified as Farkas says: by
-multipliers with which the expressions add up to a negative number.
+Let Z be the B bits from ``M + max(0, -S)`` up.  ``Swizzle(B, M, S)`` adds bit ``j + S`` to bit j,
+modulo 2, for each j in Z, and keeps all other bits.  Its laws hold because certain bits do not
+exist, such as a bit of Z that is read from a bit of Z.  Such a bit would satisfy linear
+constraints, each of the form "an expression is at least 0".  By Farkas' lemma they have no solution
+if their sum with some multipliers is negative; the multipliers are the certificate.
 
->>> from layouts.proof import prove
+>>> from layouts import prove
 >>> print(prove(SwizzleInvolution()))
 proved: T(T(x)) == x for T = Swizzle(B,M,S), all B, M and |S| >= B, and all x
-  bit by bit, T(T(x)) has x[j] + 2*x[j+S] + x[j+2*S], modulo 2, where j and j+S are both in Z;
-  2*x[j+S] is 0, and the last is not there:
-  S >= 0: no bit of Z is read from a bit of Z, or j-M >= 0, M+B-1-(j+S) >= 0 and S-B >= 0,
-  whose sum is -1
-  S = -U < 0: no bit of Z is read from a bit of Z, or M+U+B-1-j >= 0, (j-U)-(M+U) >= 0 and U-B
-  >= 0, whose sum is -1
+  bit j of T(T(x)) is x[j], plus 2*x[j+S] if j is in Z, plus x[j+2*S] if j and j+S are in Z.
+  Modulo 2 the second term is 0. The third never occurs:
+  S >= 0: no bit of Z is read from a bit of Z. Otherwise j-M >= 0, M+B-1-(j+S) >= 0 and S-B >=
+  0, but their sum is -1
+  S = -U < 0: no bit of Z is read from a bit of Z. Otherwise M+U+B-1-j >= 0, (j-U)-(M+U) >= 0
+  and U-B >= 0, but their sum is -1
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..values.swizzle import Swizzle
 from ..values.value import Value
-from .certificate import Cancels, Farkas, Permutes, evaluate
+from .certificates import Cancels, Certificate, Claim, Farkas, Permutation, Permutes, evaluate
 from .prove import Counterexample, Proof
 
 __all__ = ["SwizzleAlignment", "SwizzleInvolution"]
 
-#: Z reads from Z: bit j of Z, from bit j+S of Z (S >= 0), or j-U of Z (S = -U < 0).
+#: A bit j of Z that reads a bit of Z would read j+S (S >= 0) or j-U (S = -U < 0).
 NOT_READ_FROM_ITSELF = (
     Farkas("S >= 0: no bit of Z is read from a bit of Z", ("j-M", "M+B-1-(j+S)", "S-B"), (1, 1, 1)),
     Farkas(
@@ -74,43 +72,44 @@ class _OfSwizzles(Value):
         return f"{type(self).__name__}({'' if self.swizzle is None else repr(self.swizzle)})"
 
     def lemmas(self) -> tuple[Farkas, ...]:
-        """What does not exist."""
+        """The bits that do not exist."""
         raise NotImplementedError
 
-    def algebra(self) -> tuple[Cancels, ...]:
-        """What is left to calculate, over GF(2)."""
+    def identities(self) -> tuple[Cancels, ...]:
+        """The identities over GF(2) that the theorem uses."""
         return ()
 
     def opening(self) -> str:
-        """Why that is enough."""
+        """Why the lemmas are enough."""
         raise NotImplementedError
 
     def decide(self) -> Proof:
         """By the lemmas, which hold for all B, M, S; for a given swizzle, by its matrix as well."""
-        told = (self.opening(), *map(_told, self.lemmas()))
-        if self.swizzle is None:
-            return Proof(self, True, told, None, self.lemmas() + self.algebra())
-        matrix = Permutes(self.swizzle, 0, self.swizzle.block)
-        return Proof(self, True, told, None, (*self.lemmas(), *self.algebra(), matrix))
-
-    def follows_from(self) -> list[list[Any]]:
-        """Every lemma."""
-        needed = [lemma.claim for lemma in self.lemmas() + self.algebra()]
+        reason = (self.opening(), *map(_reason, self.lemmas()))
+        certificates: tuple[Certificate, ...] = (*self.lemmas(), *self.identities())
         if self.swizzle is not None:
-            needed.append(("permutes", self.swizzle, 0, self.swizzle.block))
+            certificates += (Permutes(self.swizzle, 0, self.swizzle.block),)
+        return Proof(self, True, reason, None, certificates)
+
+    def follows_from(self) -> list[list[Claim]]:
+        """Every lemma and identity; for a given swizzle, that it permutes a block."""
+        needed: list[Claim] = [lemma.claim for lemma in self.lemmas()]
+        needed += [identity.claim for identity in self.identities()]
+        if self.swizzle is not None:
+            needed.append(Permutation(self.swizzle, 0, self.swizzle.block))
         return [needed]
 
     def refuted_by(self, found: Counterexample) -> bool:
-        """A theorem has no counterexample, but a swizzle that is none would: T(T(x)) is not x."""
+        """For a given swizzle, T(T(x)) is not x; a theorem about all has no counterexample."""
         if self.swizzle is None:
             return False
         twice = evaluate((self.swizzle, self.swizzle), found.index)
         return bool(twice != found.index)
 
 
-def _told(lemma: Farkas) -> str:
+def _reason(lemma: Farkas) -> str:
     *most, last = [f"{constraint} >= 0" for constraint in lemma.constraints]
-    return f"{lemma.name}, or {', '.join(most)} and {last}, whose sum is {lemma.total()}"
+    return f"{lemma.name}. Otherwise {', '.join(most)} and {last}, but their sum is {lemma.total()}"
 
 
 class SwizzleInvolution(_OfSwizzles):
@@ -122,43 +121,41 @@ class SwizzleInvolution(_OfSwizzles):
         return f"T(T(x)) == x for T = {_named(self.swizzle)}, and all x"
 
     def lemmas(self) -> tuple[Farkas, ...]:
-        """No bit that changes is read."""
+        """No bit of Z is read from a bit of Z."""
         return NOT_READ_FROM_ITSELF
 
-    def algebra(self) -> tuple[Cancels, ...]:
-        """Bit j twice."""
+    def identities(self) -> tuple[Cancels, ...]:
+        """Bit j of T(T(x))."""
         return (TWICE,)
 
     def opening(self) -> str:
-        """Twice, bit by bit."""
+        """Bit j of T(T(x))."""
         return (
-            "bit by bit, T(T(x)) has x[j] + 2*x[j+S] + x[j+2*S], modulo 2, where j and j+S are "
-            "both in Z; 2*x[j+S] is 0, and the last is not there:"
+            "bit j of T(T(x)) is x[j], plus 2*x[j+S] if j is in Z, plus x[j+2*S] if j and j+S are "
+            "in Z. Modulo 2 the second term is 0. The third never occurs:"
         )
 
 
 class SwizzleAlignment(_OfSwizzles):
-    """Runs of ``2**M`` stay together, each aligned block of ``2**(M+B+max(0,-S))`` is permuted in
-    itself, and ``T(x + k*P) == T(x) + k*P`` for ``P = 2**(M+B+|S|)``."""
+    """T keeps aligned runs of ``2**M`` offsets, permutes each aligned block of
+    ``2**(M+B+max(0,-S))`` offsets, and has the period ``P = 2**(M+B+|S|)``: ``T(x + k*P) == T(x) +
+    k*P``."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
         return (
             f"T = {_named(self.swizzle)} keeps the low M bits, permutes each aligned block of "
-            f"2**(M+B+max(0,-S)) in itself, and has the period 2**(M+B+|S|)"
+            f"2**(M+B+max(0,-S)) offsets, and has the period 2**(M+B+|S|)"
         )
 
     def lemmas(self) -> tuple[Farkas, ...]:
-        """No low bit and no high bit changes, and none beyond is read."""
+        """No bit below or above Z changes, and none above the highest source is read."""
         return LOW_BITS_STAY + HIGH_BITS_STAY + HIGHER_BITS_UNREAD
 
     def opening(self) -> str:
-        """What changes, and what is read."""
-        return (
-            "only the bits of Z change, and only those S above them are read; below and above "
-            "these a bit is not touched:"
-        )
+        """Which bits change, and which are read."""
+        return "only the bits j of Z change, and only the bits j+S are read:"
 
 
 def _named(swizzle: Swizzle | None) -> str:

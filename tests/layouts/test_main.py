@@ -110,7 +110,7 @@ def test_the_command_line_shows_table_size_and_proof(capsys):
     shown = capsys.readouterr().out
     assert table(TILE).text() in shown
     assert "size 512, cosize 512" in shown
-    assert "proved: S<3,3,3> o 0 o (8,64):(64,1) takes no offset twice" in shown
+    assert "proved: S<3,3,3> o 0 o (8,64):(64,1) is injective" in shown
 
 
 def test_the_command_line_shows_the_counterexample(capsys):

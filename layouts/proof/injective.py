@@ -1,0 +1,295 @@
+"""The statement that a layout is injective, and how it is decided.
+
+>>> from layouts import prove
+>>> print(prove(Injective(Layout((4, 8), (1, 5)))))
+proved: (4,8):(1,5) is injective
+  in the order 4:1 8:5 each stride exceeds the largest sum of the modes before it, so an
+  offset determines its coordinate
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..algebra import composition, gf2
+from ..algebra.compose import ENUMERATION_LIMIT
+from ..algebra.injectivity import collision
+from ..errors import LayoutError
+from ..values.arith import less
+from ..values.layout import Layout
+from ..values.stride import F2, as_factor, kind
+from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.symbols import at_least, free_symbols, plain
+from ..values.tuples import idx2crd, leaves, size, text
+from ..values.value import Value
+from .certificates import (
+    Bijection,
+    Certificate,
+    Claim,
+    Exhaustive,
+    FullRank,
+    Growing,
+    Injection,
+    NoDifference,
+    Permutation,
+    Permutes,
+    evaluate,
+    stages_of,
+)
+from .equivalence import Undecided, agree, written
+from .prove import Counterexample, Proof
+
+__all__ = ["Injective"]
+
+
+class Injective(Value):
+    """No two coordinates of `layout` have the same offset."""
+
+    __slots__ = __match_args__ = ("layout",)
+    layout: Layout | ComposedLayout
+
+    def __init__(self, layout: Layout | ComposedLayout) -> None:
+        self._set(layout)
+
+    def __str__(self) -> str:
+        return f"{self.layout} is injective"
+
+    def decide(self) -> Proof:
+        """Decide it for the layout under the swizzle, which is injective itself."""
+        whole = as_one_layout(self.layout)
+        found = None if whole.layout is None else _injective(whole.layout)
+        if found is None:
+            return self._by_enumeration()
+        if isinstance(found, tuple):
+            return collided(self, self.layout, *found)
+        if whole.swizzle is None:
+            reason = (*whole.reason, found.reason)
+            return Proof(self, True, reason, None, (*whole.certificates, found.certificate))
+        swizzled = "a swizzle is its own inverse, so it is injective"
+        block = Permutes(whole.swizzle, 0, whole.swizzle.block)
+        reason = (f"{whole.layout}: {found.reason}", swizzled)
+        return Proof(self, True, reason, None, (found.certificate, block))
+
+    def _by_enumeration(self) -> Proof:
+        found = index_of_offsets(self, self.layout)
+        if isinstance(found, Proof):
+            return found
+        certificate = Exhaustive(Injection(stages_of(self.layout)))
+        return Proof(self, True, (all_compared(len(found)),), None, (certificate,))
+
+    def follows_from(self) -> list[list[Claim]]:
+        """The layout under the swizzle is injective, and the swizzle is."""
+        every: list[Claim] = [Injection(stages_of(self.layout))]
+        whole = as_one_layout(self.layout)
+        if whole.layout is None:
+            return [every]
+        rest = whole.claims()
+        if whole.swizzle is not None:
+            rest.append(Permutation(whole.swizzle, 0, whole.swizzle.block))
+        inner = (whole.layout,)
+        return [every, [*rest, Injection(inner)], [*rest, Bijection(inner, 0)]]
+
+    def refuted_by(self, found: Counterexample) -> bool:
+        """Two indices have one offset."""
+        return collides(self.layout, found)
+
+
+# ------------------------------------------------------------------- a swizzle over one layout
+
+
+class OneLayout(Value):
+    """What a layout is as a swizzle, or None, over one layout; and why it is that.
+
+    `layout` is None if it is not of this form.
+    """
+
+    __slots__ = __match_args__ = ("swizzle", "layout", "reason", "certificates")
+    swizzle: Swizzle | None
+    layout: Layout | None
+    reason: tuple[str, ...]
+    certificates: tuple[Certificate, ...]
+
+    def __init__(
+        self,
+        swizzle: Swizzle | None,
+        layout: Layout | None,
+        reason: tuple[str, ...] = (),
+        certificates: tuple[Certificate, ...] = (),
+    ) -> None:
+        self._set(swizzle, layout, reason, certificates)
+
+    def claims(self) -> list[Claim]:
+        """The claims of the certificates."""
+        return [certificate.claim for certificate in self.certificates]
+
+
+def as_one_layout(layout: Layout | ComposedLayout) -> OneLayout:
+    """`layout` as a swizzle over one layout; a layout over a layout is composed into one.
+
+    >>> as_one_layout(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8)))
+    OneLayout(Swizzle(1, 0, 2), Layout(8, 1), (), ())
+    """
+    if isinstance(layout, Layout):
+        return OneLayout(None, layout)
+    if isinstance(layout.inner, Swizzle):
+        return OneLayout(layout.inner, layout.outer)
+    try:
+        one = composition(layout.inner, layout.outer) if layout.offset == 0 else None
+        if not isinstance(one, Layout):
+            return OneLayout(None, None)
+        found = agree(stages_of(layout), (one,), size(layout))
+    except LayoutError:
+        return OneLayout(None, None)
+    if found.certificate is None:
+        return OneLayout(None, None)
+    return OneLayout(None, one, found.reason, (found.certificate,))
+
+
+# ------------------------------------------------------------------------------- the methods
+
+
+class _Found(Value):
+    """A reason and its certificate."""
+
+    __slots__ = __match_args__ = ("reason", "certificate")
+    reason: str
+    certificate: Certificate
+
+    def __init__(self, reason: str, certificate: Certificate) -> None:
+        self._set(reason, certificate)
+
+
+def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
+    """Why `layout` is injective, or two indices that collide; None if only enumeration tells."""
+    if kind(leaves(layout.stride)) is F2:
+        return _by_rank(layout)
+    if not of_integers(layout):
+        return None
+    if not free_symbols(layout):
+        pair = collision(layout)
+        if pair is not None:
+            return pair
+    order = _growing(layout)
+    if order is not None:
+        reason = (
+            f"in the order {listed(order)} each stride exceeds the largest sum of the modes before "
+            f"it, so an offset determines its coordinate"
+        )
+        return _Found(reason, Growing(layout, tuple(k for k, _, _ in order)))
+    if free_symbols(layout):
+        raise Undecided(
+            f"the strides of {layout} are not shown to grow: in some order, each stride must "
+            f"exceed the largest sum of the modes before it"
+        )
+    modes = sorted(moving_modes(layout), key=lambda mode: mode[2])
+    reason = (
+        f"over the modes {listed(modes)}, no nonzero difference of two coordinates has the offset "
+        f"0: every candidate was tried"
+    )
+    return _Found(reason, NoDifference(layout))
+
+
+def _by_rank(layout: Layout) -> _Found | tuple[int, int]:
+    """With XOR strides, two indices collide exactly if their XOR has the offset 0."""
+    columns = gf2.matrix(layout)
+    null = gf2.kernel(columns)
+    if null:
+        return 0, min(null)
+    reason = (
+        f"its columns {', '.join(map(str, columns))} are linearly independent over GF(2), so no "
+        f"XOR of them is 0"
+    )
+    return _Found(reason, FullRank(layout))
+
+
+#: A mode, with its number in the layout: (number, extent, stride).
+NumberedMode = tuple[int, Any, Any]
+
+
+def moving_modes(layout: Layout) -> list[NumberedMode]:
+    """The modes of `layout` whose extent is not 1.
+
+    >>> moving_modes(Layout((4, 1, 8), (8, 0, 1)))
+    [(0, 4, 8), (2, 8, 1)]
+    """
+    pairs = zip(leaves(layout.shape), leaves(layout.stride), strict=True)
+    return [(k, s, d) for k, (s, d) in enumerate(pairs) if s != 1]
+
+
+def of_integers(layout: Layout) -> bool:
+    """Whether the strides are integers or symbols, neither coordinates nor XOR strides."""
+    return all(type(d) is int or hasattr(d, "free_symbols") for d in leaves(layout.stride))
+
+
+def listed(modes: Iterable[NumberedMode]) -> str:
+    """`modes` as CuTe writes them.
+
+    >>> listed([(2, 8, 1), (0, 4, 8)])
+    '8:1 4:8'
+    """
+    return " ".join(f"{as_factor(extent)}:{stride}" for _, extent, stride in modes) or "1:0"
+
+
+def _growing(layout: Layout) -> list[NumberedMode] | None:
+    """The modes in an order in which each stride exceeds the largest sum of those before it."""
+    modes = moving_modes(layout)
+    if not free_symbols(layout):
+        modes.sort(key=lambda mode: mode[2])
+    return _grown(modes, 0)
+
+
+def _grown(modes: list[NumberedMode], reach: Any) -> list[NumberedMode] | None:
+    """`modes` in such an order, after modes whose largest sum is `reach`."""
+    if not modes:
+        return []
+    for k, (_, extent, stride) in enumerate(modes):
+        if less(reach, stride):
+            after = _grown(modes[:k] + modes[k + 1 :], plain(reach + (extent - 1) * stride))
+            if after is not None:
+                return [modes[k], *after]
+        elif at_least(reach, stride):
+            return None  # the reach only grows
+    return None
+
+
+# ----------------------------------------------------------------- collisions and enumeration
+
+
+def collided(statement: Any, layout: Layout | ComposedLayout, first: int, second: int) -> Proof:
+    """The refutation of `statement`: the indices `first` and `second` of `layout` collide."""
+    a, b = idx2crd(first, layout.shape), idx2crd(second, layout.shape)
+    offset = layout(first)
+    reason = f"coordinates {text(a)} and {text(b)} both have the offset {offset}"
+    found = Counterexample((first, second), (a, b), offset, layout(second))
+    return Proof(statement, False, (reason,), found)
+
+
+def collides(layout: Layout | ComposedLayout, found: Counterexample) -> bool:
+    """Whether `found` names two indices of `layout` with one offset."""
+    first, second = found.index
+    values = [evaluate(stages_of(layout), index) for index in found.index]
+    return bool(first != second and values == [found.left] * 2 and found.left == found.right)
+
+
+def index_of_offsets(statement: Any, layout: Layout | ComposedLayout) -> dict[Any, int] | Proof:
+    """The index of every offset of `layout`, or the refutation of `statement` if two collide.
+
+    Raises `Undecided` if there are symbols or too many indices.
+    """
+    count = size(layout)
+    if free_symbols(statement):
+        raise Undecided(f"{written(stages_of(layout))}: symbols in it are beyond every method")
+    if count > ENUMERATION_LIMIT:
+        raise Undecided(f"{statement}: not decided, and {count} indices are too many to enumerate")
+    index_of: dict[Any, int] = {}
+    for index in range(count):
+        other = index_of.setdefault(layout(index), index)
+        if other != index:
+            return collided(statement, layout, other, index)
+    return index_of
+
+
+def all_compared(count: int) -> str:
+    """The reason of an exhaustive proof."""
+    return f"all {count} offsets were computed and compared"
