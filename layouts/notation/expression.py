@@ -1,13 +1,13 @@
-"""Expressions of the algebra, as they are typed on a command line.
+"""Expressions of the algebra, as typed on a command line.
 
     composition(Swizzle(3,3,3), (8,64):(64,1))      an operation of this package on its arguments
-    logical_divide((4,8):(8,1), <2:1,4>)[0]         a mode of what it gives
+    logical_divide((4,8):(8,1), <2:1,4>)[0]         a mode of its result
     S<3,3,3> o 0 o (8,64):(64,1)                    what `parse` reads
     Swizzle(3,3,3) @ (8,64):(64,1)                  composition
     compare(naive=(8,64):(64,1), padded=(8,64):(72,1))
     prove(Injective((8*m,4):(4,1)))                 an unknown name is a positive integer
 
-There is no ``eval`` here: names are looked up among the public operations, and nowhere else.
+Nothing is passed to ``eval``: a name is a public operation or a symbol.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from .parse import CONSTRUCTORS, Reader
+from .names import CONSTRUCTORS
+from .reader import Reader
 
 __all__ = ["evaluate", "operations"]
 
-#: Public, but of no use in an expression.
-LEFT_OUT = ("LayoutError", "evaluate", "parse", "symbols")
+#: Public names that an expression cannot use.
+EXCLUDED = ("LayoutError", "evaluate", "parse", "symbols")
 
 
 def evaluate(expression: str) -> Any:
     """The value of an expression of the algebra.
 
-    Raises `LayoutError` with the place marked by a caret if it cannot be read, or if an operation
-    refuses its arguments.
+    Raises `LayoutError` if it cannot be read, or if an operation raises; a caret marks the place.
 
     >>> print(evaluate("composition(Swizzle(3,3,3), (8,64):(64,1))"))
     S<3,3,3> o 0 o (8,64):(64,1)
@@ -37,18 +37,18 @@ def evaluate(expression: str) -> Any:
     Traceback (most recent call last):
     layouts.errors.LayoutError: ...
     """
-    return Reader(expression, operations(), "").whole()
+    return Reader(expression, operations(), "").read()
 
 
 @lru_cache(maxsize=1)
 def operations() -> dict[str, Any]:
-    """What a name in an expression may stand for: the public operations and values.
+    """The names that an expression can use: the public operations and values.
 
     >>> operations()["coalesce"].__name__, "parse" in operations()
     ('coalesce', False)
     """
     import layouts
 
-    public = {name: getattr(layouts, name) for name in dir(layouts) if name not in LEFT_OUT}
+    public = {name: getattr(layouts, name) for name in dir(layouts) if name not in EXCLUDED}
     usable = {name: value for name, value in public.items() if callable(value)}
     return {**usable, **CONSTRUCTORS, "True": True, "False": False}

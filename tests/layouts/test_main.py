@@ -84,7 +84,7 @@ def test_every_public_operation_has_its_name():
         ("__import__(4)", "no operation __import__", 0),
     ],
 )
-def test_a_wrong_expression_gets_a_sentence_with_the_place_marked(expression, words, column):
+def test_a_wrong_expression_gets_a_message_that_marks_the_place(expression, words, column):
     with pytest.raises(LayoutError, match=words) as caught:
         evaluate(expression)
     *_, shown, caret = str(caught.value).splitlines()
@@ -164,7 +164,7 @@ def test_a_file_is_written(name, tmp_path, capsys):
         ["(4,8)", "--svg", "/no/such/folder/picture.svg"],
     ],
 )
-def test_the_command_line_answers_bad_input_with_a_sentence(arguments, capsys):
+def test_the_command_line_answers_bad_input_with_a_message(arguments, capsys):
     assert main(arguments) == 2
     said = capsys.readouterr().err
     assert said.strip()

@@ -228,7 +228,7 @@ def test_a_quotient_of_integers_is_an_integer():
 def test_integers_divide_without_sympy(monkeypatch):
     monkeypatch.setitem(sys.modules, "sympy", None)
     assert evaluate("(8/2,size((4,8))/4):(8/1,1)") == Layout((4, 8), (8, 1))
-    with pytest.raises(LayoutError, match="1 / 0 is no number"):
+    with pytest.raises(LayoutError, match="1 / 0 is not a number"):
         evaluate("1/0")
     with pytest.raises(LayoutError, match="m would be a symbol, which needs sympy") as refused:
         evaluate("m:1")

@@ -1,0 +1,311 @@
+"""The grammar: one method for each rule, which reads it and gives its value.
+
+{x} is x any number of times, and [x] is x or nothing:
+
+    expression = composed {@ composed}              composition
+    composed   = layout {o layout}                  inner o offset o outer, inner o outer
+    layout     = sum [: sum]                        shape:stride
+    sum        = term {+ term | - term}
+    term       = factor {* factor | / factor | // factor | % factor}
+    factor     = - factor | suffixed [** integer] {@ integer}
+    suffixed   = value {[ entries ] | ( entries )}  a mode; an offset
+    value      = integer | swizzle | pointer | name [( entries )] | ( entries )
+    entries    = [expression {, expression} [,]]
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ..errors import LayoutError
+from ..values.layout import Composable, Layout
+from ..values.stride import E
+from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.tuples import DEEPEST, is_symbolic, leaves, text
+from .names import PRODUCTS, SUMS, power
+from .tokens import ASSIGNED, BLANK, TOKEN, VALUES, Pointer, compiled, path_of
+
+__all__ = ["Reader"]
+
+#: A function in a message, as Python prints it.
+FUNCTION = r"<function (\w+) at 0x[0-9a-f]+>"
+
+CLOSING = {"(": ")", "<": ">", "[": "]"}
+
+#: What can be called, and what has modes.
+SUFFIXES = {"(": (Layout, ComposedLayout, Swizzle), "[": (Layout, ComposedLayout, tuple)}
+
+COMPOSED_FORM = "a composed layout is written: swizzle o offset o shape:stride"
+
+
+class Reader:
+    """Reads one expression from left to right; `kind` and `token` are those of the current token.
+
+    `names` maps names to values; any other name is a symbol.  Error messages begin with `prefix`.
+    """
+
+    def __init__(self, expression: str, names: Mapping[str, Any], prefix: str) -> None:
+        if not isinstance(expression, str):
+            raise LayoutError(f"{prefix}expected a text such as '(4,8):(8,1)', not {expression!r}")
+        self.expression, self.names, self.prefix = expression, names, prefix
+        self.end = self.depth = 0
+        self.token: Any = None
+        self.advance()
+
+    def advance(self) -> Any:
+        """Goes to the next token and returns the previous one."""
+        before, blank = self.token, compiled(BLANK).match(self.expression, self.end)
+        self.start = blank.end() if blank else self.end
+        self.kind, self.token = "end", None
+        if self.start == len(self.expression):
+            return before
+        found = compiled(TOKEN).match(self.expression, self.start)
+        if found is None:
+            raise self.error("this cannot be read: expected an integer, a tuple or a swizzle")
+        self.end = found.end()
+        self.kind = str(found.lastgroup)
+        self.token = found if self.kind in VALUES else found.group()
+        return before
+
+    def error(self, message: str, at: int | None = None) -> LayoutError:
+        """The error, with a caret under the current token, or under position `at`."""
+        place = self.start if at is None else at
+        line = self.expression.expandtabs(1).replace("\n", " ").replace("\r", " ")
+        return LayoutError(f"{self.prefix}{message}\n    {line}\n    {' ' * place}^")
+
+    def apply(self, at: int, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        """The value of `function`; an error that it raises is marked at position `at`."""
+        try:
+            return function(*args, **keywords)
+        except LayoutError as error:
+            message = compiled(FUNCTION).sub(r"the operation \1", str(error))
+            raise self.error(message, at) from error.__cause__
+        except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
+            raise self.error(f"this cannot be computed: {error}", at) from None
+
+    # ------------------------------------------------------------------------ the grammar
+
+    def read(self) -> Any:
+        """The value of the whole expression."""
+        value = self.composition()
+        if self.kind != "end":
+            raise self.error("expected ':' or 'o' or the end")
+        if isinstance(value, Pointer):
+            raise self.error("expected 'o' and a layout after the pointer")
+        return value
+
+    def composition(self) -> Any:
+        """expression = composed {@ composed}"""
+        value = self.composed()
+        while self.token == "@":
+            at = self.start
+            self.advance()
+            other = self.composed()
+            if not isinstance(value, Composable):
+                raise self.error("'@' composes layouts; a coordinate stride is written 1@0", at)
+            value = self.apply(at, operator.matmul, value, other)
+        return value
+
+    def composed(self) -> Any:
+        """composed = layout {o layout}"""
+        parts = [self.layout()]
+        while self.token in ("o", "∘") or self.kind == "cpp_pointer":
+            if self.kind != "cpp_pointer":  # C++ also prints Sw<3,4,3>_smem_ptr[16b](0x400)
+                self.advance()
+            last = self.start
+            parts.append(self.layout())
+        return self.apply(last, _composed, parts) if len(parts) > 1 else parts[0]
+
+    def layout(self) -> Any:
+        """layout = sum [: sum]"""
+        start, shape = self.start, self.sum()
+        if self.token != ":":
+            return shape
+        self.advance()
+        return self.apply(start, Layout, shape, self.sum())
+
+    def sum(self) -> Any:
+        """sum = term {+ term | - term}"""
+        return self.left_to_right(self.term, SUMS)
+
+    def term(self) -> Any:
+        """term = factor {* factor | / factor | // factor | % factor}"""
+        return self.left_to_right(self.factor, PRODUCTS)
+
+    def left_to_right(self, operand: Callable[[], Any], operations: Mapping[str, Any]) -> Any:
+        """Operands with operations of one precedence between them."""
+        value = operand()
+        while self.kind == "sign" and self.token in operations:
+            at, sign = self.start, self.advance()
+            left, right = _ungrouped(value), _ungrouped(operand())
+            if isinstance(left, tuple) or isinstance(right, tuple):
+                raise self.error(f"'{sign}' stands between integers or symbols", at)
+            value = self.apply(at, operations[sign], left, right)
+        return value
+
+    def factor(self) -> Any:
+        """factor = - factor | suffixed [** integer] {@ integer}"""
+        at = self.start
+        if self.token == "-":
+            self.advance()
+            value = _ungrouped(self.factor())
+            if is_symbolic(value):
+                return -value
+            raise self.error("a layout has no negative extents, strides or offsets", at)
+        value = self.suffixed()
+        if self.token == "**":
+            self.advance()
+            value = self.apply(at, power, _ungrouped(value), self.value())
+        if self.token == "@" and is_symbolic(_ungrouped(value)):  # m@0; 4@0 is one token
+            self.advance()
+            if self.kind != "integer":
+                raise self.error("expected the mode of a coordinate, as in m@0")
+            value = _ungrouped(value) * E(*path_of(self.advance()))
+        return value
+
+    def suffixed(self) -> Any:
+        """suffixed = value {[ entries ] | ( entries )}"""
+        start, value = self.start, self.value()
+        while self.token in SUFFIXES and isinstance(value, SUFFIXES[self.token]):
+            take: Any = value if self.token == "(" else partial(operator.getitem, value)
+            entries, _ = self.entries()
+            value = self.apply(start, take, *entries)
+        return value
+
+    def value(self) -> Any:
+        """value = integer | swizzle | pointer | name [( entries )] | ( entries )"""
+        if self.kind in VALUES:
+            start, value_of = self.start, VALUES[self.kind]
+            return self.apply(start, value_of, self.advance())
+        if self.kind == "name":
+            return self.named()
+        if self.token in CLOSING:
+            return self.parenthesised()
+        if self.token == "tensor<":
+            return self.tensor()
+        raise self.error("expected an integer or '('")
+
+    def parenthesised(self) -> Any:
+        """( entries ), or a layout in parentheses."""
+        entries, trailing = self.entries()
+        grouped = len(entries) == 1 and isinstance(entries[0], (Layout, ComposedLayout, Swizzle))
+        return entries[0] if grouped and not trailing else tuple(entries)
+
+    def tensor(self) -> Any:
+        """tensor< expression >, as the DSL prints it."""
+        self.advance()
+        value = self.composition()
+        if self.token != ">":
+            raise self.error("expected '>'")
+        self.advance()
+        return value
+
+    def entries(self, keywords: dict[str, Any] | None = None) -> tuple[list[Any], bool]:
+        """entries = [expression {, expression} [,]], and whether the last comma is there.
+
+        Entries of the form name = expression go into `keywords`, if given.
+        """
+        closing, trailing = CLOSING[self.advance()], False
+        values: list[Any] = []
+        self.depth += 1
+        if self.depth > DEEPEST + 2:  # two more for ComposedLayout(Layout(
+            raise self.error(f"more than {DEEPEST} parentheses within one another")
+        while self.token != closing:
+            if keywords is not None and compiled(ASSIGNED).match(self.expression, self.start):
+                name = self.advance()
+                self.advance()
+                keywords[name] = self.composition()
+            else:
+                values.append(self.composition())
+            trailing = self.token in (",", ";")
+            if trailing:
+                self.advance()
+            elif self.token != closing:
+                raise self.error(f"expected ',' or '{closing}'")
+        self.depth -= 1
+        self.advance()
+        return values, trailing
+
+    # ----------------------------------------------------------------------------- names
+
+    def named(self) -> Any:
+        """name [( entries )]: an operation on its arguments, a constant, or a symbol."""
+        at, name = self.start, self.advance()
+        known = name in self.names
+        if self.token == "(" and known and callable(self.names[name]):
+            return self.call(at, name)
+        if known and (self.depth or not callable(self.names[name])):
+            return self.names[name]
+        if known:
+            raise self.error(f"{name} is an operation: write {name}(...)", at)
+        if self.token == "(":
+            raise self.error(f"there is no operation {name}{self.suggestion(name)}", at)
+        return self.symbol(at, name)
+
+    def call(self, at: int, name: str) -> Any:
+        """The operation `name` on the arguments that follow, checked against its signature."""
+        from inspect import signature
+
+        function = self.names[name]
+        keywords: dict[str, Any] = {}
+        arguments, _ = self.entries(keywords)
+        try:
+            signature(function).bind(*arguments, **keywords)
+        except TypeError as error:
+            takes = ", ".join(signature(function).parameters)
+            raise self.error(f"{name}({takes}) does not take these: {error}", at) from None
+        return self.apply(at, function, *arguments, **keywords)
+
+    def suggestion(self, name: str) -> str:
+        """The known name that is closest to `name`, as part of a message."""
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, [known for known in self.names if known != "_"], 1)
+        return f"; did you mean {close[0]}?" if close else ""
+
+    def symbol(self, at: int, name: str) -> Any:
+        """The symbol `name`; sympy is imported at the first one."""
+        try:
+            from ..values.symbols import symbols
+
+            return symbols(name)
+        except ImportError as missing:
+            raise self.error(f"{name} would be a symbol, which needs sympy", at) from missing
+
+
+def _ungrouped(value: Any) -> Any:
+    """An integer or a symbol without the parentheses around it."""
+    return value[0] if isinstance(value, tuple) and len(value) == 1 else value
+
+
+def _composed(parts: list[Any]) -> Any:
+    """The value of ``inner o offset o outer``, ``inner o outer``, ``pointer o layout`` ..."""
+    *before, outer = parts
+    if not isinstance(outer, (Layout, ComposedLayout)) or len(before) > 2:
+        raise LayoutError(COMPOSED_FORM)
+    inner, offset = before[0], before[1] if len(before) == 2 else 0
+    if isinstance(inner, tuple) and len(before) == 1:
+        return _from_origin(inner, outer)
+    if not isinstance(outer, Layout):
+        raise LayoutError(COMPOSED_FORM)
+    if isinstance(inner, Pointer) and len(before) == 1:
+        return inner.over(outer)
+    if isinstance(offset, Pointer) and isinstance(inner, Swizzle):
+        return Pointer(offset.bits, inner, offset.address).over(outer)
+    function = isinstance(inner, (Swizzle, Layout, ComposedLayout))
+    if not function or isinstance(offset, (Pointer, Composable)):
+        raise LayoutError(COMPOSED_FORM)
+    return ComposedLayout(inner, offset, outer)
+
+
+def _from_origin(origin: Any, layout: Any) -> Any:
+    """The layout of a tensor of coordinates, which must start at 0."""
+    if any(leaves(origin)):
+        raise LayoutError(
+            f"a tensor of coordinates that starts at {text(origin)} is not a layout: omit the "
+            f"start, and add it to the coordinates that the layout gives"
+        )
+    return layout
