@@ -7,7 +7,7 @@ Blocks compute tiles of C in waves, one tile a multiprocessor at a time:
 A k-tile takes its flops over the rate of its tile. The rate is a little higher where some of the
 multiprocessors idle, since power and L2 are shared. A k-tile never takes less than the latency of
 its wgmmas. Where K is split, a second kernel adds the partial sums. Every constant was fitted to
-measurements on an H100 SXM: docs/performance, "The model".
+measurements on an H100 SXM: docs/performance/notebook.md, "The model".
 """
 
 from __future__ import annotations
