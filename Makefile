@@ -5,7 +5,9 @@
 #   make bench-algebra    what the algebra costs, beside its peers
 
 PYTHON ?= python3
-PYTEST ?= -n 2  # what pytest is told, e.g. make test PYTEST=--require-gpu
+# Options of pytest, e.g. make test PYTEST=--require-gpu. loadgroup keeps tests that share the site on one worker.
+# --hypothesis-profile=ci tries four times as many examples, as CI does (tests/conftest.py).
+PYTEST ?= -n 2 --dist loadgroup
 
 bin := .venv/bin
 ready := .venv/.ready

@@ -1,8 +1,9 @@
-"""The same numbers on every run; and is there an H100? Asked once, when a `gpu` test is to run."""
+"""The same numbers on every run, at two depths; and `gpu` tests, which need an H100."""
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
 
 import pytest
@@ -10,9 +11,15 @@ from hypothesis import settings
 
 NEED = "needs an H100 (sm_90)"
 
+# Workers share the cores. Two of torch's own threads doubled the executor's CPU time on two cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The same examples on every run and every machine, and no deadline, since CI's two cores are busy.
-settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
-settings.load_profile("repeatable")
+# A test that needs more examples than its profile asks for a multiple of settings().max_examples.
+REPEATABLE = settings(derandomize=True, deadline=None, database=None)
+settings.register_profile("daily", REPEATABLE, max_examples=25)
+settings.register_profile("ci", REPEATABLE, max_examples=100)  # --hypothesis-profile=ci
+settings.load_profile("daily")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -32,7 +32,7 @@ def error(c, a, b):
 multiples_of_8 = st.integers(1, 40).map(lambda x: 8 * x)
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings().max_examples // 5)
 @given(
     m=multiples_of_8,
     n=multiples_of_8,

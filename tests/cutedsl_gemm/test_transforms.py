@@ -53,6 +53,9 @@ def loss(product):
     return lambda a: product(a, B).float().square().sum()
 
 
+SMALL_A, SMALL_B = A[:4, :8], B[:8]  # a Jacobian takes a product for each element
+
+
 TRANSFORMS = {
     "vmap": lambda f: torch.vmap(f, in_dims=(0, None))(SAMPLES, B),
     "vmap of mode 1": lambda f: torch.vmap(f, in_dims=(1, None), out_dims=1)(
@@ -62,9 +65,9 @@ TRANSFORMS = {
     "vmap of grad": lambda f: torch.vmap(func.grad(loss(f)))(SAMPLES),
     "jvp": lambda f: func.jvp(lambda a: f(a, B), (A,), (A_TANGENT,))[1],
     "vjp": lambda f: func.vjp(f, A, B)[1](draw(64, 72).fill_(1))[1],
-    "jacrev": lambda f: func.jacrev(lambda a: f(a, B).float().sum(0))(A),
-    "jacfwd": lambda f: func.jacfwd(lambda a: f(a, B).float().sum(0))(A),
-    "hessian": lambda f: func.hessian(loss(f))(A[:8]),
+    "jacrev": lambda f: func.jacrev(lambda a: f(a, SMALL_B).float().sum(0))(SMALL_A),
+    "jacfwd": lambda f: func.jacfwd(lambda a: f(a, SMALL_B).float().sum(0))(SMALL_A),
+    "hessian": lambda f: func.hessian(lambda a: f(a, SMALL_B).float().square().sum())(SMALL_A),
 }
 
 

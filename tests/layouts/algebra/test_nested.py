@@ -25,7 +25,7 @@ from layouts import (
 )
 from layouts.values.stride import F2
 
-MANY = settings(max_examples=300, deadline=None)
+MANY = settings(max_examples=3 * settings().max_examples, deadline=None)
 POWERS = st.lists(st.sampled_from([1, 2, 2, 4, 8]), min_size=1, max_size=3).map(tuple)
 EXTENTS = st.lists(st.sampled_from([1, 2, 3, 4, 5, 8]), min_size=1, max_size=3).map(tuple)
 SWIZZLES = st.builds(

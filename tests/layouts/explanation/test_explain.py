@@ -28,8 +28,8 @@ from layouts.values.stride import F2, E
 from layouts.values.tuples import text
 
 EXTENTS = st.lists(st.sampled_from([1, 2, 2, 3, 4, 6, 8]), min_size=1, max_size=3)
-MANY = settings(max_examples=300)
-FEWER = settings(max_examples=60, deadline=None)
+MANY = settings(max_examples=3 * settings().max_examples)
+FEWER = settings(max_examples=3 * settings().max_examples // 5, deadline=None)
 
 
 @st.composite

@@ -114,7 +114,7 @@ def test_further_modes_of_any_extent_are_decided_by_rank():
     st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
     st.sampled_from(["ld.shared.b32", "ld.shared.v4.b32", "st.shared.v2.b32"]),
 )
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_warps_that_are_moved_count_as_they_do_one_by_one(bits, modes, swizzle, name):
     strides = [16 << bit for bit in bits]
     shape = ((2,) * 5, *(extent for extent, _ in modes))

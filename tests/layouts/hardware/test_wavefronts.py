@@ -94,7 +94,7 @@ def check_witness(addresses, width, pair):
     st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
     st.integers(0, 7),
 )
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 def test_ranks_agree_with_counting_at_every_base(width, bits, swizzle, base):
     lanes = Layout((2,) * 5, tuple(width << bit for bit in bits))
     for offset in (0, base << 20):
@@ -116,7 +116,7 @@ def test_ranks_agree_with_counting_at_every_base(width, bits, swizzle, base):
     st.lists(st.sampled_from([None, *range(9)]), min_size=5, max_size=6),
     st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
 )
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 def test_ranks_agree_with_looking_for_every_instruction(name, bits, swizzle):
     """A column that is 0 makes lanes share an address; loads may then go in longer phases."""
     how = instruction(name)

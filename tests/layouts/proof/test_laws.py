@@ -43,7 +43,7 @@ EXTENTS = st.sampled_from([1, 2, 2, 2, 3, 4, 4, 5, 6, 8])
 SHAPES = st.recursive(
     EXTENTS, lambda shape: st.lists(shape, min_size=1, max_size=3).map(tuple), max_leaves=4
 )
-MANY = settings(max_examples=250)
+MANY = settings(max_examples=5 * settings().max_examples // 2)
 
 
 @st.composite
@@ -141,7 +141,7 @@ def test_coalesce_by_mode_keeps_each_mode(layout, data):
 
 
 @given(layouts(), layouts())
-@settings(max_examples=1000)
+@settings(max_examples=10 * settings().max_examples)
 @example(Layout((8, 8), (8, 1)), Layout(6, 3))  # a digit carries, and yet there is a layout
 @example(Layout((4, 3), (1, 100)), Layout((2, 2), (3, 3)))
 def test_composition_is_exact(a, b):
@@ -245,7 +245,7 @@ def test_composition_after_a_swizzle(bits, offset, outer, b):
 
 
 @given(layouts(), st.integers(1, 200))
-@settings(max_examples=1000)
+@settings(max_examples=10 * settings().max_examples)
 def test_complement_fills_the_gaps_once(layout, cotarget):
     own = sorted(set(offsets(layout)))
     try:
@@ -279,7 +279,7 @@ def tileable(own):
 
 
 @given(layouts(), layouts())
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_logical_divide_is_composition_with_the_tile_and_its_complement(layout, tiler):
     try:
         rest = complement(tiler, size(layout))

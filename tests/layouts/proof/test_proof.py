@@ -94,14 +94,14 @@ def check_bijective(layout, start=0):
 
 
 @given(layouts())
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 def test_layouts_are_decided(layout):
     check_injective(layout)
     check_bijective(layout)
 
 
 @given(composed())
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 def test_composed_layouts_are_decided(layout):
     check_injective(layout)
     check_bijective(layout)
@@ -111,7 +111,7 @@ def test_composed_layouts_are_decided(layout):
 @given(
     st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(0, 63)), min_size=1, max_size=3)
 )
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_xor_strides_are_decided(modes):
     layout = Layout(tuple(s for s, _ in modes), tuple(F2(d) for _, d in modes))
     check_injective(layout)
@@ -199,7 +199,7 @@ def test_what_is_out_of_reach_says_so():
 # ------------------------------------------------------------------------------------- laws
 
 SMALL = st.lists(st.sampled_from([1, 2, 2, 3, 4, 4, 5, 6]), min_size=1, max_size=3)
-MANY = settings(max_examples=600)
+MANY = settings(max_examples=6 * settings().max_examples)
 
 
 @st.composite
