@@ -49,6 +49,7 @@ class Candidate:
     maker: Maker
     tile: Tile
     splits: int = 1  # blocks that split K
+    cluster: tuple[int, int] = (1, 1)  # tiles (down, across) that share B, A by multicast
 
     @property
     def name(self) -> str:
@@ -58,7 +59,9 @@ class Candidate:
         'split 128×128×64, K over 8 blocks'
         """
         over = f", K over {self.splits} blocks" if self.splits > 1 else ""
-        return f"{self.maker.__name__} {'×'.join(map(str, self.tile))}{over}"
+        down, across = self.cluster
+        cluster = f", cluster {down}×{across}" if down * across > 1 else ""
+        return f"{self.maker.__name__} {'×'.join(map(str, self.tile))}{over}{cluster}"
 
     @property
     def rasters(self) -> tuple[Raster, ...]:
@@ -106,7 +109,7 @@ def _plan(
     if candidate.splits > 1:
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):
-        options["raster"] = raster
+        options |= {"raster": raster, "cluster": candidate.cluster}
     if maker is cooperative and tile[1] == 256:
         options["c_stages"] = 2  # they fit beside four stages
     return maker(tile, dtype, a_major, b_major, **options)
@@ -263,11 +266,10 @@ def candidate_of(plan: AnySm90) -> Candidate | None:
     >>> candidate_of(pingpong((128, 192, 64))).name, candidate_of(pingpong((192, 128, 64)))
     ('pingpong 128×192×64', None)
     """
-    made_by = (plan.schedule if plan.splits == 1 else split.__name__, plan.tile, plan.splits)
-    found = (
-        each for each in CANDIDATES if (each.maker.__name__, each.tile, each.splits) == made_by
-    )
-    return next(found, None)
+    kind = plan.schedule if plan.splits == 1 else split.__name__
+    same = (plan.tile, plan.splits, plan.cluster)
+    found = (each for each in CANDIDATES if (each.tile, each.splits, each.cluster) == same)
+    return next((each for each in found if each.maker.__name__ == kind), None)
 
 
 def plans() -> list[AnySm90]:

@@ -1,0 +1,182 @@
+"""Every candidate plan beside torch.mm: the measurements to which the model of choose.py is fitted.
+
+    python bench/candidates.py --csv FILE [--seed 1] [--count 220] [--seconds 300] [--dry]
+
+Shapes are bench's random ones, then its named ones, then some whose rows are padded, so that only
+the leading stride differs. Plans that a rough estimate puts far behind are left out. Every plan
+runs in CUDA graphs, in turn with the others, and its output is checked. Needs an H100; `--dry` only
+prints what would run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import math
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong
+from cutedsl_gemm.kernels.sm90.split_plan import split
+from cutedsl_gemm.measure.bench import SHAPES, check, normal
+from cutedsl_gemm.measure.peers import CUBLAS
+from cutedsl_gemm.measure.random_shapes import draw
+from cutedsl_gemm.measure.report import Shape
+from cutedsl_gemm.measure.timing import Launch, race, timed
+from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.select import precompile
+from cutedsl_gemm.select.choose import CANDIDATES, Candidate, Fit, ranking
+
+SLACK = 2.2  # plans whose estimate is so many times the best one's are left out
+SECONDS, LAUNCHES, ROUNDS = 0.3e-3, 50, 3  # of a graph: the time, at most so many launches
+PADDED = [(2048, 2048, 2048), (4096, 4096, 4096), (8448, 9216, 512), (8192, 1024, 4096)]
+PADDING = 8, 16, 32, 64  # elements between the rows of A and of B
+RASTERS = Raster(1), Raster(4), Raster(8)
+
+
+def tried() -> Iterator[Candidate]:
+    """Plans beside those of the model."""
+    for cluster in ((2, 1), (1, 2)):
+        for tile in ((128, 128, 64), (128, 192, 64), (192, 128, 64)):
+            yield Candidate(pingpong, tile, cluster=cluster)
+        for tile in ((128, 256, 64), (256, 128, 64), (256, 192, 64)):
+            yield Candidate(cooperative, tile, cluster=cluster)
+    for tile, cluster in (
+        ((64, 128, 64), (2, 1)),
+        ((64, 256, 64), (2, 1)),
+        ((128, 64, 64), (1, 2)),
+    ):
+        yield Candidate(pingpong, tile, cluster=cluster)
+    for bm, bn in ((192, 128), (128, 64), (64, 192), (64, 256), (192, 64), (256, 64)):
+        yield Candidate(pingpong, (bm, bn, 64))
+    for bm, bn in ((128, 128), (128, 192), (256, 64)):
+        yield Candidate(cooperative, (bm, bn, 64))
+    for bm, bn in ((128, 256), (256, 128)):
+        for splits in (2, 3, 4, 6):
+            yield Candidate(split, (bm, bn, 64), splits)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A shape, and the elements by which rows of A and B are padded."""
+
+    mnk: Shape
+    padding: int = 0
+
+    @property
+    def problem(self) -> Problem:
+        (m, n, k), lead = self.mnk, self.mnk[2] + self.padding
+        return Problem(Matrix((m, k), (lead, 1)), Matrix((k, n), (1, lead)), "bfloat16")
+
+    def operands(self) -> tuple[Tensor, Tensor]:
+        """A and B."""
+        (m, n, k), lead = self.mnk, self.mnk[2] + self.padding
+        return normal(m, lead)[:, :k], normal(n, lead)[:, :k].mT
+
+    def plans(self) -> list[tuple[Candidate, Raster]]:
+        """What runs: all rasters of large tiles in more than two waves, else the default's."""
+        ranked = ranking(*self.mnk)
+        found: list[tuple[Candidate, Raster]] = []
+        for each in ranked:
+            if each.seconds <= SLACK * ranked[0].seconds:
+                candidate = each.candidate
+                rasters = [candidate.raster(self.mnk[2])]
+                if each.waves > 2 and len(candidate.rasters) > 1:
+                    rasters = [*RASTERS]
+                found += [(candidate, raster) for raster in rasters]
+        return found
+
+
+def cases(count: int, seed: int) -> list[Case]:
+    """Random shapes, named shapes, padded ones; each once."""
+    named = itertools.chain(*(SHAPES[name] for name in ("sweep", "squares", "weights", "split")))
+    padded = (Case(mnk, padding) for mnk in PADDED for padding in (0, *PADDING))
+    return [*dict.fromkeys([*map(Case, draw(count, seed)), *padded, *map(Case, named)])]
+
+
+def measure(case: Case, sms: int) -> Iterator[tuple[str, Raster | None, float, str]]:
+    """The plan, its raster, seconds a launch, and what is wrong with its output."""
+    a, b = case.operands()
+    expected = (a @ b).float()
+    plans = case.plans()
+    outs = [torch.full(case.mnk[:2], torch.nan, dtype=a.dtype, device="cuda") for _ in range(2)]
+    launches: list[Launch] = [partial(torch.mm, a, b, out=outs[0])]
+    wrong = [""]
+    for candidate, raster in plans:
+        kernel = build.load(candidate.plan(case.problem, raster))
+        launch = partial(kernel, a, b, outs[1], sms)
+        outs[1].fill_(torch.nan)
+        launch()
+        wrong.append("")
+        try:
+            check(candidate.name, case.mnk, outs[1], expected)
+        except RuntimeError as error:
+            wrong[-1] = str(error)
+        launches.append(launch)
+    count = max(1, min(LAUNCHES, math.ceil(SECONDS / timed(launches[0], 3))))
+    seconds = race(launches, rounds=ROUNDS, count=count)
+    names = [(CUBLAS, None), *((candidate.name, raster) for candidate, raster in plans)]
+    for (name, raster), found, text in zip(names, seconds, wrong, strict=True):
+        yield name, raster, found, text
+
+
+def main() -> None:
+    """Compile on all cores, then measure case after case until the time is over."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=220)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--dry", action="store_true")
+    options = parser.parse_args()
+    start = time.monotonic()
+    for _ in range(2):
+        began = time.perf_counter()
+        for mnk in draw(200, seed=3):
+            ranking(*mnk)
+        print(f"ranking: {(time.perf_counter() - began) / 200 * 1e6:.1f} µs a shape")
+    CANDIDATES.update({candidate: Fit(800e12, 0.5e-6) for candidate in tried()})
+    asked = cases(options.count, options.seed)
+    plans = {
+        candidate.plan(case.problem, raster) for case in asked for candidate, raster in case.plans()
+    }
+    print(
+        f"{len(asked)} cases, {sum(len(case.plans()) for case in asked)} runs, {len(plans)} kernels"
+    )
+    if options.dry:
+        return
+    for number, _ in enumerate(precompile.make(plans), 1):
+        if number % 20 == 0 or number == len(plans):
+            print(f"compiled {number} at {time.monotonic() - start:.0f} s", flush=True)
+    sms = torch.cuda.get_device_properties("cuda").multi_processor_count
+    with options.csv.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("M", "N", "K", "padding", "plan", "raster", "µs", "wrong"))
+        for number, case in enumerate(asked):
+            if time.monotonic() - start > options.seconds:
+                print(f"out of time after {number} cases", file=sys.stderr)
+                break
+            for name, raster, seconds, wrong in measure(case, sms):
+                group = "" if raster is None else raster.group
+                times = f"{1e6 * seconds:.3f}"
+                writer.writerow((*case.mnk, case.padding, name, group, times, wrong))
+                if wrong:
+                    print(wrong, file=sys.stderr)
+            stream.flush()
+            if number % 20 == 0:
+                print(f"case {number} at {time.monotonic() - start:.0f} s", flush=True)
+    print(f"done at {time.monotonic() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
