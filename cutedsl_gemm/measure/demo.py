@@ -10,8 +10,8 @@ from rich.markup import escape
 
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.sm90.mainloop import SMEM_BYTES
-from cutedsl_gemm.kernels.sm90.plan import Plan, pingpong
+from cutedsl_gemm.kernels.sm90.base_plan import SMEM_BYTES, Sm90Plan
+from cutedsl_gemm.kernels.sm90.plan import pingpong
 from layouts import ComposedLayout, Layout, Swizzle, table
 
 TILE = (128, 128, 64)
@@ -55,7 +55,7 @@ def show_swizzle() -> None:
     print(table(rows).text(colour=console.is_terminal))
 
 
-def show_plan(plan: Plan) -> None:
+def show_plan(plan: Sm90Plan) -> None:
     title(
         "The plan",
         "one frozen value: the kernel lowers it, the executor walks it, the proofs speak about it",
@@ -77,7 +77,7 @@ def show_answer(a: torch.Tensor, b: torch.Tensor) -> None:
     )
 
 
-def show_machine_code(plan: Plan) -> None:
+def show_machine_code(plan: Sm90Plan) -> None:
     title("Its machine code", f"compiled here for {build.ARCH}, without a GPU")
     start = time.perf_counter()
     with console.status("compiling"):

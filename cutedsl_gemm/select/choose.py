@@ -21,14 +21,13 @@ from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.mainloop import Tile
-from cutedsl_gemm.kernels.sm90.plan import Plan, cooperative, pingpong
-from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan, split
+from cutedsl_gemm.kernels.sm90.base_plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.operand import Tile
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
 
-AnySm90: TypeAlias = Plan | SplitPlan
-Maker: TypeAlias = Callable[..., AnySm90]  # pingpong, cooperative, split or single
+Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
 
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 SM_PEAK = 6.9e12  # flops a second of one multiprocessor that has power and L2 for itself
@@ -85,7 +84,7 @@ class Candidate:
     def _small(self) -> bool:
         return self.tile[0] * self.tile[1] <= 128 * 128
 
-    def plan(self, problem: Problem, raster: Raster | None = None) -> AnySm90:
+    def plan(self, problem: Problem, raster: Raster | None = None) -> Sm90Plan:
         """The checked plan for a problem; `raster` defaults to the one for the problem's K.
 
         PlanError if the plan cannot exist, or needs a workspace of 2^31 elements or more.
@@ -103,7 +102,7 @@ class Candidate:
 @cache
 def _plan(
     candidate: Candidate, raster: Raster, dtype: str, a_major: Major, b_major: Major
-) -> AnySm90:
+) -> Sm90Plan:
     maker, tile = candidate.maker, candidate.tile
     options: dict[str, Any] = {}
     if candidate.splits > 1:
@@ -222,7 +221,7 @@ def best(m: int, n: int, k: int) -> Candidate:
     return ranking(m, n, k)[0].candidate
 
 
-def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
+def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
     """The plan of the best candidate, or of the best schedule for a given tile.
 
     PlanError if no plan has this tile.
@@ -243,7 +242,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> AnySm90:
         return Candidate(cooperative, tile).plan(problem)
 
 
-def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> AnySm90:
+def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> Sm90Plan:
     """The best plan of one maker: `single`, `pingpong`, `cooperative` or `split`.
 
     >>> from cutedsl_gemm.problem import Matrix
@@ -260,7 +259,7 @@ def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> An
     return first.plan(problem)
 
 
-def candidate_of(plan: AnySm90) -> Candidate | None:
+def candidate_of(plan: Sm90Plan) -> Candidate | None:
     """The candidate that makes a plan; None if the model has no constants for it.
 
     >>> candidate_of(pingpong((128, 192, 64))).name, candidate_of(pingpong((192, 128, 64)))
@@ -272,7 +271,7 @@ def candidate_of(plan: AnySm90) -> Candidate | None:
     return next((each for each in found if each.maker.__name__ == kind), None)
 
 
-def plans() -> list[AnySm90]:
+def plans() -> list[Sm90Plan]:
     """Every plan that `choose` returns without a tile.
 
     >>> len(plans())

@@ -9,12 +9,12 @@ from dataclasses import replace
 from torch import Tensor
 
 from cutedsl_gemm.call import Tile
+from cutedsl_gemm.kernels.sm90.base_plan import Sm90Plan
 from cutedsl_gemm.operands import problem_of
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.select.choose import (
     DRAM,
     SMS,
-    AnySm90,
     Estimate,
     candidate_of,
     choose,
@@ -60,10 +60,10 @@ def _lines(problem: Problem, tile: Tile | None) -> Iterator[tuple[str, str]]:
     plan = choose(problem, tile)
     yield from _choice(problem, plan, given=tile is not None)
     yield from _bounds(problem)
-    yield from plan.lines()
+    yield from plan.explain_lines()
 
 
-def _choice(problem: Problem, plan: AnySm90, given: bool) -> Iterator[tuple[str, str]]:
+def _choice(problem: Problem, plan: Sm90Plan, given: bool) -> Iterator[tuple[str, str]]:
     candidate, ranked = candidate_of(plan), ranking(*problem.mnk)[:SHOWN]
     asked = ", as asked" if given else ""
     if candidate is None:

@@ -16,9 +16,8 @@ from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.sm70 import plan as sm70
 from cutedsl_gemm.kernels.sm80 import plan as sm80
 from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
-from cutedsl_gemm.kernels.sm90.mainloop import Tile
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
-from cutedsl_gemm.kernels.sm90.split_plan import split
+from cutedsl_gemm.kernels.sm90 import plan as sm90
+from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.operands import fits
 from cutedsl_gemm.problem import TMA, Problem, Requirements
 from cutedsl_gemm.select.choose import choose, choose_among
@@ -123,7 +122,7 @@ LADDER = (
     *(_rung(maker, torch.bfloat16, torch.float16, alignments=ALIGNMENTS) for maker in sm80.RUNGS),
     *(
         Kernel(f"sm90_{maker.__name__}", TMA, partial(choose_among, maker), maker)
-        for maker in (single, cooperative, pingpong, split)
+        for maker in sm90.RUNGS
     ),
     Kernel(DEFAULT, TMA, choose, choose),
 )

@@ -22,9 +22,10 @@ from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.base_plan import Sm90Plan
 from cutedsl_gemm.measure.timing import Launch, race
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.choose import CANDIDATES, AnySm90, Candidate, ranking
+from cutedsl_gemm.select.choose import CANDIDATES, Candidate, ranking
 
 Entry: TypeAlias = tuple[Candidate, Raster]
 
@@ -32,7 +33,7 @@ ENTRIES, OWN, RERASTERED = 12, 6, 2
 RASTERS = Raster(1), Raster(4), Raster(8), Raster(4, "columns")
 
 
-def tuned(problem: Problem, device: str, launch: Callable[[AnySm90], Launch]) -> AnySm90:
+def tuned(problem: Problem, device: str, launch: Callable[[Sm90Plan], Launch]) -> Sm90Plan:
     """The plan that won on the device, as it is remembered, or after a race.
 
     `launch(plan)` makes a launch of its kernel. RuntimeError where a race would be needed while a
@@ -59,12 +60,12 @@ def entries(problem: Problem) -> list[Entry]:
     return list(dict.fromkeys([*own[:OWN], *others, *own[OWN:]]))[:ENTRIES]
 
 
-def _plan(problem: Problem, entry: Entry) -> AnySm90:
+def _plan(problem: Problem, entry: Entry) -> Sm90Plan:
     candidate, raster = entry
     return candidate.plan(problem, raster)
 
 
-def _fastest(problem: Problem, launch: Callable[[AnySm90], Launch]) -> Entry:
+def _fastest(problem: Problem, launch: Callable[[Sm90Plan], Launch]) -> Entry:
     running = entries(problem)
     launches: list[Launch] = []
     with bar(f"measuring {len(running)} plans of {_shape(problem)}") as tell:

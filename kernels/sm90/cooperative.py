@@ -1,37 +1,37 @@
-"""Hopper (sm90) cooperative GEMM: two warpgroups share each tile.
+"""Hopper (sm90) cooperative GEMM: two consumer warpgroups share each tile.
 
-When   producer    │ load t0 │ load t1 │ load t2 …   always `stages` k-blocks ahead
-       consumer 1  │ multiply t0, upper half │ store │ multiply t1, upper half │ store …
-       consumer 2  │ multiply t0, lower half │ store │ multiply t1, lower half │ store …
+When   producer    │ load t0 │ load t1 │ load t2 …   always `stages` k-tiles ahead
+       consumer 0  │ multiply t0, upper half │ store │ multiply t1, upper half │ store …
+       consumer 1  │ multiply t0, lower half │ store │ multiply t1, lower half │ store …
 
-What it gains: tiles of 128×256 and 256×128, for which shared memory and L2 move fewer bytes a flop.
-What it costs: the tensor core waits for the epilogue. It is for large K, and for shapes whose waves
-such a tile fills better.
+Gains  tiles of 128×256 and 256×128, which move fewer bytes a flop through shared memory and L2.
+Costs  the tensor core waits for the epilogue. It pays for large K, and for shapes whose waves such
+       a tile fills better.
 """
 
 import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.staged import Staged
+from cutedsl_gemm.kernels.sm90.persistent import PersistentGemm
 
 
-class Cooperative(Staged):
+class Cooperative(PersistentGemm):
     """Each consumer multiplies its rows of every tile of its block."""
 
     @cute.jit
-    def consume(self, me, loads, way_out, full, empty, extent):
+    def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
         """Multiply this consumer's rows, then store them."""
-        tiles_m, tiles_n, k_blocks = extent
-        first, step, _ = self.work(k_blocks)
-        mma = self.mma()
-        rA, rB, acc = self.operands(mma, me, loads)
-        block = cutlass.Int32(0)
+        tiles_m, tiles_n, k_tiles = tile_counts
+        first, step, _ = self.tile_walk(k_tiles)
+        mma = self.make_mma()
+        rA, rB, acc = self.make_fragments(mma, consumer, operands)
+        k_tile = cutlass.Int32(0)  # of the block's, of all tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            m, n = self.place(tile, tiles_m, tiles_n)
-            self.multiply(mma, rA, rB, acc, full, empty, block, k_blocks)
+            m, n = self.tile_coord(tile, tiles_m, tiles_n)
+            self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles)
             warpgroup.wait_group(0)
-            self.release(empty, block + k_blocks - 1)
-            self.store(me, acc, way_out, m * self.plan.sharing + me, n)
-            block += k_blocks
-        self.drain()
+            self.release_stage(empty, k_tile + k_tiles - 1)
+            self.store(consumer, acc, epilogue, m * self.plan.consumers_per_tile + consumer, n)
+            k_tile += k_tiles
+        self.wait_for_stores()

@@ -1,102 +1,104 @@
-"""The executor: a plan carried out on the CPU, moving real data through its addresses at each step.
+"""The executor: a plan carried out on the CPU, with real data at each address that the kernel uses.
 
     global ─ TMA boxes ▶ swizzled shared memory ─ wgmma descriptor ▶ tensor core
            ─ (thread, value) ▶ registers ─ stmatrix lane addresses ▶ swizzled panel
            ─ TMA boxes ▶ global
 
-or, where blocks divide K, from the registers
+or, if blocks split K, from the registers
 
-           ─ (thread, value) ▶ sums in a workspace ─ (thread, value) of those who add ▶ global
+           ─ (thread, value) ▶ partial sums in a workspace
+           ─ (thread, value) of the reduction ▶ global
 
-Each arrow finds its addresses by the rule of its instruction, not by the layout that wrote what it
-reads: TMA fills boxes, wgmma reads by descriptor, stmatrix writes rows at lane addresses. So a
-wrong layout gives a wrong answer here too, and an address used twice or never written is refused.
-The tiles of a wave move together: 1024³ takes about a second.
+Each arrow computes its addresses by the rule of its instruction, not from the layout that wrote the
+data: TMA fills boxes, wgmma reads by descriptor, stmatrix writes rows at lane addresses. A wrong
+layout therefore gives a wrong result here too, and an address that is written twice or never raises
+PlanError. The tiles of a wave move together: 1024³ takes about a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import executor, tiles
+from cutedsl_gemm.kernels.executor import executor, thread_values, tiles
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
-from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, ROW, Operand
-from cutedsl_gemm.kernels.sm90.plan import Plan
-from cutedsl_gemm.kernels.sm90.split_plan import ADDERS, SplitPlan
+from cutedsl_gemm.kernels.sm90.base_plan import CONSUMERS, Sm90Plan
+from cutedsl_gemm.kernels.sm90.operand import ROW, Operand
+from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
+from cutedsl_gemm.kernels.sm90.tma_store_plan import TmaStorePlan
 from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
-
-AnyPlan: TypeAlias = Plan | SplitPlan
 
 WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 
 
 @executor
-def gemm(plan: AnyPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. A step is a wave of tiles."""
+def gemm(plan: TmaStorePlan | SplitPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
+    """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0. A step is a wave of tiles."""
     (bm, bn, bk), (m, n), (down, across) = plan.tile, out.shape, plan.cluster
-    gA = tiles(a, bm, bk, down)  # (tiles_m, k_blocks, BM, BK)
-    gB = tiles(b.mT, bn, bk, across)  # (tiles_n, k_blocks, BN, BK)
-    tiles_m, tiles_n, k_blocks = len(gA), len(gB), gA.shape[1]
+    gA = tiles(a, bm, bk, down)  # (tiles_m, k_tiles, BM, BK)
+    gB = tiles(b.mT, bn, bk, across)  # (tiles_n, k_tiles, BN, BK)
+    tiles_m, tiles_n, k_tiles = len(gA), len(gB), gA.shape[1]
+    clusters_m, clusters_n = tiles_m // down, tiles_n // across
     gC = out.new_empty(tiles_m, tiles_n, bm, bn)
-    load_a, load_b = Load(plan.a, plan.stages), Load(plan.b, plan.stages)
-    store = Add(plan) if isinstance(plan, SplitPlan) else Store(plan)
+    load_a, load_b = TmaLoad(plan.a, plan.stages), TmaLoad(plan.b, plan.stages)
+    epilogue = Reduction(plan) if isinstance(plan, SplitPlan) else TmaStore(plan)
     visits = torch.zeros(tiles_m, tiles_n, dtype=torch.int64)
     for first in range(0, tiles_m * tiles_n, WAVE):
         wave = range(first, min(first + WAVE, tiles_m * tiles_n))
-        places = (divmod(block, plan.blocks) for block in wave)  # cluster, rank
+        blocks = (divmod(block, plan.cluster_size) for block in wave)  # (cluster, rank)
         ms, ns = torch.tensor(
-            [plan.place(*place, tiles_m // down, tiles_n // across) for place in places]
+            [plan.tile_coord(*block, clusters_m, clusters_n) for block in blocks]
         ).mT
         acc = torch.zeros(plan.splits, len(wave), bm, bn, dtype=torch.float32)
-        for rank in range(plan.splits):
-            shared_a, shared_b = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
-            first_k, last_k = plan.span(rank, k_blocks)
+        for split in range(plan.splits):
+            sA, sB = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
+            first_k, last_k = plan.k_tile_range(split, k_tiles)
             count = last_k - first_k
-            begin = torch.tensor(_starts(plan, ns.tolist(), tiles_m // down, count))
-            for block in range(count):
-                ks, stage = first_k + (begin + block) % count, block % plan.stages
-                rA = load_a(shared_a, gA[ms, ks], stage)
-                rB = load_b(shared_b, gB[ns, ks], stage)
-                acc[rank].baddbmm_(rA.float(), rB.float().mT)
-        gC[ms, ns] = store(acc, out.dtype)
+            begin = torch.tensor(_first_k_tiles(plan, ns.tolist(), clusters_m, count))
+            for step in range(count):
+                ks, stage = first_k + (begin + step) % count, step % plan.stages
+                rA = load_a(sA, gA[ms, ks], stage)
+                rB = load_b(sB, gB[ns, ks], stage)
+                acc[split].baddbmm_(rA.float(), rB.float().mT)
+        gC[ms, ns] = epilogue(acc, out.dtype)
         visits.index_put_((ms, ns), torch.ones_like(ms), accumulate=True)
         yield (first + len(wave)) / (tiles_m * tiles_n)
     if wrong := int((visits != 1).sum()):
-        raise PlanError(f"{plan.raster} visits {wrong} of {visits.numel()} tiles never or twice")
+        raise PlanError(
+            f"{plan.raster} visits {wrong} of {visits.numel()} tiles never, or more than once"
+        )
     padded = gC.transpose(1, 2).reshape(tiles_m * bm, tiles_n * bn)
-    out.copy_(padded[:m, :n])  # what TMA clips
+    out.copy_(padded[:m, :n])  # TMA clips the rest
 
 
-def _starts(plan: AnyPlan, ns: list[int], tiles_m: int, k_blocks: int) -> list[int]:
-    """The first k-block of each tile of a wave; PlanError where a cluster's are not the same."""
-    starts = [plan.start(n, tiles_m, k_blocks) for n in ns]
-    for first in range(0, len(ns), plan.blocks):
-        if len(together := {*starts[first : first + plan.blocks]}) > 1:
+def _first_k_tiles(plan: Sm90Plan, ns: list[int], clusters_m: int, k_tiles: int) -> list[int]:
+    """The first k-tile of each tile of a wave; PlanError unless each cluster has only one."""
+    firsts = [plan.first_k_tile(n, clusters_m, k_tiles) for n in ns]
+    for block in range(0, len(ns), plan.cluster_size):
+        if len(cluster := {*firsts[block : block + plan.cluster_size]}) > 1:
             raise PlanError(
-                f"the blocks of a cluster begin with k-blocks {sorted(together)}; each brings half "
-                "of an operand to both, so that they must begin with the same"
+                f"the blocks of a cluster begin with the k-tiles {sorted(cluster)}; they must "
+                "begin with the same one, since each loads half of an operand for both"
             )
-    return starts
+    return firsts
 
 
-class Load:
-    """An operand's way in: TMA into a ring of stages, wgmma out of it."""
+class TmaLoad:
+    """An operand's path: TMA into a pipeline of stages, wgmma out of it."""
 
     def __init__(self, operand: Operand, stages: int) -> None:
         self.operand, self.stages = operand, stages
         self.rows, self.columns = operand.shape
-        # Both (rows, columns), in elements of one stage.
+        # Both (rows, columns) → element of one stage.
         self.written = self._tma_addresses()
         self.read = self._descriptor_addresses()
-        _once(self.written, operand.elements, f"TMA, {operand.name}")
+        _check_written_once(self.written, operand.elements, f"TMA, {operand.name}")
 
     def buffer(self, wave: range, dtype: torch.dtype) -> Tensor:
-        """The ring of each tile of the wave, poisoned: (wave, stages, elements)."""
+        """The stages of each tile of the wave, filled with NaN: (wave, stages, elements)."""
         return torch.full((len(wave), self.stages, self.operand.elements), torch.nan, dtype=dtype)
 
     def __call__(self, shared: Tensor, tiles: Tensor, stage: int) -> Tensor:
@@ -105,14 +107,14 @@ class Load:
         return shared[:, stage, self.read.flatten()].view_as(tiles)
 
     def _tma_addresses(self) -> Tensor:
-        """Where TMA writes element (row, column): each block of a cluster brings its part."""
-        smem, rows = self.operand.smem, self.operand.box[0]
-        starts = (smem.outer(part * rows, 0) for part in range(self.operand.parts))
-        part, along = self.operand.part, self.operand.contiguous
-        return torch.cat([_box_addresses(part, along, start) for start in starts])
+        """Where TMA writes element (row, column): each block of a cluster loads its slice."""
+        smem, rows = self.operand.smem, self.operand.slice_shape[0]
+        starts = (smem.outer(rank * rows, 0) for rank in range(self.operand.slices))
+        tile, contiguous = self.operand.slice_smem, self.operand.contiguous
+        return torch.cat([_box_addresses(tile, contiguous, start) for start in starts])
 
     def _descriptor_addresses(self) -> Tensor:
-        """Where wgmma looks for element (row, column).
+        """Where wgmma reads element (row, column).
 
         A descriptor serves 64 rows of A, or BN of B, and 16 columns.
         """
@@ -127,24 +129,24 @@ class Load:
         return descriptor.address(start, row % rows, column % 16) * 8 // BITS
 
 
-class Store:
-    """The accumulator's way out: registers, stmatrix into a panel, TMA out of it."""
+class TmaStore:
+    """The epilogue of a TmaStorePlan: registers, stmatrix into a panel, TMA out of it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: TmaStorePlan) -> None:
         self.rows, self.bn = plan.rows, plan.tile[1]
         self.panels, self.elements = plan.panels, cosize(plan.staging)
-        threads, values = torch.arange(128)[:, None], torch.arange(plan.registers)
-        self.place = plan.accumulator(threads, values)  # (thread, value) → m + R * n
-        _once(self.place, self.rows * self.bn, "wgmma, accumulator")
+        threads, values = thread_values(plan.accumulator)
+        self.accumulator = plan.accumulator(threads, values)  # (thread, value) → m + R * n
+        _check_written_once(self.accumulator, self.rows * self.bn, "wgmma, accumulator")
         self.fragment = plan.fragment(values).view(self.panels, 4, self.rows // 64, 8)
         self.written = self._stmatrix_addresses(plan)  # (4, R/64, 8, thread), elements of a panel
         self.read = _box_addresses(plan.staging, contiguous=1)  # (R, 64)
-        _once(self.written, self.elements, "stmatrix, C panel")
+        _check_written_once(self.written, self.elements, "stmatrix, C panel")
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
         """(1, wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type, R rows a consumer."""
         shape, acc = acc.shape[1:], acc.view(-1, self.rows, self.bn)
-        registers = acc.mT.flatten(1)[:, self.place]  # (wave, thread, value)
+        registers = acc.mT.flatten(1)[:, self.accumulator]  # (wave, thread, value)
         out = acc.new_empty(acc.shape, dtype=dtype)
         for panel in range(self.panels):
             shared = torch.full((len(acc), self.elements), torch.nan, dtype=dtype)
@@ -155,70 +157,67 @@ class Store:
             out[:, :, columns] = shared[:, self.read.flatten()].view(-1, self.rows, ROW)
         return out.view(shape)
 
-    def _stmatrix_addresses(self, plan: Plan) -> Tensor:
-        """Where value v of a thread lands.
-
-        The lanes' addresses give the row, the instruction the column.
-        """
+    def _stmatrix_addresses(self, plan: TmaStorePlan) -> Tensor:
+        """Where value v of a thread is written: a lane's address is the row, v the column."""
         atom, index = stmatrix(4), torch.arange(size(plan.lanes))
-        address = plan.staging(plan.lanes(index)).view(
-            4, -1, 4, 32
-        )  # (16 columns, m64, warp, lane)
+        # (16 columns, m64, warp, lane)
+        address = plan.staging(plan.lanes(index)).view(4, -1, 4, 32)
         # (lane, value) → column + 8 * supplying lane
         element = atom.fragment(torch.arange(32)[:, None], torch.arange(8))
         written = address[..., element // 8] + element % 8  # (16 columns, m64, warp, lane, value)
         return written.movedim(-1, 2).flatten(-2)
 
 
-class Add:
-    """The sums' way out of blocks that divide K: registers, workspace, those who add, global."""
+class Reduction:
+    """The epilogue of a SplitPlan: registers, workspace, the reduction's threads, global."""
 
     def __init__(self, plan: SplitPlan) -> None:
-        self.plan = plan
         bm, bn, _ = plan.tile
-        threads, values = torch.arange(128)[:, None], torch.arange(plan.registers)
-        place = plan.accumulator(threads, values)  # (thread, value) → m + R * n
-        _once(place, plan.rows * bn, "wgmma, accumulator")
-        first = torch.arange(CONSUMERS)[:, None, None] * plan.rows  # row of each consumer
-        self.n = (place // plan.rows).expand(CONSUMERS, -1, -1)
-        self.m = place % plan.rows + first
-        self.written = plan.sums(self.m + bm * self.n)  # (consumer, thread, value)
-        _once(self.written, bm * bn, "the workspace, sums")
-        threads, values = torch.arange(ADDERS)[:, None], torch.arange(size(plan.share.rows[1]))
-        row, column = plan.share.rows(threads, values), plan.share.columns(threads, values)
-        _once(row * bn + column, plan.added * bn, "those who add, share of the rows")
-        pieces = torch.arange(0, bm, plan.added)[:, None, None]  # first row of each
-        self.row, self.column = row + pieces, column.expand(len(pieces), -1, -1)
-        self.read = plan.sums(self.row + bm * self.column)  # (piece, thread, value)
+        accumulator = plan.accumulator(
+            *thread_values(plan.accumulator)
+        )  # (thread, value) → m + R * n
+        _check_written_once(accumulator, plan.rows * bn, "wgmma, accumulator")
+        first_rows = torch.arange(CONSUMERS)[:, None, None] * plan.rows  # of each consumer
+        self.n = (accumulator // plan.rows).expand(CONSUMERS, -1, -1)
+        self.m = accumulator % plan.rows + first_rows
+        self.written = plan.partial_sums(self.m + bm * self.n)  # (consumer, thread, value)
+        _check_written_once(self.written, bm * bn, "workspace, partial sums")
+        layout, rows = plan.reduction, plan.reduction_rows
+        threads, values = thread_values(layout.rows)
+        row, column = layout.rows(threads, values), layout.columns(threads, values)
+        _check_written_once(row * bn + column, rows * bn, "reduction, its rows")
+        first_rows = torch.arange(0, bm, rows)[:, None, None]  # of each part of the tile
+        self.row, self.column = row + first_rows, column.expand(len(first_rows), -1, -1)
+        self.read = plan.partial_sums(self.row + bm * self.column)  # (part, thread, value)
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
         """(splits, wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
         workspace = acc.new_full((*acc.shape[:2], self.written.numel()), torch.nan)
         workspace[..., self.written] = acc[..., self.m, self.n]
         total = acc.new_zeros(acc.shape[1], *self.read.shape)
-        for part in workspace:
-            total += part[:, self.read]
+        for partial_sums in workspace:  # (wave, BM * BN) of one split
+            total += partial_sums[:, self.read]
         out = acc.new_empty(acc.shape[1:], dtype=dtype)
         out[:, self.row, self.column] = total.to(dtype)
         return out
 
 
 def _box_addresses(tile: ComposedLayout, contiguous: int, start: int = 0) -> Tensor:
-    """Where TMA keeps element (row, column) of a tile that starts at an element of the buffer.
+    """(row, column) → element where TMA keeps it, of a tile that begins at element `start`.
 
-    Box after box, byte addresses swizzled.
+    Box after box, with the swizzle applied to byte addresses.
     """
     boxes, element = tma.boxes(tile, contiguous), BITS // 8
     box = torch.arange(boxes.rows)[:, None] * boxes.columns + torch.arange(boxes.columns)
     extents = size(tile.outer[1 - contiguous]), size(tile.outer[contiguous])
     addresses = torch.empty(extents, dtype=torch.int64)
     for row, column, offset in boxes.origins:
-        place = tma.SWIZZLE_128B((start + offset + box) * element) // element
-        addresses[row : row + boxes.rows, column : column + boxes.columns] = place
+        swizzled = tma.SWIZZLE_128B((start + offset + box) * element) // element
+        addresses[row : row + boxes.rows, column : column + boxes.columns] = swizzled
     return addresses if contiguous == 1 else addresses.mT
 
 
-def _once(addresses: Tensor, extent: int, who: str) -> None:
+def _check_written_once(addresses: Tensor, extent: int, who: str) -> None:
     """PlanError unless every offset below `extent` is written exactly once."""
     times = torch.bincount(addresses.flatten(), minlength=extent)
     if len(times) > extent:

@@ -1,13 +1,18 @@
-"""What the Hopper (sm90) GEMMs share: TMA loads into a ring, wgmma out of it.
+"""The Hopper (sm90) GEMM kernel: TMA loads into a pipeline of stages, wgmma out of it.
 
-Who    warpgroup 0: producer. One warp asks TMA for the k-blocks of A and B; its registers go to the
-       others (40 / 232). In a cluster of two blocks each brings half of what both read, A or B,
-       to both (multicast), and waits until the consumers of both have read a stage.
-       warpgroups 1, 2: consumers. They hold C in registers and multiply. How they divide the tiles
-       among them, and how the product leaves, is for the kernels that are made of this one.
+Who    warpgroup 0 is the producer. One of its warps issues the TMA loads of A and B; its registers
+       go to the consumers (40 / 232). In a cluster of two blocks, each loads half of the operand
+       that both need, multicasts it to both, and waits until the consumers of both have read a
+       stage.
+       warpgroups 1 and 2 are consumers. They multiply and hold C in registers. The subclasses say
+       how they divide the tiles, and how the epilogue stores C.
 
-Where  every layout below is the plan's, lowered: `plan.explain()` prints them. R is the rows of a
-       tile that one consumer multiplies.
+When   producer    waits until a stage is empty │ loads a k-tile into it │ …
+       consumer    waits until a stage is full │ issues its wgmmas │ releases the stage before │ …
+       A full mbarrier counts the bytes of a stage; an empty one counts the warps that have read it.
+
+Where  all layouts are the plan's, lowered: `plan.explain()` prints them. R is the number of tile
+       rows that one consumer multiplies.
 """
 
 from typing import Any
@@ -23,103 +28,111 @@ from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import tile_count
 from cutedsl_gemm.kernels.plan.checks import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
-from cutedsl_gemm.kernels.sm90.mainloop import (
+from cutedsl_gemm.kernels.sm90.base_plan import (
     CONSUMER_REGISTERS,
     PRODUCER_REGISTERS,
-    Mainloop,
+    Sm90Plan,
 )
 
 
-class Gemm:
-    """One kernel for every M, N, K of a plan; what raises NotImplementedError is to be made."""
+class Sm90Gemm:
+    """One kernel for every M, N, K of a plan; a subclass gives what raises NotImplementedError."""
 
     plan: Any
-    cluster: tuple[int, int, int] | None = None  # blocks of a cluster
 
-    def __init__(self, plan: Mainloop) -> None:
+    def __init__(self, plan: Sm90Plan) -> None:
         self.plan = plan
         self.dtype = lower.DTYPES[plan.dtype]
+        # No cluster argument if a block is alone. Such blocks go sixteen in a row to the SMs of a
+        # GPC, and neighbours ask L2 for the same tile at the same time. An explicit 1×1×1 scatters
+        # them over the GPCs and costs 20 to 30 % at 128×128 (docs/performance).
+        self.cluster = (plan.cluster_size, 1, 1) if plan.cluster_size > 1 else None
 
-    def grid(self, tiles, sms):
-        """Blocks to launch."""
+    def grid_size(self, tiles, sms):
+        """Blocks to launch for so many tiles (of a cluster), on `sms` multiprocessors."""
         raise NotImplementedError
 
-    def work(self, k_blocks):
-        """First tile of this block, tiles from one to the next, and (first, last + 1) k-block."""
+    def tile_walk(self, k_tiles):
+        """This block's first tile, the step to its next, and its (first, last + 1) k-tile."""
         raise NotImplementedError
 
-    def storage(self):
-        """Shared memory of the way out."""
+    def epilogue_storage(self):
+        """The type of the epilogue's shared memory."""
         raise NotImplementedError
 
-    def way_out(self, storage, outlet):
-        """Both as the device sees them."""
+    def epilogue_tensors(self, storage, output):
+        """What `consume` needs to store C."""
         raise NotImplementedError
 
-    def consume(self, me, loads, way_out, full, empty, extent):
-        """What consumer `me` does."""
+    def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
+        """The work of consumer warpgroup 0 or 1."""
         raise NotImplementedError
+
+    # The host
 
     @cute.jit
     def launch(
         self,
-        a: cute.Tensor,
-        b: cute.Tensor,
-        c: cute.Tensor,
-        outlet: tuple[Any, ...],
+        a: cute.Tensor,  # (M, K)
+        b: cute.Tensor,  # (K, N)
+        c: cute.Tensor,  # (M, N)
+        output: tuple[Any, ...],
         sms: Int32,
         stream: CUstream,
     ):
-        """A (M, K) · B (K, N) of a device with `sms` multiprocessors, into what was made of C.
+        """Launch A · B on `sms` multiprocessors; `output` is what the epilogue made of C.
 
-        A launch that needs at most half of them may come before the one in front of it has ended
-        (programmatic dependent launch): its blocks make their barriers meanwhile, and wait. 512³
-        takes 2.9 µs so, not 3.4. The blocks of a larger one would come wherever a multiprocessor
-        falls free, and the neighbours of a GPC no longer ask L2 for the same tile at the same time:
-        595 TFLOP/s, not 776, at 8448×9216×1024 (docs/performance).
+        A launch that needs at most half of the multiprocessors may overlap the one before it
+        (programmatic dependent launch): its blocks initialise their mbarriers, then wait. 512³
+        takes 2.9 µs with it, 3.4 without. The blocks of a larger launch would start wherever a
+        multiprocessor falls free, and the neighbours of a GPC would no longer ask L2 for the same
+        tile at the same time: 595 TFLOP/s, not 776, at 8448×9216×1024 (docs/performance).
         """
         plan, (bm, bn, _) = self.plan, self.plan.tile
         down, across = plan.cluster
         b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
-        tma_a, gA = self.way_in(a, plan.a)
-        tma_b, gB = self.way_in(b, plan.b)
+        tma_a, gA = self.make_tma_load(a, plan.a)
+        tma_b, gB = self.make_tma_load(b, plan.b)
         tiles = tile_count(c, (bm * down, bn * across))
-        blocks = self.grid(tiles, sms)
-        self.kernel(tma_a, gA, tma_b, gB, outlet).launch(
+        blocks = self.grid_size(tiles, sms)
+        self.kernel(tma_a, gA, tma_b, gB, output).launch(
             grid=(blocks, 1, 1),
             block=(plan.threads, 1, 1),
             cluster=self.cluster,
-            smem=self.shared().size_in_bytes(),
-            min_blocks_per_mp=1,  # without it ptxas drops setmaxnreg (C7508)
+            smem=self.shared_storage().size_in_bytes(),
+            # .minnctapersm 1. With DSL 4.8.1 ptxas keeps setmaxnreg without it, too; pingpong's
+            # code then differs a little (704 instructions, not 712) and was not timed.
+            min_blocks_per_mp=1,
             stream=stream,
             use_pdl=blocks * 2 <= sms,
         )
 
-    def way_in(self, matrix, operand):
-        """TMA's way to what one block brings of an operand."""
-        if operand.parts > 1:
+    def make_tma_load(self, matrix, operand):
+        """The TMA atom that loads one slice of an operand's tile, and the matrix as TMA sees it."""
+        if operand.slices > 1:
             load = cpasync.CopyBulkTensorTileG2SMulticastOp()
         else:
             load = cpasync.CopyBulkTensorTileG2SOp()
-        return cpasync.make_tiled_tma_atom(load, matrix, lower.smem(operand.part), operand.box)
+        return cpasync.make_tiled_tma_atom(
+            load, matrix, lower.smem(operand.slice_smem), operand.slice_shape
+        )
 
-    def shared(self):
-        """Shared memory: the rings of A and B, the way out, two mbarriers a stage."""
+    def shared_storage(self):
+        """Shared memory: the stages of A and B, the epilogue's, two mbarriers a stage."""
         plan, dtype = self.plan, self.dtype
+        elements_a, elements_b = plan.stages * plan.a.elements, plan.stages * plan.b.elements
 
         @cute.struct
-        class Shared:
-            a: cute.struct.Align[
-                cute.struct.MemRange[dtype, plan.stages * plan.a.elements], ATOM_BYTES
-            ]
-            b: cute.struct.Align[
-                cute.struct.MemRange[dtype, plan.stages * plan.b.elements], ATOM_BYTES
-            ]
-            out: cute.struct.Align[self.storage(), ATOM_BYTES]
+        class SharedStorage:
+            a: cute.struct.Align[cute.struct.MemRange[dtype, elements_a], ATOM_BYTES]
+            b: cute.struct.Align[cute.struct.MemRange[dtype, elements_b], ATOM_BYTES]
+            epilogue: cute.struct.Align[self.epilogue_storage(), ATOM_BYTES]
             full: cute.struct.MemRange[Int64, plan.stages]
             empty: cute.struct.MemRange[Int64, plan.stages]
 
-        return Shared
+        return SharedStorage
+
+    # The kernel
 
     @cute.kernel
     def kernel(
@@ -128,110 +141,122 @@ class Gemm:
         gA: cute.Tensor,
         tma_b: cute.CopyAtom,
         gB: cute.Tensor,
-        outlet: tuple[Any, ...],
+        output: tuple[Any, ...],
     ):
         plan, (down, across) = self.plan, self.plan.cluster
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-        shared = SmemAllocator().allocate(self.shared())
-        full, empty = shared.full.data_ptr(), shared.empty.data_ptr()
+        shared = SmemAllocator().allocate(self.shared_storage())
+        full, empty = shared.full.data_ptr(), shared.empty.data_ptr()  # (stages) each
         sA = lower.tensor(shared.a, staged_layout(plan.a.smem, plan.stages))  # (BM, BK, stages)
         sB = lower.tensor(shared.b, staged_layout(plan.b.smem, plan.stages))  # (BN, BK, stages)
-        gA = cute.local_tile(gA, plan.a.box, (None, None))  # (BM/parts, BK, parts_m, k_blocks)
-        gB = cute.local_tile(gB, plan.b.box, (None, None))  # (BN/parts, BK, parts_n, k_blocks)
-        extent = (
-            cute.ceil_div(cute.size(gA, mode=[2]), plan.a.parts * down),  # in tiles of a cluster
-            cute.ceil_div(cute.size(gB, mode=[2]), plan.b.parts * across),
+        # (BM/slices, BK, slices_m, k_tiles) and (BN/slices, BK, slices_n, k_tiles)
+        gA = cute.local_tile(gA, plan.a.slice_shape, (None, None))
+        gB = cute.local_tile(gB, plan.b.slice_shape, (None, None))
+        tile_counts = (  # clusters down and across, k-tiles
+            cute.ceil_div(cute.size(gA, mode=[2]), plan.a.slices * down),
+            cute.ceil_div(cute.size(gB, mode=[2]), plan.b.slices * across),
             cute.size(gA, mode=[3]),
         )
-        way_out = self.way_out(shared.out, outlet)
+        epilogue = self.epilogue_tensors(shared.epilogue, output)
 
         if warp_idx == 0:
             cpasync.prefetch_descriptor(tma_a)
             cpasync.prefetch_descriptor(tma_b)
-            with cute.arch.elect_one():
-                for stage in cutlass.range_constexpr(plan.stages):
-                    cute.arch.mbarrier_init(full + stage, 1)
-                    readers = 4 * plan.sharing * plan.blocks  # warps
-                    cute.arch.mbarrier_init(empty + stage, readers)
-            cute.arch.mbarrier_init_fence()
-        if cutlass.const_expr(plan.blocks > 1):
-            self.meet()  # the other block's barriers are made, too
+            self.init_mbarriers(full, empty)
+        if cutlass.const_expr(plan.cluster_size > 1):
+            self.cluster_sync()  # the other block's mbarriers are initialised, too
         else:
             cute.arch.sync_threads()
-        cute.arch.griddepcontrol_wait()  # before it, no byte of global memory is touched
+        cute.arch.griddepcontrol_wait()  # no access to global memory before it
         if cutlass.const_expr(plan.splits == 1):
-            # Behind the wait: one launch waits, and no chain of them.
+            # After the wait: then one launch waits at a time, not a chain of them.
             cute.arch.griddepcontrol_launch_dependents()
-        loads = (tma_a, gA, sA, tma_b, gB, sB)
-        self.work_together(warp_idx, loads, way_out, full, empty, extent)
+        operands = (tma_a, gA, sA, tma_b, gB, sB)
+        self.run_roles(warp_idx, operands, epilogue, full, empty, tile_counts)
 
     @cute.jit
-    def work_together(self, warp_idx, loads, way_out, full, empty, extent):
-        """The producer and the consumers."""
+    def init_mbarriers(self, full, empty):
+        """A stage is full after one arrival and its bytes; empty after every consumer warp's."""
+        plan = self.plan
+        with cute.arch.elect_one():
+            for stage in cutlass.range_constexpr(plan.stages):
+                cute.arch.mbarrier_init(full + stage, 1)
+                warps = 4 * plan.consumers_per_tile * plan.cluster_size  # that read a stage
+                cute.arch.mbarrier_init(empty + stage, warps)
+        # Makes the mbarriers visible to the other block of a cluster, which arrives on them and
+        # whose loads complete on them. It compiles to no instruction (DSL 4.8.1).
+        cute.arch.mbarrier_init_fence()
+
+    @cute.jit
+    def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts):
+        """Each warpgroup takes its registers and its role."""
         if warp_idx < 4:
             cute.arch.setmaxregister_decrease(PRODUCER_REGISTERS)
             if warp_idx == 0:
-                self.load(loads, full, empty, extent)
+                self.produce(operands, full, empty, tile_counts)
         else:
             cute.arch.setmaxregister_increase(CONSUMER_REGISTERS)
-            self.consume(warp_idx // 4 - 1, loads, way_out, full, empty, extent)
+            self.consume(warp_idx // 4 - 1, operands, epilogue, full, empty, tile_counts)
 
-    def rank(self):
-        """The number of this block in its cluster."""
+    def block_rank(self):
+        """The rank of this block in its cluster."""
         return cute.arch.block_idx_in_cluster() if self.cluster else 0
 
-    def place(self, tile, tiles_m, tiles_n):
-        """The tile (m, n) of C that is this block's of a cluster's."""
-        rank = self.rank() if self.plan.blocks > 1 else 0
-        return self.plan.place(tile, rank, tiles_m, tiles_n, cutlass.min)
+    def tile_coord(self, cluster, clusters_m, clusters_n):
+        """This block's tile (m, n) of a cluster of tiles."""
+        return self.plan.tile_coord(cluster, self.block_rank(), clusters_m, clusters_n, cutlass.min)
 
-    def meet(self):
-        """All blocks of the cluster have come here, and see what the others wrote."""
+    def cluster_sync(self):
+        """Wait until all blocks of the cluster are here, and see what they wrote."""
         cute.arch.cluster_arrive()
         cute.arch.cluster_wait()
 
-    def slot(self, block):
-        """Stage and phase parity of the k-block number `block` in the ring."""
-        return block % self.plan.stages, (block // self.plan.stages) % 2
+    def stage_and_phase(self, k_tile):
+        """The stage of the block's `k_tile`-th k-tile, and the phase parity of its mbarriers."""
+        return k_tile % self.plan.stages, (k_tile // self.plan.stages) % 2
+
+    # The producer
 
     @cute.jit
-    def load(self, loads, full, empty, extent):
-        """The producer warp: k-blocks into the ring, as fast as consumers free its stages."""
-        tiles_m, tiles_n, k_blocks = extent
-        first, step, (k_first, k_last) = self.work(k_blocks)
-        block = Int32(0)
+    def produce(self, operands, full, empty, tile_counts):
+        """Load k-tile after k-tile, as fast as the consumers release stages."""
+        tiles_m, tiles_n, k_tiles = tile_counts
+        first, step, (k_first, k_last) = self.tile_walk(k_tiles)
+        loaded = Int32(0)  # k-tiles, of all tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            m, n = self.place(tile, tiles_m, tiles_n)
+            m, n = self.tile_coord(tile, tiles_m, tiles_n)
             count = k_last - k_first
-            k = k_first + self.plan.start(n, tiles_m, count, cutlass.min)
+            k = k_first + self.plan.first_k_tile(n, tiles_m, count, cutlass.min)
             for _ in cutlass.range(count, unroll=1):
-                stage, parity = self.slot(block)
-                cute.arch.mbarrier_wait(empty + stage, parity ^ 1)
-                self.ask(loads, m, n, k, stage, full)
-                block += 1
+                stage, phase = self.stage_and_phase(loaded)
+                cute.arch.mbarrier_wait(empty + stage, phase ^ 1)
+                self.load_k_tile(operands, m, n, k, stage, full)
+                loaded += 1
                 k += 1
                 if k == k_last:
                     k = k_first
 
-    def ask(self, loads, m, n, k, stage, full):
-        """Have TMA bring a k-block of a tile into a stage; its full barrier counts the bytes."""
-        tma_a, gA, sA, tma_b, gB, sB = loads
+    def load_k_tile(self, operands, m, n, k, stage, full):
+        """Load A and B of k-tile k of tile (m, n) into a stage; its full mbarrier counts bytes."""
+        tma_a, gA, sA, tma_b, gB, sB = operands
         with cute.arch.elect_one():
             cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
-        self.bring(self.plan.a, tma_a, gA, sA, m, k, stage, full)
-        self.bring(self.plan.b, tma_b, gB, sB, n, k, stage, full)
+        self.issue_tma_load(self.plan.a, tma_a, gA, sA, m, k, stage, full)
+        self.issue_tma_load(self.plan.b, tma_b, gB, sB, n, k, stage, full)
 
-    def bring(self, operand, tma, matrix, ring, tile, k, stage, full):
-        """This block's part of a k-block, into its own shared memory or that of all who share."""
-        parts, part, how = operand.parts, 0, {}
-        if parts > 1:
-            part, how = self.rank(), {"mcast_mask": cutlass.Int16((1 << parts) - 1)}
-        mine = cute.local_tile(ring, (*operand.box, self.plan.stages), (part, 0, 0))
-        mine, matrix = lower.tma_partition(tma, mine, matrix)  # (box, stages), (box, parts…, k…)
-        source = matrix[None, tile * parts + part, k]
-        cute.copy(tma, source, mine[None, stage], tma_bar_ptr=full + stage, **how)
+    def issue_tma_load(self, operand, tma, gX, sX, tile, k, stage, full):
+        """Load this block's slice of an operand, gX → sX, into every block that shares it."""
+        slices, rank, multicast = operand.slices, 0, {}
+        if slices > 1:
+            rank, multicast = self.block_rank(), {"mcast_mask": cutlass.Int16((1 << slices) - 1)}
+        sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), (rank, 0, 0))
+        sX, gX = lower.tma_partition(tma, sX, gX)  # (box, stages), (box, slices…, k_tiles)
+        source = gX[None, tile * slices + rank, k]
+        cute.copy(tma, source, sX[None, stage], tma_bar_ptr=full + stage, **multicast)
 
-    def mma(self):
+    # A consumer
+
+    def make_mma(self):
         """wgmma m64nBNk16 from shared memory, for one warpgroup."""
         major = {"K": OperandMajorMode.K, "MN": OperandMajorMode.MN}
         plan = self.plan
@@ -245,35 +270,38 @@ class Gemm:
         )
         return cute.make_tiled_mma(op)
 
-    def operands(self, mma, me, loads):
-        """The accumulator, and not registers but descriptors of shared memory."""
+    def make_fragments(self, mma, consumer, operands):
+        """A and B as shared-memory descriptors, and the accumulator in registers."""
         plan, thread = self.plan, mma.get_slice(0)
-        _, _, sA, _, _, sB = loads
-        mine = (plan.rows, plan.tile[2], plan.stages)
-        sA = cute.local_tile(sA, mine, (me % plan.sharing, 0, 0))  # (R, BK, stages)
+        _, _, sA, _, _, sB = operands
+        rows = (plan.rows, plan.tile[2], plan.stages)
+        sA = cute.local_tile(
+            sA, rows, (consumer % plan.consumers_per_tile, 0, 0)
+        )  # (R, BK, stages)
         rA = mma.make_fragment_A(thread.partition_A(sA))  # (wgmma, R/64, BK/16, stages)
         rB = mma.make_fragment_B(thread.partition_B(sB))  # (wgmma, 1, BK/16, stages)
         shape = mma.partition_shape_C((plan.rows, plan.tile[1]))
-        return rA, rB, cute.make_rmem_tensor(shape, Float32)
+        return rA, rB, cute.make_rmem_tensor(shape, Float32)  # acc: (wgmma, R/64, 1)
 
     @cute.jit
-    def multiply(self, mma, rA, rB, acc, full, empty, block, k_blocks):
-        """acc = the tile's product, all but the last k-block complete and released.
+    def mainloop(self, mma, rA, rB, acc, full, empty, first, k_tiles):
+        """acc = the product of a tile whose k-tiles are numbered from `first`.
 
-        One k-block is always in flight.
+        One k-tile is always in flight. On return it is the last one: the caller waits for it and
+        releases its stage.
         """
         mma.set(warpgroup.Field.ACCUMULATE, False)
-        self.multiply_block(mma, rA, rB, acc, full, block)
-        for later in cutlass.range(block + 1, block + k_blocks, unroll=1):
-            self.multiply_block(mma, rA, rB, acc, full, later)
+        self.multiply_k_tile(mma, rA, rB, acc, full, first)
+        for k_tile in cutlass.range(first + 1, first + k_tiles, unroll=1):
+            self.multiply_k_tile(mma, rA, rB, acc, full, k_tile)
             warpgroup.wait_group(1)
-            self.release(empty, later - 1)
+            self.release_stage(empty, k_tile - 1)
 
     @cute.jit
-    def multiply_block(self, mma, rA, rB, acc, full, block):
-        """Issue the wgmmas of one k-block, BK/16 for each 64 rows."""
-        stage, parity = self.slot(block)
-        cute.arch.mbarrier_wait(full + stage, parity)
+    def multiply_k_tile(self, mma, rA, rB, acc, full, k_tile):
+        """Issue the wgmmas of one k-tile, BK/16 for each 64 rows."""
+        stage, phase = self.stage_and_phase(k_tile)
+        cute.arch.mbarrier_wait(full + stage, phase)
         warpgroup.fence()
         for k in cutlass.range_constexpr(self.plan.tile[2] // 16):
             cute.gemm(mma, acc, rA[None, None, k, stage], rB[None, None, k, stage], acc)
@@ -281,12 +309,12 @@ class Gemm:
         warpgroup.commit_group()
 
     @cute.jit
-    def release(self, empty, block):
-        """This warp has read the k-block: its stage may be loaded again, by all who load it."""
-        stage, _ = self.slot(block)
+    def release_stage(self, empty, k_tile):
+        """This warp has read the k-tile: tell every block that loads into its stage."""
+        stage, _ = self.stage_and_phase(k_tile)
         with cute.arch.elect_one():
-            if cutlass.const_expr(self.plan.blocks > 1):
-                for peer in cutlass.range_constexpr(self.plan.blocks):
-                    cute.arch.mbarrier_arrive(empty + stage, peer)
+            if cutlass.const_expr(self.plan.cluster_size > 1):
+                for rank in cutlass.range_constexpr(self.plan.cluster_size):
+                    cute.arch.mbarrier_arrive(empty + stage, rank)
             else:
                 cute.arch.mbarrier_arrive(empty + stage)

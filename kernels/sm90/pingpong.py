@@ -1,47 +1,50 @@
-"""Hopper (sm90) pingpong GEMM: two warpgroups in turn on the tensor core.
+"""Hopper (sm90) pingpong GEMM: two consumer warpgroups take turns on the tensor core.
 
-When   producer    │ load t0 │ load t1 │ load t2 │ load t3 │ …   always `stages` k-blocks ahead
-       consumer 1  │ multiply t0 │ store t0  … │ multiply t2 │ store t2 …
-       consumer 2  │    (waits)  │ multiply t1 │ store t1  … │ multiply t3 …
+When   producer    │ load t0 │ load t1 │ load t2 │ load t3 │ …   always `stages` k-tiles ahead
+       consumer 0  │ multiply t0 │ store t0  … │ multiply t2 │ store t2 …
+       consumer 1  │    (waits)  │ multiply t1 │ store t1  … │ multiply t3 …
        The tensor core never waits for an epilogue: while one consumer stores, the other multiplies.
 
-What it costs: each consumer holds a whole tile in its registers, at most 128×192.
+Costs  each consumer holds a whole tile in its registers, at most 128×192.
 """
 
 import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.mainloop import CONSUMERS, WARPGROUP
-from cutedsl_gemm.kernels.sm90.staged import PANEL, Staged
+from cutedsl_gemm.kernels.sm90.base_plan import CONSUMERS, WARPGROUP
+from cutedsl_gemm.kernels.sm90.epilogue import PANEL_BARRIER
+from cutedsl_gemm.kernels.sm90.persistent import PersistentGemm
 
-# Named barriers: the tensor core is consumer 0's, consumer 1's.
-TURN = PANEL + CONSUMERS
+# Named barriers: consumer 0's turn, consumer 1's turn.
+TURN_BARRIER = PANEL_BARRIER + CONSUMERS
 
 
-class Pingpong(Staged):
+class Pingpong(PersistentGemm):
     """Each consumer multiplies every second tile of its block."""
 
     @cute.jit
-    def consume(self, me, loads, way_out, full, empty, extent):
-        """Multiply in turn; store while the other multiplies."""
-        tiles_m, tiles_n, k_blocks = extent
+    def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
+        """Multiply in turn; store while the other consumer multiplies."""
+        tiles_m, tiles_n, k_tiles = tile_counts
         tiles = tiles_m * tiles_n
-        first, step, _ = self.work(k_blocks)
-        mma = self.mma()
-        rA, rB, acc = self.operands(mma, me, loads)
-        block = me * k_blocks
-        for tile in cutlass.range(first + me * step, tiles, CONSUMERS * step, unroll=1):
-            m, n = self.place(tile, tiles_m, tiles_n)
-            if tile >= step:  # all but the block's first tile come after one of the other consumer
-                cute.arch.barrier(barrier_id=TURN + me, number_of_threads=CONSUMERS * WARPGROUP)
-            self.multiply(mma, rA, rB, acc, full, empty, block, k_blocks)
+        first, step, _ = self.tile_walk(k_tiles)
+        mma = self.make_mma()
+        rA, rB, acc = self.make_fragments(mma, consumer, operands)
+        k_tile = consumer * k_tiles  # of the block's; those between are the other consumer's
+        for tile in cutlass.range(first + consumer * step, tiles, CONSUMERS * step, unroll=1):
+            m, n = self.tile_coord(tile, tiles_m, tiles_n)
+            if tile >= step:  # the block's first tile waits for no turn
+                cute.arch.barrier(
+                    barrier_id=TURN_BARRIER + consumer, number_of_threads=CONSUMERS * WARPGROUP
+                )
+            self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles)
             if tile + step < tiles:
                 cute.arch.barrier_arrive(
-                    barrier_id=TURN + 1 - me, number_of_threads=CONSUMERS * WARPGROUP
+                    barrier_id=TURN_BARRIER + 1 - consumer, number_of_threads=CONSUMERS * WARPGROUP
                 )
             warpgroup.wait_group(0)
-            self.release(empty, block + k_blocks - 1)
-            self.store(me, acc, way_out, m, n)
-            block += CONSUMERS * k_blocks
-        self.drain()
+            self.release_stage(empty, k_tile + k_tiles - 1)
+            self.store(consumer, acc, epilogue, m, n)
+            k_tile += CONSUMERS * k_tiles
+        self.wait_for_stores()

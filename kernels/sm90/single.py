@@ -1,44 +1,45 @@
-"""Hopper (sm90) GEMM of one warpgroup: TMA and wgmma, a tile a block, no roles.
+"""Hopper (sm90) GEMM of one warpgroup: TMA and wgmma, one tile a block, no roles.
 
-When   all four warps  │ ask for the first `stages` k-blocks │ wait for one, multiply, ask for
-                       │ the one that goes into its place │ … │ store
-       The tensor core waits at each k-block for its own last wgmma, and at the end for the store.
+When   all four warps  │ load the first `stages` k-tiles │ wait for one, multiply it, load the one
+                       │ that takes its stage │ … │ store
+       The tensor core waits at each k-tile for its own last wgmma, and at the end for the store.
 
-What is new against the sm80 rungs: TMA brings whole tiles, swizzled, without a register or an
-address computed; wgmma reads them from shared memory.
+New    against the sm80 rungs: TMA loads whole tiles, swizzled, with no registers and no address
+       arithmetic; wgmma reads them from shared memory.
 """
 
 import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.staged import Staged
+from cutedsl_gemm.kernels.sm90.epilogue import TmaStoreGemm
 
 
-class Single(Staged):
-    """One warpgroup, one tile."""
+class Single(TmaStoreGemm):
+    """One warpgroup computes one tile."""
 
-    def grid(self, tiles, sms):
-        """A block a tile."""
+    def grid_size(self, tiles, sms):
+        """One block a tile, however many multiprocessors there are."""
         return tiles
 
     @cute.jit
-    def work_together(self, warp_idx, loads, way_out, full, empty, extent):
-        """Load, multiply and store one tile."""
-        tiles_m, tiles_n, k_blocks = extent
-        m, n = self.place(cute.arch.block_idx()[0], tiles_m, tiles_n)
-        mma = self.mma()
-        rA, rB, acc = self.operands(mma, 0, loads)
+    def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts):
+        """The only role: load, multiply and store one tile."""
+        tiles_m, tiles_n, k_tiles = tile_counts
+        m, n = self.tile_coord(cute.arch.block_idx()[0], tiles_m, tiles_n)
+        mma = self.make_mma()
+        rA, rB, acc = self.make_fragments(mma, 0, operands)
         if warp_idx == 0:
-            for k in cutlass.range(cutlass.min(self.plan.stages, k_blocks), unroll=1):
-                self.ask(loads, m, n, k, k, full)
+            for k in cutlass.range(cutlass.min(self.plan.stages, k_tiles), unroll=1):
+                self.load_k_tile(operands, m, n, k, k, full)
         acc.fill(0)
         mma.set(warpgroup.Field.ACCUMULATE, True)
-        for k in cutlass.range(k_blocks, unroll=1):
-            self.multiply_block(mma, rA, rB, acc, full, k)
+        for k in cutlass.range(k_tiles, unroll=1):
+            self.multiply_k_tile(mma, rA, rB, acc, full, k)
             warpgroup.wait_group(0)
             cute.arch.sync_threads()  # all warps have read the stage
-            if warp_idx == 0 and k + self.plan.stages < k_blocks:
-                self.ask(loads, m, n, k + self.plan.stages, self.slot(k)[0], full)
-        self.store(0, acc, way_out, m, n)
-        self.drain()
+            if warp_idx == 0 and k + self.plan.stages < k_tiles:
+                stage = self.stage_and_phase(k)[0]
+                self.load_k_tile(operands, m, n, k + self.plan.stages, stage, full)
+        self.store(0, acc, epilogue, m, n)
+        self.wait_for_stores()

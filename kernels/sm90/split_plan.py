@@ -1,4 +1,4 @@
-"""The plan of the split sm90 GEMM: blocks divide K, and sum through global memory."""
+"""SplitPlan: blocks split K, and a second kernel adds their partial sums through global memory."""
 
 from __future__ import annotations
 
@@ -6,59 +6,42 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cutedsl_gemm.kernels.plan.checks import PlanError, field_problem, shape_problem
 from cutedsl_gemm.kernels.plan.memory import WARP, sectors
 from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
-from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.mainloop import (
-    CONSUMERS,
-    Mainloop,
-    Tile,
-    accumulator,
-    operands,
-    stages_beside,
-    tile_problems,
-)
+from cutedsl_gemm.kernels.sm90.base_plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.operand import Tile
 from layouts import Bijective, Layout, Proof, composition, prove
-from layouts.hardware.descriptor import Major
 
-WORD = 4  # bytes of a sum
-WIDTH = 4  # sums that a thread adds at a time: 16 bytes
-MOST_SPLITS = 32  # a thread that adds has a load of each part under way
-ADDERS = 256  # threads of a block that adds
+FP32_BYTES = 4
+VECTOR = 4  # partial sums that a reduction thread loads at a time: 16 bytes
+REDUCTION_THREADS = 256  # threads of a block of the reduction
+MAX_SPLITS = 32  # a reduction thread has one load of each split in flight
 
 
 @dataclass(frozen=True)
-class SplitPlan(Mainloop):
-    """A GEMM of few tiles and much K: `splits` blocks make a tile, each with its part of K.
+class SplitPlan(Sm90Plan):
+    """A GEMM of few tiles and large K: `splits` blocks compute a tile, each over its range of K.
 
-    Each block leaves its sums in a workspace. A second kernel, of blocks with F rows of a tile
-    each, adds them in the order of the parts: the result is the same from run to run.
+    Each block stores its partial sums in a workspace. A second kernel adds them, F rows of a tile a
+    block, in the order of the splits: the result is the same from run to run.
     """
 
-    sums: Layout  # (BM, BN) → element of fp32, of one block's in the workspace
-    share: TVLayout  # (thread, value) → place in the (F, BN) that a block of the second kernel adds
+    partial_sums: Layout  # (BM, BN) → element of fp32, of one block in the workspace
+    reduction: TVLayout  # (thread, value) → row and column of the (F, BN) that a block reduces
 
     @property
     def kind(self) -> str:
         return "split"
 
     @property
-    def added(self) -> int:
-        """F, the rows of a tile that a block of the second kernel adds."""
-        return added(self.tile[1])
-
-    @property
-    def way_out_bytes(self) -> int:
-        return 0
-
-    @property
-    def way_out(self) -> str:
-        return ""
+    def reduction_rows(self) -> int:
+        """F, the rows of a tile that one block of the second kernel reduces."""
+        return reduction_rows(self.tile[1])
 
     def workspace(self, m: int, n: int) -> int:
-        """Elements of fp32 that the sums of an (M, N) product take.
+        """Elements of fp32 that the partial sums of an (M, N) product take.
 
+        >>> from cutedsl_gemm.kernels.sm90.plan import split
         >>> split(splits=8).workspace(512, 500) == 8 * 512 * 512
         True
         """
@@ -66,35 +49,39 @@ class SplitPlan(Mainloop):
         return self.splits * -(-m // bm) * -(-n // bn) * bm * bn
 
     @property
-    def leaving(self) -> int:
-        """Sectors of a warp's first request to the workspace: two sums of each lane.
+    def store_sectors(self) -> int:
+        """Sectors of a warp's store to the workspace: two partial sums of each lane.
 
-        >>> split().leaving * 32 == 32 * 2 * 4  # bytes
+        >>> from cutedsl_gemm.kernels.sm90.plan import split
+        >>> split().store_sectors * 32 == 32 * 2 * FP32_BYTES
         True
         """
-        at = composition(self.sums, Layout((self.rows, self.tile[1]), (1, self.tile[0])))
-        return sectors(
-            (WORD * at(self.accumulator(lane, 0)) for lane in range(WARP)), width=2 * WORD
-        )
+        at = composition(self.partial_sums, Layout((self.rows, self.tile[1]), (1, self.tile[0])))
+        addresses = (FP32_BYTES * at(self.accumulator(lane, 0)) for lane in range(WARP))
+        return sectors(addresses, width=2 * FP32_BYTES)
 
     @property
-    def coming(self) -> int:
-        """Sectors of a warp's first request of those who add: four sums of each lane.
+    def load_sectors(self) -> int:
+        """Sectors of a reduction warp's load: four partial sums of each lane.
 
-        >>> split().coming * 32 == 32 * 4 * 4  # bytes
+        >>> from cutedsl_gemm.kernels.sm90.plan import split
+        >>> split().load_sectors * 32 == 32 * 4 * FP32_BYTES
         True
         """
-        at = self.share.offsets(1, self.tile[0])
-        return sectors((WORD * self.sums(at(lane, 0)) for lane in range(WARP)), width=WIDTH * WORD)
+        at = self.reduction.offsets(1, self.tile[0])
+        addresses = (FP32_BYTES * self.partial_sums(at(lane, 0)) for lane in range(WARP))
+        return sectors(addresses, width=VECTOR * FP32_BYTES)
 
     def proofs(self) -> tuple[Proof, ...]:
-        return *super().proofs(), prove(Bijective(self.sums))
+        return *super().proofs(), prove(Bijective(self.partial_sums))
 
-    def lines(self) -> Iterator[tuple[str, str]]:
-        yield from super().lines()
-        yield "split", f"{self.splits} blocks divide K; others then add {self.added} rows each"
-        yield "sums", f"{self.sums}   (BM, BN), fp32, in global memory"
-        yield "", f"{self.leaving} sectors a request of 256 bytes, {self.coming} of 512"
+    def explain_lines(self) -> Iterator[tuple[str, str]]:
+        yield from super().explain_lines()
+        yield "split", f"{self.splits} blocks split K; a second kernel adds their partial sums"
+        yield "", f"{self.reduction_rows} rows of a tile a block"
+        yield "partial sums", f"{self.partial_sums}   (BM, BN), fp32, in global memory"
+        stores = f"{self.store_sectors} sectors a store of 256 bytes"
+        yield "", f"{stores}, {self.load_sectors} a load of 512"
 
     def device_code(self) -> Any:
         """The two kernels: one multiplies, one adds."""
@@ -103,81 +90,50 @@ class SplitPlan(Mainloop):
         return Split(self)
 
     def problems(self) -> Iterator[str]:
+        yield from split_problems(self.tile, self.splits)
         yield from super().problems()
-        yield from _split_problems(self.tile, self.splits)
+
+    def required(self) -> Iterator[tuple[str, object, str]]:
         bm, bn, _ = self.tile
-        yield from shape_problem("sums", self.sums, (bm, bn))
-        yield from field_problem("sums", self.sums, sums(bm, bn), "since 16 bytes move along a row")
-        if self.schedule != "cooperative":
-            yield f"schedule is {self.schedule}; a tile has one turn, so it must be cooperative"
-        wanted, why = adders(bn), "since a lane adds 16 bytes along a row"
-        yield from field_problem("share", self.share, wanted, why)
+        yield "schedule", "cooperative", "since a block has one tile: no second one takes turns"
+        yield from super().required()
+        yield "partial_sums", partial_sums(bm, bn), "since 16 contiguous bytes are of one row"
+        yield "reduction", reduction(bn), "since a lane adds 16 bytes along a row"
 
 
-def _split_problems(tile: Tile, splits: int) -> Iterator[str]:
+def split_problems(tile: Tile, splits: int) -> Iterator[str]:
+    """Messages about a tile or a number of splits that the reduction cannot take."""
     bn = tile[1]
-    if type(splits) is not int or not 2 <= splits <= MOST_SPLITS:
+    if type(splits) is not int or not 2 <= splits <= MAX_SPLITS:
         yield (
-            f"splits is {splits!r}; it must be 2 to {MOST_SPLITS}, since a thread that adds has a "
-            "load of each part under way"
+            f"splits is {splits!r}; it must be 2 to {MAX_SPLITS}, since a reduction thread has one "
+            "load of each split in flight"
         )
     if bn & (bn - 1):
-        yield f"BN is {bn}; it must be a power of two, so that {ADDERS} threads take whole rows"
+        yield (
+            f"BN is {bn}; it must be a power of two, so that {REDUCTION_THREADS} threads reduce "
+            "whole rows"
+        )
 
 
-def sums(bm: int, bn: int) -> Layout:
-    """The tile of sums: rows, one after the other.
+def partial_sums(bm: int, bn: int) -> Layout:
+    """A tile of partial sums, row-major.
 
-    >>> print(sums(128, 64))
+    >>> print(partial_sums(128, 64))
     (128,64):(64,1)
     """
     return Layout((bm, bn), (bn, 1))
 
 
-def added(bn: int) -> int:
-    """Rows of BN sums that the threads of a block take at a time.
+def reduction_rows(bn: int) -> int:
+    """Rows of BN partial sums that the threads of a block load at a time.
 
-    >>> added(64), added(128)
+    >>> reduction_rows(64), reduction_rows(128)
     (16, 8)
     """
-    return ADDERS * WIDTH // bn
+    return REDUCTION_THREADS * VECTOR // bn
 
 
-def adders(bn: int) -> TVLayout:
-    """Who adds what of F rows."""
-    return load_layout(added(bn), bn, "K", ADDERS, WIDTH)
-
-
-def split(
-    tile: Tile = (128, 128, 64),
-    dtype: str = "bfloat16",
-    a_major: Major = "K",
-    b_major: Major = "K",
-    splits: int = 8,
-) -> SplitPlan:
-    """The checked plan in which `splits` blocks divide K, with as many stages as fit.
-
-    New: blocks make a tile together, and a second kernel adds what they have. Gains: few tiles of
-    much K keep all multiprocessors busy. Costs: the sums' way through L2, and a second launch.
-
-    >>> plan = split()
-    >>> plan.stages, plan.smem_bytes, plan.added
-    (7, 230400, 8)
-    """
-    for problem in (*tile_problems(tile, dtype, "cooperative"), *_split_problems(tile, splits)):
-        raise PlanError(f"tile {tile}, {dtype}: {problem}")
-    bm, bn, _ = tile
-    a, b = operands(tile, a_major, b_major)
-    return SplitPlan(
-        tile=tile,
-        dtype=dtype,
-        a=a,
-        b=b,
-        schedule="cooperative",
-        stages=stages_beside(0, a, b),
-        splits=splits,
-        accumulator=accumulator(bm // CONSUMERS, bn),
-        raster=Raster(1),
-        sums=sums(bm, bn),
-        share=adders(bn),
-    ).check()
+def reduction(bn: int) -> TVLayout:
+    """(thread, value) → row and column of the F rows that a block reduces."""
+    return load_layout(reduction_rows(bn), bn, "K", REDUCTION_THREADS, VECTOR)

@@ -7,14 +7,13 @@ import pytest
 from cutedsl_gemm.kernels.compile import build, sass
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.mainloop import (
+from cutedsl_gemm.kernels.sm90.base_plan import (
     CONSUMER_REGISTERS,
     CONSUMERS,
     PRODUCER_REGISTERS,
     SMEM_BYTES,
 )
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
-from cutedsl_gemm.kernels.sm90.split_plan import split
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single, split
 
 PLANS = [
     pingpong(),
@@ -38,7 +37,7 @@ def test_instructions_and_resources(plan):
     boxes = [
         len(tma.boxes(operand.smem, operand.contiguous).origins) for operand in (plan.a, plan.b)
     ]
-    wgmmas = 2 * (plan.rows // 64) * (bk // 16)  # the first k-block is peeled
+    wgmmas = 2 * (plan.rows // 64) * (bk // 16)  # the first k-tile is peeled
     assert report.count("HGMMA") == report.count(f"HGMMA.64x{bn}x16") == wgmmas
     assert report.count("UTMALDG") == sum(boxes)
     # one a panel: more would mean a wrong swizzle unit
@@ -49,7 +48,9 @@ def test_instructions_and_resources(plan):
     # each panel: wait until TMA has read the last one, fence what stmatrix wrote, store, commit
     assert report.count("UTMACMDFLUSH") == plan.panels
     assert report.count("DEPBAR.LE") == plan.panels + 1  # and once before the block ends
-    assert report.count("FENCE.VIEW.ASYNC") == plan.panels + 1  # and once for the mbarriers
+    assert (
+        report.count("FENCE.VIEW.ASYNC") == plan.panels + 1
+    )  # and one before mbarrier.init, by ptxas
     assert report.spills == report.stack_bytes == 0
     assert plan.smem_bytes <= SMEM_BYTES
 
@@ -63,13 +64,13 @@ def test_instructions_and_resources(plan):
     ],
     ids=lambda plan: f"{plan.schedule}-{plan.cluster}",
 )
-def test_a_shared_operand_travels_by_multicast(plan):
+def test_a_shared_operand_is_multicast(plan):
     report = build.inspect(plan)
-    shared, own = (plan.b, plan.a) if plan.b.parts > 1 else (plan.a, plan.b)
+    shared, own = (plan.b, plan.a) if plan.b.slices > 1 else (plan.a, plan.b)
     for operand, opcode in ((shared, "UTMALDG.2D.MULTICAST"), (own, "UTMALDG.2D")):
-        boxes = tma.boxes(operand.part, operand.contiguous).origins
+        boxes = tma.boxes(operand.slice_smem, operand.contiguous).origins
         assert report.instructions[opcode] == len(boxes)
-    # barriers are made, and none is left, before and after a block is spoken to
+    # cluster_sync: after the mbarriers are initialised, and before a block exits
     assert report.count("UCGABAR_ARV") == report.count("UCGABAR_WAIT") == 2
     assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
     assert report.spills == report.stack_bytes == 0
@@ -78,14 +79,14 @@ def test_a_shared_operand_travels_by_multicast(plan):
 def test_a_single_warpgroup_keeps_its_registers():
     plan = single()
     report = build.inspect(plan)
-    assert report.count("HGMMA.64x128x16") == 2 * 4  # one k-block, two m64, four k16
+    assert report.count("HGMMA.64x128x16") == 2 * 4  # one k-tile, two m64, four k16
     assert report.count("STSM.16.M88.4") == 128 * 128 // (64 * 16)
     assert report.register_split == ()
     assert report.spills == report.stack_bytes == 0
 
 
 @pytest.mark.parametrize("splits", [2, 6, 16])
-def test_sums_travel_in_eight_and_sixteen_bytes(splits):
+def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
     plan = split(splits=splits)
     report = build.inspect(plan)
     assert report.instructions["STG.E.64"] == plan.registers // 2 + 1  # and four results of C
@@ -93,12 +94,12 @@ def test_sums_travel_in_eight_and_sixteen_bytes(splits):
     assert report.count("HGMMA.64x128x16") == 2 * 4
     assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
     assert report.spills == report.stack_bytes == 0
-    # both kernels wait for what was before; the first lets the second come when its sums have left
+    # both kernels wait for the launch before; the first starts the second after its stores
     assert (report.count("ACQBULK"), report.count("PREEXIT")) == (2, 1)
 
 
 @pytest.mark.parametrize("plan", [single(), pingpong(), cooperative()], ids=lambda p: p.schedule)
-def test_a_launch_may_come_early_and_then_waits(plan):
+def test_a_launch_may_overlap_the_one_before_and_waits(plan):
     report = build.inspect(plan)
     assert (report.count("PREEXIT"), report.count("ACQBULK")) == (1, 1)
 

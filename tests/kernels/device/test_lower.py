@@ -72,11 +72,13 @@ def test_the_accumulator_is_laid_out_as_the_tensor_core_leaves_it(tile):
     plan = pingpong(tile)
     kernel = Pingpong(plan)
     bm, bn, _ = tile
-    atom = traced(lambda: plain(kernel.mma().tv_layout_C))
+    atom = traced(lambda: plain(kernel.make_mma().tv_layout_C))
     assert atom == wgmma_accumulator(bn)
     fragment = traced(
         lambda: plain(
-            cute.make_rmem_tensor(kernel.mma().partition_shape_C((bm, bn)), cute.Float32).layout
+            cute.make_rmem_tensor(
+                kernel.make_mma().partition_shape_C((bm, bn)), cute.Float32
+            ).layout
         )
     )
     # CuTe's registers, in the order of the plan's values
@@ -89,7 +91,9 @@ def test_stmatrix_takes_its_values_as_the_tensor_core_left_them():
     kernel, narrow = Pingpong(plan), Pingpong(replace(plan, tile=(64, 16, 64)))
 
     def source():
-        return plain(kernel.stmatrix().layout_src_tv_tiled), plain(narrow.mma().tv_layout_C)
+        return plain(kernel.make_stmatrix().layout_src_tv_tiled), plain(
+            narrow.make_mma().tv_layout_C
+        )
 
     copy, accumulator = traced(source)
     for thread, value in itertools.product(range(128), range(8)):
@@ -100,7 +104,10 @@ def test_stmatrix_takes_its_values_as_the_tensor_core_left_them():
 def test_shared_memory_is_what_the_plan_counts():
     for tile in TILES:
         plan = pingpong(tile)
-        assert traced(lambda plan=plan: Pingpong(plan).shared().size_in_bytes()) == plan.smem_bytes
+        assert (
+            traced(lambda plan=plan: Pingpong(plan).shared_storage().size_in_bytes())
+            == plan.smem_bytes
+        )
 
 
 def test_every_layout_in_the_kernel_is_lowered_from_the_plan(monkeypatch):
@@ -109,7 +116,7 @@ def test_every_layout_in_the_kernel_is_lowered_from_the_plan(monkeypatch):
     genuine = lower.layout
     monkeypatch.setattr(lower, "layout", lambda plain: lowered.append(plain) or genuine(plain))
     build.compile_plan(plan)
-    tiles = [plan.a.part, plan.b.part, plan.staging]
+    tiles = [plan.a.slice_smem, plan.b.slice_smem, plan.staging]
     rings = [
         staged_layout(plan.a.smem, plan.stages),
         staged_layout(plan.b.smem, plan.stages),

@@ -1,4 +1,4 @@
-"""The executor: right for every shape and major, and stopped by a layout that does not fit."""
+"""The executor is right for every shape and major, and refuses a layout that does not fit."""
 
 from dataclasses import replace
 
@@ -8,8 +8,7 @@ import torch
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90 import execute
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
-from cutedsl_gemm.kernels.sm90.split_plan import split
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single, split
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
 
 
@@ -25,24 +24,24 @@ def run(plan, m=200, n=300, k=136):
 @pytest.mark.parametrize("a_major", ["K", "MN"])
 @pytest.mark.parametrize("b_major", ["K", "MN"])
 @pytest.mark.parametrize("tile", [(128, 128, 64), (64, 192, 128), (192, 64, 64)])
-def test_the_answer_is_right(tile, a_major, b_major):
+def test_pingpong_is_right(tile, a_major, b_major):
     assert run(pingpong(tile, "bfloat16", a_major, b_major)) < 3e-3
 
 
-def test_one_warpgroup_gives_the_right_answer():
+def test_single_is_right():
     assert run(single(), 300, 200, 136) < 3e-3
 
 
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
 @pytest.mark.parametrize("tile", [(128, 256, 64), (256, 128, 64), (256, 192, 64)])
-def test_consumers_that_share_a_tile_give_the_right_answer(tile, majors):
+def test_cooperative_is_right(tile, majors):
     assert run(cooperative(tile, "bfloat16", *majors), 300, 500, 136) < 3e-3
 
 
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
 @pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
 @pytest.mark.parametrize("make", [pingpong, cooperative])
-def test_blocks_that_bring_half_of_an_operand_give_the_right_answer(make, cluster, majors):
+def test_clusters_are_right(make, cluster, majors):
     plan = make(dtype="bfloat16", a_major=majors[0], b_major=majors[1], cluster=cluster)
     assert run(plan, 300, 700, 136) < 3e-3  # odd numbers of tiles, down and across
     assert run(plan, 100, 72, 64) < 3e-3  # a cluster for one tile
@@ -53,35 +52,35 @@ def test_blocks_that_bring_half_of_an_operand_give_the_right_answer(make, cluste
     ("tile", "splits"),
     [((128, 128, 64), 8), ((128, 128, 64), 6), ((128, 64, 64), 16), ((256, 128, 64), 2)],
 )
-def test_blocks_that_divide_k_give_the_right_answer(tile, splits, majors):
+def test_split_is_right(tile, splits, majors):
     plan = split(tile, "bfloat16", *majors, splits)
     assert run(plan, 300, 200, 64 * splits + 72) < 3e-3
-    assert run(plan, 100, 72, 64) < 3e-3  # one k-block: most of the blocks have none
+    assert run(plan, 100, 72, 64) < 3e-3  # one k-tile: most of the blocks have none
 
 
 @pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)])
 @pytest.mark.parametrize("make", [pingpong, cooperative])
-def test_few_rows_begin_at_another_k_in_each_column(make, cluster):
+def test_a_staggered_first_k_tile_is_right(make, cluster):
     plan = make((128, 64, 64), cluster=cluster)
     assert run(plan, 100, 400, 64 * 9 + 8) < 3e-3
     assert run(plan, 200, 400, 64 * 3) < 3e-3
 
 
-def test_sums_that_are_written_twice_are_refused():
+def test_partial_sums_that_are_written_twice_are_refused():
     plan = split()
     folded = Layout((128, (64, 2)), (128, (1, 0)))
     with pytest.raises(PlanError, match=r"sums.*written twice"):
-        run(replace(plan, sums=folded))
+        run(replace(plan, partial_sums=folded))
 
 
 @pytest.mark.parametrize(
     ("m", "n", "k"), [(1, 1, 1), (128, 128, 64), (129, 127, 65), (7, 600, 1000), (520, 264, 136)]
 )
-def test_any_shape_will_do(m, n, k):
+def test_any_shape_is_right(m, n, k):
     assert run(pingpong(dtype="float16"), m, n, k) < 1e-3
 
 
-def test_integers_come_out_exact():
+def test_integers_are_exact():
     plan = pingpong(b_major="MN")
     a = torch.randint(-4, 5, (264, 136)).to(torch.bfloat16)
     b = torch.randint(-1, 2, (136, 136)).to(torch.bfloat16)
@@ -90,15 +89,15 @@ def test_integers_come_out_exact():
     assert torch.equal(out, (a.float() @ b.float()).to(torch.bfloat16))
 
 
-def test_a_wrong_swizzle_gives_a_wrong_answer_or_is_refused():
-    """TMA writes by its own rule; a plan that believes another cannot slip through."""
+def test_a_wrong_swizzle_is_refused():
+    """TMA swizzles by its own rule, whatever the plan says."""
     plan = pingpong()
-    believes = ComposedLayout(Swizzle(2, 3, 3), 0, plan.staging.outer, unit=BITS)
+    staging = ComposedLayout(Swizzle(2, 3, 3), 0, plan.staging.outer, unit=BITS)
     with pytest.raises(ValueError, match="swizzle"):
-        run(replace(plan, staging=believes))
+        run(replace(plan, staging=staging))
 
 
-def test_an_address_used_twice_is_refused():
+def test_an_address_that_is_written_twice_is_refused():
     plan = pingpong()
     threads, values = plan.store
     first_16_rows = Layout(threads.shape, (128, 1, 0))  # of all four warps
@@ -107,7 +106,7 @@ def test_an_address_used_twice_is_refused():
         run(replace(plan, store=folded))
 
 
-def test_an_accumulator_that_misses_a_place_is_refused():
+def test_an_accumulator_that_misses_an_element_is_refused():
     plan = pingpong()
     threads, values = plan.accumulator
     folded = make_layout(threads, Layout(values.shape, ((128, 8, 1024), 0)))
@@ -115,18 +114,18 @@ def test_an_accumulator_that_misses_a_place_is_refused():
         run(replace(plan, accumulator=folded))
 
 
-def test_a_cluster_whose_blocks_begin_apart_is_refused(monkeypatch):
+def test_a_cluster_with_two_first_k_tiles_is_refused(monkeypatch):
     plan = pingpong(cluster=(1, 2))
-    monkeypatch.setattr(type(plan), "start", lambda plan, n, tiles_m, k_blocks: n % k_blocks)
-    with pytest.raises(PlanError, match=r"begin with k-blocks \[0, 1\]"):
+    monkeypatch.setattr(type(plan), "first_k_tile", lambda plan, n, tiles_m, k_tiles: n % k_tiles)
+    with pytest.raises(PlanError, match=r"begin with the k-tiles \[0, 1\]"):
         run(plan)
 
 
-def test_a_raster_that_forgets_a_tile_is_refused():
-    class Forgetful(Raster):
-        def __call__(self, index, tiles_m, tiles_n, least=min):
-            m, n = super().__call__(index, tiles_m, tiles_n, least)
+def test_a_raster_that_misses_a_tile_is_refused():
+    class Incomplete(Raster):
+        def __call__(self, index, tiles_m, tiles_n, minimum=min):
+            m, n = super().__call__(index, tiles_m, tiles_n, minimum)
             return m, n - n % 2
 
-    with pytest.raises(PlanError, match="visits 4 of 6 tiles never or twice"):
-        run(replace(pingpong(), raster=Forgetful(1)))
+    with pytest.raises(PlanError, match="visits 4 of 6 tiles never, or more than once"):
+        run(replace(pingpong(), raster=Incomplete(1)))

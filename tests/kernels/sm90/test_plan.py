@@ -1,4 +1,4 @@
-"""A plan's layouts fit one another, and what the hardware cannot do is refused with a sentence."""
+"""A plan's layouts fit one another; what the hardware cannot do is refused with a message."""
 
 import re
 from dataclasses import replace
@@ -7,9 +7,9 @@ import pytest
 
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.mainloop import SMEM_BYTES, SW128, Operand, swizzled
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single
-from cutedsl_gemm.kernels.sm90.split_plan import split
+from cutedsl_gemm.kernels.sm90.base_plan import SMEM_BYTES
+from cutedsl_gemm.kernels.sm90.operand import SW128, Operand, swizzled
+from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single, split
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
 
 MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]
@@ -44,18 +44,18 @@ every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.sch
 def test_accumulator_covers_what_a_consumer_multiplies_once(plan):
     assert prove(Bijective(plan.accumulator))
     assert size(plan.accumulator) == plan.rows * plan.tile[1]
-    assert plan.rows * plan.sharing == plan.tile[0]
+    assert plan.rows * plan.consumers_per_tile == plan.tile[0]
 
 
 @every_plan
-def test_what_stmatrix_stores_is_what_wgmma_left(plan):
+def test_stmatrix_stores_the_values_that_wgmma_left(plan):
     """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, 64 panel + 16j)."""
     bm = plan.rows
     for thread in (0, 1, 37, 127):
         for v, i, j, panel in ((0, 0, 0, 0), (5, 0, 1, 0), (7, bm // 64 - 1, 3, plan.panels - 1)):
-            place = plan.accumulator(thread, plan.fragment(v, i, j, panel))
-            inside = plan.store(thread, v)  # m + 64n of a 64 × 16 piece
-            assert place == (64 * i + inside % 64) + bm * (64 * panel + 16 * j + inside // 64)
+            element = plan.accumulator(thread, plan.fragment(v, i, j, panel))
+            m, n = plan.store(thread, v) % 64, plan.store(thread, v) // 64  # of a (64, 16) tile
+            assert element == (64 * i + m) + bm * (64 * panel + 16 * j + n)
 
 
 def test_stages_are_as_many_as_fit():
@@ -66,7 +66,7 @@ def test_stages_are_as_many_as_fit():
 
 
 @pytest.mark.parametrize(
-    ("tile", "sentence"),
+    ("tile", "message"),
     [
         ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 192"),
         ((128, 96, 64), "BN is 96; it must be a multiple of 64"),
@@ -78,12 +78,12 @@ def test_stages_are_as_many_as_fit():
         ((192, 128, 512), "shared memory: 0; loads"),
     ],
 )
-def test_a_tile_that_cannot_be_is_refused(tile, sentence):
-    with pytest.raises(PlanError, match=sentence):
+def test_an_impossible_tile_is_refused(tile, message):
+    with pytest.raises(PlanError, match=message):
         pingpong(tile)
 
 
-def test_a_dtype_that_cannot_be_is_refused():
+def test_an_unsupported_dtype_is_refused():
     with pytest.raises(PlanError, match="dtype is float32"):
         pingpong(dtype="float32")
 
@@ -97,7 +97,7 @@ def over(swizzle, outer, unit=BITS):
 
 
 @pytest.mark.parametrize(
-    ("smem", "sentence"),
+    ("smem", "message"),
     [
         (over(Swizzle(0, 3, 3), padded(128, 64)), "not TMA's 128-byte swizzle"),
         (over(Swizzle(3, 4, 3), swizzled(128, 64, "K").outer), "not TMA's 128-byte swizzle"),
@@ -113,9 +113,9 @@ def over(swizzle, outer, unit=BITS):
         "no unit",
     ],
 )
-def test_an_operand_that_tma_or_wgmma_cannot_take_is_refused(smem, sentence):
+def test_an_operand_that_tma_or_wgmma_cannot_take_is_refused(smem, message):
     plan = pingpong()
-    with pytest.raises(PlanError, match=f"shared memory of A: .*{sentence}"):
+    with pytest.raises(PlanError, match=f"shared memory of A: .*{message}"):
         replace(plan, a=replace(plan.a, smem=smem)).check()
 
 
@@ -180,10 +180,10 @@ def test_a_plan_with_conflicts_says_so(staging, count):
 
 
 def test_a_plan_altered_anywhere_is_refused():
-    """What the kernel takes from the instruction and not from the plan, the plan must say alike."""
+    """A field that the instructions determine must have the value that the kernel assumes."""
     plan = pingpong()
     gapped = Layout(((64, 2), (8, 8)), ((1, 8192), (64, 512)))
-    for change, sentence in (
+    for change, message in (
         ({"accumulator": Layout((128, 128), (1, 128))}, "accumulator is"),
         ({"fragment": Layout((8, 2, 4, 2), (1, 8, 16, 64))}, "fragment is"),
         ({"store": Layout((128, 8), (8, 1))}, "store is"),
@@ -192,7 +192,7 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"raster": None}, "raster is None; it must be a Raster"),
         ({"stages": 2.5}, "stages is 2.5"),
         ({"splits": 2}, "splits is 2; it must be 1"),
-        ({"b": replace(plan.b, parts=4)}, r"cluster is \(4, 1\); it must be one of"),
+        ({"b": replace(plan.b, slices=4)}, r"cluster is \(4, 1\); it must be one of"),
         ({"schedule": "alone"}, "schedule is 'alone'; it must be one of"),
         ({"schedule": "cooperative"}, "accumulator is"),
         ({"c_stages": 3, "stages": 2}, "it must divide the 2 panels"),
@@ -201,40 +201,40 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"staging": ComposedLayout(SW128, 512, plan.staging.outer, unit=BITS)}, "from offset 0"),
         (
             {"a": Operand("A", "MN", ComposedLayout(SW128, 0, gapped, unit=BITS)), "stages": 4},
-            "without a gap: TMA brings 8192 elements, and the buffer has 12288",
+            "without a gap: TMA copies 8192 elements, and the buffer has 12288",
         ),
     ):
-        with pytest.raises(PlanError, match=sentence):
+        with pytest.raises(PlanError, match=message):
             replace(plan, **change).check()
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("make", "message"),
     [
         (lambda: pingpong(cluster=(2, 2)), r"cluster is \(2, 2\); it must be one of"),
         (lambda: pingpong(cluster=[2, 1]), r"cluster is \[2, 1\]; it must be one of"),
         (lambda: pingpong((64, 128, 64), a_major="MN", cluster=(1, 2)), "32 elements along"),
-        (lambda: replace(single(), b=replace(single().b, parts=2)), "one warpgroup does everyth"),
-        (lambda: replace(split(), b=replace(split().b, parts=2)), "where blocks divide K"),
+        (lambda: replace(single(), b=replace(single().b, slices=2)), "one warpgroup does everyth"),
+        (lambda: replace(split(), b=replace(split().b, slices=2)), "where K is split"),
     ],
 )
-def test_clusters_that_cannot_share_are_refused(make, sentence):
-    with pytest.raises(PlanError, match=sentence):
+def test_impossible_clusters_are_refused(make, message):
+    with pytest.raises(PlanError, match=message):
         make().check()
 
 
 @pytest.mark.parametrize("majors", MAJORS)
 @pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
-def test_the_parts_of_a_cluster_make_the_whole_operand(cluster, majors):
+def test_the_slices_of_a_cluster_make_the_whole_operand(cluster, majors):
     plan = cooperative(a_major=majors[0], b_major=majors[1], cluster=cluster)
     for operand in (plan.a, plan.b):
-        rows, columns = operand.box
-        for part in range(operand.parts):
-            start = operand.smem.outer(part * rows, 0)
-            assert start * BITS // 8 % 1024 == 0  # where the swizzle begins anew
+        rows, columns = operand.slice_shape
+        for rank in range(operand.slices):
+            start = operand.smem.outer(rank * rows, 0)
+            assert start * BITS // 8 % 1024 == 0  # the swizzle's period
             for row, column in ((0, 0), (1, 9), (rows - 1, columns - 1)):
-                whole = operand.smem(part * rows + row, column)
-                assert operand.part(row, column) + start == whole
+                whole = operand.smem(rank * rows + row, column)
+                assert operand.slice_smem(row, column) + start == whole
 
 
 SPLIT = [
@@ -247,58 +247,61 @@ SPLIT = [
 
 
 @pytest.mark.parametrize(("tile", "splits"), SPLIT)
-def test_sums_move_in_whole_sectors(tile, splits):
-    """Counted request by request: 32 lanes store two sums each, and those who add load four."""
+def test_partial_sums_move_in_whole_sectors(tile, splits):
+    """Counted request by request: a lane stores two partial sums; a reduction thread loads four."""
     plan = split(tile, splits=splits)
     assert all(plan.proofs())
     bm, lanes = tile[0], range(32)
     for warp in range(4):
         for value in range(0, plan.registers, 2):
-            places = [plan.accumulator(32 * warp + lane, value) for lane in lanes]
-            words = [plan.sums(p % plan.rows + bm * (p // plan.rows)) for p in places]
-            assert len({word // 8 for word in words}) == plan.leaving == 8
+            elements = [plan.accumulator(32 * warp + lane, value) for lane in lanes]
+            words = [plan.partial_sums(e % plan.rows + bm * (e // plan.rows)) for e in elements]
+            assert len({word // 8 for word in words}) == plan.store_sectors == 8
             assert all(word % 2 == 0 for word in words)
     for first in range(0, 256, 32):
-        rows, columns = plan.share.rows, plan.share.columns
-        words = [plan.sums(rows(first + t, 0) + bm * columns(first + t, 0)) for t in lanes]
-        assert len({(word + k) // 8 for word in words for k in range(4)}) == plan.coming == 16
+        rows, columns = plan.reduction.rows, plan.reduction.columns
+        words = [plan.partial_sums(rows(first + t, 0) + bm * columns(first + t, 0)) for t in lanes]
+        assert len({(word + k) // 8 for word in words for k in range(4)}) == plan.load_sectors == 16
 
 
 @pytest.mark.parametrize(("tile", "splits"), SPLIT)
-def test_every_k_block_has_one_part_and_every_row_one_block_that_adds(tile, splits):
+def test_every_k_tile_has_one_split_and_every_row_one_reduction_block(tile, splits):
     plan = split(tile, splits=splits)
-    for k_blocks in (1, splits - 1, splits, 3 * splits + 1, 257):
-        spans = [plan.span(rank, k_blocks) for rank in range(splits)]
-        assert [k for first, last in spans for k in range(first, last)] == list(range(k_blocks))
-    assert tile[0] % plan.added == 0
+    for k_tiles in (1, splits - 1, splits, 3 * splits + 1, 257):
+        ranges = [plan.k_tile_range(split, k_tiles) for split in range(splits)]
+        assert [k for first, last in ranges for k in range(first, last)] == list(range(k_tiles))
+    assert tile[0] % plan.reduction_rows == 0
     assert plan.workspace(tile[0] + 1, tile[1]) == splits * 2 * tile[0] * tile[1]
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "message"),
     [
         (lambda: split(splits=33), "splits is 33; it must be 2 to 32"),
         (lambda: split(splits=1), "splits is 1; it must be 2 to 32"),
         (lambda: split((128, 192, 64)), "BN is 192; it must be a power of two"),
         (lambda: split((64, 128, 64)), "BM is 64; it must be a multiple of 128"),
         (lambda: split((256, 256, 64)), "the accumulator takes 256 registers"),
-        (lambda: replace(split(), share=split((128, 64, 64)).share).check(), "share is"),
-        (lambda: replace(split(), sums=Layout((128, 128))).check(), "sums is"),
+        (
+            lambda: replace(split(), reduction=split((128, 64, 64)).reduction).check(),
+            "reduction is",
+        ),
+        (lambda: replace(split(), partial_sums=Layout((128, 128))).check(), "partial_sums is"),
     ],
 )
-def test_a_split_that_cannot_be_is_refused(call, sentence):
-    with pytest.raises(PlanError, match=sentence):
+def test_an_impossible_split_is_refused(call, message):
+    with pytest.raises(PlanError, match=message):
         call()
 
 
-@pytest.mark.parametrize("k_blocks", [1, 7, 64, 257])
-def test_columns_of_few_tiles_begin_at_different_k_and_leave_none_out(k_blocks):
+@pytest.mark.parametrize("k_tiles", [1, 7, 64, 257])
+def test_few_rows_of_tiles_stagger_the_first_k_tile_by_column(k_tiles):
     plan = pingpong()
     for n in range(70):
-        first = plan.start(n, 1, k_blocks)
-        assert 0 <= first < k_blocks
-        assert first == plan.start(n, 2, k_blocks)
-        assert plan.start(n, 3, k_blocks) == 0
-    begun = {plan.start(n, 1, k_blocks) for n in range(32)}
-    assert len(begun) == min(32, k_blocks)
-    assert single().start(5, 1, k_blocks) == split().start(5, 1, k_blocks) == 0
+        first = plan.first_k_tile(n, 1, k_tiles)
+        assert 0 <= first < k_tiles
+        assert first == plan.first_k_tile(n, 2, k_tiles)
+        assert plan.first_k_tile(n, 3, k_tiles) == 0
+    firsts = {plan.first_k_tile(n, 1, k_tiles) for n in range(32)}
+    assert len(firsts) == min(32, k_tiles)
+    assert single().first_k_tile(5, 1, k_tiles) == split().first_k_tile(5, 1, k_tiles) == 0

@@ -1,0 +1,387 @@
+"""Sm90Plan: what the plans of all sm90 kernels share.
+
+A and B go by TMA into swizzled shared memory, and wgmma multiplies from there. The epilogue is the
+subclasses': C is stored by TMA (tma_store_plan.py), or K is split over blocks whose partial sums a
+second kernel adds (split_plan.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+
+from cutedsl_gemm.kernels.plan.checks import (
+    BITS,
+    UNIT,
+    choice_problem,
+    count_problem,
+    field_problem,
+    raster_problem,
+    refuse,
+    shape_problem,
+)
+from cutedsl_gemm.kernels.plan.kernel_plan import Tell
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.operand import Operand, Tile
+from layouts import (
+    Bijective,
+    ComposedLayout,
+    Layout,
+    Proof,
+    composition,
+    cosize,
+    make_layout,
+    prove,
+    size,
+    wgmma_accumulator,
+)
+from layouts.hardware.descriptor import Major
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# single: one warpgroup does everything. pingpong: two consumers, fed by a producer, take turns with
+# whole tiles. cooperative: each consumer multiplies half the rows of every tile.
+Schedule: TypeAlias = Literal["single", "pingpong", "cooperative"]
+Checked = TypeVar("Checked", bound="Sm90Plan")
+
+# A block's limit at compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
+SMEM_BYTES = 232_448
+BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
+WARPGROUP = 128  # threads
+CONSUMERS = 2  # consumer warpgroups of a block
+# 65,536 registers / 384 threads = 168 a thread: a producer thread releases 128 of them, and each
+# consumer thread takes 64.
+CONSUMER_REGISTERS = 232
+PRODUCER_REGISTERS = 40
+# What a consumer needs beside its accumulator: 128×256 (256 of 232) spills, 128×192 does not.
+ADDRESS_REGISTERS = 40
+BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
+CLUSTERS = (1, 1), (2, 1), (1, 2)  # tiles (down, across)
+FEW_TILE_ROWS = 2  # up to which B streams from DRAM: no third row of tiles reads it from L2
+K_STAGGER = 5, 32  # 5/32 of K: each column of tiles begins so far behind its neighbour
+
+
+@dataclass(frozen=True)
+class Sm90Plan:
+    """C (M, N) = A (M, K) · B (K, N), summed in fp32: the main loop.
+
+    All layouts are in elements of 16 bits. An element (m, n) of a tile is numbered m + rows * n. R
+    is the number of tile rows that one consumer multiplies: BM, or BM / 2 if the schedule is
+    cooperative.
+    """
+
+    tile: Tile
+    dtype: str
+    a: Operand  # (BM, BK)
+    b: Operand  # (BN, BK)
+    schedule: Schedule
+    stages: int
+    splits: int  # blocks that compute one tile together, each over its range of K
+    accumulator: Layout  # (thread, value) → m + R * n, of one consumer
+    raster: Raster
+
+    @property
+    def kind(self) -> str:
+        """The kind of kernel, as `explain` prints it: the schedule, or "split"."""
+        return self.schedule
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel, as `gemm(a, b, kernel=name)` takes it."""
+        return f"sm90_{self.kind}"
+
+    @property
+    def consumers(self) -> int:
+        """Warpgroups that multiply."""
+        return 1 if self.schedule == "single" else CONSUMERS
+
+    @property
+    def consumers_per_tile(self) -> int:
+        """Consumers that divide the rows of one tile among them."""
+        return self.consumers if self.schedule == "cooperative" else 1
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the consumers and, except in `single`, a producer warpgroup."""
+        return WARPGROUP * (1 if self.schedule == "single" else 1 + CONSUMERS)
+
+    @property
+    def rows(self) -> int:
+        """R, the rows of a tile that one consumer multiplies."""
+        return self.tile[0] // self.consumers_per_tile
+
+    @property
+    def registers(self) -> int:
+        """Accumulator registers of a consumer thread."""
+        return size(self.accumulator[1])
+
+    @property
+    def outputs(self) -> Layout:
+        """(thread, value) → m + BM * n: the outputs that each consumer thread holds.
+
+        If the consumers share a tile, the threads are those of both.
+        """
+        bm, bn, _ = self.tile
+        held = composition(Layout((self.rows, bn), (1, bm)), self.accumulator)  # by one consumer
+        threads = make_layout(held[0], Layout(self.consumers_per_tile, self.rows))
+        return make_layout(threads, held[1])
+
+    @property
+    def instruction_k(self) -> int:
+        """The depth of one wgmma."""
+        return 16
+
+    @property
+    def a_major(self) -> Major:
+        """The contiguous mode of A."""
+        return self.a.major
+
+    @property
+    def b_major(self) -> Major:
+        """The contiguous mode of B."""
+        return self.b.major
+
+    @property
+    def alignment(self) -> int:
+        """Leading strides and addresses must be multiples of so many elements."""
+        return UNIT
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of one stage, A and B: the transaction count of its full mbarrier."""
+        return (self.a.elements + self.b.elements) * BITS // 8
+
+    @property
+    def epilogue_smem_bytes(self) -> int:
+        """Bytes of shared memory in which the epilogue stages C."""
+        return 0
+
+    @property
+    def epilogue_smem(self) -> str:
+        """How `epilogue_smem_bytes` is made up, for `explain`; empty if there are none."""
+        return ""
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes of shared memory that a block takes."""
+        return self.stages * self.stage_bytes + self.epilogue_smem_bytes + BARRIER_BYTES
+
+    @property
+    def buffers(self) -> dict[str, ComposedLayout]:
+        """The layout of every swizzled buffer in shared memory, by name."""
+        return {"A": self.a.smem, "B": self.b.smem}
+
+    @property
+    def cluster(self) -> tuple[int, int]:
+        """Tiles (down, across) of a cluster: the blocks of a column share B, those of a row A."""
+        return self.b.slices, self.a.slices
+
+    @property
+    def cluster_size(self) -> int:
+        """Blocks of a cluster."""
+        return self.a.slices * self.b.slices
+
+    def tile_coord(
+        self, cluster: Any, rank: Any, clusters_m: Any, clusters_n: Any, minimum: Any = min
+    ) -> tuple[Any, Any]:
+        """The tile (m, n) of C of block `rank` of a cluster.
+
+        C has `clusters_m` × `clusters_n` clusters of tiles; the raster orders them.
+        """
+        m, n = self.raster(cluster, clusters_m, clusters_n, minimum)
+        down, across = self.cluster
+        return m * down + rank % down, n * across + rank // down
+
+    def k_tile_range(self, split: Any, k_tiles: Any) -> tuple[Any, Any]:
+        """The first k-tile of a split, and the one after its last."""
+        return split * k_tiles // self.splits, (split + 1) * k_tiles // self.splits
+
+    def first_k_tile(self, n: Any, clusters_m: Any, k_tiles: Any, minimum: Any = min) -> Any:
+        """The k-tile with which a tile in column n of C begins; after the last comes k-tile 0.
+
+        If C has at most two rows of tiles, B streams from DRAM through all multiprocessors at once.
+        The columns of a K-major B are K elements apart: if every column of tiles began at k = 0,
+        their loads would meet on the same DRAM channels. So each begins 5/32 of K behind its
+        neighbour. With 64×64×128 tiles, 16×4096×14336 then takes 48.6 µs, not 55.2. 16×14336×4096
+        takes 54.9 µs, not 47.5, but the model gives it other tiles (docs/performance). The blocks
+        of a cluster begin together, since each loads half of A for both.
+
+        The order of summation thus depends on the column, and on whether C has few rows of tiles:
+        equal columns of B, or one row of A in a short and in a tall matrix, may give results that
+        differ in the last bit.
+
+        >>> from cutedsl_gemm.kernels.sm90.plan import pingpong
+        >>> [pingpong().first_k_tile(n, 1, 64) for n in range(8)]
+        [0, 10, 20, 30, 40, 50, 60, 6]
+        >>> pingpong().first_k_tile(7, 3, 64)  # three rows of tiles
+        0
+        """
+        if self.schedule == "single" or self.splits > 1:  # splits begin at different k anyway
+            return 0
+        (_, across), (step, whole) = self.cluster, K_STAGGER
+        first = n // across % whole * step * k_tiles // whole % k_tiles
+        return minimum(FEW_TILE_ROWS // clusters_m, 1) * first
+
+    def workspace(self, m: int, n: int) -> int:
+        """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""
+        return 0
+
+    def proofs(self) -> tuple[Proof, ...]:
+        """What must hold for the plan to be right and fast, decided."""
+        buffers = dict.fromkeys(self.buffers.values())  # each once
+        return *(prove(Bijective(buffer)) for buffer in buffers), prove(Bijective(self.accumulator))
+
+    def memory_report(self) -> None:
+        """None: TMA and wgmma make no requests of a warp; `explain` has the bank reports."""
+
+    def device_code(self) -> Any:
+        """The kernel object that `cute.compile` takes."""
+        raise NotImplementedError
+
+    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
+        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+        from cutedsl_gemm.kernels.sm90.execute import gemm
+
+        gemm(self, a, b, out, tell)
+
+    def explain(self) -> str:
+        """The plan as text: what moves where, by which layout."""
+        return "\n".join(f"{subject:<12} {text}" for subject, text in self.explain_lines())
+
+    def explain_lines(self) -> Iterator[tuple[str, str]]:
+        """The lines of `explain`: (subject, text)."""
+        bm, bn, bk = self.tile
+        kernel = f"sm90 {self.kind}, {self.dtype}, fp32 accumulation"
+        yield "kernel", f"{kernel}, tile {bm}×{bn}×{bk}"
+        stages = f"{self.stages} stages × {self.stage_bytes:,}"
+        yield "memory", " + ".join(filter(None, (stages, self.epilogue_smem, "barriers")))
+        yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
+        yield (
+            "registers",
+            f"{self.registers} accumulators of {CONSUMER_REGISTERS} a consumer thread",
+        )
+        yield "A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"
+        yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
+        yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
+        yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
+        if self.cluster_size == 1:
+            yield "raster", str(self.raster)
+            return
+        shared, tiles = self.a, "tiles side by side"
+        if self.b.slices > 1:
+            shared, tiles = self.b, "one tile below the other"
+        yield "cluster", f"two blocks, {tiles}; each loads half of {shared.name} and multicasts it"
+        yield "", f"{shared.slice_smem}   {shared.slice_shape}"
+        yield "raster", f"{self.raster}; a cluster counts as a tile"
+
+    def check(self: Checked) -> Checked:
+        """The plan itself; PlanError with the first problem if the hardware cannot run it."""
+        refuse(f"tile {self.tile}, {self.dtype}", self.problems())
+        return self
+
+    def problems(self) -> Iterator[str]:
+        """Messages about what the hardware cannot do."""
+        yield from tile_problems(self.tile, self.dtype, self.schedule)
+        yield from _shape_problems(self)
+        for name, wanted, why in self.required():
+            yield from field_problem(name, getattr(self, name), wanted, why)
+        yield from self.a.problems()
+        yield from self.b.problems()
+        yield from _gap_problems(self.buffers)
+        yield from _budget_problems(self)
+
+    def required(self) -> Iterator[tuple[str, object, str]]:
+        """The fields that the other fields and the instructions determine: (name, value, why)."""
+        why = "as wgmma leaves its registers (PTX ISA, Matrix Fragments for wgmma)"
+        yield "accumulator", accumulator(self.rows, self.tile[1]), why
+
+
+def accumulator(rows: int, bn: int) -> Layout:
+    """(thread, value) → m + rows * n: wgmma's (64, bn) accumulator, rows / 64 times down.
+
+    >>> print(accumulator(128, 128))
+    ((4,8,4),((2,2,16),2)):((256,1,16),((128,8,1024),64))
+    """
+    threads, values = composition(Layout((64, bn), (1, rows)), wgmma_accumulator(bn))
+    return make_layout(threads, make_layout(values, Layout(rows // 64, 64)))
+
+
+def stages_that_fit(epilogue_smem_bytes: int, a: Operand, b: Operand) -> int:
+    """Stages of A and B that fit into shared memory beside the epilogue's part of it."""
+    free = SMEM_BYTES - BARRIER_BYTES - epilogue_smem_bytes
+    return max(0, free // ((a.elements + b.elements) * BITS // 8))
+
+
+def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
+    """Messages about extents and types that the instructions cannot take."""
+    bm, bn, bk = tile
+    yield from choice_problem("schedule", schedule, get_args(Schedule))
+    shared = schedule == "cooperative"
+    if dtype not in ("bfloat16", "float16"):
+        yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
+    why = "two consumers share its rows, 64 a wgmma" if shared else "a wgmma has 64 rows"
+    for name, extent, unit, reason in (
+        ("BM", bm, 128 if shared else 64, why),
+        ("BN", bn, 64, "C is stored in panels of 64 columns (128 bytes)"),
+        ("BK", bk, 64, "a row of the 128-byte swizzle holds 64 elements"),
+    ):
+        if extent < unit or extent % unit:
+            yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"
+    if bm > 256 or bk > 1024:
+        yield f"the tile has BM = {bm} and BK = {bk}; no stage of BM > 256 or BK > 1024 fits"
+    if bn > 256:
+        yield f"BN is {bn}; a wgmma has at most 256 columns (PTX ISA, wgmma.mma_async shapes)"
+
+
+def cluster_problems(cluster: tuple[int, int]) -> Iterator[str]:
+    """A cluster must have one of the shapes that the kernels know."""
+    if cluster not in CLUSTERS or not all(type(extent) is int for extent in cluster):
+        yield f"cluster is {cluster!r}; it must be one of {CLUSTERS}, tiles (down, across)"
+
+
+def _shape_problems(plan: Sm90Plan) -> Iterator[str]:
+    bm, bn, bk = plan.tile
+    if (plan.a.name, plan.b.name) != ("A", "B"):
+        yield f"the operands are named {plan.a.name} and {plan.b.name}; they must be A and B"
+    yield from shape_problem("A", plan.a.smem, (bm, bk))
+    yield from shape_problem("B", plan.b.smem, (bn, bk))
+    yield from count_problem("stages", plan.stages, 0)
+    yield from count_problem("splits", plan.splits, 1)
+    yield from raster_problem(plan.raster)
+    yield from cluster_problems(plan.cluster)
+    if plan.cluster_size > 1 and (plan.splits > 1 or plan.schedule == "single"):
+        yield (
+            f"cluster is {plan.cluster}; it must be (1, 1) where K is split or one warpgroup does "
+            "everything: these kernels do not wait for another block's slice of A or B"
+        )
+
+
+def _gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
+    for name, buffer in buffers.items():
+        if buffer.offset != 0 or cosize(buffer) != size(buffer):
+            yield (
+                f"{name}: {buffer} must fill its buffer from offset 0 without a gap: TMA copies "
+                f"{size(buffer)} elements, and the buffer has {cosize(buffer)}"
+            )
+
+
+def _budget_problems(plan: Sm90Plan) -> Iterator[str]:
+    most = CONSUMER_REGISTERS - ADDRESS_REGISTERS
+    if plan.registers > most:
+        yield (
+            f"the accumulator takes {plan.registers} registers a thread, since one warpgroup holds "
+            f"{plan.rows} rows of the tile; it must be at most {most} of {CONSUMER_REGISTERS}, or "
+            f"it spills; take a tile with BM * BN <= {most * WARPGROUP * plan.consumers_per_tile}"
+        )
+    if plan.stages < 2:
+        yield (
+            f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
+            "loads and multiplies overlap with at least 2; take a smaller tile"
+        )
+    if plan.smem_bytes > SMEM_BYTES:
+        yield (
+            f"{plan.stages} stages take {plan.smem_bytes} bytes of shared memory; "
+            f"a block has {SMEM_BYTES}; take fewer stages or a smaller tile"
+        )

@@ -1,0 +1,103 @@
+"""The TMA-store epilogue: registers → stmatrix → a panel in shared memory → TMA store.
+
+When   a panel of 64 columns   wait until TMA has read its last contents │ stmatrix │ fence │ store
+       Consecutive panels use `c_stages` buffers in turn; the stores run behind the next panel.
+
+Where  each consumer has its own panels: no consumer waits for the other's stores.
+"""
+
+import cutlass
+import cutlass.cute as cute
+from cuda.bindings.driver import CUstream
+from cutlass import Int32, Int64
+from cutlass.cute.nvgpu import cpasync, warp
+
+from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.plan.checks import staged_layout
+from cutedsl_gemm.kernels.sm90.base_plan import WARPGROUP
+from cutedsl_gemm.kernels.sm90.gemm import Sm90Gemm
+from cutedsl_gemm.kernels.sm90.operand import ROW
+from layouts import cosize
+
+# L2 evicts C first, and the panels of A and B stay: up to 1.3 times as fast at K <= 256
+# (docs/performance). The encoding is that of CUTLASS's TMA::CacheHintSm90::EVICT_FIRST.
+EVICT_FIRST = 0x12F0000000000000
+# Named barriers, one a consumer, around its panels; number 0 is __syncthreads.
+PANEL_BARRIER = 1
+
+
+class TmaStoreGemm(Sm90Gemm):
+    """A GEMM that stores C by TMA; the schedule is the subclasses'."""
+
+    @cute.jit
+    def __call__(
+        self,
+        a: cute.Tensor,  # (M, K)
+        b: cute.Tensor,  # (K, N)
+        c: cute.Tensor,  # (M, N)
+        sms: Int32,
+        stream: CUstream,
+    ):
+        """C = A · B on at most `sms` multiprocessors."""
+        panel = (self.plan.rows, ROW)
+        store = cpasync.CopyBulkTensorTileS2GOp()
+        output = cpasync.make_tiled_tma_atom(store, c, lower.smem(self.plan.staging), panel)
+        self.launch(a, b, c, output, sms, stream)
+
+    def epilogue_storage(self):
+        """The panels of C, of all consumers."""
+        return cute.struct.MemRange[self.dtype, self.plan.staged_panels * cosize(self.plan.staging)]
+
+    def epilogue_tensors(self, storage, output):
+        """The TMA store atom, the panels in shared memory, and C in panels."""
+        plan, (tma_c, gC) = self.plan, output
+        # (R, 64, staged_panels) and (R, 64, tiles_m * consumers_per_tile, tiles_n * panels)
+        sC = lower.tensor(storage, staged_layout(plan.staging, plan.staged_panels))
+        return tma_c, sC, cute.local_tile(gC, (plan.rows, ROW), (None, None))
+
+    def make_stmatrix(self):
+        """stmatrix.x4 by four warps: 64 × 16 elements at a time."""
+        atom = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), self.dtype)
+        return cute.make_tiled_copy(atom, lower.layout(self.plan.store), (64, 16))
+
+    @cute.jit
+    def store(self, consumer, acc, epilogue, m, n):
+        """Store a consumer's accumulator to its rows m (R rows each) and tile column n of C."""
+        plan, (tma_c, sC, gC) = self.plan, epilogue
+        issues_tma = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0
+        stmatrix = self.make_stmatrix()
+        # tC (8, R/64, 4, staged_panels), values (8, R/64, 4, panels)
+        tC = stmatrix.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_D(sC)
+        values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
+        # (box, staged_panels), (box, row of panels, panel)
+        sC, gC = lower.tma_partition(tma_c, sC, gC)
+        for panel in cutlass.range_constexpr(plan.panels):
+            buffer = consumer * plan.c_stages + panel % plan.c_stages
+            rC = cute.make_rmem_tensor(values.shape[:3], self.dtype)
+            rC.store(values[None, None, None, panel].load().to(self.dtype))
+            if issues_tma:
+                # TMA has read what the buffer held before
+                cute.arch.cp_async_bulk_wait_group(plan.c_stages - 1, read=True)
+            self.panel_sync(consumer)
+            cute.copy(stmatrix, rC, tC[None, None, None, buffer])
+            cute.arch.fence_proxy("async.shared", space="cta")  # what stmatrix wrote, TMA reads
+            self.panel_sync(consumer)
+            if issues_tma:
+                gPanel = gC[None, m, n * plan.panels + panel]  # (box)
+                cute.copy(tma_c, sC[None, buffer], gPanel, cache_policy=Int64(EVICT_FIRST))
+                cute.arch.cp_async_bulk_commit_group()
+
+    def panel_sync(self, consumer):
+        """Wait until all four warps of the consumer are here."""
+        cute.arch.barrier(barrier_id=PANEL_BARRIER + consumer, number_of_threads=WARPGROUP)
+
+    @cute.jit
+    def wait_for_stores(self):
+        """Keep shared memory alive until the last store has read it, in the whole cluster.
+
+        The other block of a cluster also arrives on this block's mbarriers.
+        """
+        if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+        if cutlass.const_expr(self.plan.cluster_size > 1):
+            self.cluster_sync()

@@ -1,0 +1,112 @@
+"""An operand, A or B: TMA writes its swizzled tiles to shared memory, and wgmma reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cutedsl_gemm.kernels.plan import tma
+from cutedsl_gemm.kernels.plan.checks import BITS
+from layouts import (
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    Swizzle,
+    composition,
+    cosize,
+    make_layout,
+    size,
+    wgmma_descriptor,
+)
+from layouts.hardware.descriptor import Major
+
+Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)
+
+# On elements: the hardware's 128-byte swizzle XORs byte-address bits 4-6 with 7-9.
+SW128 = Swizzle(3, 4, 3).recast(8, BITS)
+ROW = 64  # elements of one 128-byte row of the swizzle
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The shared-memory tile of A or B, and how the blocks of a cluster load it.
+
+    `smem` is the layout of one stage, (rows, BK) → element offset. `major` is the contiguous mode
+    in PTX's terms: "K" or "MN". If the blocks of a cluster share the operand, its rows are divided
+    into one slice a block. Each block loads its slice and multicasts it to all of them.
+    """
+
+    name: str
+    major: Major
+    smem: ComposedLayout
+    slices: int = 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns) of the tile: (BM, BK) of A, (BN, BK) of B."""
+        return size(self.smem[0]), size(self.smem[1])
+
+    @property
+    def slice_shape(self) -> tuple[int, int]:
+        """(rows, columns) of one slice."""
+        rows, columns = self.shape
+        return rows // self.slices, columns
+
+    @property
+    def slice_smem(self) -> ComposedLayout:
+        """(rows / slices, BK) → element offset: one slice of a stage.
+
+        >>> print(Operand("B", "K", swizzled(256, 64, "K"), slices=2).slice_smem)
+        S<3,3,3> o 0 o (128,64):(64,1)
+        """
+        return composition(self.smem, tuple(map(Layout, self.slice_shape)))
+
+    @property
+    def contiguous(self) -> int:
+        """The contiguous mode: 0, the rows, or 1, the columns."""
+        return 1 if self.major == "K" else 0
+
+    @property
+    def elements(self) -> int:
+        """Elements of one stage."""
+        return cosize(self.smem)
+
+    def problems(self) -> Iterator[str]:
+        """Messages about what TMA or wgmma cannot do."""
+        try:
+            tma.boxes(self.slice_smem, self.contiguous)
+            wgmma_descriptor(self.smem, self.major)
+        except LayoutError as error:
+            yield f"shared memory of {self.name}: {error}"
+
+
+def operands(
+    tile: Tile, a_major: Major, b_major: Major, cluster: tuple[int, int] = (1, 1)
+) -> tuple[Operand, Operand]:
+    """A and B of a tile under the 128-byte swizzle.
+
+    In a cluster of (down, across) tiles, the blocks of a column share B and those of a row share A.
+    """
+    (bm, bn, bk), (down, across) = tile, cluster
+    a = Operand("A", a_major, swizzled(bm, bk, a_major), slices=across)
+    return a, Operand("B", b_major, swizzled(bn, bk, b_major), slices=down)
+
+
+def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
+    """The shared-memory tile (rows, columns) under the 128-byte swizzle.
+
+    Columns are contiguous ("K") or rows ("MN"). The tile is made of the tensor core's 8 × 64
+    swizzle atoms (PTX ISA, wgmma shared memory layout), in panels of 64 contiguous elements. TMA
+    fills a panel with one box.
+
+    >>> print(swizzled(128, 64, "K"))
+    S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))
+    >>> print(swizzled(128, 64, "MN"))
+    S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
+    """
+    outer, inner = (rows, columns) if major == "K" else (columns, rows)
+    across = Layout((8, outer // 8), (ROW, 8 * ROW))
+    along = Layout((ROW, inner // ROW), (1, outer * ROW if inner > ROW else 0))
+    plain = make_layout(across, along) if major == "K" else make_layout(along, across)
+    return ComposedLayout(SW128, 0, plain, unit=BITS)
