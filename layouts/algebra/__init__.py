@@ -20,8 +20,9 @@ and the CuTe DSL are right, the result is structurally theirs.
 from __future__ import annotations
 
 from . import gf2
+from .coalesce import coalesce, filter
 from .complement import complement
-from .composition import coalesce, composition, filter
+from .composition import composition
 from .divide import flat_divide, logical_divide, tiled_divide, zipped_divide
 from .inverse import (
     left_inverse,

@@ -1,26 +1,82 @@
-"""An operation that makes two halves of a layout and a tiler, mode by mode, and gathers them.
+"""An operation applied mode by mode, and its results gathered.
 
-logical   ((a, b), (a, b), ...)
-zipped    ((a, a, ...), (b, b, ...))
-tiled     ((a, a, ...), b, b, ...)
-flat      (a, a, ..., b, b, ...)
+A tiler is what the right operand of a by-mode operation may be: a Layout, an integer n (for n:1),
+or a tuple of tilers, one per mode; None leaves a mode whole.
 
-Of a divide the halves are (tile, rest), of a product (block, copies).
+A divide makes two halves of each mode, (tile, rest), and a product makes (block, copies).  The
+halves (a, b) of all modes are gathered in four ways:
+
+    logical   ((a, b), (a, b), ...)
+    zipped    ((a, a, ...), (b, b, ...))
+    tiled     ((a, a, ...), b, b, ...)
+    flat      (a, a, ..., b, b, ...)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from ..errors import LayoutError
 from ..values.layout import Layout, joined
-from .composition import Tiler, by_mode, modes_for, tiler_layout
+from ..values.tuples import is_int, shallow
 
-__all__ = ["Halving", "flat", "logical", "tiled", "zipped"]
+__all__ = [
+    "Halving",
+    "Tiler",
+    "by_mode",
+    "flat",
+    "logical",
+    "tiled",
+    "tiler_layout",
+    "zipped",
+]
+
+#: A Layout, an integer, None, or a tuple of tilers.
+Tiler: TypeAlias = Any
 
 #: What makes the halves of a layout and one tiler: a layout of two modes.
 Halving: TypeAlias = Callable[[Layout, Layout], Layout]
+
+
+def by_mode(
+    name: str,
+    layout: Layout,
+    tilers: tuple[Tiler, ...],
+    operation: Callable[[Layout, Tiler], Layout],
+    keep_others: bool,
+) -> Layout:
+    """`operation` on each mode and its tiler; the modes beyond the tilers are kept or dropped."""
+    modes = _modes_for(name, layout, tilers)
+    done = map(operation, modes, tilers)
+    return joined((*done, *(modes[len(tilers) :] if keep_others else ())))
+
+
+def _modes_for(name: str, layout: Layout, tilers: tuple[Tiler, ...]) -> list[Layout]:
+    """The modes of `layout`, if there is one for each of `tilers`."""
+    if not isinstance(layout, Layout):
+        raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
+    if len(shallow(tilers)) > len(layout):
+        raise LayoutError(
+            f"{name}: {len(tilers)} tilers for the {len(layout)} modes of {layout}; give at most "
+            f"one per mode"
+        )
+    return list(layout)
+
+
+def tiler_layout(tiler: Any) -> Layout:
+    """The layout of a tiler that is neither a tuple nor None."""
+    if isinstance(tiler, Layout):
+        return tiler
+    if is_int(tiler) or (hasattr(tiler, "free_symbols") and tiler.is_integer):
+        return Layout(tiler)
+    raise LayoutError(
+        f"tiler {tiler!r}: it must be a Layout, an integer, None, or a tuple of these, one per mode"
+    )
+
+
+# ------------------------------------------------------------------------------- two halves
 
 
 def logical(name: str, operation: Halving, layout: Layout, tiler: Tiler) -> Layout:
@@ -28,7 +84,7 @@ def logical(name: str, operation: Halving, layout: Layout, tiler: Tiler) -> Layo
     if tiler is None:
         return layout
     if isinstance(tiler, tuple):
-        return by_mode(name, layout, tiler, partial(logical, name, operation), keep_rest=True)
+        return by_mode(name, layout, tiler, partial(logical, name, operation), keep_others=True)
     return operation(layout, tiler_layout(tiler))
 
 
@@ -56,7 +112,7 @@ def _halves(name: str, operation: Halving, layout: Layout, tiler: Tiler) -> tupl
     if not isinstance(tiler, tuple):
         first, second = operation(layout, tiler_layout(tiler))
         return first, second
-    modes = modes_for(name, layout, tiler)
+    modes = _modes_for(name, layout, tiler)
     pairs = [_halves(name, operation, *pair) for pair in zip(modes, tiler, strict=False)]
     firsts, seconds = [first for first, _ in pairs], [second for _, second in pairs]
     return joined(firsts), joined([*seconds, *modes[len(tiler) :]])

@@ -12,8 +12,8 @@ from ..values.modes import Mode, assembled, merged, moving, xors
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, layout_for
 from ..values.tuples import IntTuple, checked, product, size
-from .compose import ENUMERATION_LIMIT
-from .composition import filter
+from .coalesce import filter
+from .compose_integers import ENUMERATION_LIMIT
 from .gf2 import matrix
 from .injectivity import collision
 

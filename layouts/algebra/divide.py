@@ -13,11 +13,11 @@ from collections.abc import Callable
 from ..errors import LayoutError
 from ..values.layout import Layout, joined, make_identity_layout
 from ..values.modes import xors
-from ..values.swizzle import ComposedLayout
+from ..values.swizzle import AnyLayout, ComposedLayout
 from ..values.tuples import size
-from .by_mode import flat, logical, tiled, zipped
+from .by_mode import Tiler, flat, logical, tiled, zipped
 from .complement import complement
-from .composition import AnyLayout, Tiler, composition
+from .composition import composition
 
 __all__ = ["flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]
 

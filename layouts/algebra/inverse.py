@@ -13,12 +13,12 @@ from ..errors import LayoutError
 from ..values.arith import ascending, divided, divides, equal, less
 from ..values.elimination import eliminated, kernel, preimages, solved
 from ..values.layout import Layout, cosize
-from ..values.modes import Mode, assembled, from_columns, merged, moving, xors
+from ..values.modes import Mode, assembled, extended, from_columns, merged, moving, xors
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.tuples import size
-from .composed import reaching
-from .composition import coalesce, composition
+from .coalesce import coalesce
+from .composition import composition
 from .gf2 import matrix
 from .injectivity import collision
 
@@ -166,10 +166,10 @@ def _left_inverse_swizzled(layout: Any) -> ComposedLayout:
     plain = left_inverse(layout.outer)
     if not isinstance(plain, Layout):
         raise LayoutError(f"left_inverse of {layout}: the layout under the swizzle has none")
-    swizzle = reaching(layout.inner.layout, cosize(layout))
+    swizzle = extended(layout.inner.layout, cosize(layout))
     if not layout.offset:
         return ComposedLayout(plain, 0, swizzle)
-    whole = reaching(plain, cosize(layout.outer))
+    whole = extended(plain, cosize(layout.outer))
     again = assembled([*whole.modes, (2, 0)])
     return ComposedLayout(again, -layout.offset % size(whole), swizzle)
 

@@ -9,7 +9,7 @@ from ..values.layout import Layout, joined
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import IntTuple, is_int, is_symbolic, size, text
-from .composition import Tiler
+from .by_mode import Tiler
 from .divide import zipped_divide
 from .slice import dice, slice_and_offset
 

@@ -13,11 +13,12 @@ from typing import Any
 from ..errors import LayoutError
 from ..values.arith import divided, divides
 from ..values.layout import Layout, cosize, joined, make_ordered_layout
-from ..values.swizzle import ComposedLayout
+from ..values.swizzle import AnyLayout, ComposedLayout
 from ..values.tuples import IntTuple, checked, product, size, text
-from .by_mode import Halving, flat, logical, tiled, zipped
+from .by_mode import Halving, Tiler, flat, logical, tiled, tiler_layout, zipped
+from .coalesce import coalesce
 from .complement import complement
-from .composition import AnyLayout, Tiler, coalesce, composition, tiler_layout
+from .composition import composition
 
 __all__ = [
     "blocked_product",

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import LayoutError
 from ..values.arith import divided, divides, less
 from ..values.layout import Layout
-from ..values.modes import assembled, bits, merged, xors
+from ..values.modes import bits, merged, refined, xors
 from ..values.stride import F2, StepStride
-from ..values.swizzle import ComposedLayout, Swizzle, layout_for
-from ..values.tuples import is_int, unflatten
-
-AnyLayout = TypeVar("AnyLayout", Layout, ComposedLayout)
+from ..values.swizzle import AnyLayout, ComposedLayout, Swizzle, layout_for
+from ..values.tuples import is_int
 
 __all__ = ["downcast", "recast", "upcast"]
 
@@ -29,7 +27,7 @@ def recast(layout: AnyLayout, old_bits: int, new_bits: int) -> AnyLayout:
     >>> print(recast(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)), 16), 16, 8))
     S<3,4,3> o 0 o (8,128):(128,1)
     """
-    old, new = _factor("recast", old_bits), _factor("recast", new_bits)
+    old, new = _whole_number("recast", old_bits), _whole_number("recast", new_bits)
     if isinstance(layout, ComposedLayout) and layout.unit not in (None, old):
         raise LayoutError(f"recast of {layout!r} from {old} bits: its unit is {layout.unit} bits")
     common = gcd(old, new)
@@ -48,7 +46,7 @@ def upcast(layout: AnyLayout, n: int) -> AnyLayout:
     >>> print(upcast(Layout((4, 8), (8, 1)), 2), upcast(Layout((2, 8), (2, 4)), 4))
     (4,4):(4,1) (1,8):(1,1)
     """
-    n = _factor("upcast", n)
+    n = _whole_number("upcast", n)
     if n == 1:
         return layout_for("upcast", layout)  # type: ignore[no-any-return]
     if isinstance(layout, ComposedLayout):
@@ -67,7 +65,7 @@ def upcast(layout: AnyLayout, n: int) -> AnyLayout:
             f"upcast of {layout} by {n}: the elements of one unit reach offset {inside} in it, "
             f"which must be below {n}: offsets are taken more than once"
         )
-    return _hung(layout, modes)
+    return refined(layout.shape, [[mode] for mode in modes])
 
 
 def _upcast_mode(layout: Layout, extent: Any, stride: Any, n: int) -> tuple[tuple[Any, Any], Any]:
@@ -109,7 +107,7 @@ def downcast(layout: AnyLayout, n: int) -> AnyLayout:
     >>> print(downcast(Layout((4, 8), (8, 1)), 2))
     (4,16):(16,1)
     """
-    n = _factor("downcast", n)
+    n = _whole_number("downcast", n)
     if n == 1:
         return layout_for("downcast", layout)  # type: ignore[no-any-return]
     if isinstance(layout, ComposedLayout):
@@ -129,21 +127,17 @@ def downcast(layout: AnyLayout, n: int) -> AnyLayout:
         (extent * n, stride) if k == own else (extent, stride * n)
         for k, (extent, stride) in enumerate(layout.modes)
     ]
-    return _hung(layout, modes)
+    return refined(layout.shape, [[mode] for mode in modes])
 
 
 # ------------------------------------------------------------------------------------ parts
 
 
-def _factor(name: str, n: int) -> int:
+def _whole_number(name: str, n: int) -> int:
+    """`n` as an int; `name` is the operation in the error."""
     if not is_int(n) or n < 1:
         raise LayoutError(f"{name} by {n!r}: it must be an integer of at least 1")
     return int(n)
-
-
-def _hung(layout: Layout, modes: list[tuple[Any, Any]]) -> Layout:
-    shape = unflatten([extent for extent, _ in modes], layout.shape)
-    return Layout(shape, unflatten([stride for _, stride in modes], layout.shape))
 
 
 def _recast_composed(layout: ComposedLayout, n: int, up: bool) -> ComposedLayout:
@@ -175,7 +169,6 @@ def _upcast_xor(layout: Layout, n: int) -> Layout:
                 f"upcast of {layout} by {n}: the mode {mode[0]}:{mode[1]} changes bits inside a "
                 f"unit together with bits above"
             )
-        part = assembled(merged([(2, F2(column // n) if column else 0) for column in high]))
-        parts.append(part if high or not low else assembled([(1, F2(1))]))
-    shape = unflatten([part.shape for part in parts], layout.shape)
-    return Layout(shape, unflatten([part.stride for part in parts], layout.shape))
+        units = merged([(2, F2(column // n) if column else 0) for column in high])
+        parts.append(units if high or not low else [(1, F2(1))])
+    return refined(layout.shape, parts)

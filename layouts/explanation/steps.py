@@ -26,9 +26,10 @@ from textwrap import fill
 from typing import Any
 
 from .. import algebra
+from ..algebra.digits import Split
 from ..errors import LayoutError
 from ..proof.certificates import stages_of
-from ..proof.digits import Carry, Form, Reading, Split, read, spelled
+from ..proof.digits import Carry, Form, Reading, read, spelled
 from ..proof.laws import ComplementLaws, CompositionLaw, DivideLaw, Equivalent
 from ..proof.prove import Proof, prove
 from ..values.arith import ceil_div, divided, divides, equal

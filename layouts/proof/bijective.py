@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..algebra.compose import ENUMERATION_LIMIT
+from ..algebra.compose_integers import ENUMERATION_LIMIT
 from ..algebra.injectivity import collision
 from ..values.arith import equal
 from ..values.layout import Layout

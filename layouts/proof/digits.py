@@ -1,13 +1,12 @@
-"""Layouts read digit by digit: what a chain of layouts does to an index that is a sum of digits.
+"""A chain of layouts read digit by digit, with every step written down for a certificate.
 
-An index below ``s*t`` is ``x0 + s*x1`` with ``x0 < s`` and ``x1 < t``.  A layout takes such a form
-to another: to go through a mode s:d is to divide by s, to give the remainder the stride d, and to
-go on with the quotient.  Each weight is divided by itself; that this divides the whole form is so
-if the remainders together stay below s, which is the one thing to prove.  A digit that overruns s
-is split in two first.
+An index below ``s*t`` is ``x0 + s*x1`` with ``x0 < s`` and ``x1 < t``.  Each layout of the chain
+takes such a form to another, as `layouts.algebra.digits` says; that module also finds the digits.
+What is left to do here is to record, on these digits, the quotient and the remainder of each
+division, and that the remainder stays below the divisor.
 
-Both sides of a law, read on the same digits, are then equal if their weights are: a finite check
-for all indices, and one that symbols pass as well as numbers.
+Both sides of a law, read on the same digits, are equal if their weights are.  This finite check
+holds for all indices, and symbols pass it as well as numbers.
 """
 
 from __future__ import annotations
@@ -15,21 +14,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from ..algebra.digits import Split, extended_modes, form_of, read_through
 from ..errors import LayoutError
-from ..values.arith import divided, equal, less
+from ..values.arith import divided, less
 from ..values.layout import Layout
 from ..values.stride import as_factor
-from ..values.symbols import has_symbols, plain, plain_if_symbolic, quotient
-from ..values.tuples import leaves, place_values, times
+from ..values.symbols import has_symbols, plain, plain_if_symbolic
+from ..values.tuples import place_values, times
 from ..values.value import Value
 
 __all__ = [
     "Carry",
     "Form",
     "Reading",
-    "Split",
     "Step",
-    "extended_modes",
     "index_form",
     "read",
     "spelled",
@@ -56,19 +54,6 @@ class Step(Value):
         self._set(extent, stride, quotient, remainder)
 
 
-class Split(Value):
-    """Digit `digit`, of weight `weight`, split at `at`, since it overruns `extent`."""
-
-    __slots__ = __match_args__ = ("digit", "at", "weight", "extent")
-    digit: int
-    at: Any
-    weight: Any
-    extent: Any
-
-    def __init__(self, digit: int, at: Any, weight: Any, extent: Any) -> None:
-        self._set(digit, at, weight, extent)
-
-
 class Reading(Value):
     """One layout, or an offset, read on one form: the modes, a step for each but the last, and the
     form that comes out."""
@@ -91,23 +76,6 @@ class Reading(Value):
         self._set(stage, before, modes, steps, after)
 
 
-def extended_modes(layout: Layout) -> tuple[tuple[Any, Any], ...]:
-    """The modes of `layout` as a function on all integers, merged; the last has no end.
-
-    >>> extended_modes(Layout((2, (4, 1), 3), (1, (2, 7), 8)))
-    ((None, 1),)
-    """
-    flat = list(zip(leaves(layout.shape), leaves(layout.stride), strict=True)) or [(1, 0)]
-    *bounded, (_, last) = flat
-    modes: list[tuple[Any, Any]] = []
-    for extent, stride in [mode for mode in bounded if mode[0] != 1] + [(None, last)]:
-        if modes and equal(stride, plain_if_symbolic(times(*modes[-1]))):
-            before = modes.pop()
-            stride, extent = before[1], extent and plain_if_symbolic(before[0] * extent)
-        modes.append((extent, stride))
-    return tuple(modes)
-
-
 def read(
     stages: Sequence[Any], extents: Sequence[Any], splits: list[Split] | None = None
 ) -> tuple[tuple[Any, ...], list[Reading]]:
@@ -120,21 +88,34 @@ def read(
     >>> digits, readings[-1].after
     ((2, 2, 3), (0, 24, 2, 8))
     """
-    digits = tuple(extents)
-    while True:
-        form: Form = index_form(digits)
-        readings: list[Reading] = []
-        for stage in reversed(stages):
-            reading = _read_one(stage, form, digits)
-            if not isinstance(reading, Reading):
-                digits = _split(digits, reading.digit, reading.at)
-                if splits is not None:
-                    splits.append(reading)
-                break
-            readings.append(reading)
-            form = reading.after
-        else:
-            return digits, readings
+    digits = _split_digits(stages, extents, splits)
+    form = index_form(digits)
+    readings: list[Reading] = []
+    for stage in reversed(stages):
+        readings.append(_read_one(stage, form, digits))
+        form = readings[-1].after
+    return digits, readings
+
+
+def _split_digits(
+    stages: Sequence[Any], extents: Sequence[Any], splits: list[Split] | None
+) -> tuple[Any, ...]:
+    """The digits into which `stages` split those of `extents`, as far as none carries.
+
+    An offset is the weight of one more digit, of extent 2, which is always 1.  The weight of a
+    digit of extent 1, which is always 0, does not matter.
+    """
+    pairs = zip(extents, place_values(extents), strict=True)
+    form = form_of([*((extent, 0 if extent == 1 else place) for extent, place in pairs), (2, 0)])
+    for stage in reversed(stages):
+        if not isinstance(stage, Layout):
+            form[-1].weight += stage
+            continue
+        if read_through(extended_modes(stage), form, splits) is not None:
+            break
+        for digit in form:
+            digit.weight, digit.stride = digit.stride, 0
+    return tuple(digit.extent for digit in form[:-1])
 
 
 def index_form(digits: Sequence[Any]) -> Form:
@@ -146,39 +127,21 @@ def index_form(digits: Sequence[Any]) -> Form:
     return (0, *map(plain_if_symbolic, place_values(digits)))
 
 
-def _split(digits: tuple[Any, ...], k: int, at: Any) -> tuple[Any, ...]:
-    return (*digits[:k], at, quotient(digits[k], at), *digits[k + 1 :])
-
-
-def _read_one(stage: Any, form: Form, digits: tuple[Any, ...]) -> Reading | Split:
-    """The reading, or else the digit to split first."""
+def _read_one(stage: Any, form: Form, digits: tuple[Any, ...]) -> Reading:
+    """`stage` read on a form whose digits are split as far as `stage` needs."""
     if not isinstance(stage, Layout):
         return Reading(stage, form, (), (), (plain(form[0] + stage), *form[1:]))
-    modes = extended_modes(stage)
+    modes = tuple(extended_modes(stage))
     steps: list[Step] = []
     rest, after = form, (0,) * len(form)
     for extent, stride in modes[:-1]:
         pairs = [divided(weight, extent) for weight in rest]
         remainder = tuple(r for _, r in pairs)
-        split = _place_to_split(remainder, digits, extent)
-        if split is not None:
-            return split
         _check_no_carry(stage, rest, remainder, digits, extent)
         rest = tuple(q for q, _ in pairs)
         after = _add(after, remainder, stride)
         steps.append(Step(extent, stride, rest, remainder))
     return Reading(stage, form, modes, tuple(steps), _add(after, rest, modes[-1][1]))
-
-
-def _place_to_split(remainder: Form, digits: tuple[Any, ...], extent: Any) -> Split | None:
-    for k, (weight, digit) in enumerate(zip(remainder[1:], digits, strict=True)):
-        if equal(weight, 0) or less(plain(weight * (digit - 1)), extent):
-            continue
-        at = quotient(extent, weight)
-        if at is None or equal(at, 1) or equal(at, digit) or quotient(digit, at) is None:
-            continue
-        return Split(k, at, weight, extent)
-    return None
 
 
 def _check_no_carry(

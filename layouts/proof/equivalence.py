@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from ..algebra.compose import ENUMERATION_LIMIT
+from ..algebra.compose_integers import ENUMERATION_LIMIT
+from ..algebra.digits import extended_modes
 from ..errors import LayoutError
 from ..values.arith import equal
 from ..values.layout import Layout
@@ -36,7 +37,7 @@ from .certificates import (
     SameStages,
     Stages,
 )
-from .digits import Carry, Form, Reading, extended_modes, index_form, read, spelled
+from .digits import Carry, Form, Reading, index_form, read, spelled
 
 __all__ = ["Agreement", "Undecided", "agree", "floors", "written"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..algebra import composition, gf2
-from ..algebra.compose import ENUMERATION_LIMIT
+from ..algebra.compose_integers import ENUMERATION_LIMIT
 from ..algebra.injectivity import collision
 from ..errors import LayoutError
 from ..values.arith import less

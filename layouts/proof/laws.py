@@ -30,7 +30,7 @@ from ..algebra import (
     logical_product,
     right_inverse,
 )
-from ..algebra.composition import tiler_layout
+from ..algebra.by_mode import tiler_layout
 from ..errors import LayoutError
 from ..values.arith import equal, less
 from ..values.layout import Layout, cosize, make_layout

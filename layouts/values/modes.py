@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import LayoutError
-from .arith import equal
+from .arith import ceil_div, equal
 from .layout import Layout
 from .stride import F2, StepStride, kind_of
+from .tuples import IntTuple, leaves, product, size, unflatten
 
-__all__ = ["Mode", "assembled", "bits", "flat_modes", "from_columns", "merged", "moving", "xors"]
+__all__ = [
+    "Mode",
+    "assembled",
+    "bits",
+    "extended",
+    "extended_shape",
+    "flat_modes",
+    "from_columns",
+    "merged",
+    "moving",
+    "refined",
+    "xors",
+]
 
 #: A leaf of a layout: extent and stride.
 Mode: TypeAlias = "tuple[Any, Any]"
@@ -45,9 +58,9 @@ def moving(layout: Layout) -> list[Mode]:
 
 
 def merged(modes: Iterable[Mode]) -> list[Mode]:
-    """`modes`, with each one that only continues the mode before it merged into that.
+    """`modes`, each one that only continues the mode before it merged into that mode.
 
-    Modes of extent 1 are not looked for: leave them out before.
+    The modes have more than one entry each: a mode of extent 1 would stand between others.
 
     >>> merged([(2, 1), (4, 2), (8, 16)])
     [(8, 1), (8, 16)]
@@ -74,6 +87,61 @@ def assembled(modes: Sequence[Mode]) -> Layout:
         mode = modes[0] if modes else (1, 0)
         return Layout.of(mode[0], mode[1], (mode,))
     return Layout.of(tuple([s for s, _ in modes]), tuple([d for _, d in modes]), tuple(modes))
+
+
+def refined(profile: IntTuple, modes_of_leaves: Iterable[Sequence[Mode]]) -> Layout:
+    """The layout nested as `profile` is, with the given modes in place of each leaf.
+
+    A single mode stands without parentheses; no mode is 1:0.
+
+    >>> print(refined((4, (3, 1)), [[(2, 8), (2, 1)], [(3, 2)], []]))
+    ((2,2),(3,1)):((8,1),(2,0))
+    """
+    filled = [modes or [(1, 0)] for modes in modes_of_leaves]
+    shape, stride = _shape_and_stride(iter(filled), profile)
+    return Layout.of(shape, stride, tuple([mode for modes in filled for mode in modes]))
+
+
+def _shape_and_stride(
+    modes_of_leaves: Iterator[Sequence[Mode]], profile: IntTuple
+) -> tuple[IntTuple, IntTuple]:
+    if isinstance(profile, tuple):
+        pairs = [_shape_and_stride(modes_of_leaves, branch) for branch in profile]
+    else:
+        pairs = list(next(modes_of_leaves))
+        if len(pairs) == 1:
+            return pairs[0]
+    return tuple([shape for shape, _ in pairs]), tuple([stride for _, stride in pairs])
+
+
+# ---------------------------------------------------------------------- beyond the last extent
+
+
+def extended(layout: Layout, count: Any) -> Layout:
+    """The same function with at least `count` indices: the last extent is longer, where need be.
+
+    >>> print(extended(Layout((4, 2), (2, 1)), 18), extended(Layout((4, 2), (2, 1)), 8))
+    (4,5):(2,1) (4,2):(2,1)
+    """
+    if type(count) is not int or not layout.modes or count <= size(layout):
+        return layout
+    shape = extended_shape(layout.shape, count, power_of_two=xors(layout))
+    return Layout(shape, layout.stride)
+
+
+def extended_shape(shape: IntTuple, count: Any, power_of_two: bool) -> IntTuple:
+    """`shape` with its last extent such that its size is at least `count`.
+
+    >>> extended_shape((4, (3, 1)), 30, power_of_two=False)
+    (4, (3, 3))
+    """
+    extents = leaves(shape)
+    if not extents:
+        return shape
+    last = ceil_div(count, product(extents[:-1]))
+    if power_of_two:
+        last = 1 << (last - 1).bit_length()
+    return unflatten((*extents[:-1], last), shape)
 
 
 # -------------------------------------------------------------------------------- XOR strides

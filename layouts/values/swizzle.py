@@ -16,17 +16,17 @@ A swizzle acts on offsets of one unit.  ``S<3,4,3>`` on bytes is ``S<3,3,3>`` on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import LayoutError
 from .elimination import largest
 from .layout import Composable, Layout, cosize, has_none
 from .modes import bits as bits_of
-from .modes import flat_modes, from_columns, xors
+from .modes import extended, flat_modes, from_columns, xors
 from .stride import ArithTuple, kind_of
-from .tuples import IntTuple, checked, coordinate, size
+from .tuples import IntTuple, checked, coordinate
 
-__all__ = ["ComposedLayout", "Swizzle"]
+__all__ = ["AnyLayout", "ComposedLayout", "Swizzle"]
 
 
 #: The bits of an offset, at most; far more than any memory has.
@@ -212,6 +212,10 @@ class ComposedLayout(Composable):
         return _bound(self.inner, self.offset + cosize(self.outer))
 
 
+#: A layout, or a composed layout: an operation on either gives one of the same kind.
+AnyLayout = TypeVar("AnyLayout", Layout, ComposedLayout)
+
+
 def layout_for(name: str, x: Any) -> Any:
     """`x`, if it is a layout or a composed layout; `name` is the operation that asks."""
     if isinstance(x, (Layout, ComposedLayout)):
@@ -248,7 +252,5 @@ def _image_bound(layout: Layout, before: int) -> int:
 
 def _xor_bound(layout: Layout, before: int) -> int:
     """The same for XOR strides: the largest XOR of what the bits of these indices give."""
-    *modes, (last, stride) = layout.modes
-    endless = last << max(0, (before - 1).bit_length() - size(layout).bit_length() + 1)
-    columns = [int(d) for _, d in bits_of([*modes, (endless, stride)])]
+    columns = [int(d) for _, d in bits_of(extended(layout, before).modes)]
     return largest(columns[: (before - 1).bit_length()]) + 1

@@ -1,0 +1,57 @@
+"""The same layout in fewer modes: coalesce, and filter, which also drops the modes of stride 0."""
+
+from __future__ import annotations
+
+from ..errors import LayoutError
+from ..values.layout import Layout
+from ..values.modes import assembled, merged, moving
+from ..values.swizzle import AnyLayout, ComposedLayout
+from ..values.tuples import IntTuple
+from .by_mode import by_mode
+
+__all__ = ["coalesce", "filter"]
+
+
+def coalesce(layout: AnyLayout, profile: IntTuple = None) -> AnyLayout:
+    """The same function of the index with the fewest modes (C++ ``coalesce``; whitepaper 3.2).
+
+    ``R(i) == L(i)`` for every i below ``size(L) == size(R)``.  With a `profile`, each mode that
+    faces a leaf of it is coalesced by itself; what the leaves are does not matter, except that None
+    leaves a mode as it is.  Modes beyond the profile stay.
+
+    >>> print(coalesce(Layout((2, (1, 6)), (1, (6, 2)))))
+    12:1
+    >>> print(coalesce(Layout((2, (1, 6)), (1, (6, 2))), (1, 1)))
+    (2,6):(1,2)
+    """
+    if isinstance(layout, ComposedLayout):
+        return layout.over(coalesce(layout.outer, profile))
+    if isinstance(profile, tuple):
+        return by_mode("coalesce", layout, profile, _coalesce_unless_none, keep_others=True)
+    if type(layout) is not Layout:
+        raise LayoutError(f"coalesce of {layout!r}: it takes a Layout or a ComposedLayout")
+    return assembled(merged(moving(layout)))
+
+
+def _coalesce_unless_none(layout: Layout, profile: IntTuple) -> Layout:
+    return layout if profile is None else coalesce(layout, profile)
+
+
+def filter(layout: Layout, profile: IntTuple = None) -> Layout:
+    """`layout` without its modes of stride 0 and of extent 1, coalesced (C++ ``filter``).
+
+    R has the offsets of L, each as often as the modes that are kept have it.  `profile` as in
+    `coalesce`: each mode that faces a leaf is filtered by itself.
+
+    >>> print(filter(Layout((2, 4, 4), (1, 0, 2))), filter(Layout((2, 4), (0, 1)), (1, 1)))
+    8:1 (1,4):(0,1)
+    """
+    if not isinstance(layout, Layout):
+        raise LayoutError(f"filter of {layout}: only a Layout has modes of stride 0")
+    if isinstance(profile, tuple):
+        return by_mode("filter", layout, profile, _filter_unless_none, keep_others=True)
+    return assembled(merged([mode for mode in moving(layout) if mode[1] != 0]))
+
+
+def _filter_unless_none(layout: Layout, profile: IntTuple) -> Layout:
+    return layout if profile is None else filter(layout, profile)
