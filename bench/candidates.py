@@ -29,7 +29,7 @@ from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong
 from cutedsl_gemm.kernels.sm90.split_plan import split
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
-from cutedsl_gemm.measure.peers import CUBLAS
+from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.measure.report import Shape
 from cutedsl_gemm.measure.timing import Launch, race, timed
@@ -155,7 +155,7 @@ def main() -> None:
     )
     if options.dry:
         return
-    for number, _ in enumerate(precompile.make(plans), 1):
+    for number, _ in enumerate(precompile.compile_all(plans), 1):
         if number % 20 == 0 or number == len(plans):
             print(f"compiled {number} at {time.monotonic() - start:.0f} s", flush=True)
     sms = torch.cuda.get_device_properties("cuda").multi_processor_count

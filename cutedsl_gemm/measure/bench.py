@@ -27,8 +27,8 @@ from torch import Tensor
 
 from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.measure.peers import CUBLAS, Provider, peers
-from cutedsl_gemm.measure.power import Gauge
+from cutedsl_gemm.measure.power import PowerMeter
+from cutedsl_gemm.measure.providers import CUBLAS, Provider, baselines
 from cutedsl_gemm.measure.report import OURS, Point, Shape, plot, table, write
 from cutedsl_gemm.measure.timing import TIMED, WARM_UP, Launch, burst, captured, timed
 
@@ -53,8 +53,8 @@ SHORT = 30e-6  # seconds: a shorter launch comes from a graph, since a call take
 
 
 def providers() -> dict[str, Provider]:
-    """Every provider by name: torch.mm, gemm, then the other peers."""
-    cublas, *others = peers().items()
+    """Every provider by name: torch.mm, gemm, then the other baselines."""
+    cublas, *others = baselines().items()
     ours: dict[str, Provider] = {
         OURS: lambda a, b, out: gemm(a, b, out=out),
         f"{OURS} 128×128": lambda a, b, out: gemm(a, b, out=out, tile=(128, 128, 64)),
@@ -64,12 +64,12 @@ def providers() -> dict[str, Provider]:
 
 def sweep(shapes: Sequence[Shape], sustained: bool = False) -> Iterator[Point]:
     """Measure all providers at each (M, N, K)."""
-    with Gauge(f"GPU-{torch.cuda.get_device_properties().uuid}") as gauge:
+    with PowerMeter(f"GPU-{torch.cuda.get_device_properties().uuid}") as meter:
         for mnk in shapes:
-            yield _point(mnk, sustained, gauge)
+            yield _point(mnk, sustained, meter)
 
 
-def _point(mnk: Shape, sustained: bool, gauge: Gauge) -> Point:
+def _point(mnk: Shape, sustained: bool, meter: PowerMeter) -> Point:
     m, n, k = mnk
     a, b = normal(m, k), normal(n, k).mT
     expected = (a @ b).float()
@@ -83,9 +83,9 @@ def _point(mnk: Shape, sustained: bool, gauge: Gauge) -> Point:
     if replays := _replays(runs):
         calls = {name: 1e6 * timed(run, 10 * TIMED) for name, run in runs.items()}
         runs = replays
-    gauge.peak()  # forgets the readings so far
+    meter.peak()  # forgets the readings so far
     times = _times(runs, 1 if calls is None else TIMED, sustained)
-    reading = gauge.peak()
+    reading = meter.peak()
     for name, out in outs.items():
         check(name, mnk, out, expected)
     tflops = {name: 2e-12 * m * n * k / seconds for name, seconds in times.items()}

@@ -1,4 +1,4 @@
-"""The GPU's clock and power while something runs, as nvidia-smi tells them; it changes nothing."""
+"""A power meter: the GPU's clock and power during a measurement, read from nvidia-smi."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import IO
 
-QUERY = "clocks.sm,power.draw.instant"  # power.draw is the mean of a second
+QUERY = "clocks.sm,power.draw.instant"  # power.draw is an average over one second
 INTERVAL = 20  # milliseconds
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The clock and the power of one moment."""
+    """The clock and the power at one moment."""
 
     megahertz: float
     watts: float
 
 
-class Gauge:
-    """nvidia-smi, read in the background until the block ends; without it, no readings.
+class PowerMeter:
+    """Reads nvidia-smi in the background until the block ends; no readings if it is not installed.
 
-    `device` is what nvidia-smi calls the GPU: its number, or its UUID.
+    `device` is the GPU's index or UUID, as nvidia-smi lists it.
     """
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self.seen: list[Reading] = []
-        self.until = ExitStack()
+        self.readings: list[Reading] = []
+        self.stack = ExitStack()
 
-    def __enter__(self) -> Gauge:
+    def __enter__(self) -> PowerMeter:
         if (program := shutil.which("nvidia-smi")) is not None:
-            asked = [f"--query-gpu={QUERY}", "--format=csv,noheader,nounits", f"-lms={INTERVAL}"]
-            process = self.until.enter_context(
+            options = [f"--query-gpu={QUERY}", "--format=csv,noheader,nounits", f"-lms={INTERVAL}"]
+            process = self.stack.enter_context(
                 subprocess.Popen(
-                    [program, f"--id={self.device}", *asked],
+                    [program, f"--id={self.device}", *options],
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     text=True,
@@ -45,22 +45,22 @@ class Gauge:
             )
             reader = threading.Thread(target=self._read, args=[process.stdout], daemon=True)
             reader.start()
-            self.until.callback(reader.join)
-            self.until.callback(process.terminate)
+            self.stack.callback(reader.join)
+            self.stack.callback(process.terminate)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.until.close()
+        self.stack.close()
 
     def _read(self, lines: IO[str]) -> None:
         for line in lines:
             with suppress(ValueError):  # "[N/A]"
-                self.seen.append(Reading(*map(float, line.split(","))))
+                self.readings.append(Reading(*map(float, line.split(","))))
 
     def peak(self) -> Reading | None:
-        """The moment of the most power since the last time; None where nothing was seen.
+        """The reading of highest power since the last call; None if there are no readings.
 
-        A burst is shorter than the rest before it, in which the clock is as high as it can be.
+        The peak belongs to the burst: the card idles before it, longer, at the highest clock.
         """
-        seen, self.seen = self.seen, []
-        return max(seen, key=lambda reading: reading.watts, default=None)
+        readings, self.readings = self.readings, []
+        return max(readings, key=lambda reading: reading.watts, default=None)

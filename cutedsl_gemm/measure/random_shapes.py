@@ -24,12 +24,12 @@ from rich.table import Table
 
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.measure.bench import check, machine, normal
-from cutedsl_gemm.measure.peers import CUBLAS
+from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, Shape
 from cutedsl_gemm.measure.timing import Launch, race, timed
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.choose import SMS, candidate_of, choose
-from cutedsl_gemm.select.precompile import make
+from cutedsl_gemm.select.precompile import compile_all
 
 LEAST, MOST = 64, 16384
 MULTIPLES = 8, 8, 16, 64, 128  # of which an extent is one; equally likely
@@ -101,7 +101,7 @@ def measure(shapes: Sequence[Shape]) -> Iterator[Sample]:
     plans = {mnk: choose(_problem(mnk)) for mnk in shapes}
     distinct = dict.fromkeys(plans.values())
     bar = partial(track, console=Console(stderr=True))
-    for _ in bar(make(distinct), "compiling", total=len(distinct)):
+    for _ in bar(compile_all(distinct), "compiling", total=len(distinct)):
         pass
     for mnk in bar(shapes, "measuring"):
         cublas, ours = _seconds(mnk)

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from rich.table import Table
 
-from cutedsl_gemm.measure.peers import CUBLAS
 from cutedsl_gemm.measure.power import Reading
+from cutedsl_gemm.measure.providers import CUBLAS
 
 Shape: TypeAlias = tuple[int, int, int]  # (M, N, K)
 

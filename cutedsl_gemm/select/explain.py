@@ -1,4 +1,4 @@
-"""Which plan gemm takes for two tensors, and why, as text."""
+"""The plan that gemm chooses for two tensors, and the reasons, as text."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from cutedsl_gemm.select.choose import (
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
 SHOWN = 3  # candidates
-ANYWHERE = replace(TMA, devices=(*TMA.devices, "meta"))  # a shape says all
+ANYWHERE = replace(TMA, devices=(*TMA.devices, "meta"))  # shapes and strides suffice
 
 
 def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> str:
-    """The plan of gemm(a, b, tile=tile) on an H100: what else there was, the bounds, the layouts.
+    """The plan of gemm(a, b, tile=tile) on an H100: the candidates, the bounds and the layouts.
 
-    Times are those that the model of `cutedsl_gemm.select.choose` expects. The tensors may lie on
-    any device, "meta" too: nothing is computed. Raises as gemm does.
-    `gemm.explain` is this function.
+    Times are estimates of the model in `cutedsl_gemm.select.choose`. The tensors may be on any
+    device, "meta" included: nothing is computed. Raises as gemm does. `gemm.explain` is this
+    function.
 
     >>> import torch
     >>> a = torch.empty(8448, 1984, dtype=torch.bfloat16, device="meta")
@@ -55,7 +55,7 @@ def _lines(problem: Problem, tile: Tile | None) -> Iterator[tuple[str, str]]:
     m, n, k = problem.mnk
     yield "problem", f"C {m, n} = A {m, k} · B {k, n}, {problem.dtype}"
     if m * n * k == 0:
-        yield "choice", "no kernel: C is empty, or zeros"
+        yield "choice", "no kernel: C is empty or zero"
         return
     plan = choose(problem, tile)
     yield from _choice(problem, plan, given=tile is not None)
@@ -88,9 +88,9 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     bm, bn, _ = found.candidate.tile
     waves = "1 wave" if found.waves == 1 else f"{found.waves} waves"
     yield "tiles", f"{-(-m // bm)} × {-(-n // bn)} = {found.tiles:,}, in {waves}"
-    yield "", f"which keep {found.busy_sms} of {SMS} multiprocessors busy"
+    yield "", f"{found.busy_sms} of {SMS} multiprocessors work"
     reduction = f", reduction {_micro(found.reduction)}" if found.reduction else ""
-    yield "time", f"launch {_micro(found.launch)}, the longer of"
+    yield "time", f"launch {_micro(found.launch)}, then the longer of"
     yield "", f"main loop {_micro(found.mainloop)} and DRAM {_micro(found.dram)}{reduction}"
     moved = 2 * found.tiles * (bm + bn) * k
     gigabytes, rate = _figures(moved / 1e9, 3), _figures(moved / found.seconds / 1e12, 2)
@@ -98,13 +98,13 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
 
 
 def _bounds(problem: Problem) -> Iterator[tuple[str, str]]:
-    """What no kernel can be faster than."""
+    """Lower bounds of the time: the peak rates of the tensor cores and of DRAM."""
     m, n, k = problem.mnk
     tensor, moved = 2 * m * n * k / DENSE_PEAK, 2 * (m * k + k * n + m * n)
     bound = max(tensor, moved / DRAM)
     yield "bounds", f"tensor cores {_micro(tensor)} at {DENSE_PEAK / 1e12:.0f} TFLOP/s dense"
     yield "", f"DRAM {_micro(moved / DRAM)}: A, B and C once at {DRAM / 1e12:.2f} TB/s"
-    yield "", f"so {_tflops(problem, bound)} TFLOP/s at most"
+    yield "", f"at most {_tflops(problem, bound)} TFLOP/s"
 
 
 def _speed(problem: Problem, found: Estimate) -> str:
@@ -121,7 +121,7 @@ def _micro(seconds: float) -> str:
 
 
 def _figures(value: float, count: int, decimals: int = 0) -> str:
-    """So many significant figures at least, and decimals; a positive number without exponent.
+    """A positive number with at least `count` significant figures, never with an exponent.
 
     >>> _figures(99.6, 2), _figures(6604, 3), _figures(3.07e-5, 2), _figures(48.62, 1, decimals=1)
     ('100', '6604', '0.000031', '48.6')

@@ -1,8 +1,8 @@
-"""All kernels that gemm chooses by itself, compiled before they are asked for. Needs no GPU.
+"""Precompile every kernel that gemm can choose, on a machine without a GPU too.
 
-The folder can be shipped: set CUTEDSL_GEMM_CACHE_DIR to it where the kernels shall run. It is only
-read there, as long as a call asks for none beside them, and it serves that release of this library,
-of the CuTe DSL and of TVM-FFI, on that kind of processor.
+The folder can be shipped: point CUTEDSL_GEMM_CACHE_DIR at it on the machine that runs the kernels.
+It may be read-only there, unless a call needs a kernel that it does not contain. It serves one
+release of this library, of the CuTe DSL and of TVM-FFI, on one processor architecture.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.select.choose import plans
 
 
-def make(asked: Iterable[KernelPlan]) -> Iterator[Path]:
-    """The libraries of the plans, as they are ready, made by as many processes as there are cores.
+def compile_all(plans: Iterable[KernelPlan]) -> Iterator[Path]:
+    """The libraries of the plans, each as soon as it is compiled; one process for each core.
 
-    Those that are in the cache folder stay as they are.
+    A library that the cache folder already contains is not compiled again.
     """
     cores = len(os.sched_getaffinity(0))
     spawn = get_context("spawn")  # a fork of a process with threads may hang
     with ProcessPoolExecutor(cores, mp_context=spawn, initializer=_quiet) as pool:
         try:
-            for made in as_completed([pool.submit(build.make, plan) for plan in asked]):
-                yield made.result()
+            for library in as_completed([pool.submit(build.make, plan) for plan in plans]):
+                yield library.result()
         finally:
             pool.shutdown(cancel_futures=True)
 
 
 def _quiet() -> None:
-    """One bar speaks for all processes."""
+    """Hide the spinner of a worker process: the parent shows one bar for all."""
     sys.stderr = io.StringIO()
 
 
 def main(folder: Path | None = None) -> None:
-    """Compile every default plan into `folder`, or the cache folder; show a bar."""
+    """Compile every default plan into `folder`, or into the cache folder, and show a bar."""
     if folder is not None:
-        os.environ[cache.VARIABLE] = str(folder.absolute())  # the processes read it, too
-    asked = plans()
-    bar = track(make(asked), "compiling", total=len(asked), console=Console(stderr=True))
-    made = [path.stat().st_size for path in bar]
-    print(f"{len(made)} kernels, {sum(made) / 1e6:.1f} MB, in {cache.folder()}")
+        os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
+    default = plans()
+    bar = track(compile_all(default), "compiling", total=len(default), console=Console(stderr=True))
+    sizes = [path.stat().st_size for path in bar]
+    print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")

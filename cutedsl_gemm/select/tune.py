@@ -1,12 +1,12 @@
-"""The fastest plan for a problem on this GPU: measured once, then remembered on disk.
+"""The fastest plan for a problem on this GPU: measured once, then stored on disk.
 
-The model's ranking says who runs: its best ways, and the best of them with other rasters. What won
-is kept in `tuned-<release>.json` of the cache folder:
+The model's best candidates take part, the first two with other rasters as well. The winner is
+stored in `tuned-<release>.json` in the cache folder:
 
     {"NVIDIA H100 80GB HBM3": {"4096×4096×64 bfloat16 K-K": {"plan": …, "group": 8, "of": "rows"}}}
 
-Another release of the kernels begins anew. A plain gemm(a, b) does not look there: it gives the
-same bits on every machine.
+Another release of the kernels measures again. Only calls with tune=True read the file: the plan of
+a plain gemm(a, b) does not depend on what a machine has measured.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ RASTERS = Raster(1), Raster(4), Raster(8), Raster(4, "columns")
 
 
 def tuned(problem: Problem, device: str, launch: Callable[[Sm90Plan], Launch]) -> Sm90Plan:
-    """The plan that won on the device, as it is remembered, or after a race.
+    """The fastest plan on the device: the stored one, or the winner of a race.
 
-    `launch(plan)` makes a launch of its kernel. RuntimeError where a race would be needed while a
-    CUDA graph is captured.
+    `launch(plan)` returns a launch of the plan's kernel. RuntimeError if a race would be needed
+    during the capture of a CUDA graph.
     """
-    known = _recalled(problem, device)
-    if known is None:
+    winner = _stored(problem, device)
+    if winner is None:
         if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             raise RuntimeError(
-                "tune=True measures when it first meets a shape, and cannot while a CUDA graph is "
-                "captured: call gemm once before the capture"
+                "tune=True measures at the first call with a shape, which is not possible during "
+                "the capture of a CUDA graph: call gemm once before the capture"
             )
-        known = _fastest(problem, launch)
-        _remember(problem, device, known)
-    return _plan(problem, known)
+        winner = _fastest(problem, launch)
+        _store(problem, device, winner)
+    return _plan(problem, winner)
 
 
 def entries(problem: Problem) -> list[Entry]:
@@ -71,24 +71,24 @@ def _fastest(problem: Problem, launch: Callable[[Sm90Plan], Launch]) -> Entry:
     with bar(f"measuring {len(running)} plans of {_shape(problem)}") as tell:
         for entry in running:
             launches.append(launch(_plan(problem, entry)))
-            launches[-1]()  # compiled, and loaded
+            launches[-1]()  # compiles and loads the kernel
             tell(0.8 * len(launches) / len(running))
         times = race(launches, lambda share: tell(0.8 + 0.2 * share))
     return min(zip(times, running, strict=True), key=lambda found: found[0])[1]
 
 
-def _recalled(problem: Problem, device: str) -> Entry | None:
+def _stored(problem: Problem, device: str) -> Entry | None:
     try:
         found = _read(_file())[device][_shape(problem)]
         candidate = next(each for each in CANDIDATES if each.name == found["plan"])
         entry = candidate, Raster(found["group"], found["of"])
         _plan(problem, entry)
-    except (KeyError, StopIteration, TypeError, PlanError):  # none, or one that is no more
+    except (KeyError, StopIteration, TypeError, PlanError):  # none, or one that no longer exists
         return None
     return entry
 
 
-def _remember(problem: Problem, device: str, winner: Entry) -> None:
+def _store(problem: Problem, device: str, winner: Entry) -> None:
     candidate, raster = winner
     file = _file()
     with cache.lock(file.stem):
@@ -109,7 +109,7 @@ def _file() -> Path:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What is remembered; nothing where the file is missing or damaged."""
+    """The entries of the file, by device; none if the file is missing or damaged."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -21,7 +21,7 @@ from cutedsl_gemm.measure.report import OURS, markdown, plot, read
 from cutedsl_gemm.measure.hierarchy import hierarchy_of
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES
-from cutedsl_gemm.measure.peers import CUBLAS
+from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 

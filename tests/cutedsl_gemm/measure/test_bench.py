@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from cutedsl_gemm import __main__
-from cutedsl_gemm.measure import bench, ladder, peers, report, timing
-from cutedsl_gemm.measure.power import Gauge, Reading
+from cutedsl_gemm.measure import bench, ladder, providers, report, timing
+from cutedsl_gemm.measure.power import PowerMeter, Reading
 from cutedsl_gemm.measure.report import Point
 
 POINTS = [
@@ -35,7 +35,7 @@ def test_the_best_peer_is_none_of_ours():
 
 def test_whoever_is_installed_is_measured_and_torch_comes_first(monkeypatch):
     asked = {}
-    monkeypatch.setattr(peers, "find_spec", lambda name: asked.setdefault(name))
+    monkeypatch.setattr(providers, "find_spec", lambda name: asked.setdefault(name))
     assert [*bench.providers()] == ["torch.mm", "gemm", "gemm 128×128"]
     assert [*asked] == ["quack", "triton"]
 
@@ -80,22 +80,22 @@ exec sleep 60
 """
 
 
-def test_the_gauge_keeps_the_moment_of_the_most_power_since_the_last_time(monkeypatch, tmp_path):
+def test_the_power_meter_keeps_the_reading_of_highest_power(monkeypatch, tmp_path):
     (tmp_path / "nvidia-smi").write_text(SMI)
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with Gauge("0") as gauge:
+    with PowerMeter("0") as meter:
         deadline = time.monotonic() + 60
-        while len(gauge.seen) < 2 and time.monotonic() < deadline:
+        while len(meter.seen) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert gauge.peak() == Reading(1755.0, 300.5)
-        assert gauge.peak() is None
+        assert meter.peak() == Reading(1755.0, 300.5)
+        assert meter.peak() is None
 
 
 def test_without_nvidia_smi_there_are_no_readings(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with Gauge("0") as gauge:
-        assert gauge.peak() is None
+    with PowerMeter("0") as meter:
+        assert meter.peak() is None
 
 
 @pytest.mark.parametrize(

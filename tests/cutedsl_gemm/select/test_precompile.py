@@ -1,4 +1,4 @@
-"""What is compiled ahead is what gemm asks for."""
+"""The precompiled kernels are those that gemm can choose."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cutedsl_gemm.kernels.compile import build, cache, library
 from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.select import precompile as ahead
+from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.choose import choose, plans, ranking
 
 ALL = frozenset(plans())
@@ -15,7 +15,7 @@ strides = st.tuples(*[st.sampled_from([(64, 1), (1, 64)])] * 2)
 
 
 @given(extents, extents, extents, strides, st.sampled_from(["bfloat16", "float16"]))
-def test_every_choice_is_among_the_plans_compiled_ahead(m, n, k, strides, dtype):
+def test_every_choice_is_among_the_plans_precompiled(m, n, k, strides, dtype):
     problem = Problem(Matrix((m, k), strides[0]), Matrix((k, n), strides[1]), dtype)
     assert choose(problem) in ALL
     for found in ranking(m, n, k):  # nor does another constant of the model leave them
@@ -27,8 +27,8 @@ def test_they_are_compiled_into_a_folder_that_serves_without_being_written(
 ):
     some = sorted(ALL, key=repr)[:2]
     monkeypatch.setenv(cache.VARIABLE, "elsewhere")
-    monkeypatch.setattr(ahead, "plans", lambda: some)
-    ahead.main(tmp_path)
+    monkeypatch.setattr(precompile, "plans", lambda: some)
+    precompile.main(tmp_path)
     assert capsys.readouterr().out.startswith("2 kernels, ")
     assert {*tmp_path.glob("*.so")} == {build.make(plan) for plan in some}
     before = {path.name for path in tmp_path.iterdir()}

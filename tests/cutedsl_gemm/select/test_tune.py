@@ -126,7 +126,7 @@ from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.problem import Matrix, Problem
 for k in range(int(sys.argv[1]), 40, 2):
     asked = Problem(Matrix((8, k), (k, 1)), Matrix((k, 8), (1, k)), "bfloat16")
-    tune._remember(asked, "H100", (next(iter(CANDIDATES)), Raster(1)))
+    tune._store(asked, "H100", (next(iter(CANDIDATES)), Raster(1)))
 """
 
 

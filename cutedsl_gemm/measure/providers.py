@@ -1,4 +1,4 @@
-"""Whom bench measures beside gemm: torch.mm, and quack and Triton where they are installed."""
+"""The providers that bench compares gemm with: torch.mm, and quack and Triton if installed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Provider: TypeAlias = Callable[[Tensor, Tensor, Tensor], object]  # (a, b, out)
 CUBLAS = "torch.mm"
 
 
-def peers() -> dict[str, Provider]:
-    """What each is called, and how.
+def baselines() -> dict[str, Provider]:
+    """Each provider by name, torch.mm first.
 
-    >>> next(iter(peers()))
+    >>> next(iter(baselines()))
     'torch.mm'
     """
     found: dict[str, Provider] = {CUBLAS: lambda a, b, out: torch.mm(a, b, out=out)}
