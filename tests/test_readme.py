@@ -50,6 +50,7 @@ def test_the_tables_and_means_are_those_of_the_measured_figures(page):
 
 PATH = re.compile(r"`((?:layouts|kernels|cutedsl_gemm|tests|docs|bench)/[\w./-]*)`")
 NAME = re.compile(r"`((?:layouts|cutedsl_gemm)(?:\.\w+)+)`")
+PLACE = re.compile(r"`(\w+)` in `([\w/]+\.py)`")
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,5 @@ def test_every_file_and_name_that_a_page_mentions_is_there(page):
         assert (ROOT / path).exists(), path
     for name in NAME.findall(text):
         resolve_name(name)  # ImportError or AttributeError with the name
+    for name, path in PLACE.findall(text):
+        assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), f"{name} in {path}"
