@@ -4,9 +4,9 @@
     :show: bank
     ```
 
-`facts` adds size, cosize and injectivity. After `=` stands Python instead, in the names of the
-page's blocks of code: `= plan.a.smem`. What cannot be evaluated is an error of the build, with its
-file and line, and with the place in it marked.
+The option `facts` adds size, cosize and injectivity. After `=` comes Python, which knows the names
+of the page's code blocks: `= plan.a.smem`. An expression that cannot be evaluated is an error of
+the build; the message has the file and the line, and marks the place.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sphinx.util.docutils import SphinxDirective
 
 from sources import depend
 
-from layouts.notation.expression import evaluate
 from layouts.draw.summary import drawable, facts, picture, words
+from layouts.notation.expression import evaluate
 
 
 class LayoutTable(SphinxDirective):
-    """A picture of a value, the expression it is of, and a way to the playground."""
+    """A picture of a value, its expression, and a link to the playground."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -47,30 +47,30 @@ class LayoutTable(SphinxDirective):
             if expression.startswith("="):
                 expression = str(eval(expression[1:], self.env.temp_data.get("run_code", {})))
             value = evaluate(expression)
-            seen = picture(value, **given)
+            table = picture(value, **given)
             layout = drawable(value)
-            known = facts(layout) if "facts" in self.options and layout is not None else []
-        except Exception as error:  # of the algebra, or of the page's own Python
+            shown = facts(layout) if "facts" in self.options and layout is not None else []
+        except Exception as error:  # the page's own Python may raise anything
             raise self.error(f"layout: {error}") from error
-        drawn = seen.svg() if seen is not None else f"<pre>{escape(words(value))}</pre>"
-        said = "".join(f"<pre>{escape(fact)}</pre>" for fact in known)
-        there = f"{self._root()}playground.html#{quote(expression, safe='')}"
+        drawn = table.svg() if table is not None else f"<pre>{escape(words(value))}</pre>"
+        below = "".join(f"<pre>{escape(fact)}</pre>" for fact in shown)
+        playground = f"{self._root()}playground.html#{quote(expression, safe='')}"
         return [
             nodes.raw(
                 "",
                 f'<figure class="layout"><div class="drawn">{drawn}</div><figcaption>'
-                f'<code>{escape(expression)}</code> <a href="{there}">try it</a>'
-                f"</figcaption>{said}</figure>",
+                f'<code>{escape(expression)}</code> <a href="{playground}">try it</a>'
+                f"</figcaption>{below}</figure>",
                 format="html",
             )
         ]
 
     def _root(self) -> str:
-        """The way from this page to the site's root."""
+        """The path from this page to the site's root."""
         return "../" * self.env.docname.count("/")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """What Sphinx asks of an extension."""
+    """Registers the extension."""
     app.add_directive("layout", LayoutTable)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
-"""What the live pages need, copied into the site: Pyodide, and `layouts` and sympy as zips.
+"""The files of the live pages: Pyodide, and `layouts` and sympy as zips, copied into the site.
 
-Pyodide comes from npm (`npm ci --prefix docs`, as `make docs` does); where it is missing the site
-is built all the same, and its live boxes say that Python did not start.
+Pyodide comes from npm: `npm ci --prefix docs`, which `make docs` runs. Without it the site is still
+built, and its live boxes say that Python did not start.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 import layouts
-from layouts.notation.expression import evaluate
 from layouts.draw.summary import picture
+from layouts.notation.expression import evaluate
 
-DEFAULT = "S<3,3,3> o 0 o (8,64):(64,1)"  # of playground.html
+DEFAULT = "S<3,3,3> o 0 o (8,64):(64,1)"  # the first expression of playground.html
 PYODIDE = (
     "pyodide.mjs",
     "pyodide.asm.mjs",
@@ -31,7 +31,7 @@ PYODIDE = (
 
 
 def copy(app: Sphinx, error: Exception | None) -> None:
-    """The playground and the folder `live`, beside the pages."""
+    """Writes the playground and the folder `live` beside the pages."""
     if error is not None or app.builder.format != "html":
         return
     source, site = Path(app.srcdir), Path(app.outdir)
@@ -52,12 +52,12 @@ def copy(app: Sphinx, error: Exception | None) -> None:
 
 
 def playground(template: Path) -> str:
-    """The page with the table of its first expression, and the accesses to choose from."""
+    """The page, with the table of its first expression and the list of instructions."""
     options = "".join(f"<option>{name}</option>" for name in layouts.INSTRUCTIONS)
-    seen = picture(evaluate(DEFAULT))
-    assert seen is not None
+    table = picture(evaluate(DEFAULT))
+    assert table is not None
     page = template.read_text()
-    for place, text in (("accesses", options), ("default table", seen.html())):
+    for place, text in (("accesses", options), ("default table", table.html())):
         mark = f"<!-- {place} -->"
         assert mark in page, mark
         page = page.replace(mark, text)
@@ -65,18 +65,18 @@ def playground(template: Path) -> str:
 
 
 def pack(path: Path, package: ModuleType, beside: Path) -> None:
-    """A package without its tests, and a file or another package, as Pyodide unpacks them."""
-    places = Path(str(package.__file__)).parent, beside
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for place in places:
-            for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-                name = file.relative_to(place.parent)
+    """Zips a package without its tests, and the file or package `beside` it."""
+    sources = Path(str(package.__file__)).parent, beside
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in sources:
+            for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
+                name = file.relative_to(source.parent)
                 if not {"tests", "benchmarks"} & {*name.parts}:
-                    packed.write(file, name)
+                    archive.write(file, name)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """What Sphinx asks of an extension."""
+    """Registers the extension."""
     app.connect("build-finished", copy)
     app.add_js_file("../live/live.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,32 +1,34 @@
-"""The notebook, run: `python docs/_ext/notebook.py` stores what its cells show, as Jupyter does."""
+"""`python docs/_ext/notebook.py` runs the notebook and stores the outputs, as Jupyter does."""
 
 from __future__ import annotations
 
 import ast
 import io
 import json
+import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-NOTEBOOK = Path(__file__).parents[1] / "layouts.ipynb"
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "docs" / "layouts.ipynb"
 
 
 def ran(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The same notebook with the outputs of its cells, run from top to bottom."""
+    """The notebook with the outputs of its cells, run from top to bottom."""
     names: dict[str, Any] = {}
     cells = []
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             count = 1 + sum("execution_count" in done for done in cells)
-            outputs = list(shown("".join(cell["source"]), names, count))
+            outputs = outputs_of("".join(cell["source"]), names, count)
             cell = {**cell, "execution_count": count, "outputs": outputs}
         cells.append(cell)
     return {**notebook, "cells": cells}
 
 
-def shown(source: str, names: dict[str, Any], count: int) -> list[dict[str, Any]]:
-    """What a cell prints, and how the value of its last line draws itself."""
+def outputs_of(source: str, names: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """What a cell prints, and the HTML and text of its last expression."""
     tree, printed = ast.parse(source), io.StringIO()
     last = tree.body.pop()
     assert isinstance(last, ast.Expr)
@@ -46,10 +48,11 @@ def shown(source: str, names: dict[str, Any], count: int) -> list[dict[str, Any]
 
 
 def lines(text: str) -> list[str]:
-    """Text as notebooks keep it."""
+    """Text as notebooks store it."""
     return text.splitlines(keepends=True)
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))  # the cells import this checkout, not an installed one
     written = json.dumps(ran(json.loads(NOTEBOOK.read_text())), indent=1, ensure_ascii=False)
     NOTEBOOK.write_text(written + "\n")

@@ -1,4 +1,4 @@
-"""The directive `puzzle`: a question, conditions in Python, and answers that the build checks.
+"""The directive `puzzle`: a question, conditions in Python, and sample answers to check.
 
     ```{puzzle} A row-major layout of 4 rows and 8 columns.
     :solution: (4,8):(8,1)
@@ -8,8 +8,8 @@
     answer(0, 1) == 1 :: a step to the right must be one element
     ```
 
-Each line has a condition on `answer` and what to say where it does not hold. A solution that is
-refused, or a wrong answer that is not, is an error of the build.
+Each line has a condition on `answer`, and the message if it does not hold. The build fails if the
+conditions refuse the solution or accept a wrong answer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import answer
 
 
 class Puzzle(SphinxDirective):
-    """A question with a box for the answer, and the solution folded away."""
+    """A question, a box for the answer, and the solution, hidden until opened."""
 
     has_content = True
     required_arguments = 1
@@ -45,10 +45,10 @@ class Puzzle(SphinxDirective):
         checks = json.dumps([line.split(" :: ") for line in self.content if line.strip()])
         solution = self.options["solution"]
         if not (verdict := json.loads(answer.judge(solution, checks))).get("right"):
-            raise self.error(f"puzzle: {solution} is no solution: {verdict}")
+            raise self.error(f"puzzle: {solution} is not a solution: {verdict}")
         for wrong in self.options["wrong"].split(" | "):
             if not json.loads(answer.judge(wrong, checks)).get("why"):
-                raise self.error(f"puzzle: {wrong} is wrong, and is not refused with a word")
+                raise self.error(f"puzzle: {wrong} is wrong, and no condition refuses it")
         return [
             nodes.raw(
                 "",
@@ -64,6 +64,6 @@ class Puzzle(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """What Sphinx asks of an extension."""
+    """Registers the extension."""
     app.add_directive("puzzle", Puzzle)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

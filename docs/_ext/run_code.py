@@ -1,8 +1,8 @@
-"""The directive `run`: Python that runs while the site is built, shown with what it prints.
+"""The directive `run`: Python that runs while the site is built, shown with its output.
 
 Blocks of one page share their names. Code that raises is an error of the build, with file and line;
-with the option `raises`, the sentence of the error is what is shown. Printed lines that are longer
-than the page are broken, or, with the option `columns`, scrolled.
+with the option `raises` it must raise, and the page shows the error. Long lines of output wrap;
+with the option `columns` they scroll.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Run(SphinxDirective):
         else:
             if "raises" in self.options:
                 raise self.error("run: this must raise, and it does not")
-        shown = [nodes.literal_block(source, source, language="python")]
+        blocks = [nodes.literal_block(source, source, language="python")]
         if printed.strip():
             output = nodes.literal_block(printed.rstrip(), printed.rstrip(), language="text")
             output["classes"] += ["output", *(["columns"] if "columns" in self.options else [])]
-            shown.append(output)
-        return shown
+            blocks.append(output)
+        return blocks
 
 
 def executed(source: str, names: dict[str, Any]) -> str:
-    """What the code prints, and its last expression as a person would print it."""
+    """What the code prints, and its last expression, printed."""
     tree, printed = ast.parse(source), io.StringIO()
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with redirect_stdout(printed):
@@ -61,6 +61,6 @@ def executed(source: str, names: dict[str, Any]) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """What Sphinx asks of an extension."""
+    """Registers the extension."""
     app.add_directive("run", Run)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""What a page with computed parts depends on: it is built anew where the library has changed."""
+"""Pages with computed parts depend on the library: Sphinx rebuilds them when it changes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def files() -> tuple[str, ...]:
 
 
 def depend(env: BuildEnvironment) -> None:
-    """The page that is read now depends on the library."""
+    """Registers the library as a dependency of the current page."""
     for file in files():
         env.note_dependency(file)

@@ -1,7 +1,7 @@
-"""What the live pages ask: as it is, this file runs under Pyodide, and in the tests.
+"""The answers to the live pages. The same file runs under Pyodide and in the tests.
 
-An answer is JSON. Where it needs sympy, and sympy is not there, it is `{"needs": "sympy"}`: the
-page brings it, and asks again.
+An answer is JSON. If it needs sympy, and sympy is not loaded, it is `{"needs": "sympy"}`; the page
+then loads sympy and asks again.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from layouts import (
     instruction,
     size,
 )
-from layouts.draw.cells import Panel
-from layouts.notation.expression import evaluate
+from layouts.draw.cells import DEFAULT_UNIT, Panel
 from layouts.draw.summary import drawable, facts, picture, words
+from layouts.notation.expression import evaluate
 from layouts.values.tuples import is_int, leaves
 
-MOST = 64  # rows, and columns, that a page shows of a panel
+MOST = 64  # rows, and columns, of a panel on a page
 MOST_CELLS = 16_384  # of all panels: 2 MB of HTML
-MOST_LANES = 1024
-UNIT = 16  # bits of an offset, where the layout does not say
+MOST_LANES = 1024  # threads of a block
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
 
 
 def answered(question: Callable[..., dict[str, Any]]) -> Callable[..., str]:
-    """The answer as JSON, whatever happens: an error is a sentence."""
+    """The answer as JSON, whatever happens: an error becomes its message."""
 
     @wraps(question)
     def asked(*args: str) -> str:
@@ -48,7 +47,7 @@ def answered(question: Callable[..., dict[str, Any]]) -> Callable[..., str]:
             found = {"needs": missing.name} if known else {"error": str(error)}
         except ModuleNotFoundError as error:
             found = {"needs": error.name}
-        except Exception as error:  # of a value that nobody foresaw
+        except Exception as error:  # an input that no test foresaw
             found = {"error": f"{type(error).__name__}: {error}"}
         return json.dumps(found)
 
@@ -57,25 +56,25 @@ def answered(question: Callable[..., dict[str, Any]]) -> Callable[..., str]:
 
 @answered
 def instructions() -> dict[str, Any]:
-    """The names of the accesses that a page offers."""
+    """The instructions that a page offers."""
     return {"names": list(INSTRUCTIONS)}
 
 
 @answered
 def show(expression: str, access: str = "", lanes: str = "") -> dict[str, Any]:
-    """The value of an expression: its table, its facts, the cost of an access; or why not.
+    """The value of an expression: its table, its facts, and the wavefronts of an access.
 
-    `lanes` is an expression too, (lane) → index of a coordinate; without it the lanes go down the
-    rows, piece after piece.
+    `lanes` is an expression too, lane → index of a coordinate; by default the lanes read down the
+    rows, one vector of each, and then the next vectors.
     """
     value = evaluate(expression)
     layout = drawable(value)
-    seen = picture(value) if isinstance(value, Table) else picture(value, limit=MOST)
-    # a picture has no text of its own
-    answer: dict[str, Any] = {"text": "" if value is seen else words(value), "facts": []}
-    if seen is not None:
-        seen = within(seen)
-        answer |= {"html": seen.html(), "svg": seen.svg(), "latex": seen.latex()}
+    table = picture(value) if isinstance(value, Table) else picture(value, limit=MOST)
+    # a table has no text of its own
+    answer: dict[str, Any] = {"text": "" if value is table else words(value), "facts": []}
+    if table is not None:
+        table = within(table)
+        answer |= {"html": table.html(), "svg": table.svg(), "latex": table.latex()}
     if layout is not None:
         answer["facts"] = facts(layout)
     if access:
@@ -84,22 +83,22 @@ def show(expression: str, access: str = "", lanes: str = "") -> dict[str, Any]:
 
 
 def costs(value: Any, access: str, lanes: str) -> str:
-    """A line for each layout of a picture, or the one of a layout."""
+    """The cost of an access to a layout, or a line for each layout of a table."""
     if isinstance(value, Table):
-        drawn = [(name, cost(one, value.unit, access, lanes)) for name, one in value.layouts]
-        return "\n".join(f"{name}: {said}" for name, said in drawn)
+        costs = [(name, cost(one, value.unit, access, lanes)) for name, one in value.layouts]
+        return "\n".join(f"{name}: {message}" for name, message in costs)
     layout = drawable(value)
     return "" if layout is None else cost(layout, None, access, lanes)
 
 
 def within(table: Table) -> Table:
-    """`table` with no more cells than a page can show; what is left out is said."""
+    """`table` with no more cells than a page can show; a note says what is missing."""
     if sum(len(panel.cells) * len(panel.cells[0]) for panel in table.panels) <= MOST_CELLS:
         return table
     panels = [
         Panel(
             panel.title,
-            (*panel.notes, f"cut to {MOST} rows and columns: give it a limit, to choose"),
+            (*panel.notes, f"cut to {MOST} rows and columns: choose fewer with limit="),
             tuple(row[:MOST] for row in panel.cells[:MOST]),
             panel.row_ends[:MOST],
             panel.column_ends[:MOST],
@@ -110,30 +109,31 @@ def within(table: Table) -> Table:
 
 
 def cost(layout: AnyLayout, unit: int | None, access: str, lanes: str = "") -> str:
-    """The wavefronts of an access, and two lanes that collide; or why it cannot be made."""
+    """The wavefronts of an access, and two lanes that conflict; or why it cannot be made."""
     if not all(map(is_int, leaves(layout.shape))):
-        return f"{words(layout)} has symbols: give them values, to count what an access costs"
-    unit = unit or getattr(layout, "unit", None) or UNIT
+        return f"{words(layout)} has symbols: give them values to count wavefronts"
+    unit = unit or getattr(layout, "unit", None) or DEFAULT_UNIT
     if type(layout(0)) is not int:
-        return f"{words(layout)} gives coordinates, and no addresses"
+        return f"{words(layout)} gives coordinates, not addresses"
     try:
-        asked = evaluate(lanes) if lanes.strip() else rows_first(layout, access, unit)
-        if not isinstance(asked, Layout) or type(asked(0)) is not int:
-            return f"lanes are {words(asked)}: they must be a layout, lane → index of a coordinate"
-        if size(asked) > MOST_LANES:
-            return f"lanes are {words(asked)}: they are {size(asked)}, and a block has {MOST_LANES}"
-        if max(map(asked, range(size(asked)))) >= size(layout):
-            return f"{words(layout)} has {size(layout)} coordinates: {access} asks for more lanes"
-        report = banks(layout, access, lanes=asked, unit=unit)
+        of_lane = evaluate(lanes) if lanes.strip() else rows_first(layout, access, unit)
+        given = f"lanes {words(of_lane)}"
+        if not isinstance(of_lane, Layout) or type(of_lane(0)) is not int:
+            return f"{given}: they must be a layout, lane → index of a coordinate"
+        if size(of_lane) > MOST_LANES:
+            return f"{given}: there are {size(of_lane)}, and a block has at most {MOST_LANES}"
+        if max(map(of_lane, range(size(of_lane)))) >= size(layout):
+            return f"{words(layout)} has {size(layout)} coordinates, too few for {access}"
+        report = banks(layout, access, lanes=of_lane, unit=unit)
     except LayoutError as error:
         return str(error)
-    return f"{report} ({unit} bits an element)"
+    return f"{report} ({unit}-bit elements)"
 
 
 def rows_first(layout: AnyLayout, access: str, unit: int) -> Layout:
-    """Lane after lane down the rows, then down them again a piece further on.
+    """lane → index: down the rows, one vector of each, then down them again at the next vectors.
 
-    A row runs along memory: it is a column where the layout's columns do.
+    Rows are contiguous in memory: they are the layout's columns if those are contiguous.
     """
     how = instruction(access)
     count, width = how.lanes, max(1, how.width * 8 // unit)
@@ -150,18 +150,17 @@ def rows_first(layout: AnyLayout, access: str, unit: int) -> Layout:
 
 @answered
 def judge(expression: str, checks: str) -> dict[str, Any]:
-    """Whether an answer to a puzzle is right; where it is not, which condition does not hold.
+    """Whether an answer to a puzzle is right; if not, the message of the condition that fails.
 
-    `checks` is JSON: pairs of a condition in Python and what to say where it fails, with values in
-    braces.
+    `checks` is JSON: pairs of a condition in Python and its message, with values in braces.
     """
     answer = evaluate(expression)
     names = {**vars(layouts), "answer": answer}
-    for condition, said in json.loads(checks):
+    for condition, message in json.loads(checks):
         try:
             holds = bool(eval(condition, names))
         except (LayoutError, TypeError, AttributeError, IndexError, ValueError):
-            return {"right": False, "why": f"{words(answer)} is not of the kind asked for"}
+            return {"right": False, "why": f"{words(answer)} is not the kind of value asked for"}
         if not holds:
-            return {"right": False, "why": eval(f"f{said!r}", names)}
+            return {"right": False, "why": eval(f"f{message!r}", names)}
     return {"right": True, "why": ""}

@@ -1,9 +1,9 @@
-// One worker for the page, started when first asked. ask("show", expression) → a promise of the answer.
+// One worker for the page, started at the first question. ask("show", expression) → a promise of the answer.
 const here = new URL(".", document.currentScript.src).href;
 const CANNOT = location.protocol === "file:"
-  ? "Opened as a file, a page may not start Python. Run  python -m http.server  in the site's folder, and open http://localhost:8000/ ."
-  : "Python did not start here.";
-const LIMIT = 10_000;  // milliseconds of one answer; sympy, where it is needed, takes a few more to come
+  ? "A page opened as a file cannot start Python. Run  python -m http.server  in the site's folder, and open http://localhost:8000/ ."
+  : "Python did not start.";
+const LIMIT = 10_000;  // milliseconds for one answer; loading sympy takes longer
 const SYMPY = 30_000;
 let worker, asked = 0;
 const waiting = new Map();
@@ -24,7 +24,7 @@ function ask(call, ...args) {
 
 function startWorker() {
   const made = new Worker(here + "worker.mjs", { type: "module" });
-  let watch;  // over the question at work
+  let watch;  // the timeout of the current question
   made.onmessage = ({ data: { id, begun, value, error } }) => {
     clearTimeout(watch);
     if (begun) {
@@ -42,11 +42,11 @@ function startWorker() {
   return made;
 }
 
-// The question at work is refused; those behind it go to a new Python.
+// Rejects the current question and passes the waiting ones to a new Python.
 function tooLong(id) {
   worker.terminate();
   worker = startWorker();
-  waiting.get(id).reject(new Error("This takes too long here. Python was ended, and starts anew."));
+  waiting.get(id).reject(new Error("This took too long. Python was stopped and restarts."));
   waiting.delete(id);
   for (const [left, { call, args }] of waiting) worker.postMessage({ id: left, call, args });
 }
@@ -59,7 +59,7 @@ function end(why) {
   for (const { reject } of left) reject(new Error(why));
 }
 
-// Puzzles, on any page: the verdict follows the typing.
+// Puzzles, on any page: the verdict appears as the reader types.
 for (const puzzle of document.querySelectorAll(".puzzle")) {
   const [input, verdict] = [puzzle.querySelector("input"), puzzle.querySelector(".verdict")];
   let latest = 0;
@@ -71,7 +71,7 @@ for (const puzzle of document.querySelectorAll(".puzzle")) {
       verdict.textContent = "";
       return;
     }
-    verdict.textContent ||= "Python starts …";
+    verdict.textContent ||= "Starting Python …";
     try {
       const { right, why, error } = await ask("judge", input.value, puzzle.dataset.checks);
       if (mine !== latest) return;

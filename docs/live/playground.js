@@ -1,7 +1,7 @@
-// The playground: what is typed is answered by Python, and kept in the address.
+// The playground: Python answers what is typed, and the address keeps it.
 const $ = (id) => document.getElementById(id);
 const fields = { expression: $("expression"), access: $("access"), lanes: $("lanes") };
-const first = fields.expression.value;  // whose table the page brings
+const first = fields.expression.value;  // its table is part of the page
 let latest = 0;
 
 function fromAddress() {
@@ -11,7 +11,7 @@ function fromAddress() {
   fields.lanes.value = given.get("lanes") ?? "";
   const access = given.get("access") ?? "";
   if (access && ![...fields.access.options].some((option) => option.value === access)) {
-    fields.access.add(new Option(access));  // which Python says is none
+    fields.access.add(new Option(access));  // unknown; Python's answer says so
   }
   fields.access.value = access;
 }
@@ -33,7 +33,7 @@ function toAddress(put = "replaceState") {
 
 async function answer() {
   const mine = ++latest;
-  $("state").textContent ||= "Python starts …";
+  $("state").textContent ||= "Starting Python …";
   try {
     const { expression, access, lanes } = fields;
     const seen = await ask("show", expression.value, access.value, lanes.value);
@@ -52,7 +52,7 @@ async function answer() {
   }
 }
 
-// What is shown is of an earlier expression: it is dimmed, and nothing of it can be copied.
+// Dims an answer to an earlier expression, and disables its buttons.
 function stale(is) {
   $("answer").dataset.stale = $("answer").inert = is;
 }
@@ -71,7 +71,7 @@ function show(seen) {
 async function copy(button, text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
-  } else {  // plain http from another machine
+  } else {  // a page over plain http has no clipboard
     const area = document.body.appendChild(document.createElement("textarea"));
     area.value = text;
     area.select();
@@ -83,7 +83,7 @@ async function copy(button, text) {
   setTimeout(() => (button.textContent = name), 1000);
 }
 
-// As chosen on the other pages; a browser may refuse to say.
+// The theme chosen on the other pages; a browser may deny access to it.
 function followTheme() {
   try {
     document.documentElement.dataset.theme = localStorage.getItem("theme") ?? "auto";

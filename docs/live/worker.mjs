@@ -1,5 +1,5 @@
-// Python beside the page: Pyodide with the very `layouts` of this site. Messages in, answers out.
-// {id, call, args} → {id, begun} when Python sets to work, then {id, value} or {id, error}.
+// Python in a worker: Pyodide with this site's `layouts`. It receives questions and posts answers.
+// {id, call, args} → {id, begun} when Python begins, then {id, value} or {id, error}.
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 const started = (async () => {
@@ -7,11 +7,11 @@ const started = (async () => {
   await unpack(python, "layouts");
   return python;
 })();
-const brought = new Map();  // name → the promise of it
+const loaded = new Map();  // name → promise of the package
 
 async function unpack(python, name) {
   const packed = await fetch(new URL(`./${name}.zip`, import.meta.url));
-  if (!packed.ok) throw new Error(`This needs ${name}, which this site has not.`);
+  if (!packed.ok) throw new Error(`This needs ${name}, which this site does not have.`);
   python.unpackArchive(await packed.arrayBuffer(), "zip");
 }
 
@@ -20,13 +20,13 @@ onmessage = async ({ data: { id, call, args } }) => {
     const python = await started, answer = python.pyimport("answer");
     postMessage({ id, begun: call });
     let value = JSON.parse(answer[call](...args));
-    if (value.needs) {  // symbols are few pages' wish: brought when first asked for
+    if (value.needs) {  // few pages use symbols, so sympy is loaded when first needed
       postMessage({ id, begun: value.needs });
-      if (!brought.has(value.needs)) brought.set(value.needs, unpack(python, value.needs));
-      await brought.get(value.needs);
+      if (!loaded.has(value.needs)) loaded.set(value.needs, unpack(python, value.needs));
+      await loaded.get(value.needs);
       value = JSON.parse(answer[call](...args));
     }
-    postMessage({ id, value: value.needs ? { error: `This needs ${value.needs}, which is not here.` } : value });
+    postMessage({ id, value: value.needs ? { error: `This needs ${value.needs}, which could not be loaded.` } : value });
   } catch (error) {
     postMessage({ id, error: String(error).trim().split("\n").pop() });
   }

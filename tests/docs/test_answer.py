@@ -37,17 +37,17 @@ def test_an_error_marks_its_place():
         ("(8,64):(64,1)", "ldmatrix.x4", "", "32 wavefronts"),
         ("(64,8):(1,64)", "ldmatrix.x4", "", "32 wavefronts"),
         ("S<3,3,3> o 0 o (8,64):(64,1)", "ld.shared.v4.b32", "", "4 wavefronts, conflict-free"),
-        ("(64,64):(64,1)", "ldmatrix.x1", "300000000:1", "they are 300000000, and a block has"),
+        ("(64,64):(64,1)", "ldmatrix.x1", "300000000:1", "there are 300000000, and a block has"),
         ("(64,64):(64,1)", "ldmatrix.x1", "(8,4):(1@0,1@1)", "they must be a layout, lane"),
-        ("(4,8):(1@0,1@1)", "ldmatrix.x1", "", "gives coordinates, and no addresses"),
+        ("(4,8):(1@0,1@1)", "ldmatrix.x1", "", "gives coordinates, not addresses"),
         ("(64,64):(64,1)", "ldmatrix.x5", "", "'ldmatrix.x5' is not an instruction of the table"),
         ("(64,64):(64,1)", "ld.shared.v4.f32", "", "ld.shared.v4.b32 at"),
         ("(m,8):(8,1)", "ldmatrix.x1", "", "(m,8):(8,1) has symbols: give them values"),
         ("table((8,64):(64,1))", "ldmatrix.x1", "", "(8,64):(64,1): ldmatrix.x1 at (8,1):(64,8)"),
         ("compare(a=(8,8):(8,1), b=(8,8):(9,1), unit=128)", "ldmatrix.x1", "", "\nb: ldmatrix.x1"),
         ("S<3,3,3> o 0 o (64,64):(64,1)", "ldmatrix.x4", "(16,2):(1,512)", "conflict-free"),
-        ("(4,4):(4,1)", "ldmatrix.x4", "", "16 coordinates: ldmatrix.x4 asks for more lanes"),
-        ("(64,64):(64,1)", "ldmatrix.x4", "7", "lanes are 7: they must be a layout"),
+        ("(4,4):(4,1)", "ldmatrix.x4", "", "16 coordinates, too few for ldmatrix.x4"),
+        ("(64,64):(64,1)", "ldmatrix.x4", "7", "lanes 7: they must be a layout"),
     ],
 )
 def test_an_access_has_its_cost_or_a_sentence(layout, access, lanes, part):
@@ -72,7 +72,7 @@ CHECKS = json.dumps(
         ("(4,8):(1,4)", "not rows"),
         ("(4,4):(4,1)", "it has 16 indices"),
         ("7", "it has 7 indices"),
-        ("Swizzle(3,3,3)", "S<3,3,3> is not of the kind asked for"),
+        ("Swizzle(3,3,3)", "S<3,3,3> is not the kind of value asked for"),
     ],
 )
 def test_a_puzzle_is_judged(expression, why):

@@ -146,7 +146,7 @@ def test_what_takes_too_long_is_ended_and_the_next_is_answered(browser, site):
     opened(browser, site, "playground.html")
     typed(browser, "expression", ENDLESS)
     state = browser.execute_script("return document.getElementById('state').textContent")
-    assert "Python was ended, and starts anew" in state
+    assert "Python was stopped and restarts" in state
     typed(browser, "expression", "(4,8):(8,1)")
     assert browser.execute_script(CELLS)[:2] == ["0", "1"]
 

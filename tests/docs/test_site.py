@@ -76,11 +76,11 @@ def test_nothing_is_loaded_from_elsewhere(folder):
         ("```{run}\n:raises:\n1\n```", r"index.md:3: .*this must raise"),
         (
             "```{puzzle} 4.\n:solution: 5:1\n:wrong: 3\n\nsize(answer) == 4 :: not 4\n```",
-            r"5:1 is no solution: .*not 4",
+            r"5:1 is not a solution: .*not 4",
         ),
         (
             "```{puzzle} 4.\n:solution: 4:1\n:wrong: 4:2\n\nsize(answer) == 4 :: not 4\n```",
-            r"4:2 is wrong, and is not refused",
+            r"4:2 is wrong, and no condition refuses it",
         ),
     ],
 )
