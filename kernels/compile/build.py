@@ -1,8 +1,8 @@
 """From a plan to a callable: compiled once for an architecture, kept in memory and on disk.
 
-The object is a TVM-FFI function (a, b, c, sms) that takes torch tensors and torch's current stream;
-where K is divided it also takes a workspace, which `load` brings. It serves every M, N, K; `sms` is
-how many multiprocessors a persistent grid fills.
+A compiled kernel is a TVM-FFI function (a, b, c, sms) on torch tensors and torch's current stream.
+It serves every M, N, K; `sms` is the number of multiprocessors that a persistent grid fills. A
+split-K kernel also takes a workspace, which `load` allocates.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ ARCH = "sm_90a"
 
 @functools.cache
 def load(plan: KernelPlan, arch: str = ARCH) -> Callable[..., None]:
-    """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled if no process has yet."""
+    """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled unless it is cached."""
     kernel = library.load(make(plan, arch))
-    return _in_workspace(plan, kernel) if plan.workspace(1, 1) else kernel
+    return _with_workspace(plan, kernel) if plan.workspace(1, 1) else kernel
 
 
-def _in_workspace(plan: KernelPlan, kernel: Callable[..., None]) -> Callable[..., None]:
-    """The kernel with room for its sums, which torch takes back for what the stream does next."""
-    import torch  # here, since who only compiles does without: it takes a second
+def _with_workspace(plan: KernelPlan, kernel: Callable[..., None]) -> Callable[..., None]:
+    """The kernel, with a workspace from torch's allocator, which reuses it in stream order."""
+    import torch  # here, since it takes a second, and compiling needs none of it
 
-    def in_workspace(a: Any, b: Any, c: Any, sms: int) -> None:
+    def gemm(a: Any, b: Any, c: Any, sms: int) -> None:
         kernel(a, b, c, c.new_empty(plan.workspace(*c.shape), dtype=torch.float32), sms)
 
-    return in_workspace
+    return gemm
 
 
 def make(plan: KernelPlan, arch: str = ARCH) -> Path:
-    """The plan's library in the cache folder, compiled if it is not there. Needs no GPU."""
+    """The plan's library in the cache folder; compiled if it is not there. Needs no GPU."""
     return cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch))
 
 
@@ -72,8 +72,8 @@ def compile_plan(plan: KernelPlan, arch: str = ARCH, options: str = "") -> Any:
     def matrix(rows: Any, columns: Any, row_major: bool) -> Any:
         leading = cute.sym_int64(divisibility=plan.alignment)
         stride = (leading, 1) if row_major else (1, leading)
-        bytes_of = plan.alignment * dtype.width // 8
-        return cute.runtime.make_fake_tensor(dtype, (rows, columns), stride, assumed_align=bytes_of)
+        align = plan.alignment * dtype.width // 8  # bytes
+        return cute.runtime.make_fake_tensor(dtype, (rows, columns), stride, assumed_align=align)
 
     return cute.compile(
         plan.device_code(),
@@ -88,7 +88,7 @@ def compile_plan(plan: KernelPlan, arch: str = ARCH, options: str = "") -> Any:
 
 
 def _workspace(plan: KernelPlan) -> Iterator[Any]:
-    """What the kernel takes beside A, B and C."""
+    """The argument beside A, B and C, if the plan needs a workspace."""
     if plan.workspace(1, 1):
         import cutlass.cute as cute
 
@@ -97,17 +97,17 @@ def _workspace(plan: KernelPlan) -> Iterator[Any]:
 
 
 def key(plan: KernelPlan, arch: str = ARCH) -> str:
-    """The name of a plan's object.
+    """The name of a plan's library in the cache.
 
-    Made of the plan, both architectures (the object holds host code too), our source, and the
-    versions of the DSL and of TVM-FFI: what changes one of them changes the name. Not of the DSL's
-    kind: what its CUDA 12 build made runs beside its CUDA 13 build (docs/performance).
+    A digest of the plan, both architectures (the library holds host code too), our source, and the
+    versions of the DSL and of TVM-FFI. The DSL's CUDA version is not part of it: a library from its
+    CUDA 12 build runs beside its CUDA 13 build (docs/performance).
     """
     return _digest(repr(plan), arch, platform.machine(), _source(), *_tools())
 
 
 def release() -> str:
-    """The name of what all plans' objects have in common: our source and its tools."""
+    """A digest of what all plans' libraries have in common: our source and the tools."""
     return _digest(_source(), *_tools())
 
 
@@ -117,13 +117,13 @@ def _digest(*parts: str) -> str:
 
 @functools.cache
 def _tools() -> tuple[str, str]:
-    """The versions of the DSL, if it is whole, and of TVM-FFI."""
+    """The versions of the DSL and of TVM-FFI. VersionError if the DSL is not whole."""
     return versions.check(), version("apache-tvm-ffi")
 
 
 @functools.cache
 def _source() -> str:
-    """Digest of every source file that shapes the machine code: layouts and kernels."""
+    """A digest of all source files that can change the machine code: layouts and kernels."""
     digest = hashlib.sha256()
     for package in (Path(layouts.__file__).parent, Path(__file__).parents[1]):
         for path in sorted(package.rglob("*.py")):

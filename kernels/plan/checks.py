@@ -1,9 +1,11 @@
-"""What the plans of all families share.
+"""The checks that the plans of all families share, and PlanError.
 
-A kernel's plan is every layout that its data moves through, as one frozen value. The kernel lowers
-these layouts, the executor walks them on the CPU, the proofs and the pictures speak about them;
-nothing about the movement of data is written anywhere else. A plan's `check` refuses, before any
-compile and with a sentence, what the hardware cannot do.
+A kernel's plan is one frozen value that holds every layout by which its data moves. The kernel
+lowers these layouts, the executor moves data by them on the CPU, and proofs and pictures use them
+too; nothing else describes the movement of data. `check` refuses a plan that the hardware cannot
+run, with a message, before anything is compiled.
+
+Each `…_problem` yields a message if its condition does not hold, and nothing if it does.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides
 
 
 class PlanError(ValueError):
-    """A plan that the hardware cannot run: the message says which part, what it is and must be."""
+    """A plan that the hardware cannot run; the message names the part, its value and its limits."""
 
 
 def packed_bytes(sizes: Iterable[int], alignment: int) -> int:
@@ -45,26 +47,26 @@ def staged_layout(tile: ComposedLayout, stages: int) -> ComposedLayout:
 
 
 def refuse(name: str, problems: Iterator[str]) -> None:
-    """PlanError with the first of a plan's problems, if there is one: sentences such as these."""
+    """Raise PlanError with the first of a plan's problems, if there is one."""
     try:
         for problem in problems:
             raise PlanError(f"{name}: {problem}")
-    except LayoutError as error:  # a layout too strange to be compared
+    except LayoutError as error:  # from a layout that cannot even be compared
         raise PlanError(f"{name}: {error}") from error
 
 
 def field_problem(name: str, found: object, wanted: object, why: str) -> Iterator[str]:
-    """A field that the hardware, or the rest of the plan, leaves no choice.
+    """The hardware, or the rest of the plan, determines the value of a field.
 
-    >>> list(field_problem("stages", 1, 2, "since a k-block is loaded ahead"))
-    ['stages is 1; it must be 2, since a k-block is loaded ahead']
+    >>> list(field_problem("stages", 1, 2, "since a k-tile is loaded ahead"))
+    ['stages is 1; it must be 2, since a k-tile is loaded ahead']
     """
     if found != wanted:
         yield f"{name} is {found}; it must be {wanted}, {why}"
 
 
 def choice_problem(name: str, found: object, choices: tuple[str, ...]) -> Iterator[str]:
-    """A field must be one of a few words.
+    """A field must be one of these values.
 
     >>> list(choice_problem("a_major", "M", ("K", "MN")))
     ["a_major is 'M'; it must be one of ('K', 'MN')"]
@@ -74,7 +76,7 @@ def choice_problem(name: str, found: object, choices: tuple[str, ...]) -> Iterat
 
 
 def count_problem(name: str, count: object, least: int) -> Iterator[str]:
-    """A count must be an integer, and not too small.
+    """A count must be an integer of at least `least`.
 
     >>> list(count_problem("stages", 2.5, 1))
     ['stages is 2.5; it must be an integer of at least 1']
@@ -84,7 +86,7 @@ def count_problem(name: str, count: object, least: int) -> Iterator[str]:
 
 
 def extents_problem(name: str, extents: Any, rank: int) -> Iterator[str]:
-    """A tile and its like must be so many positive integers.
+    """A tile, or the like, must be a tuple of `rank` positive integers.
 
     >>> list(extents_problem("tile", (128, 0), 3))
     ['tile is (128, 0); it must be a tuple of 3 positive integers']
@@ -100,21 +102,21 @@ def extents_problem(name: str, extents: Any, rank: int) -> Iterator[str]:
 def shape_problem(
     name: str, buffer: Layout | ComposedLayout, shape: tuple[int, int]
 ) -> Iterator[str]:
-    """A buffer of shared memory must have the shape that the tile gives it."""
+    """A buffer in shared memory must have the shape of its part of the tile."""
     found = tuple(map(size, buffer))
     if found != shape:
         yield f"{name} has the shape {found} in shared memory; the tile makes it {shape}"
 
 
 def raster_problem(raster: Raster) -> Iterator[str]:
-    """An order of the tiles must visit each of them."""
+    """The raster must be one that visits every tile."""
     if not isinstance(raster, Raster) or raster.of not in get_args(Side):
         yield f"raster is {raster!r}; it must be a Raster, of rows or of columns"
     else:
         yield from count_problem("group", raster.group, 1)
 
 
-def room_problem(taken: int, most: int) -> Iterator[str]:
-    """A block has only so many bytes of shared memory."""
-    if taken > most:
-        yield f"{taken} bytes of shared memory; a block has {most}"
+def smem_problem(smem_bytes: int, limit: int) -> Iterator[str]:
+    """A block's shared memory must not exceed the limit."""
+    if smem_bytes > limit:
+        yield f"{smem_bytes} bytes of shared memory; a block has {limit}"

@@ -1,8 +1,8 @@
-"""The memory report of a plan: what its accesses cost, by which each rung of the ladder is judged.
+"""The memory report of a plan: what its accesses cost. It compares the rungs of the ladder.
 
 Global memory moves in sectors of 32 bytes: a warp's request takes as many as its lanes touch.
-Shared memory moves in wavefronts (layouts.banks). Both are counted for one warp and one FMA of each
-of its lanes, 32 in all, from the layouts of the plan alone.
+Shared memory moves in wavefronts (layouts.banks). Both are counted for one FMA of each of a warp's
+32 lanes, from the layouts of the plan alone.
 """
 
 from __future__ import annotations
@@ -11,25 +11,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cutedsl_gemm.kernels.plan.partition import TVLayout
-from layouts import size
 from layouts.hardware.descriptor import Major
 
-FAR = 1 << 20  # elements between the lines of a matrix: no two share a sector
+FAR = 1 << 20  # elements, a leading dimension so large that no two lines share a sector
 SECTOR = 32  # bytes (CUDA C++ Best Practices Guide, coalesced access to global memory)
 WARP = 32  # threads
 
 
 @dataclass(frozen=True)
 class MemoryReport:
-    """What the accesses of a plan cost.
+    """What the accesses of a plan cost."""
 
-    `requests` has the sectors of one request to A, B, C. The others are for each FMA of a warp:
-    sectors that come from global memory, and wavefronts that come from shared memory.
-    """
-
-    requests: dict[str, int]
-    sectors: float
-    wavefronts: float
+    requests: dict[str, int]  # A, B and C → sectors of a warp's first request in global memory
+    sectors: float  # that are loaded from global memory for each FMA of a warp
+    wavefronts: float  # of loads from shared memory for each FMA of a warp
 
     def __str__(self) -> str:
         requests = ", ".join(f"{name} {count}" for name, count in self.requests.items())
@@ -40,7 +35,7 @@ class MemoryReport:
 
 
 def sectors(addresses: Iterable[int], width: int) -> int:
-    """Sectors that lanes touch who access `width` bytes each, at these byte addresses.
+    """Sectors that the lanes of a request touch, `width` bytes each at these byte addresses.
 
     >>> sectors(range(0, 128, 4), 4), sectors(range(0, 32 * 4096, 4096), 4), sectors([0] * 32, 4)
     (4, 32, 1)
@@ -49,19 +44,22 @@ def sectors(addresses: Iterable[int], width: int) -> int:
 
 
 def global_sectors(
-    shares: dict[str, TVLayout], majors: tuple[Major, Major], width: int, depth: int
+    copies: dict[str, TVLayout], majors: tuple[Major, Major], element_bytes: int, bk: int
 ) -> tuple[dict[str, int], float]:
-    """Sectors of a warp's first request to A, B and C, and those that one FMA of the warp brings.
+    """(sectors of a warp's first request to A, B and C; sectors loaded for each FMA of the warp).
 
-    `width` is the bytes of an element, `depth` the extent of a k-block.
+    `copies` holds the thread-value layouts of A, B and C in global memory, `majors` the contiguous
+    modes of A and B; C is row-major.
     """
-    lines = dict(zip("ABC", (*majors, "K"), strict=True))
-    requests = {name: _request(share, lines[name], width) for name, share in shares.items()}
-    moves = {name: share.lines * share.vectors for name, share in shares.items()}
-    brought = sum(requests[name] * moves[name] for name in "AB")  # by a warp, each k-block
-    return requests, brought / (size(shares["C"].rows[1]) * depth)
+    modes = dict(zip("ABC", (*majors, "K"), strict=True))
+    requests = {name: _request(copy, modes[name], element_bytes) for name, copy in copies.items()}
+    vectors = {name: copy.lines * copy.vectors for name, copy in copies.items()}  # of a thread
+    loaded = sum(requests[name] * vectors[name] for name in "AB")  # by a warp, each k-tile
+    return requests, loaded / (copies["C"].values * bk)
 
 
-def _request(share: TVLayout, major: str, width: int) -> int:
-    at = share.offsets(FAR, 1) if major == "K" else share.offsets(1, FAR)
-    return sectors((at(lane, 0) * width for lane in range(WARP)), share.width * width)
+def _request(copy: TVLayout, major: str, element_bytes: int) -> int:
+    """Sectors of a warp's first request."""
+    at = copy.offsets(FAR, 1) if major == "K" else copy.offsets(1, FAR)
+    addresses = (at(lane, 0) * element_bytes for lane in range(WARP))
+    return sectors(addresses, copy.width * element_bytes)

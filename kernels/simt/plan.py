@@ -16,8 +16,8 @@ from cutedsl_gemm.kernels.plan.checks import (
     field_problem,
     packed_bytes,
     refuse,
-    room_problem,
     shape_problem,
+    smem_problem,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory import MemoryReport
@@ -199,7 +199,7 @@ class SimtPlan:
                 yield from shape_problem(name, stage.smem, (rows, bk))
                 if not prove(Injective(stage.smem)):
                     yield f"{name} in shared memory is {stage.smem}, with two elements in one place"
-        yield from room_problem(self.smem_bytes, SMEM_BYTES)
+        yield from smem_problem(self.smem_bytes, SMEM_BYTES)
 
     def _result_problems(self) -> Iterator[str]:
         if self.threads > 1024:

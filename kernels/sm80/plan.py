@@ -22,7 +22,7 @@ from cutedsl_gemm.kernels.plan.checks import (
     packed_bytes,
     raster_problem,
     refuse,
-    room_problem,
+    smem_problem,
     staged_layout,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
@@ -240,7 +240,7 @@ class Sm80Plan:
         for name, share in (("the accumulator", self.accumulator), ("C", self.c)):
             yield from partition_problems(name, share, (bm, bn), self.threads)
         yield from self.mma_problems()
-        yield from room_problem(self.smem_bytes, SMEM_BYTES)
+        yield from smem_problem(self.smem_bytes, SMEM_BYTES)
 
     def mma_problems(self) -> Iterator[str]:
         """What the instruction, and the kernel that issues it, cannot do."""

@@ -65,7 +65,7 @@ K_STAGGER = 5, 32  # 5/32 of K: each column of tiles begins so far behind its ne
 
 @dataclass(frozen=True)
 class Sm90Plan:
-    """C (M, N) = A (M, K) · B (K, N), summed in fp32: the main loop.
+    """C (M, N) = A (M, K) · B (K, N), summed in fp32: the mainloop.
 
     All layouts are in elements of 16 bits. An element (m, n) of a tile is numbered m + rows * n. R
     is the number of tile rows that one consumer multiplies: BM, or BM / 2 if the schedule is
