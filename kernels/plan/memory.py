@@ -7,15 +7,14 @@ Shared memory moves in wavefronts (layouts.banks). Both are counted for one FMA 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cutedsl_gemm.kernels.plan.partition import TVLayout
+from layouts import Layout, composition, sectors
 from layouts.hardware.descriptor import Major
+from layouts.hardware.facts import WARP
 
 FAR = 1 << 20  # elements, a leading dimension so large that no two lines share a sector
-SECTOR = 32  # bytes (CUDA C++ Best Practices Guide, coalesced access to global memory)
-WARP = 32  # threads
 
 
 @dataclass(frozen=True)
@@ -34,15 +33,6 @@ class MemoryReport:
         )
 
 
-def sectors(addresses: Iterable[int], width: int) -> int:
-    """Sectors that the lanes of a request touch, `width` bytes each at these byte addresses.
-
-    >>> sectors(range(0, 128, 4), 4), sectors(range(0, 32 * 4096, 4096), 4), sectors([0] * 32, 4)
-    (4, 32, 1)
-    """
-    return len({byte // SECTOR for at in addresses for byte in (at, at + width - 1)})
-
-
 def global_sectors(
     copies: dict[str, TVLayout], majors: tuple[Major, Major], element_bytes: int, bk: int
 ) -> tuple[dict[str, int], float]:
@@ -59,7 +49,7 @@ def global_sectors(
 
 
 def _request(copy: TVLayout, major: str, element_bytes: int) -> int:
-    """Sectors of a warp's first request."""
-    at = copy.offsets(FAR, 1) if major == "K" else copy.offsets(1, FAR)
-    addresses = (at(lane, 0) * element_bytes for lane in range(WARP))
-    return sectors(addresses, copy.width * element_bytes)
+    """Sectors of the first vector of each lane of the first warp."""
+    offsets = copy.offsets(FAR, 1) if major == "K" else copy.offsets(1, FAR)
+    lanes = composition(offsets[0], Layout(WARP))
+    return sectors(lanes, copy.width * element_bytes, unit=8 * element_bytes).count

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.plan.memory import WARP, MemoryReport, global_sectors
+from cutedsl_gemm.kernels.plan.memory import MemoryReport, global_sectors
 from cutedsl_gemm.kernels.simt.plan import BITS, SimtPlan
 from layouts import Layout, size, wavefronts
+from layouts.hardware.facts import WARP
 
 BYTES = BITS // 8
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT
-from cutedsl_gemm.kernels.plan.memory import WARP, MemoryReport, global_sectors
+from cutedsl_gemm.kernels.plan.memory import MemoryReport, global_sectors
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, composition, wavefronts
 from layouts.hardware.descriptor import Major
+from layouts.hardware.facts import WARP
 
 
 def memory_report(plan: Sm80Plan) -> MemoryReport:

@@ -37,6 +37,7 @@ from layouts import (
     wgmma_accumulator,
 )
 from layouts.hardware.descriptor import Major
+from layouts.hardware.facts import WARPGROUP
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,7 +50,6 @@ Checked = TypeVar("Checked", bound="Sm90Plan")
 # A block's limit at compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
 SMEM_BYTES = 232_448
 BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
-WARPGROUP = 128  # threads
 CONSUMERS = 2  # consumer warpgroups of a block
 # 65,536 registers / 384 threads = 168 a thread: a producer thread releases 128 of them, and each
 # consumer thread takes 64.

@@ -14,10 +14,10 @@ from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.checks import staged_layout
-from cutedsl_gemm.kernels.sm90.base_plan import WARPGROUP
 from cutedsl_gemm.kernels.sm90.gemm import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.operand import ROW
 from layouts import cosize
+from layouts.hardware.facts import WARPGROUP
 
 # L2 evicts C first, and the panels of A and B stay: up to 1.3 times as fast at K <= 256
 # (docs/performance). The encoding is that of CUTLASS's TMA::CacheHintSm90::EVICT_FIRST.

@@ -12,9 +12,10 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.base_plan import CONSUMERS, WARPGROUP
+from cutedsl_gemm.kernels.sm90.base_plan import CONSUMERS
 from cutedsl_gemm.kernels.sm90.epilogue import PANEL_BARRIER
 from cutedsl_gemm.kernels.sm90.persistent import PersistentGemm
+from layouts.hardware.facts import WARPGROUP
 
 # Named barriers: consumer 0's turn, consumer 1's turn.
 TURN_BARRIER = PANEL_BARRIER + CONSUMERS

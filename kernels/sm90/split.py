@@ -27,9 +27,9 @@ from cutedsl_gemm.kernels.device.tile import (
     thread_partition,
     tile_count,
 )
-from cutedsl_gemm.kernels.sm90.base_plan import WARPGROUP
 from cutedsl_gemm.kernels.sm90.gemm import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.split_plan import REDUCTION_THREADS
+from layouts.hardware.facts import WARPGROUP
 
 
 class Split(Sm90Gemm):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cutedsl_gemm.kernels.plan.memory import WARP, sectors
 from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.base_plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.operand import Tile
-from layouts import Bijective, Layout, Proof, composition, prove
+from layouts import Bijective, Layout, Proof, composition, prove, sectors
+from layouts.hardware.facts import WARP
 
-FP32_BYTES = 4
+FP32 = 32  # bits of a partial sum
 VECTOR = 4  # partial sums that a reduction thread loads at a time: 16 bytes
 REDUCTION_THREADS = 256  # threads of a block of the reduction
 MAX_SPLITS = 32  # a reduction thread has one load of each split in flight
@@ -53,24 +53,22 @@ class SplitPlan(Sm90Plan):
         """Sectors of a warp's store to the workspace: two partial sums of each lane.
 
         >>> from cutedsl_gemm.kernels.sm90.plan import split
-        >>> split().store_sectors * 32 == 32 * 2 * FP32_BYTES
+        >>> split().store_sectors * 32 == 32 * 2 * 4  # bytes
         True
         """
-        at = composition(self.partial_sums, Layout((self.rows, self.tile[1]), (1, self.tile[0])))
-        addresses = (FP32_BYTES * at(self.accumulator(lane, 0)) for lane in range(WARP))
-        return sectors(addresses, width=2 * FP32_BYTES)
+        lanes = composition(self.outputs[0], Layout(WARP))
+        return sectors(composition(self.partial_sums, lanes), width=2 * 4, unit=FP32).count
 
     @property
     def load_sectors(self) -> int:
         """Sectors of a reduction warp's load: four partial sums of each lane.
 
         >>> from cutedsl_gemm.kernels.sm90.plan import split
-        >>> split().load_sectors * 32 == 32 * 4 * FP32_BYTES
+        >>> split().load_sectors * 32 == 32 * 4 * 4  # bytes
         True
         """
-        at = self.reduction.offsets(1, self.tile[0])
-        addresses = (FP32_BYTES * self.partial_sums(at(lane, 0)) for lane in range(WARP))
-        return sectors(addresses, width=VECTOR * FP32_BYTES)
+        lanes = composition(self.reduction.offsets(1, self.tile[0])[0], Layout(WARP))
+        return sectors(composition(self.partial_sums, lanes), width=VECTOR * 4, unit=FP32).count
 
     def proofs(self) -> tuple[Proof, ...]:
         return *super().proofs(), prove(Bijective(self.partial_sums))

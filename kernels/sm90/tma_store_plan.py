@@ -8,7 +8,7 @@ from typing import Any
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, count_problem, shape_problem
-from cutedsl_gemm.kernels.sm90.base_plan import BY_DESCRIPTOR, WARPGROUP, Sm90Plan
+from cutedsl_gemm.kernels.sm90.base_plan import BY_DESCRIPTOR, Sm90Plan
 from cutedsl_gemm.kernels.sm90.operand import ROW
 from layouts import (
     BankReport,
@@ -25,6 +25,7 @@ from layouts import (
     stmatrix,
     wgmma_accumulator,
 )
+from layouts.hardware.facts import WARPGROUP
 
 # (thread, value) → m + 64 * n: what four warps' stmatrix.x4 stores, 16 columns of a wgmma
 STORE = wgmma_accumulator(16)
