@@ -44,10 +44,10 @@ def layouts(draw):
 
 def check(op, *args):
     """The result is that of the operation, every law that is checked holds; the text."""
-    told = explain(op, *args)
-    text = str(told)
+    steps = explain(op, *args)
+    text = str(steps)
     result, refusal = outcome(op, *args)
-    assert told.result == result
+    assert steps.result == result
     assert text.splitlines()[0].endswith(f"= {result}" if refusal is None else "has no result")
     if refusal is not None:
         assert re.sub(r"\s+", " ", refusal) in re.sub(r"\s+", " ", text)
@@ -78,8 +78,8 @@ def modes(layout):
 @MANY
 def test_composition(a, b):
     text = check(composition, a, b)
-    if "each digit is a mode" in text:
-        digits = said(text, "each digit is a mode, its weight the stride:")
+    if "each digit becomes a mode" in text:
+        digits = said(text, "each digit becomes a mode with its weight as stride:")
         result = composition(a, b)
         assert coalesce(parse_modes(digits)) == coalesce(result)
 
@@ -93,7 +93,7 @@ def parse_modes(written):
 @MANY
 def test_coalesce(layout):
     text = check(coalesce, layout)
-    assert said(text, "what is left:") in (modes(coalesce(layout)), "none, which is 1:0")
+    assert said(text, "what remains:") in (modes(coalesce(layout)), "none, which is 1:0")
 
 
 @given(layouts(), st.sampled_from([None, 24, 96, 7]))
@@ -126,13 +126,13 @@ def test_swizzle(x, bits, base, shift):
     if bits and abs(shift) < bits:
         return
     swizzle = Swizzle(bits, base, shift)
-    told = explain(swizzle, x)
-    assert told.result == swizzle(x)
-    rows = [line.split() for line in told.lines]
+    steps = explain(swizzle, x)
+    assert steps.result == swizzle(x)
+    rows = [line.split() for line in steps.lines]
     width = len(rows[0]) - 1
     for row, value in ((rows[1], x), (rows[4], swizzle(x))):
         assert int(row[0]) == value == int("".join(row[1 : 1 + width]), 2)
-    assert told.lines[-1] == f"check: a second time gives {x} back"
+    assert steps.lines[-1] == f"check: applied again, it gives {x} back"
 
 
 def test_the_carry_is_named():
@@ -142,9 +142,9 @@ def test_the_carry_is_named():
 
 
 def test_a_composed_layout_is_applied_stage_by_stage():
-    told = explain(parse("S<3,3,3> o 8 o (8,64):(64,1)"), 1, 0)
-    assert told.result == 64
-    assert told.lines[:3] == (
+    steps = explain(parse("S<3,3,3> o 8 o (8,64):(64,1)"), 1, 0)
+    assert steps.result == 64
+    assert steps.lines[:3] == (
         "(1,0) times (64,1): 1*64 + 0*1 = 64",
         "plus the offset: 64 + 8 = 72",
         "S<3,3,3>(72) = 64",
@@ -248,11 +248,9 @@ def test_operations_on_a_swizzled_layout(name, arguments):
 
 def test_every_operation_of_the_algebra_is_explained():
     from layouts.algebra import __all__ as names
-    from layouts.explanation.operations import LESSONS
-    from layouts.explanation.parts import PART_LESSONS
-    from layouts.explanation.steps import TEACHERS
+    from layouts.explanation.steps import EXPLAINERS
 
-    assert set(names) - {"Tile", "gf2"} <= TEACHERS.keys() | LESSONS.keys() | PART_LESSONS.keys()
+    assert set(names) - {"Tile", "gf2"} <= EXPLAINERS.keys()
 
 
 STRANGE = [
@@ -286,9 +284,9 @@ def test_parts_at_a_coordinate(layout_and_coord, name):
     layout, coord = layout_and_coord
     op = getattr(algebra, name)
     for whole in (layout, composition(Swizzle(2, 0, 3), layout)):
-        told = explain(op, coord, whole)
-        assert told.result == op(coord, whole)
-        assert "FAILS" not in str(told)
+        steps = explain(op, coord, whole)
+        assert steps.result == op(coord, whole)
+        assert "FAILS" not in str(steps)
 
 
 @given(layouts(), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 40))
@@ -300,9 +298,9 @@ def test_tiles_and_partitions(layout, tiler, index):
     calls += [("local_partition", (layout, threads, index % size(threads)))]
     for name, args in calls:
         op = getattr(algebra, name)
-        told = explain(op, *args)
-        assert told.result == outcome(op, *args)[0]
-        assert "FAILS" not in str(told)
+        steps = explain(op, *args)
+        assert steps.result == outcome(op, *args)[0]
+        assert "FAILS" not in str(steps)
 
 
 @given(EXTENTS, st.integers(0, 500), st.booleans())
@@ -310,9 +308,7 @@ def test_tiles_and_partitions(layout, tiler, index):
 def test_coordinates(extents, index, nested):
     shape = (tuple(extents), 4) if nested else tuple(extents)
     coord = algebra.idx2crd(index, shape)
-    assert f"check crd2idx({text(coord)}" in str(
-        explain(algebra.idx2crd, index, shape)
-    )
+    assert f"check crd2idx({text(coord)}" in str(explain(algebra.idx2crd, index, shape))
     assert str(explain(algebra.crd2idx, coord, shape)).endswith(f"= {index}")
-    told = explain(algebra.crd2crd, coord, shape, (3, 7))
-    assert told.result == algebra.idx2crd(index, (3, 7))
+    steps = explain(algebra.crd2crd, coord, shape, (3, 7))
+    assert steps.result == algebra.idx2crd(index, (3, 7))

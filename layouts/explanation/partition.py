@@ -1,0 +1,64 @@
+"""What `explain` writes of the tile of a block and the part of a thread.
+
+>>> from layouts import Layout, explain, local_tile
+>>> print(explain(local_tile, Layout((8, 8), (8, 1)), (4, 4), (1, 0)).lines[-2])
+the tile is (4,4):(8,1); at (1,0) of (2,2):(32,4) it starts at 32
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..algebra.divide import zipped_divide
+from ..algebra.slice import shown
+from ..values.swizzle import ComposedLayout
+from ..values.tuples import idx2crd, is_int, leaves, size, text
+from .checks import check_values
+from .steps import Lines, explains, substep
+
+
+@explains("local_tile")
+def _local_tile(lines: Lines, result: Any, layout: Any, tiler: Any, at: Any, *proj: Any) -> None:
+    if proj or isinstance(layout, ComposedLayout):
+        lines.append(f"as zipped_divide of {_without_swizzle(layout)}, at {shown(at)}")
+        return
+    divided = substep(lines, zipped_divide, layout, tiler)
+    if result is None or divided is None:
+        return
+    tile, rest = divided
+    lines.append(f"the tile is {tile}; at {shown(at)} of {rest} it starts at {text(result.offset)}")
+    if None not in leaves(at):
+        _check_part(lines, "offset + tile(t) == Z(t, c)", rest(at), tile, result)
+
+
+@explains("local_partition")
+def _local_partition(
+    lines: Lines, result: Any, layout: Any, tile: Any, index: Any, *proj: Any
+) -> None:
+    if proj or result is None or not is_int(index) or isinstance(layout, ComposedLayout):
+        lines.append(f"as zipped_divide of {_without_swizzle(layout)}, for thread {text(index)}")
+        return
+    shape = tuple(map(size, tile))
+    coords = (idx2crd(i, shape) for i in range(size(tile)))
+    coord = next(coord for coord in coords if tile(coord) == index)
+    lines.append(f"thread {index} of {tile} is at {text(coord)}")
+    threads, rest = substep(lines, zipped_divide, layout, shape)
+    start = threads(coord)
+    lines.append(f"its part is {rest}; it starts at {text(coord)} of {threads}, {text(start)}")
+    _check_part(lines, "offset + part(r) == Z(t, r)", start, rest, result)
+
+
+def _check_part(lines: Lines, formula: str, start: Any, part: Any, result: Any) -> None:
+    check_values(
+        lines,
+        formula,
+        lambda i: result.offset + result.layout(i),
+        lambda i: start + part(i),
+        size(part),
+    )
+
+
+def _without_swizzle(layout: Any) -> str:
+    if isinstance(layout, ComposedLayout):
+        return f"{layout.outer}, before its swizzle"
+    return text(layout)

@@ -1,0 +1,145 @@
+"""What `explain` writes of the products.
+
+>>> from layouts import Layout, blocked_product, explain
+>>> steps = explain(blocked_product, Layout((2, 2)), Layout((3, 4)))
+>>> for line in steps.lines[-4:-1]:
+...     print(line)
+mode 0 has, inner first, 2:1 and 3:4
+mode 1 has, inner first, 2:2 and 4:12
+side by side: ((2,3),(2,4)):((1,4),(2,12))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import algebra
+from ..values.arith import divided, equal
+from ..values.layout import Layout, cosize, joined, make_ordered_layout
+from ..values.swizzle import ComposedLayout
+from ..values.symbols import free_symbols, plain
+from ..values.tuples import idx2crd, size, text
+from .by_mode import each_mode, gathered, in_outer
+from .checks import check_values
+from .steps import Lines, explains, substep
+
+
+@explains("logical_product")
+def _logical_product(lines: Lines, result: Any, layout: Any, tiler: Any) -> None:
+    if isinstance(tiler, tuple):
+        lines.append("a tuple of tilers multiplies mode by mode")
+        each_mode(lines, algebra.logical_product, list(layout), tiler)
+        lines.append(f"side by side: {text(result)}")
+        return
+    if isinstance(layout, ComposedLayout) or tiler is None:
+        lines.append(f"{layout} stays, except for its outer layout")
+        return
+    copies = tiler if isinstance(tiler, Layout) else Layout(tiler)
+    target = plain(size(layout) * cosize(copies))
+    lines.append(
+        f"B = {copies} has offsets below {cosize(copies)}, and A = {layout} has {size(layout)} "
+        f"entries; A* is the complement of A up to {target}:"
+    )
+    starts = substep(lines, algebra.complement, layout, target)
+    if starts is None:
+        return
+    lines.append(f"copy k of A starts at A*(B(k)), A* = {starts}:")
+    substep(lines, algebra.composition, starts, copies)
+    lines.append(f"A, and where its copies start: {text(result)}")
+    if result is not None and not free_symbols((layout, copies)):
+        check_values(
+            lines,
+            "R(a, b) == A(a) + A*(B(b))",
+            lambda i: layout(i % size(layout)) + starts(copies(i // size(layout))),
+            result,
+            size(result),
+        )
+
+
+explains("zipped_product")(
+    gathered(algebra.logical_product, "the blocks go to mode 0, the copies to mode 1")
+)
+explains("tiled_product")(
+    gathered(algebra.logical_product, "the blocks go to mode 0, the copies follow as modes")
+)
+explains("flat_product")(
+    gathered(algebra.logical_product, "all modes of blocks come first, then all modes of copies")
+)
+
+
+# ---------------------------------------------------------------------------- side by side
+
+
+@explains("blocked_product")
+def _blocked(lines: Lines, result: Any, block: Any, tiler: Any) -> None:
+    _side_by_side(algebra.blocked_product, lines, result, block, tiler)
+
+
+@explains("raked_product")
+def _raked(lines: Lines, result: Any, block: Any, tiler: Any) -> None:
+    _side_by_side(algebra.raked_product, lines, result, block, tiler)
+
+
+def _side_by_side(
+    op: Callable[..., Any], lines: Lines, result: Any, block: Any, tiler: Any
+) -> None:
+    """The halves of a logical product, mode k beside mode k; the copies first if raked."""
+    if in_outer(lines, op, block, tiler):
+        return
+    raked = op is algebra.raked_product
+    copies = tiler if isinstance(tiler, Layout) else Layout(tiler)
+    rank = max(len(block), len(copies))
+    operands = (_extended(lines, layout, rank) for layout in (block, copies))
+    both = substep(lines, algebra.logical_product, *operands)
+    if result is None:
+        return
+    pairs = [pair[::-1] if raked else pair for pair in zip(*both, strict=True)]
+    for k, pair in enumerate(pairs):
+        lines.append(f"mode {k} has, inner first, {pair[0]} and {pair[1]}")
+    beside = joined(map(joined, pairs))
+    lines.append(f"side by side: {beside}" + (f"; coalesced by mode, {result}" if raked else ""))
+    if not free_symbols(both):
+        _check_side_by_side(lines, raked, both, beside, result)
+
+
+def _check_side_by_side(lines: Lines, raked: bool, both: Any, beside: Layout, result: Any) -> None:
+    halves = slice(None, None, -1 if raked else 1)
+
+    def product(i: int) -> Any:
+        coords = [coord[halves] for coord in idx2crd(i, beside.shape)]
+        return both(*zip(*coords, strict=True))
+
+    formula = f"R(({'b,a' if raked else 'a,b'}), ...) == P((a, ...), (b, ...))"
+    check_values(lines, formula, product, result, size(result))
+
+
+def _extended(lines: Lines, layout: Layout, rank: int) -> Layout:
+    """`layout` as a tuple of modes, with modes 1:0 up to `rank`."""
+    extended = joined([*layout, *[Layout(1, 0)] * (rank - len(layout))])
+    if extended != layout:
+        count = "1 mode" if rank == 1 else f"{rank} modes"
+        lines.append(f"{layout} is extended to {count}: {extended}")
+    return extended
+
+
+@explains("tile_to_shape")
+def _tile_to_shape(lines: Lines, result: Any, block: Any, shape: Any, order: Any = None) -> None:
+    target = shape if isinstance(shape, tuple) else (shape,)
+    own = [size(mode) for mode in block] + [1] * (len(target) - len(block))
+    counts = []
+    if len(own) > len(target):
+        return
+    for k, (extent, each) in enumerate(zip(target, own, strict=True)):
+        count, rest = divided(size(extent), each)
+        if not equal(rest, 0):
+            lines.append(f"mode {k}: the block's extent {each} does not divide {text(extent)}")
+            return
+        counts.append(count)
+        lines.append(f"mode {k}: {text(extent)} takes {count} copies of {each}")
+    copies = Layout(counts[0])
+    if isinstance(shape, tuple):
+        copies = make_ordered_layout(tuple(counts), order or tuple(range(len(counts))))
+        how = "leftmost fastest" if order is None else f"in the order {text(order)}"
+        lines.append(f"the copies are counted {how}: {copies}")
+    substep(lines, algebra.blocked_product, block, copies)
