@@ -86,7 +86,7 @@ def test_the_power_meter_keeps_the_reading_of_highest_power(monkeypatch, tmp_pat
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with PowerMeter("0") as meter:
         deadline = time.monotonic() + 60
-        while len(meter.seen) < 2 and time.monotonic() < deadline:
+        while len(meter.readings) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert meter.peak() == Reading(1755.0, 300.5)
         assert meter.peak() is None
