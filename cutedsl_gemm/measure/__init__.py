@@ -1,1 +1,1 @@
-"""What is measured and shown: bench, ladder, wavefronts, hierarchy, demo, and what they share."""
+"""What is measured and how it is reported: bench, ladder, wavefronts, hierarchy and demo."""

@@ -1,4 +1,4 @@
-"""make demo: the whole idea in one run, on any machine."""
+"""make demo: the library in one run, on any machine."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from layouts import ComposedLayout, Layout, Swizzle, table
 TILE = (128, 128, 64)
 INSTRUCTIONS = {
     "HGMMA": "wgmma: tensor core, 64 × 128 × 16 each",
-    "STSM": "stmatrix: registers → swizzled panel",
-    "UTMALDG": "TMA load: boxes of A and of B",
+    "STSM": "stmatrix: registers → swizzled staging buffer",
+    "UTMALDG": "TMA load: a box of A or of B each",
     "UTMASTG": "TMA store: a panel of C each",
     "USETMAXREG": "setmaxnreg: 40 registers for the producer, 232 for a consumer",
 }
@@ -27,17 +27,20 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> None:
-    """A swizzle, a plan, its proofs, its answer and its machine code; on an H100 its speed."""
+    """A swizzle, a plan, its proofs, its result and its machine code; on an H100 its speed."""
     a, b = torch.randn(1000, 776).bfloat16(), torch.randn(776, 1200).bfloat16()
-    plan = pingpong(TILE, b_major="MN")  # what gemm(a, b, tile=TILE) carries out
+    plan = pingpong(TILE, b_major="MN")  # the plan of gemm(a, b, tile=TILE)
     show_swizzle()
     show_plan(plan)
-    show_answer(a, b)
+    show_result(a, b)
     show_machine_code(plan)
     if torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0):
         show_speed(a, b)
     else:
-        title("On an H100", "this demo also runs that machine code, and times it beside torch.mm")
+        title(
+            "On an H100",
+            "this demo also runs that machine code, and compares its speed with torch.mm",
+        )
 
 
 def title(name: str, text: str) -> None:
@@ -47,27 +50,27 @@ def title(name: str, text: str) -> None:
 def show_swizzle() -> None:
     title(
         "A swizzle",
-        "eight rows of 128 bytes, in pieces of 16: each column, which stmatrix writes, "
-        "has all eight groups of banks",
+        "eight rows of 128 bytes, as 16-byte vectors: stmatrix writes a column, and each column "
+        "spreads over all eight groups of four banks",
     )
-    pieces = Swizzle(3, 4, 3).recast(8, 128)  # TMA's 128-byte swizzle, on bytes, seen by pieces
-    rows = ComposedLayout(pieces, 0, Layout((8, 8), (8, 1)), unit=128)
+    vectors = Swizzle(3, 4, 3).recast(8, 128)  # TMA's 128-byte swizzle, from bytes to vectors
+    rows = ComposedLayout(vectors, 0, Layout((8, 8), (8, 1)), unit=128)
     print(table(rows).text(colour=console.is_terminal))
 
 
 def show_plan(plan: Sm90Plan) -> None:
     title(
         "The plan",
-        "one frozen value: the kernel lowers it, the executor walks it, the proofs speak about it",
+        "one frozen value: the kernel lowers it, the executor runs it, the proofs are about it",
     )
     console.print(escape(plan.explain()))
-    title("Its proofs", "for all indices, not for samples")
+    title("Its proofs", "for all indices")
     for proof in plan.proofs():
         console.print(escape(str(proof)))
 
 
-def show_answer(a: torch.Tensor, b: torch.Tensor) -> None:
-    title("Its answer", "the executor moves real data through those layouts, on the CPU")
+def show_result(a: torch.Tensor, b: torch.Tensor) -> None:
+    title("Its result", "the executor moves real data through these layouts, on the CPU")
     start = time.perf_counter()
     c = gemm(a, b, tile=TILE)
     seconds = time.perf_counter() - start

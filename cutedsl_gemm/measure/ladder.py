@@ -1,8 +1,9 @@
-"""Every rung of the ladder on this GPU: checked against float64, timed, a table a family.
+"""Every rung of the ladder on this GPU: checked against float64, timed, one table for each family.
 
-simt at 8192³ in float32 (TF32 off), row × row; sm70 at 4096³ in float16, column × row, where its
-loads are widest; the others at 4096³ in bfloat16, row × column. Times are medians of three bursts,
-as in bench: half a second of rest, launches to warm up, launches timed; torch.mm's are taken alike.
+simt runs at 8192³ in float32 (TF32 off), A and B row-major. sm70 runs at 4096³ in float16, A
+column-major and B row-major, where its loads are widest. The others run at 4096³ in bfloat16, A
+row-major and B column-major. A time is the median of three bursts, as in bench: half a second of
+rest, warm-up launches, timed launches. torch.mm is timed in the same way.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from cutedsl_gemm.measure.timing import TIMED, WARM_UP, Launch, burst, timed
 from cutedsl_gemm.select.registry import KERNELS, Kernel
 
 SIZES = {"simt": 8192, "sm70": 4096, "sm80": 4096, "sm90": 4096}
-# Whether A and B are row-major: as each family likes them best.
+# Whether A and B are row-major: the order in which each family is fastest.
 ROW_MAJOR = {
     "simt": (True, True),
     "sm70": (False, True),
     "sm80": (True, False),
     "sm90": (True, False),
 }
-SECONDS, BURSTS = 0.3, 3  # of a burst, if a launch takes no longer; bursts
-# Relative error, of the norm.
+SECONDS, BURSTS = 0.3, 3  # length of a burst, unless one launch is longer; number of bursts
+# Largest relative error, in the Frobenius norm.
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A rung at one shape: seconds, and the relative error against float64."""
+    """A rung at one size: seconds of a launch, and the relative error against float64."""
 
     name: str
     size: int
@@ -47,12 +48,12 @@ class Measured:
 
     @property
     def tflops(self) -> float:
-        """10¹² operations a second."""
+        """10¹² floating-point operations a second."""
         return 2e-12 * self.size**3 / self.seconds
 
 
 def measure(family: str, size: int) -> Iterator[Measured]:
-    """torch.mm, then the rungs of a family, at size³."""
+    """Measure torch.mm, then each rung of a family, at size³."""
     torch.backends.cuda.matmul.allow_tf32 = False
     rungs = [kernel for kernel in KERNELS.values() if kernel.family == family]
     a, b = operands(rungs[0], size)
@@ -68,13 +69,13 @@ def measure(family: str, size: int) -> Iterator[Measured]:
 
 
 def in_bursts(launch: Launch) -> float:
-    """Seconds a launch, the median; fewer launches where each takes long."""
+    """Median seconds of a launch; a burst has fewer launches if each takes long."""
     count = max(1, min(TIMED, int(SECONDS / timed(launch, 1))))
     return statistics.median(burst(launch, min(WARM_UP, count), count) for _ in range(BURSTS))
 
 
 def operands(kernel: Kernel, size: int) -> tuple[Tensor, Tensor]:
-    """Random normal matrices of the kernel's first dtype, in the order of its family."""
+    """Random normal A and B in the kernel's first dtype and its family's order."""
     a, b = (
         matrix if row_major else matrix.mT
         for row_major in ROW_MAJOR[kernel.family]
@@ -84,7 +85,7 @@ def operands(kernel: Kernel, size: int) -> tuple[Tensor, Tensor]:
 
 
 def table(family: str, measured: list[Measured]) -> Table:
-    """Time, speed-up over the first rung, and share of torch.mm's speed."""
+    """Time, speed-up over the first rung, and speed as a percentage of torch.mm's."""
     reference, first = measured[:2]
     shown = Table(title=f"{family}, {first.size}³ on {torch.cuda.get_device_name()}")
     for column in ("kernel", "ms", "TFLOP/s", "speed-up", "% of torch.mm", "error"):
@@ -102,9 +103,9 @@ def table(family: str, measured: list[Measured]) -> Table:
 
 
 def plot(families: dict[str, list[Measured]], path: Path) -> None:
-    """A bar a rung, a line at torch.mm's speed, a panel a family; ImportError without matplotlib.
+    """A panel for each family, a bar for each rung, a line at torch.mm's speed.
 
-    The suffix of `path` says the format: .svg, .png, .pdf.
+    The suffix of `path` sets the format: .svg, .png or .pdf. ImportError without matplotlib.
     """
     from matplotlib.figure import Figure
 
@@ -122,7 +123,7 @@ def plot(families: dict[str, list[Measured]], path: Path) -> None:
 
 
 def main(size: int | None = None, path: Path | None = None) -> None:
-    """Measure, print and plot every family; stop at a rung whose answer is wrong."""
+    """Measure, print and plot every family; RuntimeError at a rung whose result is wrong."""
     console, families = Console(width=100), {}
     for family, rungs in groupby(KERNELS.values(), key=lambda kernel: kernel.family):
         extent, bound = size or SIZES[family], TOLERANCE[next(rungs).requirements.dtypes[0]]
@@ -135,17 +136,17 @@ def main(size: int | None = None, path: Path | None = None) -> None:
                     f"it must be under {bound:.0e}"
                 )
         if family == "sm80":
-            alone = ceiling()
+            limit = ceiling()
             console.print(
-                f"mma.m16n8k16 alone, from registers: {alone:.0f} TFLOP/s; "
-                f"{measured[-1].name} reaches {100 * measured[-1].tflops / alone:.0f} % of it"
+                f"mma.m16n8k16 on registers only: {limit:.0f} TFLOP/s; "
+                f"{measured[-1].name} reaches {100 * measured[-1].tflops / limit:.0f} % of it"
             )
     if path is not None:
         plot(families, path)
 
 
 def ceiling() -> float:
-    """TFLOP/s of the tensor core where nothing is moved: what the sm80 family can reach."""
+    """TFLOP/s of mma on registers, without data movement: the limit of the sm80 family."""
     from cutedsl_gemm.kernels.sm80 import ceiling as alone
 
     properties = torch.cuda.get_device_properties("cuda")

@@ -1,7 +1,8 @@
-"""A GEMM as Triton's users write it for Hopper, for bench: TMA through tensor descriptors, wgmma by
-tl.dot, L2-friendly groups of tile rows, the fastest of a few tiles at each shape.
+"""A GEMM for bench as Triton's users write it for Hopper.
 
-bfloat16; A row-major, B column-major, out row-major. Importing it needs Triton.
+It loads by TMA through tensor descriptors, multiplies by tl.dot (wgmma), groups tile rows for L2,
+and autotunes over a few tiles at each shape. bfloat16; A row-major, B column-major, out row-major.
+Importing this module needs Triton.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 GROUP = 8
 
 
-def _boxes(terms: dict[str, Any]) -> None:
-    bm, bn, bk = terms["BM"], terms["BN"], terms["BK"]
+def _set_boxes(arguments: dict[str, Any]) -> None:
+    bm, bn, bk = arguments["BM"], arguments["BN"], arguments["BK"]
     for name, box in (("a", [bm, bk]), ("b", [bn, bk]), ("c", [bm, bn])):
-        terms[name].block_shape = box
+        arguments[name].block_shape = box
 
 
 CONFIGS = [
     triton.Config(
-        {"BM": bm, "BN": bn, "BK": 64}, num_warps=warps, num_stages=stages, pre_hook=_boxes
+        {"BM": bm, "BN": bn, "BK": 64}, num_warps=warps, num_stages=stages, pre_hook=_set_boxes
     )
     for bm, bn, warps, stages in (
         (128, 256, 8, 3),
@@ -53,19 +54,19 @@ def _tile(
 ):
     columns = tl.cdiv(n, BN)
     first = tl.program_id(0) // (GROUP * columns) * GROUP
-    place = tl.program_id(0) % (GROUP * columns)
+    rank = tl.program_id(0) % (GROUP * columns)  # in the group
     height = min(tl.cdiv(m, BM) - first, GROUP)
-    row, column = (first + place % height) * BM, place // height * BN
-    total = tl.zeros((BM, BN), tl.float32)
+    row, column = (first + rank % height) * BM, rank // height * BN
+    acc = tl.zeros((BM, BN), tl.float32)
     for start in range(0, k, BK):
-        total = tl.dot(a.load([row, start]), b.load([column, start]).T, total)
-    c.store([row, column], total.to(tl.bfloat16))
+        acc = tl.dot(a.load([row, start]), b.load([column, start]).T, acc)
+    c.store([row, column], acc.to(tl.bfloat16))
 
 
 def matmul(a: Tensor, b: Tensor, out: Tensor) -> None:
     """a @ b into out."""
     (m, k), n = a.shape, b.shape[1]
-    any_box = [1, 1]  # until a tile is taken
-    terms = (TensorDescriptor.from_tensor(x, any_box) for x in (a, b.mT, out))
-    grid = lambda taken: (triton.cdiv(m, taken["BM"]) * triton.cdiv(n, taken["BN"]),)  # noqa: E731
-    _tile[grid](*terms, m, n, k, GROUP=GROUP)
+    box = [1, 1]  # `_set_boxes` sets it for each tile
+    descriptors = (TensorDescriptor.from_tensor(x, box) for x in (a, b.mT, out))
+    grid = lambda config: (triton.cdiv(m, config["BM"]) * triton.cdiv(n, config["BN"]),)  # noqa: E731
+    _tile[grid](*descriptors, m, n, k, GROUP=GROUP)

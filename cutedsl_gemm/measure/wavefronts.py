@@ -1,7 +1,7 @@
-"""The bank model held against the hardware: what layouts predict, and what Nsight Compute counts.
+"""The bank model compared with the hardware: predicted wavefronts, and Nsight Compute's counts.
 
-Each case is one instruction of one warp at the offsets of one layout: naive, padded and swizzled
-tiles, strides, broadcasts, and random offsets. `measure` runs them all once under ncu.
+A case is one instruction of one warp at the offsets of one layout: naive, padded and swizzled
+tiles, strides, broadcasts and random offsets. `measure` runs every case once under ncu.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ METRICS = {
 PITCHES = (64, 128, 256)  # bytes of a row of the tile
 PADDING = 16  # bytes
 SWIZZLES = tuple(Swizzle(bits, 4, shift) for bits in (1, 2, 3) for shift in (3, 4))
-RANDOM = 3  # random cases an instruction
+RANDOM = 3  # random cases for each instruction
 
 
 @dataclass(frozen=True)
 class Case:
-    """One instruction at one byte offset a lane."""
+    """One instruction, and a byte offset for each lane."""
 
     instruction: str
     name: str
@@ -43,14 +43,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Count:
-    """What the hardware counted for a case."""
+    """Wavefronts and bank conflicts of a case."""
 
     wavefronts: int
     conflicts: int
 
 
 def predicted(case: Case) -> Count:
-    """What the bank model says of a case."""
+    """The bank model's prediction for a case."""
     how = instruction(case.instruction)
     found = wavefronts(case.offsets[: how.lanes], how)
     return Count(found.count, found.count - found.ideal)
@@ -59,7 +59,7 @@ def predicted(case: Case) -> Count:
 def cases(name: str) -> Iterator[Case]:
     """The cases of an instruction."""
     width = instruction(name).width
-    lanes = Layout((16, 2), (1, 16))  # down the rows of the tile, then across
+    lanes = Layout((16, 2), (1, 16))  # 16 rows of the tile, then 2 columns
     for pitch in PITCHES:
         naive = Layout((16, pitch // width), (pitch, width))
         padded = Layout((16, pitch // width), (pitch + PADDING, width))
@@ -88,13 +88,13 @@ def _plain_cases(name: str, width: int) -> Iterator[Case]:
         yield Case(name, f"random {number}", offsets)
 
 
-def every() -> list[Case]:
-    """All cases of all instructions."""
+def all_cases() -> list[Case]:
+    """The cases of every instruction."""
     return [case for name in INSTRUCTIONS for case in cases(name)]
 
 
 def measure() -> list[Count]:
-    """Run every case under ncu; the counts, in the order of `every()`."""
+    """The counts of every case under ncu, in the order of `all_cases`."""
     ncu = shutil.which("ncu")
     if ncu is None:
         raise FileNotFoundError("ncu is not on the PATH: it comes with the CUDA toolkit")
@@ -111,34 +111,34 @@ def _counts(text: str) -> list[Count]:
     for row in csv.DictReader(line for line in text.splitlines() if line.startswith('"')):
         found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = int(float(row["Metric Value"]))
     counts = []
-    for case, values in zip(every(), (found[i] for i in sorted(found)), strict=True):
+    for case, values in zip(all_cases(), (found[i] for i in sorted(found)), strict=True):
         kind = case.instruction[:2]
         counts.append(Count(values[METRICS[kind]], values[METRICS[f"{kind} conflicts"]]))
     return counts
 
 
 def launch() -> None:
-    """Every case once: what ncu watches."""
+    """Launch every case once; ncu counts."""
     import torch
 
     from cutedsl_gemm.kernels.device.probe import compile_probe
 
     probes = {name: compile_probe(name) for name in INSTRUCTIONS}
-    tables = torch.tensor([case.offsets for case in every()], dtype=torch.int32, device="cuda")
+    tables = torch.tensor([case.offsets for case in all_cases()], dtype=torch.int32, device="cuda")
     sink = torch.zeros(WARP, 4, dtype=torch.uint32, device="cuda")
-    for case, table in zip(every(), tables, strict=True):
+    for case, table in zip(all_cases(), tables, strict=True):
         probes[case.instruction](table, sink)
     torch.cuda.synchronize()
 
 
 def report(counts: list[Count]) -> str:
-    """Predictions and counts as a table in Markdown: one number where they are equal."""
+    """A Markdown table: the count, and the prediction beside it if the two differ."""
     cells: dict[str, list[str]] = {}
-    for case, count in zip(every(), counts, strict=True):
-        said = predicted(case)
+    for case, count in zip(all_cases(), counts, strict=True):
+        prediction = predicted(case)
         text = f"{count.wavefronts}"
-        if said != count:
-            text = f"**{said.wavefronts} predicted, {count.wavefronts} counted**"
+        if prediction != count:
+            text = f"**{prediction.wavefronts} predicted, {count.wavefronts} counted**"
         cells.setdefault(case.name, []).append(text)
     short = [name.replace("sync.aligned.m8n8.", "").replace(".b16", "") for name in INSTRUCTIONS]
     lines = ["| byte offsets | " + " | ".join(short) + " |", "|---" * (len(short) + 1) + "|"]
@@ -149,7 +149,7 @@ def report(counts: list[Count]) -> str:
 def main(file: Path | None = None) -> None:
     """Measure, print how many predictions the counters confirm, and write the table to `file`."""
     counts = measure()
-    equal = sum(predicted(case) == count for case, count in zip(every(), counts, strict=True))
+    equal = sum(predicted(case) == count for case, count in zip(all_cases(), counts, strict=True))
     print(f"{equal} of {len(counts)} cases: wavefronts and conflicts as predicted")
     if file is not None:
         file.write_text(report(counts) + "\n")
