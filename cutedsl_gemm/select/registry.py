@@ -12,10 +12,10 @@ from torch import Tensor
 from cutedsl_gemm.kernels.compile.build import ARCH
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.kernels.simt import plan as simt
+from cutedsl_gemm.kernels.simt import rungs as simt
 from cutedsl_gemm.kernels.sm70 import plan as sm70
-from cutedsl_gemm.kernels.sm80 import plan as sm80
-from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
+from cutedsl_gemm.kernels.sm80 import rungs as sm80
+from cutedsl_gemm.kernels.sm80.operand import ALIGNMENTS
 from cutedsl_gemm.kernels.sm90 import plan as sm90
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.operands import fits
@@ -102,7 +102,7 @@ def _fixed(
 
 
 def _rung(
-    maker: Callable[..., simt.SimtPlan | sm80.Sm80Plan],
+    maker: Callable[..., KernelPlan],
     *dtypes: torch.dtype,
     alignments: tuple[int, ...] = (),
 ) -> Kernel:

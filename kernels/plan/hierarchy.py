@@ -100,7 +100,7 @@ def nested(block: Tile, warp: Tile, thread: Tile) -> Hierarchy:
 def of(plan: KernelPlan) -> Hierarchy:
     """The hierarchy of a plan: of the rows and columns that a warp, and a thread, holds outputs in.
 
-    >>> from cutedsl_gemm.kernels.sm80.plan import large
+    >>> from cutedsl_gemm.kernels.sm80.rungs import large
     >>> of(large()).block, of(large()).warp, of(large()).thread
     ((128, 256, 64), (64, 64, 64), (8, 16, 16))
     """

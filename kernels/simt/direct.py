@@ -1,9 +1,9 @@
 """SIMT GEMM from global memory: each thread walks its row of A and its column of B.
 
-Serves `naive` and `coalesced`: between the two, only the plan's layouts of C differ.
+Serves `naive` and `coalesced`: they differ only in the layouts of C in their plans.
 
     A  row m ────────▶ k          Who    a block of 32×32 threads a tile of C, a thread an output
-    B  column n ─────▶ k          When   load, load, multiply, K times: nothing overlaps but warps
+    B  column n ─────▶ k          When   load, load, multiply, K times: only warps overlap
     C  (m, n)  += A(m, k) B(k, n) Where  `plan.explain()` prints which thread has which (m, n)
 """
 
@@ -16,7 +16,7 @@ from cutedsl_gemm.kernels.device.tile import in_bounds, remaining_extent, tile_c
 
 
 class Direct(OneTilePerBlock):
-    """One kernel for every M, N, K of a plan without stages."""
+    """One kernel for every M, N, K of a plan without shared memory."""
 
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):

@@ -13,7 +13,7 @@ BYTES = BITS // 8
 def memory_report(plan: SimtPlan) -> MemoryReport:
     """What the accesses of the plan's first warp cost.
 
-    >>> from cutedsl_gemm.kernels.simt.plan import RUNGS
+    >>> from cutedsl_gemm.kernels.simt.rungs import RUNGS
     >>> print(*(memory_report(rung()) for rung in RUNGS), sep="\\n")
     requests A 32, B 1, C 32; for each FMA of a warp 33 sectors, 0 wavefronts
     requests A 1, B 4, C 4; for each FMA of a warp 5 sectors, 0 wavefronts
@@ -22,21 +22,16 @@ def memory_report(plan: SimtPlan) -> MemoryReport:
     requests A 16, B 16, C 16; for each FMA of a warp 0.0625 sectors, 0.25 wavefronts
     """
     majors = plan.a_major, plan.b_major
-    requests, brought = global_sectors(plan.shares, majors, BYTES, plan.tile[2])
-    return MemoryReport(requests, brought, _wavefronts(plan) / size(plan.c.rows[1]))
-
-
-def _wavefronts(plan: SimtPlan) -> int:
-    """To read what a warp multiplies at one k."""
-    stages = (("A", plan.a), ("B", plan.b))
-    return sum(
-        _read(stage.smem, plan.operand(name), plan.c.width)
-        for name, stage in stages
-        if stage is not None
+    requests, sectors = global_sectors(plan.global_copies, majors, BYTES, plan.tile[2])
+    loads = (
+        _load_wavefronts(operand.smem, plan.fragment(name), plan.c.width)
+        for name, operand in plan.operands.items()
     )
+    return MemoryReport(requests, sectors, sum(loads) / plan.c.values)
 
 
-def _read(smem: Layout, rows: Layout, width: int) -> int:
+def _load_wavefronts(smem: Layout, rows: Layout, width: int) -> int:
+    """Wavefronts in which a warp reads what it multiplies by at one k."""
     values = range(0, size(rows[1]), width)
-    reads = ([smem(rows(lane, v), 0) * BYTES for lane in range(WARP)] for v in values)
-    return sum(wavefronts(read, width * BYTES).count for read in reads)
+    loads = ([smem(rows(lane, value), 0) * BYTES for lane in range(WARP)] for value in values)
+    return sum(wavefronts(load, width * BYTES).count for load in loads)

@@ -1,11 +1,11 @@
-"""SIMT GEMM through shared memory: the block brings a tile of A and of B, then every thread reads.
+"""SIMT GEMM through shared memory: the block copies a tile of A and of B, then every thread reads.
 
-Serves `shared`, `block1d` and `block2d`: the plan says who brings what, where it lies, and how many
-outputs a thread computes.
+Serves `shared`, `block1d` and `block2d`: the plan says which thread copies what, where it goes, and
+how many outputs a thread computes.
 
-    block    bring k-block 0 │ barrier │ multiply │ barrier │ bring k-block 1 │ barrier │ …
+    block    load k-tile 0 │ barrier │ multiply │ barrier │ load k-tile 1 │ barrier │ …
     thread   rA (rows) ┐
-             rB (columns) ┴▶ acc (rows, columns) += rA · rBᵀ, for each k of the block
+             rB (columns) ┴▶ acc (rows, columns) += rA · rBᵀ, for each k of the k-tile
 """
 
 import cutlass
@@ -28,11 +28,11 @@ from layouts import Layout
 
 
 class Staged(OneTilePerBlock):
-    """One kernel for every M, N, K of a plan with stages."""
+    """One kernel for every M, N, K of a plan with operands in shared memory."""
 
     def __init__(self, plan: SimtPlan) -> None:
         if plan.a is None or plan.b is None:
-            raise PlanError(f"{plan.name} stages nothing: its device code is `direct`")
+            raise PlanError(f"{plan.name} uses no shared memory: its device code is `direct`")
         super().__init__(plan)
         self.a, self.b = plan.a, plan.b
 
@@ -44,26 +44,26 @@ class Staged(OneTilePerBlock):
         smem = SmemAllocator()
         sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), ALIGNMENT)  # (BM, BK)
         sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), ALIGNMENT)  # (BN, BK)
-        rows, columns = plan.operand("A"), plan.operand("B")  # (thread, value) → row of a tile
-        rA = cute.make_rmem_tensor((rows.shape[1],), Float32)
-        rB = cute.make_rmem_tensor((columns.shape[1],), Float32)
-        acc = cute.make_rmem_tensor(lower.layout(plan.c.registers), Float32)
+        rows, columns = plan.fragment("A"), plan.fragment("B")  # (thread, value) → row of a tile
+        rA = cute.make_rmem_tensor((rows.shape[1],), Float32)  # (rows of a thread)
+        rB = cute.make_rmem_tensor((columns.shape[1],), Float32)  # (columns of a thread)
+        acc = cute.make_rmem_tensor(lower.layout(plan.c.registers), Float32)  # (rows, columns)
         acc.fill(0)
-        for block in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
-            load_to_smem(a, sA, self.a.share, (bm, bk), (m, block), thread)
-            load_to_smem(b, sB, self.b.share, (bn, bk), (n, block), thread)
+        for k_tile in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
+            load_to_smem(a, sA, self.a.copy, (bm, bk), (m, k_tile), thread)
+            load_to_smem(b, sB, self.b.copy, (bn, bk), (n, k_tile), thread)
             cute.arch.sync_threads()
             for k in cutlass.range_constexpr(bk):
-                cute.autovec_copy(multiplied(sA[None, k], rows, thread), rA)
-                cute.autovec_copy(multiplied(sB[None, k], columns, thread), rB)
-                for i in cutlass.range_constexpr(plan.values[0]):
-                    for j in cutlass.range_constexpr(plan.values[1]):
+                cute.autovec_copy(fragment_source(sA[None, k], rows, thread), rA)
+                cute.autovec_copy(fragment_source(sB[None, k], columns, thread), rB)
+                for i in cutlass.range_constexpr(plan.thread_tile[0]):
+                    for j in cutlass.range_constexpr(plan.thread_tile[1]):
                         acc[i, j] += rA[i] * rB[j]
             cute.arch.sync_threads()
         gC = thread_partition(cute.local_tile(c, (bm, bn), (m, n)), plan.c, thread)
         guarded_copy(acc, gC, plan.c, thread, remaining_extent(c, (bm, bn), (m, n)))
 
 
-def multiplied(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:
-    """(values): what `thread` multiplies by, of one k of an operand's tile in shared memory."""
+def fragment_source(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:
+    """(values): what `thread` multiplies by, of one k (rows) of an operand in shared memory."""
     return cute.composition(column, lower.layout(rows))[thread, None]

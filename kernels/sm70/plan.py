@@ -1,9 +1,9 @@
 """The sm70 rung: a GEMM on mma.m8n8k4, the tensor core of a Volta, after CUTLASS 1.3.3.
 
-CUTLASS calls it h884gemm: OutputTile (K, N, M) 32×64×128, warp tile 32×64×64, two warps. A warp's
-four quad pairs (PTX ISA, Matrix Fragments for mma.m8n8k4) stand 2×2, and each multiplies 32×32:
+CUTLASS calls it h884gemm: OutputTile (K, N, M) 32×64×128, warp tile 32×64×64, two warps. A warp has
+four quad pairs (PTX ISA, Matrix Fragments for mma.m8n8k4), 2×2 of them, and each computes 32×32:
 
-    k      a step is four deep: a lane holds one k of eight rows, 16 bytes, as they lie in memory
+    k      a step is four deep: a lane holds one k of eight rows, 16 bytes, contiguous in memory
     rows   32 * quad pair + 16 * load + 8 * half + 0…7; a load serves two mma, four rows of each
 """
 
@@ -17,8 +17,8 @@ from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm80.operand import Operand
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
-from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, Swizzle
 from layouts.hardware.descriptor import Major
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 TILE = (128, 64, 32)
 WARPS = (2, 1)  # along M, along N
 STEP = (128, 64, 4)
-# A lane: its k of a step, its quad pair along M and along N, its half of it; then its warp.
-LANES = (4, 2, 2, 2)
+# The modes of a thread: its k of a step; its quad pair along M, along N; its half of it; its warp.
+THREADS = (4, 2, 2, 2, 2)
 
 
 @dataclass(frozen=True)
 class Sm70Plan(Sm80Plan):
-    """Of the same parts as an sm80 plan; shared memory is read 16 bytes a lane, by LDS.128.
+    """An sm80 plan whose fragments are read by LDS.128, 16 bytes a lane.
 
-    Lines of shared memory run along M and along N, whatever the majors: a lane takes eight rows.
+    Shared memory is contiguous along M and along N, whatever the majors: a lane reads eight rows.
     """
 
     DTYPES: ClassVar[tuple[str, ...]] = ("float16",)
@@ -46,12 +46,12 @@ class Sm70Plan(Sm80Plan):
         return "MN", "MN"
 
     @property
-    def reads(self) -> dict[str, TVLayout]:
+    def fragment_copies(self) -> dict[str, TVLayout]:
         """(thread, (1, (8, 2))) → row, and → k of a step: what a thread reads of A and of B."""
-        return {"A": _read((32, 0), 64), "B": _read((0, 32), 0)}
+        return {"A": _fragment_copy((32, 0), 64), "B": _fragment_copy((0, 32), 0)}
 
     @property
-    def how(self) -> str:
+    def instructions(self) -> str:
         """The instructions of a step, in words."""
         return "LDS.128, mma.m8n8k4, residue of K first"
 
@@ -71,11 +71,11 @@ class Sm70Plan(Sm80Plan):
         gemm(self, a, b, out, tell)
 
     def mma_problems(self) -> Iterator[str]:
-        """The kernel takes all this as it is: the plan must say the same."""
-        lanes = "since four quad pairs of each of two warps stand 2×2, on 32×32 each"
+        """The kernel is written for these values: the plan must have them."""
+        lanes = "since each of two warps has 2×2 quad pairs, and each computes 32×32"
         atom = "as mma.m8n8k4 leaves its registers (PTX ISA, Matrix Fragments for mma.m8n8k4)"
-        lines = "since its lines are read where they are put"
-        turns = "since a k-block and a step are loaded ahead, and tiles are walked along N"
+        smem = "since fragments are read where the copies write"
+        loop = "since a k-tile and a step are loaded ahead, and tiles are walked along N"
         for name, found, wanted, why in (
             ("tile", self.tile, TILE, lanes),
             ("warps", self.warps, WARPS, lanes),
@@ -83,18 +83,19 @@ class Sm70Plan(Sm80Plan):
             ("accumulator", self.accumulator, accumulator(), atom),
             ("c", self.c, accumulator(), atom),
             ("fragment", self.fragment, FRAGMENT, atom),
-            ("A in shared memory", self.a.smem, self.a.lines, lines),
-            ("B in shared memory", self.b.smem, self.b.lines, lines),
-            ("stages", self.stages, 2, turns),
-            ("ahead", self.ahead, True, turns),
-            ("raster", self.raster, Raster(1), turns),
-            ("alignment", self.alignment, UNIT, "since the residue of K is cut off there"),
+            ("A in shared memory", self.a.smem, self.a.mma_smem, smem),
+            ("B in shared memory", self.b.smem, self.b.mma_smem, smem),
+            ("stages", self.stages, 2, loop),
+            ("prefetch_fragments", self.prefetch_fragments, True, loop),
+            ("raster", self.raster, Raster(1), loop),
+            ("alignment", self.alignment, UNIT, "since the residue of K is a multiple of it"),
         ):
             yield from field_problem(name, found, wanted, why)
 
 
-def _read(quad_pair: tuple[int, int], warp: int) -> TVLayout:
-    shape = ((*LANES, 2), (1, (UNIT, 2)))
+def _fragment_copy(quad_pair: tuple[int, int], warp: int) -> TVLayout:
+    """The layout whose rows have these strides: of a quad pair along M and N, and of a warp."""
+    shape = (THREADS, (1, (UNIT, 2)))
     rows = Layout(shape, ((0, *quad_pair, 8, warp), (0, (1, 16))))
     return TVLayout(rows, Layout(shape, ((1, 0, 0, 0, 0), (0, (0, 0)))))
 
@@ -102,8 +103,8 @@ def _read(quad_pair: tuple[int, int], warp: int) -> TVLayout:
 def accumulator() -> TVLayout:
     """What each thread holds of C: sixteen accumulators of m8n8k4.
 
-    Two bits of a lane and three of a value are the atom's own; its rows 4 to 7, those of the other
-    half, lie eight further in the tile.
+    Two bits of a lane and three of a value are the atom's own. Rows 4 to 7 of an atom belong to the
+    other half of the quad pair, and are eight rows further in the tile.
 
     >>> print(accumulator().rows, accumulator().columns, sep="\\n")
     ((2,2,2,2,2,2),((2,2,2),(2,8))):((1,0,32,0,8,64),((2,4,16),(0,0)))
@@ -114,20 +115,20 @@ def accumulator() -> TVLayout:
     return TVLayout(rows, Layout(shape, ((0, 2, 0, 32, 0, 0), ((0, 0, 0), (1, 4)))))
 
 
-# value → accumulator register: eight a mma, the mma of a step with those along M fastest
+# value → accumulator register: eight per mma; the mma of a step, those along M fastest
 FRAGMENT = Layout(((2, 2, 2), (2, (2, 2, 2))), ((2, 8, 16), (1, (32, 4, 64))))
 
 
 def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN") -> Sm70Plan:
-    """mma.m8n8k4 from permuted shared memory, without padding; loads a k-block and a step ahead.
+    """mma.m8n8k4 from permuted shared memory, without padding; a k-tile and a step ahead.
 
-    The piece of eight rows is XORed with k, so that eight lanes find theirs in eight groups of
-    banks. A k-block travels in registers while the block before is multiplied: Volta has no
-    cp.async. Costs: an operand that is K-major is turned on its way, element by element.
+    The number of a vector of eight rows is XORed with k, so that eight lanes read theirs from eight
+    groups of banks. A k-tile travels in registers while the one before is multiplied: Volta has no
+    cp.async. Costs: a K-major operand is transposed on its way, element by element.
     """
     (bm, bn, bk), threads = TILE, 64
     a, b = (
-        Stage(load_layout(rows, bk, major, threads, UNIT), smem, smem)
+        Operand(load_layout(rows, bk, major, threads, UNIT), smem, smem)
         for rows, major, smem in ((bm, a_major, permuted(bm)), (bn, b_major, permuted(bn)))
     )
     plan = Sm70Plan(
@@ -144,7 +145,7 @@ def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN"
         c=accumulator(),
         fragment=FRAGMENT,
         stages=2,
-        ahead=True,
+        prefetch_fragments=True,
         raster=Raster(1),
     )
     plan.check()
@@ -152,7 +153,7 @@ def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN"
 
 
 def permuted(rows: int) -> ComposedLayout:
-    """A tile (rows, BK) in shared memory: pieces of eight rows, XORed with k % 4.
+    """A tile (rows, BK) in shared memory: the number of a vector of eight rows is XORed with k % 4.
 
     >>> print(permuted(128), permuted(64), sep="\\n")
     S<2,3,4> o 0 o (128,32):(1,128)

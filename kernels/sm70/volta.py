@@ -1,12 +1,12 @@
 """sm70 GEMM on mma.m8n8k4: two buffers in shared memory, two in registers.
 
     step       0                      1 … 5       6                               7
-    global     k-block b + 1 asked for            in the other buffer ┃ barrier
-    shared     fragments of step 1    2 … 6       7                   ┃           0 of b + 1
+    global     load k-tile t + 1                  store to the other buffer ┃ barrier
+    shared     fragments of step 1    2 … 6       7                         ┃     0 of t + 1
     mma        step 0                 1 … 5       6                               7
 
-The residue of K comes first, so that every k-block behind it is whole. From sm_75 on mma.m8n8k4 is
-emulated: right, and slow. What ptxas makes of it for sm_70, the tests see.
+The residue of K comes first, so that every k-tile after it is whole. From sm_75 on mma.m8n8k4 is
+emulated: correct, and slow. A test reads the machine code that ptxas makes for sm_70.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,9 @@ from cutedsl_gemm.kernels.device.tile import (
 )
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
-from cutedsl_gemm.kernels.sm80.parts import shared, store
+from cutedsl_gemm.kernels.sm80.warp_mma import allocate_smem, store_accumulator
 
+# The operands of a mma: D of eight registers, A and B of two each, C of eight.
 MMA = "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32 {}, {}, {}, {};".format(
     *(
         "{" + ", ".join(f"{{${kind}{i}}}" for i in range(*span)) + "}"
@@ -45,73 +46,75 @@ class Volta(OneTilePerBlock):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
         m, n = tile_coord(cute.arch.block_idx()[0], c, (bm, bn))
-        rings = shared(plan)  # (BM, BK, 2), (BN, BK, 2)
-        acc, fetch, multiply = warps(plan, rings, thread)
+        smem = allocate_smem(plan)  # (BM, BK, 2), (BN, BK, 2)
+        acc, load_fragments, multiply = warp_mma(plan, smem, thread)
         a_head, a_rest = residue_first(a, plan.a_major, bk)
         b_head, b_rest = residue_first(b, plan.b_major, bk)
-        self.put(self.take(a_head, b_head, (m, n, 0), thread), rings, 0, thread)
+        self.store(self.load(a_head, b_head, (m, n, 0), thread), smem, 0, thread)
         cute.arch.sync_threads()
-        fetch(0, 0)
+        load_fragments(0, 0)
         last = cute.ceil_div(a.shape[1], bk) - 1
-        for block in cutlass.range(last, unroll=1):
-            held = self.take(a_rest, b_rest, (m, n, block), thread)
+        for k_tile in cutlass.range(last, unroll=1):
+            values = self.load(a_rest, b_rest, (m, n, k_tile), thread)
             for step in cutlass.range_constexpr(plan.steps - 1):
-                fetch(step + 1, block % 2)
+                load_fragments(step + 1, k_tile % 2)
                 if cutlass.const_expr(step == plan.steps - 2):
-                    self.put(held, rings, (block + 1) % 2, thread)
+                    self.store(values, smem, (k_tile + 1) % 2, thread)
                     cute.arch.sync_threads()
                 multiply(step)
-            fetch(0, (block + 1) % 2)
+            load_fragments(0, (k_tile + 1) % 2)
             multiply(plan.steps - 1)
         for step in cutlass.range_constexpr(plan.steps):
             if cutlass.const_expr(step < plan.steps - 1):
-                fetch(step + 1, last % 2)
+                load_fragments(step + 1, last % 2)
             multiply(step)
-        store(acc, c, plan, (m, n), thread)
+        store_accumulator(acc, c, plan, (m, n), thread)
 
-    def take(self, a, b, coordinate, thread):
-        """A k-block of A and of B, this thread's shares, in registers."""
-        plan, (bm, bn, bk), (m, n, block) = self.plan, self.plan.tile, coordinate
-        held_a = load_to_registers(a, plan.a.share, (bm, bk), (m, block), thread)
-        return held_a, load_to_registers(b, plan.b.share, (bn, bk), (n, block), thread)
+    def load(self, a, b, coord, thread):
+        """This thread's part of a k-tile of A and of B, in registers."""
+        plan, (bm, bn, bk), (m, n, k_tile) = self.plan, self.plan.tile, coord
+        values_a = load_to_registers(a, plan.a.copy, (bm, bk), (m, k_tile), thread)
+        return values_a, load_to_registers(b, plan.b.copy, (bn, bk), (n, k_tile), thread)
 
-    def put(self, held, rings, stage, thread):
-        """What was taken, into a buffer."""
-        for values, ring, operand in zip(held, rings, (self.plan.a, self.plan.b), strict=True):
-            store_to_smem(values, ring[None, None, stage], operand.share, thread)
+    def store(self, values, smem, stage, thread):
+        """What `load` returned, into one stage of shared memory."""
+        for part, buffer, operand in zip(values, smem, (self.plan.a, self.plan.b), strict=True):
+            store_to_smem(part, buffer[None, None, stage], operand.copy, thread)
 
 
-def residue_first(matrix: cute.Tensor, major: str, depth: int) -> tuple[cute.Tensor, cute.Tensor]:
-    """The residue of K, and the rest: two matrices (rows, K)."""
-    residue = (matrix.shape[1] - 1) % depth + 1
+def residue_first(matrix: cute.Tensor, major: str, bk: int) -> tuple[cute.Tensor, cute.Tensor]:
+    """A matrix (rows, K) as its first (K - 1) % BK + 1 columns, and the rest: whole k-tiles."""
+    residue = (matrix.shape[1] - 1) % bk + 1
     if major == "K":
         residue = cute.assume(residue, divby=UNIT)
     return split_columns(matrix, residue)
 
 
-def warps(
-    plan: Sm70Plan, rings: tuple[cute.Tensor, cute.Tensor], thread: Int32
+def warp_mma(
+    plan: Sm70Plan, smem: tuple[cute.Tensor, cute.Tensor], thread: Int32
 ) -> tuple[cute.Tensor, Callable[[int, Any], None], Callable[[int], None]]:
-    """The accumulator, zero, `fetch(step, stage)` and `multiply(step)`; fragments have two buffers.
+    """The accumulator, filled with zero; `load_fragments(step, stage)`; `multiply(step)`.
 
-    Of what a lane reads at once, four rows are one mma's and four the next one's.
+    Fragments have two buffers. Of the eight rows that a lane reads at once, four belong to one mma
+    and four to the next.
     """
     acc = cute.make_rmem_tensor((8 * 16,), Float32)
     acc.fill(0)
-    fragments = [cute.make_rmem_tensor((UNIT, 2, 2), Float16) for _ in rings]
-    pairs = [cute.recast_tensor(fragment, Uint32) for fragment in fragments]  # (4, 2, 2)
+    fragments = [cute.make_rmem_tensor((UNIT, 2, 2), Float16) for _ in smem]  # (8, load, buffer)
+    pairs = [cute.recast_tensor(fragment, Uint32) for fragment in fragments]  # (4, load, buffer)
 
-    def fetch(step: int, stage: Any) -> None:
-        for ring, share, to in zip(rings, plan.reads.values(), fragments, strict=True):
-            tiler = cute.size(ring, mode=[0]), plan.step[2]
-            lines = cute.local_tile(ring[None, None, stage], tiler, (0, step))
-            piece = thread_partition(lines, share, thread)  # (1, (8, loads))
+    def load_fragments(step: int, stage: Any) -> None:
+        copies = plan.fragment_copies.values()
+        for buffer, copy, target in zip(smem, copies, fragments, strict=True):
+            tiler = cute.size(buffer, mode=[0]), plan.step[2]
+            k_step = cute.local_tile(buffer[None, None, stage], tiler, (0, step))  # (rows, 4)
+            source = thread_partition(k_step, copy, thread)  # (1, (8, load))
             for load in range(2):
-                cute.autovec_copy(piece[0, (None, load)], to[None, load, step % 2])
+                cute.autovec_copy(source[0, (None, load)], target[None, load, step % 2])
 
     def multiply(step: int) -> None:
         (rA, rB), buffer = pairs, step % 2
-        halves = product(range(2), repeat=4)  # B's load, its half, A's load, its half
+        halves = product(range(2), repeat=4)  # load of B, half of it; load of A, half of it
         for mma, (n_load, n_half, m_load, m_half) in enumerate(halves):
             operands = [rA[2 * m_half + i, m_load, buffer] for i in range(2)]
             operands += [rB[2 * n_half + i, n_load, buffer] for i in range(2)]
@@ -122,4 +125,4 @@ def warps(
             for i in range(8):
                 acc[8 * mma + i] = sums[i]
 
-    return acc, fetch, multiply
+    return acc, load_fragments, multiply

@@ -1,8 +1,8 @@
-"""How fast mma.m16n8k16 can go: warps that do nothing else, from registers.
+"""The peak rate of mma.m16n8k16: warps that do nothing else, from registers.
 
     warp    rA (64×16), rB (64×16) ▶ acc (64×64), `rounds` times; eight warps a multiprocessor
 
-No GEMM of this family can be faster, and what a rung reaches is told as a share of this.
+No GEMM of this family can be faster; the ladder gives each rung as a percentage of it.
 """
 
 from collections.abc import Callable
@@ -16,17 +16,17 @@ from cutlass.cute.nvgpu import warp
 WARPS = 8
 TILE = (64, 64, 16)  # what a warp multiplies in a round
 ROUNDS, UNROLLED = 4096, 4
-NUMBERS = (TILE[0] + TILE[1]) * TILE[2] // 32  # of both fragments, a lane's
+NUMBERS = (TILE[0] + TILE[1]) * TILE[2] // 32  # elements of both fragments in a lane
 
 
 class Ceiling:
-    """`rounds` products of a 64×16 and a 16×64 matrix by each warp of `blocks` blocks."""
+    """4 * `rounds` products of a 64×16 and a 16×64 matrix by each warp of `blocks` blocks."""
 
     @cute.jit
     def __call__(
         self,
-        numbers: cute.Tensor,
-        sums: cute.Tensor,
+        numbers: cute.Tensor,  # (threads, NUMBERS)
+        sums: cute.Tensor,  # (blocks, threads)
         rounds: Int32,
         blocks: Int32,
         stream: CUstream,

@@ -1,11 +1,11 @@
-"""The memory report of the sm80 plans: wavefronts of ldmatrix, and what a block reads of L2."""
+"""The memory report of the sm80 plans: wavefronts of ldmatrix, and what the blocks read of L2."""
 
 from __future__ import annotations
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT
 from cutedsl_gemm.kernels.plan.memory import MemoryReport, global_sectors
+from cutedsl_gemm.kernels.sm80.operand import Operand
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
-from cutedsl_gemm.kernels.sm80.stage import Stage
 from layouts import ComposedLayout, Layout, composition, wavefronts
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARP
@@ -14,7 +14,7 @@ from layouts.hardware.facts import WARP
 def memory_report(plan: Sm80Plan) -> MemoryReport:
     """What the accesses of the plan's first warp cost.
 
-    >>> from cutedsl_gemm.kernels.sm80.plan import large, mma, swizzled, wide
+    >>> from cutedsl_gemm.kernels.sm80.rungs import large, mma, swizzled, wide
     >>> for rung in (mma, swizzled, large, wide):
     ...     print(memory_report(rung(b_major="K")))
     requests A 16, B 16, C 8; for each FMA of a warp 0.0312 sectors, 0.125 wavefronts
@@ -22,38 +22,39 @@ def memory_report(plan: Sm80Plan) -> MemoryReport:
     requests A 16, B 16, C 8; for each FMA of a warp 0.0234 sectors, 0.0156 wavefronts
     requests A 16, B 16, C 16; for each FMA of a warp 0.0234 sectors, 0.0156 wavefronts
     """
-    requests, brought = global_sectors(plan.shares, (plan.a_major, plan.b_major), 2, plan.tile[2])
+    majors = plan.a_major, plan.b_major
+    requests, sectors = global_sectors(plan.global_copies, majors, BITS // 8, plan.tile[2])
     (bm, bn, _), (down, along) = plan.tile, plan.warps
-    rows, columns = bm // down, bn // along  # of a warp, each k: 8×8 matrices are 8 deep
+    rows, columns = bm // down, bn // along  # of a warp
     wave_a, wave_b = ldmatrix_wavefronts(plan)
-    read = (rows * wave_a + columns * wave_b) / (8 * 8)  # wavefronts each k
-    return MemoryReport(requests, brought, read / (rows * columns / WARP))
+    read = (rows * wave_a + columns * wave_b) / (8 * 8)  # per k: a matrix is 8 rows, 8 deep
+    return MemoryReport(requests, sectors, read / (rows * columns / WARP))
 
 
 def ldmatrix_wavefronts(plan: Sm80Plan) -> tuple[int, int]:
     """Wavefronts of one 8×8 matrix of A, and of B.
 
-    >>> from cutedsl_gemm.kernels.sm80.plan import mma, padded, swizzled
+    >>> from cutedsl_gemm.kernels.sm80.rungs import mma, padded, swizzled
     >>> [ldmatrix_wavefronts(rung()) for rung in (mma, padded, swizzled)]
     [(8, 8), (1, 1), (1, 1)]
     """
     return _matrix(plan.a, plan.a_major), _matrix(plan.b, plan.b_major)
 
 
-def _matrix(stage: Stage, major: Major) -> int:
-    """Eight lines of 16 bytes, the lanes' addresses."""
-    lines: ComposedLayout = stage.lines[0 if major == "K" else 1]
-    return wavefronts(composition(lines, Layout(8)), 2 * UNIT, unit=BITS).count
+def _matrix(operand: Operand, major: Major) -> int:
+    """Wavefronts of eight rows of 16 bytes, whose addresses the lanes give."""
+    rows: ComposedLayout = operand.mma_smem[0 if major == "K" else 1]
+    return wavefronts(composition(rows, Layout(8)), 2 * UNIT, unit=BITS).count
 
 
 def wave_bytes(plan: Sm80Plan, tiles_m: int, tiles_n: int, blocks: int, k: int) -> int:
     """Bytes of A and B that `blocks` running at one time read, each once: what L2 must hold.
 
-    >>> from cutedsl_gemm.kernels.sm80.plan import multistage, raster
+    >>> from cutedsl_gemm.kernels.sm80.rungs import multistage, raster
     >>> [wave_bytes(plan(), 32, 32, 132, 4096) // 2**20 for plan in (multistage, raster)]
     [37, 25]
     """
     bm, bn, _ = plan.tile
-    visited = [plan.raster(index, tiles_m, tiles_n) for index in range(blocks)]
-    lines = bm * len({m for m, _ in visited}) + bn * len({n for _, n in visited})
-    return lines * k * BITS // 8
+    coords = [plan.raster(index, tiles_m, tiles_n) for index in range(blocks)]
+    rows = bm * len({m for m, _ in coords}) + bn * len({n for _, n in coords})
+    return rows * k * BITS // 8

@@ -1,11 +1,11 @@
-"""sm80 GEMM that loads ahead: serves `multistage`, and `raster`, which walks the tiles in groups.
+"""sm80 GEMM with several stages: serves `multistage`, and `raster`, which walks tiles in groups.
 
-    cp.async   │ k-block 0 │ k-block 1 │ k-block 2 │ k-block 3 │ …    stages - 1 k-blocks ahead
-    warps                              │ multiply 0 │ multiply 1 │ …
+    cp.async   │ k-tile 0 │ k-tile 1 │ k-tile 2 │ k-tile 3 │ …    stages - 1 k-tiles ahead
+    warps                            │ multiply 0 │ multiply 1 │ …
 
-One barrier a k-block: behind it, this block's bytes are there for all, and the stage that all have
-read in the last round may be asked for again. What no edge cuts is asked for without looking for
-one, which takes a fifth of the instructions (docs/performance).
+One barrier a k-tile. After it, the bytes of this k-tile are visible to all threads, and all of them
+have read the stage of the k-tile before, which can be loaded again. k-tiles that no edge cuts are
+loaded without predicates, which take a fifth of the instructions (docs/performance).
 """
 
 import cutlass
@@ -13,7 +13,7 @@ import cutlass.cute as cute
 
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
 from cutedsl_gemm.kernels.device.tile import issue_cp_async
-from cutedsl_gemm.kernels.sm80.parts import shared, store, warps
+from cutedsl_gemm.kernels.sm80.warp_mma import allocate_smem, store_accumulator, warp_mma
 
 
 class Multistage(OneTilePerBlock):
@@ -25,54 +25,54 @@ class Multistage(OneTilePerBlock):
         thread = cute.arch.thread_idx()[0]
         tiles = cute.ceil_div(c.shape[0], bm), cute.ceil_div(c.shape[1], bn)
         m, n = plan.raster(cute.arch.block_idx()[0], *tiles, cutlass.min)
-        rings = shared(plan)  # (lines, BK, stages) of A, of B
-        acc, fetch, multiply = warps(plan, *rings, thread)
+        smem = allocate_smem(plan)  # (lines, BK, stages) of A, of B
+        acc, load_fragments, multiply = warp_mma(plan, *smem, thread)
 
-        def ask(block, whole):
-            self.ask((a, b), rings, (m, n, block), thread, whole)
+        def load(k_tile, whole):
+            self.load((a, b), smem, (m, n, k_tile), thread, whole)
 
-        for block in cutlass.range_constexpr(plan.stages - 1):
-            ask(block, False)
-        self.start(fetch)
-        whole = self.whole(a, b, (m, n))
-        for block in cutlass.range(whole, unroll=1):
-            self.round(block, fetch, multiply, ask, True)
-        for block in cutlass.range(whole, cute.ceil_div(a.shape[1], bk), unroll=1):
-            self.round(block, fetch, multiply, ask, False)
-        store(acc, c, plan, (m, n), thread)
+        for k_tile in cutlass.range_constexpr(plan.stages - 1):
+            load(k_tile, False)
+        self.prologue(load_fragments)
+        whole = self.whole_rounds(a, b, (m, n))
+        for k_tile in cutlass.range(whole, unroll=1):
+            self.round(k_tile, load_fragments, multiply, load, True)
+        for k_tile in cutlass.range(whole, cute.ceil_div(a.shape[1], bk), unroll=1):
+            self.round(k_tile, load_fragments, multiply, load, False)
+        store_accumulator(acc, c, plan, (m, n), thread)
 
-    def start(self, fetch):
-        """What is done once before the first round: nothing."""
+    def prologue(self, load_fragments):
+        """What comes before the first round: nothing, since each step loads its own fragments."""
 
-    def round(self, block, fetch, multiply, ask, whole):
-        """One k-block, and the request for the one `stages - 1` behind it."""
+    def round(self, k_tile, load_fragments, multiply, load, whole):
+        """Multiply one k-tile; load the one `stages - 1` after it."""
         self.wait()
-        ask(block + self.plan.stages - 1, whole)
+        load(k_tile + self.plan.stages - 1, whole)
         for step in range(self.plan.steps):
-            fetch(step, block % self.plan.stages)
+            load_fragments(step, k_tile % self.plan.stages)
             multiply(step)
 
     def wait(self):
-        """Behind it, the oldest k-block asked for has come, whoever brought it."""
+        """Wait until the oldest k-tile in flight is in shared memory, for all threads."""
         cute.arch.cp_async_wait_group(self.plan.stages - 2)
         cute.arch.sync_threads()
 
     @cute.jit
-    def ask(self, operands, rings, coordinate, thread, whole: cutlass.Constexpr):
-        """Ask for a k-block of A and of B, if there is one; a group of copies either way."""
-        plan, (bm, bn, bk), (m, n, block) = self.plan, self.plan.tile, coordinate
-        (a, b), (sA, sB), stage = operands, rings, block % plan.stages
+    def load(self, operands, smem, coord, thread, whole: cutlass.Constexpr):
+        """Issue the copies of a k-tile, if there is one; commit a group of them either way."""
+        plan, (bm, bn, bk), (m, n, k_tile) = self.plan, self.plan.tile, coord
+        (a, b), (sA, sB), stage = operands, smem, k_tile % plan.stages
         if cutlass.const_expr(whole):
-            issue_cp_async(a, sA, plan.a, (bm, bk), (m, block), stage, thread, True)
-            issue_cp_async(b, sB, plan.b, (bn, bk), (n, block), stage, thread, True)
-        elif block * bk < a.shape[1]:
-            issue_cp_async(a, sA, plan.a, (bm, bk), (m, block), stage, thread, False)
-            issue_cp_async(b, sB, plan.b, (bn, bk), (n, block), stage, thread, False)
+            issue_cp_async(a, sA, plan.a, (bm, bk), (m, k_tile), stage, thread, True)
+            issue_cp_async(b, sB, plan.b, (bn, bk), (n, k_tile), stage, thread, True)
+        elif k_tile * bk < a.shape[1]:
+            issue_cp_async(a, sA, plan.a, (bm, bk), (m, k_tile), stage, thread, False)
+            issue_cp_async(b, sB, plan.b, (bn, bk), (n, k_tile), stage, thread, False)
         cute.arch.cp_async_commit_group()
 
     @cute.jit
-    def whole(self, a, b, tile):
-        """Rounds that ask for a k-block which no edge cuts: in inner tiles, all but the last."""
-        (bm, bn, bk), (m, n) = self.plan.tile, tile
+    def whole_rounds(self, a, b, coord):
+        """The number of rounds whose load no edge cuts; 0 for a tile at an edge of C."""
+        (bm, bn, bk), (m, n) = self.plan.tile, coord
         count = cutlass.max(a.shape[1] // bk - (self.plan.stages - 1), 0)
         return count if ((m + 1) * bm <= a.shape[0]) & ((n + 1) * bn <= b.shape[0]) else 0

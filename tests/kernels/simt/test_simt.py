@@ -11,7 +11,7 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.simt import execute
 from cutedsl_gemm.kernels.simt.memory_report import memory_report
-from cutedsl_gemm.kernels.simt.plan import RUNGS, block1d, block2d, coalesced, naive, shared
+from cutedsl_gemm.kernels.simt.rungs import RUNGS, block1d, block2d, coalesced, naive, shared
 from layouts import Layout
 
 MAJORS = list(product(("K", "MN"), repeat=2))
@@ -54,17 +54,17 @@ TURNED = TVLayout(block1d().c.columns, block1d().c.rows)
     ("plan", "change", "sentence"),
     [
         (naive(), {"c": ONLY_ROWS}, "layout of C.*the 1024 elements once"),
-        (shared(), staged(shared(), share=ONLY_ROWS), "layout of A"),
+        (shared(), staged(shared(), copy=ONLY_ROWS), "layout of A"),
         (
             shared(),
-            staged(shared(), share=ONE_COLUMN),
+            staged(shared(), copy=ONE_COLUMN),
             "layout of A.*the 1024 elements once",
         ),
-        (shared(), staged(shared(), share=HALF), "layout of A has 512 threads; the block has"),
+        (shared(), staged(shared(), copy=HALF), "layout of A has 512 threads; the block has"),
         (shared(), staged(shared(), smem=Layout((32, 32), (16, 1))), "two elements in one place"),
         (shared(), staged(shared(), smem=Layout((32, 32), (100_000, 1))), "a block has 49152"),
         (shared(), staged(shared(), smem=Layout((32, 16), (16, 1))), r"the shape \(32, 16\)"),
-        (shared(), {"a": None}, "both must have a stage, or none"),
+        (shared(), {"a": None}, "both must go through shared memory, or neither"),
         (shared(), {"dtype": "bfloat16"}, "dtype is bfloat16; it must be float32"),
         (shared(), {"a_major": "M"}, "a_major is 'M'; it must be one of"),
         (shared(), {"tile": (32, 32)}, "tile is .* 3 positive integers"),
@@ -78,7 +78,7 @@ def test_a_plan_altered_anywhere_is_refused(plan, change, sentence):
         replace(plan, **change).check()
 
 
-def test_a_share_must_have_lines_and_vectors():
+def test_a_thread_value_layout_must_have_lines_and_vectors():
     with pytest.raises(PlanError, match=r"rows are 32:1 and columns 32:0; both must have the same"):
         TVLayout(Layout(32, 1), Layout(32, 0))
 
@@ -114,7 +114,7 @@ def test_shared_memory_has_no_conflicts_in_any_major(majors):
 def test_machine_code(rung, majors):
     plan = rung(*majors)
     code = build.inspect(plan, "sm_80")
-    assert code.count("FFMA") >= plan.values[0] * plan.values[1] * plan.tile[2]
+    assert code.count("FFMA") >= plan.thread_tile[0] * plan.thread_tile[1] * plan.tile[2]
     assert code.spills == code.stack_bytes == 0
     assert (code.count("LDS") > 0) == (code.count("STS") > 0) == (plan.a is not None)
     assert code.count("BAR.SYNC") == (2 if plan.a else 0)

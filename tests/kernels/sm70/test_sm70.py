@@ -17,7 +17,7 @@ from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm70 import execute
 from cutedsl_gemm.kernels.sm70.plan import volta884
-from cutedsl_gemm.kernels.sm80.stage import tile_smem
+from cutedsl_gemm.kernels.sm80.operand import tile_smem
 from layouts import QUAD_PAIRS, Layout, volta_mma, wavefronts
 
 MAJORS = list(product(("K", "MN"), repeat=2))
@@ -48,7 +48,7 @@ def test_every_element_has_one_place(majors):
 def test_the_accumulator_is_made_of_the_atoms():
     """Of a quad pair, a mma: rows and columns as PTX has them, in the rows that its lanes read."""
     plan, atom = volta884(), volta_mma("col", "row")
-    held = execute.held(plan)
+    held = execute.mma_registers(plan)
     for pair, thread, value in product(range(4), range(8), range(8)):
         lane = QUAD_PAIRS(thread, pair)
         place = atom.c(thread, value)
@@ -59,8 +59,8 @@ def test_the_accumulator_is_made_of_the_atoms():
         for half_m, load_m, half_n, load_n in product(range(2), repeat=4):
             value_of_c = (middle, half_m, load_m), (low, (half_n, high, load_n))
             flat = (middle + 2 * half_m + 4 * load_m, (low, half_n + 2 * high + 4 * load_n))
-            m = plan.reads["A"].rows(m_lane, (0, (row % 4 + 4 * half_m, load_m)))
-            n = plan.reads["B"].rows(n_lane, (0, (column % 4 + 4 * half_n, load_n)))
+            m = plan.fragment_copies["A"].rows(m_lane, (0, (row % 4 + 4 * half_m, load_m)))
+            n = plan.fragment_copies["B"].rows(n_lane, (0, (column % 4 + 4 * half_n, load_n)))
             assert (plan.c.rows(lane, flat), plan.c.columns(lane, flat)) == (m, n)
             register = value + 8 * (half_m + 2 * load_m + 4 * half_n + 8 * load_n)
             assert plan.fragment(value_of_c) == register
@@ -77,10 +77,10 @@ def test_permuted_shared_memory_has_no_conflicts():
     plan = volta884("float16", "MN", "MN")
     for name, stage in (("A", plan.a), ("B", plan.b)):
         for load in range(2):
-            read = plan.reads[name], (0, (0, load))
+            read = plan.fragment_copies[name], (0, (0, load))
             assert wavefronts(addresses(stage.smem, *read), "ld.shared.v4.b32").count == 4
             assert wavefronts(addresses(stage.smem.outer, *read), "ld.shared.v4.b32").count > 4
-        written = addresses(stage.smem, stage.share, 0)
+        written = addresses(stage.smem, stage.copy, 0)
         assert wavefronts(written, "st.shared.v4.b32").count == 4
 
 
@@ -90,7 +90,7 @@ TURNED = ((4, 2, 16), (0, 0))
 ROWS = Layout(PLAN.c.rows.shape, (PLAN.c.rows.stride[0], TURNED))
 WRONG = TVLayout(ROWS, PLAN.c.columns)
 NARROW = load_layout(128, 32, "K", threads=64, width=4)
-NARROW_B = replace(PLAN.b, share=load_layout(64, 32, "MN", threads=64, width=4))
+NARROW_B = replace(PLAN.b, copy=load_layout(64, 32, "MN", threads=64, width=4))
 ALONG_K = tile_smem(128, 32, "K", padding=8)
 
 
@@ -98,16 +98,19 @@ ALONG_K = tile_smem(128, 32, "K", padding=8)
     ("change", "sentence"),
     [
         ({"dtype": "bfloat16"}, "dtype is bfloat16; this tensor core takes float16"),
-        ({"stages": 1}, "stages is 1; it must be 2, since a k-block and a step are loaded ahead"),
-        ({"ahead": False}, "ahead is False; it must be True"),
+        ({"stages": 1}, "stages is 1; it must be 2, since a k-tile and a step are loaded ahead"),
+        ({"prefetch_fragments": False}, "prefetch_fragments is False; it must be True"),
         ({"raster": Raster(8)}, "raster is groups of 8 .* it must be groups of 1"),
-        ({"a": replace(PLAN.a, smem=ALONG_K, lines=ALONG_K)}, "along MN must be 16 contiguous"),
-        ({"a": replace(PLAN.a, smem=tile_smem(128, 32, "MN"))}, "A in shared memory .* are read"),
-        ({"a_major": "MN"}, "follow one another along memory, and A is MN-major"),
-        ({"a": replace(PLAN.a, share=NARROW), "b": NARROW_B}, "alignment is 4; it must be 8"),
+        ({"a": replace(PLAN.a, smem=ALONG_K, mma_smem=ALONG_K)}, "along MN must be 16 contiguous"),
+        (
+            {"a": replace(PLAN.a, smem=tile_smem(128, 32, "MN"))},
+            "A in shared memory .* are read",
+        ),
+        ({"a_major": "MN"}, "neighbours along memory, and A is MN-major"),
+        ({"a": replace(PLAN.a, copy=NARROW), "b": NARROW_B}, "alignment is 4; it must be 8"),
         ({"tile": (128, 64, 16)}, "layout of A"),
         ({"warps": (1, 2)}, r"warps is \(1, 2\); it must be \(2, 1\)"),
-        ({"step": (128, 64, 8)}, r"step is .* it must be \(128, 64, 4\), since four quad pairs"),
+        ({"step": (128, 64, 8)}, r"step is .* it must be \(128, 64, 4\), since each of two warps"),
         ({"fragment": Layout(PLAN.fragment.shape)}, "fragment is .* as mma.m8n8k4 leaves"),
         ({"accumulator": WRONG, "c": WRONG}, "accumulator is .* as mma.m8n8k4 leaves"),
         ({"c": WRONG}, "c is .* as mma.m8n8k4 leaves"),

@@ -1,7 +1,7 @@
 """The sm80 ladder: exact on the executor, each rung with its reason, compiled as planned."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import cutlass.cute as cute
 import pytest
@@ -11,11 +11,12 @@ from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.executor import thread_values
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm80 import execute, parts
+from cutedsl_gemm.kernels.sm80 import execute, warp_mma
+from cutedsl_gemm.kernels.sm80.accumulator import accumulator
 from cutedsl_gemm.kernels.sm80.memory_report import ldmatrix_wavefronts, memory_report, wave_bytes
-from cutedsl_gemm.kernels.sm80.plan import (
+from cutedsl_gemm.kernels.sm80.operand import ALIGNMENTS
+from cutedsl_gemm.kernels.sm80.rungs import (
     RUNGS,
-    TILE,
     ahead,
     large,
     ldmatrix_x4,
@@ -27,8 +28,6 @@ from cutedsl_gemm.kernels.sm80.plan import (
     swizzled,
     wide,
 )
-from cutedsl_gemm.kernels.sm80.registers import accumulator
-from cutedsl_gemm.kernels.sm80.stage import ALIGNMENTS
 from layouts import ComposedLayout, Layout, Swizzle
 
 MAJORS = list(product(("K", "MN"), repeat=2))
@@ -89,13 +88,31 @@ def test_a_swizzle_that_breaks_rows_is_seen():
     plan = swizzled()
     smem = ComposedLayout(Swizzle(3, 2, 4), 0, plan.a.smem.outer, plan.a.smem.unit)
     with pytest.raises(IndexError):
-        run(replace(plan, a=replace(plan.a, smem=smem, lines=smem)), 128, 128, 64)
+        run(replace(plan, a=replace(plan.a, smem=smem, mma_smem=smem)), 128, 128, 64)
 
 
 def test_lines_that_mma_takes_in_another_order_give_a_wrong_answer():
     plan = wide(b_major="K")
     assert plan.c != plan.accumulator
-    assert not run(replace(plan, b=replace(plan.b, smem=plan.b.lines)), 128, 256, 64)
+    assert not run(replace(plan, b=replace(plan.b, smem=plan.b.mma_smem)), 128, 256, 64)
+
+
+def test_each_rung_changes_one_idea():
+    recipes = [vars(rung.recipe) for rung in RUNGS]
+    changed = [
+        {name for name in above if above[name] != below[name]} for below, above in pairwise(recipes)
+    ]
+    assert changed == [
+        {"mma_k"},
+        {"padding"},
+        {"padding", "swizzle_bits"},  # the one in place of the other
+        {"mma_per_ldmatrix"},
+        {"stages"},
+        {"raster"},
+        {"prefetch_fragments"},
+        {"tile", "warps"},  # as many outputs a warp
+        {"mma_per_run"},
+    ]
 
 
 def test_each_rung_has_its_reason():
@@ -104,10 +121,10 @@ def test_each_rung_has_its_reason():
 
     assert 2 * mma_k8().step[2] == mma().step[2]
     assert of(padded).wavefronts == of(swizzled).wavefronts == of(mma).wavefronts / 8
-    assert 2 * swizzled().matrices[1] == ldmatrix_x4().matrices[1] == 4
+    assert 2 * swizzled().matrices_per_ldmatrix[1] == ldmatrix_x4().matrices_per_ldmatrix[1] == 4
     assert multistage().stages > ldmatrix_x4().stages == 1
     assert wave_bytes(raster(), 32, 32, 132, 4096) < wave_bytes(multistage(), 32, 32, 132, 4096)
-    assert replace(raster(), name="sm80_ahead", ahead=True) == ahead()
+    assert replace(raster(), name="sm80_ahead", prefetch_fragments=True) == ahead()
     assert of(large).sectors == of(ahead).sectors * 3 / 4
     # Sectors of a request, and bytes: whole sectors for the last rung, half of each before.
     assert (of(large).requests["C"], 32 * large().c.width * 2) == (8, 8 * 16)
@@ -122,13 +139,13 @@ def test_the_accumulator_is_the_dsls_own(rung):
 
     @cute.jit
     def trace():
-        mma, coordinates = parts.tiled_mma(plan), cute.make_identity_tensor((bm, bn))
+        mma, coordinates = warp_mma.tiled_mma(plan), cute.make_identity_tensor((bm, bn))
         for thread in (0, *(1 << bit for bit in range(plan.threads.bit_length() - 1))):
             mine = mma.get_slice(thread).partition_C(coordinates)
             found[thread] = [mine[register] for register in range(cute.size(mine))]
 
     cute.compile(trace, options="--gpu-arch sm_80")
-    held, (_, value) = execute.held(plan), thread_values(plan.c.rows)
+    held, (_, value) = execute.mma_registers(plan), thread_values(plan.c.rows)
     for thread, theirs in found.items():
         m, n = torch.tensor(theirs).mT
         assert torch.equal(held(thread, torch.arange(len(theirs))), m + bm * n)
@@ -137,14 +154,15 @@ def test_the_accumulator_is_the_dsls_own(rung):
         assert torch.equal(plan.accumulator.columns(thread, value), n[at])
 
 
-CHANGED = accumulator(TILE, (4, 1))
+CHANGED = accumulator(swizzled().tile, (4, 1))
 FOLDED = ComposedLayout(Swizzle(0, 3, 3), 0, Layout((128, 64), (32, 1)), unit=16)
+ONE_STAGE = {"stages": 1, "prefetch_fragments": False, "raster": Raster(1)}
 BROAD = ComposedLayout(Swizzle(4, 3, 4), 0, Layout((128, 128), (128, 1)), unit=16)
 FAR = ComposedLayout(Swizzle(3, 3, 6), 0, swizzled().a.smem.outer, unit=16)
 
 
 def in_smem(plan, smem):
-    return {"a": replace(plan.a, smem=smem, lines=smem)}
+    return {"a": replace(plan.a, smem=smem, mma_smem=smem)}
 
 
 ALTERED = (
@@ -159,34 +177,34 @@ ALTERED = (
     (swizzled(), {"warps": (8, 8)}, "2048 threads; a block can have at most 1024"),
     (swizzled(), {"warps": 4}, "warps is 4; it must be a tuple of 2 positive integers"),
     # How A and B lie.
-    (swizzled(), {"a_major": "MN"}, "follow one another along memory, and A is MN-major"),
+    (swizzled(), {"a_major": "MN"}, "neighbours along memory, and A is MN-major"),
     (swizzled(), {"b_major": "N"}, "b_major is 'N'; it must be one of"),
-    (multistage(), {"a": replace(multistage().a, share=mma(a_major="MN").a.share)}, "A is K-major"),
+    (multistage(), {"a": replace(multistage().a, copy=mma(a_major="MN").a.copy)}, "A is K-major"),
     (swizzled(), in_smem(swizzled(), mma(a_major="MN").a.smem), "along K must be 16 contiguous"),
     (mma(), in_smem(mma(), FOLDED), "has two elements in one place"),
     (mma(), in_smem(mma(), FOLDED.outer), "it must be a Swizzle over a Layout"),
     (mma(), in_smem(mma(), ComposedLayout(Swizzle(0, 3, 3), 0, FOLDED.outer)), "units of None"),
     (mma(), in_smem(mma(), large().b.smem), r"A has the shape \(256, 64\) in shared memory"),
     (swizzled(), in_smem(swizzled(), FAR), "steps along MN begin at .* multiples of 4096"),
-    (swizzled(), in_smem(swizzled(), BROAD), "its swizzle must keep inside 128 bytes"),
+    (swizzled(), in_smem(swizzled(), BROAD), "its swizzle must stay within 128 bytes"),
     (wide(b_major="K"), {"b": large(b_major="K").b}, "B in shared memory is .*which row"),
-    (wide(b_major="K"), {"stages": 1, "ahead": False, "raster": Raster(1)}, "put where mma takes"),
+    (wide(b_major="K"), ONE_STAGE, "stores B where mma reads it"),
     # In which order.
-    (swizzled(), {"step": (32, 16, 32)}, r"step is \(32, 16, 32\); .*k = 8 or 16 deep"),
+    (swizzled(), {"step": (32, 16, 32)}, r"step is \(32, 16, 32\); .*k = 8 or 16"),
     (swizzled(), {"step": (64, 16, 16)}, r"step is \(64, 16, 16\); it must be \(32, n, k\)"),
-    (swizzled(), {"step": (32, 64, 16)}, "1, 2 or 4 matrices of B by one ldmatrix"),
+    (swizzled(), {"step": (32, 64, 16)}, "ldmatrix loads each warp 1, 2 or 4 matrices of B"),
     (swizzled(), {"tile": (128, 128)}, "tile is .*3 positive integers"),
     (swizzled(), {"tile": (128, 128, 32)}, "layout of A"),
     (swizzled(), {"stages": 0}, "stages is 0; it must be an integer of at least 1"),
     (swizzled(), {"stages": 2.5}, "stages is 2.5; it must be an integer"),
     (multistage(), {"stages": 6}, "196608 bytes of shared memory; a block has 166912"),
-    (ahead(), {"stages": 1}, "ahead is True; it must be False, since with one stage"),
+    (ahead(), {"stages": 1}, "prefetch_fragments is True; it must be False, since with one stage"),
     (raster(), {"stages": 1}, "raster is groups of 8.*must be groups of 1"),
-    (ahead(), {"step": (32, 32, 64)}, "k = 8 or 16 deep"),
+    (ahead(), {"step": (32, 32, 64)}, "has k = 8 or 16"),
     (raster(), {"raster": Raster(0)}, "group is 0; it must be an integer of at least 1"),
     (raster(), {"raster": Raster(8, "diagonals")}, "of rows or of columns"),
     (swizzled(), {"dtype": "float32"}, "dtype is float32; this tensor core takes bfloat16 or"),
-    (mma(), {"c": mma().a.share}, r"layout of C.*must hold each of the 16384 elements once"),
+    (mma(), {"c": mma().a.copy}, r"layout of C.*must hold each of the 16384 elements once"),
 )
 
 
@@ -232,12 +250,12 @@ def test_machine_code(rung, majors):
     (m, n, _), (down, along) = plan.tile, plan.warps
     rows, columns = m // down // 16, n // along // 8  # mma of a warp
     assert code.count(hmma) == code.count("HMMA") == loops * rows * columns * plan.steps
-    loads = rows + columns * plan.step[2] // 8 // plan.matrices[1]
-    fetched = loops * plan.steps + plan.ahead  # the first step's, before the loop
+    loads = rows + columns * plan.step[2] // 8 // plan.matrices_per_ldmatrix[1]
+    fetched = loops * plan.steps + plan.prefetch_fragments  # the first step's, before the loop
     assert code.count("LDSM") == loads * fetched
     assert code.count("LDSM.16.MT88") == (code.count("LDSM") if majors == ("MN", "MN") else 0)
-    moves = plan.a.share.lines * plan.a.share.vectors + plan.b.share.lines * plan.b.share.vectors
+    moves = plan.a.copy.lines * plan.a.copy.vectors + plan.b.copy.lines * plan.b.copy.vectors
     assert code.count("LDGSTS") == (0 if plan.stages == 1 else (plan.stages + 1) * moves)
     assert code.count("LDG.E.128") == (moves if plan.stages == 1 else 0)
-    assert code.count("BAR.SYNC") == (2 if plan.stages == 1 else loops + plan.ahead)
+    assert code.count("BAR.SYNC") == (2 if plan.stages == 1 else loops + plan.prefetch_fragments)
     assert code.count("STG.E.128") == (16 if plan.c.width == 8 else 0)

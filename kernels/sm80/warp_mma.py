@@ -1,0 +1,99 @@
+"""What the kernels of this family share: fragments by ldmatrix, mma, and the epilogue."""
+
+from collections.abc import Callable
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32, Int32
+from cutlass.cute.nvgpu import warp
+from cutlass.memory import SmemAllocator
+
+from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.tile import Pair, guarded_copy, remaining_extent, thread_partition
+from cutedsl_gemm.kernels.sm80.operand import ALIGNMENT
+from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
+from layouts import ComposedLayout
+from layouts.hardware.descriptor import Major
+
+
+def tiled_mma(plan: Sm80Plan) -> cute.TiledMma:
+    """mma.m16n8 by all warps of the block."""
+    op = warp.MmaF16BF16Op(lower.DTYPES[plan.dtype], Float32, (16, 8, plan.step[2]))
+    return cute.make_tiled_mma(op, lower.layout(plan.warp_layout), permutation_mnk=plan.step)
+
+
+def allocate_smem(plan: Sm80Plan) -> tuple[cute.Tensor, cute.Tensor]:
+    """The buffers of A and of B, (lines, BK, stages) each."""
+    smem, dtype = SmemAllocator(), lower.DTYPES[plan.dtype]
+    buffers = (
+        smem.allocate_tensor(dtype, lower.layout(x.outer), ALIGNMENT, swizzle=lower.byte_swizzle(x))
+        for x in plan.staged_smem
+    )
+    return tuple(buffers)
+
+
+def warp_mma(
+    plan: Sm80Plan, sA: cute.Tensor, sB: cute.Tensor, thread: Int32
+) -> tuple[cute.Tensor, Callable[[int, Any], None], Callable[[int], None]]:
+    """The accumulator, filled with zero; `load_fragments(step, stage)`; `multiply(step)`.
+
+    `load_fragments` loads A and B of one step of a k-tile by ldmatrix, `multiply` adds their
+    product to the accumulator.
+    """
+    dtype, mma, (x_a, x_b) = lower.DTYPES[plan.dtype], tiled_mma(plan), plan.matrices_per_ldmatrix
+    thr_mma = mma.get_slice(thread)
+    atom_a = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(plan.a_major == "MN", x_a), dtype)
+    atom_b = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(plan.b_major == "MN", x_b), dtype)
+    copy_a, copy_b = cute.make_tiled_copy_A(atom_a, mma), cute.make_tiled_copy_B(atom_b, mma)
+    thr_a, thr_b = copy_a.get_slice(thread), copy_b.get_slice(thread)
+    a_smem, b_smem = plan.staged_smem
+    source_a = swizzled_sources(thr_a.partition_S(sA), a_smem, plan.a_major)
+    source_b = swizzled_sources(thr_b.partition_S(sB), b_smem, plan.b_major)
+    rA = mma.make_fragment_A(thr_mma.partition_A(sA)[None, None, None, 0])  # (mma, rows, steps)
+    rB = mma.make_fragment_B(thr_mma.partition_B(sB)[None, None, None, 0])  # (mma, rows, steps)
+    target_a, target_b = thr_a.retile(rA), thr_b.retile(rB)  # (ldmatrix, rows, steps)
+    acc = cute.make_rmem_tensor(mma.partition_shape_C(plan.tile[:2]), Float32)
+    acc.fill(0)
+
+    def load_fragments(step: int, stage: Any) -> None:
+        loads = (copy_a, source_a, target_a), (copy_b, source_b, target_b)
+        for copy, source, target in loads:
+            for row in range(cute.size(target, mode=[1])):
+                cute.copy(copy, source(row, step)[None, stage], target[None, row, step])
+
+    def multiply(step: int) -> None:
+        cute.gemm(mma, acc, rA[None, None, step], rB[None, None, step], acc)
+
+    return acc, load_fragments, multiply
+
+
+def swizzled_sources(
+    source: cute.Tensor, smem: ComposedLayout, major: Major
+) -> Callable[[int, int], cute.Tensor]:
+    """(row, step) → (matrices, stages): what ldmatrix reads of a source (matrices, rows, steps, …).
+
+    The swizzle is applied once for all stages. It depends on one of the two arguments only: on the
+    step if the tile is K-major, else on the row (`checks.swizzle_problems` holds the plan to it).
+    """
+    if major == "K":
+        first = [source[None, None, step, None] for step in range(cute.size(source, mode=[2]))]
+    else:
+        first = [source[None, row, None, None] for row in range(cute.size(source, mode=[1]))]
+    swizzled = [cute.make_tensor(lower.swizzled_pointer(x.iterator, smem), x.layout) for x in first]
+    if major == "K":
+        return lambda row, step: swizzled[step][None, row, None]
+    return lambda row, step: swizzled[row][None, step, None]
+
+
+@cute.jit
+def store_accumulator(
+    acc: cute.Tensor, c: cute.Tensor, plan: cutlass.Constexpr, coord: Pair, thread: Int32
+):
+    """The epilogue: convert the accumulator to the dtype of C, and store it in vectors."""
+    tiler = plan.tile[:2]
+    values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
+    rC = cute.make_rmem_tensor(lower.layout(plan.c.registers), c.element_type)
+    rC.store(values.load().to(c.element_type))
+    gC = thread_partition(cute.local_tile(c, tiler, coord), plan.c, thread)
+    guarded_copy(rC, gC, plan.c, thread, remaining_extent(c, tiler, coord))
