@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import algebra
-from ..proof.laws import Equivalent
+from ..proof.equivalent import Equivalent
 from ..values.arith import ascending, divides, equal
 from ..values.layout import Layout
 from ..values.modes import Mode

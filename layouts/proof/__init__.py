@@ -1,26 +1,29 @@
 """Statements about layouts, decided for all indices with a certificate or a counterexample.
 
-prove         `prove`, and what a proof and a statement are
-injective     a layout is injective
-bijective     a layout is a bijection onto a range of offsets
-laws          the laws of the operations: composition, inverses, complement, divide, product
-theorems      theorems about all swizzles
-equivalence   how it is decided that two chains of functions agree
-digits        layouts read digit by digit
-certificates  what remains to be checked, and the independent checker
+Read `prove` first.  Each kind of statement has a file of its own:
+
+    prove         `prove`, and what a proof and a statement are
+    injective     a layout is injective
+    bijective     a layout is a bijection onto a range of offsets
+    equivalent    two layouts are the same function
+    laws          the laws of composition, inverses, complement, divide and product
+    law_bases     what these laws have in common
+    theorems      theorems about all swizzles
+    equivalence   how it is decided that two chains of functions agree
+    digits        a chain read digit by digit, with every step recorded
+    certificates  what remains to be checked, and the independent checker
 """
 
 from .bijective import Bijective
+from .equivalent import Equivalent, equivalent
 from .injective import Injective
 from .laws import (
     ComplementLaws,
     CompositionLaw,
     DivideLaw,
-    Equivalent,
     LeftInverseLaw,
     ProductLaw,
     RightInverseLaw,
-    equivalent,
 )
 from .prove import Counterexample, Proof, prove
 from .theorems import SwizzleAlignment, SwizzleInvolution

@@ -19,7 +19,6 @@ has no result, the law is refuted, for the reason that the operation gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..algebra import (
@@ -35,211 +34,37 @@ from ..errors import LayoutError
 from ..values.arith import equal, less
 from ..values.layout import Layout, cosize, make_layout
 from ..values.modes import assembled
-from ..values.stride import kind
-from ..values.swizzle import ComposedLayout, layout_for
 from ..values.symbols import free_symbols, plain
-from ..values.tuples import idx2crd, leaves, size, text
+from ..values.tuples import leaves, size, text
 from ..values.value import Value
 from .bijective import Bijective
 from .certificates import (
     Claim,
-    Holds,
     NeverNegative,
     NotLess,
-    SameFunction,
     Stages,
     evaluate,
     stages_of,
 )
-from .equivalence import Undecided, agree, floors, written
-from .prove import Counterexample, Proof, Statement, prove
+from .equivalence import Undecided
+from .equivalent import Equivalent
+from .law_bases import ChainsAgree, EveryPart, OfResult, without_result
+from .prove import Counterexample, Proof, Statement
 
 __all__ = [
     "ComplementLaws",
     "CompositionLaw",
     "DivideLaw",
-    "Equivalent",
     "LeftInverseLaw",
     "ProductLaw",
     "RightInverseLaw",
-    "equivalent",
 ]
-
-
-# ---------------------------------------------------------------------------- equivalence
-
-
-def equivalent(a: Layout | ComposedLayout, b: Layout | ComposedLayout) -> Proof:
-    """Whether `a` and `b` are the same function of the index, whatever their shapes; a `Proof`.
-
-    >>> bool(equivalent(Layout((4, 2)), Layout(8))), Layout((4, 2)) == Layout(8)
-    (True, False)
-    >>> print(equivalent(Layout((4, 1), (1, 0)), Layout(4)))
-    proved: (4,1):(1,0) and 4:1 are the same function of the index
-      as sums of floor(i/P) with P below the size, (4,1):(1,0) and 4:1 are both i
-      beyond the size they differ: at index 4 the first is 0, the second 4
-    """
-    return prove(Equivalent(a, b))
-
-
-class _Law(Value):
-    """Two chains of functions agree; what the laws below have in common."""
-
-    __slots__ = ()
-
-    def sides(self) -> tuple[Stages, Stages, Any]:
-        """Left, right, and the number of indices; raises `LayoutError` if there is no result."""
-        raise NotImplementedError
-
-    def shape(self) -> Any:
-        """The shape of the counterexample's coordinate."""
-        raise NotImplementedError
-
-    def decide(self) -> Proof:
-        """Decided as in `equivalence`."""
-        try:
-            left, right, count = self.sides()
-        except LayoutError as error:
-            return _without_result(self, error)
-        found = agree(left, right, count)
-        if found.certificate is None:
-            return _differs(self, left, right, found.index)
-        return Proof(self, True, found.reason, None, (found.certificate,))
-
-    def follows_from(self) -> list[list[Claim]]:
-        """The two sides are the same function."""
-        return [[SameFunction(*self.sides())]]
-
-    def refuted_by(self, found: Counterexample) -> bool:
-        """The two sides, computed again, differ."""
-        left, right, count = self.sides()
-        values = [evaluate(side, found.index) for side in (left, right)]
-        return bool(
-            found.index < count and values == [found.left, found.right] and values[0] != values[1]
-        )
-
-
-def _differs(law: _Law, left: Stages, right: Stages, index: Any) -> Proof:
-    coord, values = idx2crd(index, law.shape()), [evaluate(side, index) for side in (left, right)]
-    reason = (
-        f"at index {index}, coordinate {text(coord)}, {written(left)} is {text(values[0])} and "
-        f"{written(right)} is {text(values[1])}"
-    )
-    found = Counterexample(index, coord, *values)
-    return Proof(law, False, (reason,), found)
-
-
-def _without_result(law: Any, error: LayoutError) -> Proof:
-    """The refutation of a law whose operation has no result; with symbols it is undecided."""
-    if free_symbols(law) or isinstance(error, Undecided):
-        raise Undecided(str(error)) from None
-    found = None if error.counterexample is None else Counterexample(*error.counterexample)
-    return Proof(law, False, (str(error),), found)
-
-
-class Equivalent(_Law):
-    """`a` and `b` have the same size, and the same value at every index."""
-
-    __slots__ = __match_args__ = ("a", "b")
-    a: Layout | ComposedLayout
-    b: Layout | ComposedLayout
-
-    def __init__(self, a: Layout | ComposedLayout, b: Layout | ComposedLayout) -> None:
-        self._set(layout_for("Equivalent", a), layout_for("Equivalent", b))
-
-    def __str__(self) -> str:
-        return f"{self.a} and {self.b} are the same function of the index"
-
-    def sides(self) -> tuple[Stages, Stages, Any]:
-        """The two layouts."""
-        return stages_of(self.a), stages_of(self.b), plain(size(self.a))
-
-    def shape(self) -> Any:
-        """The shape of the first."""
-        return self.a.shape
-
-    def decide(self) -> Proof:
-        """Decided as every law; the reason adds where they differ beyond the size."""
-        sizes = [plain(size(layout)) for layout in (self.a, self.b)]
-        if not equal(*sizes):
-            if free_symbols(self):
-                raise Undecided(f"the sizes {sizes[0]} and {sizes[1]} are not shown to be equal")
-            return _sizes_differ(self, *sizes)
-        proof = super().decide()
-        beyond = _beyond(self.a, self.b) if proof else ()
-        return Proof(self, proof.holds, (*proof.reason, *beyond), *proof._fields()[3:])
-
-    def refuted_by(self, found: Counterexample) -> bool:
-        """They differ at the index, or only one of them has it."""
-        if found.left is None or found.right is None:
-            sizes = sorted((size(self.a), size(self.b)))
-            return bool(sizes[0] <= found.index < sizes[1])
-        return super().refuted_by(found)
-
-
-def _sizes_differ(law: Equivalent, a: int, b: int) -> Proof:
-    index = min(a, b)
-    longer = law.b if a < b else law.a
-    coord, value = idx2crd(index, longer.shape), longer(index)
-    reason = f"their sizes are {a} and {b}: only {longer} has the index {index}, with {text(value)}"
-    pair = (None, value) if a < b else (value, None)
-    return Proof(law, False, (reason,), Counterexample(index, coord, *pair))
-
-
-def _beyond(a: Any, b: Any) -> tuple[str, ...]:
-    """Where two layouts that agree below their size first differ beyond it."""
-    if not all(isinstance(x, Layout) and kind(leaves(x.stride)) is None for x in (a, b)):
-        return ()
-    if free_symbols((a, b)):
-        return ()
-    one, other = floors(a), floors(b)
-    places = [p for p in {**one, **other} if one.get(p, 0) != other.get(p, 0)]
-    if not places:
-        return ()
-    at = min(places)
-    return (
-        f"beyond the size they differ: at index {at} the first is {text(a(at))}, the second "
-        f"{text(b(at))}",
-    )
-
-
-class _OfResult(Value):
-    """A statement about the result R of an operation on operands.
-
-    The fields are the operands and then R, which is None for what the operation returns.
-    """
-
-    __slots__ = ()
-    r: Any
-    #: The operation whose result this is about.
-    operation: Callable[..., Any]
-
-    def result(self) -> Any:
-        """R as given, or what the operation returns."""
-        *operands, given = self._fields()
-        return type(self).operation(*operands) if given is None else given
-
-    def description(self) -> str:
-        """What R is, in the operands."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        try:
-            return f"{self.result()} is {self.description()}"
-        except LayoutError:
-            return f"a layout is {self.description()}"
-
-    def __repr__(self) -> str:
-        given = list(self._fields())
-        while given and given[-1] is None:
-            given.pop()
-        return f"{type(self).__name__}({', '.join(map(repr, given))})"
 
 
 # ---------------------------------------------------------------------- composition, inverse
 
 
-class CompositionLaw(_OfResult, _Law):
+class CompositionLaw(OfResult, ChainsAgree):
     """``R(c) == A(B(c))`` for every coordinate c of B, and the shape of R refines that of B.
 
     B is a layout; for a tuple of tilers, state the law of each mode.
@@ -270,11 +95,15 @@ class CompositionLaw(_OfResult, _Law):
         try:
             shape = self.result().shape
         except LayoutError as error:
-            return _without_result(self, error)
+            return without_result(self, error)
         if not _refines(self.b.shape, shape):
             why = f"the shape {text(shape)} does not refine that of B, {text(self.b.shape)}"
             return Proof(self, False, (why,))
         return super().decide()
+
+    def follows_from(self) -> list[list[Claim]]:
+        """The two sides are the same function, and the shape of R refines that of B."""
+        return super().follows_from() if _refines(self.b.shape, self.result().shape) else []
 
     def refuted_by(self, found: Counterexample) -> bool:
         """The two sides differ; without R, A(B(i)) is not the value that a layout must have."""
@@ -293,7 +122,7 @@ def _refines(shape: Any, finer: Any) -> bool:
     )
 
 
-class _InverseLaw(_OfResult, _Law):
+class _InverseLaw(OfResult, ChainsAgree):
     """A layout and its inverse R, one after the other, map each index to itself."""
 
     __slots__ = __match_args__ = ("layout", "r")
@@ -344,63 +173,10 @@ class LeftInverseLaw(_InverseLaw):
         return self.layout.shape
 
 
-# ------------------------------------------------------------------------------- by parts
+# ----------------------------------------------------------- divide, product, complement
 
 
-class _ByParts(Value):
-    """A statement that holds exactly if each of its parts does."""
-
-    __slots__ = ()
-
-    def parts(self) -> list[Statement]:
-        """The statements; raises `LayoutError` if there is no result."""
-        raise NotImplementedError
-
-    def decide(self) -> Proof:
-        """Decide the parts one after the other; the first that fails refutes it."""
-        try:
-            parts = self.parts()
-        except LayoutError as error:
-            return _without_result(self, error)
-        proofs = [part.decide() for part in parts]
-        for proof in proofs:
-            if not proof:
-                reason = (f"false: {proof.statement}", *proof.reason)
-                return Proof(self, False, reason, proof.counterexample)
-        reason = tuple(
-            line for proof in proofs for line in (f"{proof.statement}, because", *proof.reason)
-        )
-        return Proof(self, True, reason, None, tuple(map(Part, proofs)))
-
-    def follows_from(self) -> list[list[Claim]]:
-        """Every part holds."""
-        return [[Holds(part) for part in self.parts()]]
-
-    def refuted_by(self, found: Any) -> bool:
-        """It refutes a part."""
-        return any(part.refuted_by(found) for part in self.parts())
-
-
-class Part(Value):
-    """A certificate that is the whole proof of another statement."""
-
-    __slots__ = __match_args__ = ("proof",)
-    proof: Proof
-
-    def __init__(self, proof: Proof) -> None:
-        self._set(proof)
-
-    @property
-    def claim(self) -> Holds:
-        """The statement holds."""
-        return Holds(self.proof.statement)
-
-    def verify(self) -> bool:
-        """It is a proof, not a refutation, and verifies."""
-        return self.proof.holds and self.proof.verify()
-
-
-class _TilerLaw(_OfResult, _ByParts):
+class _TilerLaw(OfResult, EveryPart):
     """A statement about a layout and a tiler; a tuple of tilers makes one for each mode."""
 
     __slots__ = __match_args__ = ("layout", "tiler", "r")
@@ -463,7 +239,7 @@ class ProductLaw(_TilerLaw):
         ]
 
 
-class ComplementLaws(_OfResult, _ByParts):
+class ComplementLaws(OfResult, EveryPart):
     """The complement R of L fills the offsets that L leaves free, in rising order.
 
     Each offset below ``size(filter(L)) * size(R)`` is the sum of exactly one offset of L and one of

@@ -33,6 +33,7 @@ from layouts import (
     wgmma_accumulator,
 )
 from layouts.algebra.injectivity import collision
+from layouts.proof.certificates import SameFloors
 from layouts.values.symbols import substitute
 
 EXTENTS = st.lists(st.integers(1, 6), min_size=1, max_size=4)
@@ -382,6 +383,9 @@ def test_a_false_certificate_does_not_verify():
     assert not moved.verify()  # a true certificate of another statement
     shifted = Proof(Bijective(proof.statement.layout, 4), True, (), None, proof.certificates)
     assert not shifted.verify()  # of the offsets from 0, not from 4, on
+    first_eight = SameFloors(Layout(8), Layout(16), 8)
+    assert first_eight.verify()
+    assert not Proof(Equivalent(Layout(8), Layout(16)), True, (), None, (first_eight,)).verify()
     swizzled = prove(Bijective(parse("S<3,3,3> o 0 o (8,64):(64,1)"))).certificates
     beyond = Bijective(parse("S<3,3,3> o 64 o (8,64):(64,1)"))
     assert not Proof(beyond, True, (), None, swizzled).verify()

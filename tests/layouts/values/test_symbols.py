@@ -8,9 +8,16 @@ import pytest
 import sympy
 
 from layouts import (
+    ComplementLaws,
     ComposedLayout,
+    CompositionLaw,
+    DivideLaw,
+    Equivalent,
     Layout,
     LayoutError,
+    LeftInverseLaw,
+    ProductLaw,
+    RightInverseLaw,
     Swizzle,
     blocked_product,
     coalesce,
@@ -24,6 +31,7 @@ from layouts import (
     logical_divide,
     logical_product,
     make_ordered_layout,
+    prove,
     raked_product,
     right_inverse,
     size,
@@ -32,16 +40,6 @@ from layouts import (
     tiled_divide,
     zipped_divide,
 )
-from layouts.proof.laws import (
-    ComplementLaws,
-    CompositionLaw,
-    DivideLaw,
-    Equivalent,
-    LeftInverseLaw,
-    ProductLaw,
-    RightInverseLaw,
-)
-from layouts.proof.prove import prove
 from layouts.values.symbols import (
     at_least,
     ceil_div,
