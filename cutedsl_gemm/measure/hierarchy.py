@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from cutedsl_gemm.api import plan_for
-from cutedsl_gemm.kernels.plan.hierarchy import Hierarchy, gemm, nested, of
+from cutedsl_gemm.kernels.plan.tile_hierarchy import TileHierarchy, from_plan, gemm, nested
 from cutedsl_gemm.select.registry import named
 
 # fxmarty's description of GEMM tiling: M, N, K and the tiles of a block, a warp and a thread.
@@ -15,16 +15,16 @@ MNK = (48, 128, 12)
 TILES = ((8, 32, 6), (4, 8, 3), (4, 4, 1))
 
 
-def hierarchy_of(kernel: str | None = None) -> Hierarchy:
+def hierarchy_of(kernel: str | None = None) -> TileHierarchy:
     """The hierarchy of a kernel's plan, or that of the description if no kernel is named."""
     if kernel is None:
         return nested(*TILES)
     dtype = named(kernel).requirements.dtypes[0]
     a, b = torch.empty(256, 64, dtype=dtype), torch.empty(64, 256, dtype=dtype)
-    return of(plan_for(a, b, kernel=kernel))
+    return from_plan(plan_for(a, b, kernel=kernel))
 
 
-def main(hierarchy: Hierarchy, path: Path | None = None) -> None:
+def main(hierarchy: TileHierarchy, path: Path | None = None) -> None:
     """Print the hierarchy, check it at M, N, K = 48, 128, 12, and draw the outputs of a block."""
     m, n, k = MNK
     print(hierarchy.explain())

@@ -7,7 +7,7 @@ import torch
 
 from cutedsl_gemm import KERNELS
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.hierarchy import gemm, nested
+from cutedsl_gemm.kernels.plan.tile_hierarchy import gemm, nested
 from cutedsl_gemm.measure.hierarchy import MNK, TILES, hierarchy_of, main
 from layouts import size
 
@@ -24,7 +24,7 @@ def test_loops_within_loops_multiply(kernel):
 @of_every_rung
 def test_tiles_lie_within_each_other(kernel):
     hierarchy = hierarchy_of(kernel)
-    threads, values = map(size, hierarchy.held)
+    threads, values = map(size, hierarchy.outputs)
     for outer, inner in ((hierarchy.block, hierarchy.warp), (hierarchy.warp, hierarchy.thread)):
         assert all(o % i == 0 for o, i in zip(outer, inner, strict=True))
     assert prod(hierarchy.thread[:2]) == values
@@ -32,7 +32,7 @@ def test_tiles_lie_within_each_other(kernel):
     assert prod(hierarchy.block[:2]) == values * threads
 
 
-def test_what_lies_outside_is_left_away():
+def test_tiles_are_cut_at_the_edges():
     a, b = torch.randint(-4, 5, (13, 7)).float(), torch.randint(-4, 5, (7, 37)).float()
     assert torch.equal(gemm(nested(*TILES), a, b), a @ b)
 
