@@ -1,1 +1,9 @@
-"""From a plan to a callable: compile, cache on disk, load, read the machine code."""
+"""From a plan to a callable.
+
+build      compile a plan, load its kernel, inspect its machine code
+library    link and load a kernel as a shared library
+cache      libraries on disk, shared by processes
+versions   is the CuTe DSL installed whole?
+sass       the machine code: registers, spills, instruction counts
+progress   a spinner and a progress bar
+"""

@@ -10,11 +10,11 @@ Each `…_problem` yields a message if its condition does not hold, and nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, get_args
 
 from cutedsl_gemm.kernels.plan.raster import Raster, Side
-from layouts import ComposedLayout, Layout, LayoutError, cosize, make_layout, size
+from layouts import ComposedLayout, Layout, LayoutError, size
 
 BITS = 16  # of an element: bfloat16 or float16
 UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
@@ -22,28 +22,6 @@ UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides
 
 class PlanError(ValueError):
     """A plan that the hardware cannot run; the message names the part, its value and its limits."""
-
-
-def packed_bytes(sizes: Iterable[int], alignment: int) -> int:
-    """Bytes of buffers of these sizes, one after the other, each at a multiple of `alignment`.
-
-    >>> packed_bytes([100, 100], 64)
-    228
-    """
-    end = 0
-    for taken in sizes:
-        end = -(-end // alignment) * alignment + taken
-    return end
-
-
-def staged_layout(tile: ComposedLayout, stages: int) -> ComposedLayout:
-    """The layout of `stages` copies of a tile, one after the other: (rows, columns, stages).
-
-    >>> from layouts import Swizzle
-    >>> print(staged_layout(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))), 6))
-    S<3,3,3> o 0 o (8,64,6):(64,1,512)
-    """
-    return tile.over(make_layout(*tile.outer, Layout(stages, cosize(tile))))
 
 
 def refuse(name: str, problems: Iterator[str]) -> None:

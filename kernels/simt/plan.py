@@ -15,7 +15,6 @@ from cutedsl_gemm.kernels.plan.checks import (
     choice_problem,
     extents_problem,
     field_problem,
-    packed_bytes,
     refuse,
     shape_problem,
     smem_problem,
@@ -23,6 +22,7 @@ from cutedsl_gemm.kernels.plan.checks import (
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory import MemoryReport
 from cutedsl_gemm.kernels.plan.partition import TVLayout, partition_problems
+from cutedsl_gemm.kernels.plan.smem import packed_bytes
 from layouts import Bijective, Injective, Layout, Proof, cosize, make_layout, prove
 from layouts.hardware.descriptor import Major
 

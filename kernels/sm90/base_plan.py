@@ -1,8 +1,8 @@
 """Sm90Plan: what the plans of all sm90 kernels share.
 
-A and B go by TMA into swizzled shared memory, and wgmma multiplies from there. The epilogue is the
-subclasses': C is stored by TMA (tma_store_plan.py), or K is split over blocks whose partial sums a
-second kernel adds (split_plan.py).
+TMA loads A and B into swizzled shared memory, and wgmma multiplies from there. The epilogue is the
+subclasses': TMA stores C (tma_store_plan.py), or K is split over blocks and a second kernel adds
+their partial sums (split_plan.py).
 """
 
 from __future__ import annotations
@@ -59,16 +59,17 @@ PRODUCER_REGISTERS = 40
 ADDRESS_REGISTERS = 40
 BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
 CLUSTERS = (1, 1), (2, 1), (1, 2)  # tiles (down, across)
-FEW_TILE_ROWS = 2  # up to which B streams from DRAM: no third row of tiles reads it from L2
-K_STAGGER = 5, 32  # 5/32 of K: each column of tiles begins so far behind its neighbour
+# With at most so many rows of tiles, B streams from DRAM: no third row reads it again, from L2.
+FEW_TILE_ROWS = 2
+K_STAGGER = 5, 32  # then each column of tiles begins 5/32 of K behind its neighbour
 
 
 @dataclass(frozen=True)
 class Sm90Plan:
     """C (M, N) = A (M, K) · B (K, N), summed in fp32: the mainloop.
 
-    All layouts are in elements of 16 bits. An element (m, n) of a tile is numbered m + rows * n. R
-    is the number of tile rows that one consumer multiplies: BM, or BM / 2 if the schedule is
+    Layouts are in elements of 16 bits. Element (m, n) of a tile has the number m + rows * n. R is
+    the number of tile rows that one consumer multiplies: BM, or BM / 2 if the schedule is
     cooperative.
     """
 
@@ -201,21 +202,21 @@ class Sm90Plan:
     def first_k_tile(self, n: Any, clusters_m: Any, k_tiles: Any, minimum: Any = min) -> Any:
         """The k-tile with which a tile in column n of C begins; after the last comes k-tile 0.
 
-        If C has at most two rows of tiles, B streams from DRAM through all multiprocessors at once.
-        The columns of a K-major B are K elements apart: if every column of tiles began at k = 0,
-        their loads would meet on the same DRAM channels. So each begins 5/32 of K behind its
-        neighbour. With 64×64×128 tiles, 16×4096×14336 then takes 48.6 µs, not 55.2. 16×14336×4096
-        takes 54.9 µs, not 47.5, but the model gives it other tiles (docs/performance). The blocks
-        of a cluster begin together, since each loads half of A for both.
+        If C has at most two rows of clusters, all multiprocessors stream B from DRAM at once. The
+        columns of a K-major B are K elements apart: if every column of tiles began at k = 0, their
+        loads would meet on the same DRAM channels. So each begins 5/32 of K behind its neighbour.
+        With 64×64×128 tiles, 16×4096×14336 then takes 48.6 µs, not 55.2. 16×14336×4096 takes 54.9
+        µs, not 47.5, but the model gives it other tiles (docs/performance). The blocks of a cluster
+        begin together, since each loads half of A for both.
 
-        The order of summation thus depends on the column, and on whether C has few rows of tiles:
-        equal columns of B, or one row of A in a short and in a tall matrix, may give results that
-        differ in the last bit.
+        The order of summation thus depends on n and on M: equal columns of B, or a row of A in a
+        short and in a tall matrix, may give results that differ in the last bit. From run to run,
+        one plan gives one problem the same bits.
 
         >>> from cutedsl_gemm.kernels.sm90.plan import pingpong
         >>> [pingpong().first_k_tile(n, 1, 64) for n in range(8)]
         [0, 10, 20, 30, 40, 50, 60, 6]
-        >>> pingpong().first_k_tile(7, 3, 64)  # three rows of tiles
+        >>> pingpong().first_k_tile(7, 3, 64)  # three rows of clusters
         0
         """
         if self.schedule == "single" or self.splits > 1:  # splits begin at different k anyway
@@ -258,10 +259,8 @@ class Sm90Plan:
         stages = f"{self.stages} stages × {self.stage_bytes:,}"
         yield "memory", " + ".join(filter(None, (stages, self.epilogue_smem, "barriers")))
         yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
-        yield (
-            "registers",
-            f"{self.registers} accumulators of {CONSUMER_REGISTERS} a consumer thread",
-        )
+        registers = f"{self.registers} of {CONSUMER_REGISTERS} a consumer thread"
+        yield "registers", f"{registers} hold the accumulator"
         yield "A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
         yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"

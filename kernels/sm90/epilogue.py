@@ -13,7 +13,7 @@ from cutlass import Int32, Int64
 from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.plan.checks import staged_layout
+from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.gemm import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.operand import ROW
 from layouts import cosize

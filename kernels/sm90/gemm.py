@@ -26,7 +26,7 @@ from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import tile_count
-from cutedsl_gemm.kernels.plan.checks import staged_layout
+from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.base_plan import (
     CONSUMER_REGISTERS,

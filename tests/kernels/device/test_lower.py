@@ -14,7 +14,7 @@ import pytest
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.build import ARCH
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.plan.checks import staged_layout
+from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
 from cutedsl_gemm.kernels.sm90.plan import pingpong
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle, wgmma_accumulator
