@@ -15,7 +15,14 @@ from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import is_int, size
 
-__all__ = ["byte_addresses", "byte_columns", "byte_unit", "check_aligned", "check_lanes"]
+__all__ = [
+    "bit_columns",
+    "byte_addresses",
+    "byte_columns",
+    "byte_unit",
+    "check_aligned",
+    "check_lanes",
+]
 
 
 def byte_unit(lanes: Any, unit: int | None = None) -> int:
@@ -52,8 +59,14 @@ def byte_columns(lanes: Layout | ComposedLayout, unit: int) -> list[int] | None:
     >>> byte_columns(Layout(4, 8), 16), byte_columns(Layout(6, 8), 16)
     ([16, 32], None)
     """
+    columns = bit_columns(lanes)
+    return None if columns is None else [column * unit // 8 for column in columns]
+
+
+def bit_columns(layout: Layout | ComposedLayout) -> tuple[int, ...] | None:
+    """The columns of `layout` as a bit matrix; None if it is not one."""
     try:
-        return [column * unit // 8 for column in gf2.matrix(lanes)]
+        return gf2.matrix(layout)
     except LayoutError:
         return None
 

@@ -121,38 +121,46 @@ M16N8 = Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))
 
 
 def _mma_table() -> Mapping[tuple[str, int], MmaAtom]:
-    """By (shape, bits of an element).  A register holds 32 bits along k, and the 4 threads of a row
-    hold consecutive ones.  Registers count the rows 8 apart, then the next part of k."""
-    rows = (  # k, bits of an element, A, B, section of 9.7.14.5
-        (8, 16, Layout(((4, 8), (2, 2)), ((32, 1), (16, 8))), Layout(((4, 8), 2), ((16, 1), 8)), 7),
-        (
-            16,
-            16,
+    """A register holds 32 bits along k, and the 4 threads of a row hold consecutive ones.
+    Registers count the rows 8 apart, then the next part of k."""
+    fragments = {  # k, bits of an element: A, B, section of PTX ISA 9.7.14.5
+        (8, 16): (
+            Layout(((4, 8), (2, 2)), ((32, 1), (16, 8))),
+            Layout(((4, 8), 2), ((16, 1), 8)),
+            7,
+        ),
+        (16, 16): (
             Layout(((4, 8), (2, 2, 2)), ((32, 1), (16, 8, 128))),
             Layout(((4, 8), (2, 2)), ((16, 1), (8, 64))),
             8,
         ),
-        (4, 32, Layout(((4, 8), 2), ((16, 1), 8)), Layout(((4, 8), 1), ((8, 1), 0)), 6),
-        (8, 32, Layout(((4, 8), (2, 2)), ((16, 1), (8, 64))), Layout(((4, 8), 2), ((8, 1), 32)), 7),
-        (
-            32,
-            8,
+        (4, 32): (
+            Layout(((4, 8), 2), ((16, 1), 8)),
+            Layout(((4, 8), 1), ((8, 1), 0)),
+            6,
+        ),
+        (8, 32): (
+            Layout(((4, 8), (2, 2)), ((16, 1), (8, 64))),
+            Layout(((4, 8), 2), ((8, 1), 32)),
+            7,
+        ),
+        (32, 8): (
             Layout(((4, 8), (4, 2, 2)), ((64, 1), (16, 8, 256))),
             Layout(((4, 8), (4, 2)), ((32, 1), (8, 128))),
             10,
         ),
-    )
+    }
     return MappingProxyType(
         {
             (f"m16n8k{k}", bits): MmaAtom(
                 f"mma.m16n8k{k}, {bits} bits", (16, 8, k), a, b, M16N8, f"9.7.14.5.{section}"
             )
-            for k, bits, a, b, section in rows
+            for (k, bits), (a, b, section) in fragments.items()
         }
     )
 
 
-#: mma.sync of 16 x 8 by (shape, bits of an element of A and B).
+#: (shape, bits of an element of A and B) → the mma.sync of 16 x 8.
 MMA = _mma_table()
 
 #: Types of A and B as PTX names them → bits of an element.
@@ -259,6 +267,11 @@ class MatrixAtom(Value):
         if matrices not in (1, 2, 4):
             raise LayoutError(f"{name}: {matrices!r} matrices; it moves 1, 2 or 4")
         self._set(name, matrices, transposed)
+
+    @property
+    def instruction(self) -> str:
+        """Its name in `INSTRUCTIONS`, such as ``"ldmatrix.x4.trans"``."""
+        return f"{self.name}.x{self.matrices}{'.trans' * self.transposed}"
 
     @property
     def rows(self) -> Layout:

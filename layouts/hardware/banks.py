@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ..algebra import composition, gf2, right_inverse
+from ..algebra import composition, right_inverse
 from ..errors import LayoutError
 from ..proof.prove import Proof, prove
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import size
 from ..values.value import Value
-from .addresses import byte_unit
+from .addresses import bit_columns, byte_unit
 from .atoms import MATRIX_BITS, MATRIX_ROWS, MatrixAtom
 from .conflict_free import ConflictFree
 from .facts import WARP
@@ -57,7 +57,7 @@ class Access(Value):
         values: Layout | None = None,
     ) -> None:
         if isinstance(name, MatrixAtom):
-            name = f"{name.name}.x{name.matrices}{'.trans' * name.transposed}"
+            name = name.instruction
         if lanes is not None and values is not None:
             raise LayoutError(f"access {name}: give lanes or values; each determines the other")
         self._set(instruction(name), lanes, values)
@@ -153,16 +153,8 @@ def banks(
     return BankReport(access, addresses, unit, wavefronts(addresses, access.instruction, unit))
 
 
-def _is_matrix(layout: AnyLayout) -> bool:
-    try:
-        gf2.matrix(layout)
-    except LayoutError:
-        return False
-    return True
-
-
 def _after(layout: AnyLayout, lanes: AnyLayout) -> AnyLayout:
-    """`layout` after `lanes`: one layout where they are one."""
+    """`layout` after `lanes`: one layout if there is one, else a composed layout."""
     try:
         found: AnyLayout = composition(layout, lanes)
         return found
@@ -225,7 +217,7 @@ def _rows(how: Instruction, values: Layout, unit: int) -> tuple[Layout, Layout]:
             f"the row addresses, instead of values"
         )
     threads, held = values
-    atom = MatrixAtom(how.name.split(".")[0], how.lanes // MATRIX_ROWS, how.name.endswith("trans"))
+    atom = _atom(how)
     count = 2 * atom.matrices
     _check_count(how, values, count)
     holder = composition(right_inverse(atom.fragment), atom.rows)  # → lane + 32 * value
@@ -234,6 +226,12 @@ def _rows(how: Instruction, values: Layout, unit: int) -> tuple[Layout, Layout]:
     warps = composition(threads, Layout(size(threads) // WARP, WARP))
     groups = composition(held, Layout(size(held) // count, count))
     return make_layout(lanes, warps, groups), elements
+
+
+def _atom(how: Instruction) -> MatrixAtom:
+    """The atom of an ldmatrix or stmatrix."""
+    name, *_ = how.name.split(".")
+    return MatrixAtom(name, how.lanes // MATRIX_ROWS, how.name.endswith(".trans"))
 
 
 def _check_count(how: Instruction, values: Layout, count: int) -> None:
@@ -247,12 +245,13 @@ def _check_count(how: Instruction, values: Layout, count: int) -> None:
 
 def _check_contiguous(layout: AnyLayout, how: Instruction, lanes: Layout, elements: Layout) -> None:
     """Raises `LayoutError` unless the elements at each address are contiguous."""
-    offsets = _after(layout, make_layout(lanes, elements))
     if size(elements) == 1:
         return
-    if _is_matrix(offsets):
-        columns = gf2.matrix(offsets)[-(size(elements).bit_length() - 1) :]
-        if columns == tuple(1 << bit for bit in range(len(columns))):
+    offsets = _after(layout, make_layout(lanes, elements))
+    columns = bit_columns(offsets)
+    if columns is not None:
+        within = columns[-(size(elements).bit_length() - 1) :]
+        if within == tuple(1 << bit for bit in range(len(within))):
             return  # `wavefronts` checks that the start is aligned
     for lane in range(size(lanes)):
         found = [offsets(lane + size(lanes) * j) for j in range(size(elements))]
