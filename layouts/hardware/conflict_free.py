@@ -23,7 +23,7 @@ from .addresses import byte_unit
 from .instructions import Instruction, instruction
 from .wavefronts import conflict, phases, wavefronts
 
-__all__ = ["ConflictFree", "Ranks"]
+__all__ = ["ConflictFree", "Ranks", "evaluated_addresses"]
 
 
 class ConflictFree(Value):
@@ -70,7 +70,7 @@ class ConflictFree(Value):
         """Two lanes of one phase access different words of one bank."""
         layout, access, unit = self._resolved()
         first, second = found.index
-        return conflict(_evaluated(layout, unit), instruction(access), first, second)
+        return conflict(evaluated_addresses(layout, unit), instruction(access), first, second)
 
 
 class Ranks(Value):
@@ -96,7 +96,7 @@ class Ranks(Value):
 
     def verify(self) -> bool:
         """Computes every lane's bank, and by sympy the ranks of the words and of the banks."""
-        addresses, how = _evaluated(self.layout, self.unit), instruction(self.access)
+        addresses, how = evaluated_addresses(self.layout, self.unit), instruction(self.access)
         together = phases(addresses, how)
         for phase in together:
             words = {addresses[lane] // how.word_bytes for lane in phase}
@@ -105,7 +105,7 @@ class Ranks(Value):
         return not self.by_rank or _equal_ranks(addresses, how, len(together[0]))
 
 
-def _evaluated(layout: Any, unit: int) -> list[int]:
+def evaluated_addresses(layout: Any, unit: int) -> list[int]:
     """The byte address of every lane, from the definitions alone."""
     stages = stages_of(layout)
     return [evaluate(stages, lane) * unit // 8 for lane in range(index_count(stages[-1]))]

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..proof.certificates import Claim, Holds, evaluate, stages_of
+from ..proof.certificates import Claim, Holds
 from ..proof.prove import Counterexample, Proof
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.tuples import size
 from ..values.value import Value
 from .banks import Access
+from .conflict_free import evaluated_addresses
 from .facts import WAVEFRONT_BYTES
 from .wavefronts import Wavefronts, conflict, wavefronts
 
@@ -149,7 +149,5 @@ class EachCollides(Value):
     def _collides(self, swizzle: Swizzle, number: int, first: int, second: int) -> bool:
         layout, unit = self.statement.layout, self.statement.unit
         access = self.statement.accesses[number]
-        plain = access.addresses(layout, unit)
-        stages = stages_of(_swizzled(swizzle, plain))
-        addresses = [evaluate(stages, lane) * unit // 8 for lane in range(size(plain))]
+        addresses = evaluated_addresses(_swizzled(swizzle, access.addresses(layout, unit)), unit)
         return conflict(addresses, access.instruction, first, second)

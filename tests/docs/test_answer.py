@@ -50,7 +50,7 @@ def test_an_error_marks_its_place():
         ("(64,64):(64,1)", "ldmatrix.x4", "7", "lanes 7: they must be a layout"),
     ],
 )
-def test_an_access_has_its_cost_or_a_sentence(layout, access, lanes, part):
+def test_an_access_has_its_cost_or_a_message(layout, access, lanes, part):
     assert part in json.loads(answer.show(layout, access, lanes))["banks"]
 
 
@@ -85,7 +85,7 @@ def test_a_puzzle_that_cannot_be_read_has_its_error():
 
 
 @pytest.mark.parametrize(
-    ("expression", "sentence"),
+    ("expression", "message"),
     [
         ("composition(ldmatrix, 3)", "the operation ldmatrix is no Layout"),
         ("instruction(ldmatrix)", "ldmatrix is not an access"),
@@ -93,9 +93,9 @@ def test_a_puzzle_that_cannot_be_read_has_its_error():
         ("table((3000,3000), limit=100000)", "limit 100000: it must be an integer from 1 to 1024"),
     ],
 )
-def test_an_error_is_a_sentence_in_the_words_of_the_algebra(expression, sentence):
+def test_an_error_has_a_message_in_the_words_of_the_algebra(expression, message):
     said = json.loads(answer.show(expression))["error"]
-    assert sentence in said
+    assert message in said
     assert " at 0x" not in said
 
 

@@ -177,7 +177,7 @@ def test_back_goes_to_the_example_before(browser, site):
     wait(browser, f"return document.getElementById('expression').value === {json.dumps(first)}")
 
 
-def test_an_error_is_a_sentence_with_its_place(browser, site):
+def test_an_error_has_a_message_with_its_place(browser, site):
     opened(browser, site, "playground.html")
     typed(browser, "expression", "composition((4,8):(8,1), )")
     said = browser.execute_script("return document.getElementById('error').textContent")

@@ -69,7 +69,7 @@ def test_nothing_is_loaded_from_elsewhere(folder):
 
 
 @pytest.mark.parametrize(
-    ("page", "sentence"),
+    ("page", "message"),
     [
         ("```{layout} (4,8):(8,1\n```", r"index.md:3: .*layout: "),
         ("```{run}\n1 / 0\n```", r"index.md:3: .*run: ZeroDivisionError"),
@@ -84,7 +84,7 @@ def test_nothing_is_loaded_from_elsewhere(folder):
         ),
     ],
 )
-def test_what_is_wrong_fails_the_build_with_its_place(tmp_path, page, sentence):
+def test_what_is_wrong_fails_the_build_with_its_place(tmp_path, page, message):
     pytest.importorskip("sphinx", reason="the docs extra is not installed")
     extensions = "myst_parser", "layout_tables", "run_code", "puzzles"
     (tmp_path / "conf.py").write_text(
@@ -95,4 +95,4 @@ def test_what_is_wrong_fails_the_build_with_its_place(tmp_path, page, sentence):
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", ".", "out"]
     run = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode != 0
-    assert re.search(sentence, run.stderr), run.stderr
+    assert re.search(message, run.stderr), run.stderr
