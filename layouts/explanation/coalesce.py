@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import algebra
-from ..proof.equivalent import Equivalent
+from ..proof.equivalence import Equivalent
 from ..values.layout import Layout
 from .by_mode import each_mode, in_outer, listed, merged
 from .checks import check

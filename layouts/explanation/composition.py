@@ -26,8 +26,7 @@ from typing import Any
 
 from .. import algebra
 from ..algebra.digits import Split
-from ..proof.digits import Carry, Form, Reading, Step, read, spelled
-from ..proof.equivalence import highest
+from ..proof.digits import Carry, Form, Reading, Step, highest, read, spelled
 from ..proof.laws import CompositionLaw
 from ..values.arith import divided, equal
 from ..values.layout import Layout

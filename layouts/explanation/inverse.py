@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import algebra
-from ..proof.equivalent import Equivalent
+from ..proof.equivalence import Equivalent
 from ..values.arith import ascending, divides, equal
 from ..values.layout import Layout
 from ..values.modes import Mode

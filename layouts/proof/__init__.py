@@ -5,17 +5,17 @@ Read `prove` first.  Each kind of statement has a file of its own:
     prove         `prove`, and what a proof and a statement are
     injective     a layout is injective
     bijective     a layout is a bijection onto a range of offsets
-    equivalent    two layouts are the same function
+    equivalence   two layouts are the same function
     laws          the laws of composition, inverses, complement, divide and product
     law_bases     what these laws have in common
     theorems      theorems about all swizzles
-    equivalence   how it is decided that two chains of functions agree
+    agreement     how it is decided that two chains of functions agree
     digits        a chain read digit by digit, with every step recorded
     certificates  what remains to be checked, and the independent checker
 """
 
 from .bijective import Bijective
-from .equivalent import Equivalent, equivalent
+from .equivalence import Equivalent, equivalent
 from .injective import Injective
 from .laws import (
     ComplementLaws,

@@ -20,6 +20,7 @@ from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import free_symbols, plain, quotient
 from ..values.tuples import idx2crd, leaves, size, text
 from ..values.value import Value
+from .agreement import Undecided
 from .certificates import (
     Bijection,
     Chain,
@@ -30,7 +31,6 @@ from .certificates import (
     evaluate,
     stages_of,
 )
-from .equivalence import Undecided
 from .injective import (
     NumberedMode,
     all_compared,

@@ -28,6 +28,7 @@ __all__ = [
     "Form",
     "Reading",
     "Step",
+    "highest",
     "index_form",
     "read",
     "spelled",
@@ -38,7 +39,7 @@ Form: TypeAlias = "tuple[Any, ...]"
 
 
 class Carry(LayoutError):
-    """The remainders may reach the extent: the digits do not divide each by itself."""
+    """The remainders may reach the extent, so the weights cannot be divided one by one."""
 
 
 class Step(Value):
@@ -55,8 +56,8 @@ class Step(Value):
 
 
 class Reading(Value):
-    """One layout, or an offset, read on one form: the modes, a step for each but the last, and the
-    form that comes out."""
+    """One layout or offset read on a form: its modes, a step for each but the last, and the form
+    after it."""
 
     __slots__ = __match_args__ = ("stage", "before", "modes", "steps", "after")
     stage: Any
@@ -79,10 +80,12 @@ class Reading(Value):
 def read(
     stages: Sequence[Any], extents: Sequence[Any], splits: list[Split] | None = None
 ) -> tuple[tuple[Any, ...], list[Reading]]:
-    """`stages`, layouts and offsets, the last first, read on the index below the product of
-    `extents`; with the digits that it took, which refine `extents`.  `splits` collects how.
+    """The digits on which a chain is linear, and its readings on them, the last stage first.
 
-    Raises `Carry` where remainders may reach the extent of a mode.
+    `stages` are layouts and offsets, the last one applied first.  The index is below the product of
+    `extents`, and the digits refine these.  `splits` collects each split that is made.
+
+    Raises `Carry` if the remainders may reach the extent of a mode.
 
     >>> digits, readings = read([Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1))], (4, 3))
     >>> digits, readings[-1].after
@@ -147,17 +150,25 @@ def _read_one(stage: Any, form: Form, digits: tuple[Any, ...]) -> Reading:
 def _check_no_carry(
     stage: Layout, form: Form, remainder: Form, digits: tuple[Any, ...], extent: Any
 ) -> None:
-    highest = remainder[0]
-    for weight, digit in zip(remainder[1:], digits, strict=True):
-        highest = plain(highest + weight * (digit - 1))
-    if not less(highest, extent):
-        places = spelled(remainder)
+    """Raise `Carry` unless the remainder stays below the extent that divides `form`."""
+    reach = highest(remainder, digits)
+    if not less(reach, extent):
         raise Carry(
-            f"carry: {highest} >= {extent}"
-            + (" is not ruled out" if has_symbols((highest, extent)) else "")
-            + f", where {stage} divides {spelled(form)} by {extent}: the remainder {places} must "
-            f"stay below {extent}"
+            f"carry: {reach} >= {extent}"
+            + (" is not ruled out" if has_symbols((reach, extent)) else "")
+            + f", where {stage} divides {spelled(form)} by {extent}: the remainder "
+            f"{spelled(remainder)} must stay below {extent}"
         )
+
+
+def highest(form: Form, digits: Sequence[Any]) -> Any:
+    """The largest value of `form`, whose weights are not negative.
+
+    >>> highest((1, 2, 0), (4, 8))
+    7
+    """
+    pairs = zip(form[1:], digits, strict=True)
+    return plain(form[0] + sum(weight * (extent - 1) for weight, extent in pairs))
 
 
 def _add(after: Form, form: Form, stride: Any) -> Form:

@@ -23,6 +23,7 @@ from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import at_least, free_symbols, plain
 from ..values.tuples import idx2crd, leaves, size, text
 from ..values.value import Value
+from .agreement import Undecided, agree, written
 from .certificates import (
     Bijection,
     Certificate,
@@ -37,7 +38,6 @@ from .certificates import (
     evaluate,
     stages_of,
 )
-from .equivalence import Undecided, agree, written
 from .prove import Counterexample, Proof
 
 __all__ = ["Injective"]

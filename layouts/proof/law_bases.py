@@ -9,8 +9,8 @@ from ..errors import LayoutError
 from ..values.symbols import free_symbols
 from ..values.tuples import idx2crd, text
 from ..values.value import Value
+from .agreement import Undecided, agree, written
 from .certificates import Claim, Holds, SameFunction, Stages, evaluate
-from .equivalence import Undecided, agree, written
 from .prove import Counterexample, Proof, Statement
 
 __all__ = ["ChainsAgree", "EveryPart", "OfResult", "without_result"]
@@ -30,7 +30,7 @@ class ChainsAgree(Value):
         raise NotImplementedError
 
     def decide(self) -> Proof:
-        """Decided as in `equivalence`."""
+        """Decided by `agree`."""
         try:
             left, right, count = self.sides()
         except LayoutError as error:

@@ -37,6 +37,7 @@ from ..values.modes import assembled
 from ..values.symbols import free_symbols, plain
 from ..values.tuples import leaves, size, text
 from ..values.value import Value
+from .agreement import Undecided
 from .bijective import Bijective
 from .certificates import (
     Claim,
@@ -46,8 +47,7 @@ from .certificates import (
     evaluate,
     stages_of,
 )
-from .equivalence import Undecided
-from .equivalent import Equivalent
+from .equivalence import Equivalent
 from .law_bases import ChainsAgree, EveryPart, OfResult, without_result
 from .prove import Counterexample, Proof, Statement
 

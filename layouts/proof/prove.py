@@ -29,8 +29,8 @@ from typing import Any, Protocol
 from ..errors import LayoutError
 from ..values.symbols import free_symbols, small_values, substitute
 from ..values.value import Value
+from .agreement import Undecided
 from .certificates import Certificate, Claim
-from .equivalence import Undecided
 
 __all__ = ["Counterexample", "Proof", "Statement", "prove"]
 

@@ -1,0 +1,314 @@
+"""Whether two chains of functions agree at every index below a count.
+
+A chain is a tuple of stages, the last one applied first: ``(A, B)`` is A(B(i)), and
+``(Swizzle, 4, L)`` is Swizzle(4 + L(i)).  There are four methods, from the most general to the last
+resort:
+
+    floors      two layouts: sums of c * floor(i/P) are equal exactly if their coefficients are
+    digits      layouts and offsets: both sides are linear in the same digits of the index
+    bits        swizzles over strides that never carry: both sides are matrices over GF(2)
+    exhaustive  any chain: every index is tried, if there are few enough
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+from ..algebra.compose_integers import ENUMERATION_LIMIT
+from ..algebra.digits import extended_modes
+from ..errors import LayoutError
+from ..values.arith import equal
+from ..values.layout import Layout
+from ..values.stride import F2, ArithTuple, E, as_factor, kind, paths_of
+from ..values.swizzle import Swizzle
+from ..values.symbols import at_least, has_symbols, plain
+from ..values.tuples import leaves, place_values, product, text, unflatten
+from ..values.value import Value
+from .certificates import (
+    Certificate,
+    Exhaustive,
+    SameComponents,
+    SameDigits,
+    SameFloors,
+    SameFunction,
+    SameMatrix,
+    SameStages,
+    Stages,
+)
+from .digits import Carry, Form, Reading, highest, index_form, read, spelled
+
+__all__ = ["Agreement", "Undecided", "agree", "floors", "written"]
+
+
+class Undecided(LayoutError):
+    """Neither proved nor refuted; the message says what could not be shown."""
+
+
+class Agreement(Value):
+    """Why two chains agree, with the certificate, or the smallest `index` at which they differ."""
+
+    __slots__ = __match_args__ = ("certificate", "reason", "index")
+    certificate: Certificate | None
+    reason: tuple[str, ...]
+    index: int | None
+
+    def __init__(
+        self,
+        certificate: Certificate | None,
+        reason: tuple[str, ...] = (),
+        index: int | None = None,
+    ) -> None:
+        self._set(certificate, reason, index)
+
+
+def _differ(index: int) -> Agreement:
+    return Agreement(None, index=index)
+
+
+def agree(left: Stages, right: Stages, count: Any) -> Agreement:
+    """Whether ``left(i) == right(i)`` for every i below `count`.
+
+    Raises `Undecided` if symbols leave it open, or if there are too many indices to try.
+
+    >>> agree((Layout((4, 2), (1, 4)),), (Layout(8),), 8).certificate.verify()
+    True
+    >>> agree((Layout((4, 2), (1, 5)),), (Layout(8),), 8).index
+    4
+    """
+    same = len(list(takewhile(_same_swizzle, zip(left[:-1], right[:-1], strict=False))))
+    inside = _agree(left[same:], right[same:], count)
+    if not same or inside.certificate is None:
+        return inside
+    after = f"both sides then apply {written(left[:same])}"
+    return Agreement(SameStages(left[:same], inside.certificate), (*inside.reason, after))
+
+
+def _same_swizzle(pair: tuple[Any, Any]) -> bool:
+    """Whether both stages are one swizzle; it is injective, so the rest must agree without it."""
+    return isinstance(pair[0], Swizzle) and bool(pair[0] == pair[1])
+
+
+def _agree(left: Stages, right: Stages, count: Any) -> Agreement:
+    if _gives_coordinates(left) or _gives_coordinates(right):
+        return _by_components(left, right, count)
+    if not any(map(_is_xor, left + right)):
+        if len(left) == len(right) == 1:
+            return _by_floors(left[0], right[0], count)
+        try:
+            return _by_digits(left, right, count)
+        except Carry as carry:
+            if has_symbols((left, right, count)):
+                raise Undecided(str(carry)) from None
+    elif not has_symbols((left, right, count)):
+        found = _by_bits(left, right, count)
+        if found is not None:
+            return found
+    return _by_enumeration(left, right, count)
+
+
+def _gives_coordinates(stages: Stages) -> bool:
+    return isinstance(stages[0], Layout) and kind(leaves(stages[0].stride)) is ArithTuple
+
+
+def _is_xor(stage: Any) -> bool:
+    """Whether `stage` is linear over XOR: a swizzle, or a layout with XOR strides."""
+    if isinstance(stage, Layout):
+        return kind(leaves(stage.stride)) is F2
+    return isinstance(stage, Swizzle)
+
+
+def written(stages: Stages) -> str:
+    """`stages` as CuTe writes a composed layout.
+
+    >>> written((Swizzle(3, 3, 3), 0, Layout(8)))
+    'S<3,3,3> o 0 o 8:1'
+    """
+    return " o ".join(map(str, stages))
+
+
+# ------------------------------------------------------------------------------ components
+
+
+def component(layout: Layout, path: Any) -> Layout:
+    """The component at `path` of a layout with coordinate strides.
+
+    >>> from layouts import E
+    >>> print(component(Layout((4, 8), (E(0), 2 * E(1))), (1,)))
+    (4,8):(0,2)
+    """
+    strides = [dict(d.terms).get(path, 0) if d else 0 for d in leaves(layout.stride)]
+    return Layout(layout.shape, unflatten(strides, layout.shape))
+
+
+def _by_components(left: Stages, right: Stages, count: Any) -> Agreement:
+    """Coordinates agree if each of their components does."""
+    strides = [d for side in (left, right) for d in leaves(side[0].stride)]
+    parts = []
+    for path in sorted(paths_of(strides)):
+        one, other = ((component(side[0], path), *side[1:]) for side in (left, right))
+        parts.append((path, agree(one, other, count)))
+    differing = [part.index for _, part in parts if part.index is not None]
+    if differing:
+        return _differ(min(differing))
+    reason = tuple(f"{E(*path)}: {line}" for path, part in parts for line in part.reason)
+    certificates = tuple((path, part.certificate) for path, part in parts if part.certificate)
+    return Agreement(SameComponents(left, right, count, certificates), reason)
+
+
+# --------------------------------------------------------------------------------- floors
+
+
+def floors(layout: Layout) -> dict[Any, Any]:
+    """`layout` as a sum of c * floor(i/P): the coefficients c by P, without zeros.
+
+    Digit k of i is ``floor(i/P) - s*floor(i/(P*s))``, where P is the product of the extents before
+    it.  So the coefficient at P is the stride there, less extent times stride of the mode before.
+    Equal sums are equal functions, whatever the modes are.
+
+    >>> floors(Layout((4, 2), (1, 5))), floors(Layout((4, 2), (1, 4)))
+    ({1: 1, 4: 1}, {1: 1})
+    """
+    total: dict[Any, Any] = {}
+    place, before = 1, 0
+    for extent, stride in extended_modes(layout):
+        change = stride if before == 0 else stride - before
+        total[place] = plain(total[place] + change if place in total else change)
+        if extent is not None:
+            place, before = plain(place * extent), plain(extent * stride)
+    return {place: c for place, c in total.items() if c != 0}
+
+
+def _by_floors(left: Layout, right: Layout, count: Any) -> Agreement:
+    one, other = floors(left), floors(right)
+    differ = [p for p in {**one, **other} if plain(one.get(p, 0) - other.get(p, 0)) != 0]
+    below = [place for place in differ if count is None or at_least(place, count) is not True]
+    if not below:
+        return Agreement(SameFloors(left, right, count), (_floor_reason(left, right, differ),))
+    if not has_symbols((left, right, count)):
+        return _differ(min(below))
+    place = below[0]
+    raise Undecided(
+        f"{left} has {text(one.get(place, 0))} * floor(i/{as_factor(place)}), and {right} has "
+        f"{text(other.get(place, 0))} * floor(i/{as_factor(place)})"
+    )
+
+
+def _floor_reason(left: Layout, right: Layout, beyond: Sequence[Any]) -> str:
+    terms = [_floor_term(c, place) for place, c in floors(left).items() if place not in beyond]
+    up_to = " with P below the size" if beyond else ""
+    both = " + ".join(terms) or "0"
+    return f"as sums of floor(i/P){up_to}, {left} and {right} are both {both}"
+
+
+def _floor_term(c: Any, place: Any) -> str:
+    whole = "i" if place == 1 else f"floor(i/{as_factor(place)})"
+    return whole if type(c) is int and c == 1 else f"{as_factor(c)}*{whole}"
+
+
+# --------------------------------------------------------------------------------- digits
+
+
+def _by_digits(left: Stages, right: Stages, count: Any) -> Agreement:
+    digits: tuple[Any, ...] = () if equal(count, 1) else (count,)
+    while True:
+        finer, on_left = read(left, digits)
+        digits, on_right = read(right, finer)
+        if len(digits) == len(finer):
+            break
+    values = on_left[-1].after, on_right[-1].after
+    differ = [k for k, pair in enumerate(zip(*values, strict=True)) if not equal(*pair)]
+    if not differ:
+        certificate = SameDigits(count, digits, tuple(on_left), tuple(on_right))
+        return Agreement(certificate, _digit_reason(certificate, values[0]))
+    if has_symbols((left, right, count)):
+        raise Undecided(
+            f"{written(left)} is {spelled(values[0])}, and {written(right)} is "
+            f"{spelled(values[1])}, on the index {spelled(index_form(digits))}"
+        )
+    return _differ(0 if differ[0] == 0 else place_values(digits)[differ[0] - 1])
+
+
+def _digit_reason(certificate: SameDigits, value: Form) -> tuple[str, ...]:
+    digits = certificate.digits
+    index = spelled(index_form(digits))
+    bounds = ", ".join(f"x{k} < {extent}" for k, extent in enumerate(digits))
+    lines = [f"an index is {index} with {bounds}"]
+    for side in (certificate.left, certificate.right):
+        lines += [_description(reading, digits) for reading in side]
+    return (*lines, f"both sides are {spelled(value)}")
+
+
+def _description(reading: Reading, digits: Sequence[Any]) -> str:
+    """What the stage does to its form, and each division with a bound of the remainder."""
+    divisions = [
+        f"division by {step.extent} gives the quotient {spelled(step.quotient)} and the remainder "
+        f"{spelled(step.remainder)} <= {highest(step.remainder, digits)}"
+        for step in reading.steps
+        if any(weight != 0 for weight in step.remainder)
+    ]
+    line = f"{reading.stage} maps {spelled(reading.before)} to {spelled(reading.after)}"
+    return f"{line}: {'; '.join(divisions)}" if divisions else line
+
+
+# ----------------------------------------------------------------------------------- bits
+
+
+def _by_bits(left: Stages, right: Stages, count: int) -> Agreement | None:
+    """The answer if both sides are bit matrices, or None."""
+    bits = count.bit_length() - 1
+    if not (_is_bit_matrix(left, count) and _is_bit_matrix(right, count)):
+        return None
+    for index in (0, *(1 << bit for bit in range(bits))):
+        if _value(left, index) != _value(right, index):
+            return _differ(index)
+    columns = ", ".join(str(_value(left, 1 << bit)) for bit in range(bits))
+    reason = (
+        f"swizzles, and strides that never carry, are linear over GF(2): both sides are the matrix "
+        f"with the columns {columns}"
+    )
+    return Agreement(SameMatrix(left, right, bits), (reason,))
+
+
+def _is_bit_matrix(stages: Stages, count: int) -> bool:
+    """Whether `stages` is a layout of powers of two whose offsets share no bit, then perhaps an
+    offset that shares none either, then stages that are linear over XOR."""
+    *after, layout = stages
+    if not isinstance(layout, Layout) or product(layout.shape) != count:
+        return False
+    seen = after.pop() if after and type(after[-1]) is int else 0
+    if not all(map(_is_xor, after)):
+        return False
+    if _is_xor(layout):
+        return seen == 0
+    for extent, stride in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
+        if type(stride) is not int or extent & (extent - 1):
+            return False
+        for bit in range(extent.bit_length() - 1):
+            if seen & stride << bit:
+                return False
+            seen |= stride << bit
+    return True
+
+
+def _value(stages: Stages, index: int) -> Any:
+    value: Any = index
+    for stage in reversed(stages):
+        value = stage + value if type(stage) is int else stage(value)
+    return value
+
+
+# ------------------------------------------------------------------------------ exhaustive
+
+
+def _by_enumeration(left: Stages, right: Stages, count: Any) -> Agreement:
+    if has_symbols((left, right, count)):
+        raise Undecided(f"{written(left)}: symbols under a swizzle are beyond every method")
+    if count > ENUMERATION_LIMIT:
+        raise Undecided(f"{count} indices are too many to enumerate")
+    for index in range(count):
+        if _value(left, index) != _value(right, index):
+            return _differ(index)
+    certificate = Exhaustive(SameFunction(left, right, count))
+    return Agreement(certificate, (f"all {count} values were computed and compared",))
