@@ -1,8 +1,8 @@
-"""Layouts of a plan → `cute` objects, inside a `@cute.jit` function: the only door between the two.
+"""Lowering: `cute` objects from the layouts of a plan, inside a `@cute.jit` function.
 
-A swizzle has a unit. On a *pointer* CuTe DSL XORs bytes, inside a composed layout it XORs elements;
-given the wrong one it compiles in silence, into 512 TMA stores (studied on 4.8.1). Here the unit
-comes from the layout itself.
+No other file makes layouts in CuTe. A swizzle has a unit: on a *pointer* the CuTe DSL XORs bytes,
+in a composed layout it XORs elements. Given the wrong one, it compiles without a warning, into 512
+TMA stores (studied on 4.8.1). Here the unit comes from the layout itself.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def byte_swizzle(swizzled: ComposedLayout) -> cute.Swizzle:
 
 
 def swizzled_pointer(pointer: cute.Pointer, swizzled: ComposedLayout) -> cute.Pointer:
-    """A pointer into shared memory with its swizzle applied now, once: to the address, like CuTe.
+    """A pointer into shared memory whose swizzle has been applied to the address, as CuTe does.
 
-    Only strides that leave the bits alone which the swizzle reads and changes may be added to it.
+    Only offsets that change no bit which the swizzle reads or writes may be added to it.
     """
     swizzle, byte = _in_bytes(swizzled), pointer.toint()
     byte = byte ^ ((byte & swizzle.source) >> swizzle.shift)
@@ -47,24 +47,24 @@ def _in_bytes(swizzled: ComposedLayout) -> Swizzle:
     swizzle, unit = swizzled.inner, swizzled.unit
     if not isinstance(swizzle, Swizzle) or unit is None:
         raise LayoutError(
-            f"{swizzled!r}: a layout of shared memory must be a Swizzle over a Layout, and say its "
+            f"{swizzled!r}: a layout of shared memory must be a Swizzle over a Layout, with its "
             "unit, the bits of an element: ComposedLayout(..., unit=16)"
         )
     return swizzle.recast(unit, 8)
 
 
-def smem(swizzled: ComposedLayout) -> cute.ComposedLayout:
+def smem_layout(swizzled: ComposedLayout) -> cute.ComposedLayout:
     """A shared-memory layout as TMA atoms take it: byte swizzle o 0 o elements."""
     return cute.make_composed_layout(byte_swizzle(swizzled), 0, layout(swizzled.outer))
 
 
-def tensor(storage: cute.struct.MemRange, swizzled: ComposedLayout) -> cute.Tensor:
-    """A buffer of shared memory under its layout."""
+def smem_tensor(storage: cute.struct.MemRange, swizzled: ComposedLayout) -> cute.Tensor:
+    """A buffer of shared memory with its layout."""
     return storage.get_tensor(layout(swizzled.outer), swizzle=byte_swizzle(swizzled))
 
 
 def tile_array(pointer: cute.Pointer, plain: Layout, *counts: Any) -> cute.Tensor:
-    """So many tiles of a layout in memory, one after the other: (rows, columns, *counts)."""
+    """Tiles of one layout, one after the other in memory: (rows, columns, *counts)."""
     one, stride = layout(plain), cosize(plain)
     strides: list[Any] = []
     for count in counts:
@@ -77,7 +77,7 @@ def tile_array(pointer: cute.Pointer, plain: Layout, *counts: Any) -> cute.Tenso
 def tma_partition(
     atom: cute.CopyAtom, shared: cute.Tensor, tiles: cute.Tensor
 ) -> tuple[cute.Tensor, cute.Tensor]:
-    """Tiles (rows, columns, …) in shared and global memory as TMA copies them, (box, …) each."""
+    """Tiles (rows, columns, …) in shared and in global memory, as TMA copies them: (box, …)."""
     return cpasync.tma_partition(
         atom, 0, cute.make_layout(1), cute.group_modes(shared, 0, 2), cute.group_modes(tiles, 0, 2)
     )

@@ -1,8 +1,8 @@
-"""One warp, one shared-memory instruction, at addresses that layouts computed: what Nsight counts.
+"""One warp, one shared-memory instruction, at given addresses: ncu counts its wavefronts.
 
-The model in `layouts.bank_model` predicts the wavefronts of an access. This kernel makes exactly
-one: each lane takes its byte offset from a table and executes the instruction there, so that one
-compiled kernel an instruction serves every layout.
+`layouts.hardware.wavefronts` predicts the wavefronts of an access. This kernel makes exactly one
+access: each lane reads its byte offset from a table, so that one compiled kernel per instruction
+serves every layout.
 """
 
 import re
@@ -13,10 +13,10 @@ from cuda.bindings.driver import CUstream
 from cutlass import Int32, Uint32
 from cutlass.memory import SmemAllocator
 
-BYTES = 65_536  # of shared memory that the offsets may reach
+BYTES = 65_536  # of shared memory; an offset must be below
 
 MATRIX = "sync.aligned.m8n8.{}.shared.b16"
-INSTRUCTIONS = (  # PTX without its operands
+INSTRUCTIONS = (  # PTX, without operands
     *(f"{kind}.shared.{width}b32" for kind in ("ld", "st") for width in ("", "v2.", "v4.")),
     *(
         f"{kind}matrix.{MATRIX.format(form)}"
@@ -27,7 +27,7 @@ INSTRUCTIONS = (  # PTX without its operands
 
 
 def registers(instruction: str) -> int:
-    """How many 32-bit registers of a lane it moves.
+    """The 32-bit registers of a lane that an instruction moves.
 
     >>> registers("ld.shared.v2.b32"), registers("stmatrix.sync.aligned.m8n8.x4.shared.b16")
     (2, 4)
@@ -70,13 +70,13 @@ class Probe:
 
 
 def _registers(instruction: str, kind: str, count: int, first: int = 0) -> str:
-    """Operands: `{r, r, …}`, or `r` for one register that is no vector of one."""
+    """The operand in PTX: `{r, r, …}`, or `r` for an instruction that takes a scalar."""
     names = ", ".join(f"{{${kind}{first + i}}}" for i in range(count))
     return names if instruction.endswith("shared.b32") else f"{{{names}}}"
 
 
 def compile_probe(instruction: str):
-    """The probe of an instruction on torch tensors, through TVM-FFI."""
+    """The probe of an instruction as a TVM-FFI function (offsets, sink) of torch tensors."""
     offsets = cute.runtime.make_fake_compact_tensor(Int32, (32,), assumed_align=4)
     sink = cute.runtime.make_fake_compact_tensor(Uint32, (32, 4), stride_order=(1, 0))
     stream = cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True)

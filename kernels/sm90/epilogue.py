@@ -41,7 +41,7 @@ class TmaStoreGemm(Sm90Gemm):
         """C = A · B on at most `sms` multiprocessors."""
         panel = (self.plan.rows, ROW)
         store = cpasync.CopyBulkTensorTileS2GOp()
-        output = cpasync.make_tiled_tma_atom(store, c, lower.smem(self.plan.staging), panel)
+        output = cpasync.make_tiled_tma_atom(store, c, lower.smem_layout(self.plan.staging), panel)
         self.launch(a, b, c, output, sms, stream)
 
     def epilogue_storage(self):
@@ -52,7 +52,7 @@ class TmaStoreGemm(Sm90Gemm):
         """The TMA store atom, the panels in shared memory, and C in panels."""
         plan, (tma_c, gC) = self.plan, output
         # (R, 64, staged_panels) and (R, 64, tiles_m * consumers_per_tile, tiles_n * panels)
-        sC = lower.tensor(storage, staged_layout(plan.staging, plan.staged_panels))
+        sC = lower.smem_tensor(storage, staged_layout(plan.staging, plan.staged_panels))
         return tma_c, sC, cute.local_tile(gC, (plan.rows, ROW), (None, None))
 
     def make_stmatrix(self):

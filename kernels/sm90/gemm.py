@@ -114,7 +114,7 @@ class Sm90Gemm:
         else:
             load = cpasync.CopyBulkTensorTileG2SOp()
         return cpasync.make_tiled_tma_atom(
-            load, matrix, lower.smem(operand.slice_smem), operand.slice_shape
+            load, matrix, lower.smem_layout(operand.slice_smem), operand.slice_shape
         )
 
     def shared_storage(self):
@@ -147,8 +147,12 @@ class Sm90Gemm:
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         shared = SmemAllocator().allocate(self.shared_storage())
         full, empty = shared.full.data_ptr(), shared.empty.data_ptr()  # (stages) each
-        sA = lower.tensor(shared.a, staged_layout(plan.a.smem, plan.stages))  # (BM, BK, stages)
-        sB = lower.tensor(shared.b, staged_layout(plan.b.smem, plan.stages))  # (BN, BK, stages)
+        sA = lower.smem_tensor(
+            shared.a, staged_layout(plan.a.smem, plan.stages)
+        )  # (BM, BK, stages)
+        sB = lower.smem_tensor(
+            shared.b, staged_layout(plan.b.smem, plan.stages)
+        )  # (BN, BK, stages)
         # (BM/slices, BK, slices_m, k_tiles) and (BN/slices, BK, slices_n, k_tiles)
         gA = cute.local_tile(gA, plan.a.slice_shape, (None, None))
         gB = cute.local_tile(gB, plan.b.slice_shape, (None, None))

@@ -63,7 +63,7 @@ def test_a_pointer_carries_the_swizzle_in_bytes():
 
 @pytest.mark.parametrize(("inner", "unit"), [(Swizzle(3, 3, 3), None), (Layout(8192), 16)])
 def test_without_a_swizzle_in_a_unit_there_is_none_in_bytes(inner, unit):
-    with pytest.raises(LayoutError, match="a Swizzle over a Layout, and say its unit"):
+    with pytest.raises(LayoutError, match="a Swizzle over a Layout, with its unit"):
         lower.byte_swizzle(ComposedLayout(inner, 0, Layout((128, 64), (64, 1)), unit=unit))
 
 
