@@ -5,9 +5,9 @@
 #   make bench-algebra    what the algebra costs, beside its peers
 
 PYTHON ?= python3
-# Options of pytest, e.g. make test PYTEST=--require-gpu. loadgroup keeps tests that share the site on one worker.
-# --hypothesis-profile=ci tries four times as many examples, as CI does (tests/conftest.py).
-PYTEST ?= -n 2 --dist loadgroup
+# Options of pytest, e.g. make test PYTEST=--require-gpu. With --hypothesis-profile=ci, property tests
+# try four times as many examples, as they do in CI (tests/conftest.py).
+PYTEST ?= -n 2
 
 bin := .venv/bin
 ready := .venv/.ready

@@ -1,25 +1,34 @@
-"""The site, built once for all its tests, and served."""
+"""The site, built once for the tests of all workers, and served."""
 
 import functools
 import http.server
+import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """The built site's folder."""
+    """The built site's folder. The first worker builds it; the others wait for its lock."""
     pytest.importorskip("sphinx", reason="the docs extra is not installed")
-    folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "docs", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True)
-    return folder
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # of the workers' own folders
+    built = shared / "site"
+    with FileLock(shared / "site.lock"):
+        if not built.exists():
+            draft = shared / "site.draft"
+            build = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "docs", str(draft)]
+            subprocess.run(build, cwd=ROOT, check=True)
+            draft.rename(built)
+    return built
 
 
 @pytest.fixture(scope="session")

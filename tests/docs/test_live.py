@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("site")  # which one worker builds, once
-
 ROOT = Path(__file__).parents[2]
 PYODIDE = ROOT / "docs" / "node_modules" / "pyodide"
 PATIENCE = 60  # seconds: Python in a browser takes about four to start

@@ -9,8 +9,6 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("site")  # which one worker builds, once
-
 ROOT = Path(__file__).parents[2]
 
 
