@@ -105,10 +105,10 @@ def block1d() -> Recipe:
 def block2d() -> Recipe:
     """New: a thread computes 8×8 outputs, as 2×2 squares of 4×4; every access moves 16 bytes.
 
-    Gains: four loads bring 16 elements from shared memory, which serve 64 FMAs. Costs: about 100
+    Gains: four loads from shared memory bring 16 elements for 64 FMAs. Costs: about 100
     registers a thread, and addresses that are multiples of 16 bytes. An operand is MN-major in
     shared memory, so that four rows are 16 bytes. If it is K-major in global memory, its columns
-    are padded by 4 elements, or the lanes that store one vector would meet in one bank.
+    are padded by 4 elements, so that the lanes that store one vector use different banks.
     """
     lanes, warps = (8, 4), (2, 4)  # along N, along M
     shape = ((*lanes, *warps), ((4, 2), (4, 2)))

@@ -1,1 +1,6 @@
-"""The sm70 family (fp16, mma.m8n8k4): plan, device code, executor."""
+"""The sm70 family: one rung, fp16 by mma.m8n8k4.
+
+plan       the plan, an sm80 plan with other fragments, and the rung
+volta      device code
+execute    the executor
+"""

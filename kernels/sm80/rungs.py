@@ -40,7 +40,9 @@ class Recipe:
     stages: int = 1
     raster: Raster = Raster(1)
     prefetch_fragments: bool = False
-    mma_per_run: int = 1  # mma along N that give a thread neighbouring columns of C
+    mma_per_run: int = (
+        1  # mma along N that give a thread neighbouring columns, if B can be permuted
+    )
 
 
 class Sm80Rung(Rung[Recipe]):

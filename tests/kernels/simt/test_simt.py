@@ -46,12 +46,12 @@ def staged(plan, **change):
 ONE_COLUMN = TVLayout(Layout(((32, 32), (1, (1, 1))), ((1, 32), (0, (0, 0)))), naive().c.zeros)
 ONLY_ROWS = TVLayout(naive().c.rows, naive().c.rows)
 HALF = load_layout(32, 32, "K", threads=512, width=1)
-# Its lines are columns of C: what block1d would be, turned.
+# Its lines are columns of C: block1d transposed.
 TURNED = TVLayout(block1d().c.columns, block1d().c.rows)
 
 
 @pytest.mark.parametrize(
-    ("plan", "change", "sentence"),
+    ("plan", "change", "message"),
     [
         (naive(), {"c": ONLY_ROWS}, "layout of C.*the 1024 elements once"),
         (shared(), staged(shared(), copy=ONLY_ROWS), "layout of A"),
@@ -72,9 +72,9 @@ TURNED = TVLayout(block1d().c.columns, block1d().c.rows)
         (block1d(), {"c": TURNED}, "its lines must be rows and its vectors columns"),
     ],
 )
-def test_a_plan_altered_anywhere_is_refused(plan, change, sentence):
+def test_a_plan_altered_anywhere_is_refused(plan, change, message):
     assert plan.check() == plan
-    with pytest.raises(PlanError, match=sentence):
+    with pytest.raises(PlanError, match=message):
         replace(plan, **change).check()
 
 

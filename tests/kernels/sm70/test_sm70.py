@@ -67,9 +67,9 @@ def test_the_accumulator_is_made_of_the_atoms():
             assert held(lane, register) == m + plan.tile[0] * n
 
 
-def addresses(smem, share, value):
-    """In bytes, of a warp's lanes."""
-    return [2 * smem(share.rows(i, value), share.columns(i, value)) for i in range(32)]
+def addresses(smem, copy, value):
+    """The byte addresses of a warp's lanes."""
+    return [2 * smem(copy.rows(i, value), copy.columns(i, value)) for i in range(32)]
 
 
 def test_permuted_shared_memory_has_no_conflicts():
@@ -95,7 +95,7 @@ ALONG_K = tile_smem(128, 32, "K", padding=8)
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "message"),
     [
         ({"dtype": "bfloat16"}, "dtype is bfloat16; this tensor core takes float16"),
         ({"stages": 1}, "stages is 1; it must be 2, since a k-tile and a step are loaded ahead"),
@@ -116,8 +116,8 @@ ALONG_K = tile_smem(128, 32, "K", padding=8)
         ({"c": WRONG}, "c is .* as mma.m8n8k4 leaves"),
     ],
 )
-def test_a_plan_altered_anywhere_is_refused(change, sentence):
-    with pytest.raises(PlanError, match=sentence):
+def test_a_plan_altered_anywhere_is_refused(change, message):
+    with pytest.raises(PlanError, match=message):
         replace(PLAN, **change).check()
 
 
@@ -126,7 +126,7 @@ def test_a_plan_altered_anywhere_is_refused(change, sentence):
     [{"fragment": Layout(PLAN.fragment.shape)}, {"accumulator": WRONG, "c": WRONG}],
     ids="-".join,
 )
-def test_what_the_instruction_does_otherwise_gives_a_wrong_answer(change):
+def test_a_plan_that_contradicts_the_instruction_gives_a_wrong_answer(change):
     a, b = integers(128, 32), integers(32, 64)
     out = torch.full((128, 64), torch.nan, dtype=torch.half)
     execute.gemm(replace(PLAN, **change), a, b, out)
@@ -171,5 +171,5 @@ def test_machine_code_for_a_volta(majors, tmp_path):
     path.write_text(ptx)
     cubin = tmp_path / "volta.cubin"
     subprocess.run([ptxas(), "-arch=sm_70", path, "-o", cubin], check=True)
-    # Four instructions a mma; sixteen mma a step, eight steps; in the loop, and behind it.
+    # Four instructions a mma; sixteen mma a step, eight steps; in the loop, and after it.
     assert opcodes(cubin.read_bytes()).count(HMMA_884) == 4 * 16 * 8 * 2

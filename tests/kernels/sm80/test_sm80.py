@@ -84,14 +84,14 @@ def test_padding_and_swizzle_end_the_conflicts_of_ldmatrix(majors):
 
 
 def test_a_swizzle_that_breaks_rows_is_seen():
-    """It XORs inside the 16 bytes that ldmatrix takes as they lie: a row leaves the buffer."""
+    """It XORs inside the 16 bytes that ldmatrix reads in order: a row leaves the buffer."""
     plan = swizzled()
     smem = ComposedLayout(Swizzle(3, 2, 4), 0, plan.a.smem.outer, plan.a.smem.unit)
     with pytest.raises(IndexError):
         run(replace(plan, a=replace(plan.a, smem=smem, mma_smem=smem)), 128, 128, 64)
 
 
-def test_lines_that_mma_takes_in_another_order_give_a_wrong_answer():
+def test_b_in_another_order_than_mma_reads_gives_a_wrong_answer():
     plan = wide(b_major="K")
     assert plan.c != plan.accumulator
     assert not run(replace(plan, b=replace(plan.b, smem=plan.b.mma_smem)), 128, 256, 64)
@@ -132,7 +132,7 @@ def test_each_rung_has_its_reason():
 
 
 @by_name
-def test_the_accumulator_is_the_dsls_own(rung):
+def test_the_accumulator_equals_the_dsls(rung):
     """Register by register, of the threads that make all others: one for each bit."""
     plan, found = rung(b_major="K"), {}
     bm, bn, _ = plan.tile
@@ -166,7 +166,7 @@ def in_smem(plan, smem):
 
 
 ALTERED = (
-    # What the kernel takes from the instruction and not from the plan, the plan must say alike.
+    # What the kernel takes from the instruction, the plan must say too.
     (swizzled(), {"accumulator": CHANGED, "c": CHANGED}, "accumulator is .*as mma.m16n8 leaves"),
     (ldmatrix_x4(), {"accumulator": CHANGED, "c": CHANGED}, "accumulator is .*PTX ISA"),
     (swizzled(), {"c": CHANGED}, "c is .*as mma.m16n8 leaves its registers"),
@@ -176,7 +176,7 @@ ALTERED = (
     (swizzled(), {"warps": (1, 2)}, "layout of A has 128 threads; the block has 64"),
     (swizzled(), {"warps": (8, 8)}, "2048 threads; a block can have at most 1024"),
     (swizzled(), {"warps": 4}, "warps is 4; it must be a tuple of 2 positive integers"),
-    # How A and B lie.
+    # A and B in shared memory.
     (swizzled(), {"a_major": "MN"}, "neighbours along memory, and A is MN-major"),
     (swizzled(), {"b_major": "N"}, "b_major is 'N'; it must be one of"),
     (multistage(), {"a": replace(multistage().a, copy=mma(a_major="MN").a.copy)}, "A is K-major"),
@@ -189,7 +189,7 @@ ALTERED = (
     (swizzled(), in_smem(swizzled(), BROAD), "its swizzle must stay within 128 bytes"),
     (wide(b_major="K"), {"b": large(b_major="K").b}, "B in shared memory is .*which row"),
     (wide(b_major="K"), ONE_STAGE, "stores B where mma reads it"),
-    # In which order.
+    # The order of tiles and steps, and the rest.
     (swizzled(), {"step": (32, 16, 32)}, r"step is \(32, 16, 32\); .*k = 8 or 16"),
     (swizzled(), {"step": (64, 16, 16)}, r"step is \(64, 16, 16\); it must be \(32, n, k\)"),
     (swizzled(), {"step": (32, 64, 16)}, "ldmatrix loads each warp 1, 2 or 4 matrices of B"),
@@ -208,10 +208,10 @@ ALTERED = (
 )
 
 
-@pytest.mark.parametrize(("plan", "change", "sentence"), ALTERED)
-def test_a_plan_altered_anywhere_is_refused(plan, change, sentence):
+@pytest.mark.parametrize(("plan", "change", "message"), ALTERED)
+def test_a_plan_altered_anywhere_is_refused(plan, change, message):
     assert plan.check() == plan
-    with pytest.raises(PlanError, match=sentence):
+    with pytest.raises(PlanError, match=message):
         replace(plan, **change).check()
 
 
@@ -225,7 +225,7 @@ def test_a_plan_altered_anywhere_is_refused(plan, change, sentence):
     ],
     ids=lambda change: "-".join(change),
 )
-def test_what_the_instruction_does_otherwise_gives_a_wrong_answer(change):
+def test_a_plan_that_contradicts_the_instruction_gives_a_wrong_answer(change):
     assert run(swizzled(), 128, 128, 64)
     assert not run(replace(swizzled(), **change), 128, 128, 64)
 
