@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,57 @@ def test_imports_point_down(file):
         if file.parts[0] == "layouts":
             third_party = {"numpy", "sympy"} if deferred else set()
             assert top in {"layouts", *sys.stdlib_module_names, *third_party}, name
+
+
+#: The rooms of layouts: each imports from the lines above its own.
+FLOORS = (
+    ("errors",),
+    ("values",),
+    ("algebra",),
+    ("notation", "proof"),
+    ("hardware",),
+    ("explanation", "draw"),
+    ("__init__", "__main__"),
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+LAYOUTS = {
+    ".".join(file.with_suffix("").parts).removesuffix(".__init__"): file
+    for file in FILES
+    if file.parts[0] == "layouts"
+}
+
+
+def floor_of(module: str) -> int:
+    return FLOOR[module.split(".")[1] if "." in module else "__init__"]
+
+
+def imported_modules(file: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the modules of layouts that a file imports, and whether a call has to come first."""
+    package = ".".join(file.parent.parts)
+    for name, deferred in imports(ast.parse((ROOT / file).read_text()), package):
+        module = name if name in LAYOUTS else name.rpartition(".")[0]
+        if module in LAYOUTS:
+            yield module, deferred
+
+
+@pytest.mark.parametrize("module", LAYOUTS)
+def test_rooms_of_layouts_import_one_way(module):
+    for other, deferred in imported_modules(LAYOUTS[module]):
+        if floor_of(module) == FLOOR["values"] and deferred:
+            continue  # a method that needs the algebra, or a picture
+        if module == "layouts.notation.expression" and other == "layouts":
+            assert deferred  # it looks up the public names
+            continue
+        same_room = module.split(".")[1:2] == other.split(".")[1:2]
+        assert same_room or floor_of(other) < floor_of(module), other
+
+
+def test_modules_of_layouts_import_in_no_circle():
+    graph = {
+        module: {other for other, deferred in imported_modules(file) if not deferred}
+        for module, file in LAYOUTS.items()
+    }
+    assert len([*TopologicalSorter(graph).static_order()]) == len(LAYOUTS)
 
 
 def imports(node: ast.AST, package: str, deferred: bool = False) -> Iterator[tuple[str, bool]]:
