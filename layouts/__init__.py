@@ -5,7 +5,7 @@
 >>> print(tile, tile(1, 0))
 S<3,3,3> o 0 o (8,64):(64,1) 72
 
-The rooms, each of which imports from those above it only:
+Its packages, each of which imports only from those above it:
 
     values       what a layout is made of, and what it is
     algebra      layouts from layouts
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: The rooms that are loaded when one of their names is first asked for.
+#: The packages that load when one of their names is first used.
 _LAZY = ("notation", "proof", "hardware", "explanation", "draw")
 
 
 def __getattr__(name: str) -> object:
-    """The names of the lazy rooms, so that `import layouts` takes milliseconds."""
+    """A name of a package that loads lazily: `import layouts` takes milliseconds."""
     if name == "__all__":
         return __dir__()
     if name.startswith("__"):

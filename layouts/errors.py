@@ -6,11 +6,11 @@ from typing import Any
 
 
 class LayoutError(ValueError):
-    """A layout that cannot be, or an operation that has no layout as its answer.
+    """A layout that cannot exist, or an operation whose result is not a layout.
 
-    The message is a sentence: which argument, what it is, what it must be, and what to do.  Where
-    an operation is refused it also names an index that shows why, the smallest, with both values;
-    `counterexample` then holds (index, coordinate, value, what it would have to be).
+    The message says which argument, what it is, what it must be, and what to do.  Where a
+    composition has no layout, the message also names the smallest index that shows this, and
+    `counterexample` holds (index, coordinate, value, value that a layout would need there).
     """
 
     counterexample: tuple[Any, ...] | None = None

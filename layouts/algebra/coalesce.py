@@ -16,8 +16,8 @@ def coalesce(layout: AnyLayout, profile: IntTuple = None) -> AnyLayout:
     """The same function of the index with the fewest modes (C++ ``coalesce``; whitepaper 3.2).
 
     ``R(i) == L(i)`` for every i below ``size(L) == size(R)``.  With a `profile`, each mode that
-    faces a leaf of it is coalesced by itself; what the leaves are does not matter, except that None
-    leaves a mode as it is.  Modes beyond the profile stay.
+    faces a leaf of it is coalesced by itself.  The values of the leaves do not matter, except that
+    None leaves a mode as it is.  Modes beyond the profile stay.
 
     >>> print(coalesce(Layout((2, (1, 6)), (1, (6, 2)))))
     12:1

@@ -1,4 +1,4 @@
-"""What a layout leaves out."""
+"""Complement: the layout of the offsets that a layout leaves free."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["complement"]
 
 
 def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = None) -> Layout:
-    """The layout of the offsets where copies of `layout` go to fill what it leaves out.
+    """The layout R of the offsets at which copies of `layout` fill the offsets it leaves free.
 
     Every offset below ``size(filter(L)) * size(R)``, which is at least `cotarget`, is the sum of
     exactly one offset of L and one of R, and R grows with its index (C++ ``complement``; whitepaper
-    3.4).  `cotarget` defaults to ``cosize(L)``; of a shape, its size counts.  Modes of stride 0
-    take no part.  Where L is linear over XOR, as swizzled layouts of powers of two are, the sum is
-    the XOR.
+    3.4).  `cotarget` is an integer, or a shape or layout whose size counts; it defaults to
+    ``cosize(L)``.  Modes of stride 0 do not matter.  If L is linear over XOR, as swizzled layouts
+    of powers of two are, the sum is the XOR.
 
-    Raises `LayoutError` unless the strides, in rising order, are each a multiple of the extent
-    times the stride before: if not, two indices collide, or no copies fill the gaps.
+    Raises `LayoutError` unless each stride, in rising order, is a multiple of the extent times the
+    stride before it.  Otherwise L is not injective, or no copies of it fill the free offsets.
 
     >>> print(complement(Layout((2, 2), (1, 6)), 24), complement(Layout(4, 2)))
     (3,2):(2,12) 2:1
@@ -43,21 +43,22 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = No
         return _xor_complement(layout, target)
     if not isinstance(layout, Layout) or kind_of(layout.modes) is not None:
         raise LayoutError(
-            f"complement of {layout}: only a layout that gives integers has one, such as "
-            f"composition(A, L) with the layout A in which the coordinates lie"
+            f"complement of {layout}: its values must be integers; take that of composition(A, L), "
+            f"where A is the layout of the coordinates"
         )
-    gaps: list[Mode] = []
+    found: list[Mode] = []
     reach: Any = 1
     for extent, stride in _rising(layout):
         if not divides(reach, stride):
             raise _no_complement(layout, stride, reach)
-        gaps.append((divided(stride, reach)[0], reach))
+        found.append((divided(stride, reach)[0], reach))
         reach = extent * stride
-    gaps.append((ceil_div(target, reach), reach))
-    return assembled(merged([gap for gap in gaps if gap[0] != 1]))
+    found.append((ceil_div(target, reach), reach))
+    return assembled(merged([mode for mode in found if mode[0] != 1]))
 
 
 def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
+    """`cotarget` as an integer."""
     if type(cotarget) is int and cotarget >= 1:
         return cotarget
     if cotarget is None:
@@ -67,7 +68,7 @@ def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
 
 
 def _rising(layout: Layout) -> list[Mode]:
-    """The merged modes that move the offset, by rising stride (C++ ``filter``, sorted)."""
+    """The modes of ``filter(layout)`` by rising stride."""
     modes = merged([mode for mode in moving(layout) if mode[1] != 0])
     if len(modes) < 2:
         return modes
@@ -77,17 +78,17 @@ def _rising(layout: Layout) -> list[Mode]:
 
 
 def _no_complement(layout: Layout, stride: Any, reach: Any) -> LayoutError:
-    why = "it is not proved that copies of it fill its gaps"
+    why = "it is not proved that copies of it fill the offsets between its own"
     modes = _rising(layout)
     if all(type(x) is int for mode in modes for x in mode):
         moving = assembled(modes)
         pair = collision(moving)
-        why = "no copies of it fill its gaps"
+        why = "no copies of it fill the offsets between its own"
         if pair is not None:
-            why = f"it has the offset {moving(pair[0])} more than once"
+            why = f"it is not injective (the offset {moving(pair[0])} occurs more than once)"
     return LayoutError(
-        f"complement of {layout}: {why}, since the stride {stride} is no multiple of {reach}; by "
-        f"rising stride, each stride must be a multiple of the extent times the stride before it"
+        f"complement of {layout}: {why}, since the stride {stride} is not a multiple of {reach}; "
+        f"each stride, in rising order, must be a multiple of the extent times the stride before it"
     )
 
 
@@ -95,27 +96,27 @@ def _no_complement(layout: Layout, stride: Any, reach: Any) -> LayoutError:
 
 
 def _xor_complement(layout: Layout | ComposedLayout, target: int) -> Layout:
-    """By elimination: the bits that lead no offset of L are free."""
+    """By elimination over GF(2): a bit is free if no pivot has it as its top bit."""
     try:
         columns = matrix(layout)
     except LayoutError:
         return _checked_complement(layout, target)
     if isinstance(layout, ComposedLayout) and layout.offset:
         raise LayoutError(
-            f"complement of {layout}: it does not take the offset 0, so that nothing fills up what "
-            f"lies below; take the complement of the layout without its offset"
+            f"complement of {layout}: 0 is not one of its offsets, so no copies fill those below "
+            f"its first; take the complement of the layout without its offset"
         )
     columns = tuple(column for column in columns if column)
     pivots = [value for _, value in eliminated(columns)]
     if not all(pivots):
-        raise LayoutError(f"complement of {layout}: it has an offset more than once")
-    led = {value.bit_length() - 1 for value in pivots}
-    count = max([(target - 1).bit_length(), *(bit + 1 for bit in led)])
-    return assembled(merged([(2, 1 << bit) for bit in range(count) if bit not in led]))
+        raise LayoutError(f"complement of {layout}: it is not injective")
+    taken = {value.bit_length() - 1 for value in pivots}
+    count = max([(target - 1).bit_length(), *(bit + 1 for bit in taken)])
+    return assembled(merged([(2, 1 << bit) for bit in range(count) if bit not in taken]))
 
 
 def _checked_complement(layout: Layout | ComposedLayout, target: int) -> Layout:
-    """The complement of what is swizzled, if it fills up what is left out after it too."""
+    """The complement of the layout under the swizzle, if it is one of the swizzled layout too."""
     if isinstance(layout, ComposedLayout) and layout.offset == 0:
         rest = complement(layout.outer, target)
         own = (
@@ -125,10 +126,10 @@ def _checked_complement(layout: Layout | ComposedLayout, target: int) -> Layout:
         )
         total = len(own) * size(rest)
         if total > ENUMERATION_LIMIT:
-            raise LayoutError(f"complement of {layout}: not decided, {total} sums are too many")
+            raise LayoutError(f"complement of {layout}: {total} sums are too many to check")
         if {a + rest(i) for a in own for i in range(size(rest))} == set(range(total)):
             return rest
     raise LayoutError(
-        f"complement of {layout}: its swizzle mixes its offsets with those that it leaves out; "
-        f"take the complement before swizzling, or a layout of powers of two"
+        f"complement of {layout}: its swizzle mixes its offsets with the free ones; take the "
+        f"complement before the swizzle, or of a layout of powers of two"
     )

@@ -31,19 +31,19 @@ __all__ = ["composition"]
 
 
 def composition(a: Any, b: Tiler) -> Any:
-    """The layout that goes through `b`, then through `a` (C++ ``composition``; whitepaper 3.3).
+    """The layout that applies `b`, then `a` (C++ ``composition``; whitepaper 3.3).
 
     ``R(c) == A(B(c))`` for every coordinate c of B, and the shape of R refines that of B.  A tuple
-    of tilers composes mode by mode and drops the modes of A beyond it; None passes a mode whole.
-    B may have coordinate strides, which are coordinates of A.  If A has them, R gives the same
-    coordinates, but for those at the end that it never steps.
+    of tilers composes mode by mode and drops the modes of A beyond it; None keeps a mode whole.
+    B may have coordinate strides; its values are then coordinates of A.  If A has them, R gives the
+    same coordinates, except for trailing ones that it never steps.
 
-    A swizzle after a layout is a composed layout; swizzles one after the other are a swizzle, or a
-    layout with XOR strides.  A layout after a swizzled one (or after a swizzle, which then has the
-    shape of A) is a swizzled layout where the swizzle can be pushed through, a layout with XOR
-    strides where A is linear in the bits that change, and else composed.
+    A swizzle after a layout is a composed layout.  Two swizzles are one swizzle, or a layout with
+    XOR strides.  A layout after a swizzled one (or after a swizzle, which then has the shape of A)
+    is a swizzled layout if the swizzle can be pushed through A, a layout with XOR strides if A is
+    linear in the bits that change, and else a composed layout.
 
-    Raises `LayoutError` if no layout is A(B(c)), with the smallest index that shows it.
+    Raises `LayoutError` if A(B(c)) is not a layout, with the smallest index that shows it.
 
     >>> print(composition(Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1))))
     ((2,2),3):((24,2),8)
@@ -61,7 +61,7 @@ def composition(a: Any, b: Tiler) -> Any:
     if isinstance(a, ComposedLayout):
         return composed_after(a, composition(a.outer, b))
     if not isinstance(a, Layout):
-        raise LayoutError(f"composition: {a!r} is no Layout, Swizzle or ComposedLayout")
+        raise LayoutError(f"composition: {a!r} must be a Layout, a Swizzle or a ComposedLayout")
     if isinstance(b, Swizzle):
         b = ComposedLayout(b, 0, Layout(a.shape))
     if isinstance(b, ComposedLayout):
@@ -69,14 +69,14 @@ def composition(a: Any, b: Tiler) -> Any:
     if b is None:
         return a
     if isinstance(b, tuple):
-        if xors(a):  # a mode may have to stay composed, and it is all of them then
+        if xors(a):  # if one mode has to stay composed, all of them do
             return composition(a, composition(make_identity_layout(a.shape), b))
         return by_mode("composition", a, b, composition, keep_others=False)
     return _of_layouts(a, tiler_layout(b))
 
 
 def _of_layouts(a: Layout, b: Layout) -> Any:
-    """A(B(c)), both layouts with strides of any kind."""
+    """A(B(c)) for strides of any kind."""
     own = kind_of(b.modes)
     if own is ArithTuple:
         a, b = as_indices(a, b)

@@ -1,4 +1,4 @@
-"""Cutting a layout into tiles: `logical_divide`, and its halves gathered in three ways.
+"""A layout cut into tiles: `logical_divide`, and its halves gathered in three ways.
 
 logical_divide   ((tile, rest), (tile, rest), ...)
 zipped_divide    ((tile, tile, ...), (rest, rest, ...))
@@ -23,7 +23,7 @@ __all__ = ["flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]
 
 
 def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
-    """`layout` with each tiled mode as (tile, rest): inside a tile, and from tile to tile.
+    """`layout` with each tiled mode as (tile, rest): within a tile, and from tile to tile.
 
     For a Layout B, ``R((t, r)) == A(B(t) + complement(B, size(A))(r))`` (C++ ``logical_divide``).
     A tuple of tilers divides mode by mode; None, and modes beyond the tuple, stay as they are.
@@ -74,12 +74,12 @@ def flat_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
 def _divided(
     gather: Callable[..., Layout], name: str, layout: AnyLayout, tiler: Tiler
 ) -> AnyLayout:
-    """The tiles and rests gathered, on the coordinates of a composed or XOR layout."""
+    """The gathered tiles and rests; of a composed layout, those of its outer layout."""
     if isinstance(layout, ComposedLayout):
         return layout.over(_divided(gather, name, layout.outer, tiler))
     if not isinstance(layout, Layout):
-        raise LayoutError(f"{name} of {layout!r}: it is no Layout and no ComposedLayout")
-    if xors(layout):  # a part may have to stay composed, and it is all of them then
+        raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
+    if xors(layout):  # if one part has to stay composed, all of them do
         parts = gather(name, _tile_and_rest, make_identity_layout(layout.shape), tiler)
         found: AnyLayout = composition(layout, parts)
         return found

@@ -1,9 +1,9 @@
 """Layouts and swizzles as bit matrices: linear algebra over GF(2), on Python ints.
 
-A layout whose extents are powers of two, and whose strides never carry when they add, sends each
-bit of its index to fixed bits of the offset; so does a swizzle after it.  Such a map is a matrix,
-kept as its columns: column j is the offset of index ``2**j``, and an offset is the XOR of the
-columns of the set bits.  A rank then counts values, for every base at once.
+A layout whose extents are powers of two, and whose strides never carry when they add, maps each bit
+of its index to fixed bits of the offset; so does a swizzle after it.  Such a map is a matrix, kept
+as its columns: column j is the offset of index ``2**j``, and an offset is the XOR of the columns of
+the set bits.  A matrix of rank r takes ``2**r`` values, whatever the base offset is.
 """
 
 from __future__ import annotations
@@ -25,27 +25,25 @@ __all__ = ["image", "kernel", "matrix", "rank", "span"]
 def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
     """The columns of `layout`: ``L(i) == L(0) ^ (XOR of column j for the set bits j of i)``.
 
-    Raises `LayoutError` if `layout` is not so: an extent that is no power of two, two strides that
-    share a bit, or an offset that shares one with them.
+    XOR strides are columns as they are.  Raises `LayoutError` if `layout` is not of this form: an
+    extent is not a power of two, two strides share a bit, or the offset shares one with them.
 
     >>> matrix(Layout((4, 8), (8, 1)))
     (8, 16, 1, 2, 4)
     >>> matrix(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8)))
     (1, 2, 5)
-
-    XOR strides are columns as they are.
     """
     if isinstance(layout, ComposedLayout):
         if not isinstance(layout.inner, Swizzle) and not _is_xor(layout.inner):
-            raise LayoutError(f"{layout} is no bit matrix: its inner part is no swizzle")
+            raise LayoutError(f"{layout} is not a bit matrix: its inner function is not a swizzle")
         return tuple(map(layout.inner, _columns(layout.outer, layout.offset)))
     return _columns(layout, 0)
 
 
 def span(extent: int, stride: int) -> int:
-    """The bits among which are all that the mode ``extent:stride`` sets, as a mask.
+    """A mask of the bits that the mode ``extent:stride`` may set.
 
-    Modes whose spans are apart never carry into one another, so that their sum is an XOR.
+    Modes with disjoint spans never carry into one another: their sum is an XOR.
 
     >>> bin(span(3, 4)), bin(span(4, 6)), span(8, 0)
     ('0b1100', '0b11110', 0)
@@ -63,10 +61,10 @@ def _columns(layout: Layout, offset: int) -> tuple[int, ...]:
     exact = kind_of(layout.modes)
     for extent, stride in layout.modes if exact is F2 else flat_modes(layout):
         if extent & (extent - 1):
-            raise LayoutError(f"{layout} is no bit matrix: {extent} is no power of two")
+            raise LayoutError(f"{layout} is not a bit matrix: {extent} is not a power of two")
         columns += [int(stride) << bit for bit in range(extent.bit_length() - 1)]
     if exact is F2 and offset == 0:
         return tuple(columns)
     if offset + sum(columns) != reduce(or_, columns, offset):
-        raise LayoutError(f"{layout} at offset {offset} is no bit matrix: its strides carry")
+        raise LayoutError(f"{layout} at offset {offset} is not a bit matrix: its strides carry")
     return tuple(columns)

@@ -1,4 +1,4 @@
-"""Whether a layout takes one offset twice, decided without looking at every index."""
+"""Whether a layout is injective, decided without enumerating its indices."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["collision"]
 def collision(layout: Layout) -> tuple[int, int] | None:
     """Two indices with the same offset, or None if `layout` is injective; exact.
 
-    Two coordinates collide where their difference x, not 0, has ``sum of x_k * d_k == 0`` and each
-    ``|x_k| < s_k``.  Going down from the largest stride, x_k must bring the sum within reach of the
-    modes that are left, which in practice leaves one choice or two.
+    Two coordinates have one offset if their difference x, which is not 0, has each ``|x_k| < s_k``
+    and ``sum of x_k * d_k == 0``.  The search goes from the largest stride down: x_k must bring the
+    sum within reach of the remaining modes, which in practice leaves one choice or two.
 
     >>> collision(Layout((4, 2), (1, 2))), collision(Layout((4, 8), (9, 1)))
     ((2, 4), None)
@@ -37,7 +37,10 @@ def _index(x: list[int], layout: Layout) -> int:
 
 
 def _vanishing(modes: list[Mode], total: int, moved: bool) -> list[int] | None:
-    """The rest x of a difference that brings `total` to 0, or None; not all 0 unless `moved`."""
+    """The remaining entries x of a difference that bring `total` to 0, or None.
+
+    They are not all 0, unless an earlier entry is not 0 (`moved`).
+    """
     if not modes:
         return [] if moved and total == 0 else None
     (extent, stride), rest = modes[0], modes[1:]

@@ -1,7 +1,7 @@
-"""Inverses, and what two layouts have in common.
+"""Inverses, the nullspace, and the common part of two layouts.
 
-A swizzle is linear over XOR, and so is a layout of powers of two whose strides do not carry; the
-inverse of one after the other comes from elimination, and is a layout with XOR strides.
+A swizzle is linear over XOR, and so is a layout of powers of two whose strides do not carry.  The
+inverse of one after the other comes from elimination over GF(2); it is a layout with XOR strides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..values.layout import Layout, cosize
 from ..values.modes import Mode, assembled, extended, from_columns, merged, moving, xors
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
-from ..values.tuples import size
+from ..values.tuples import place_values, size
 from .coalesce import coalesce
 from .composition import composition
 from .gf2 import matrix
@@ -37,12 +37,12 @@ AnyLayout = Layout | ComposedLayout
 
 
 def right_inverse(layout: AnyLayout) -> AnyLayout:
-    """The layout that finds the index of an offset: ``L(R(i)) == i`` for every i below ``size(R)``.
+    """The layout from offsets to indices: ``L(R(i)) == i`` for every i below ``size(R)``.
 
-    R reaches as far as whole modes of ``coalesce(L)`` follow on from stride 1; if L is injective no
-    right inverse reaches further (C++ ``right_inverse``).  Of a swizzled layout of powers of two it
-    reaches as far as elimination finds every bit; of another as far as the swizzle stays inside the
-    inverse of the layout under it.
+    R reaches as far as whole modes of ``coalesce(L)`` continue from stride 1; if L is injective, no
+    right inverse reaches further (C++ ``right_inverse``).  For a swizzled layout of powers of two,
+    R reaches as far as elimination finds every bit.  For another swizzled layout, it reaches as far
+    as the swizzle stays inside the right inverse of the layout under it.
 
     >>> print(right_inverse(Layout((4, 8), (8, 1))), right_inverse(Layout((2, 4), (0, 1))))
     (8,4):(4,1) 4:2
@@ -76,8 +76,8 @@ def _placed(layout: Layout) -> list[tuple[Any, Any, Any]]:
 def _right_inverse_xor(layout: AnyLayout) -> AnyLayout:
     if isinstance(layout, ComposedLayout) and layout.offset:
         raise LayoutError(
-            f"right_inverse of {layout}: no index has the offset 0, from which it would count; "
-            f"take the inverse of the layout without its offset"
+            f"right_inverse of {layout}: no index has the offset 0, where the inverse starts; take "
+            f"the inverse of the layout without its offset"
         )
     try:
         columns = matrix(layout)
@@ -94,7 +94,7 @@ def _right_inverse_xor(layout: AnyLayout) -> AnyLayout:
 def _right_inverse_swizzled(layout: Any) -> AnyLayout:
     """``R(i) = L'(S(i))`` where L' is the right inverse of the layout under the swizzle S."""
     if not isinstance(layout.inner, Swizzle):
-        raise LayoutError(f"right_inverse of {layout}: only of a layout, or a swizzled one")
+        raise LayoutError(f"right_inverse of {layout}: it takes a layout, or a swizzled layout")
     swizzle, plain = layout.inner, right_inverse(layout.outer)
     count = size(plain)
     if count % swizzle.block and count > swizzle.source & -swizzle.source:
@@ -108,14 +108,14 @@ def _right_inverse_swizzled(layout: Any) -> AnyLayout:
 
 
 def left_inverse(layout: AnyLayout) -> AnyLayout:
-    """The layout that finds the index again: ``R(L(i)) == i`` for every i below ``size(L)``.
+    """The layout that undoes L: ``R(L(i)) == i`` for every i below ``size(L)``.
 
-    Where L has modes of stride 0, the index found is the one with 0 in these:
-    ``L(R(L(i))) == L(i)`` (C++ ``left_inverse``).  What R is at offsets that L does not take is
-    left open.  Of a swizzled layout it is a layout with XOR strides, or a composed one.
+    If L has modes of stride 0, R gives the index that is 0 in them: ``L(R(L(i))) == L(i)`` (C++
+    ``left_inverse``).  At offsets that L does not take, the value of R is unspecified.  The left
+    inverse of a swizzled layout has XOR strides, or is a composed layout.
 
-    Raises `LayoutError` if two indices that differ in more than modes of stride 0 have one offset,
-    or if no layout is the inverse.
+    Raises `LayoutError` if L is not injective apart from modes of stride 0, or if no layout is the
+    inverse.
 
     >>> print(left_inverse(Layout((4, 8), (1, 5))), left_inverse(Layout((2, 3), (2, 12))))
     (5,8):(1,4) (2,6,3):(0,1,2)
@@ -130,7 +130,7 @@ def left_inverse(layout: AnyLayout) -> AnyLayout:
     found: list[Mode] = [(modes[0][1], 0)]
     for (extent, stride, place), (_, following, _) in pairwise(modes):
         if not divides(stride, following) or less(following, extent * stride):
-            return _decided_left_inverse(layout, modes)
+            return _searched_left_inverse(layout, modes)
         found.append((divided(following, stride)[0], place))
     found.append((modes[-1][0], modes[-1][2]))
     return assembled(merged([mode for mode in found if mode[0] != 1]))
@@ -144,25 +144,25 @@ def _left_inverse_xor(layout: AnyLayout) -> AnyLayout:
     start = layout(0)
     top = max(value.bit_length() for value in (start, *columns, 1))
     pairs = [pair for pair in eliminated(columns) if pair[1]]
-    led = {value.bit_length() - 1 for _, value in pairs}
-    pairs += [(0, 1 << bit) for bit in range(top) if bit not in led]
+    taken = {value.bit_length() - 1 for _, value in pairs}
+    pairs += [(0, 1 << bit) for bit in range(top) if bit not in taken]
     pairs.sort(key=lambda pair: pair[1], reverse=True)
     found = [solved(1 << bit, pairs) or 0 for bit in range(top)]
     constant = solved(start, pairs) or 0
     if not constant:
         return from_columns(found)
-    # R(x) = R'(x) ^ constant: one more bit, always set by the offset, brings the constant
+    # R(x) = R'(x) ^ constant: the offset always sets one more bit, whose column is the constant
     return ComposedLayout(from_columns([*found, constant]), 1 << top, Layout(1 << top))
 
 
 def _left_inverse_swizzled(layout: Any) -> ComposedLayout:
     """``R(x) = L'(S(x) - o)`` where L' is the left inverse of the layout under the swizzle S.
 
-    L' repeated goes on as if it began anew, so that instead of taking o away, the rest up to a
-    whole number of its sizes can be added.
+    L' is made periodic by a mode of stride 0.  Then o is subtracted by adding ``-o`` modulo the
+    period.
     """
     if not isinstance(layout.inner, Swizzle):
-        raise LayoutError(f"left_inverse of {layout}: only of a layout, or a swizzled one")
+        raise LayoutError(f"left_inverse of {layout}: it takes a layout, or a swizzled layout")
     plain = left_inverse(layout.outer)
     if not isinstance(plain, Layout):
         raise LayoutError(f"left_inverse of {layout}: the layout under the swizzle has none")
@@ -170,82 +170,85 @@ def _left_inverse_swizzled(layout: Any) -> ComposedLayout:
     if not layout.offset:
         return ComposedLayout(plain, 0, swizzle)
     whole = extended(plain, cosize(layout.outer))
-    again = assembled([*whole.modes, (2, 0)])
-    return ComposedLayout(again, -layout.offset % size(whole), swizzle)
+    periodic = assembled([*whole.modes, (2, 0)])
+    return ComposedLayout(periodic, -layout.offset % size(whole), swizzle)
 
 
-#: How many pairs (offset, index) are looked at for a left inverse before giving up, which takes a
-#: second or two; and how many there may be.
-LOOKS, POINTS = 2_000_000, 20_000
+#: The most steps of the search for a left inverse, a second or two; and the most pairs (offset,
+#: index) that it starts from.
+SEARCH_STEPS, POINTS = 2_000_000, 20_000
 
 
-def _decided_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) -> Layout:
-    """A left inverse whose modes do not follow those of L, found by trying all."""
+def _searched_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) -> Layout:
+    """A left inverse whose modes are not those of L, found by an exhaustive search."""
     if any(type(x) is not int for mode in modes for x in mode):
         raise LayoutError(
-            f"left_inverse of {layout}: it is not proved that, by rising stride, each stride is a "
-            f"multiple of the one before and at least the extent times it"
+            f"left_inverse of {layout}: it is not proved that each stride, in rising order, is a "
+            f"multiple of the stride before it and at least the extent times that stride"
         )
     own = assembled([(extent, stride) for extent, stride, _ in modes])
     pair = collision(own)
     if pair is not None:
         raise LayoutError(
-            f"left_inverse of {layout}: the offset {own(pair[0])} is taken more than once by "
-            f"coordinates that differ in modes that move, so that it does not tell its index"
+            f"left_inverse of {layout}: it is not injective, even without its modes of stride 0: "
+            f"the offset {own(pair[0])} occurs more than once, so it does not determine its index"
         )
     places = assembled([(extent, place) for extent, _, place in modes])
-    looks = [LOOKS]
+    steps_left = [SEARCH_STEPS]
     points = [(own(i), places(i)) for i in range(min(size(own), POINTS))]
-    found = _through_points(points, looks) if size(own) <= POINTS else None
+    found = _through_points(points, steps_left) if size(own) <= POINTS else None
     if found is None:
-        decided = size(own) <= POINTS and looks[0] >= 0
-        why = "no layout is its inverse" if decided else "it was not decided whether one is"
+        decided = size(own) <= POINTS and steps_left[0] >= 0
+        why = "no layout is its inverse" if decided else "the search for an inverse was given up"
         offsets = ", ".join(f"{own(i)} -> {places(i)}" for i in range(min(size(own), 6)))
         raise LayoutError(
-            f"left_inverse of {layout}: {why}; it would take {offsets}, ..., but the strides are "
-            f"no chain in which each is a multiple of the one before"
+            f"left_inverse of {layout}: {why}; it would map {offsets}, ..., but not every stride, "
+            f"in rising order, is a multiple of the stride before it"
         )
     return assembled(found)
 
 
-def _through_points(points: list[tuple[int, int]], looks: list[int]) -> list[Mode] | None:
-    """Modes of a layout that takes each x of the pairs (x, y) to its y, the last without end."""
-    looks[0] -= len(points)
+def _through_points(points: list[tuple[int, int]], steps_left: list[int]) -> list[Mode] | None:
+    """Modes of a layout that maps x to y for each pair (x, y), the last unbounded; or None."""
+    steps_left[0] -= len(points)
     moved = [(x, y) for x, y in points if x]
-    if any(y < 0 or (not x and y) for x, y in points) or looks[0] < 0:
+    if any(y < 0 or (not x and y) for x, y in points) or steps_left[0] < 0:
         return None
     if not moved:
         return []
-    slope, rest = divmod(moved[0][1], moved[0][0])
+    slope, remainder = divmod(moved[0][1], moved[0][0])
     top = max(x for x, _ in points)
-    if not rest and all(y == slope * x for x, y in moved):
+    if not remainder and all(y == slope * x for x, y in moved):
         return [(top + 1, slope)]
     for extent in range(2, top + 1):
-        looks[0] -= 1
-        if looks[0] < 0:
+        steps_left[0] -= 1
+        if steps_left[0] < 0:
             return None
         for stride in _strides(points, extent):
-            if looks[0] < 0:
+            if steps_left[0] < 0:
                 return None
             higher: dict[int, int] = {}
             for x, y in points:
-                looks[0] -= 1
-                left = y - x % extent * stride
-                if higher.setdefault(x // extent, left) != left:
+                steps_left[0] -= 1
+                remaining = y - x % extent * stride
+                if higher.setdefault(x // extent, remaining) != remaining:
                     break
             else:
-                found = _through_points(sorted(higher.items()), looks)
+                found = _through_points(sorted(higher.items()), steps_left)
                 if found is not None:
                     return [(extent, stride), *found]
     return None
 
 
 def _strides(points: list[tuple[int, int]], extent: int) -> range:
-    """The strides that a first mode of `extent` can have: one if two points differ in it alone."""
+    """The candidate strides of a first mode of `extent`.
+
+    Two points that differ only in this mode leave one candidate at most.
+    """
     for (x, y), (other, z) in pairwise(points):
         if x // extent == other // extent:
-            stride, rest = divmod(z - y, other - x)
-            return range(stride, stride + 1) if not rest and stride >= 0 else range(0)
+            stride, remainder = divmod(z - y, other - x)
+            return range(stride, stride + 1) if not remainder and stride >= 0 else range(0)
     return range(max(y for _, y in points) + 1)
 
 
@@ -253,9 +256,9 @@ def _strides(points: list[tuple[int, int]], extent: int) -> range:
 
 
 def nullspace(layout: AnyLayout) -> Layout:
-    """The layout of the indices that L takes to where it takes 0 (C++ ``nullspace``).
+    """The layout N of the indices that L maps to ``L(0)`` (C++ ``nullspace``).
 
-    ``L(N(i)) == L(0)`` for every i below ``size(N)``, and N takes each such index once.
+    ``L(N(i)) == L(0)`` for every i below ``size(N)``, and N gives each such index once.
 
     >>> print(nullspace(Layout((2, 4, 3), (0, 1, 0))), nullspace(Layout((4, 8))))
     (2,3):(1,8) 1:0
@@ -269,22 +272,18 @@ def nullspace(layout: AnyLayout) -> Layout:
         return from_columns(kernel(matrix(layout)))
     if xors(layout_for("nullspace", layout)):
         return from_columns(kernel(matrix(layout)))
-    found: list[Mode] = []
-    place: Any = 1
-    for extent, stride in layout.modes:
-        if stride == 0:
-            found.append((extent, place))
-        place = place * extent
-    return assembled(found)
+    places = place_values([extent for extent, _ in layout.modes])
+    pairs = zip(layout.modes, places, strict=True)
+    return assembled([(extent, place) for (extent, stride), place in pairs if stride == 0])
 
 
 # ----------------------------------------------------------------------------------- common
 
 
 def max_common_layout(a: AnyLayout, b: AnyLayout) -> AnyLayout:
-    """The layout of the first indices of both: ``A(R(i)) == B(R(i)) == i`` below ``size(R)``.
+    """The right inverse R of B, as far as it is one of A too (C++ ``max_common_layout``).
 
-    It is the right inverse of B as far as A undoes it (C++ ``max_common_layout``).
+    ``A(R(i)) == B(R(i)) == i`` for every i below ``size(R)``.
 
     >>> a, b = Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4))
     >>> print(max_common_layout(a, b), max_common_layout(Layout((4, 8), (8, 1)), b))
@@ -299,7 +298,7 @@ def max_common_layout(a: AnyLayout, b: AnyLayout) -> AnyLayout:
 
 
 def max_common_vector(a: AnyLayout, b: AnyLayout) -> Any:
-    """How many elements both layouts have one after the other, at the same indices (C++).
+    """The number of contiguous elements at the same indices of both layouts (C++).
 
     >>> max_common_vector(Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4)))
     8
@@ -308,7 +307,8 @@ def max_common_vector(a: AnyLayout, b: AnyLayout) -> Any:
 
 
 def _common(a: AnyLayout, inverse: AnyLayout) -> Any:
-    """The size of the part of `inverse`, in whole modes where it can, that `a` takes to itself."""
+    """The size of the part of `inverse` that is also a right inverse of `a`; whole modes if it can
+    be decided by modes."""
     try:
         through = coalesce(composition(a, inverse))
     except LayoutError:
@@ -329,11 +329,11 @@ def int_of(stride: Any) -> Any:
 
 
 def _largest_part(inverse: AnyLayout, count: int, a: AnyLayout) -> int:
-    """The largest number of indices, at most `count`, that `inverse` is a layout on."""
+    """The largest number of indices, at most `count`, on which `inverse` is a layout."""
     if not count:
         raise LayoutError(
-            f"max_common_layout of {a}: it takes index 0 to {a(0)}, so that not even the offset 0 "
-            f"is common; take it of the layout without its offset"
+            f"max_common_layout of {a}: it maps index 0 to {a(0)}, so not even the offset 0 is "
+            f"common; take the layout without its offset"
         )
     for part in range(count, 1, -1):
         try:
@@ -345,9 +345,10 @@ def _largest_part(inverse: AnyLayout, count: int, a: AnyLayout) -> int:
 
 
 def _integers(name: str, layout: Any) -> Layout:
+    """`layout`, if it is a Layout whose values are integers; `name` is the operation, in errors."""
     if not isinstance(layout, Layout) or kind_of(layout.modes) is ArithTuple:
         raise LayoutError(
-            f"{name} of {layout}: only a layout that gives integers has one, such as "
-            f"composition(A, L) with the layout A in which the coordinates lie"
+            f"{name} of {layout}: its values must be integers; take that of composition(A, L), "
+            f"where A is the layout of the coordinates"
         )
     return layout

@@ -1,4 +1,4 @@
-"""Parts of a layout: the tile that a block of threads works on, the elements that a thread has."""
+"""Parts of a layout: the tile of a thread block, and the elements of a thread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..errors import LayoutError
 from ..values.layout import Layout, joined
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout
-from ..values.tuples import IntTuple, is_int, is_symbolic, size, text
+from ..values.tuples import IntTuple, is_int, is_symbolic, place_values, size, text
 from .by_mode import Tiler
 from .divide import zipped_divide
 from .slice import dice, slice_and_offset
@@ -27,12 +27,12 @@ class Tile(NamedTuple):
 
 
 def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None) -> Tile:
-    """Tile `coord` of `layout` cut up by `tiler` (C++ ``local_tile``).
+    """Tile `coord` of `layout` divided by `tiler` (C++ ``local_tile``).
 
     ``offset + tile(t) == zipped_divide(layout, tiler)(t, coord)``.  An integer `coord` is the index
-    of the tile among all.  None in a tuple, and modes it leaves out, keep that rest mode, after the
-    modes of the tile.  `proj` drops, from both `tiler` and `coord`, the modes where
-    it is None: C++ ``Step<_1, X, _1>`` is ``(1, None, 1)``.  The tile of a composed layout is a
+    of the tile among all tiles.  A rest mode where a tuple `coord` has None, or no entry, is kept
+    after the modes of the tile.  `proj` drops the modes where it is None from both `tiler` and
+    `coord`: C++ ``Step<_1, X, _1>`` is ``(1, None, 1)``.  The tile of a composed layout is a
     composed layout that holds the offset before its swizzle; `Tile.offset` is then 0.
 
     Raises `LayoutError` where `zipped_divide` does, or if `coord` has more modes than the rest.
@@ -56,10 +56,10 @@ def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None
 
 
 def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -> Tile:
-    """What thread `index` of those laid out as `tile` has of `layout` (C++ ``local_partition``).
+    """The elements of `layout` that thread `index` has (C++ ``local_partition``).
 
-    `layout` is cut into tiles with the shape of `tile`; `tile` says which thread has which element
-    of each, and the result has that element of all tiles, one mode for each mode of `layout`:
+    `layout` is divided into tiles with the shape of `tile`, which maps an element of a tile to its
+    thread.  The result has the thread's element of every tile, one mode for each mode of `layout`:
     ``offset + part(r) == zipped_divide(layout, shape)(t, r)`` where ``tile(t) == index``.  `proj`
     drops modes of `tile` where it is None, as in `local_tile`.
 
@@ -68,7 +68,7 @@ def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -
     (2,2):(64,8) 17
     """
     if not isinstance(tile, Layout) or kind_of(tile.modes) is not None:
-        raise LayoutError(f"local_partition: {tile!r} must be a Layout of the threads' numbers")
+        raise LayoutError(f"local_partition: {tile!r} must be a Layout that gives thread indices")
     if isinstance(layout, ComposedLayout):
         return _inside(layout, local_partition(layout.outer, tile, index, proj))
     if proj is not None:
@@ -81,26 +81,27 @@ def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -
 
 
 def _coordinate(tile: Layout, index: Any) -> IntTuple:
-    """The coordinate, one index a mode, at which `tile` takes thread `index` (C++
-    ``get_flat_coord``): each leaf has digit ``index // stride % extent``."""
+    """The coordinate of thread `index` in `tile`, one index a mode (C++ ``get_flat_coord``).
+
+    The digit of each leaf is ``index // stride % extent``.
+    """
     if not is_int(index) and not is_symbolic(index):
-        raise LayoutError(f"local_partition: index {index!r} must be the number of a thread")
+        raise LayoutError(f"local_partition: index {index!r} must be the index of a thread")
     if is_int(index) and index < 0:
         raise LayoutError(f"local_partition: index {index} must be at least 0")
     coord = []
     for mode in tile:
         found: Any = 0
-        place: Any = 1
-        for extent, stride in mode.modes:
+        places = place_values([extent for extent, _ in mode.modes])
+        for (extent, stride), place in zip(mode.modes, places, strict=True):
             if extent != 1 and stride != 0:
                 found = found + index // stride % extent * place
-            place = place * extent
         coord.append(found)
     return tuple(coord)
 
 
 def _inside(layout: ComposedLayout, tile: Tile) -> Tile:
-    """`tile` of the outer layout as one of the composed layout, which holds the offset."""
+    """`tile` of the outer layout as a tile of the composed layout, which holds the offset."""
     return Tile(
         ComposedLayout(layout.inner, layout.offset + tile.offset, tile.layout, layout.unit), 0
     )

@@ -1,4 +1,4 @@
-"""Repeating a layout: `logical_product`, and its halves gathered as of the divides.
+"""A layout repeated: `logical_product`, and its halves gathered as those of the divides.
 
 logical_product   (block, copies), by mode ((block, copies), ...)
 blocked_product   ((block, copies), (block, copies), ...)    copies side by side
@@ -32,11 +32,11 @@ __all__ = [
 
 
 def logical_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
-    """(A, copies of A laid out as `tiler` says): ``R((a, b)) == A(a) + A*(B(b))``.
+    """(A, copies of A arranged by the layout B): ``R((a, b)) == A(a) + A*(B(b))``.
 
-    A* = complement(A, size(A) * cosize(B)) has the places where copies of A fit between and beyond
+    A* = complement(A, size(A) * cosize(B)) has the offsets where copies of A fit between and beyond
     each other (C++ ``logical_product``).  A tuple of tilers multiplies mode by mode; None, and
-    modes beyond the tuple, stay as they are.  Of a composed layout it is the outer that is copied.
+    modes beyond the tuple, stay as they are.  Of a composed layout, the outer layout is repeated.
 
     >>> print(logical_product(Layout((2, 2), (4, 1)), Layout(6)))
     ((2,2),(2,3)):((4,1),(2,8))
@@ -76,8 +76,8 @@ def flat_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
 def blocked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
     """Copies of `block` side by side: mode k is (block mode k, tiler mode k).
 
-    ``R((a, b)) == A(a) + A*(B(b))`` with the coordinates zipped by mode; the shorter operand is
-    filled up with modes 1:0 (C++ ``blocked_product``; not coalesced, as in the DSL).
+    ``R((a, b)) == A(a) + A*(B(b))`` with the coordinates zipped by mode.  The operand of lower rank
+    is padded with modes 1:0 (C++ ``blocked_product``; not coalesced, as in the DSL).
 
     >>> print(blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3))))
     ((2,3),(5,4)):((5,10),(1,30))
@@ -97,11 +97,11 @@ def raked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
 
 
 def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> AnyLayout:
-    """Copies of `block` that fill `shape`, the copies counted in `order` (C++ ``tile_to_shape``).
+    """Copies of `block` that fill `shape`, arranged in `order` (C++ ``tile_to_shape``).
 
-    Mode k of the result has the size of mode k of `shape`; `order` is that of
-    `make_ordered_layout`, leftmost fastest by default.  Raises `LayoutError` unless each mode of
-    `block` divides that of `shape`.
+    Mode k of the result has the size of mode k of `shape`.  `order` is as in `make_ordered_layout`;
+    by default the leftmost mode is fastest.  Raises `LayoutError` unless the size of each mode of
+    `block` divides that of the mode of `shape`.
 
     >>> print(tile_to_shape(Layout((2, 2)), (6, 8)), tile_to_shape(Layout((2, 2)), (6, 8), (1, 0)))
     ((2,3),(2,4)):((1,4),(2,12)) ((2,3),(2,4)):((1,16),(2,4))
@@ -116,7 +116,7 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> 
     for k, (extent, count) in enumerate(zip(extents, own, strict=True)):
         if not divides(count, extent):
             raise LayoutError(
-                f"tile_to_shape: mode {k} of {text(shape)} has the size {extent}, which is no "
+                f"tile_to_shape: mode {k} of {text(shape)} has the size {extent}, which is not a "
                 f"multiple of {count}, the size of that mode of {block}"
             )
     copies = tuple(divided(extent, count)[0] for extent, count in zip(extents, own, strict=True))
@@ -132,11 +132,11 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple = None) -> 
 def _multiplied(
     gather: Callable[..., Layout], name: str, layout: AnyLayout, tiler: Tiler
 ) -> AnyLayout:
-    """The blocks and copies gathered; of a composed layout, those of its outer."""
+    """The gathered blocks and copies; of a composed layout, those of its outer layout."""
     if isinstance(layout, ComposedLayout):
         return layout.over(_multiplied(gather, name, layout.outer, tiler))
     if not isinstance(layout, Layout):
-        raise LayoutError(f"{name} of {layout!r}: it is no Layout and no ComposedLayout")
+        raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
     return gather(name, _block_and_copies, layout, tiler)
 
 
@@ -146,7 +146,7 @@ def _block_and_copies(layout: Layout, copies: Layout) -> Layout:
 
 
 def _blocked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:
-    """Each mode of the block before that of its copies, both filled up to one rank."""
+    """Each mode of the block before that of its copies, both padded to one rank."""
     copies = tiler_layout(tiler)
     rank = max(len(block), len(copies))
     if rank == 1 and not isinstance(block.shape, tuple):

@@ -1,4 +1,4 @@
-"""Layouts in another unit: n old elements in a new one (upcast), one old in n new (downcast)."""
+"""Layouts in another unit: n old elements to a new one (upcast), n new to an old one (downcast)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ __all__ = ["downcast", "recast", "upcast"]
 def recast(layout: AnyLayout, old_bits: int, new_bits: int) -> AnyLayout:
     """The same memory in units of `new_bits` instead of `old_bits` (C++ ``recast<Old, New>``).
 
-    Units need not divide each other: it goes through their common divisor.  A swizzle moves the
-    same bytes as before, and a composed layout that knows its unit must have been in `old_bits`.
+    Neither unit need divide the other: the greatest common divisor is an intermediate unit.  A
+    swizzle moves the same bytes as before.  The unit of a composed layout, if it has one, must be
+    `old_bits`.
 
     >>> print(recast(Layout((4, 8), (8, 1)), 16, 32), recast(Layout((4, 8), (8, 1)), 16, 8))
     (4,4):(4,1) (4,16):(16,1)
@@ -37,11 +38,11 @@ def recast(layout: AnyLayout, old_bits: int, new_bits: int) -> AnyLayout:
 def upcast(layout: AnyLayout, n: int) -> AnyLayout:
     """The layout of units that hold n elements of `layout` each (C++ ``upcast<n>``).
 
-    A mode s:d with d a multiple of n becomes s:d/n.  One with d a divisor of n has k = n/d
-    elements in a unit, and becomes s/k:1, or 1:1 if all are in one.  With k = 1 elsewhere,
-    ``L(c) == n * R(c // k) + L(c % k)`` leaf by leaf, and what is left over is below n.
+    If d is a multiple of n, a mode s:d becomes s:d/n.  If d divides n, a unit holds k = n/d
+    elements of the mode, which becomes s/k:1, or 1:1 if all are in one unit.  With k = 1 for the
+    other modes, ``L(c) == n * R(c // k) + L(c % k)`` leaf by leaf, and ``L(c % k) < n``.
 
-    Raises `LayoutError` where no unit holds what a mode steps over.
+    Raises `LayoutError` if an element of a mode is across the boundary of two units.
 
     >>> print(upcast(Layout((4, 8), (8, 1)), 2), upcast(Layout((2, 8), (2, 4)), 4))
     (4,4):(4,1) (1,8):(1,1)
@@ -63,15 +64,15 @@ def upcast(layout: AnyLayout, n: int) -> AnyLayout:
     if not less(inside, n):
         raise LayoutError(
             f"upcast of {layout} by {n}: the elements of one unit reach offset {inside} in it, "
-            f"which must be below {n}: offsets are taken more than once"
+            f"which must be below {n}: the layout is not injective"
         )
     return refined(layout.shape, [[mode] for mode in modes])
 
 
 def _upcast_mode(layout: Layout, extent: Any, stride: Any, n: int) -> tuple[tuple[Any, Any], Any]:
-    """The mode of units, and how many elements of the mode are in one."""
+    """The mode of units, and the number of elements of the mode in one unit."""
     if isinstance(stride, StepStride):
-        raise LayoutError(f"upcast of {layout}: it counts no elements, but coordinates")
+        raise LayoutError(f"upcast of {layout}: its values are coordinates, not offsets")
     if divides(n, stride):
         return (extent, divided(stride, n)[0]), 1
     if extent == 1:
@@ -83,14 +84,14 @@ def _upcast_mode(layout: Layout, extent: Any, stride: Any, n: int) -> tuple[tupl
         if less(extent, held):
             return (1, 1), extent
     raise LayoutError(
-        f"upcast of {layout} by {n}: the mode {extent}:{stride} does not fall into units: its "
+        f"upcast of {layout} by {n}: the mode {extent}:{stride} does not divide into units: its "
         f"stride must be a multiple of {n}, or divide {n} with an extent that {n}/stride divides; "
-        f"its element {_astray(extent, stride, n)} lies across"
+        f"its element {_misaligned(extent, stride, n)} is misaligned"
     )
 
 
-def _astray(extent: Any, stride: Any, n: int) -> Any:
-    """The first element that does not start a unit when it should, of a mode of ints."""
+def _misaligned(extent: Any, stride: Any, n: int) -> Any:
+    """The first element of a mode of ints that is not at its place in a unit."""
     if type(stride) is not int or type(extent) is not int:
         return "1"
     held = max(1, n // stride)
@@ -100,9 +101,9 @@ def _astray(extent: Any, stride: Any, n: int) -> Any:
 def downcast(layout: AnyLayout, n: int) -> AnyLayout:
     """The layout of the n parts of each element of `layout` (C++ ``downcast<n>``).
 
-    The first mode of stride 1 that has more than one element, or else the first of stride 1, gets
-    n times as long; every other stride is multiplied: in that mode
-    ``R(n * c + r) == n * L(c) + r``.  Raises `LayoutError` if no mode has stride 1.
+    The first mode of stride 1 with more than one element, or else the first of stride 1, becomes n
+    times as long, and every other stride is multiplied by n: ``R(n * c + r) == n * L(c) + r`` for
+    the coordinate c of that mode.  Raises `LayoutError` if no mode has stride 1.
 
     >>> print(downcast(Layout((4, 8), (8, 1)), 2))
     (4,16):(16,1)
@@ -119,8 +120,8 @@ def downcast(layout: AnyLayout, n: int) -> AnyLayout:
     ones = [k for k, (_, stride) in enumerate(layout.modes) if stride == unit]
     if not ones:
         raise LayoutError(
-            f"downcast of {layout} by {n}: no mode has stride 1, so that the parts of one element "
-            f"have no mode to lie in; give it a mode 1:1"
+            f"downcast of {layout} by {n}: no mode has stride 1, to which the parts of an element "
+            f"could be added; give it a mode 1:1"
         )
     own = next((k for k in ones if layout.modes[k][0] != 1), ones[0])
     modes = [
@@ -141,11 +142,11 @@ def _whole_number(name: str, n: int) -> int:
 
 
 def _recast_composed(layout: ComposedLayout, n: int, up: bool) -> ComposedLayout:
-    """The unit of the swizzle, the offset and the outer layout changes."""
+    """A swizzled layout with its swizzle, offset and outer layout in the new unit."""
     if not isinstance(layout.inner, Swizzle):
         raise LayoutError(f"recast of {layout}: only a swizzled layout can change its unit")
     if up and layout.offset % n:
-        raise LayoutError(f"upcast of {layout} by {n}: the offset {layout.offset} starts no unit")
+        raise LayoutError(f"upcast of {layout} by {n}: its offset must be a multiple of {n}")
     inner = layout.inner.recast(1, n) if up else layout.inner.recast(n, 1)
     offset = layout.offset // n if up else layout.offset * n
     outer = upcast(layout.outer, n) if up else downcast(layout.outer, n)
@@ -156,7 +157,7 @@ def _recast_composed(layout: ComposedLayout, n: int, up: bool) -> ComposedLayout
 
 
 def _upcast_xor(layout: Layout, n: int) -> Layout:
-    """Bit by bit: columns that are multiples of n stay, and those below n go into the unit."""
+    """Bit by bit: columns that are multiples of n are divided, those below n are in the unit."""
     if n & (n - 1):
         raise LayoutError(f"upcast of {layout} by {n}: XOR strides need a power of two")
     parts = []
@@ -167,7 +168,7 @@ def _upcast_xor(layout: Layout, n: int) -> Layout:
         if any(column >= n or column == 0 for column in low):
             raise LayoutError(
                 f"upcast of {layout} by {n}: the mode {mode[0]}:{mode[1]} changes bits inside a "
-                f"unit together with bits above"
+                f"unit together with bits above it"
             )
         units = merged([(2, F2(column // n) if column else 0) for column in high])
         parts.append(units if high or not low else [(1, F2(1))])

@@ -1,4 +1,4 @@
-"""Parts of a layout at a coordinate where None, CuTe's underscore, stands for a whole mode."""
+"""Slices of a layout: None in a coordinate, CuTe's underscore, stands for a whole mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def slice_(coord: IntTuple, x: Any) -> Any:
     """The modes of a layout, or the entries of a tuple, where `coord` is None (C++ ``slice``).
 
     ``L(c) == offset + slice_(coord, L)(kept entries of c)``, where the offset is that of the other
-    entries, which `slice_and_offset` gives; a composed layout holds it before its inner function.
+    entries (`slice_and_offset`).  A composed layout holds it before its inner function.
 
     >>> print(slice_((None, 3), Layout((4, 8))), slice_((None, 3), (4, 8)))
     (4):(1) (4,)
@@ -39,10 +39,10 @@ def dice(coord: IntTuple, x: Any) -> Any:
 
 
 def slice_and_offset(coord: IntTuple, layout: Any) -> tuple[Any, Any]:
-    """(sublayout, offset): what `slice_` keeps, and the offset of what it fixes (C++).
+    """(sublayout, offset): the modes that `slice_` keeps, and the offset of the others (C++).
 
-    ``L(c) == offset + sublayout(kept entries of c)``, the sum being that of L: XOR, where L has XOR
-    strides.  A composed layout holds the offset itself, and the second is 0.
+    ``L(c) == offset + sublayout(kept entries of c)``; the sum is an XOR if L has XOR strides.  A
+    composed layout holds the offset itself, and the second is 0.
 
     >>> part, offset = slice_and_offset((2, None), Layout((4, 8), (8, 1)))
     >>> print(part, offset)
@@ -51,15 +51,18 @@ def slice_and_offset(coord: IntTuple, layout: Any) -> tuple[Any, Any]:
     if isinstance(layout, ComposedLayout):
         part, offset = slice_and_offset(coord, layout.outer)
         if xors(layout.outer):
-            return _beside(layout, part, offset), 0
+            return _xored(layout, part, offset), 0
         return ComposedLayout(layout.inner, layout.offset + offset, part, layout.unit), 0
     part = slice_(coord, layout_for("slice_and_offset", layout))
     return part, layout(_fixed(coord))
 
 
-def _beside(layout: ComposedLayout, part: Layout, fixed: int) -> ComposedLayout:
-    """``inner(offset + (fixed ^ part(c)))``: a sum where they share no bit; else one more bit,
-    which is always set, brings what is fixed."""
+def _xored(layout: ComposedLayout, part: Layout, fixed: int) -> ComposedLayout:
+    """``inner(offset + (fixed ^ part(c)))``.
+
+    If `fixed` and `part` share no bit, the XOR is a sum.  Else the offset sets one more bit, whose
+    column is `fixed`.
+    """
     top = max(cosize(part) - 1, fixed).bit_length()
     if all(not fixed & int(d) << k for s, d in part.modes for k in range(s.bit_length() - 1)):
         return ComposedLayout(layout.inner, layout.offset + fixed, part, layout.unit)
@@ -71,7 +74,7 @@ def _beside(layout: ComposedLayout, part: Layout, fixed: int) -> ComposedLayout:
 def _part(coord: IntTuple, x: Any, kept: bool) -> Any:
     if isinstance(coord, (Layout, ComposedLayout)):
         raise LayoutError("the coordinate comes first, as in C++: slice_((None, 3), layout)")
-    _fixed(shallow(coord))  # what is not None must be a coordinate, though it is not needed here
+    _fixed(shallow(coord))  # checks the entries other than None, which are not used here
     if not isinstance(x, Layout):
         return _entries(coord, x, kept)
     shape, stride = _entries(coord, x.shape, kept), _entries(coord, x.stride, kept)
@@ -79,7 +82,7 @@ def _part(coord: IntTuple, x: Any, kept: bool) -> Any:
 
 
 def _entries(coord: IntTuple, t: IntTuple, kept: bool) -> IntTuple:
-    """The entries of `t` where `coord` is None, or where it is not; tuples are spliced together."""
+    """The entries of `t` where `coord` is None (`kept`), or where it is not; tuples are spliced."""
     if isinstance(coord, tuple):
         if not isinstance(t, tuple) or len(t) != len(coord):
             raise LayoutError(

@@ -26,9 +26,10 @@ T = TypeVar("T")
 
 
 def divided(n: Any, d: Any) -> tuple[Any, Any]:
-    """(q, r) with ``n == q * d + r``: the terms of `n` that `d` divides, divided, and the others.
+    """(q, r) with ``n == q * d + r``, both at least 0.
 
-    Of ints, ``0 <= r < d``; of symbols r is what is left, and its size a question for `less`.
+    Of ints, ``0 <= r < d``.  Of symbols, r is the remainder of polynomials; whether it is below d
+    is a question for `less`.
 
     >>> divided(14, 4)
     (3, 2)
@@ -39,7 +40,7 @@ def divided(n: Any, d: Any) -> tuple[Any, Any]:
 
 
 def divides(d: Any, n: Any) -> bool:
-    """Whether `n` is a multiple of `d`; 0 is one of everything.
+    """Whether `n` is a multiple of `d`; 0 is a multiple of everything.
 
     >>> divides(4, 12), divides(4, 14)
     (True, False)
@@ -83,9 +84,9 @@ def ceil_div(n: Any, d: Any) -> Any:
 
 
 def ascending(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
-    """`items` sorted by `key`, equal ones in the order given.
+    """`items` sorted by `key`; items with equal keys keep their order.
 
-    Raises `LayoutError` where the order of two keys is not proved.
+    Raises `LayoutError` if the order of two keys is not proved.
 
     >>> ascending(["ccc", "a", "bb"], len)
     ['a', 'bb', 'ccc']
@@ -105,7 +106,7 @@ def ascending(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
             return 1
         raise LayoutError(
             f"{x} and {y} cannot be put in order: neither {x} <= {y} nor {y} <= {x} is proved for "
-            f"all values of the symbols; say more in the expressions, as M = 8*m does"
+            f"all values of the symbols; write more into the expressions, as M = 8*m does"
         )
 
     given = list(items)

@@ -1,4 +1,4 @@
-"""Linear algebra over GF(2) on Python ints: a matrix is its columns, and a sum is an XOR."""
+"""Linear algebra over GF(2) on Python ints: a matrix is a list of columns, and a sum is an XOR."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rank(columns: Iterable[int]) -> int:
 
 
 def kernel(columns: Iterable[int]) -> tuple[int, ...]:
-    """A basis of the indices that go to 0, each as the set bits of an int.
+    """A basis of the indices whose image is 0.
 
     >>> kernel([0b011, 0b101, 0b110])
     (7,)
@@ -39,7 +39,7 @@ def kernel(columns: Iterable[int]) -> tuple[int, ...]:
 
 
 def preimage(value: int, columns: Iterable[int]) -> int | None:
-    """An index whose image is `value`, of those the one that `eliminated` finds; None if none.
+    """An index whose image is `value`, or None; of several, the one that `eliminated` finds.
 
     >>> preimage(0b110, [0b011, 0b101]), preimage(0b111, [0b011, 0b101])
     (3, None)
@@ -54,7 +54,10 @@ def preimages(values: Iterable[int], columns: Iterable[int]) -> list[int | None]
 
 
 def solved(value: int, pairs: list[tuple[int, int]]) -> int | None:
-    """The index of `value`, from pairs (index, image) by falling image, of top bits that differ."""
+    """The index whose image is `value`, or None.
+
+    `pairs` are (index, image) by falling image, and no two images have the same top bit.
+    """
     index = 0
     for other, pivot in pairs:
         if value ^ pivot < value:
@@ -75,7 +78,10 @@ def largest(columns: Iterable[int]) -> int:
 
 
 def eliminated(columns: Iterable[int]) -> list[tuple[int, int]]:
-    """Pairs (index, image of index), one a column; images other than 0 differ in their top bit."""
+    """Pairs (index, image of the index), one for each column.
+
+    The pairs are sorted by falling image.  No two images other than 0 have the same top bit.
+    """
     pairs: list[tuple[int, int]] = []
     for j, column in enumerate(columns):
         index, value = 1 << j, column

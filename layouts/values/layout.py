@@ -4,7 +4,7 @@
 
 A layout is also a function of one integer, its index: the coordinates counted with the leftmost
 mode fastest.  Index 5 of (4,8) is the coordinate (1, 1), so ``Layout((4, 8), (8, 1))(5) == 9``.
-The last mode goes on beyond the size, as in C++ ``crd2idx``; there are no negative indices.
+The last mode is unbounded, as in C++ ``crd2idx``: an index may be beyond the size, not negative.
 """
 
 from __future__ import annotations
@@ -58,31 +58,31 @@ __all__ = [
 
 
 class Composable(Value):
-    """What ``@`` composes: layouts, swizzles, and composed layouts."""
+    """The values that ``@`` composes: layouts, swizzles, and composed layouts."""
 
     __slots__ = ()
 
     def __matmul__(self, other: Any) -> Any:
         """``A @ B`` is ``composition(A, B)``."""
-        from ..algebra import composition  # above this file: the algebra is made of layouts
+        from ..algebra import composition  # the algebra imports this file
 
         return composition(self, other)
 
     def _repr_html_(self) -> str | None:
         """The picture that a notebook shows, where there is one."""
-        from ..draw.tables import notebook  # above this file: pictures are of layouts
+        from ..draw.tables import notebook  # pictures import this file
 
         return notebook(self)
 
 
 @final
 class Layout(Composable):
-    """A shape and a congruent stride; calling it gives offsets (C++ ``Layout``).
+    """A shape and a congruent stride: a function from coordinates to offsets (C++ ``Layout``).
 
     ``L(c) = sum of c_k * stride_k`` over the leaves.  Without a stride the layout is compact and
-    column-major; an extent of 1 then gets stride 0.  Extents are at least 1, strides at least 0;
-    symbols and kernel-time integers are taken as they are.  A stride may also be a coordinate,
-    ``E(0)``, or an XOR stride, ``F2(9)``: see `layouts.stride`.  Raises `LayoutError` otherwise.
+    column-major, and an extent of 1 gets stride 0.  Extents are at least 1, strides at least 0;
+    symbols and kernel-time integers are accepted as they are.  A stride may also be a coordinate,
+    ``E(0)``, or an XOR stride, ``F2(9)``.  Raises `LayoutError` for anything else.
 
     >>> L = Layout((4, 8), (8, 1))
     >>> L(1, 5), L((1, 5)), L(21), L[0], len(L)
@@ -99,9 +99,9 @@ class Layout(Composable):
     modes: tuple[tuple[Any, Any], ...]
 
     def __new__(cls, shape: IntTuple, stride: IntTuple = None) -> Layout:
-        """The layout of these parts, checked; one of ints that was made before is not made again.
+        """The checked layout; layouts of ints are cached.
 
-        `marshal` writes what a value is, to the type: the bytes of 4 are those of no 4.0 or True.
+        `marshal` makes the key since it writes types too: 4, 4.0 and True have different bytes.
         """
         try:
             key = dumps((shape, stride), 2)
@@ -112,7 +112,7 @@ class Layout(Composable):
 
     @classmethod
     def of(cls, shape: IntTuple, stride: IntTuple, modes: tuple[tuple[Any, Any], ...]) -> Layout:
-        """The layout of parts that are known to fit, as those of results are."""
+        """The layout of parts that are known to fit, without checks; for results."""
         self = object.__new__(cls)
         _set_shape(self, shape)
         _set_stride(self, stride)
@@ -122,14 +122,15 @@ class Layout(Composable):
     def __call__(self, *coord: IntTuple) -> Any:
         """The offset of an index or a coordinate, or of arrays of them, elementwise.
 
-        Where an entry is None (CuTe's underscore) the result is the sublayout of those modes: the
-        offset of the others is left out, as C++ leaves it to the pointer; see `slice_and_offset`.
+        If an entry is None (CuTe's underscore), the result is the sublayout of the modes with None.
+        The offset of the other entries is dropped, since in C++ the pointer holds it; see
+        `slice_and_offset`.
 
-        Raises `LayoutError` on a negative integer or a coordinate that the shape does not take.
+        Raises `LayoutError` on a negative integer, or on a coordinate that does not fit the shape.
         """
         at = coord[0] if len(coord) == 1 else coord
         if type(at) is not int and has_none(at):
-            from ..algebra.slice import slice_  # above this file
+            from ..algebra.slice import slice_  # it imports this file
 
             return slice_(at, self)
         value = self.value(at)
@@ -138,7 +139,7 @@ class Layout(Composable):
         return self._evaluated(value)
 
     def value(self, at: IntTuple) -> Any:
-        """The sum of strides at an index or a coordinate; a `StepStride` is not evaluated."""
+        """The sum of strides at an index or a coordinate; a `StepStride` stays one."""
         if type(at) is int and at >= 0:
             return _at_index(at, self.modes)
         if type(at) is tuple and type(self.shape) is tuple and len(at) == len(self.shape):
@@ -196,13 +197,13 @@ _set_shape = Layout.__dict__["shape"].__set__
 _set_stride = Layout.__dict__["stride"].__set__
 _set_modes = Layout.__dict__["modes"].__set__
 
-#: Layouts of ints by their marshalled shape and stride, and how many are kept.
+#: Layouts of ints, by their marshalled shape and stride; at most `_KEPT` of them.
 _made: dict[bytes, Layout] = {}
 _KEPT = 4096
 
 
 def _new(shape: IntTuple, stride: IntTuple, key: bytes) -> Layout:
-    """The layout of a shape and a stride that are checked here, and kept if they are of ints."""
+    """The layout of a shape and a stride, checked; cached under `key` if all are ints."""
     if stride is None:
         shape = checked(shape, "shape", 1)
         return Layout(shape, compact_col_major(shape))
@@ -225,7 +226,7 @@ def trusted(shape: IntTuple, stride: IntTuple) -> Layout:
 
 
 def _plain_modes(shape: Any, stride: Any, deepest: int = DEEPEST) -> list[tuple[int, int]] | None:
-    """The leaves of a congruent pair of ints in range, the usual case; None of anything else."""
+    """The modes of a congruent pair of ints in range, the usual case; None for any other pair."""
     if type(shape) is int:
         return [(shape, stride)] if type(stride) is int and shape > 0 <= stride else None
     if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride):
@@ -261,7 +262,7 @@ def _checked_pair(shape: IntTuple, stride: IntTuple) -> tuple[IntTuple, IntTuple
 
 
 def _at_index(index: int, modes: tuple[tuple[Any, Any], ...]) -> Any:
-    """The sum of strides at an index: its digits, the last without end, times the strides."""
+    """The sum of strides at an index: its digits, the last unbounded, times the strides."""
     if not modes:
         return 0
     total = 0
@@ -282,7 +283,7 @@ def _at_flat(coord: tuple[Any, ...], strides: tuple[Any, ...]) -> int | None:
 
 
 def has_none(coord: IntTuple, deepest: int = DEEPEST) -> bool:
-    """Whether a coordinate has an underscore.
+    """Whether a coordinate has a None (CuTe's underscore).
 
     >>> has_none((1, (None, 2))), has_none((1, 2))
     (True, False)
@@ -325,15 +326,16 @@ def joined(modes: Iterable[Layout]) -> Layout:
     leaves_of_all = tuple([leaf for mode in layouts for leaf in mode.modes])
     shape, stride = tuple([x.shape for x in layouts]), tuple([x.stride for x in layouts])
     if kind_of(leaves_of_all) is not None:
-        return Layout(shape, stride)  # the kinds of strides may not go together
+        return Layout(shape, stride)  # this checks that the kinds of strides agree
     return Layout.of(shape, stride, leaves_of_all)
 
 
 def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
-    """The compact layout whose strides grow in the order given (C++ ``make_ordered_layout``).
+    """The compact layout whose strides grow in the given order (C++ ``make_ordered_layout``).
 
     The mode with the smallest order has stride 1.  An order that faces a tuple of extents holds for
-    all of them, leftmost fastest.  Raises `LayoutError` if two orders are equal or one has no mode.
+    all of them, leftmost fastest.  Raises `LayoutError` if two orders are equal, or if `order` does
+    not fit the shape.
 
     >>> print(make_ordered_layout((4, 8), (1, 0)), make_ordered_layout((2, (3, 4)), (1, 0)))
     (4,8):(8,1) (2,(3,4)):(12,(1,3))
@@ -342,7 +344,7 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
     pairs = _ordered_modes(shape, shallow(order))
     orders = [place for place, _ in pairs]
     if len(set(orders)) != len(orders):
-        raise LayoutError(f"order {text(order)}: every mode needs an order of its own")
+        raise LayoutError(f"order {text(order)}: the orders of the modes must be distinct")
     starts, start = {}, 1
     for place, mode in sorted(pairs, key=lambda pair: pair[0]):
         starts[place], start = start, start * product(mode)
@@ -362,7 +364,7 @@ def _ordered_modes(shape: IntTuple, order: IntTuple) -> list[tuple[int, IntTuple
 
 def make_layout_like(layout: Layout) -> Layout:
     """The compact layout with the shape of `layout` and its order of strides (C++
-    ``make_layout_like``); modes of stride 0 stay so, and hold one element.
+    ``make_layout_like``); modes of stride 0 keep it.
 
     >>> print(make_layout_like(Layout((4, 8), (100, 1))), make_layout_like(Layout((4, 2), (0, 6))))
     (4,8):(8,1) (4,2):(0,1)
@@ -380,7 +382,7 @@ def make_layout_like(layout: Layout) -> Layout:
 
 
 def make_identity_layout(shape: IntTuple) -> Layout:
-    """The layout that takes each coordinate to itself (C++ ``make_identity_layout``).
+    """The layout that maps each coordinate to itself (C++ ``make_identity_layout``).
 
     >>> print(make_identity_layout((4, (2, 8))), make_identity_layout((4, 8))(1, 5))
     (4,(2,8)):(1@0,(1@0@1,1@1@1)) (1, 5)
@@ -411,7 +413,7 @@ def flatten(x: Any) -> Any:
 def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:
     """One more than the largest offset of a layout, or of one of its modes (C++ ``cosize``).
 
-    For a composed layout it bounds every offset, so that it is what to allocate.
+    For a composed layout it is an upper bound of the offsets: allocate as many elements.
 
     >>> cosize(Layout((4, 8), (16, 1))), cosize(Layout((4, 8), (16, 1)), 1)
     (56, 8)

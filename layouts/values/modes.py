@@ -1,4 +1,4 @@
-"""Layouts as flat lists of modes (extent, stride): the form in which the algebra computes."""
+"""Layouts as flat lists of modes (extent, stride), the form in which the algebra computes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Mode: TypeAlias = "tuple[Any, Any]"
 
 
 def flat_modes(layout: Layout) -> list[tuple[int, int]]:
-    """The pairs (extent, stride) of the leaves, which must be ints.
+    """The pairs (extent, stride) of the leaves, all ints.
 
-    Raises `LayoutError` if one is a symbol, a coordinate or an XOR stride.
+    Raises `LayoutError` if one of them is a symbol, a coordinate or an XOR stride.
 
     >>> flat_modes(Layout(((2, 4), 8)))
     [(2, 1), (4, 2), (8, 8)]
@@ -43,13 +43,13 @@ def flat_modes(layout: Layout) -> list[tuple[int, int]]:
             if isinstance(stride, StepStride):
                 hint = f"{stride} is not an integer stride"
             raise LayoutError(
-                f"{layout}: the mode {extent}:{stride} must be of integers known now; {hint}"
+                f"{layout}: the mode {extent}:{stride} must have integers known now; {hint}"
             )
     return list(layout.modes)
 
 
 def moving(layout: Layout) -> list[Mode]:
-    """The modes that have more than one entry.
+    """The modes whose extent is not 1.
 
     >>> moving(Layout((4, 1, 2)))
     [(4, 1), (2, 4)]
@@ -157,7 +157,7 @@ def xors(layout: Layout) -> bool:
 
 
 def bits(modes: Iterable[Mode]) -> list[Mode]:
-    """Modes with XOR strides cut into modes of extent 2, one for each bit of the index.
+    """Modes with XOR strides as modes of extent 2, one for each bit of the index.
 
     >>> print(*(f"{s}:{d}" for s, d in bits([(4, F2(3)), (2, 0)])))
     2:F3 2:F6 2:0
@@ -166,9 +166,9 @@ def bits(modes: Iterable[Mode]) -> list[Mode]:
 
 
 def from_columns(columns: Iterable[int]) -> Layout:
-    """The layout that takes index bit j to the XOR of its columns: a bit matrix as a layout.
+    """The layout whose value at an index is the XOR of column j for each set bit j of the index.
 
-    Without a shared bit the strides are integers.
+    If no two columns share a bit, the strides are integers.
 
     >>> print(from_columns([1, 2, 5, 8]), from_columns([8, 1, 2]))
     (4,2,2):(F1,F5,F8) (2,4):(8,1)

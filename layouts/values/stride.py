@@ -1,13 +1,13 @@
-"""Strides that are no integers: coordinates (TMA tensors, identity layouts) and XOR (swizzles).
+"""Strides other than integers: coordinates (TMA tensors, identity layouts) and XOR (swizzles).
 
-A stride is anything that an integer multiplies and that adds in its own sense; a layout with any
-such strides evaluates, coalesces and composes by the same code as one with integers.
+A stride is anything that can be multiplied by an integer and added to its own kind.  Layouts with
+such strides evaluate, coalesce and compose by the same code as those with integers.
 
     E(0), 2 * E(1)       a step of one coordinate: 1@0, 2@1.  They add componentwise.
     F2(9)                a step that XORs: F9.  They add by XOR, and multiply without carry.
 
-``(8,16):(1@0,1@1)`` takes the coordinate (i, j) to itself, ``(4,2):(F1,F5)`` is ``Sw<1,0,2>`` on 8
-offsets.  Evaluated, a layout of the first kind gives a tuple and one of the second an int.
+``(8,16):(1@0,1@1)`` takes the coordinate (i, j) to itself; its values are tuples.
+``(4,2):(F1,F5)`` is ``Sw<1,0,2>`` on 8 offsets; its values are ints.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from .value import Value
 
 __all__ = ["ArithTuple", "E", "F2", "StepStride", "as_factor"]
 
-#: Where a coordinate stands in its tuple: (1, 0) is the first entry of the second mode.
+#: The place of a coordinate in its tuple: (1, 0) is the first entry of the second mode.
 Path = tuple[int, ...]
 
 
 class StepStride(Value):
-    """A stride that is no integer: it has ``*`` with an integer and ``+`` with its own kind and 0.
+    """A stride other than an integer: it has ``*`` with an integer, and ``+`` with its own kind
+    and with 0.
 
-    It is true unless it is zero.
+    A step of zero is false; any other is true.
     """
 
     __slots__ = ()
@@ -48,7 +49,7 @@ class StepStride(Value):
         raise NotImplementedError
 
     def checked(self, check: Callable[[Any], Any]) -> Any:
-        """The same step, its numbers as `check` gives them, which refuses what is no integer."""
+        """The same step with `check` applied to its numbers; it raises if one is not an integer."""
         raise NotImplementedError
 
 
@@ -86,7 +87,7 @@ class ArithTuple(StepStride):
     def __add__(self, other: Any) -> ArithTuple:
         if type(other) is int and other == 0:
             return self
-        if hasattr(other, "dtype"):  # what a stride of 0 gives for an array
+        if hasattr(other, "dtype"):  # an array times a stride of 0
             return ArithTuple((path, value + other) for path, value in self.terms)
         if not isinstance(other, ArithTuple):
             return NotImplemented
@@ -113,7 +114,7 @@ class ArithTuple(StepStride):
 
 
 def E(*path: int) -> ArithTuple:
-    """A step of 1 of the coordinate at `path`, 0 of all others (C++ ``E<...>``).
+    """A step of 1 in the coordinate at `path`, and of 0 in all others (C++ ``E<...>``).
 
     >>> from layouts import Layout
     >>> identity = Layout((8, 16), (E(0), E(1)))
@@ -121,7 +122,9 @@ def E(*path: int) -> ArithTuple:
     (8,16):(1@0,1@1) (3, 5) (3, 1)
     """
     if not path or not all(type(mode) is int and mode >= 0 for mode in path):
-        raise LayoutError(f"E{path}: it takes one mode, or more for a nested one, each from 0 up")
+        raise LayoutError(
+            f"E{path}: it takes the number of a mode, or a path to a nested mode, each at least 0"
+        )
     return ArithTuple([(path, 1)])
 
 
@@ -141,12 +144,12 @@ def _path(term: tuple[Path, Any]) -> Path:
 
 
 def _moves(value: Any) -> bool:
-    """Whether a component is there: an int 0 is not; an array or a symbol is."""
+    """Whether a component is kept: the int 0 is not; an array or a symbol is."""
     return not (type(value) is int and value == 0)
 
 
 def as_tuple(value: ArithTuple, paths: Iterable[Path]) -> Any:
-    """The nested tuple that has the components of `value` at `paths`, and 0 elsewhere.
+    """The nested tuple with the components of `value` at `paths`, and 0 elsewhere.
 
     >>> as_tuple(3 * E(1, 0), [(0,), (1, 0), (1, 1)])
     (0, (3, 0))
@@ -169,8 +172,8 @@ class F2(StepStride):
     """A step that XORs: ``k * F2(d)`` is the XOR of ``d << j`` for the set bits j of k, and
     ``F2(a) + F2(b) == F2(a ^ b)`` (PyCuTe's ``F2``).
 
-    A swizzle is linear in this sense, so that a swizzle, and any chain of swizzles, is a layout
-    with XOR strides.
+    A swizzle is linear over XOR.  So a swizzle, and any chain of swizzles, is a layout with XOR
+    strides.
 
     >>> print(F2(5) * 3, F2(5) + F2(1), int(F2(9)))
     F15 F4 9
@@ -190,7 +193,7 @@ class F2(StepStride):
         if isinstance(factor, StepStride):
             return NotImplemented
         if type(factor) is int and factor < 0:
-            raise LayoutError(f"{factor} times the XOR stride {self}: it takes integers from 0 up")
+            raise LayoutError(f"{factor} times the XOR stride {self}: the factor must be >= 0")
         bits = [bit for bit in range(self.value.bit_length()) if self.value >> bit & 1]
         try:
             return F2(reduce(xor, [factor << bit for bit in bits], factor & 0))
@@ -210,7 +213,7 @@ class F2(StepStride):
     def __add__(self, other: Any) -> F2:
         if type(other) is int and other == 0:
             return self
-        if hasattr(other, "dtype"):  # what a stride of 0 gives for an array
+        if hasattr(other, "dtype"):  # an array times a stride of 0
             return F2(self.value ^ other)
         return F2(self.value ^ other.value) if isinstance(other, F2) else NotImplemented
 
@@ -250,9 +253,9 @@ def kind_of(modes: Iterable[tuple[Any, Any]]) -> type[StepStride] | None:
 
 
 def refusal(extents: tuple[Any, ...], strides: tuple[Any, ...]) -> str | None:
-    """Why a layout cannot have these modes, of which one stride is a `StepStride`; or None.
+    """Why a layout cannot have these modes, at least one of them a `StepStride`; None if it can.
 
-    Strides of one layout are of one kind, apart from 0; XOR strides go with powers of two.
+    The strides of one layout are of one kind, or 0.  XOR strides need extents of powers of two.
     """
     own = kind(strides)
     for extent, stride in zip(extents, strides, strict=True):
@@ -261,7 +264,7 @@ def refusal(extents: tuple[Any, ...], strides: tuple[Any, ...]) -> str | None:
             and not isinstance(stride, own)
             and not (type(stride) is int and stride == 0)
         ):
-            return f"stride {stride} beside a stride of another kind: the strides of one layout add"
+            return f"stride {stride} beside a stride of another kind: strides of a layout must add"
         if isinstance(stride, F2) and (type(extent) is not int or extent & (extent - 1)):
             return f"extent {extent} with the XOR stride {stride}: it must be a power of two"
     paths = paths_of(strides)

@@ -1,16 +1,16 @@
-"""Swizzle: an XOR on the bits of an offset; ComposedLayout: a layout seen through one.
+"""Swizzle: an XOR on the bits of an offset; ComposedLayout: a swizzle after a layout.
 
-``Swizzle(B, M, S)`` keeps the low M bits, so that runs of ``2**M`` units stay together, and XORs
-the B bits above them with the B bits that lie S higher:
+``Swizzle(B, M, S)`` keeps the low M bits: runs of ``2**M`` units stay together.  It XORs the B bits
+above them with the B bits that are S higher:
 
     offset   . . Y Y Y . . Z Z Z . . .      Z ^= Y        Swizzle(3, 3, 5)
                    |<-- S -->|   |<M>|
 
-Read as rows and columns: the column (Z) of a 16-byte run is XORed with the row (Y) it stands in, so
-that a column of a row-major tile falls into different banks.
+In rows and columns: the column (Z) of a 16-byte run is XORed with its row (Y).  So the runs of one
+column of a row-major tile are in different banks.
 
-A swizzle acts on offsets of one unit.  ``S<3,4,3>`` on bytes is ``S<3,3,3>`` on 16-bit elements:
-`Swizzle.recast` says so, and `ComposedLayout.unit` keeps it.
+A swizzle acts on offsets in one unit.  ``S<3,4,3>`` on bytes is ``S<3,3,3>`` on 16-bit elements:
+`Swizzle.recast` converts, and `ComposedLayout.unit` records the unit.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from .tuples import IntTuple, checked, coordinate
 __all__ = ["AnyLayout", "ComposedLayout", "Swizzle"]
 
 
-#: The bits of an offset, at most; far more than any memory has.
+#: The most bits of an offset; far more than any memory has.
 HIGHEST = 4096
 
 
 class Swizzle(Composable):
     """The involution that XORs B bits from bit M up with the B bits S above (C++ ``Swizzle``).
 
-    For S < 0 it is the upper B bits that change.  ``T(T(x)) == x``; the low M bits stay, and each
-    aligned block of ``2**(M + B + max(0, -S))`` offsets is permuted in itself.
+    For S < 0 the upper B bits change instead.  ``T(T(x)) == x``.  The low M bits stay, and each
+    aligned block of ``2**(M + B + max(0, -S))`` offsets is permuted within itself.
 
     Raises `LayoutError` unless B, M >= 0 and ``|S| >= B`` (or B = 0).
 
@@ -51,7 +51,7 @@ class Swizzle(Composable):
     bits: int
     base: int
     shift: int
-    #: The mask of the bits that are read (Y), and of those that change (Z).
+    #: Masks: the bits that are read (Y), and the bits that change (Z).
     source: int
     target: int
 
@@ -63,7 +63,7 @@ class Swizzle(Composable):
         if bits < 0 or base < 0:
             raise LayoutError(f"{self!r}: BBits and MBase must be at least 0")
         if bits + base + abs(shift) > HIGHEST:
-            raise LayoutError(f"{self!r}: it takes part in bits above {HIGHEST}")
+            raise LayoutError(f"{self!r}: it uses bits above {HIGHEST}")
         if bits and abs(shift) < bits:
             wider = -bits if shift < 0 else bits
             raise LayoutError(
@@ -77,12 +77,12 @@ class Swizzle(Composable):
 
     @property
     def block(self) -> int:
-        """The size of the aligned blocks of offsets that are permuted in themselves."""
+        """The size of the aligned blocks of offsets that are permuted within themselves."""
         return self.target + (self.target & -self.target) if self.bits else 1
 
     def __call__(self, offset: Any) -> Any:
         """The swizzled offset of an int from 0 up, or of an array of offsets, elementwise."""
-        if type(offset) is int and offset >= 0 <= self.shift:  # nearly always
+        if type(offset) is int and offset >= 0 <= self.shift:  # the usual case
             return offset ^ (offset & self.source) >> self.shift
         x = coordinate(offset)
         try:
@@ -93,7 +93,7 @@ class Swizzle(Composable):
 
     @property
     def layout(self) -> Layout:
-        """The swizzle as a layout with XOR strides, on the offsets up to twice its bits and on.
+        """The swizzle as a layout with XOR strides; its last mode is unbounded.
 
         >>> print(Swizzle(1, 0, 2).layout)
         (4,2,2):(F1,F5,F8)
@@ -102,10 +102,10 @@ class Swizzle(Composable):
         return from_columns([self(1 << bit) for bit in range(top + 1)])
 
     def recast(self, old_bits: int, new_bits: int) -> Swizzle:
-        """The swizzle that moves the same bytes where an offset counts `new_bits`, not `old_bits`.
+        """The swizzle that moves the same bytes when an offset counts `new_bits`, not `old_bits`.
 
-        Units are in bits: 8 for bytes, 16 for half elements.  Raises `LayoutError` if a bit that
-        takes part lies inside one new unit, or if the units are not a power of two apart.
+        Units are in bits: 8 for bytes, 16 for half elements.  Raises `LayoutError` if a bit that is
+        read or changed is inside one new unit, or if the units are not a power of two apart.
 
         >>> Swizzle(3, 4, 3).recast(8, 16), Swizzle(3, 3, 3).recast(16, 8)
         (Swizzle(3, 3, 3), Swizzle(3, 4, 3))
@@ -113,8 +113,9 @@ class Swizzle(Composable):
         base = self.base - _log2_ratio(old_bits, new_bits)
         if base < 0 and self.bits:
             raise LayoutError(
-                f"{self} on {old_bits}-bit units has no equal on {new_bits}-bit units: it changes "
-                f"bits inside one; the widest unit it moves whole has {old_bits << self.base} bits"
+                f"{self} on {old_bits}-bit units has no equivalent on {new_bits}-bit units: it "
+                f"changes bits inside one; the widest unit that it moves whole has "
+                f"{old_bits << self.base} bits"
             )
         return Swizzle(self.bits, max(base, 0), self.shift)
 
@@ -134,12 +135,12 @@ def _log2_ratio(old_bits: int, new_bits: int) -> int:
 
 
 class ComposedLayout(Composable):
-    """``R(c) = inner(offset + outer(c))``: a layout, an offset, then a swizzle or another function
-    of an offset, which may be a layout or itself composed.
+    """``R(c) = inner(offset + outer(c))``: a layout, then an offset, then a function of an offset:
+    a swizzle, a layout or another composed layout.
 
-    Its coordinates are those of `outer`.  `unit` is the width in bits of what one offset counts (16
-    for half elements, 8 for bytes), or None where that is left unsaid; it is part of the value.
-    Composed layouts are C++ ``ComposedLayout``; the names are those of the DSL.
+    Its coordinates are those of `outer`.  `unit` is the width of an offset's unit in bits (16 for
+    half elements, 8 for bytes), or None if it is not given; it is part of the value.  C++
+    ``ComposedLayout``; the names are those of the DSL.
 
     >>> R = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)), unit=16)
     >>> print(R, R(1, 0), R[1])
@@ -172,12 +173,12 @@ class ComposedLayout(Composable):
     def __call__(self, *coord: IntTuple) -> Any:
         """The offset of an index or a coordinate, or of arrays of them, elementwise.
 
-        Where an entry is None the result is the part that this leaves: a composed layout that holds
-        the offset of the other entries before its inner function, so that it loses nothing.
+        If an entry is None, the result is a composed layout of the modes with None.  It holds the
+        offset of the other entries before its inner function, so nothing is lost.
         """
         at = coord[0] if len(coord) == 1 else coord
         if has_none(at):
-            from ..algebra.slice import slice_  # above this file
+            from ..algebra.slice import slice_  # it imports this file
 
             return slice_(at, self)
         return self.inner(self.offset + self.outer(at))
@@ -217,14 +218,14 @@ AnyLayout = TypeVar("AnyLayout", Layout, ComposedLayout)
 
 
 def layout_for(name: str, x: Any) -> Any:
-    """`x`, if it is a layout or a composed layout; `name` is the operation that asks."""
+    """`x`, if it is a layout or a composed layout; `name` is the operation, for the error."""
     if isinstance(x, (Layout, ComposedLayout)):
         return x
     raise LayoutError(f"{name} of {x!r}: it takes a Layout or a ComposedLayout")
 
 
 def _bound(inner: Swizzle | Layout | ComposedLayout, before: Any) -> Any:
-    """A bound of `inner` on the offsets below `before`."""
+    """A bound: the values of `inner` on the offsets below `before` are below it."""
     if isinstance(inner, Swizzle):
         return _swizzled_bound(inner, before)
     if isinstance(inner, ComposedLayout):
@@ -233,7 +234,7 @@ def _bound(inner: Swizzle | Layout | ComposedLayout, before: Any) -> Any:
 
 
 def _swizzled_bound(swizzle: Swizzle, before: Any) -> Any:
-    """A bound of the swizzle on offsets below `before`: whole blocks, unless no bit is read."""
+    """`_bound` of a swizzle: whole blocks, unless no bit is read."""
     lowest_read = swizzle.source & -swizzle.source
     if swizzle.bits == 0 or (type(before) is int and before <= lowest_read):
         return before
@@ -241,7 +242,7 @@ def _swizzled_bound(swizzle: Swizzle, before: Any) -> Any:
 
 
 def _image_bound(layout: Layout, before: int) -> int:
-    """A bound of `layout` on the indices below `before`, the last mode extended."""
+    """`_bound` of a layout with integer strides, its last mode extended."""
     last, bound = before - 1, 1
     *modes, (_, last_stride) = flat_modes(layout) or [(1, 0)]
     for extent, stride in modes:
@@ -251,6 +252,6 @@ def _image_bound(layout: Layout, before: int) -> int:
 
 
 def _xor_bound(layout: Layout, before: int) -> int:
-    """The same for XOR strides: the largest XOR of what the bits of these indices give."""
+    """`_bound` of a layout with XOR strides: the largest XOR of its columns, plus 1."""
     columns = [int(d) for _, d in bits_of(extended(layout, before).modes)]
     return largest(columns[: (before - 1).bit_length()]) + 1

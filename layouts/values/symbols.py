@@ -1,16 +1,16 @@
-"""Integers that have a name instead of a value: what can be decided about them.
+"""Polynomials in positive integer symbols, and what can be decided about them.
 
 A symbol is a positive integer.  An extent or a stride may be a polynomial in symbols with integer
-coefficients; that a number is a multiple of 8 is said by writing it so, ``M = 8*m``.
+coefficients.  A multiple of 8 is written as one: ``M = 8*m``.
 
 >>> m, n = symbols("m n")
 >>> quotient(8 * m * n, 4 * m), quotient(m, 4), at_least(m + n, 2), at_least(m, 4)
 (2*n, None, True, None)
 
-Division is exact division of polynomials.  Signs are told by putting ``m + 1`` for every symbol m:
-a polynomial in symbols from 0 up with no negative coefficient is never negative.  The test is
-sound, and not complete: where it tells nothing the answer is None.  sympy is imported where the
-first symbol appears.
+Division is exact division of polynomials.  To find a sign, ``m + 1`` is put for every symbol m: a
+polynomial in symbols from 0 up without a negative coefficient is never negative.  This test is
+sound and incomplete; where it does not decide, the answer is None.  sympy is imported with the
+first symbol.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ __all__ = [
 
 
 def symbols(names: str) -> Any:
-    """Positive integer symbols, one or a tuple, to write shapes and strides with.
+    """Positive integer symbols for shapes and strides: one symbol, or a tuple of several.
 
-    Positive integers are what ``sympy.symbols(names, positive=True, integer=True)`` gives.
+    They are ``sympy.symbols(names, positive=True, integer=True)``.
 
-    >>> from layouts import Layout
+    >>> from layouts import Layout, symbols
     >>> m = symbols("m")
     >>> print(Layout((8 * m, 64), (64, 1)))
     (8*m,64):(64,1)
@@ -59,7 +59,7 @@ def symbols(names: str) -> Any:
 
 
 def has_symbols(x: Any) -> bool:
-    """Whether `x` is a sympy expression with a symbol in it, or a tuple or value that holds one.
+    """Whether `x`, an expression, a tuple or a value, contains a symbol.
 
     >>> has_symbols(symbols("m") + 1), has_symbols((4, (8, 2)))
     (True, False)
@@ -68,7 +68,7 @@ def has_symbols(x: Any) -> bool:
 
 
 def free_symbols(x: Any) -> tuple[Any, ...]:
-    """The symbols in an expression, a tuple or a layout, in the order of their names.
+    """The symbols in an expression, a tuple or a value, ordered by name.
 
     >>> from layouts import Layout
     >>> free_symbols(Layout(symbols("n m"), (1, 8)))
@@ -90,7 +90,7 @@ def _symbols_in(x: Any) -> Iterator[Any]:
 
 
 def plain(x: Any) -> Any:
-    """`x` in the one form in which equal polynomials are equal: expanded, and an int if it is one.
+    """`x` in its canonical form: expanded, and an int if it is constant.
 
     Raises `LayoutError` unless `x` is a polynomial with integer coefficients in integer symbols.
 
@@ -145,8 +145,8 @@ def _poly(x: Any) -> Any:
         return sympy.Poly(x, *gens or [sympy.Dummy()], domain="ZZ")
     except (sympy.PolynomialError, sympy.CoercionFailed):
         raise LayoutError(
-            f"{x}: it must be a polynomial with integer coefficients; write what divides into it "
-            f"as a factor, 8*m for a multiple of 8"
+            f"{x}: it must be a polynomial with integer coefficients; write a multiple of 8 as a "
+            f"product, 8*m"
         ) from None
 
 
@@ -154,7 +154,7 @@ def _poly(x: Any) -> Any:
 
 
 def quotient(a: Any, b: Any) -> Any:
-    """``a / b`` if `b` divides `a` for every value of the symbols, or None if that is not shown.
+    """``a / b`` if `b` is proved to divide `a` for every value of the symbols, else None.
 
     >>> m = symbols("m")
     >>> quotient(12, 4), quotient(12, 5), quotient(8 * m**2 + 8 * m, m + 1)
@@ -165,10 +165,10 @@ def quotient(a: Any, b: Any) -> Any:
 
 
 def divided(a: Any, b: Any) -> tuple[Any, Any]:
-    """Polynomials q and r with ``a == q*b + r``, both never negative if `a` is not.
+    """Polynomials q and r with ``a == q*b + r``; neither is ever negative if `a` is not.
 
-    For ints this is ``divmod``.  With symbols, r is what the division of polynomials leaves, which
-    may be `a` itself; that it stays below `b` is not said.
+    For ints this is ``divmod``.  With symbols, r is the remainder of polynomials, which may be `a`
+    itself and need not be below `b`.
 
     >>> m = symbols("m")
     >>> divided(9, 4), divided(8 * m + 6, 4), divided(2 * m + 1, m), divided(m, 2 * m)
@@ -197,17 +197,17 @@ def _divided(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _term_by_term(dividend: Any, by: tuple[int, ...], coefficient: Any) -> dict[Any, int]:
-    """The terms of the quotient by one term, whose coefficients are divided as ints are."""
+    """The terms of the quotient by one term; coefficients are divided as ints are."""
     terms: dict[Any, int] = {}
     for powers, c in dividend.terms():
-        left = tuple(power - less_ for power, less_ in zip(powers, by, strict=True))
-        if min(left) >= 0 and int(c) // int(coefficient):
-            terms[left] = int(c) // int(coefficient)
+        quotient_powers = tuple(power - other for power, other in zip(powers, by, strict=True))
+        if min(quotient_powers) >= 0 and int(c) // int(coefficient):
+            terms[quotient_powers] = int(c) // int(coefficient)
     return terms
 
 
 def divides(d: Any, n: Any) -> bool:
-    """Whether it is proved that `n` is a multiple of `d`; 0 is one of everything.
+    """Whether it is proved that `n` is a multiple of `d`; 0 is a multiple of everything.
 
     >>> m = symbols("m")
     >>> divides(4, 8 * m), divides(m, 8 * m), divides(8, m), divides(m, 0)
@@ -219,9 +219,9 @@ def divides(d: Any, n: Any) -> bool:
 
 
 def ceil_div(n: Any, d: Any) -> Any:
-    """`n` divided by `d`, rounded up, where that is a polynomial.
+    """`n` divided by `d`, rounded up, if that is a polynomial.
 
-    Raises `LayoutError` where it is not: nothing in the algebra can then be said for all values.
+    Raises `LayoutError` otherwise, since no single expression then holds for all values.
 
     >>> m = symbols("m")
     >>> ceil_div(8 * m, 4), ceil_div(8 * m + 1, 4), ceil_div(3, 4 * m)
@@ -233,8 +233,8 @@ def ceil_div(n: Any, d: Any) -> Any:
     if at_least(r, 1) and at_least(d, r):
         return plain(q + 1)
     raise LayoutError(
-        f"{n} divided by {d}, rounded up, is no polynomial: it is not shown that {d} divides {n}; "
-        f"write {n} as a multiple of {d}"
+        f"{n} divided by {d}, rounded up, is not a polynomial: it is not proved that {d} divides "
+        f"{n}; write {n} as a multiple of {d}"
     )
 
 
@@ -252,7 +252,7 @@ def less(a: Any, b: Any) -> bool:
 
 
 def at_least(a: Any, b: Any) -> bool | None:
-    """Whether ``a >= b`` for every value of the symbols; False if for none, None if not told.
+    """Whether ``a >= b``: True if for every value of the symbols, False if for none, else None.
 
     >>> m, n = symbols("m n")
     >>> at_least(3, 4), at_least(m * n, m), at_least(0, m), at_least(9, m)
@@ -268,7 +268,7 @@ def at_least(a: Any, b: Any) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def never_negative(x: Any) -> bool:
-    """Whether `x` is shown to be at least 0, by putting 1 + m for every positive symbol m."""
+    """Whether `x` is proved to be at least 0, by putting 1 + m for every positive symbol m."""
     if isinstance(x, int):
         return x >= 0
     return all(c >= 0 for c in _from_zero(_poly(x)).values())
@@ -288,7 +288,7 @@ def _from_zero(poly: Any) -> dict[tuple[int, ...], int]:
 
 
 def equal(a: Any, b: Any) -> bool | None:
-    """Whether ``a == b`` for every value of the symbols; False if for none, None if for some.
+    """Whether ``a == b``: True if for every value of the symbols, False if for none, else None.
 
     >>> m = symbols("m")
     >>> equal(m * (m + 1), m**2 + m), equal(m + 1, m), equal(m, 2)
@@ -308,7 +308,7 @@ def equal(a: Any, b: Any) -> bool | None:
 
 
 def substitute(x: Any, values: dict[Any, int]) -> Any:
-    """`x` with numbers for its symbols: an expression, a tuple, a layout or any value of ours.
+    """`x`, an expression, a tuple or a value, with numbers for its symbols.
 
     >>> from layouts import Layout
     >>> m = symbols("m")
@@ -325,8 +325,8 @@ def substitute(x: Any, values: dict[Any, int]) -> Any:
 
 
 def fails_at(operation: Callable[..., Any], *args: Any) -> str:
-    """Where `operation` has no result even on numbers: the first small values of the symbols for
-    which it is refused, and why; empty if none of them is.
+    """A sentence for an error: the first small values of the symbols at which `operation` has no
+    result, and why; empty if there are none.
 
     >>> from layouts import Layout, composition
     >>> m = symbols("m")
@@ -344,7 +344,7 @@ def fails_at(operation: Callable[..., Any], *args: Any) -> str:
 
 
 def small_values(names: Iterable[Any], most: int = 400) -> Iterator[dict[Any, int]]:
-    """Values of the symbols from 1 up, small sums first, to look for a counterexample.
+    """Values of the symbols from 1 up, small sums first: candidates for a counterexample.
 
     >>> [tuple(values.values()) for values in small_values(symbols("m n"), 5)]
     [(1, 1), (1, 2), (2, 1), (1, 3), (2, 2)]

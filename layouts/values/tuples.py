@@ -1,11 +1,11 @@
 """Hierarchical integer tuples: the shapes, strides and coordinates of layouts.
 
 An `IntTuple` is a leaf or a tuple of `IntTuple`s: ``8``, ``(4, 8)``, ``((2, 4), 8)``.  A leaf is a
-Python int, or anything else that does integer arithmetic: a sympy expression, or an integer that
-exists only when a kernel runs.  Such a leaf is never compared and never turned into a bool.
+Python int, or anything else with integer arithmetic: a sympy expression, or an integer that exists
+only when a kernel runs.  Such a leaf is never compared and never turned into a bool.
 
-Leaves of coordinates may also be arrays (numpy, torch): everything here is ``+ * // %`` on leaves,
-so one call maps a whole array of coordinates.  Neither library is imported.
+Leaves of coordinates may also be arrays (numpy, torch).  The functions here use only ``+ * // %``
+on leaves, so one call maps a whole array of coordinates.  Neither library is imported.
 """
 
 from __future__ import annotations
@@ -97,22 +97,22 @@ def map_leaves(function: Callable[..., Any], t: IntTuple, *others: IntTuple) -> 
 
 
 def is_int(x: Any) -> bool:
-    """Whether `x` is a whole number that is known now: an int or numpy's like, but no bool."""
+    """Whether `x` is an integer known now, of Python or numpy; a bool is not."""
     return isinstance(x, Integral) and x is not True and x is not False
 
 
 def is_symbolic(x: Any) -> bool:
-    """Whether `x` is no int but computes like one: a symbol, a kernel-time integer, an array."""
+    """Whether `x` is not an int but computes like one: a symbol, a kernel integer, an array."""
     operations = ("__add__", "__mul__", "__floordiv__", "__mod__")
     return not isinstance(x, (Number, str)) and all(hasattr(type(x), op) for op in operations)
 
 
-#: Tuples within tuples, at most: each operation goes down them by calling itself.
+#: The deepest nesting of tuples; operations recurse into it.
 DEEPEST = 60
 
 
 def shallow(t: Any) -> Any:
-    """`t`, if it is no tuple nested more deeply than any use has.
+    """`t`, if its tuples are nested at most `DEEPEST` deep; raises `LayoutError` otherwise.
 
     >>> shallow((4, (2, 8)))
     (4, (2, 8))
@@ -122,11 +122,11 @@ def shallow(t: Any) -> Any:
         level = tuple([x for branch in level if isinstance(branch, tuple) for x in branch])
         if not level:
             return t
-    raise LayoutError(f"more than {DEEPEST} tuples within one another are more than layouts have")
+    raise LayoutError(f"tuples are nested more than {DEEPEST} deep, which no layout needs")
 
 
 def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTuple:
-    """`t` with every leaf an int of at least `least`, or else a symbol; `what` names it in errors.
+    """`t`, if every leaf is an int of at least `least`, or a symbol; `what` names it in errors.
 
     >>> checked((4, (2, 0)), "stride", 0)
     (4, (2, 0))
@@ -135,7 +135,7 @@ def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTu
         return t
     if isinstance(t, tuple):
         if not deepest:
-            raise LayoutError(f"{what}: more than {DEEPEST} tuples within one another")
+            raise LayoutError(f"{what}: tuples are nested more than {DEEPEST} deep")
         return tuple([checked(branch, what, least, deepest - 1) for branch in t])
     if is_int(t):
         if int(t) < least:
@@ -152,8 +152,8 @@ def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTu
 
 
 def _expression(x: Any, what: str, least: int) -> Any:
-    """`x`, an integer of a kernel, or an expression that sympy knows to be an integer and does not
-    know to be negative."""
+    """`x`, if it is a kernel-time integer, or an expression that sympy knows to be an integer and
+    does not know to be negative."""
     if hasattr(x, "free_symbols") and (not x.is_integer or x.is_negative):
         raise LayoutError(
             f"{what} {x}: it must be an integer of at least {least} whatever its symbols are; "
@@ -242,7 +242,7 @@ def product(t: IntTuple) -> Any:
 
 
 def times(a: Any, b: Any) -> Any:
-    """``a * b``; a factor of 0 or 1 is not multiplied, so that kernel code has no ``1 * n``.
+    """``a * b`` without multiplying by 0 or 1: kernel code has no ``1 * n``.
 
     >>> times(3, 4), times(1, "n"), times("n", 0)
     (12, 'n', 0)
@@ -258,10 +258,10 @@ def times(a: Any, b: Any) -> Any:
 
 
 def compact_col_major(shape: IntTuple, start: Any = 1) -> IntTuple:
-    """The strides that lay `shape` out densely, leftmost leaf fastest, from stride `start` on.
+    """The strides of a compact layout of `shape`, leftmost leaf fastest, the first one `start`.
 
-    Leaf ``k`` gets ``start * s_0 * ... * s_(k-1)``; an extent of 1 gets stride 0, as in C++
-    ``compact_col_major`` and the DSL, so that the traced layout is equal.
+    Leaf ``k`` gets ``start * s_0 * ... * s_(k-1)``.  An extent of 1 gets stride 0, as in C++
+    ``compact_col_major`` and the DSL; so the layout equals the one traced in a kernel.
 
     >>> compact_col_major((4, (2, 3), 1))
     (1, (4, 8), 0)
@@ -301,7 +301,7 @@ def congruent(a: Any, b: Any) -> bool:
 
 
 def weakly_congruent(a: Any, b: Any) -> bool:
-    """Whether the nesting of `b` refines that of `a`: each leaf of `a` faces a leaf or a tuple.
+    """Whether the profile of `b` refines that of `a`: each leaf of `a` faces a leaf or a tuple.
 
     Every coordinate into `a` then has the form of a coordinate into `b` (C++ ``weakly_congruent``).
 
@@ -315,7 +315,7 @@ def weakly_congruent(a: Any, b: Any) -> bool:
 
 
 def compatible(a: Any, b: Any) -> bool:
-    """Whether shape `b` refines shape `a`: each leaf of `a` is the size of what it faces in `b`.
+    """Whether shape `b` refines shape `a`: each leaf of `a` is the size of its mode of `b`.
 
     Every coordinate of `a` is then also one of `b`, with the same index (C++ ``compatible``).
 
@@ -332,9 +332,9 @@ def compatible(a: Any, b: Any) -> bool:
 
 
 def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
-    """`c` checked as a coordinate: ints from 0 up, symbols, or arrays of integers (64 bits wide).
+    """`c`, if it is a coordinate of ints from 0 up, symbols, or arrays of integers (made 64-bit).
 
-    The entries of an array are not looked at: they must be at least 0.
+    The entries of an array must be at least 0; this is not checked.
 
     >>> coordinate((1, (2, 3)))
     (1, (2, 3))
@@ -343,7 +343,7 @@ def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
         return c
     if isinstance(c, tuple):
         if not deepest:
-            raise LayoutError(f"coordinate: more than {DEEPEST} tuples within one another")
+            raise LayoutError(f"coordinate: tuples are nested more than {DEEPEST} deep")
         return tuple([coordinate(x, deepest - 1) for x in c])
     if is_int(c):
         if int(c) < 0:
@@ -358,7 +358,7 @@ def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
 
 
 def _wide(c: Any) -> Any:
-    """`c`, if it is an array, in 64 bits: small offsets of narrow integers would wrap around."""
+    """`c`, an array converted to 64 bits: offsets in narrow integers could wrap around."""
     dtype = getattr(c, "dtype", None)
     if getattr(dtype, "kind", "i") not in "iu" or getattr(dtype, "is_floating_point", False):
         raise LayoutError(f"coordinate array of {dtype}: its entries must be integers")
@@ -370,9 +370,10 @@ def _wide(c: Any) -> Any:
 def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) -> Any:
     """The offset of a coordinate: the inner product with `stride` (C++ ``crd2idx``).
 
-    A leaf of `coord` that faces a tuple of extents is an index into it, leftmost fastest, and the
-    last extent goes on beyond its end.  Without `stride` it is the index, as `idx2crd` counts it.
-    Raises `LayoutError` on a negative or non-integer leaf and on a nesting that does not fit.
+    A leaf of `coord` that faces a tuple of extents is an index into it, leftmost fastest; the last
+    extent is unbounded.  Without `stride` the result is the index, the inverse of `idx2crd`.
+    Raises `LayoutError` on a leaf that is negative or not an integer, and if the profiles do not
+    fit.
 
     >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx(21, (4, 8), (8, 1)), crd2idx((1, 5), (4, 8))
     (13, 13, 21)
@@ -384,7 +385,9 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) ->
         )
     strides = checked(stride, "stride", 0)
     if not congruent(shape, strides):
-        raise LayoutError(f"shape {text(shape)} and stride {text(strides)} must be nested alike")
+        raise LayoutError(
+            f"shape {text(shape)} and stride {text(strides)} must have the same nesting of tuples"
+        )
     return inner_product(coordinate(coord), shape, strides)
 
 
@@ -408,7 +411,7 @@ def inner_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
 def idx2crd(idx: Any, shape: IntTuple) -> IntTuple:
     """The coordinate of an index into `shape`, leftmost leaf fastest (C++ ``idx2crd``).
 
-    ``crd2idx(idx2crd(i, s), s) == i`` for every ``i``: the last leaf goes on beyond its extent.
+    ``crd2idx(idx2crd(i, s), s) == i`` for every ``i``: the last leaf is unbounded.
 
     >>> idx2crd(21, (4, 8)), idx2crd(21, (2, (2, 8))), idx2crd(42, (3, 7, 2))
     ((1, 5), (1, (0, 5)), (0, 0, 2))

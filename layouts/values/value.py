@@ -8,11 +8,11 @@ __all__ = ["Value"]
 
 
 class Value:
-    """A value that never changes: its fields are what it is.
+    """A frozen value.
 
-    Values of one class are equal if their fields are, and equal to nothing else.  A value can be
-    hashed, copied, pickled and matched, and its repr evaluates to it.  A class lists its fields, in
-    the order of its constructor, as both ``__slots__`` and ``__match_args__``.
+    Two values are equal if their classes and their fields are.  A value can be hashed, copied,
+    pickled and matched, and its repr evaluates to it.  A class lists its fields, in the order of
+    its constructor, as both ``__slots__`` and ``__match_args__``.
 
     >>> class Point(Value):
     ...     __slots__ = __match_args__ = ("x", "y")
@@ -26,7 +26,7 @@ class Value:
     __match_args__: tuple[str, ...] = ()
 
     def _set(self, *fields: Any) -> None:
-        """Give the fields their values; for constructors."""
+        """Set the fields, in a constructor."""
         for name, field in zip(self.__match_args__, fields, strict=True):
             object.__setattr__(self, name, field)
 
@@ -34,10 +34,10 @@ class Value:
         return tuple(getattr(self, name) for name in self.__match_args__)
 
     def __setattr__(self, name: str, field: Any) -> None:
-        raise AttributeError(f"{self!r} never changes; make another one to have another {name}")
+        raise AttributeError(f"{self!r} is frozen: make a new one with another {name}")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"{self!r} never changes; it cannot lose its {name}")
+        raise AttributeError(f"{self!r} is frozen: its {name} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Value) and type(other) is type(self):

@@ -87,7 +87,7 @@ def test_a_puzzle_that_cannot_be_read_has_its_error():
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("composition(ldmatrix, 3)", "the operation ldmatrix is no Layout"),
+        ("composition(ldmatrix, 3)", "the operation ldmatrix must be a Layout"),
         ("instruction(ldmatrix)", "ldmatrix is not an access"),
         ("compare((4,4), 7)", "it must be a Layout"),
         ("table((3000,3000), limit=100000)", "limit 100000: it must be an integer from 1 to 1024"),

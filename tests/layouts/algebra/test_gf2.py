@@ -32,11 +32,11 @@ def test_a_matrix_gives_every_offset():
 @pytest.mark.parametrize(
     ("layout", "words"),
     [
-        (Layout(6), "6 is no power of two"),
+        (Layout(6), "6 is not a power of two"),
         (Layout((4, 4), (1, 3)), "carry"),  # S8: another library gets 9 of 16 wrong here
         (Layout((2, 2), (1, 1)), "carry"),
         (ComposedLayout(Swizzle(1, 0, 2), 1, Layout(8)), "offset 1 .* carry"),
-        (ComposedLayout(Layout(8), 0, Layout(8)), "no swizzle"),
+        (ComposedLayout(Layout(8), 0, Layout(8)), "not a swizzle"),
     ],
 )
 def test_s8_what_carries_is_no_bit_matrix(layout, words):

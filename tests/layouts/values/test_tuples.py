@@ -111,8 +111,8 @@ def test_coordinates_must_fit_the_shape(coord):
 @pytest.mark.parametrize(
     ("shape", "stride", "words"),
     [
-        ((4, 8), (1,), "nested alike"),
-        ((4, 8), 1, "nested alike"),
+        ((4, 8), (1,), "same nesting"),
+        ((4, 8), 1, "same nesting"),
         ([4, 8], None, "list"),
         ((4, 0), None, "at least 1"),
         ((4, 8), (1, -1), "at least 0"),
