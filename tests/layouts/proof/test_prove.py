@@ -1,0 +1,88 @@
+"""`prove`: proofs as values, what is out of reach, and statements with symbols."""
+
+import pytest
+
+from layouts import (
+    Bijective,
+    ComplementLaws,
+    ComposedLayout,
+    CompositionLaw,
+    Equivalent,
+    Injective,
+    Layout,
+    LayoutError,
+    RightInverseLaw,
+    Swizzle,
+    prove,
+    symbols,
+)
+from layouts.values.symbols import substitute
+
+
+def test_statements_and_proofs_are_values():
+    statement = Bijective(Layout(8))
+    assert statement == Bijective(Layout(8)) != Injective(Layout(8))
+    assert prove(statement) == prove(statement)
+    assert {prove(statement), prove(Bijective(Layout(8)))} == {prove(statement)}
+    assert eval(repr(prove(statement)), dict(vars(__import__("layouts")))) == prove(statement)
+
+
+def test_what_is_out_of_reach_says_so():
+    with pytest.raises(LayoutError, match="too many to enumerate"):
+        prove(Injective(ComposedLayout(Layout((3, 5), (1, 7)), 1, Layout(1 << 23))))
+
+
+def test_statements_for_all_values_of_symbols():
+    m, n, d, p = symbols("m n d p")
+    true = [
+        Bijective(Layout((m, n), (n, 1))),
+        Bijective(Layout(((4, 8, 4), (2, 2, n)), ((128, 1, 16), (64, 8, 512)))),
+        Bijective(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8 * m, 64), (64, 1)))),
+        Injective(Layout((m, n), (1, m + p))),
+        Equivalent(Layout((m, n), (d, m * d)), Layout(m * n, d)),
+        Equivalent(
+            ComposedLayout(Swizzle(2, 3, 3), 0, Layout((m, n), (1, m))),
+            ComposedLayout(Swizzle(2, 3, 3), 0, Layout(m * n)),
+        ),
+        RightInverseLaw(Layout((m, n), (n, 1)), Layout((n, m), (m, 1))),
+        CompositionLaw(Layout((8 * m, n), (n, 1)), Layout(4, 2 * m), Layout(4, 2 * m * n)),
+        ComplementLaws(Layout((2, m), (1, 6)), 12 * m, Layout((3, 2), (2, 6 * m))),
+    ]
+    for statement in true:
+        proof = prove(statement)
+        assert proof
+        assert proof.verify()
+        for values_ in (
+            {m: 1, n: 1, d: 1, p: 1},
+            {m: 2, n: 3, d: 5, p: 1},
+            {m: 3, n: 2, d: 7, p: 4},
+        ):
+            assert prove(substitute(statement, values_))
+
+
+def test_statements_that_fail_for_some_values():
+    m, n, d = symbols("m n d")
+    false = [
+        Equivalent(Layout((m, n), (d, m * d + 1)), Layout(m * n, d)),
+        Injective(Layout((m, n), (1, m - 1 + d))),
+        Bijective(Layout((m, n), (n, 2))),
+        CompositionLaw(Layout((m, n), (1, 100)), Layout(4, 3), Layout(4, 3)),
+    ]
+    for statement in false[:1] + false[2:]:
+        proof = prove(statement)
+        assert not proof
+        assert dict(proof.counterexample.symbols)
+        assert proof.verify()
+    assert prove(false[1])  # d >= 1, so that the second stride is at least m
+
+
+def test_what_symbols_leave_open_names_the_inequality():
+    m = symbols("m")
+    statement = CompositionLaw(Layout((m + 8, 3), (1, m + 8)), Layout(4, 3), Layout(4, 3))
+    assert prove(statement)  # coalesces
+    statement = Injective(Layout((2, 3, 5), (m * m + 1, 3 * m * m + 1, 11 * m * m + m)))
+    proof = prove(statement)
+    assert proof.verify()
+    away = (m - 2) ** 2 + 10  # never below 10, which the coefficients do not show
+    with pytest.raises(LayoutError, match=r"not decided.*carry: 9 >= \(m - 2\)\*\*2 \+ 10.*small"):
+        prove(CompositionLaw(Layout((away, 3), (1, 100)), Layout(4, 3), Layout(4, 3)))
