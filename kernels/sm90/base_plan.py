@@ -259,7 +259,7 @@ class Sm90Plan:
         stages = f"{self.stages} stages × {self.stage_bytes:,}"
         yield "memory", " + ".join(filter(None, (stages, self.epilogue_smem, "barriers")))
         yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
-        registers = f"{self.registers} of {CONSUMER_REGISTERS} a consumer thread"
+        registers = f"{self.registers} of a consumer thread's {CONSUMER_REGISTERS}"
         yield "registers", f"{registers} hold the accumulator"
         yield "A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"

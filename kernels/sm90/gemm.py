@@ -49,11 +49,11 @@ class Sm90Gemm:
         self.cluster = (plan.cluster_size, 1, 1) if plan.cluster_size > 1 else None
 
     def grid_size(self, tiles, sms):
-        """Blocks to launch for so many tiles (of a cluster), on `sms` multiprocessors."""
+        """Blocks to launch for so many tiles (a cluster counts as one) on `sms` multiprocessors."""
         raise NotImplementedError
 
     def tile_walk(self, k_tiles):
-        """This block's first tile, the step to its next, and its (first, last + 1) k-tile."""
+        """This block's first tile, the step to its next, and its k-tiles (first, last + 1)."""
         raise NotImplementedError
 
     def epilogue_storage(self):
@@ -100,8 +100,8 @@ class Sm90Gemm:
             block=(plan.threads, 1, 1),
             cluster=self.cluster,
             smem=self.shared_storage().size_in_bytes(),
-            # .minnctapersm 1. With DSL 4.8.1 ptxas keeps setmaxnreg without it, too; pingpong's
-            # code then differs a little (704 instructions, not 712) and was not timed.
+            # ptxas keeps setmaxnreg without this, too (DSL 4.8.1), but then pingpong's code has 704
+            # instructions, not 712; it was not timed.
             min_blocks_per_mp=1,
             stream=stream,
             use_pdl=blocks * 2 <= sms,
@@ -156,7 +156,7 @@ class Sm90Gemm:
         # (BM/slices, BK, slices_m, k_tiles) and (BN/slices, BK, slices_n, k_tiles)
         gA = cute.local_tile(gA, plan.a.slice_shape, (None, None))
         gB = cute.local_tile(gB, plan.b.slice_shape, (None, None))
-        tile_counts = (  # clusters down and across, k-tiles
+        tile_counts = (  # tiles down and across, where a cluster counts as one; k-tiles
             cute.ceil_div(cute.size(gA, mode=[2]), plan.a.slices * down),
             cute.ceil_div(cute.size(gB, mode=[2]), plan.b.slices * across),
             cute.size(gA, mode=[3]),
@@ -180,13 +180,13 @@ class Sm90Gemm:
 
     @cute.jit
     def init_mbarriers(self, full, empty):
-        """A stage is full after one arrival and its bytes; empty after every consumer warp's."""
+        """Full: one arrival and the bytes of a stage. Empty: one arrival of each reading warp."""
         plan = self.plan
         with cute.arch.elect_one():
             for stage in cutlass.range_constexpr(plan.stages):
                 cute.arch.mbarrier_init(full + stage, 1)
-                warps = 4 * plan.consumers_per_tile * plan.cluster_size  # that read a stage
-                cute.arch.mbarrier_init(empty + stage, warps)
+                readers = 4 * plan.consumers_per_tile * plan.cluster_size  # warps
+                cute.arch.mbarrier_init(empty + stage, readers)
         # Makes the mbarriers visible to the other block of a cluster, which arrives on them and
         # whose loads complete on them. It compiles to no instruction (DSL 4.8.1).
         cute.arch.mbarrier_init_fence()
@@ -278,18 +278,17 @@ class Sm90Gemm:
         """A and B as shared-memory descriptors, and the accumulator in registers."""
         plan, thread = self.plan, mma.get_slice(0)
         _, _, sA, _, _, sB = operands
-        rows = (plan.rows, plan.tile[2], plan.stages)
-        sA = cute.local_tile(
-            sA, rows, (consumer % plan.consumers_per_tile, 0, 0)
-        )  # (R, BK, stages)
+        part = consumer % plan.consumers_per_tile  # R rows of the tile
+        sA = cute.local_tile(sA, (plan.rows, plan.tile[2], plan.stages), (part, 0, 0))
+        # sA (R, BK, stages), sB (BN, BK, stages)
         rA = mma.make_fragment_A(thread.partition_A(sA))  # (wgmma, R/64, BK/16, stages)
         rB = mma.make_fragment_B(thread.partition_B(sB))  # (wgmma, 1, BK/16, stages)
         shape = mma.partition_shape_C((plan.rows, plan.tile[1]))
-        return rA, rB, cute.make_rmem_tensor(shape, Float32)  # acc: (wgmma, R/64, 1)
+        return rA, rB, cute.make_rmem_tensor(shape, Float32)  # (wgmma, R/64, 1)
 
     @cute.jit
     def mainloop(self, mma, rA, rB, acc, full, empty, first, k_tiles):
-        """acc = the product of a tile whose k-tiles are numbered from `first`.
+        """acc = the product of a tile, whose k-tiles are the block's `first` and following.
 
         One k-tile is always in flight. On return it is the last one: the caller waits for it and
         releases its stage.

@@ -76,7 +76,7 @@ class SplitPlan(Sm90Plan):
     def explain_lines(self) -> Iterator[tuple[str, str]]:
         yield from super().explain_lines()
         yield "split", f"{self.splits} blocks split K; a second kernel adds their partial sums"
-        yield "", f"{self.reduction_rows} rows of a tile a block"
+        yield "", f"its blocks add {self.reduction_rows} rows of a tile each"
         yield "partial sums", f"{self.partial_sums}   (BM, BN), fp32, in global memory"
         stores = f"{self.store_sectors} sectors a store of 256 bytes"
         yield "", f"{stores}, {self.load_sectors} a load of 512"
