@@ -1,10 +1,10 @@
 """The shared-memory operand of wgmma: its descriptor, and the addresses that the hardware reads.
 
 An operand is (MN, K): M x K of A, or N x K of B.  It consists of *core matrices*, eight rows of 16
-bytes.  The matrix descriptor has four fields: the start address, the swizzle mode, the leading byte
-offset (LBO), and the stride byte offset (SBO).  They describe a *canonical layout* in bytes, where
-a row of the swizzle atom has W = 1, 2, 4, 8 units of 16 bytes, and a unit has T elements of e
-bytes:
+bytes.  Besides a base offset, which is 0 here, the matrix descriptor has four fields: the start
+address, the swizzle mode, the leading byte offset (LBO), and the stride byte offset (SBO).  They
+describe a *canonical layout* in bytes, where a row of the swizzle atom has W = 1, 2, 4, 8 units of
+16 bytes, and a unit has T elements of e bytes:
 
     K-major           ((8,m),(T,2)):((16W,SBO),(e,16))
     K-major, W = 1    ((8,m),(T,2)):((16,SBO),(e,LBO))
