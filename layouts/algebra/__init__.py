@@ -1,17 +1,20 @@
 """The algebra: operations that make layouts from layouts.
 
-Each gives a result only if it provably satisfies the law in its docstring; otherwise it raises
-`LayoutError` with the condition that fails and the smallest index that shows it.  Where C++ CuTe
-and the CuTe DSL are right, the result is structurally theirs.
+Each operation returns a result only if the result provably satisfies the law in its docstring.
+Otherwise it raises `LayoutError` with the condition that fails.  Where C++ CuTe and the CuTe DSL
+are right, the result is structurally theirs.
 
-    composition  coalesce, filter, composition            what all others stand on
+    coalesce     coalesce, filter                         the same offsets in fewer modes
+    composition  composition                              a layout after a layout; read it first
+      compose_*  its steps, one for each kind of stride and for swizzles
+      digits     its core: one layout read through another, digit by digit
     complement   complement                               the offsets that a layout leaves free
-    by_mode      logical, zipped, tiled, flat             one operation on every mode
+    by_mode      by_mode, logical, zipped, tiled, flat    one operation on every mode
     divide       logical, zipped, tiled, flat             cutting into tiles
     product      logical, ..., blocked, raked             repeating
-    inverse      right, left, nullspace, max_common_*     going back
-    recast       upcast, downcast, recast                 counting in another unit
-    slice        slice_, dice, slice_and_offset           keeping some modes
+    inverse      right, left, nullspace, max_common_*     from offsets to indices
+    recast       upcast, downcast, recast                 another unit
+    slice        slice_, dice, slice_and_offset           some of the modes
     partition    local_tile, local_partition              the part of a block or of a thread
     injectivity  collision                                two indices with one offset
     gf2          matrix, rank, kernel, image              layouts as bit matrices

@@ -81,11 +81,11 @@ def _no_complement(layout: Layout, stride: Any, reach: Any) -> LayoutError:
     why = "it is not proved that copies of it fill the offsets between its own"
     modes = _rising(layout)
     if all(type(x) is int for mode in modes for x in mode):
-        moving = assembled(modes)
-        pair = collision(moving)
+        filtered = assembled(modes)
+        pair = collision(filtered)
         why = "no copies of it fill the offsets between its own"
         if pair is not None:
-            why = f"it is not injective (the offset {moving(pair[0])} occurs more than once)"
+            why = f"it is not injective (the offset {filtered(pair[0])} occurs more than once)"
     return LayoutError(
         f"complement of {layout}: {why}, since the stride {stride} is not a multiple of {reach}; "
         f"each stride, in rising order, must be a multiple of the extent times the stride before it"

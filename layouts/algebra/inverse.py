@@ -30,13 +30,10 @@ __all__ = [
     "right_inverse",
 ]
 
-AnyLayout = Layout | ComposedLayout
-
-
 # ------------------------------------------------------------------------------------ right
 
 
-def right_inverse(layout: AnyLayout) -> AnyLayout:
+def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """The layout from offsets to indices: ``L(R(i)) == i`` for every i below ``size(R)``.
 
     R reaches as far as whole modes of ``coalesce(L)`` continue from stride 1; if L is injective, no
@@ -73,7 +70,7 @@ def _placed(layout: Layout) -> list[tuple[Any, Any, Any]]:
     return modes
 
 
-def _right_inverse_xor(layout: AnyLayout) -> AnyLayout:
+def _right_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     if isinstance(layout, ComposedLayout) and layout.offset:
         raise LayoutError(
             f"right_inverse of {layout}: no index has the offset 0, where the inverse starts; take "
@@ -91,7 +88,7 @@ def _right_inverse_xor(layout: AnyLayout) -> AnyLayout:
     return from_columns(found)
 
 
-def _right_inverse_swizzled(layout: Any) -> AnyLayout:
+def _right_inverse_swizzled(layout: Any) -> Layout | ComposedLayout:
     """``R(i) = L'(S(i))`` where L' is the right inverse of the layout under the swizzle S."""
     if not isinstance(layout.inner, Swizzle):
         raise LayoutError(f"right_inverse of {layout}: it takes a layout, or a swizzled layout")
@@ -100,14 +97,14 @@ def _right_inverse_swizzled(layout: Any) -> AnyLayout:
     if count % swizzle.block and count > swizzle.source & -swizzle.source:
         whole = count // swizzle.block * swizzle.block
         count = next((i for i in range(whole, count) if swizzle(i) >= count), count)
-    found: AnyLayout = composition(plain, ComposedLayout(swizzle, 0, Layout(count)))
+    found: Layout | ComposedLayout = composition(plain, ComposedLayout(swizzle, 0, Layout(count)))
     return found
 
 
 # ------------------------------------------------------------------------------------- left
 
 
-def left_inverse(layout: AnyLayout) -> AnyLayout:
+def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """The layout that undoes L: ``R(L(i)) == i`` for every i below ``size(L)``.
 
     If L has modes of stride 0, R gives the index that is 0 in them: ``L(R(L(i))) == L(i)`` (C++
@@ -136,7 +133,7 @@ def left_inverse(layout: AnyLayout) -> AnyLayout:
     return assembled(merged([mode for mode in found if mode[0] != 1]))
 
 
-def _left_inverse_xor(layout: AnyLayout) -> AnyLayout:
+def _left_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     try:
         columns = matrix(layout)
     except LayoutError:
@@ -255,7 +252,7 @@ def _strides(points: list[tuple[int, int]], extent: int) -> range:
 # -------------------------------------------------------------------------------- nullspace
 
 
-def nullspace(layout: AnyLayout) -> Layout:
+def nullspace(layout: Layout | ComposedLayout) -> Layout:
     """The layout N of the indices that L maps to ``L(0)`` (C++ ``nullspace``).
 
     ``L(N(i)) == L(0)`` for every i below ``size(N)``, and N gives each such index once.
@@ -280,7 +277,9 @@ def nullspace(layout: AnyLayout) -> Layout:
 # ----------------------------------------------------------------------------------- common
 
 
-def max_common_layout(a: AnyLayout, b: AnyLayout) -> AnyLayout:
+def max_common_layout(
+    a: Layout | ComposedLayout, b: Layout | ComposedLayout
+) -> Layout | ComposedLayout:
     """The right inverse R of B, as far as it is one of A too (C++ ``max_common_layout``).
 
     ``A(R(i)) == B(R(i)) == i`` for every i below ``size(R)``.
@@ -293,11 +292,11 @@ def max_common_layout(a: AnyLayout, b: AnyLayout) -> AnyLayout:
     count = _common(layout_for("max_common_layout", a), inverse)
     if count == 1:
         return Layout(1, 0)
-    found: AnyLayout = composition(inverse, Layout(count))
+    found: Layout | ComposedLayout = composition(inverse, Layout(count))
     return found
 
 
-def max_common_vector(a: AnyLayout, b: AnyLayout) -> Any:
+def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) -> Any:
     """The number of contiguous elements at the same indices of both layouts (C++).
 
     >>> max_common_vector(Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4)))
@@ -306,7 +305,7 @@ def max_common_vector(a: AnyLayout, b: AnyLayout) -> Any:
     return _common(layout_for("max_common_vector", a), right_inverse(b))
 
 
-def _common(a: AnyLayout, inverse: AnyLayout) -> Any:
+def _common(a: Layout | ComposedLayout, inverse: Layout | ComposedLayout) -> Any:
     """The size of the part of `inverse` that is also a right inverse of `a`; whole modes if it can
     be decided by modes."""
     try:
@@ -328,7 +327,7 @@ def int_of(stride: Any) -> Any:
     return getattr(stride, "value", stride)
 
 
-def _largest_part(inverse: AnyLayout, count: int, a: AnyLayout) -> int:
+def _largest_part(inverse: Layout | ComposedLayout, count: int, a: Layout | ComposedLayout) -> int:
     """The largest number of indices, at most `count`, on which `inverse` is a layout."""
     if not count:
         raise LayoutError(

@@ -3,12 +3,12 @@
     value        frozen values
     tuples       hierarchical integer tuples: shapes, strides, coordinates
     stride       strides that are not integers: coordinates and XOR
-    arith        division and comparison of extents and strides
-    symbols      positive integer symbols
+    arith        arithmetic on extents and strides: division and comparison
+    symbols      polynomials in positive integer symbols
     elimination  linear algebra over GF(2)
     layout       Layout
     swizzle      Swizzle and ComposedLayout
-    modes        the modes of a layout as a flat list
+    modes        layouts as flat lists of modes
 """
 
 from .layout import (

@@ -1,7 +1,7 @@
 """Every operation on random layouts (2,400 in CI), compared with brute force.
 
-Each case either satisfies the law of the operation at every index, or is refused; where it is
-refused, brute force finds, as far as it can look, that nothing was to be returned.
+Each result satisfies the law of the operation at every index.  Where an operation raises, brute
+force confirms, within its limits, that there was nothing to return.
 """
 
 import random
@@ -70,7 +70,7 @@ def a_shape(rng, modes=3, extents=(1, 2, 2, 3, 4, 4, 5, 6, 8), nested=0.25):
 
 
 def compact(rng, shape, gaps=(1, 1, 1, 2, 3)):
-    """A layout of `shape` that fills, in any order, with gaps now and then."""
+    """A layout of `shape`, its modes in random order, some with unused offsets between them."""
     extents = leaves(shape)
     strides, stride = [0] * len(extents), rng.choice((1, 1, 1, 2, 3))
     for k in rng.sample(range(len(extents)), len(extents)):
@@ -131,7 +131,7 @@ def coords(layout):
 
 
 def attempt(operation, *arguments):
-    """The result, or None where it is refused with a sentence."""
+    """The result, or None if the operation raises `LayoutError`."""
     try:
         return operation(*arguments)
     except LayoutError:

@@ -1,4 +1,4 @@
-"""The CuTe DSL as an oracle: what its own compiler says on random layouts, on the CPU.
+"""The CuTe DSL as an oracle: what its own compiler returns for random layouts, on the CPU.
 
 The DSL does layout algebra while it traces a ``@cute.jit`` function, which needs no GPU.  Where its
 answer satisfies the law, ours must be the same text; it is wrong on a few, and refuses a few more.
@@ -56,7 +56,7 @@ def random_tilers(rng, layout):
 
 
 def random_cases(seed):
-    """Operations and arguments, of which some cannot be: asked for those, the DSL may die."""
+    """Operations and arguments.  Some have no result; on these the DSL may crash."""
     rng = random.Random(seed)
     for _ in range(CASES):
         a, b = random_layout(rng), random_layout(rng)
@@ -105,7 +105,7 @@ def fillings(rng, block):
 
 
 def ours(cases):
-    """The cases that have a result, with it."""
+    """The cases that have a result, and the results."""
     for name, arguments in cases:
         try:
             yield name, arguments, getattr(layouts, name)(*arguments)
@@ -114,7 +114,7 @@ def ours(cases):
 
 
 def lowered(x, known=None):
-    """`x` in the DSL; layouts that are `known` already are not made again."""
+    """`x` in the DSL; `known` caches layouts."""
     known = {} if known is None else known
     if isinstance(x, Layout):
         if x not in known:
@@ -124,7 +124,7 @@ def lowered(x, known=None):
 
 
 def asked(name, arguments, known):
-    """What the DSL answers, as text; None where it refuses."""
+    """The result of the DSL as text; None if it raises."""
     arguments = [lowered(argument, known) for argument in arguments]
     keywords = {}
     if name in ("slice_", "dice"):

@@ -1,4 +1,4 @@
-"""Bad input: whatever is no layout, coordinate or statement is refused with a sentence.
+"""Bad input: what is not a layout, a coordinate or a statement raises `LayoutError`.
 
 Nothing else is raised: no AssertionError, no RecursionError, nothing from inside.
 """
@@ -144,7 +144,7 @@ def test_what_is_deeper_is_refused_wherever_it_stands(depth):
 
 
 def outcome(function, *arguments):
-    """A result, a sentence, or Python's own refusal of a call."""
+    """A result, None for a `LayoutError`, or True for Python's own refusal of a call."""
     try:
         return function(*arguments)
     except LayoutError:

@@ -1,5 +1,5 @@
-"""The traps in which other libraries fall, with the right answers; test_algebra.py and
-test_swizzle.py have the rest.  Numbered as in studies/algebra.md, section 3."""
+"""Cases that other libraries get wrong, with the right answers; test_algebra.py and
+test_swizzle.py have more.  Numbered as in studies/algebra.md, section 3."""
 
 from inspect import signature
 from itertools import product as cartesian

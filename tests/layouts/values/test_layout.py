@@ -189,7 +189,7 @@ def test_symbols_are_taken_as_they_are():
 
 
 class Traced:
-    """An integer of kernel time: it computes, and must not be compared or asked for its truth."""
+    """A kernel-time integer: it has arithmetic; comparing it or taking its truth value fails."""
 
     def __init__(self, name):
         self.name = name

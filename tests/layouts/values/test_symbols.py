@@ -1,4 +1,4 @@
-"""Shapes and strides with symbols: what is returned holds for every value, held against numbers."""
+"""Shapes and strides with symbols: each result is compared with those on numbers."""
 
 import random
 from functools import cache
