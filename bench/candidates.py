@@ -26,7 +26,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, split
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.random_shapes import draw

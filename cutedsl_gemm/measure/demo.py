@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.sm90.base_plan import SMEM_BYTES, Sm90Plan
-from cutedsl_gemm.kernels.sm90.plan import pingpong
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from layouts import ComposedLayout, Layout, Swizzle, table
 
 TILE = (128, 128, 64)

@@ -21,9 +21,9 @@ from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.base_plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.operand import Tile
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, split
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from cutedsl_gemm.call import Tile
-from cutedsl_gemm.kernels.sm90.base_plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.operands import problem_of
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.select.choose import (

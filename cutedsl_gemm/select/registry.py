@@ -16,7 +16,7 @@ from cutedsl_gemm.kernels.simt import rungs as simt
 from cutedsl_gemm.kernels.sm70 import plan as sm70
 from cutedsl_gemm.kernels.sm80 import rungs as sm80
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENTS
-from cutedsl_gemm.kernels.sm90 import plan as sm90
+from cutedsl_gemm.kernels.sm90 import rungs as sm90
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.operands import fits
 from cutedsl_gemm.problem import TMA, Problem, Requirements

@@ -1,15 +1,14 @@
 """The sm90 family: TMA loads, wgmma, warp specialization.
 
-operand          A or B: its swizzled tile in shared memory, its TMA slices
-base_plan        Sm90Plan, what all plans share
+rungs            the ladder: single, cooperative, pingpong, split
+plan, checks     Sm90Plan, what all plans share, and what the hardware cannot do
 tma_store_plan   TmaStorePlan: C is stored by stmatrix and TMA
 split_plan       SplitPlan: K is split over blocks, a second kernel adds partial sums
-plan             single, cooperative, pingpong, split: the checked plans
-
+operand          A and B: the swizzled tile in shared memory, its TMA slices
+resources        schedules, warpgroups, registers, shared memory
 gemm             device code that all kernels share: roles, TMA loads, mainloop
-epilogue         the TMA-store epilogue
-persistent       the persistent grid
-single, cooperative, pingpong, split    the kernels
-
-execute          the CPU executor
+epilogue         device code: the TMA-store epilogue
+persistent       device code: the persistent grid
+single, cooperative, pingpong, split    device code: a kernel each
+execute          the executor
 """

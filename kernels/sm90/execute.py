@@ -25,8 +25,9 @@ from torch import Tensor
 from cutedsl_gemm.kernels.executor import executor, thread_values, tiles
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
-from cutedsl_gemm.kernels.sm90.base_plan import CONSUMERS, Sm90Plan
 from cutedsl_gemm.kernels.sm90.operand import ROW, Operand
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.resources import CONSUMERS
 from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
 from cutedsl_gemm.kernels.sm90.tma_store_plan import TmaStorePlan
 from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor

@@ -28,11 +28,8 @@ from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import tile_count
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
-from cutedsl_gemm.kernels.sm90.base_plan import (
-    CONSUMER_REGISTERS,
-    PRODUCER_REGISTERS,
-    Sm90Plan,
-)
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.resources import CONSUMER_REGISTERS, PRODUCER_REGISTERS
 
 
 class Sm90Gemm:

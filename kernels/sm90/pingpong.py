@@ -12,9 +12,9 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.base_plan import CONSUMERS
 from cutedsl_gemm.kernels.sm90.epilogue import PANEL_BARRIER
 from cutedsl_gemm.kernels.sm90.persistent import PersistentGemm
+from cutedsl_gemm.kernels.sm90.resources import CONSUMERS
 from layouts.hardware.facts import WARPGROUP
 
 # Named barriers: consumer 0's turn, consumer 1's turn.

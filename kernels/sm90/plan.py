@@ -1,162 +1,297 @@
-"""The plans of the sm90 family, in the order of the ladder.
+"""Sm90Plan: what the plans of all sm90 kernels share.
 
-Each function returns a checked plan with as many stages as fit into shared memory.
+TMA loads A and B into swizzled shared memory, and wgmma multiplies from there. The epilogue is the
+subclasses': TMA stores C (tma_store_plan.py), or K is split over blocks and a second kernel adds
+their partial sums (split_plan.py).
 """
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
+from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.base_plan import (
+from cutedsl_gemm.kernels.sm90 import checks
+from cutedsl_gemm.kernels.sm90.operand import Operand, Tile
+from cutedsl_gemm.kernels.sm90.resources import (
+    BARRIER_BYTES,
+    CONSUMER_REGISTERS,
     CONSUMERS,
+    SMEM_BYTES,
     Schedule,
-    accumulator,
-    cluster_problems,
-    stages_that_fit,
-    tile_problems,
 )
-from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
-from cutedsl_gemm.kernels.sm90.split_plan import (
-    SplitPlan,
-    partial_sums,
-    reduction,
-    split_problems,
+from layouts import (
+    Bijective,
+    ComposedLayout,
+    Layout,
+    Proof,
+    composition,
+    make_layout,
+    prove,
+    size,
+    wgmma_accumulator,
 )
-from cutedsl_gemm.kernels.sm90.tma_store_plan import STORE, TmaStorePlan, fragment
-from layouts import cosize
 from layouts.hardware.descriptor import Major
+from layouts.hardware.facts import WARPGROUP
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Checked = TypeVar("Checked", bound="Sm90Plan")
+
+BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
+# With at most so many rows of tiles, B streams from DRAM: no third row reads it again, from L2.
+FEW_TILE_ROWS = 2
+K_STAGGER = 5, 32  # then each column of tiles begins 5/32 of K behind its neighbour
 
 
-def single(
-    tile: Tile = (128, 128, 64),
-    dtype: str = "bfloat16",
-    a_major: Major = "K",
-    b_major: Major = "K",
-) -> TmaStorePlan:
-    """One warpgroup loads, multiplies and stores, one tile a block.
+@dataclass(frozen=True)
+class Sm90Plan:
+    """C (M, N) = A (M, K) · B (K, N), summed in fp32: the mainloop.
 
-    New: TMA loads whole tiles, swizzled, and wgmma multiplies 64 rows of shared memory at a time.
-    Gains: loads take no registers and no address arithmetic. Costs: the tensor core waits at each
-    k-tile for its own last wgmma, and at the end for the store.
-
-    >>> plan = single()
-    >>> plan.stages, plan.smem_bytes, plan.registers
-    (6, 214016, 128)
+    Layouts are in elements of 16 bits. Element (m, n) of a tile has the number m + rows * n. R is
+    the number of tile rows that one consumer multiplies: BM, or BM / 2 if the schedule is
+    cooperative.
     """
-    return _tma_store_plan("single", tile, dtype, a_major, b_major, Raster(1), c_stages=1)
+
+    tile: Tile
+    dtype: str
+    a: Operand  # (BM, BK)
+    b: Operand  # (BN, BK)
+    schedule: Schedule
+    stages: int
+    splits: int  # blocks that compute one tile together, each over its range of K
+    accumulator: Layout  # (thread, value) → m + R * n, of one consumer
+    raster: Raster
+
+    @property
+    def kind(self) -> str:
+        """The kind of kernel, as `explain` prints it: the schedule, or "split"."""
+        return self.schedule
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel, as `gemm(a, b, kernel=name)` takes it."""
+        return f"sm90_{self.kind}"
+
+    @property
+    def consumers(self) -> int:
+        """Warpgroups that multiply."""
+        return 1 if self.schedule == "single" else CONSUMERS
+
+    @property
+    def consumers_per_tile(self) -> int:
+        """Consumers that divide the rows of one tile among them."""
+        return self.consumers if self.schedule == "cooperative" else 1
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the consumers and, except in `single`, a producer warpgroup."""
+        return WARPGROUP * (1 if self.schedule == "single" else 1 + CONSUMERS)
+
+    @property
+    def rows(self) -> int:
+        """R, the rows of a tile that one consumer multiplies."""
+        return self.tile[0] // self.consumers_per_tile
+
+    @property
+    def registers(self) -> int:
+        """Accumulator registers of a consumer thread."""
+        return size(self.accumulator[1])
+
+    @property
+    def outputs(self) -> Layout:
+        """(thread, value) → m + BM * n: the outputs that each consumer thread holds.
+
+        If the consumers share a tile, the threads are those of both.
+        """
+        bm, bn, _ = self.tile
+        held = composition(Layout((self.rows, bn), (1, bm)), self.accumulator)  # by one consumer
+        threads = make_layout(held[0], Layout(self.consumers_per_tile, self.rows))
+        return make_layout(threads, held[1])
+
+    @property
+    def instruction_k(self) -> int:
+        """The depth of one wgmma."""
+        return 16
+
+    @property
+    def a_major(self) -> Major:
+        """The contiguous mode of A."""
+        return self.a.major
+
+    @property
+    def b_major(self) -> Major:
+        """The contiguous mode of B."""
+        return self.b.major
+
+    @property
+    def alignment(self) -> int:
+        """Leading strides and addresses must be multiples of so many elements."""
+        return UNIT
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of one stage, A and B: the transaction count of its full mbarrier."""
+        return (self.a.elements + self.b.elements) * BITS // 8
+
+    @property
+    def epilogue_smem_bytes(self) -> int:
+        """Bytes of shared memory in which the epilogue stages C."""
+        return 0
+
+    @property
+    def epilogue_smem(self) -> str:
+        """How `epilogue_smem_bytes` is made up, for `explain`; empty if there are none."""
+        return ""
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes of shared memory that a block takes."""
+        return self.stages * self.stage_bytes + self.epilogue_smem_bytes + BARRIER_BYTES
+
+    @property
+    def buffers(self) -> dict[str, ComposedLayout]:
+        """The layout of every swizzled buffer in shared memory, by name."""
+        return {"A": self.a.smem, "B": self.b.smem}
+
+    @property
+    def cluster(self) -> tuple[int, int]:
+        """Tiles (down, across) of a cluster: the blocks of a column share B, those of a row A."""
+        return self.b.slices, self.a.slices
+
+    @property
+    def cluster_size(self) -> int:
+        """Blocks of a cluster."""
+        return self.a.slices * self.b.slices
+
+    def tile_coord(
+        self, cluster: Any, rank: Any, clusters_m: Any, clusters_n: Any, minimum: Any = min
+    ) -> tuple[Any, Any]:
+        """The tile (m, n) of C of block `rank` of a cluster.
+
+        C has `clusters_m` × `clusters_n` clusters of tiles; the raster orders them.
+        """
+        m, n = self.raster(cluster, clusters_m, clusters_n, minimum)
+        down, across = self.cluster
+        return m * down + rank % down, n * across + rank // down
+
+    def k_tile_range(self, split: Any, k_tiles: Any) -> tuple[Any, Any]:
+        """The first k-tile of a split, and the one after its last."""
+        return split * k_tiles // self.splits, (split + 1) * k_tiles // self.splits
+
+    def first_k_tile(self, n: Any, clusters_m: Any, k_tiles: Any, minimum: Any = min) -> Any:
+        """The k-tile with which a tile in column n of C begins; after the last comes k-tile 0.
+
+        If C has at most two rows of clusters, all multiprocessors stream B from DRAM at once. The
+        columns of a K-major B are K elements apart: if every column of tiles began at k = 0, their
+        loads would meet on the same DRAM channels. So each begins 5/32 of K behind its neighbour.
+        With 64×64×128 tiles, 16×4096×14336 then takes 48.6 µs, not 55.2. 16×14336×4096 takes 54.9
+        µs, not 47.5, but the model gives it other tiles (docs/performance). The blocks of a cluster
+        begin together, since each loads half of A for both.
+
+        The order of summation thus depends on n and on M: equal columns of B, or a row of A in a
+        short and in a tall matrix, may give results that differ in the last bit. From run to run,
+        one plan gives one problem the same bits.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> [pingpong().first_k_tile(n, 1, 64) for n in range(8)]
+        [0, 10, 20, 30, 40, 50, 60, 6]
+        >>> pingpong().first_k_tile(7, 3, 64)  # three rows of clusters
+        0
+        """
+        if self.schedule == "single" or self.splits > 1:  # splits begin at different k anyway
+            return 0
+        (_, across), (step, whole) = self.cluster, K_STAGGER
+        first = n // across % whole * step * k_tiles // whole % k_tiles
+        return minimum(FEW_TILE_ROWS // clusters_m, 1) * first
+
+    def workspace(self, m: int, n: int) -> int:
+        """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""
+        return 0
+
+    def proofs(self) -> tuple[Proof, ...]:
+        """What must hold for the plan to be right and fast, decided."""
+        buffers = dict.fromkeys(self.buffers.values())  # each once
+        return *(prove(Bijective(buffer)) for buffer in buffers), prove(Bijective(self.accumulator))
+
+    def memory_report(self) -> None:
+        """None: TMA and wgmma make no requests of a warp; `explain` has the bank reports."""
+
+    def device_code(self) -> Any:
+        """The kernel object that `cute.compile` takes."""
+        raise NotImplementedError
+
+    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
+        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+        from cutedsl_gemm.kernels.sm90.execute import gemm
+
+        gemm(self, a, b, out, tell)
+
+    def explain(self) -> str:
+        """The plan as text: what moves where, by which layout."""
+        return "\n".join(f"{subject:<12} {text}" for subject, text in self.explain_lines())
+
+    def explain_lines(self) -> Iterator[tuple[str, str]]:
+        """The lines of `explain`: (subject, text)."""
+        bm, bn, bk = self.tile
+        kernel = f"sm90 {self.kind}, {self.dtype}, fp32 accumulation"
+        yield "kernel", f"{kernel}, tile {bm}×{bn}×{bk}"
+        stages = f"{self.stages} stages × {self.stage_bytes:,}"
+        yield "memory", " + ".join(filter(None, (stages, self.epilogue_smem, "barriers")))
+        yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
+        registers = f"{self.registers} of a consumer thread's {CONSUMER_REGISTERS}"
+        yield "registers", f"{registers} hold the accumulator"
+        yield "A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"
+        yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
+        yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
+        yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
+        if self.cluster_size == 1:
+            yield "raster", str(self.raster)
+            return
+        shared, tiles = self.a, "tiles side by side"
+        if self.b.slices > 1:
+            shared, tiles = self.b, "one tile below the other"
+        yield "cluster", f"two blocks, {tiles}; each loads half of {shared.name} and multicasts it"
+        yield "", f"{shared.slice_smem}   {shared.slice_shape}"
+        yield "raster", f"{self.raster}; a cluster counts as a tile"
+
+    def check(self: Checked) -> Checked:
+        """The plan itself; PlanError with the first problem if the hardware cannot run it."""
+        refuse(f"tile {self.tile}, {self.dtype}", self.problems())
+        return self
+
+    def problems(self) -> Iterator[str]:
+        """Messages about what the hardware cannot do."""
+        yield from checks.tile_problems(self.tile, self.dtype, self.schedule)
+        yield from checks.shape_problems(self)
+        for name, wanted, why in self.required():
+            yield from field_problem(name, getattr(self, name), wanted, why)
+        yield from self.a.problems()
+        yield from self.b.problems()
+        yield from checks.gap_problems(self.buffers)
+        yield from checks.budget_problems(self)
+
+    def required(self) -> Iterator[tuple[str, object, str]]:
+        """The fields that the other fields and the instructions determine: (name, value, why)."""
+        why = "as wgmma leaves its registers (PTX ISA, Matrix Fragments for wgmma)"
+        yield "accumulator", accumulator(self.rows, self.tile[1]), why
 
 
-def cooperative(
-    tile: Tile = (128, 256, 64),
-    dtype: str = "bfloat16",
-    a_major: Major = "K",
-    b_major: Major = "K",
-    raster: Raster = Raster(4),
-    c_stages: int = 1,
-    cluster: tuple[int, int] = (1, 1),
-) -> TmaStorePlan:
-    """Two consumer warpgroups share each tile.
+def accumulator(rows: int, bn: int) -> Layout:
+    """(thread, value) → m + rows * n: wgmma's (64, bn) accumulator, rows / 64 times down.
 
-    New: roles. A producer warp loads k-tiles as far ahead as stages are free, and two consumer
-    warpgroups multiply. Blocks are persistent: they walk tile after tile. Gains: loads and
-    multiplies overlap, across tiles too, and a tile of 128×256 moves fewer bytes a flop. Costs: the
-    tensor core waits for the epilogue.
-
-    >>> plan = cooperative()
-    >>> plan.stages, plan.smem_bytes, plan.registers
-    (4, 214016, 128)
+    >>> print(accumulator(128, 128))
+    ((4,8,4),((2,2,16),2)):((256,1,16),((128,8,1024),64))
     """
-    return _tma_store_plan("cooperative", tile, dtype, a_major, b_major, raster, c_stages, cluster)
+    threads, values = composition(Layout((64, bn), (1, rows)), wgmma_accumulator(bn))
+    return make_layout(threads, make_layout(values, Layout(rows // 64, 64)))
 
 
-def pingpong(
-    tile: Tile = (128, 128, 64),
-    dtype: str = "bfloat16",
-    a_major: Major = "K",
-    b_major: Major = "K",
-    raster: Raster = Raster(4),
-    c_stages: int = 1,
-    cluster: tuple[int, int] = (1, 1),
-) -> TmaStorePlan:
-    """Two consumer warpgroups take turns with whole tiles.
-
-    New: each consumer has a tile of its own; while one stores, the other multiplies. Gains: the
-    tensor core never waits for an epilogue. Costs: registers for a whole tile, at most 128×192.
-
-    >>> plan = pingpong()
-    >>> plan.stages, plan.smem_bytes, plan.registers
-    (6, 230400, 128)
-    """
-    return _tma_store_plan("pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster)
-
-
-def split(
-    tile: Tile = (128, 128, 64),
-    dtype: str = "bfloat16",
-    a_major: Major = "K",
-    b_major: Major = "K",
-    splits: int = 8,
-) -> SplitPlan:
-    """Blocks split the K of each tile, and a second kernel adds their partial sums.
-
-    New: `splits` blocks compute a tile together. Gains: few tiles of large K keep all
-    multiprocessors busy. Costs: partial sums go through L2, and a second launch.
-
-    >>> plan = split()
-    >>> plan.stages, plan.smem_bytes, plan.reduction_rows
-    (7, 230400, 8)
-    """
-    for problem in (*tile_problems(tile, dtype, "cooperative"), *split_problems(tile, splits)):
-        raise PlanError(f"tile {tile}, {dtype}: {problem}")
-    bm, bn, _ = tile
-    a, b = operands(tile, a_major, b_major)
-    return SplitPlan(
-        tile=tile,
-        dtype=dtype,
-        a=a,
-        b=b,
-        schedule="cooperative",
-        stages=stages_that_fit(0, a, b),
-        splits=splits,
-        accumulator=accumulator(bm // CONSUMERS, bn),
-        raster=Raster(1),
-        partial_sums=partial_sums(bm, bn),
-        reduction=reduction(bn),
-    ).check()
-
-
-RUNGS = single, cooperative, pingpong, split
-
-
-def _tma_store_plan(
-    schedule: Schedule,
-    tile: Tile,
-    dtype: str,
-    a_major: Major,
-    b_major: Major,
-    raster: Raster,
-    c_stages: int,
-    cluster: tuple[int, int] = (1, 1),
-) -> TmaStorePlan:
-    for problem in (*tile_problems(tile, dtype, schedule), *cluster_problems(cluster)):
-        raise PlanError(f"tile {tile}, {dtype}: {problem}")
-    bm, bn, _ = tile
-    rows = bm // CONSUMERS if schedule == "cooperative" else bm
-    staged_panels = c_stages if schedule == "single" else CONSUMERS * c_stages
-    a, b = operands(tile, a_major, b_major, cluster)
-    staging = swizzled(rows, ROW, "K")
-    return TmaStorePlan(
-        tile=tile,
-        dtype=dtype,
-        a=a,
-        b=b,
-        schedule=schedule,
-        splits=1,
-        stages=stages_that_fit(staged_panels * cosize(staging) * BITS // 8, a, b),
-        accumulator=accumulator(rows, bn),
-        fragment=fragment(rows, bn),
-        store=STORE,
-        staging=staging,
-        c_stages=c_stages,
-        raster=raster,
-    ).check()
+def stages_that_fit(epilogue_smem_bytes: int, a: Operand, b: Operand) -> int:
+    """Stages of A and B that fit into shared memory beside the epilogue's part of it."""
+    free = SMEM_BYTES - BARRIER_BYTES - epilogue_smem_bytes
+    return max(0, free // ((a.elements + b.elements) * BITS // 8))

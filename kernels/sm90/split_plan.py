@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
-from cutedsl_gemm.kernels.sm90.base_plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.operand import Tile
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from layouts import Bijective, Layout, Proof, composition, prove, sectors
 from layouts.hardware.facts import WARP
 
@@ -41,7 +41,7 @@ class SplitPlan(Sm90Plan):
     def workspace(self, m: int, n: int) -> int:
         """Elements of fp32 that the partial sums of an (M, N) product take.
 
-        >>> from cutedsl_gemm.kernels.sm90.plan import split
+        >>> from cutedsl_gemm.kernels.sm90.rungs import split
         >>> split(splits=8).workspace(512, 500) == 8 * 512 * 512
         True
         """
@@ -52,7 +52,7 @@ class SplitPlan(Sm90Plan):
     def store_sectors(self) -> int:
         """Sectors of a warp's store to the workspace: two partial sums of each lane.
 
-        >>> from cutedsl_gemm.kernels.sm90.plan import split
+        >>> from cutedsl_gemm.kernels.sm90.rungs import split
         >>> split().store_sectors * 32 == 32 * 2 * 4  # bytes
         True
         """
@@ -63,7 +63,7 @@ class SplitPlan(Sm90Plan):
     def load_sectors(self) -> int:
         """Sectors of a reduction warp's load: four partial sums of each lane.
 
-        >>> from cutedsl_gemm.kernels.sm90.plan import split
+        >>> from cutedsl_gemm.kernels.sm90.rungs import split
         >>> split().load_sectors * 32 == 32 * 4 * 4  # bytes
         True
         """

@@ -8,8 +8,8 @@ from typing import Any
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, count_problem, shape_problem
-from cutedsl_gemm.kernels.sm90.base_plan import BY_DESCRIPTOR, Sm90Plan
 from cutedsl_gemm.kernels.sm90.operand import ROW
+from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
 from layouts import (
     BankReport,
     ComposedLayout,

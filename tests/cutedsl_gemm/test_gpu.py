@@ -17,7 +17,7 @@ import torch
 from cutedsl_gemm import gemm, plan_for
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90 import execute
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single, split
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.select import tune
 
 pytestmark = pytest.mark.gpu
@@ -242,7 +242,7 @@ def test_gradients_are_torchs():
 SANITIZED = """
 import torch
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single, split
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 plans = (pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single(),
          cooperative((256, 192, 64)), split(splits=6), split((128, 64, 64), splits=16),
          pingpong(cluster=(1, 2)), cooperative(cluster=(2, 1)))

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.sm90.plan import split
+from cutedsl_gemm.kernels.sm90.rungs import split
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.choose import SMS, choose_among, ranking
 

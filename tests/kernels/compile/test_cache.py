@@ -9,7 +9,7 @@ import pytest
 
 from cutedsl_gemm.kernels.compile import build, cache, library
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.plan import pingpong
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_an_entry_is_read_without_writing(folder):
 LOAD = """
 import sys
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.sm90.plan import pingpong
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
 kernel = build.load(pingpong())
 try:
     kernel(1, 2, 3, 4)

@@ -7,13 +7,13 @@ import pytest
 from cutedsl_gemm.kernels.compile import build, sass
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.base_plan import (
+from cutedsl_gemm.kernels.sm90.resources import (
     CONSUMER_REGISTERS,
     CONSUMERS,
     PRODUCER_REGISTERS,
     SMEM_BYTES,
 )
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single, split
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 
 PLANS = [
     pingpong(),

@@ -16,7 +16,7 @@ from cutedsl_gemm.kernels.compile.build import ARCH
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.pingpong import Pingpong
-from cutedsl_gemm.kernels.sm90.plan import pingpong
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle, wgmma_accumulator
 
 TILES = [(128, 128, 64), (128, 192, 64), (64, 256, 64)]

@@ -8,7 +8,7 @@ import torch
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90 import execute
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single, split
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.base_plan import SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.operand import SW128, Operand, swizzled
-from cutedsl_gemm.kernels.sm90.plan import cooperative, pingpong, single, split
+from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
 
 MAJORS = [(a, b) for a in ("K", "MN") for b in ("K", "MN")]

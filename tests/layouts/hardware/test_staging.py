@@ -29,7 +29,7 @@ def test_addresses_are_those_of_the_formula(name, pitch, degree):
 
 
 def test_the_swizzle_is_that_of_the_pingpong_plan():
-    plan = pytest.importorskip("cutedsl_gemm.kernels.sm90.plan")
+    plan = pytest.importorskip("cutedsl_gemm.kernels.sm90.rungs")
     tile = dict(staging_report().reports)["swizzled"]
     assert plan.pingpong().staging.inner == Swizzle(3, 3, 3)
     found = [tile.addresses(lane) for lane in range(32)]

@@ -1,0 +1,103 @@
+"""What TMA, wgmma and the kernels cannot do: the checks of an sm90 plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, get_args
+
+from cutedsl_gemm.kernels.plan.checks import (
+    choice_problem,
+    count_problem,
+    raster_problem,
+    shape_problem,
+)
+from cutedsl_gemm.kernels.sm90.operand import Tile
+from cutedsl_gemm.kernels.sm90.resources import (
+    ADDRESS_REGISTERS,
+    CONSUMER_REGISTERS,
+    SMEM_BYTES,
+    Schedule,
+)
+from layouts import ComposedLayout, cosize, size
+from layouts.hardware.facts import WARPGROUP
+
+if TYPE_CHECKING:
+    from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+
+CLUSTERS = (1, 1), (2, 1), (1, 2)  # tiles (down, across)
+
+
+def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
+    """The instructions take only some extents and types."""
+    bm, bn, bk = tile
+    yield from choice_problem("schedule", schedule, get_args(Schedule))
+    shared = schedule == "cooperative"
+    if dtype not in ("bfloat16", "float16"):
+        yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
+    why = "two consumers share its rows, 64 a wgmma" if shared else "a wgmma has 64 rows"
+    for name, extent, unit, reason in (
+        ("BM", bm, 128 if shared else 64, why),
+        ("BN", bn, 64, "C is stored in panels of 64 columns (128 bytes)"),
+        ("BK", bk, 64, "a row of the 128-byte swizzle holds 64 elements"),
+    ):
+        if extent < unit or extent % unit:
+            yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"
+    if bm > 256 or bk > 1024:
+        yield f"the tile has BM = {bm} and BK = {bk}; no stage of BM > 256 or BK > 1024 fits"
+    if bn > 256:
+        yield f"BN is {bn}; a wgmma has at most 256 columns (PTX ISA, wgmma.mma_async shapes)"
+
+
+def cluster_problems(cluster: tuple[int, int]) -> Iterator[str]:
+    """A cluster must have one of the shapes that the kernels know."""
+    if cluster not in CLUSTERS or not all(type(extent) is int for extent in cluster):
+        yield f"cluster is {cluster!r}; it must be one of {CLUSTERS}, tiles (down, across)"
+
+
+def shape_problems(plan: Sm90Plan) -> Iterator[str]:
+    """The operands, counts, raster and cluster must agree with the tile and with each other."""
+    bm, bn, bk = plan.tile
+    if (plan.a.name, plan.b.name) != ("A", "B"):
+        yield f"the operands are named {plan.a.name} and {plan.b.name}; they must be A and B"
+    yield from shape_problem("A", plan.a.smem, (bm, bk))
+    yield from shape_problem("B", plan.b.smem, (bn, bk))
+    yield from count_problem("stages", plan.stages, 0)
+    yield from count_problem("splits", plan.splits, 1)
+    yield from raster_problem(plan.raster)
+    yield from cluster_problems(plan.cluster)
+    if plan.cluster_size > 1 and (plan.splits > 1 or plan.schedule == "single"):
+        yield (
+            f"cluster is {plan.cluster}; it must be (1, 1) where K is split or one warpgroup does "
+            "everything: these kernels do not wait for another block's slice of A or B"
+        )
+
+
+def gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
+    """TMA fills a buffer from its start, without gaps."""
+    for name, buffer in buffers.items():
+        if buffer.offset != 0 or cosize(buffer) != size(buffer):
+            yield (
+                f"{name}: {buffer} must fill its buffer from offset 0 without a gap: TMA copies "
+                f"{size(buffer)} elements, and the buffer has {cosize(buffer)}"
+            )
+
+
+def budget_problems(plan: Sm90Plan) -> Iterator[str]:
+    """A consumer has only so many registers, and a block only so much shared memory."""
+    most = CONSUMER_REGISTERS - ADDRESS_REGISTERS
+    if plan.registers > most:
+        yield (
+            f"the accumulator takes {plan.registers} registers a thread, since one warpgroup holds "
+            f"{plan.rows} rows of the tile; it must be at most {most} of {CONSUMER_REGISTERS}, or "
+            f"it spills; take a tile with BM * BN <= {most * WARPGROUP * plan.consumers_per_tile}"
+        )
+    if plan.stages < 2:
+        yield (
+            f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
+            "loads and multiplies overlap with at least 2; take a smaller tile"
+        )
+    if plan.smem_bytes > SMEM_BYTES:
+        yield (
+            f"{plan.stages} stages take {plan.smem_bytes} bytes of shared memory; "
+            f"a block has {SMEM_BYTES}; take fewer stages or a smaller tile"
+        )

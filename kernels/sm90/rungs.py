@@ -1,0 +1,157 @@
+"""The plans of the sm90 family, in the order of the ladder.
+
+Each function returns a checked plan with as many stages as fit into shared memory.
+"""
+
+from __future__ import annotations
+
+from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
+from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
+from cutedsl_gemm.kernels.sm90.plan import accumulator, stages_that_fit
+from cutedsl_gemm.kernels.sm90.resources import CONSUMERS, Schedule
+from cutedsl_gemm.kernels.sm90.split_plan import (
+    SplitPlan,
+    partial_sums,
+    reduction,
+    split_problems,
+)
+from cutedsl_gemm.kernels.sm90.tma_store_plan import STORE, TmaStorePlan, fragment
+from layouts import cosize
+from layouts.hardware.descriptor import Major
+
+
+def single(
+    tile: Tile = (128, 128, 64),
+    dtype: str = "bfloat16",
+    a_major: Major = "K",
+    b_major: Major = "K",
+) -> TmaStorePlan:
+    """One warpgroup loads, multiplies and stores, one tile a block.
+
+    New: TMA loads whole tiles, swizzled, and wgmma multiplies 64 rows of shared memory at a time.
+    Gains: loads take no registers and no address arithmetic. Costs: the tensor core waits at each
+    k-tile for its own last wgmma, and at the end for the store.
+
+    >>> plan = single()
+    >>> plan.stages, plan.smem_bytes, plan.registers
+    (6, 214016, 128)
+    """
+    return _tma_store_plan("single", tile, dtype, a_major, b_major, Raster(1), c_stages=1)
+
+
+def cooperative(
+    tile: Tile = (128, 256, 64),
+    dtype: str = "bfloat16",
+    a_major: Major = "K",
+    b_major: Major = "K",
+    raster: Raster = Raster(4),
+    c_stages: int = 1,
+    cluster: tuple[int, int] = (1, 1),
+) -> TmaStorePlan:
+    """Two consumer warpgroups share each tile.
+
+    New: roles. A producer warp loads k-tiles as far ahead as stages are free, and two consumer
+    warpgroups multiply. Blocks are persistent: they walk tile after tile. Gains: loads and
+    multiplies overlap, across tiles too, and a tile of 128×256 moves fewer bytes a flop. Costs: the
+    tensor core waits for the epilogue.
+
+    >>> plan = cooperative()
+    >>> plan.stages, plan.smem_bytes, plan.registers
+    (4, 214016, 128)
+    """
+    return _tma_store_plan("cooperative", tile, dtype, a_major, b_major, raster, c_stages, cluster)
+
+
+def pingpong(
+    tile: Tile = (128, 128, 64),
+    dtype: str = "bfloat16",
+    a_major: Major = "K",
+    b_major: Major = "K",
+    raster: Raster = Raster(4),
+    c_stages: int = 1,
+    cluster: tuple[int, int] = (1, 1),
+) -> TmaStorePlan:
+    """Two consumer warpgroups take turns with whole tiles.
+
+    New: each consumer has a tile of its own; while one stores, the other multiplies. Gains: the
+    tensor core never waits for an epilogue. Costs: registers for a whole tile, at most 128×192.
+
+    >>> plan = pingpong()
+    >>> plan.stages, plan.smem_bytes, plan.registers
+    (6, 230400, 128)
+    """
+    return _tma_store_plan("pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster)
+
+
+def split(
+    tile: Tile = (128, 128, 64),
+    dtype: str = "bfloat16",
+    a_major: Major = "K",
+    b_major: Major = "K",
+    splits: int = 8,
+) -> SplitPlan:
+    """Blocks split the K of each tile, and a second kernel adds their partial sums.
+
+    New: `splits` blocks compute a tile together. Gains: few tiles of large K keep all
+    multiprocessors busy. Costs: partial sums go through L2, and a second launch.
+
+    >>> plan = split()
+    >>> plan.stages, plan.smem_bytes, plan.reduction_rows
+    (7, 230400, 8)
+    """
+    for problem in (*tile_problems(tile, dtype, "cooperative"), *split_problems(tile, splits)):
+        raise PlanError(f"tile {tile}, {dtype}: {problem}")
+    bm, bn, _ = tile
+    a, b = operands(tile, a_major, b_major)
+    return SplitPlan(
+        tile=tile,
+        dtype=dtype,
+        a=a,
+        b=b,
+        schedule="cooperative",
+        stages=stages_that_fit(0, a, b),
+        splits=splits,
+        accumulator=accumulator(bm // CONSUMERS, bn),
+        raster=Raster(1),
+        partial_sums=partial_sums(bm, bn),
+        reduction=reduction(bn),
+    ).check()
+
+
+RUNGS = single, cooperative, pingpong, split
+
+
+def _tma_store_plan(
+    schedule: Schedule,
+    tile: Tile,
+    dtype: str,
+    a_major: Major,
+    b_major: Major,
+    raster: Raster,
+    c_stages: int,
+    cluster: tuple[int, int] = (1, 1),
+) -> TmaStorePlan:
+    for problem in (*tile_problems(tile, dtype, schedule), *cluster_problems(cluster)):
+        raise PlanError(f"tile {tile}, {dtype}: {problem}")
+    bm, bn, _ = tile
+    rows = bm // CONSUMERS if schedule == "cooperative" else bm
+    staged_panels = c_stages if schedule == "single" else CONSUMERS * c_stages
+    a, b = operands(tile, a_major, b_major, cluster)
+    staging = swizzled(rows, ROW, "K")
+    return TmaStorePlan(
+        tile=tile,
+        dtype=dtype,
+        a=a,
+        b=b,
+        schedule=schedule,
+        splits=1,
+        stages=stages_that_fit(staged_panels * cosize(staging) * BITS // 8, a, b),
+        accumulator=accumulator(rows, bn),
+        fragment=fragment(rows, bn),
+        store=STORE,
+        staging=staging,
+        c_stages=c_stages,
+        raster=raster,
+    ).check()
