@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 #: The packages that load when one of their names is first used.
-_LAZY = ("notation", "proof", "hardware", "explanation", "draw")
+_LAZY = ("notation", "proof", "hardware", "draw", "explanation")
 
 
 def __getattr__(name: str) -> object:
