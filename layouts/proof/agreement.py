@@ -198,7 +198,7 @@ def _by_floors(left: Layout, right: Layout, count: Any) -> Agreement:
 def _floor_reason(left: Layout, right: Layout, beyond: Sequence[Any]) -> str:
     terms = [_floor_term(c, place) for place, c in floors(left).items() if place not in beyond]
     up_to = " with P below the size" if beyond else ""
-    both = " + ".join(terms) or "0"
+    both = " + ".join(terms).replace("+ -", "- ") or "0"
     return f"as sums of floor(i/P){up_to}, {left} and {right} are both {both}"
 
 

@@ -124,9 +124,7 @@ class EveryPart(Value):
             if not proof:
                 reason = (f"false: {proof.statement}", *proof.reason)
                 return Proof(self, False, reason, proof.counterexample)
-        reason = tuple(
-            line for proof in proofs for line in (f"{proof.statement}, because", *proof.reason)
-        )
+        reason = tuple(line for proof in proofs for line in _with_heading(proof))
         return Proof(self, True, reason, None, tuple(map(Part, proofs)))
 
     def follows_from(self) -> list[list[Claim]]:
@@ -136,6 +134,13 @@ class EveryPart(Value):
     def refuted_by(self, found: Any) -> bool:
         """It refutes a part."""
         return any(part.refuted_by(found) for part in self.parts())
+
+
+def _with_heading(proof: Proof) -> list[str]:
+    """The statement, and its reason indented below it."""
+    if not proof.reason:
+        return [str(proof.statement)]
+    return [f"{proof.statement}:", *(f"  {line}" for line in proof.reason)]
 
 
 class Part(Value):

@@ -293,16 +293,17 @@ class AtLeast(Value):
     def decide(self) -> Proof:
         """By the signs of the coefficients, where m + 1 replaces each positive symbol m."""
         if less(plain(self.b - 1), self.a):
-            reason = "by arithmetic"
-            if free_symbols(self):
-                reason = (
-                    f"{plain(self.a - self.b)} has no negative coefficient once m + 1 replaces "
-                    f"each symbol m"
-                )
-            return Proof(self, True, (reason,), None, (NeverNegative(self.a, self.b),))
+            return Proof(self, True, self._signs(), None, (NeverNegative(self.a, self.b),))
         if free_symbols(self):
             raise Undecided(f"{self} is not shown for all values of the symbols")
-        return Proof(self, False, ("by arithmetic",), Counterexample(None, None, self.a, self.b))
+        return Proof(self, False, (), Counterexample(None, None, self.a, self.b))
+
+    def _signs(self) -> tuple[str, ...]:
+        """Why a difference with symbols is not negative; numbers need no reason."""
+        difference = plain(self.a - self.b)
+        if not free_symbols(difference):
+            return ()
+        return (f"{difference} has no negative coefficient once m + 1 replaces each symbol m",)
 
     def follows_from(self) -> list[list[Claim]]:
         """The inequality."""

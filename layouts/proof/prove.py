@@ -66,8 +66,8 @@ class Counterexample(Value):
 class Proof(Value):
     """The answer to a statement: whether it holds, and why, or where it fails.
 
-    `reason` has one sentence for each step.  A proof is true if its statement holds; `verify` then
-    checks the `certificates`, otherwise the `counterexample`.
+    `reason` has one line for each step; the steps of a part are indented below it.  A proof is true
+    if its statement holds; `verify` then checks the `certificates`, otherwise the `counterexample`.
     """
 
     __slots__ = __match_args__ = ("statement", "holds", "reason", "counterexample", "certificates")
@@ -107,7 +107,8 @@ class Proof(Value):
     def __str__(self) -> str:
         lines = [f"{'proved' if self.holds else 'refuted'}: {self.statement}"]
         for step in self.reason:
-            lines += wrap(step, 94, initial_indent="  ", subsequent_indent="  ")
+            margin = " " * (2 + len(step) - len(step.lstrip()))
+            lines += wrap(step, 94, initial_indent="  ", subsequent_indent=margin)
         return "\n".join(lines)
 
     def __repr__(self) -> str:

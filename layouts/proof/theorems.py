@@ -8,7 +8,7 @@ if their sum with some multipliers is negative; the multipliers are the certific
 
 >>> from layouts import prove
 >>> print(prove(SwizzleInvolution()))
-proved: T(T(x)) == x for T = Swizzle(B,M,S), all B, M and |S| >= B, and all x
+proved: T(T(x)) == x for every x and T = Swizzle(B,M,S) with any B, M and |S| >= B
   bit j of T(T(x)) is x[j], plus 2*x[j+S] if j is in Z, plus x[j+2*S] if j and j+S are in Z.
   Modulo 2 the second term is 0. The third never occurs:
   S >= 0: no bit of Z is read from a bit of Z. Otherwise j-M >= 0, M+B-1-(j+S) >= 0 and S-B >=
@@ -118,7 +118,7 @@ class SwizzleInvolution(_OfSwizzles):
     __slots__ = ()
 
     def __str__(self) -> str:
-        return f"T(T(x)) == x for T = {_named(self.swizzle)}, and all x"
+        return f"T(T(x)) == x for every x and T = {_named(self.swizzle)}"
 
     def lemmas(self) -> tuple[Farkas, ...]:
         """No bit of Z is read from a bit of Z."""
@@ -145,8 +145,8 @@ class SwizzleAlignment(_OfSwizzles):
 
     def __str__(self) -> str:
         return (
-            f"T = {_named(self.swizzle)} keeps the low M bits, permutes each aligned block of "
-            f"2**(M+B+max(0,-S)) offsets, and has the period 2**(M+B+|S|)"
+            f"T keeps the low M bits, permutes each aligned block of 2**(M+B+max(0,-S)) offsets, "
+            f"and has the period 2**(M+B+|S|), for T = {_named(self.swizzle)}"
         )
 
     def lemmas(self) -> tuple[Farkas, ...]:
@@ -159,4 +159,4 @@ class SwizzleAlignment(_OfSwizzles):
 
 
 def _named(swizzle: Swizzle | None) -> str:
-    return "Swizzle(B,M,S), all B, M and |S| >= B" if swizzle is None else str(swizzle)
+    return "Swizzle(B,M,S) with any B, M and |S| >= B" if swizzle is None else str(swizzle)
