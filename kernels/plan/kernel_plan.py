@@ -1,7 +1,7 @@
 """What a plan of any family answers: the protocol between plans and those who use them.
 
-`gemm` runs a plan, `compile.build` compiles it, tests prove it, docs explain it; none of them asks
-of which family it is.
+`gemm` runs a plan, `compile.build` compiles it, tests prove it, and docs explain it, all without
+knowing its family.
 """
 
 from __future__ import annotations

@@ -41,31 +41,45 @@ def warp_mma(
     `load_fragments` loads A and B of one step of a k-tile by ldmatrix, `multiply` adds their
     product to the accumulator.
     """
-    dtype, mma, (x_a, x_b) = lower.DTYPES[plan.dtype], tiled_mma(plan), plan.matrices_per_ldmatrix
+    dtype, mma = lower.DTYPES[plan.dtype], tiled_mma(plan)
+    (x_a, x_b), (a_smem, b_smem) = plan.matrices_per_ldmatrix, plan.staged_smem
     thr_mma = mma.get_slice(thread)
-    atom_a = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(plan.a_major == "MN", x_a), dtype)
-    atom_b = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(plan.b_major == "MN", x_b), dtype)
-    copy_a, copy_b = cute.make_tiled_copy_A(atom_a, mma), cute.make_tiled_copy_B(atom_b, mma)
-    thr_a, thr_b = copy_a.get_slice(thread), copy_b.get_slice(thread)
-    a_smem, b_smem = plan.staged_smem
-    source_a = swizzled_sources(thr_a.partition_S(sA), a_smem, plan.a_major)
-    source_b = swizzled_sources(thr_b.partition_S(sB), b_smem, plan.b_major)
     rA = mma.make_fragment_A(thr_mma.partition_A(sA)[None, None, None, 0])  # (mma, rows, steps)
     rB = mma.make_fragment_B(thr_mma.partition_B(sB)[None, None, None, 0])  # (mma, rows, steps)
-    target_a, target_b = thr_a.retile(rA), thr_b.retile(rB)  # (ldmatrix, rows, steps)
+    copy_a = cute.make_tiled_copy_A(ldmatrix(x_a, plan.a_major, dtype), mma)
+    copy_b = cute.make_tiled_copy_B(ldmatrix(x_b, plan.b_major, dtype), mma)
+    load_a = fragment_load(copy_a.get_slice(thread), sA, a_smem, plan.a_major, rA)
+    load_b = fragment_load(copy_b.get_slice(thread), sB, b_smem, plan.b_major, rB)
     acc = cute.make_rmem_tensor(mma.partition_shape_C(plan.tile[:2]), Float32)
     acc.fill(0)
 
     def load_fragments(step: int, stage: Any) -> None:
-        loads = (copy_a, source_a, target_a), (copy_b, source_b, target_b)
-        for copy, source, target in loads:
-            for row in range(cute.size(target, mode=[1])):
-                cute.copy(copy, source(row, step)[None, stage], target[None, row, step])
+        load_a(step, stage)
+        load_b(step, stage)
 
     def multiply(step: int) -> None:
         cute.gemm(mma, acc, rA[None, None, step], rB[None, None, step], acc)
 
     return acc, load_fragments, multiply
+
+
+def ldmatrix(matrices: int, major: Major, dtype: Any) -> cute.CopyAtom:
+    """ldmatrix of 1, 2 or 4 matrices 8×8; it transposes those of an MN-major operand."""
+    return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(major == "MN", matrices), dtype)
+
+
+def fragment_load(
+    copy: Any, buffer: cute.Tensor, smem: ComposedLayout, major: Major, fragment: cute.Tensor
+) -> Callable[[int, Any], None]:
+    """`load(step, stage)`: a thread's ldmatrix of one operand, from its buffer to its fragment."""
+    source = swizzled_sources(copy.partition_S(buffer), smem, major)
+    target = copy.retile(fragment)  # (ldmatrix, rows, steps)
+
+    def load(step: int, stage: Any) -> None:
+        for row in range(cute.size(target, mode=[1])):
+            cute.copy(copy, source(row, step)[None, stage], target[None, row, step])
+
+    return load
 
 
 def swizzled_sources(
@@ -74,7 +88,7 @@ def swizzled_sources(
     """(row, step) → (matrices, stages): what ldmatrix reads of a source (matrices, rows, steps, …).
 
     The swizzle is applied once for all stages. It depends on one of the two arguments only: on the
-    step if the tile is K-major, else on the row (`checks.swizzle_problems` holds the plan to it).
+    step if the tile is K-major, else on the row (`mma_checks.swizzle_problems` sees to it).
     """
     if major == "K":
         first = [source[None, None, step, None] for step in range(cute.size(source, mode=[2]))]
