@@ -15,9 +15,11 @@ from typing import Any, get_args
 
 from cutedsl_gemm.kernels.plan.raster import Raster, Side
 from layouts import ComposedLayout, Layout, LayoutError, size
+from layouts.hardware.descriptor import Major
 
 BITS = 16  # of an element: bfloat16 or float16
 UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
+THREADS = 1024  # of a block, at most, on every device (CUDA C++ Programming Guide)
 
 
 class PlanError(ValueError):
@@ -51,6 +53,16 @@ def choice_problem(name: str, found: object, choices: tuple[str, ...]) -> Iterat
     """
     if found not in choices:
         yield f"{name} is {found!r}; it must be one of {choices}"
+
+
+def majors_problem(a_major: object, b_major: object) -> Iterator[str]:
+    """The contiguous modes of A and B must be K, or MN.
+
+    >>> list(majors_problem("K", "N"))
+    ["b_major is 'N'; it must be one of ('K', 'MN')"]
+    """
+    yield from choice_problem("a_major", a_major, get_args(Major))
+    yield from choice_problem("b_major", b_major, get_args(Major))
 
 
 def count_problem(name: str, count: object, least: int) -> Iterator[str]:
@@ -98,3 +110,9 @@ def smem_problem(smem_bytes: int, limit: int) -> Iterator[str]:
     """A block's shared memory must not exceed the limit."""
     if smem_bytes > limit:
         yield f"{smem_bytes} bytes of shared memory; a block has {limit}"
+
+
+def threads_problem(threads: int) -> Iterator[str]:
+    """A block's threads must not exceed the limit of every device."""
+    if threads > THREADS:
+        yield f"a block has {threads} threads; it can have at most {THREADS}"

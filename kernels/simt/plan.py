@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from cutedsl_gemm.kernels.plan.checks import (
-    choice_problem,
     extents_problem,
     field_problem,
+    majors_problem,
     refuse,
     shape_problem,
     smem_problem,
+    threads_problem,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory import MemoryReport
@@ -178,8 +179,7 @@ class SimtPlan:
     def problems(self) -> Iterator[str]:
         """What the hardware cannot do, a message each."""
         yield from field_problem("dtype", self.dtype, "float32", "since threads add in fp32")
-        for name, major in (("a_major", self.a_major), ("b_major", self.b_major)):
-            yield from choice_problem(name, major, get_args(Major))
+        yield from majors_problem(self.a_major, self.b_major)
         yield from extents_problem("tile", self.tile, 3)
         yield from self._output_problems()
         if (self.a is None) != (self.b is None):
@@ -196,8 +196,7 @@ class SimtPlan:
         yield from smem_problem(self.smem_bytes, SMEM_BYTES)
 
     def _output_problems(self) -> Iterator[str]:
-        if self.threads > 1024:
-            yield f"a block has {self.threads} threads; it can have at most 1024"
+        yield from threads_problem(self.threads)
         yield from partition_problems("C", self.c, self.tile[:2], self.threads)
         if cosize(self.c.rows[1][1]) > 1 or cosize(self.c.columns[1][0]) > 1:
             yield (

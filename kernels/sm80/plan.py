@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cutedsl_gemm.kernels.plan.checks import (
     BITS,
-    choice_problem,
     count_problem,
     extents_problem,
+    majors_problem,
     raster_problem,
     refuse,
     smem_problem,
+    threads_problem,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory import MemoryReport
@@ -221,12 +222,10 @@ class Sm80Plan:
         yield from mma_checks.swizzle_problems(self)
 
     def _number_problems(self) -> Iterator[str]:
-        for name, major in (("a_major", self.a_major), ("b_major", self.b_major)):
-            yield from choice_problem(name, major, get_args(Major))
+        yield from majors_problem(self.a_major, self.b_major)
         yield from extents_problem("tile", self.tile, 3)
         yield from extents_problem("warps", self.warps, 2)
         yield from extents_problem("step", self.step, 3)
         yield from count_problem("stages", self.stages, 1)
         yield from raster_problem(self.raster)
-        if self.threads > 1024:
-            yield f"warps are {self.warps}, {self.threads} threads; a block can have at most 1024"
+        yield from threads_problem(self.threads)

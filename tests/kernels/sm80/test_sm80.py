@@ -174,7 +174,7 @@ ALTERED = (
     (swizzled(), {"warps": (4, 1)}, r"step is \(32, 16, 16\); it must be \(64, n, k\)"),
     (swizzled(), {"warps": (4, 1), "step": (64, 8, 16)}, "accumulator is"),
     (swizzled(), {"warps": (1, 2)}, "layout of A has 128 threads; the block has 64"),
-    (swizzled(), {"warps": (8, 8)}, "2048 threads; a block can have at most 1024"),
+    (swizzled(), {"warps": (8, 8)}, "a block has 2048 threads; it can have at most 1024"),
     (swizzled(), {"warps": 4}, "warps is 4; it must be a tuple of 2 positive integers"),
     # A and B in shared memory.
     (swizzled(), {"a_major": "MN"}, "neighbours along memory, and A is MN-major"),
