@@ -44,7 +44,9 @@ def _local_partition(
     lines.append(f"thread {index} of {tile} is at {text(coord)}")
     threads, rest = substep(lines, zipped_divide, layout, shape)
     start = threads(coord)
-    lines.append(f"its part is {rest}; it starts at {text(coord)} of {threads}, {text(start)}")
+    lines.append(
+        f"its part is {rest}, from {text(start)} on, the offset of {text(coord)} in {threads}"
+    )
     _check_part(lines, "offset + part(r) == Z(t, r)", start, rest, result)
 
 

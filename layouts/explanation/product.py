@@ -32,8 +32,11 @@ def _logical_product(lines: Lines, result: Any, layout: Any, tiler: Any) -> None
         each_mode(lines, algebra.logical_product, list(layout), tiler)
         lines.append(f"side by side: {text(result)}")
         return
-    if isinstance(layout, ComposedLayout) or tiler is None:
-        lines.append(f"{layout} stays, except for its outer layout")
+    if tiler is None:
+        lines.append(f"no tiler: {layout} stays as it is")
+        return
+    if isinstance(layout, ComposedLayout):
+        lines.append(f"the outer layout of {layout} is repeated; the rest stays")
         return
     copies = tiler if isinstance(tiler, Layout) else Layout(tiler)
     target = plain(size(layout) * cosize(copies))
