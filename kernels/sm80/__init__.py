@@ -1,7 +1,7 @@
 """The sm80 family: cp.async, ldmatrix, mma.m16n8k16.
 
 rungs                the ladder: ten plans, each the one before with one change
-plan, mma_checks     the plan, and what the instructions and kernels cannot do
+plan, checks         the plan, and what the instructions and kernels cannot do
 operand              A and B: the copy into shared memory, the buffer, its swizzle or padding
 accumulator          C: the outputs of each thread, in which register
 singlestage          device code: load a k-tile, multiply it

@@ -33,7 +33,7 @@ class Operand:
 
     copy: TVLayout
     smem: ComposedLayout  # (rows, BK) → element
-    mma_smem: ComposedLayout  # (lines, BK) → element
+    mma_smem: ComposedLayout  # (rows in the order of mma, BK) → element
 
 
 def tile_smem(

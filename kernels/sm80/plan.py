@@ -2,7 +2,7 @@
 
     global ─ copies ▶ shared memory ─ ldmatrix ▶ fragments ─ mma ▶ accumulator ─ copies ▶ global
 
-`rungs` makes the plans of the ladder. `mma_checks` says what the instructions cannot do.
+`rungs` makes the plans of the ladder. `checks` says what the instructions cannot do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cutedsl_gemm.kernels.plan.memory import MemoryReport
 from cutedsl_gemm.kernels.plan.partition import TVLayout, partition_problems
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.smem import packed_bytes, staged_layout
-from cutedsl_gemm.kernels.sm80 import mma_checks
+from cutedsl_gemm.kernels.sm80 import checks
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENT, Operand, operand_problems
 from layouts import Bijective, ComposedLayout, Injective, Layout, Proof, cosize, prove
 from layouts.hardware.descriptor import Major
@@ -216,10 +216,10 @@ class Sm80Plan:
 
     def mma_problems(self) -> Iterator[str]:
         """What the instructions, and the kernels that issue them, cannot do."""
-        yield from mma_checks.step_problems(self)
-        yield from mma_checks.pipeline_problems(self)
-        yield from mma_checks.register_problems(self)
-        yield from mma_checks.swizzle_problems(self)
+        yield from checks.step_problems(self)
+        yield from checks.pipeline_problems(self)
+        yield from checks.register_problems(self)
+        yield from checks.swizzle_problems(self)
 
     def _number_problems(self) -> Iterator[str]:
         yield from majors_problem(self.a_major, self.b_major)

@@ -88,7 +88,7 @@ def swizzled_sources(
     """(row, step) → (matrices, stages): what ldmatrix reads of a source (matrices, rows, steps, …).
 
     The swizzle is applied once for all stages. It depends on one of the two arguments only: on the
-    step if the tile is K-major, else on the row (`mma_checks.swizzle_problems` sees to it).
+    step if the tile is K-major, else on the row (`checks.swizzle_problems` sees to it).
     """
     if major == "K":
         first = [source[None, None, step, None] for step in range(cute.size(source, mode=[2]))]
