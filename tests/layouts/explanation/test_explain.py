@@ -43,7 +43,7 @@ def layouts(draw):
 
 
 def check(op, *args):
-    """The result is that of the operation, every law that is checked holds; the text."""
+    """The text of an explanation, whose result is the operation's and whose checks all hold."""
     steps = explain(op, *args)
     text = str(steps)
     result, refusal = outcome(op, *args)
@@ -63,8 +63,8 @@ def outcome(op, *args):
         return None, str(error)
 
 
-def said(text, start):
-    """What follows `start` in the last line that begins with it."""
+def after(text, start):
+    """The text after `start` in the last line that begins with it."""
     lines = [line.strip() for line in text.splitlines()]
     return [line[len(start) :].strip() for line in lines if line.startswith(start)][-1]
 
@@ -79,7 +79,7 @@ def modes(layout):
 def test_composition(a, b):
     text = check(composition, a, b)
     if "each digit becomes a mode" in text:
-        digits = said(text, "each digit becomes a mode with its weight as stride:")
+        digits = after(text, "each digit becomes a mode with its weight as stride:")
         result = composition(a, b)
         assert coalesce(parse_modes(digits)) == coalesce(result)
 
@@ -93,7 +93,7 @@ def parse_modes(written):
 @MANY
 def test_coalesce(layout):
     text = check(coalesce, layout)
-    assert said(text, "what remains:") in (modes(coalesce(layout)), "none, which is 1:0")
+    assert after(text, "what remains:") in (modes(coalesce(layout)), "none, which is 1:0")
 
 
 @given(layouts(), st.sampled_from([None, 24, 96, 7]))
@@ -106,7 +106,7 @@ def test_complement(layout, cotarget):
 @MANY
 def test_right_inverse(layout):
     text = check(right_inverse, layout)
-    steps, result = said(text, "R = ").split(", coalesced ")
+    steps, result = after(text, "R = ").split(", coalesced ")
     assert coalesce(parse_modes(steps if steps[0].isdigit() else "1:0")) == parse(result)
     assert parse(result) == right_inverse(layout) or "the operation goes further" in text
 

@@ -31,7 +31,7 @@ MANY = settings(max_examples=6 * settings().max_examples)
 
 @st.composite
 def tidy(draw):
-    """Layouts whose strides are mostly products of extents, so that they often agree."""
+    """Layouts whose strides are mostly products of extents: pairs of them often agree."""
     extents = draw(SMALL)
     strides, stride = [0] * len(extents), draw(st.sampled_from([1, 1, 1, 2, 3]))
     for k in draw(st.permutations(range(len(extents)))):
@@ -61,7 +61,7 @@ def cut(draw, extent, stride):
 
 
 def check_law(proof, left, right, count):
-    """The proof agrees with brute force; certificate and counterexample stand a second look."""
+    """The proof agrees with brute force; its certificate or counterexample verifies."""
     differ = [i for i in range(count) if left(i) != right(i)]
     assert bool(proof) == (not differ)
     assert proof.verify()

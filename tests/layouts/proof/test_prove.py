@@ -73,7 +73,7 @@ def test_statements_that_fail_for_some_values():
         assert not proof
         assert dict(proof.counterexample.symbols)
         assert proof.verify()
-    assert prove(false[1])  # d >= 1, so that the second stride is at least m
+    assert prove(false[1])  # d >= 1: the second stride is at least m
 
 
 def test_what_symbols_leave_open_names_the_inequality():
