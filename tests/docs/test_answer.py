@@ -1,4 +1,4 @@
-"""What the live pages answer, asked without a browser."""
+"""The answers to the live pages, without a browser."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def test_a_layout_has_table_facts_and_pictures():
     assert "tikz" in shown["latex"]
 
 
-def test_what_is_no_layout_has_its_text():
+def test_other_values_have_only_a_text():
     assert json.loads(answer.show("Swizzle(3,3,3)(64)")) == {"text": "72", "facts": []}
 
 
@@ -50,12 +50,12 @@ def test_an_error_marks_its_place():
         ("(64,64):(64,1)", "ldmatrix.x4", "7", "lanes 7: they must be a layout"),
     ],
 )
-def test_an_access_has_its_cost_or_a_message(layout, access, lanes, part):
+def test_an_access_has_a_cost_or_a_message(layout, access, lanes, part):
     assert part in json.loads(answer.show(layout, access, lanes))["banks"]
 
 
 @pytest.mark.parametrize("access", layouts.INSTRUCTIONS)
-def test_every_access_has_its_cost_on_the_first_page(access):
+def test_every_instruction_has_a_cost_on_the_first_page(access):
     shown = json.loads(answer.show("S<3,3,3> o 0 o (8,64):(64,1)", access))
     assert "wavefront" in shown["banks"]
 
@@ -80,7 +80,7 @@ def test_a_puzzle_is_judged(expression, why):
     assert verdict == {"right": not why, "why": why}
 
 
-def test_a_puzzle_that_cannot_be_read_has_its_error():
+def test_an_unreadable_answer_has_an_error():
     assert "^" in json.loads(answer.judge("(4,8", CHECKS))["error"]
 
 
@@ -93,14 +93,14 @@ def test_a_puzzle_that_cannot_be_read_has_its_error():
         ("table((3000,3000), limit=100000)", "limit 100000: it must be an integer from 1 to 1024"),
     ],
 )
-def test_an_error_has_a_message_in_the_words_of_the_algebra(expression, message):
+def test_an_error_has_a_readable_message(expression, message):
     said = json.loads(answer.show(expression))["error"]
     assert message in said
     assert " at 0x" not in said
 
 
 @pytest.mark.parametrize("expression", ["(64,64,64)", "table((999,999):(999,1), limit=300)"])
-def test_a_page_is_not_flooded(expression):
+def test_a_page_shows_a_limited_number_of_cells(expression):
     shown = json.loads(answer.show(expression))
     assert shown["html"].count("<td") <= answer.MOST_CELLS
     assert "1 of 64 panels" in shown["html"] or "cut to 64" in shown["html"]
@@ -117,7 +117,7 @@ print(answer.show("(8/2,8):(8,1)")[:20])
 """
 
 
-def test_what_needs_sympy_says_so_where_it_is_not_there():
+def test_without_sympy_an_answer_asks_for_it():
     root = Path(__file__).parents[2]
     program = BROKEN.format(root=str(root), live=str(root / "docs" / "live"))
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The live pages in a real browser: what they show is what Python says."""
+"""The live pages in a real browser show what Python answers."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def browser():
     options.binary_location = chromium
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
         options.add_argument(argument)
-    # nothing but this machine is to be reached
+    # the browser may reach only this machine
     options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
     service = webdriver.ChromeService(executable_path=driver)
     with webdriver.Chrome(options=options, service=service) as opened:
@@ -76,7 +76,7 @@ def typed(browser, field, text):
     wait(browser, "return document.body.dataset.ready")
 
 
-def test_what_is_typed_is_shown_as_python_says(browser, site):
+def test_the_playground_shows_python_s_answer(browser, site):
     opened(browser, site, "playground.html")
     started = browser.execute_script("return document.body.dataset.started")
     print(f"from the page to its first answer: {started} ms")
@@ -114,7 +114,7 @@ def test_the_address_keeps_the_expression(browser, site):
 
 
 def test_symbols_are_answered_too(browser, site):
-    """sympy comes when it is first asked for."""
+    """sympy is loaded when first needed."""
     opened(browser, site, "playground.html")
     for expression in ("4/2:1", "prove(SwizzleInvolution(S<3,4,3>))", "size((m,4):(4,1))"):
         typed(browser, "expression", expression)
@@ -125,7 +125,7 @@ def test_symbols_are_answered_too(browser, site):
 ENDLESS = "table((9999,9999):(9999,1), limit=None)"
 
 
-def test_what_is_asked_behind_an_endless_question_is_answered(browser, site):
+def test_a_question_after_an_endless_one_is_answered(browser, site):
     opened(browser, site, "playground.html")
     browser.execute_script(TYPE, "expression", ENDLESS)
     browser.execute_script(TYPE, "expression", "(4,8):(8,1)")
@@ -133,14 +133,14 @@ def test_what_is_asked_behind_an_endless_question_is_answered(browser, site):
     assert browser.execute_script("return document.getElementById('state').textContent") == ""
 
 
-def test_symbols_asked_while_sympy_comes_are_answered(browser, site):
+def test_symbols_are_answered_while_sympy_loads(browser, site):
     opened(browser, site, "playground.html")
     for expression in ("(m,4):(4,1)", "(8*n,4):(4,1)"):
         browser.execute_script(TYPE, "expression", expression)
     wait(browser, "return document.getElementById('value').textContent === '(8*n,4):(4,1)'")
 
 
-def test_what_takes_too_long_is_ended_and_the_next_is_answered(browser, site):
+def test_an_endless_question_is_stopped_and_the_next_is_answered(browser, site):
     opened(browser, site, "playground.html")
     typed(browser, "expression", ENDLESS)
     state = browser.execute_script("return document.getElementById('state').textContent")
@@ -149,7 +149,7 @@ def test_what_takes_too_long_is_ended_and_the_next_is_answered(browser, site):
     assert browser.execute_script(CELLS)[:2] == ["0", "1"]
 
 
-def test_an_answer_that_is_no_more_is_dimmed(browser, site):
+def test_an_outdated_answer_is_dimmed(browser, site):
     opened(browser, site, "playground.html")
     stale = "return document.getElementById('answer').dataset.stale"
     assert browser.execute_script(stale) == "false"
@@ -159,7 +159,7 @@ def test_an_answer_that_is_no_more_is_dimmed(browser, site):
 
 
 @pytest.mark.parametrize("address", ["%E0%A4%A", "(8,8):(8,1)&access=none", "&access=ldmatrix.x1"])
-def test_an_address_that_is_wrong_leaves_a_page_that_works(browser, site, address):
+def test_the_page_works_after_a_wrong_address(browser, site, address):
     opened(browser, site, f"playground.html#{address}")
     typed(browser, "expression", "(2,2):(2,1)")
     assert browser.execute_script(CELLS) == ["0", "1", "2", "3"]
@@ -197,7 +197,7 @@ def test_a_phone_needs_no_sideways_scroll(browser, site, page):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_the_playground_is_as_dark_as_the_other_pages(browser, site):
+def test_the_playground_follows_the_theme(browser, site):
     for theme, paper in (("dark", "rgb(19, 20, 22)"), ("light", "rgb(255, 255, 255)")):
         browser.get(f"{site}/index.html")
         browser.execute_script("localStorage.setItem('theme', arguments[0])", theme)
@@ -220,14 +220,14 @@ def test_puzzles_are_judged(browser, site):
         wait(browser, f"{verdict} === '{right}'")
 
 
-def test_opened_as_a_file_the_page_says_what_to_do(browser, folder):
+def test_a_page_opened_as_a_file_says_how_to_serve_it(browser, folder):
     browser.get(f"file://{folder}/playground.html")
     said = "return document.getElementById('state').textContent"
     wait(browser, f"{said}.includes('python -m http.server')")
-    assert browser.execute_script(CELLS)[:3]  # the table of build time
+    assert browser.execute_script(CELLS)[:3]  # the table from the build
     stale = "return document.getElementById('answer').dataset.stale"
     assert browser.execute_script(stale) == "false"
     browser.get("about:blank")
-    browser.get(f"file://{folder}/playground.html#(4,8):(8,1)")  # whose table it is not
+    browser.get(f"file://{folder}/playground.html#(4,8):(8,1)")  # another expression
     wait(browser, f"{said}.includes('python -m http.server')")
     assert browser.execute_script(stale) == "true"

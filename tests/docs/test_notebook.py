@@ -1,4 +1,4 @@
-"""The notebook shows what its cells give, each a picture or words."""
+"""The notebook stores the outputs of its cells, each a picture or text."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ sys.path.append(str(Path(__file__).parents[2] / "docs" / "_ext"))
 from notebook import NOTEBOOK, ran
 
 
-def test_the_stored_outputs_are_those_of_the_cells():
+def test_the_stored_outputs_are_up_to_date():
     """To store them anew: python docs/_ext/notebook.py"""
     stored = json.loads(NOTEBOOK.read_text())
     assert ran(stored) == stored

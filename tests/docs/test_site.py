@@ -1,4 +1,4 @@
-"""The built site holds together, loads nothing from outside, and is not built where it is wrong."""
+"""The built site has no broken link, loads nothing from outside; wrong pages fail the build."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Links(HTMLParser):
-    """What a page points to, what it loads, and its anchors."""
+    """The links of a page, the files that it loads, and its anchors."""
 
     def __init__(self, path):
         super().__init__()
@@ -45,7 +45,7 @@ def test_every_link_leads_somewhere(folder):
 
 
 def test_every_call_in_the_table_of_names_works():
-    """The second column of coming-from, at a matrix and two layouts that compose."""
+    """The second column of coming-from, called on a matrix and two layouts that compose."""
     names = {}
     exec(
         "from layouts import *\nlayout = A = Layout((4, 8), (8, 1)); B = Layout((2, 4), (2, 4))",
@@ -58,7 +58,7 @@ def test_every_call_in_the_table_of_names_works():
     assert len(tried) > 40
 
 
-def test_nothing_is_loaded_from_elsewhere(folder):
+def test_pages_load_nothing_from_other_hosts(folder):
     for path in folder.rglob("*.html"):
         for link in Links(path).loaded:
             assert not urlsplit(link).netloc, f"{path}: {link}"
@@ -82,7 +82,7 @@ def test_nothing_is_loaded_from_elsewhere(folder):
         ),
     ],
 )
-def test_what_is_wrong_fails_the_build_with_its_place(tmp_path, page, message):
+def test_a_wrong_directive_fails_the_build_with_its_place(tmp_path, page, message):
     pytest.importorskip("sphinx", reason="the docs extra is not installed")
     extensions = "myst_parser", "layout_tables", "run_code", "puzzles"
     (tmp_path / "conf.py").write_text(

@@ -89,13 +89,13 @@ def test_cells_are_coloured_by_their_16_byte_group_of_banks():
         assert {colour for _, colour in cells} == set(range(8))
 
 
-def test_banks_say_how_many_bytes_have_one_colour():
+def test_banks_is_the_bytes_of_one_colour():
     (cells,) = table(Layout(8), unit=32, banks=4).panels[0].cells
     assert [colour for _, colour in cells] == [*range(8)]
     assert "byte / 4 mod 8" in table(Layout(8), banks=4).colours
 
 
-def test_the_unit_is_said():
+def test_the_legend_names_the_unit():
     assert table(TILE).legend == "offsets in elements of 16 bits"
     assert table(Layout(4), unit=8).legend == "offsets in bytes"
     assert table(Layout(4), unit=32).legend == "offsets in elements of 32 bits"
@@ -103,19 +103,19 @@ def test_the_unit_is_said():
     assert table(Layout(4, 3), show="byte").legend == byte_legend
 
 
-def test_bytes_and_banks_are_shown():
+def test_cells_can_show_bytes_and_banks():
     assert offsets(table(Layout(4, 33), show="byte").panels[0]) == [[0, 66, 132, 198]]
     assert offsets(table(Layout(4, 33), show="bank").panels[0]) == [[0, 16, 1, 17]]
 
 
-def test_nested_modes_end_with_a_line_thicker_the_further_out():
+def test_outer_modes_end_with_thicker_lines():
     (panel,) = table(NESTED).panels
     assert panel.row_ends == (0, 1, 0, 2, 0, 1, 0, 0)
     assert panel.column_ends == (0, 1, 0, 2, 0, 1, 0, 0)
     assert table(TILE).panels[0].column_ends == (0,) * 64
 
 
-def test_large_layouts_say_what_is_left_out():
+def test_a_note_says_which_part_of_a_large_layout_is_drawn():
     (panel,) = table(Layout((200, 4096))).panels
     assert (len(panel.cells), len(panel.cells[0])) == (128, 128)
     assert panel.notes == ("128 x 128 of 200 x 4096 cells",)
@@ -133,32 +133,32 @@ def test_large_layouts_say_what_is_left_out():
     ],
     ids=lambda given: str(given) if isinstance(given, tuple) else "",
 )
-def test_all_panels_together_show_no_more_than_one_that_is_full(picture, limit, notes):
+def test_all_panels_together_draw_at_most_limit_squared_cells(picture, limit, notes):
     cells = sum(len(row) for panel in picture.panels for row in panel.cells)
     assert 0 < cells <= limit * limit
     assert all(panel.notes[-len(notes) :] == notes for panel in picture.panels)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 100000, 1.5, "all"])
-def test_a_limit_that_cannot_be_is_refused(limit):
+def test_an_impossible_limit_raises(limit):
     with pytest.raises(LayoutError, match=f"limit {limit}: it must be an integer from 1 to 1024"):
         table(Layout((4, 8)), limit=limit)
 
 
-def test_a_picture_says_which_layouts_it_is_of():
+def test_a_table_names_its_layouts():
     assert PICTURES["compared"].layouts == (("naive", ROWS), ("padded", PADDED), ("swizzled", TILE))
     assert compare(ROWS, unit=128).unit == 128
     assert table(TILE).layouts == ((str(TILE), TILE),)
     assert PICTURES["threads"].layouts == ()
 
 
-def test_coordinates_and_symbols_are_cells_without_a_colour():
+def test_coordinates_and_symbols_have_no_colour():
     assert PICTURES["coordinates"].panels[0].cells[1][2] == ("(2,1)", None)
     assert PICTURES["coordinates"].legend == "coordinates"
     assert table(Layout((2, 2), (symbols("m"), 1))).panels[0].cells[1][1] == ("m + 1", None)
 
 
-def test_layouts_side_by_side_say_what_a_column_costs():
+def test_compare_counts_the_wavefronts_of_a_column():
     naive, padded, swizzled = PICTURES["compared"].panels
     assert naive.title == "naive: (8,64):(64,1)"
     assert naive.notes == ("8 × 16 bytes down a column:", "8 wavefronts instead of 1")
@@ -166,7 +166,7 @@ def test_layouts_side_by_side_say_what_a_column_costs():
     assert swizzled.notes == padded.notes
 
 
-def test_comparing_needs_one_unit():
+def test_compare_needs_one_unit():
     bytes_ = ComposedLayout(Swizzle(3, 4, 3), 0, ROWS, unit=8)
     with pytest.raises(LayoutError, match="units of 8 and 16 bits"):
         compare(TILE, bytes_)
@@ -175,7 +175,7 @@ def test_comparing_needs_one_unit():
         compare()
 
 
-def test_threads_and_values_own_the_elements():
+def test_table_tv_shows_the_thread_and_value_of_each_element():
     (panel,) = PICTURES["threads"].panels
     layout = wgmma_accumulator(16)
     for thread, value in [(0, 0), (5, 1), (37, 2), (127, 7)]:
@@ -183,7 +183,7 @@ def test_threads_and_values_own_the_elements():
         assert panel.cells[row][column] == (f"T{thread} V{value}", thread % 8)
 
 
-def test_an_element_that_many_threads_hold_says_so():
+def test_table_tv_counts_further_threads_of_an_element():
     cells = table_tv(Layout((4, 1), (0, 0)), (1, 2)).panels[0].cells
     assert cells == ((("T0 V0 +3", 0), ("", None)),)
 
@@ -207,7 +207,7 @@ def test_row_major_atoms_are_drawn_over_their_own_tile():
         (lambda: table_tv(ROWS, (8, 32)), "thread 4, value 0 holds element 256"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(draw, words):
+def test_values_that_cannot_be_drawn_raise(draw, words):
     with pytest.raises(LayoutError, match=words):
         draw()
 
@@ -236,7 +236,7 @@ def test_text_draws_where_modes_end():
 
 @pytest.mark.parametrize("width", [1, 40, 80, 100, 200])
 @pytest.mark.parametrize("name", sorted(PICTURES))
-def test_text_keeps_to_the_width_if_a_column_does(name, width):
+def test_text_fits_the_width_if_a_column_does(name, width):
     picture = PICTURES[name]
     plain = picture.text(colour=False, width=width)
     coloured = without_colours(picture.text(colour=True, width=width)).splitlines()
@@ -248,7 +248,7 @@ def test_text_keeps_to_the_width_if_a_column_does(name, width):
     )
 
 
-def test_a_wide_table_is_cut_into_even_blocks():
+def test_a_wide_table_is_split_into_equal_blocks():
     text = table(ROWS).text(colour=False, width=100)
     assert re.findall("columns .*", text) == [
         f"columns {c} to {c + 15} of 64" for c in (0, 16, 32, 48)
@@ -256,14 +256,14 @@ def test_a_wide_table_is_cut_into_even_blocks():
     assert "columns" not in table(ROWS).text(colour=False)
 
 
-def test_panels_stand_side_by_side_where_there_is_room():
+def test_panels_are_side_by_side_if_they_fit():
     beside = compare(Layout(4), Layout(4, 2), Layout(4, 3))
     assert "4:1" in beside.text(width=200).splitlines()[2]
     assert "4:3" in beside.text(width=200).splitlines()[2]
     assert "4:3" not in beside.text(width=30).splitlines()[2]
 
 
-def test_no_colour_unless_a_terminal_asks_for_it(monkeypatch):
+def test_only_a_terminal_without_no_color_gets_colours(monkeypatch):
     assert "\x1b" not in str(table(TILE))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -306,7 +306,7 @@ class Cells(HTMLParser):
 
 
 @pytest.mark.parametrize("name", sorted(PICTURES))
-def test_html_has_every_cell_and_inline_styles_alone(name):
+def test_html_has_every_cell_and_only_inline_styles(name):
     picture = PICTURES[name]
     page = Cells(picture.html())
     assert page.open == []
@@ -340,7 +340,7 @@ def test_latex_has_every_cell_and_balanced_braces(name):
     assert text.count(r"\begin") == text.count(r"\end")
 
 
-def test_what_latex_would_read_as_a_command_is_escaped():
+def test_latex_escapes_special_characters():
     latex = compare(**{"a_b%": Layout(2)}).latex()
     assert r"a\_b\%: 2:1" in latex
     assert r"S\textless{}3,3,3\textgreater{} o 0" in table(TILE).latex()
@@ -364,7 +364,7 @@ def test_a_notebook_shows_the_table_of_at_most_64_by_64_cells():
     assert table(TILE)._repr_html_() == table(TILE).html()
 
 
-def test_pictures_need_the_standard_library_alone():
+def test_pictures_need_only_the_standard_library():
     script = (
         "import sys; sys.path.insert(0, '.')\n"
         "from layouts import Layout, Swizzle, compare, parse\n"

@@ -1,4 +1,4 @@
-"""Thread-value layouts against the PTX ISA's words and the CuTe DSL's own layouts."""
+"""Thread-value layouts, compared with the PTX ISA and with the CuTe DSL's own layouts."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_the_accumulator_is_a_bijection_onto_its_tile(n):
     assert (size(layout, 0), size(layout, 1)) == (128, n // 2)
 
 
-def test_the_accumulator_is_laid_out_as_the_figure_says():
+def test_the_accumulator_matches_the_figure_of_the_ptx_isa():
     layout = wgmma_accumulator(64)
     for thread in range(128):
         warp, lane = divmod(thread, 32)
@@ -40,7 +40,7 @@ def test_the_accumulator_is_laid_out_as_the_figure_says():
 
 
 @pytest.mark.parametrize("n", [0, 4, 12, 264, 64.0, "64"])
-def test_the_accumulator_has_a_legal_width(n):
+def test_an_accumulator_of_another_width_raises(n):
     with pytest.raises(LayoutError, match="multiple of 8 from 8 to 256"):
         wgmma_accumulator(n)
 
@@ -69,7 +69,7 @@ def test_matrix_atoms_move_1_2_or_4_matrices(matrices):
         stmatrix(matrices)
 
 
-def test_stmatrix_takes_the_accumulator_as_it_is():
+def test_registers_of_the_accumulator_are_matrices_of_stmatrix():
     """Registers 8j to 8j + 7 of the accumulator are the four matrices of 16 rows and columns."""
     accumulator, atom = wgmma_accumulator(128), stmatrix()
     for thread in range(128):
@@ -86,7 +86,7 @@ def test_stmatrix_takes_the_accumulator_as_it_is():
 
 
 def by_ptx(name, lane, i):
-    """(row, column) of element i of A and B (its column first) as the PTX ISA's formulas say."""
+    """(row, column) of element i of A, and (column, row) of B, by the PTX ISA's formulas."""
     group, in_group = lane >> 2, lane % 4
     half = {"m16n8k8": 8, "m16n8k16": 8, "m16n8k32": 16}
     return {
@@ -111,7 +111,7 @@ def by_ptx(name, lane, i):
 
 
 @pytest.mark.parametrize("name", MMA, ids=str)
-def test_fragments_of_mma_are_those_of_the_formulas(name):
+def test_fragments_of_mma_match_the_formulas_of_the_ptx_isa(name):
     atom = MMA[name]
     m, n, _ = atom.shape
     for lane in range(32):
@@ -136,7 +136,7 @@ def test_every_fragment_is_a_bijection_onto_its_matrix(atom):
 
 
 @pytest.mark.parametrize("atom", VOLTA, ids=lambda atom: atom.name)
-def test_quad_pairs_hold_what_the_formulas_say(atom):
+def test_fragments_of_quad_pairs_match_the_formulas_of_the_ptx_isa(atom):
     """PTX ISA, Matrix Fragments for mma.m8n8k4 with .f16, by %laneid and the element's index."""
     _, _, a, b, kind = atom.name.split(".")
     for pair in range(4):
@@ -159,7 +159,7 @@ def test_quad_pairs_hold_what_the_formulas_say(atom):
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
-def test_operands_from_registers_are_those_of_the_formulas(bits):
+def test_operands_in_registers_match_the_formulas_of_the_ptx_isa(bits):
     layout, held = wgmma_operand(bits), 32 // bits  # elements of a register
     assert prove(Bijective(layout))
     assert size(layout) == 64 * (256 // bits)
@@ -172,7 +172,7 @@ def test_operands_from_registers_are_those_of_the_formulas(bits):
             assert divmod(layout(thread, i), 64) == (column, row)
 
 
-def test_an_accumulator_is_the_next_product_s_operand():
+def test_an_accumulator_can_be_the_operand_of_the_next_product():
     """Registers 8j to 8j + 7 of D are columns 16j to 16j + 15 as an operand A."""
     accumulator, operand = wgmma_accumulator(64), wgmma_operand(16)
     for j in range(4):
@@ -195,7 +195,7 @@ def test_an_accumulator_is_the_next_product_s_operand():
         ),
     ],
 )
-def test_atoms_that_are_not_in_the_tables_get_a_message(call, words):
+def test_atoms_outside_the_tables_raise(call, words):
     with pytest.raises(LayoutError, match=words):
         call()
 
@@ -301,7 +301,7 @@ def found():
     return found
 
 
-def test_thread_value_layouts_are_those_of_the_dsl(found):
+def test_thread_value_layouts_equal_the_dsl_s(found):
     assert found[8] == "((4,8,4),(2,2)):((128,1,16),(64,8))"  # it drops the mode of extent 1
     assert coalesce(wgmma_accumulator(8)) == coalesce(parse(found[8]))
     for n in range(16, 257, 8):
@@ -315,7 +315,7 @@ def test_thread_value_layouts_are_those_of_the_dsl(found):
                 check_atom(make(matrices, transposed), parse(memory), parse(registers))
 
 
-def test_fragments_of_mma_are_those_of_the_dsl(found):
+def test_fragments_of_mma_equal_the_dsl_s(found):
     f8 = {}
 
     @cute.jit
@@ -337,7 +337,7 @@ def mma_names():
     ]
 
 
-def test_operands_from_registers_are_those_of_the_dsl(found):
+def test_operands_in_registers_equal_the_dsl_s(found):
     for kind, bits in (("f16", 16), ("bf16", 16), ("e4m3", 8), ("e5m2", 8), ("s8", 8)):
         assert str(wgmma_operand(bits)) == found["operand", kind]
 
@@ -350,5 +350,5 @@ def check_atom(atom, memory, registers):
             assert [atom.rows(lane, c) for c in range(8)] == [memory(lane, c) for c in range(8)]
 
 
-def test_the_epilogue_of_the_dsl_copies_the_accumulator(found):
+def test_the_dsl_s_epilogue_copies_the_accumulator(found):
     assert coalesce(parse(found["epilogue"]), (1, 1)) == coalesce(wgmma_accumulator(128), (1, 1))

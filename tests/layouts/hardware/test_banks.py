@@ -30,8 +30,8 @@ MN_MAJOR = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (1, 64)), unit=1
 @pytest.mark.parametrize(
     ("tile", "count"), [(NAIVE, 8 * 64), (PADDED, 64), (SWIZZLED, 64)], ids=str
 )
-def test_what_threads_hold_says_which_rows_they_address(tile, count):
-    """The warpgroup's accumulator goes to a 64 x 64 tile by stmatrix: 8192 bytes, 128 at a time."""
+def test_the_fragment_determines_the_row_address_of_each_lane(tile, count):
+    """stmatrix stores a warpgroup's accumulator to a 64 x 64 tile: 8192 bytes, 128 at a time."""
     report = banks(tile, "stmatrix.x4", values=wgmma_accumulator(64))
     assert (report.wavefronts.count, report.wavefronts.ideal) == (count, 64)
     assert report.proof().holds == report.conflict_free == (count == 64)
@@ -43,7 +43,7 @@ def test_what_threads_hold_says_which_rows_they_address(tile, count):
                 assert report.addresses(lane, warp, group) == tile(row, column)
 
 
-def test_a_transposed_store_writes_the_rows_of_the_other_major():
+def test_a_transposed_store_writes_an_mn_major_tile():
     report = banks(MN_MAJOR, "stmatrix.x4.trans", values=wgmma_accumulator(64))
     assert report.conflict_free
     assert report.wavefronts.count == 64
@@ -54,7 +54,7 @@ def test_a_transposed_store_writes_the_rows_of_the_other_major():
 @pytest.mark.parametrize("name", ["ldmatrix", "stmatrix"])
 @pytest.mark.parametrize("matrices", [1, 2, 4])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_the_rows_of_an_atom_are_those_that_its_fragment_makes(name, matrices, transposed):
+def test_the_fragment_of_an_atom_determines_its_rows(name, matrices, transposed):
     atom = {"ldmatrix": ldmatrix, "stmatrix": stmatrix}[name](matrices, transposed)
     full = f"{name}.x{matrices}{'.trans' * transposed}"
     report = banks(Layout(64 * matrices), full, values=atom.fragment, unit=16)
@@ -88,7 +88,7 @@ TALL = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((48, 64), (64, 1)), unit=16)
 
 
 @pytest.mark.parametrize("tile", [NAIVE, PADDED, SWIZZLED, TALL], ids=str)
-def test_a_count_at_every_base_is_the_count_of_each_tile(tile):
+def test_a_count_at_every_base_holds_for_each_tile(tile):
     lanes = Layout((16, 2), (1, size(tile[0]) * 8))
     report = banks(tile, "ldmatrix.x4", lanes=lanes)
     assert report.wavefronts.every_base
@@ -99,7 +99,7 @@ def test_a_count_at_every_base_is_the_count_of_each_tile(tile):
 
 
 def test_further_modes_of_any_extent_are_decided_by_rank():
-    """48 rows are three times 16: each 16 move bits of their own."""
+    """48 rows are three times 16: each 16 set bits of their own."""
     lanes = Layout((16, 2, 3, 4), (1, 48 * 8, 16, 48 * 16))
     report = banks(TALL, "ldmatrix.x4", lanes=lanes)
     at = [2 * TALL(lanes(i)) for i in range(size(lanes))]
@@ -115,7 +115,7 @@ def test_further_modes_of_any_extent_are_decided_by_rank():
     st.sampled_from(["ld.shared.b32", "ld.shared.v4.b32", "st.shared.v2.b32"]),
 )
 @settings(max_examples=4 * settings().max_examples)
-def test_warps_that_are_moved_count_as_they_do_one_by_one(bits, modes, swizzle, name):
+def test_rank_and_lane_by_lane_agree_for_several_warps(bits, modes, swizzle, name):
     strides = [16 << bit for bit in bits]
     shape = ((2,) * 5, *(extent for extent, _ in modes))
     outer = Layout(shape, (tuple(strides), *(16 * stride for _, stride in modes)))
@@ -126,7 +126,7 @@ def test_warps_that_are_moved_count_as_they_do_one_by_one(bits, modes, swizzle, 
     assert found.degree == looked.degree
 
 
-def test_a_count_that_is_not_the_same_everywhere_does_not_say_so():
+def test_a_count_that_depends_on_the_base_says_so():
     shifted = ComposedLayout(Swizzle(3, 3, 3), 8, Layout((64, 64), (72, 1)), unit=16)
     report = banks(shifted, "ldmatrix.x1", lanes=Layout(8))
     assert not report.wavefronts.every_base
@@ -167,7 +167,7 @@ def test_a_count_that_is_not_the_same_everywhere_does_not_say_so():
         (lambda: wavefronts(Layout(symbols("m"), 16)), "extents must be integers"),
     ],
 )
-def test_accesses_that_cannot_be_get_a_message(call, words):
+def test_impossible_accesses_raise(call, words):
     with pytest.raises(LayoutError, match=words):
         call()
 
@@ -182,7 +182,7 @@ def test_accesses_that_cannot_be_get_a_message(call, words):
         ("cp.async.cg.shared.global", "cp.async.cg"),
     ],
 )
-def test_names_are_those_of_ptx(name, is_):
+def test_ptx_names_are_shortened(name, is_):
     assert str(instruction(name)) == is_
 
 

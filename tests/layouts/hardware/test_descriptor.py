@@ -1,4 +1,4 @@
-"""wgmma's descriptor: the addresses it implies are those of the layout it was made from."""
+"""wgmma's descriptor addresses the elements where the layout puts them."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def half(swizzle, outer, offset=0):
 
 
 def stages(tile, count):
-    """`count` copies of a tile, one after the other."""
+    """`count` consecutive copies of a tile."""
     return make_layout(*tile, Layout(count, cosize(tile)))
 
 
@@ -63,7 +63,7 @@ CANONICAL = [  # layout, major, bytes of a swizzle row, leading and stride byte 
 
 
 @pytest.mark.parametrize(("layout", "major", "row", "leading", "stride"), CANONICAL, ids=str)
-def test_the_descriptor_reads_what_the_layout_puts(layout, major, row, leading, stride):
+def test_the_descriptor_addresses_the_elements_of_the_layout(layout, major, row, leading, stride):
     descriptor = wgmma_descriptor(layout, major)
     assert descriptor == WgmmaDescriptor(major, row, leading, stride, layout.unit)
     element, instruction = layout.unit // 8, 256 // layout.unit
@@ -85,7 +85,7 @@ def test_a_second_instruction_starts_64_rows_on(major):
     assert (descriptor.address(start, mn, k) == 2 * layout(64 + mn, 32 + k)).all()
 
 
-def test_arrays_of_starts():
+def test_starts_may_be_arrays():
     layout = half(S, stages(K_MAJOR, 3))
     starts = 2 * layout.outer(0, np.arange(0, 64, 16)[:, None], np.arange(3))
     read = wgmma_descriptor(layout, "K").address(starts[..., None], 5, np.arange(16))
@@ -132,7 +132,7 @@ def test_arrays_of_starts():
     ],
     ids=str,
 )
-def test_what_wgmma_cannot_read_is_refused_with_a_message(layout, major, words):
+def test_layouts_that_wgmma_cannot_read_raise(layout, major, words):
     with pytest.raises(LayoutError, match=words):
         wgmma_descriptor(layout, major)
 
@@ -148,7 +148,7 @@ def test_fields_must_fit_their_bits():
         WgmmaDescriptor("K", 128, 16, 1024, 16).encode(8)
 
 
-def test_encoding_is_that_of_cutlass():
+def test_the_encoding_matches_cutlass():
     """Bits 0-13 start, 16-29 LBO, 32-45 SBO, 62-63 mode: 1, 2, 3 for 128, 64, 32 bytes."""
     assert WgmmaDescriptor("K", 128, 16, 1024, 16).encode(0) == 0x4000004000010000
     assert WgmmaDescriptor("K", 64, 16, 512, 16).encode(1 << 10) == 0x8000002000010040
@@ -166,7 +166,7 @@ ATOMS = [
 @pytest.mark.parametrize(("major", "row", "unit"), ATOMS, ids=str)
 def test_tiles_of_the_canonical_atom_have_a_descriptor(major, row, unit):
     atom = wgmma_smem_atom(major, row, unit)
-    shape = (256, 2048 // unit)  # two atoms at least each way
+    shape = (256, 2048 // unit)  # at least two atoms in each direction
     tile = tile_to_shape(atom, shape)
     if major == "MN" and unit != 16:
         with pytest.raises(LayoutError, match="but only 16 bits MN-major"):
@@ -181,7 +181,7 @@ def test_tiles_of_the_canonical_atom_have_a_descriptor(major, row, unit):
         assert (read == element * tile(mn, block + k)).all()
 
 
-def test_canonical_atoms_are_those_of_the_dsl():
+def test_canonical_atoms_equal_the_dsl_s():
     """The DSL prints their swizzle on bytes, beside strides that count elements."""
     cutlass, cute = pytest.importorskip("cutlass"), pytest.importorskip("cutlass.cute")
     from cutlass.cute.nvgpu import warpgroup
@@ -204,6 +204,6 @@ def test_canonical_atoms_are_those_of_the_dsl():
 
 
 @pytest.mark.parametrize("arguments", [("N", 128, 16), ("K", 48, 16), ("K", 128, 64)])
-def test_other_atoms_get_a_message(arguments):
+def test_other_atoms_raise(arguments):
     with pytest.raises(LayoutError, match="major must be 'K' or 'MN', swizzle_bytes 16, 32, 64"):
         wgmma_smem_atom(*arguments)

@@ -41,6 +41,6 @@ def test_sectors(lanes, width, unit, count, ideal):
         (lambda: sectors(Layout(symbols("m"), 16)), "extents must be integers"),
     ],
 )
-def test_requests_that_cannot_be_get_a_message(call, words):
+def test_impossible_requests_raise(call, words):
     with pytest.raises(LayoutError, match=words):
         call()

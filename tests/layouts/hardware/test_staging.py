@@ -1,4 +1,4 @@
-"""The epilogue's staging, against addresses written out by hand."""
+"""The staging of an epilogue, compared with addresses computed by hand."""
 
 import pytest
 
@@ -11,15 +11,15 @@ def by_hand(pitch, swizzled):
     addresses = []
     for thread in range(128):
         warp, lane = divmod(thread, 32)
-        row, piece = 16 * warp + lane % 16, lane // 16
-        addresses.append(row * pitch + 16 * (piece ^ row % 8 if swizzled else piece))
+        row, vector = 16 * warp + lane % 16, lane // 16
+        addresses.append(row * pitch + 16 * (vector ^ row % 8 if swizzled else vector))
     return addresses
 
 
 @pytest.mark.parametrize(
     ("name", "pitch", "degree"), [("naive", 128, 8), ("padded", 144, 1), ("swizzled", 128, 1)]
 )
-def test_addresses_are_those_of_the_formula(name, pitch, degree):
+def test_addresses_match_the_formula(name, pitch, degree):
     report = dict(staging_report().reports)[name]
     addresses = by_hand(pitch, name == "swizzled")
     assert [2 * report.addresses(thread) for thread in range(128)] == addresses
@@ -28,7 +28,7 @@ def test_addresses_are_those_of_the_formula(name, pitch, degree):
     assert report.proof().holds == (degree == 1)
 
 
-def test_the_swizzle_is_that_of_the_pingpong_plan():
+def test_the_pingpong_plan_has_the_same_swizzle():
     plan = pytest.importorskip("cutedsl_gemm.kernels.sm90.rungs")
     tile = dict(staging_report().reports)["swizzled"]
     assert plan.pingpong().staging.inner == Swizzle(3, 3, 3)
@@ -61,6 +61,6 @@ def test_the_command_prints_every_thread_and_the_counts(capsys):
         (lambda: staging_report().text(12), "threads 12"),
     ],
 )
-def test_other_tiles_get_a_message(call, words):
+def test_other_tiles_raise(call, words):
     with pytest.raises(LayoutError, match=words):
         call()

@@ -1,4 +1,4 @@
-"""Swizzles and paddings that are found, and proofs that there is none, against trying them all."""
+"""Synthesis of swizzles and paddings, and proofs that there is none, compared with brute force."""
 
 import random
 from itertools import product
@@ -34,8 +34,8 @@ X4 = Access("ldmatrix.x4", Layout((16, 2), (1, 64 * 8)))
     ],
 )
 @pytest.mark.parametrize("unit", [8, 16, 32])
-def test_the_hardware_s_swizzles_are_found(row, swizzle, unit):
-    """SW32, SW64, SW128, and beyond 128 bytes the same three bits, read further up."""
+def test_swizzle_for_finds_the_hardware_s_swizzles(row, swizzle, unit):
+    """SW32, SW64, SW128; beyond 128 bytes the same three bits, read from higher bits."""
     tile = Layout((64, row * 8 // unit), (row * 8 // unit, 1))
     choice = swizzle_for(tile, [Access("ldmatrix.x1", Layout(8))], unit=unit)
     assert choice.swizzle.recast(unit, 8) == swizzle
@@ -45,14 +45,14 @@ def test_the_hardware_s_swizzles_are_found(row, swizzle, unit):
 
 @pytest.mark.parametrize("k", range(6))
 def test_the_shift_of_a_row_stride_is_at_least_3(k):
-    """S<min(log2 s, 3), 4, max(3, log2 s)> frees eight rows of s 16-byte pieces, s = 1 to 32."""
+    """S<min(log2 s, 3), 4, max(3, log2 s)> frees eight rows of s 16-byte vectors, s = 1 to 32."""
     rows = Layout(8, 16 << k)
     right = Swizzle(min(k, 3), 4, max(3, k))
     assert wavefronts(ComposedLayout(right, 0, rows)).conflict_free
     assert swizzle_for(rows, ["ldmatrix.x1"]).swizzle == right
     bits = min(k, 3)
-    told_elsewhere = Swizzle(bits, 4, max(k, bits))  # the seed's closing formula: log2 s
-    found = wavefronts(ComposedLayout(told_elsewhere, 0, rows))
+    without_the_minimum = Swizzle(bits, 4, max(k, bits))  # the seed's closing formula: log2 s
+    found = wavefronts(ComposedLayout(without_the_minimum, 0, rows))
     assert found.degree == (2 if k in (1, 2) else 1)
     assert found.collision == ((0, 4) if k in (1, 2) else None)
 
@@ -63,7 +63,7 @@ def test_odd_row_strides_need_no_swizzle(stride):
 
 
 @pytest.mark.parametrize("stride", range(1, 33))
-def test_what_is_found_for_a_stride_is_free_and_smallest(stride):
+def test_the_swizzle_for_a_stride_is_the_smallest_without_conflicts(stride):
     rows = Layout(8, 16 * stride)
     choice = swizzle_for(rows, ["ldmatrix.x1"])
     tried = every_swizzle(bits=3, bases=range(4, 8), shift=8)
@@ -80,7 +80,7 @@ def every_swizzle(bits, bases, shift):
             yield Swizzle(b, base, -s)
 
 
-def test_the_swizzle_of_the_epilogue_is_found_from_what_threads_hold():
+def test_the_fragment_determines_the_swizzle_of_the_epilogue():
     choice = swizzle_for(
         Layout((64, 64), (64, 1)), [Access("stmatrix.x4", values=wgmma_accumulator(64))], unit=16
     )
@@ -88,7 +88,7 @@ def test_the_swizzle_of_the_epilogue_is_found_from_what_threads_hold():
     assert choice.reports[0].wavefronts.count == 64
 
 
-def test_alignment_is_that_of_the_widest_access():
+def test_the_swizzle_keeps_the_widest_access_aligned():
     tile = Layout((32, 32), (32, 1))
     column, row = Layout(32), Layout((8, 4), (32 * 4, 1))
     narrow = swizzle_for(tile, [Access("ld.shared.b32", column)], unit=32)
@@ -104,7 +104,7 @@ NONE = Layout((64, 48), (48, 1))
 TWO = [Access("ldmatrix.x1", Layout(8)), Access("ldmatrix.x1", Layout((2, 4), (512, 2)))]
 
 
-def test_that_there_is_no_swizzle_is_proved_and_padding_helps():
+def test_a_tile_without_a_swizzle_has_a_proof_and_a_padding():
     choice = swizzle_for(NONE, TWO, unit=16)
     assert not choice
     assert choice.layout is None
@@ -127,7 +127,7 @@ def test_that_there_is_no_swizzle_is_proved_and_padding_helps():
     assert "pad every 48 units by 8" in str(choice)
 
 
-def test_a_proof_with_a_pair_that_does_not_collide_is_not_verified():
+def test_a_certificate_with_a_wrong_pair_does_not_verify():
     proof = swizzle_for(NONE, TWO, unit=16).proofs[0]
     (certificate,) = proof.certificates
     (swizzle, number, first, _), *rest = certificate.collisions
@@ -136,7 +136,7 @@ def test_a_proof_with_a_pair_that_does_not_collide_is_not_verified():
         assert not type(certificate)(certificate.statement, tuple(altered)).verify()
 
 
-def test_neither_swizzle_nor_padding():
+def test_a_tile_can_have_neither_swizzle_nor_padding():
     accesses = [Access("ldmatrix.x1", Layout(8, 4)), Access("ldmatrix.x1", Layout(8, 1))]
     choice = swizzle_for(Layout((64, 32), (32, 1)), accesses, unit=16)
     assert not choice
@@ -144,7 +144,7 @@ def test_neither_swizzle_nor_padding():
     assert "no padding" in str(choice)
 
 
-def test_that_there_is_none_is_refuted_by_one():
+def test_no_swizzle_is_refuted_by_a_swizzle():
     tile = Layout((64, 64), (64, 1))
     proof = prove(NoSwizzle(tile, (X4,), 16))
     assert not proof
@@ -152,7 +152,7 @@ def test_that_there_is_none_is_refuted_by_one():
     assert proof.verify()
 
 
-def test_what_is_found_is_smallest_of_all_or_there_is_none():
+def test_swizzle_for_agrees_with_trying_every_swizzle():
     rng = random.Random(7)
     found = 0
     for _ in range(60):
@@ -181,7 +181,7 @@ def test_what_is_found_is_smallest_of_all_or_there_is_none():
     assert 10 < found < 60
 
 
-def test_padding_is_the_least_that_helps():
+def test_the_padding_is_the_smallest():
     tile = Layout((64, 64), (64, 1))
     padding = padding_for(tile, [X4], unit=16)
     assert (padding.layout, padding.bytes) == (Layout((64, 64), (72, 1)), 2 * (63 * 72 + 64))
@@ -204,6 +204,6 @@ def test_padding_is_the_least_that_helps():
         (lambda: padding_for(Layout(8, 16), [3]), "width 3"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_message(call, words):
+def test_impossible_arguments_raise(call, words):
     with pytest.raises(LayoutError, match=words):
         call()

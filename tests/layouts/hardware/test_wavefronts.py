@@ -59,7 +59,7 @@ ROWS = Layout(8, 64)  # the rows of an (8, 64) tile of 16-bit elements
         (Layout(32, 4), 4, 1, 1),
         (Layout(32, 8), 4, 2, 1),
         (Layout(32, 128), 4, 32, 1),
-        (Layout(32, 0), 4, 1, 1),  # all read one word
+        (Layout(32, 0), 4, 1, 1),  # a broadcast
         (Layout((4, 8), (0, 4)), 4, 1, 1),
         (Layout(32, 2), 2, 1, 1),
         (Layout(32, 1), 1, 1, 1),
@@ -117,8 +117,8 @@ def test_ranks_agree_with_counting_at_every_base(width, bits, swizzle, base):
     st.sampled_from([Swizzle(0, 0, 0), Swizzle(3, 4, 3), Swizzle(2, 5, 2), Swizzle(3, 4, -4)]),
 )
 @settings(max_examples=5 * settings().max_examples)
-def test_ranks_agree_with_looking_for_every_instruction(name, bits, swizzle):
-    """A column that is 0 makes lanes share an address; loads may then go in longer phases."""
+def test_rank_and_lane_by_lane_agree_for_every_instruction(name, bits, swizzle):
+    """If a column is 0, lanes share an address, and the phases of a load may double."""
     how = instruction(name)
     strides = tuple(0 if bit is None else how.width << bit for bit in bits)
     layout = ComposedLayout(swizzle, 0, Layout((2,) * len(bits), strides))
@@ -141,7 +141,7 @@ def test_freedom_from_conflicts_is_proved_or_refuted_for_every_instruction(name)
         assert proof.verify(), str(proof)
 
 
-def test_one_lane_that_breaks_a_pair_brings_the_short_phases_back():
+def test_one_lane_outside_the_pattern_ends_merging():
     pairs = [lane // 2 * 16 for lane in range(32)]
     broken = [*pairs[:31], 0]
     count = {
@@ -160,7 +160,7 @@ def test_without_a_swizzle_a_count_holds_at_every_base(strides, base):
         assert moved.count == found.count
 
 
-def test_looking_agrees_with_counting_on_addresses_of_any_kind():
+def test_lane_by_lane_agrees_with_counting_at_random_addresses():
     rng = random.Random(1)
     for _ in range(300):
         width = rng.choice([1, 2, 4, 8, 16])
@@ -172,7 +172,7 @@ def test_looking_agrees_with_counting_on_addresses_of_any_kind():
             check_witness(addresses, width, found.collision)
 
 
-def test_ldmatrix_rows_of_a_swizzled_tile_at_every_matrix():
+def test_ldmatrix_of_a_swizzled_tile_takes_one_wavefront_per_matrix():
     tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
     lanes = tile @ Layout((8, 2, 2), (1, 8, 64 * 8))  # four matrices: 8 rows, 16 rows, 16 columns
     assert wavefronts(lanes).conflict_free
@@ -181,7 +181,7 @@ def test_ldmatrix_rows_of_a_swizzled_tile_at_every_matrix():
 
 @pytest.mark.parametrize("stride", [2, 4, 8, 16, 32])
 def test_rows_of_a_power_of_two_need_three_bits_from_at_least_the_bank_groups(stride):
-    """Rows of `stride` 16-byte pieces: S<min(log2, 3), 4, max(3, log2)> frees a column of them."""
+    """Rows of `stride` 16-byte vectors: S<min(log2, 3), 4, max(3, log2)> frees a column."""
     log = stride.bit_length() - 1
     swizzle = Swizzle(min(log, 3), 4, max(3, log))
     rows = Layout(8, 16 * stride)
@@ -200,7 +200,7 @@ def test_rows_of_a_power_of_two_need_three_bits_from_at_least_the_bank_groups(st
         ((Layout(8, 16), 16, 4), "unit 4 bits"),
     ],
 )
-def test_accesses_that_cannot_be_are_refused(arguments, words):
+def test_impossible_accesses_raise(arguments, words):
     with pytest.raises(LayoutError, match=words):
         wavefronts(*arguments)
 

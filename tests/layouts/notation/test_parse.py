@@ -85,7 +85,7 @@ def test_parse(text, value):
         ("(4*(m + 1),m**2):(1,m*n)", Layout((4 * (M + 1), M**2), (1, M * N))),
     ],
 )  # fmt: skip
-def test_parse_what_others_print(text, value):
+def test_parse_reads_what_cute_and_pycute_print(text, value):
     assert parse(text) == value
     if isinstance(value, (Layout, ComposedLayout)):
         assert parse(str(value)) == value
@@ -120,7 +120,7 @@ def test_elements_of_32_and_8_bits():
 @pytest.mark.parametrize(
     "text", ["(?{div=8},8):(1,?{div=8})", "(?,8):(1,8)", "(4,?{i64 div=4}):(1,4)"]
 )
-def test_what_only_the_kernel_knows_is_refused_with_what_to_do(text):
+def test_a_runtime_value_raises_with_advice(text):
     with pytest.raises(LayoutError, match="write the number, or a symbol such as m, or 8\\*m"):
         parse(text)
 
@@ -169,18 +169,18 @@ def test_errors_mark_the_place(text, words, column):
 
 
 @pytest.mark.parametrize("text", ["(4,8):(8)", "(0,8):(8,1)", "S<3,0,1>", "(4,8) o 0 o 8:1"])
-def test_what_is_read_must_be_a_layout(text):
+def test_an_invalid_layout_raises(text):
     with pytest.raises(LayoutError):
         parse(text)
 
 
 @given(st.text(alphabet="0123456789()<>[]:,;_ oSwEF@*+-?{}=mn.'\n", max_size=16))
-def test_nothing_but_layout_error_is_raised(text):
+def test_any_text_parses_or_raises_layout_error(text):
     with suppress(LayoutError):
         parse(text)
 
 
-def test_only_text_is_read():
+def test_parse_takes_only_text():
     with pytest.raises(LayoutError, match="expected a text"):
         parse((4, 8))
 
@@ -204,19 +204,19 @@ PRINTED = [
 
 
 @pytest.mark.parametrize("value", PRINTED, ids=str)
-def test_what_str_and_repr_print_is_read_back(value):
+def test_parse_inverts_str_and_repr(value):
     assert parse(str(value)) == value
     assert parse(repr(value)) == value
 
 
-def test_a_unit_inside_is_kept_by_repr():
+def test_repr_keeps_an_inner_unit():
     swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)), unit=16)
     value = ComposedLayout(swizzled, 5, Layout((4, 4)))
     assert parse(repr(value)) == value
 
 
 @pytest.mark.parametrize("text", ["(m/2):1", "7/8:1", "floor(m,n,2):1", "m@n", "m/0", "Mod(8):1"])
-def test_fractions_and_wrong_calls_are_refused(text):
+def test_fractions_and_wrong_calls_raise(text):
     with pytest.raises(LayoutError):
         parse(text)
 
