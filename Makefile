@@ -1,6 +1,7 @@
 # From nothing to a result on a machine with Python 3.10 or newer; the second time at once.
-#   make demo    the whole idea, shown        make lint     ruff and mypy
-#   make test    lint, then every test        make clean    forget the environment and the caches
+#   make demo    the library in one run       make lint     ruff and mypy
+#   make check   lint, then the tests of the rooms that a change touches, for the loop of daily work
+#   make test    lint, then every test        make clean    remove the environment and the caches
 #   make docs    the site, in docs/_build/html; its live pages want npm, for Python in the browser
 #   make bench-algebra    what the algebra costs, beside its peers
 
@@ -12,10 +13,13 @@ PYTEST ?= -n 2
 bin := .venv/bin
 ready := .venv/.ready
 
-.PHONY: demo test lint docs bench-algebra clean
+.PHONY: demo check test lint docs bench-algebra clean
 
 demo: $(ready)
 	@$(bin)/python -m cutedsl_gemm demo
+
+check: lint
+	@$(bin)/python tests/touched.py
 
 test: lint
 	@$(bin)/python -m pytest $(PYTEST)

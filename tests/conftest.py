@@ -1,4 +1,4 @@
-"""The same numbers on every run, at two depths; and `gpu` tests, which need an H100."""
+"""The same numbers on every run, at three depths; and `gpu` tests, which need an H100."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The same examples on every run and every machine, and no deadline, since CI's two cores are busy.
 # A test that needs more examples than its profile asks for a multiple of settings().max_examples.
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)
+settings.register_profile("quick", REPEATABLE, max_examples=10)  # make check
 settings.register_profile("daily", REPEATABLE, max_examples=25)
 settings.register_profile("ci", REPEATABLE, max_examples=100)  # --hypothesis-profile=ci
 settings.load_profile("daily")

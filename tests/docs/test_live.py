@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a browser
+
 ROOT = Path(__file__).parents[2]
 PYODIDE = ROOT / "docs" / "node_modules" / "pyodide"
 PATIENCE = 60  # seconds: Python in a browser takes about four to start

@@ -130,6 +130,7 @@ for k in range(int(sys.argv[1]), 40, 2):
 """
 
 
+@pytest.mark.slow
 def test_processes_may_write_at_one_time(folder):
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, first]) for first in "01"]
     assert [writer.wait() for writer in writers] == [0, 0]

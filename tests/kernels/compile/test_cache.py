@@ -122,6 +122,7 @@ assert "cutlass" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_a_compiled_kernel_loads_without_the_dsl():
     """This process exports; another loads without importing the DSL. Neither needs a GPU."""
     build.make(pingpong())

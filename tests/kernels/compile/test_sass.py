@@ -28,6 +28,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "plan", PLANS, ids=lambda plan: f"{plan.tile}-{plan.dtype}-{plan.a.major}-{plan.b.major}"
 )
@@ -55,6 +56,7 @@ def test_instructions_and_resources(plan):
     assert plan.smem_bytes <= SMEM_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "plan",
     [
@@ -76,6 +78,7 @@ def test_a_shared_operand_is_multicast(plan):
     assert report.spills == report.stack_bytes == 0
 
 
+@pytest.mark.slow
 def test_a_single_warpgroup_keeps_its_registers():
     plan = single()
     report = build.inspect(plan)
@@ -85,6 +88,7 @@ def test_a_single_warpgroup_keeps_its_registers():
     assert report.spills == report.stack_bytes == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("splits", [2, 6, 16])
 def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
     plan = split(splits=splits)
@@ -98,6 +102,7 @@ def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
     assert (report.count("ACQBULK"), report.count("PREEXIT")) == (2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [single(), pingpong(), cooperative()], ids=lambda p: p.schedule)
 def test_a_launch_may_overlap_the_one_before_and_waits(plan):
     report = build.inspect(plan)

@@ -109,6 +109,7 @@ def test_shared_memory_has_no_conflicts_in_any_major(majors):
     assert [memory_report(rung(*majors)).wavefronts for rung in RUNGS[2:]] == [2, 9 / 8, 1 / 4]
 
 
+@pytest.mark.slow
 @by_name
 @pytest.mark.parametrize("majors", [("K", "MN"), ("MN", "K")], ids="-".join)
 def test_machine_code(rung, majors):
@@ -122,6 +123,7 @@ def test_machine_code(rung, majors):
     assert code.count("FADD") == 0
 
 
+@pytest.mark.slow
 def test_the_vectorised_rung_moves_16_bytes_everywhere():
     code = build.inspect(block2d(), "sm_80")
     assert code.count("LDG.E.128") == 2  # of A and of B, each k-block

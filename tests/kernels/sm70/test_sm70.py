@@ -153,6 +153,7 @@ def opcodes(cubin: bytes) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("majors", [("MN", "MN"), ("K", "K")], ids="-".join)
 def test_machine_code_for_a_volta(majors, tmp_path):
     """The DSL begins at sm_80: its PTX, without what came later, goes to an older ptxas."""

@@ -57,6 +57,7 @@ def test_every_element_has_one_place(rung, majors):
     assert all(rung("bfloat16", *majors).proofs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alignment", "opcode"), [(8, ".BYPASS.LTC128B.128"), (4, ".64"), (2, "")])
 def test_copies_are_as_wide_as_lines_allow(alignment, opcode):
     plan = multistage("bfloat16", "K", "K", alignment)
@@ -237,6 +238,7 @@ def test_the_widest_access_says_what_must_be_aligned(rung, majors, alignment):
     assert rung("bfloat16", *majors, alignment).alignment == alignment
 
 
+@pytest.mark.slow
 @by_name
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")], ids="-".join)
 def test_machine_code(rung, majors):

@@ -1,0 +1,103 @@
+"""Run the tests of the rooms that a change touches, and of those above them: make check.
+
+A change is everything since the branch left main, committed or not. Tests marked `slow` are left to
+make test, and property tests take few examples.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OPTIONS = "-q", "-n", "2", "-m", "not slow and not gpu", "--hypothesis-profile=quick"
+
+# Of each package: its rooms, each of which imports only rooms before it.
+ROOMS = {
+    "layouts": ("values", "algebra", "notation", "proof", "hardware", "explanation", "draw"),
+    "kernels": ("plan", "device", "compile", "simt", "sm70", "sm80", "sm90"),
+    "cutedsl_gemm": ("select", "measure"),
+}
+FAMILIES = "simt", "sm70", "sm80", "sm90"  # which do not import each other, but for sm80 in sm70
+
+
+def changed() -> list[str]:
+    """The files that differ from main, and those that git does not know yet."""
+    base = git("merge-base", "HEAD", "main") or ["HEAD"]
+    return git("diff", "--name-only", *base) + git("ls-files", "--others", "--exclude-standard")
+
+
+def git(*arguments: str) -> list[str]:
+    run = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return run.stdout.split()
+
+
+def selection(files: Iterable[str]) -> list[str]:
+    """What pytest runs after a change of these files.
+
+    A source file selects its room and the rooms that import it in its package; a test file selects
+    its room alone.
+
+    >>> selection(["layouts/hardware/banks.py"])
+    ['layouts/draw', 'layouts/explanation', 'layouts/hardware', 'tests/layouts/draw', \
+'tests/layouts/explanation', 'tests/layouts/hardware']
+    >>> selection(["kernels/sm80/plan.py", "tests/kernels/plan/test_raster.py"])
+    ['cutedsl_gemm/kernels/sm80', 'tests/kernels/plan', 'tests/kernels/sm80']
+    >>> selection(["cutedsl_gemm/call.py"])
+    ['cutedsl_gemm', 'tests/cutedsl_gemm']
+    >>> selection(["docs/start.md", "README.md"])
+    ['tests/docs', 'tests/test_readme.py']
+    """
+    found: set[str] = set()
+    for file in files:
+        first, *rest = Path(file).parts
+        if first == "tests":
+            found |= of_test(rest)
+        elif first in ROOMS:
+            found |= {path for room in touched(first, rest[0]) for path in room_paths(first, room)}
+        elif first in ("docs", "README.md"):
+            found |= {"tests/test_readme.py"} | ({"tests/docs"} if first == "docs" else set())
+        elif first == "pyproject.toml":
+            found.add("tests/test_packaging.py")
+    return sorted(path for path in found if (ROOT / path).exists() and not covered(path, found))
+
+
+def of_test(parts: list[str]) -> set[str]:
+    """The room of a test file: its folder; a file at the top is run alone."""
+    folder, test = Path("tests", *parts[:-1]), parts[-1].startswith("test_")
+    return {str(folder)} if len(parts) > 1 else {f"tests/{parts[0]}"} if test else set()
+
+
+def touched(package: str, room: str) -> tuple[str, ...]:
+    """A room and those after it; "" for the whole package, if the file is in no room."""
+    rooms = ROOMS[package]
+    if room not in rooms:
+        return ("",)
+    return (room,) if room in FAMILIES else rooms[rooms.index(room) :]
+
+
+def room_paths(package: str, room: str) -> tuple[str, str]:
+    """The doctests and the tests of a room. Plans are imported as cutedsl_gemm.kernels."""
+    source = Path("cutedsl_gemm", "kernels") if package == "kernels" else Path(package)
+    return str(source / room), str(Path("tests", package, room))
+
+
+def covered(path: str, found: set[str]) -> bool:
+    """Whether a folder above the path is selected, too."""
+    return any(str(parent) in found for parent in Path(path).parents)
+
+
+def main() -> int:
+    """Run them; the status is pytest's."""
+    paths = selection(changed())
+    if not paths:
+        print("no room is touched")
+        return 0
+    print("testing", *paths)
+    return subprocess.run([sys.executable, "-m", "pytest", *OPTIONS, *paths], cwd=ROOT).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
