@@ -45,3 +45,13 @@ def tiles(matrix: Tensor, rows: int, columns: int, at_once: int = 1) -> Tensor:
     padded = matrix.new_zeros(down * rows, across * columns)
     padded[:m, :n] = matrix
     return padded.view(down, rows, across, columns).transpose(1, 2)
+
+
+def write_tiles(source: Tensor, out: Tensor) -> None:
+    """Write tiles (row tiles, column tiles, rows, columns) to a matrix: the inverse of `tiles`.
+
+    What is out of bounds is dropped.
+    """
+    down, across, rows, columns = source.shape
+    padded = source.transpose(1, 2).reshape(down * rows, across * columns)
+    out.copy_(padded[: out.shape[0], : out.shape[1]])

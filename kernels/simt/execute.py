@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import executor, thread_values, tiles
+from cutedsl_gemm.kernels.executor import executor, thread_values, tiles, write_tiles
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
 from layouts import cosize
 
@@ -21,7 +21,7 @@ from layouts import cosize
 @executor
 def gemm(plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. Yields once per k-tile."""
-    (bm, bn, bk), (m, n), (rows, columns) = plan.tile, out.shape, plan.thread_tile
+    (bm, bn, bk), (rows, columns) = plan.tile, plan.thread_tile
     gA, gB = tiles(a, bm, bk), tiles(b.mT, bn, bk)  # (tiles, k_tiles, rows, BK)
     load_a, load_b = Load(plan, "A"), Load(plan, "B")
     k_tiles, threads = gA.shape[1], plan.threads
@@ -36,8 +36,7 @@ def gemm(plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     gC = out.new_full((len(gA), len(gB), bm * bn), torch.nan)
     place = plan.c.offsets(bn, 1)(*thread_values(plan.c.rows))  # in a row-major tile
     gC[:, :, place] = acc.permute(1, 4, 0, 3, 2).flatten(3)  # the values: rows fastest
-    padded = gC.view(len(gA), len(gB), bm, bn).transpose(1, 2).reshape(len(gA) * bm, -1)
-    out.copy_(padded[:m, :n])
+    write_tiles(gC.view(len(gA), len(gB), bm, bn), out)
 
 
 class Load:

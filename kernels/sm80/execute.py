@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import executor, thread_values, tiles
+from cutedsl_gemm.kernels.executor import executor, thread_values, tiles, write_tiles
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.plan.partition import TVLayout
 from cutedsl_gemm.kernels.sm80.operand import Operand
@@ -49,7 +49,7 @@ def mma_registers(plan: Sm80Plan) -> Layout:
 
 def steps(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor, registers: Layout) -> Iterator[float]:
     """The steps of `gemm` on a tensor core whose accumulator has the layout `registers`."""
-    (bm, bn, bk), (m, n) = plan.tile, out.shape
+    bm, bn, bk = plan.tile
     gA, gB = tiles(a, bm, bk), tiles(b.mT, bn, bk)  # (tiles, k_tiles, rows, BK)
     load_a, load_b = map(Load, (plan.a, plan.b), plan.smem_majors)
     acc = torch.zeros(len(gA) * bm, len(gB) * bn, dtype=torch.float32)
@@ -62,8 +62,7 @@ def steps(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor, registers: Layout) 
     _, value = thread_values(plan.c.rows)
     gC = out.new_full((len(gA), len(gB), bm * bn), torch.nan)
     gC[:, :, row_major(plan.c, bn)] = held[..., plan.fragment(value)].to(out.dtype)
-    padded = gC.view(len(gA), len(gB), bm, bn).transpose(1, 2).reshape(acc.shape)
-    out.copy_(padded[:m, :n])
+    write_tiles(gC.view(len(gA), len(gB), bm, bn), out)
 
 
 class Load:

@@ -62,7 +62,7 @@ class TmaStoreGemm(Sm90Gemm):
 
     @cute.jit
     def store(self, consumer, acc, epilogue, m, n):
-        """Store a consumer's accumulator to its rows m (R rows each) and tile column n of C."""
+        """Store a consumer's accumulator to row m of the (R, 64) panels of C, in tile column n."""
         plan, (tma_c, sC, gC) = self.plan, epilogue
         issues_tma = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0
         stmatrix = self.make_stmatrix()

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import executor, thread_values, tiles
+from cutedsl_gemm.kernels.executor import executor, thread_values, tiles, write_tiles
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.operand import ROW, Operand
@@ -38,7 +38,7 @@ WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 @executor
 def gemm(plan: TmaStorePlan | SplitPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0. A step is a wave of tiles."""
-    (bm, bn, bk), (m, n), (down, across) = plan.tile, out.shape, plan.cluster
+    (bm, bn, bk), (down, across) = plan.tile, plan.cluster
     gA = tiles(a, bm, bk, down)  # (tiles_m, k_tiles, BM, BK)
     gB = tiles(b.mT, bn, bk, across)  # (tiles_n, k_tiles, BN, BK)
     tiles_m, tiles_n, k_tiles = len(gA), len(gB), gA.shape[1]
@@ -71,8 +71,7 @@ def gemm(plan: TmaStorePlan | SplitPlan, a: Tensor, b: Tensor, out: Tensor) -> I
         raise PlanError(
             f"{plan.raster} visits {wrong} of {visits.numel()} tiles never, or more than once"
         )
-    padded = gC.transpose(1, 2).reshape(tiles_m * bm, tiles_n * bn)
-    out.copy_(padded[:m, :n])  # TMA clips the rest
+    write_tiles(gC, out)  # TMA clips what is out of bounds
 
 
 def _first_k_tiles(plan: Sm90Plan, ns: list[int], clusters_m: int, k_tiles: int) -> list[int]:
