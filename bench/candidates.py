@@ -31,10 +31,10 @@ from cutedsl_gemm.measure.bench import SHAPES, check, normal
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.measure.report import Shape
-from cutedsl_gemm.measure.timing import Launch, race, timed
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.choose import CANDIDATES, Candidate, Fit, ranking
+from cutedsl_gemm.select.timing import Launch, race, timed
 
 SLACK = 2.2  # plans whose estimate is so many times the best one's are left out
 SECONDS, LAUNCHES, ROUNDS = 0.3e-3, 50, 3  # of a graph: the time, at most so many launches

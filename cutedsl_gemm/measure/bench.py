@@ -30,7 +30,7 @@ from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.measure.power import PowerMeter
 from cutedsl_gemm.measure.providers import CUBLAS, Provider, baselines
 from cutedsl_gemm.measure.report import OURS, Point, Shape, plot, table, write
-from cutedsl_gemm.measure.timing import TIMED, WARM_UP, Launch, burst, captured, timed
+from cutedsl_gemm.select.timing import TIMED, WARM_UP, Launch, burst, captured, timed
 
 # (N, K) of Llama 3 8B's and 70B's layers: attention, and the MLP's first and last
 WEIGHTS = [(4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192), (28672, 8192), (8192, 28672)]

@@ -21,8 +21,8 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.measure.timing import TIMED, WARM_UP, Launch, burst, timed
 from cutedsl_gemm.select.registry import KERNELS, Kernel
+from cutedsl_gemm.select.timing import TIMED, WARM_UP, Launch, burst, timed
 
 SIZES = {"simt": 8192, "sm70": 4096, "sm80": 4096, "sm90": 4096}
 # Whether A and B are row-major: the order in which each family is fastest.

@@ -26,10 +26,10 @@ from cutedsl_gemm.api import gemm
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, Shape
-from cutedsl_gemm.measure.timing import Launch, race, timed
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.choose import SMS, candidate_of, choose
 from cutedsl_gemm.select.precompile import compile_all
+from cutedsl_gemm.select.timing import Launch, race, timed
 
 LEAST, MOST = 64, 16384
 MULTIPLES = 8, 8, 16, 64, 128  # of which an extent is one; equally likely

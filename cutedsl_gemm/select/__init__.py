@@ -1,1 +1,1 @@
-"""Which plan a product gets: kernel registry, choice, tuning, explanation, precompilation."""
+"""Which plan a product gets: registry, choice, timing and tuning, explanation, precompilation."""

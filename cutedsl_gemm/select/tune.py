@@ -23,9 +23,9 @@ from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.measure.timing import Launch, race
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.choose import CANDIDATES, Candidate, ranking
+from cutedsl_gemm.select.timing import Launch, race
 
 Entry: TypeAlias = tuple[Candidate, Raster]
 

@@ -1,4 +1,4 @@
-"""gemm(a, b) means what torch.mm means, and says so in a sentence where it cannot."""
+"""gemm(a, b) computes what torch.mm computes, or raises with a message that says why not."""
 
 import re
 
@@ -110,8 +110,8 @@ def test_a_call_seen_before_still_checks_addresses():
     buffer = torch.randn(8 * 64 + 8).to(torch.bfloat16)
     a, askew, b = buffer[: 8 * 64].view(8, 64), buffer[1 : 8 * 64 + 1].view(8, 64), matrix(64, 8)
     gemm(a, b)
-    sentence = r"a starts at address 0x[0-9a-f]+: TMA needs a multiple of 16 bytes"
-    with pytest.raises(ValueError, match=sentence):
+    message = r"a starts at address 0x[0-9a-f]+: TMA needs a multiple of 16 bytes"
+    with pytest.raises(ValueError, match=message):
         gemm(askew, b)
 
 
@@ -187,21 +187,21 @@ PLAN_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "sentence"), TYPE_ERRORS)
-def test_a_wrong_type_gets_a_sentence(call, sentence):
-    with pytest.raises(TypeError, match=sentence):
+@pytest.mark.parametrize(("call", "message"), TYPE_ERRORS)
+def test_a_wrong_type_gets_a_message(call, message):
+    with pytest.raises(TypeError, match=message):
         call()
 
 
-@pytest.mark.parametrize(("call", "sentence"), VALUE_ERRORS)
-def test_a_wrong_value_gets_a_sentence(call, sentence):
-    with pytest.raises(ValueError, match=sentence):
+@pytest.mark.parametrize(("call", "message"), VALUE_ERRORS)
+def test_a_wrong_value_gets_a_message(call, message):
+    with pytest.raises(ValueError, match=message):
         call()
 
 
-@pytest.mark.parametrize(("call", "sentence"), PLAN_ERRORS)
-def test_a_wrong_tile_gets_a_sentence(call, sentence):
-    with pytest.raises(PlanError, match=sentence):
+@pytest.mark.parametrize(("call", "message"), PLAN_ERRORS)
+def test_a_wrong_tile_gets_a_message(call, message):
+    with pytest.raises(PlanError, match=message):
         call()
 
 
@@ -234,7 +234,7 @@ def test_a_refusal_comes_alone():
     assert refused.value.__suppress_context__
 
 
-def test_what_a_launch_refuses_gets_a_sentence_or_is_its_own():
+def test_what_a_launch_refuses_gets_a_message_or_is_its_own():
     def launch(a, b, out):
         raise RuntimeError("of the launch")
 

@@ -214,21 +214,21 @@ def test_a_call_seen_before_is_checked_all_the_same():
     gemm(a, b)
     gemm(a, b, out=out)
     askew = torch.empty(16 * 32 + 8, dtype=a.dtype, device="cuda")[1 : 16 * 32 + 1].view(16, 32)
-    for wrong, sentence in (
+    for wrong, message in (
         ((a, b.half()), "they must have one dtype"),
         ((a, b.cpu()), "they must be on one device"),
         ((a, b.float()), "b is torch.float32"),
         ((askew, b), "a starts at address"),
     ):
-        with pytest.raises((TypeError, ValueError), match=sentence):
+        with pytest.raises((TypeError, ValueError), match=message):
             gemm(*wrong)
-    for wrong, sentence in (
+    for wrong, message in (
         (out.half(), "out is torch.float16"),
         (out.cpu(), "out is on cpu"),
         (matrix(24, 24)[:8], "out has shape"),
         (askew.view(-1)[: 16 * 24].view(16, 24), "out starts at address"),
     ):
-        with pytest.raises((TypeError, ValueError), match=sentence):
+        with pytest.raises((TypeError, ValueError), match=message):
             gemm(a, b, out=wrong)
 
 

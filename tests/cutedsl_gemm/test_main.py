@@ -1,4 +1,4 @@
-"""The command line: what cannot be done gets a sentence, before anything is measured."""
+"""The command line: an impossible request gets a message before anything is measured."""
 
 import sys
 
@@ -14,7 +14,7 @@ def ask(monkeypatch, *words):
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "message"),
     [
         (["hierarchy", "foo"], "kernel is 'foo': it must be one of simt_naive"),
         (["hierarchy", "sm90", "--svg", "/nowhere/x.svg"], "must be a file in an existing folder"),
@@ -31,11 +31,11 @@ def ask(monkeypatch, *words):
         (["climb"], "invalid choice: 'climb'"),
     ],
 )
-def test_what_cannot_be_done_gets_a_sentence(monkeypatch, capsys, words, sentence):
+def test_what_cannot_be_done_gets_a_message(monkeypatch, capsys, words, message):
     with pytest.raises(SystemExit) as ended:
         ask(monkeypatch, *words)
     assert ended.value.code == 2
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["bench", "ladder", "wavefronts"])

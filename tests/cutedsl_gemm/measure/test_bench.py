@@ -7,9 +7,10 @@ import pytest
 from rich.console import Console
 
 from cutedsl_gemm import __main__
-from cutedsl_gemm.measure import bench, ladder, providers, report, timing
+from cutedsl_gemm.measure import bench, ladder, providers, report
 from cutedsl_gemm.measure.power import PowerMeter, Reading
 from cutedsl_gemm.measure.report import Point
+from cutedsl_gemm.select import timing
 
 POINTS = [
     Point((8448, 9216, 64), {"torch.mm": 150.0, "gemm": 180.0, "quack": 160.0}),

@@ -1,4 +1,4 @@
-"""gemm(a, b, kernel=...): every rung by its name, with sentences where one cannot serve."""
+"""gemm(a, b, kernel=...): every rung by its name, and messages where a rung refuses."""
 
 from itertools import product
 from types import SimpleNamespace
@@ -145,7 +145,7 @@ def test_gradients_go_through_the_same_rung(kernel):
     assert torch.equal(ours[1], b.grad)
 
 
-def test_a_wrong_kernel_gets_a_sentence():
+def test_a_wrong_kernel_gets_a_message():
     a, b = integers("simt_naive", 8, 8), integers("simt_naive", 8, 8)
     with pytest.raises(ValueError, match="kernel is 'best': it must be one of simt_naive, "):
         gemm(a, b, kernel="best")

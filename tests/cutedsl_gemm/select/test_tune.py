@@ -138,7 +138,7 @@ def test_processes_may_write_at_one_time(folder):
     assert len(json.loads(file.read_text())["H100"]) == 40
 
 
-def test_what_cannot_be_tuned_gets_a_sentence():
+def test_what_cannot_be_tuned_gets_a_message():
     a, b = torch.ones(16, 32, dtype=torch.bfloat16), torch.ones(32, 24, dtype=torch.bfloat16)
     with pytest.raises(ValueError, match="tune=True measures kernels on a GPU, and a is on cpu"):
         gemm(a, b, tune=True)
