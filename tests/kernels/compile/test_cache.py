@@ -26,7 +26,7 @@ def maker(calls):
     return make
 
 
-def test_made_once_and_found_again():
+def test_an_entry_is_made_once_and_found_again():
     calls = []
     first, second = cache.entry("key", maker(calls)), cache.entry("key", maker(calls))
     assert first == second

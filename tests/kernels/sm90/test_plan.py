@@ -142,7 +142,7 @@ def test_explain_names_every_layout():
 
 
 @every_plan
-def test_what_a_plan_claims_to_be_free_of_conflicts_is(plan):
+def test_a_conflict_free_claim_is_true(plan):
     """Counted bank by bank, eight row addresses a wavefront, for all that a consumer writes."""
     (claim,) = (proof for proof in plan.proofs() if isinstance(proof.statement, ConflictFree))
     counted = counted_wavefronts(plan)
@@ -171,7 +171,7 @@ def counted_wavefronts(plan):
     ],
     ids=["no swizzle", "too few bits", "padded"],
 )
-def test_a_plan_with_conflicts_says_so(staging, count):
+def test_bank_conflicts_are_reported(staging, count):
     plan = replace(pingpong(), staging=staging)
     assert plan.panel_store.wavefronts.count == counted_wavefronts(plan) == count
     assert plan.proofs()[-1].holds == (count == 128)
@@ -225,7 +225,7 @@ def test_impossible_clusters_are_refused(make, message):
 
 @pytest.mark.parametrize("majors", MAJORS)
 @pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
-def test_the_slices_of_a_cluster_make_the_whole_operand(cluster, majors):
+def test_the_slices_of_a_cluster_tile_the_operand(cluster, majors):
     plan = cooperative(a_major=majors[0], b_major=majors[1], cluster=cluster)
     for operand in (plan.a, plan.b):
         rows, columns = operand.slice_shape
