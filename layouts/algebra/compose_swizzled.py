@@ -25,7 +25,7 @@ def swizzle_after(swizzle: Swizzle, b: Any) -> Any:
     if isinstance(b, Swizzle):
         return _swizzle_after_swizzle(swizzle, b)
     if isinstance(b, ComposedLayout):
-        inner = _chained(swizzle, 0, b.inner, _bound(b))
+        inner = _chained(swizzle, 0, b.inner, _offset_bound(b))
         return ComposedLayout(inner, b.offset, b.outer, b.unit)
     if not isinstance(b, Layout):
         raise LayoutError(f"composition of {swizzle} with {b!r}: a swizzle goes after a Layout")
@@ -40,7 +40,7 @@ def composed_after(a: ComposedLayout, b: Any) -> ComposedLayout:
     """`a` with `b` in place of its outer layout, where `b` is that layout after another."""
     if isinstance(b, Layout):
         return a.over(b)
-    inner = _chained(a.inner, a.offset, b.inner, _bound(b))
+    inner = _chained(a.inner, a.offset, b.inner, _offset_bound(b))
     return ComposedLayout(inner, b.offset, b.outer, a.unit)
 
 
@@ -56,10 +56,10 @@ def layout_after_composed(a: Layout, b: ComposedLayout) -> Any:
         if found is not None:
             return found
     if isinstance(b.inner, Layout):
-        inner = _one_layout(a, extended(b.inner, _bound(b)))
+        inner = _one_layout(a, extended(b.inner, _offset_bound(b)))
         if inner is not None:
             return ComposedLayout(inner, b.offset, b.outer)
-    return ComposedLayout(_chained(a, 0, b.inner, _bound(b)), b.offset, b.outer)
+    return ComposedLayout(_chained(a, 0, b.inner, _offset_bound(b)), b.offset, b.outer)
 
 
 def _one_layout(a: Layout, b: Layout) -> Layout | None:
@@ -70,7 +70,7 @@ def _one_layout(a: Layout, b: Layout) -> Layout | None:
         return None
 
 
-def _bound(b: ComposedLayout) -> Any:
+def _offset_bound(b: ComposedLayout) -> Any:
     """The offsets that reach `b.inner` are below this."""
     return b.offset + cosize(b.outer)
 
@@ -85,7 +85,7 @@ def _chained(f: Any, offset: Any, g: Any, count: Any) -> Any:
     """
     if isinstance(g, ComposedLayout):
         g = g.over(extended(g.outer, count))
-        return ComposedLayout(_chained(f, offset, g.inner, _bound(g)), g.offset, g.outer)
+        return ComposedLayout(_chained(f, offset, g.inner, _offset_bound(g)), g.offset, g.outer)
     if isinstance(g, Swizzle) and isinstance(f, Swizzle) and offset == 0:
         return _swizzle_after_swizzle(f, g)
     if isinstance(g, Swizzle):
@@ -129,7 +129,7 @@ def _layout_after_swizzled(
         type(x) is int for mode in (*a.modes, *b.outer.modes) for x in mode
     ):
         return None
-    image = _image_swizzle(a, swizzle, _bound(b))
+    image = _image_swizzle(a, swizzle, _offset_bound(b))
     if image is not None:
         try:
             shifted = compose(a, joined([Layout(2, b.offset), b.outer]))

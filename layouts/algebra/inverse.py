@@ -13,10 +13,10 @@ from ..errors import LayoutError
 from ..values.arith import ascending, divided, divides, equal, less
 from ..values.elimination import eliminated, kernel, preimages, solved
 from ..values.layout import Layout, cosize
-from ..values.modes import Mode, assembled, extended, from_columns, merged, moving, xors
+from ..values.modes import Mode, assembled, extended, from_columns, merged, moving, placed, xors
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
-from ..values.tuples import place_values, size
+from ..values.tuples import size
 from .coalesce import coalesce
 from .composition import composition
 from .gf2 import matrix
@@ -48,7 +48,7 @@ def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """
     if isinstance(layout, ComposedLayout) or xors(_integers("right_inverse", layout)):
         return _right_inverse_xor(layout)
-    modes = _placed(layout)
+    modes = _placed_modes(layout)
     reach: Any = 1
     chain: list[Mode] = []
     while True:
@@ -59,15 +59,9 @@ def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
         reach = reach * found[0]
 
 
-def _placed(layout: Layout) -> list[tuple[Any, Any, Any]]:
-    """The modes of ``coalesce(layout)`` that move: (extent, stride, place in the index)."""
-    modes = []
-    place: Any = 1
-    for extent, stride in moving(coalesce(layout)):
-        if stride != 0:
-            modes.append((extent, stride, place))
-        place = place * extent
-    return modes
+def _placed_modes(layout: Layout) -> list[tuple[Any, Any, Any]]:
+    """`placed` modes of ``coalesce(layout)`` with strides other than 0."""
+    return [mode for mode in placed(moving(coalesce(layout))) if mode[1] != 0]
 
 
 def _right_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
@@ -121,7 +115,7 @@ def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """
     if isinstance(layout, ComposedLayout) or xors(_integers("left_inverse", layout)):
         return _left_inverse_xor(layout)
-    modes = ascending(_placed(layout), lambda mode: mode[1])
+    modes = ascending(_placed_modes(layout), lambda mode: mode[1])
     if not modes:
         return Layout(1, 0)
     found: list[Mode] = [(modes[0][1], 0)]
@@ -269,9 +263,8 @@ def nullspace(layout: Layout | ComposedLayout) -> Layout:
         return from_columns(kernel(matrix(layout)))
     if xors(layout_for("nullspace", layout)):
         return from_columns(kernel(matrix(layout)))
-    places = place_values([extent for extent, _ in layout.modes])
-    pairs = zip(layout.modes, places, strict=True)
-    return assembled([(extent, place) for (extent, stride), place in pairs if stride == 0])
+    zeros = [mode for mode in placed(layout.modes) if mode[1] == 0]
+    return assembled([(extent, place) for extent, _, place in zeros])
 
 
 # ----------------------------------------------------------------------------------- common

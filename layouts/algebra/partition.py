@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from ..errors import LayoutError
 from ..values.layout import Layout, joined
+from ..values.modes import placed
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout
-from ..values.tuples import IntTuple, is_int, is_symbolic, place_values, size, text
+from ..values.tuples import IntTuple, is_int, is_symbolic, size, text
 from .by_mode import Tiler
 from .divide import zipped_divide
 from .slice import dice, slice_and_offset
@@ -92,8 +93,7 @@ def _coordinate(tile: Layout, index: Any) -> IntTuple:
     coord = []
     for mode in tile:
         found: Any = 0
-        places = place_values([extent for extent, _ in mode.modes])
-        for (extent, stride), place in zip(mode.modes, places, strict=True):
+        for extent, stride, place in placed(mode.modes):
             if extent != 1 and stride != 0:
                 found = found + index // stride % extent * place
         coord.append(found)

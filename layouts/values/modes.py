@@ -21,6 +21,7 @@ __all__ = [
     "from_columns",
     "merged",
     "moving",
+    "placed",
     "refined",
     "xors",
 ]
@@ -75,6 +76,18 @@ def merged(modes: Iterable[Mode]) -> list[Mode]:
                 continue
         result.append((extent, stride))
     return result
+
+
+def placed(modes: Iterable[Mode]) -> Iterator[tuple[Any, Any, Any]]:
+    """(extent, stride, place value) of each mode: a step of it adds the place value to the index.
+
+    >>> [*placed([(4, 8), (2, 1), (3, 0)])]
+    [(4, 8, 1), (2, 1, 4), (3, 0, 8)]
+    """
+    place: Any = 1
+    for extent, stride in modes:
+        yield extent, stride, place
+        place = place * extent
 
 
 def assembled(modes: Sequence[Mode]) -> Layout:
