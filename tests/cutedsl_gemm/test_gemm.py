@@ -40,7 +40,7 @@ multiples_of_8 = st.integers(1, 40).map(lambda x: 8 * x)
     orders=st.tuples(*[st.sampled_from([ROW, COLUMN])] * 2),
     dtype=st.sampled_from([torch.bfloat16, torch.float16]),
 )
-def test_all_majors_dtypes_and_shapes(m, n, k, orders, dtype):
+def test_all_majors_dtypes_and_shapes_agree_with_float64(m, n, k, orders, dtype):
     a, b = matrix(m, k, orders[0], dtype), matrix(k, n, orders[1], dtype)
     c = gemm(a, b)
     assert (c.shape, c.dtype) == ((m, n), dtype)
@@ -48,7 +48,7 @@ def test_all_majors_dtypes_and_shapes(m, n, k, orders, dtype):
     assert error(c, a, b) < 3e-3
 
 
-def test_extents_of_one_and_lengths_that_are_no_multiple_of_8():
+def test_extents_of_one_and_extents_that_are_not_multiples_of_8():
     for m, n, k in ((1, 8, 9), (1, 13, 8), (1, 1, 1), (8, 1, 16), (9, 8, 16), (16, 24, 1)):
         a = matrix(m, k, ROW if m == 1 or k % 8 == 0 else COLUMN)
         b = matrix(k, n, COLUMN if n == 1 or k % 8 == 0 else ROW)
@@ -56,7 +56,7 @@ def test_extents_of_one_and_lengths_that_are_no_multiple_of_8():
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (8, 8, 0), (0, 0, 0)])
-def test_empty_products_are_torchs(m, n, k):
+def test_empty_products_equal_those_of_torch(m, n, k):
     a, b = matrix(m, k), matrix(k, n)
     assert torch.equal(gemm(a, b), torch.mm(a, b))
     out = torch.full((m, n), torch.nan, dtype=a.dtype)
@@ -82,7 +82,7 @@ def test_views_of_larger_tensors():
 
 @pytest.mark.parametrize("order", [ROW, COLUMN])
 @pytest.mark.parametrize(("m", "n"), [(16, 23), (23, 16), (1, 1), (9, 130)])
-def test_any_number_of_columns_and_rows_will_do(m, n, order):
+def test_m_and_n_need_not_be_multiples_of_8(m, n, order):
     a, b = matrix(m, 32), matrix(32, n, COLUMN)
     result = gemm(a, b)
     assert result.stride() == (-(-n // 8) * 8, 1)
@@ -95,7 +95,7 @@ def test_any_number_of_columns_and_rows_will_do(m, n, order):
     assert frame.count_nonzero() == out.count_nonzero()  # nothing else was written
 
 
-def test_gradients_are_torchs():
+def test_gradients_agree_with_torch():
     a, b = (matrix(*shape).requires_grad_() for shape in ((64, 40), (40, 72)))
     weight = matrix(64, 72)
     (gemm(a, b) * weight).sum().backward()
@@ -106,7 +106,7 @@ def test_gradients_are_torchs():
         assert torch.allclose(mine.float(), theirs.float(), rtol=2e-2, atol=2e-2)
 
 
-def test_a_call_seen_before_still_checks_addresses():
+def test_a_remembered_call_checks_addresses():
     buffer = torch.randn(8 * 64 + 8).to(torch.bfloat16)
     a, askew, b = buffer[: 8 * 64].view(8, 64), buffer[1 : 8 * 64 + 1].view(8, 64), matrix(64, 8)
     gemm(a, b)
@@ -116,7 +116,7 @@ def test_a_call_seen_before_still_checks_addresses():
 
 
 @pytest.mark.parametrize("k", [0, 32])
-def test_a_call_seen_before_is_checked_all_the_same(k):
+def test_a_remembered_call_checks_its_tensors(k):
     a, b, out = matrix(16, k), matrix(k, 24), matrix(16, 24)
     gemm(a, b, out=out)
     with pytest.raises(TypeError, match="they must have one dtype"):
@@ -128,8 +128,8 @@ def test_a_call_seen_before_is_checked_all_the_same(k):
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 24, 32), (1, 24, 32), (16, 1, 32), (9, 13, 8)])
-def test_an_out_of_another_shape_is_refused_by_a_call_seen_before(m, n, k):
-    """Its strides alone are part of the signature."""
+def test_a_remembered_call_refuses_an_out_of_another_shape(m, n, k):
+    """The signature holds the strides of out, not its shape."""
     a, b, wide = matrix(m, k), matrix(k, n, COLUMN), torch.zeros(64, 64, dtype=torch.bfloat16)
     gemm(a, b, out=wide[:m, :n])
     before = wide.clone()
@@ -205,7 +205,7 @@ def test_a_wrong_tile_gets_a_message(call, message):
         call()
 
 
-def test_a_tile_seen_before_is_looked_at_again():
+def test_a_remembered_call_checks_the_tile():
     gemm(A, B, tile=(128, 128, 64))  # (128.0, …) has the same hash
     with pytest.raises(PlanError, match=r"tile is \(128\.0, 128, 64\)"):
         gemm(A, B, tile=(128.0, 128, 64))
@@ -214,16 +214,16 @@ def test_a_tile_seen_before_is_looked_at_again():
 @pytest.mark.parametrize(
     ("tile", "kernel"), [((256, 192, 64), None), ((128, 256, 64), "sm80_large")]
 )
-def test_the_tile_of_a_column_major_out_is_as_it_is_given(tile, kernel):
+def test_a_column_major_out_keeps_the_given_tile(tile, kernel):
     out = matrix(16, 24, COLUMN)
     assert torch.equal(gemm(A, B, tile=tile, kernel=kernel, out=out), gemm(A, B))
 
 
-def test_a_tile_may_be_a_tuple_of_any_kind():
+def test_a_tile_may_be_a_subclass_of_tuple():
     assert torch.equal(gemm(A, B, tile=torch.Size((64, 64, 64))), gemm(A, B))
 
 
-def test_a_refusal_comes_alone():
+def test_an_error_has_no_context():
     with pytest.raises(ValueError, match="strides") as refused:
         gemm(matrix(48, 31), matrix(31, 24))
     assert refused.value.__context__ is None
@@ -234,7 +234,7 @@ def test_a_refusal_comes_alone():
     assert refused.value.__suppress_context__
 
 
-def test_what_a_launch_refuses_gets_a_message_or_is_its_own():
+def test_an_error_of_the_launch_is_explained_or_passes():
     def launch(a, b, out):
         raise RuntimeError("of the launch")
 
@@ -245,7 +245,7 @@ def test_what_a_launch_refuses_gets_a_message_or_is_its_own():
         run(negative(A), B, None)
 
 
-def test_what_is_advised_is_taken():
+def test_the_remedy_in_a_message_works():
     a, b = matrix(16, 31), matrix(31, 24)
     assert error(gemm(pad(a, (0, 1))[:, :31], b), a, b) < 3e-3
     a = matrix(31, 40, COLUMN)
@@ -264,8 +264,8 @@ def test_the_negative_half_of_a_conjugate_is_negative():
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
-def test_no_such_half_of_16_bits_starts_where_a_kernel_takes_it():
-    """So that a launch refuses it although its signature was met: no call asks for the bit."""
+def test_the_negative_half_of_16_bit_elements_is_never_aligned():
+    """A remembered call does not test the negative bit: the launch refuses the address instead."""
     taken = {each for kernel in LADDER for each in (kernel.requirements, *kernel.narrower)}
     units = {each.alignment_bytes for each in taken if torch.float16 in each.dtypes}
     wide = torch.ones(8, 16, dtype=torch.complex32).conj().imag
@@ -275,11 +275,11 @@ def test_no_such_half_of_16_bits_starts_where_a_kernel_takes_it():
         assert all(half.data_ptr() % unit for unit in units)
 
 
-def test_an_odd_length_in_a_wider_tensor_will_do():
+def test_an_odd_k_in_a_wider_tensor_is_accepted():
     assert error(gemm(A[:, :31], B[:31]), A[:, :31], B[:31]) < 3e-3
 
 
-def test_the_plan_can_be_seen():
+def test_plan_for_returns_the_plan():
     plan = plan_for(A, B, tile=(128, 192, 64))
     assert plan.tile == (128, 192, 64)
     assert (plan.a.major, plan.b.major) == ("K", "MN")
@@ -297,7 +297,7 @@ def test_tensors_without_memory_are_refused():
         gemm(a, b, out=out)
 
 
-def test_an_out_that_is_tracked_is_refused_and_a_written_one_is_marked():
+def test_an_out_with_gradients_is_refused_and_a_written_out_has_a_new_version():
     a, b = matrix(16, 32), matrix(32, 24)
     with pytest.raises(ValueError, match="has no gradient"):
         gemm(a, b, out=matrix(16, 24).requires_grad_() * 2)
@@ -307,7 +307,7 @@ def test_an_out_that_is_tracked_is_refused_and_a_written_one_is_marked():
     assert out._version > version
 
 
-def test_out_may_lie_between_the_columns_of_a():
+def test_out_may_be_other_columns_of_the_memory_of_a():
     buffer = matrix(16, 64)
     a, out, b = buffer[:, :32], buffer[:, 32:], matrix(32, 32)
     expected = gemm(a, b)
@@ -317,12 +317,12 @@ def test_out_may_lie_between_the_columns_of_a():
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 23, 0), (0, 23, 31), (3, 0, 7)])
-def test_empty_products_ask_nothing_of_tma(m, n, k):
+def test_empty_products_need_no_alignment(m, n, k):
     a, b = matrix(m, k), matrix(k, n)
     assert torch.equal(gemm(a, b), torch.mm(a, b))
 
 
-def test_out_may_lie_among_the_columns_of_a_column_major_a():
+def test_out_may_be_other_rows_of_a_column_major_memory():
     both = torch.zeros(64, 256, dtype=torch.bfloat16).mT
     a, out, b = both[:64].copy_(matrix(64, 64)), both[64:128], matrix(64, 64)
     assert torch.equal(gemm(a, b, out=out), gemm(a, b))
@@ -351,7 +351,7 @@ def test_the_defaults_of_torch_do_not_matter():
         torch.set_default_dtype(torch.float32)
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_exists():
     assert dir(cutedsl_gemm) == sorted(cutedsl_gemm.__all__)
     for name in cutedsl_gemm.__all__:
         assert hasattr(cutedsl_gemm, name)

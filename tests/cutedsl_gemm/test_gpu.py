@@ -87,7 +87,7 @@ def test_extents_of_one(m, n, k):
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (8, 8, 0)])
-def test_empty_products_are_torchs(m, n, k):
+def test_empty_products_equal_those_of_torch(m, n, k):
     a, b = matrix(m, k), matrix(k, n)
     assert torch.equal(gemm(a, b), torch.mm(a, b))
 
@@ -105,22 +105,22 @@ def test_out_may_be_column_major():
     assert error(gemm(a, b, out=out), a, b) < 6e-3
 
 
-def test_the_executor_is_the_kernel():
-    """Integers are exact in both, so that the answers are equal to the bit."""
+def test_the_executor_agrees_with_the_kernel():
+    """Integer products are exact in both, so the results are equal."""
     a, b = (torch.randint(-3, 4, shape).to(torch.bfloat16) for shape in ((520, 136), (136, 264)))
     on_gpu, on_cpu = gemm(a.cuda(), b.cuda()), torch.empty(520, 264, dtype=torch.bfloat16)
     execute.gemm(plan_for(a, b), a, b, on_cpu)
     assert torch.equal(on_gpu.cpu(), on_cpu)
 
 
-def test_the_same_to_the_bit_from_run_to_run():
+def test_runs_repeat_bit_for_bit():
     a, b = matrix(2000, 1000), matrix(1000, 3000)
     first = gemm(a, b)
     assert all(torch.equal(gemm(a, b), first) for _ in range(20))
 
 
 def test_it_runs_on_the_current_stream():
-    """On a side stream it waits for what that stream does, and nothing else does."""
+    """On a side stream it waits for that stream, and no other stream waits."""
     a, b = matrix(1024, 1024), matrix(1024, 1024)
     gemm(a, b)
     stream, late = torch.cuda.Stream(), torch.empty_like(a)
@@ -137,8 +137,8 @@ CHAINS = [(("sm90",), 512), (("sm90_split",), 128), (("sm90", "sm90_split", "sm9
 
 
 @pytest.mark.parametrize(("kernels", "extent"), CHAINS, ids=str)
-def test_a_launch_that_comes_early_waits_for_what_it_reads_and_overwrites(kernels, extent):
-    """Each reads what the one before wrote, and writes what it read; on two streams at a time."""
+def test_an_overlapping_launch_waits_for_what_it_reads_and_overwrites(kernels, extent):
+    """Each launch reads what the previous one wrote and overwrites what it read; on two streams."""
     order = torch.randperm(extent, device="cuda")
     step = torch.eye(extent, device="cuda", dtype=torch.bfloat16)[order]
     starts = [matrix(extent, 1024) for _ in range(2)]
@@ -169,7 +169,7 @@ def test_it_can_be_captured_in_a_graph():
     assert error(out, a, b) < 6e-3
 
 
-def test_what_won_the_race_is_right_and_remembered(monkeypatch, tmp_path):
+def test_the_winner_of_a_race_is_right_and_stored(monkeypatch, tmp_path):
     monkeypatch.setattr(tune, "_file", lambda: tmp_path / "tuned.json")
     a, b, out = matrix(520, 1024), matrix(1024, 776), poisoned(520, 776, torch.bfloat16)
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
@@ -208,8 +208,8 @@ def test_a_tensor_without_memory_is_refused():
         gemm(a, b)
 
 
-def test_a_call_seen_before_is_checked_all_the_same():
-    """What the remembered signature leaves open, the kernel's own checks refuse, with our words."""
+def test_a_remembered_call_checks_its_tensors():
+    """The kernel's own checks refuse what the signature does not hold; the message is ours."""
     a, b, out = matrix(16, 32), matrix(32, 24), matrix(16, 24)
     gemm(a, b)
     gemm(a, b, out=out)
@@ -232,7 +232,7 @@ def test_a_call_seen_before_is_checked_all_the_same():
             gemm(a, b, out=wrong)
 
 
-def test_gradients_are_torchs():
+def test_gradients_agree_with_torch():
     a, b = matrix(256, 136).requires_grad_(), matrix(136, 64).requires_grad_()
     gemm(a, b).backward(grad := matrix(256, 64))
     assert error(a.grad, grad, b.detach().mT) < 6e-3
@@ -259,8 +259,8 @@ for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
 
 @pytest.mark.parametrize("order", ["row", "column"])
 @pytest.mark.parametrize("extent", [1, 129, 130, 132])
-def test_what_lies_beside_out_is_not_written(extent, order):
-    """A tensor store clips columns only by 16 bytes."""
+def test_memory_beside_out_is_not_written(extent, order):
+    """A TMA store clips columns only to 16 bytes."""
     a, b = matrix(257, 64), matrix(64, extent, "column")
     frame = torch.full((512, 512), 7.0, device="cuda", dtype=a.dtype)
     frame = frame if order == "row" else frame.mT

@@ -1,4 +1,4 @@
-"""What torch does to functions it may do to gemm: derivatives, vmap, compile, export."""
+"""torch's transforms of gemm: derivatives, vmap, compile, export."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def near(ours, theirs):
     return (ours.double() - theirs.double()).norm() < 1e-2 * theirs.double().norm()
 
 
-def test_forward_derivatives_are_torchs():
+def test_forward_derivatives_agree_with_torch():
     with forward_ad.dual_level():
         a, b = forward_ad.make_dual(A, A_TANGENT), forward_ad.make_dual(B, B_TANGENT)
         for x, y in ((a, b), (a, B), (A, b)):
@@ -35,8 +35,8 @@ def test_forward_derivatives_are_torchs():
         assert torch.equal(gemm(A, B, out=draw(64, 72)), gemm(A, B))  # which has no tangent
 
 
-def test_a_launch_which_writes_by_address_would_lose_a_tangent():
-    """Why duals are not given to a kernel: it sees the primal's memory alone."""
+def test_a_launch_that_writes_by_address_would_lose_a_tangent():
+    """Why no kernel receives a dual tensor: it reads only the memory of the primal."""
 
     def launch(a, b, out):
         out.detach().copy_(a.detach() @ b.detach())
@@ -72,7 +72,7 @@ TRANSFORMS = {
 
 
 @pytest.mark.parametrize("transformed", TRANSFORMS.values(), ids=TRANSFORMS)
-def test_the_transforms_of_torch_func_are_torchs(transformed):
+def test_transforms_of_torch_func_agree_with_torch(transformed):
     assert near(transformed(gemm), transformed(torch.mm))
 
 
@@ -81,7 +81,7 @@ def test_an_out_that_is_mapped_over_is_refused():
         torch.vmap(lambda out: gemm(A, B, out=out))(torch.stack([draw(64, 72)] * 2))
 
 
-def test_second_derivatives_are_torchs():
+def test_second_derivatives_agree_with_torch():
     def second(product):
         a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
         (first,) = torch.autograd.grad(loss(lambda x, _: product(x, b))(a), a, create_graph=True)
@@ -90,7 +90,7 @@ def test_second_derivatives_are_torchs():
     assert near(second(gemm), second(torch.mm))
 
 
-def test_a_rung_that_cannot_take_a_derivative_leaves_it_to_the_default():
+def test_derivatives_of_sm70_run_on_the_default_kernel():
     a = torch.randn(64, 40, dtype=torch.float16, requires_grad=True)
     b = torch.randn(40, 24, dtype=torch.float16)[:, :23].requires_grad_()
     torch.mm(a, b).sum().backward()
@@ -136,7 +136,7 @@ def test_a_compiled_result_has_the_strides_of_the_eager_one():
     assert compiled(*empty).stride() == gemm(*empty).stride() == (24, 1)
 
 
-def test_a_graph_refuses_an_out_that_is_tracked():
+def test_a_graph_refuses_an_out_that_requires_grad():
     torch._dynamo.reset()
     compiled = torch.compile(lambda a, out: gemm(a, B, out=out), backend="eager", fullgraph=True)
     with pytest.raises(torch._dynamo.exc.Unsupported, match=r"out: .*has no gradient"):
@@ -145,7 +145,7 @@ def test_a_graph_refuses_an_out_that_is_tracked():
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_it_is_exported_as_an_operator(strict):
-    """Where the traced shape has been met and where it has not; with any M, K and N / 8."""
+    """With a traced shape that is remembered and one that is new; for any M, K and N / 8."""
 
     class Model(torch.nn.Module):
         def forward(self, a, b):
@@ -162,7 +162,7 @@ def test_it_is_exported_as_an_operator(strict):
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch's own making
-def test_the_operator_keeps_what_torch_asks_of_operators():
+def test_the_operator_passes_torchs_opcheck():
     from cutedsl_gemm import operator
 
     assert operator.gemm(A, B, None, None, None, False).equal(gemm(A, B))

@@ -43,7 +43,7 @@ def test_the_ladder_is_in_order():
     ids=str,
 )
 def test_a_card_before_hopper_gets_the_sm80_kernel(monkeypatch, capability, room, expected):
-    """The last whose shared memory it has."""
+    """The last rung whose shared memory the card has."""
     properties = SimpleNamespace(shared_memory_per_block_optin=room)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
@@ -51,7 +51,7 @@ def test_a_card_before_hopper_gets_the_sm80_kernel(monkeypatch, capability, room
     assert named("simt_naive", torch.device("cuda", 0)).name == "simt_naive"
 
 
-def test_the_sm70_rung_says_which_k_it_takes():
+def test_sm70_names_the_k_that_it_accepts():
     a, b = integers("sm70_volta884", 33, 8), integers("sm70_volta884", 8, 64)
     with pytest.raises(PlanError, match="K is 7: sm70_volta884 computes the residue of K first"):
         gemm(a[:, :7], b[:7], kernel="sm70_volta884")
@@ -96,7 +96,7 @@ def test_odd_shapes_need_no_alignment(kernel):
     assert torch.equal(gemm(a, b, kernel=kernel), a @ b)
 
 
-def test_the_vectorised_rung_says_what_it_needs():
+def test_simt_block2d_names_its_alignment():
     a, b = integers("simt_block2d", 33, 7), integers("simt_block2d", 7, 64)
     with pytest.raises(ValueError, match=r"a: shape \(33, 7\).*simt_block2d needs .* 4 elements"):
         gemm(a, b, kernel="simt_block2d")
@@ -110,7 +110,7 @@ SM80 = [name for name in KERNELS if name.startswith("sm80")]
 @pytest.mark.parametrize("orders", list(product(("row", "column"), repeat=2)), ids="-".join)
 @pytest.mark.parametrize("unit", [4, 2])
 @pytest.mark.parametrize("kernel", SM80)
-def test_the_sm80_rungs_take_lines_of_8_and_4_bytes(kernel, unit, orders):
+def test_the_sm80_rungs_accept_alignments_of_8_and_4_bytes(kernel, unit, orders):
     m, n, k = 128 + unit, 256 + unit, 64 + unit  # in lines of their own length
     a, b = (
         integers(kernel, *shape) if order == "row" else integers(kernel, *shape[::-1]).mT
@@ -135,7 +135,7 @@ def test_the_narrowest_of_three_tensors_counts():
 
 
 @any_rung
-def test_gradients_go_through_the_same_rung(kernel):
+def test_gradients_use_the_same_rung(kernel):
     a, b = (integers(kernel, *shape).requires_grad_() for shape in ((16, 24), (24, 32)))
     gemm(a, b, kernel=kernel).sum().backward()
     ours = a.grad, b.grad
@@ -160,7 +160,7 @@ def test_a_wrong_kernel_gets_a_message():
 
 
 @any_rung
-def test_the_plan_of_a_rung_can_be_seen(kernel):
+def test_plan_for_takes_every_rung(kernel):
     a, b = integers(kernel, 16, 16), integers(kernel, 16, 16)
     plan = plan_for(a, b, kernel=kernel)
     assert plan.explain()

@@ -36,7 +36,7 @@ by_rung = pytest.mark.parametrize(("kernel", "dtype"), EVERY_DTYPE, ids=str)
 
 
 def integers(rows, columns, order, dtype, unit=1):
-    """A view into rows, or columns, that start at multiples of `unit` elements."""
+    """A view whose rows, or columns, start at multiples of `unit` elements."""
     if order == "column":
         return integers(columns, rows, "row", dtype, unit).mT
     whole = torch.randint(-2, 3, (rows, -(-columns // unit) * unit), device="cuda")
@@ -44,7 +44,7 @@ def integers(rows, columns, order, dtype, unit=1):
 
 
 def served(kernel, mnk, orders):
-    """sm70 takes the residue of K first, which an operand contiguous along K must allow."""
+    """sm70 computes the residue of K first, so a K-major operand needs an aligned K."""
     free = orders == ("column", "row") and mnk != (1, 1, 1)  # which is contiguous either way
     return kernel != "sm70_volta884" or mnk[2] % 8 == 0 or free
 
@@ -62,8 +62,8 @@ def exact(kernel, dtype, mnk, orders, unit=None):
 
 
 @pytest.mark.parametrize(("kernel", "dtype", "orders"), CASES, ids=str)
-def test_integers_come_out_exact(kernel, dtype, orders):
-    """One compiled kernel for all: shapes that no tile divides, and whole ones."""
+def test_integer_products_are_exact(kernel, dtype, orders):
+    """One compiled kernel serves shapes that its tile divides, and shapes that it does not."""
     wrong = [
         mnk
         for mnk in SHAPES
@@ -75,7 +75,7 @@ def test_integers_come_out_exact(kernel, dtype, orders):
 @pytest.mark.parametrize("orders", ORDERS, ids="-".join)
 @pytest.mark.parametrize("unit", [4, 2])
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("sm80")])
-def test_narrower_lines_come_out_exact(kernel, unit, orders):
+def test_integer_products_at_narrower_alignments_are_exact(kernel, unit, orders):
     for mnk in ((128 + unit, 256 + unit, 64 + unit), (1000, 1001, 999)):
         assert exact(kernel, torch.bfloat16, mnk, orders, unit)
 

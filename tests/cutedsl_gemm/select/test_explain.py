@@ -30,13 +30,13 @@ TINY_AND_HUGE = [(1, 1, 1), (8, 8, 8), (64, 64, 64), (65536, 65536, 65536)]
 
 
 @pytest.mark.parametrize("mnk", TINY_AND_HUGE, ids=str)
-def test_no_figure_is_a_power_of_ten_or_nothing(mnk):
+def test_no_figure_has_an_exponent_or_is_zero(mnk):
     m, n, k = mnk
     text = explain(matrix(m, k, "meta"), matrix(n, k, "meta").mT if k > 1 else matrix(k, n, "meta"))
     assert not re.search(r"\de[-+]\d|(?<![\d.])0(\.0+)? (µs|GB|TB|TFLOP)", text)
 
 
-def test_a_shape_is_enough():
+def test_meta_tensors_suffice():
     a, b = (16, 32), (32, 24)
     assert explain(matrix(*a, "meta"), matrix(*b, "meta")) == explain(
         matrix(*a, "cpu"), matrix(*b, "cpu")
@@ -63,5 +63,5 @@ def test_what_gemm_refuses_is_not_explained():
         gemm(matrix(16, 32, "meta"), matrix(32, 24, "meta"))
 
 
-def test_gemm_brings_it_along():
+def test_gemm_explain_is_explain():
     assert gemm.explain is explain

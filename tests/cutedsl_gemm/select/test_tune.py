@@ -1,4 +1,4 @@
-"""The winner of a race is taken from then on, in any process; here the clock is a fake."""
+"""The winner of a race is used from then on, in any process. The clock here is a fake."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def folder(monkeypatch, tmp_path):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A race in which the one that is launched as number `clock.first` wins."""
+    """A race that launch number `clock.first` wins."""
 
     class Clock:
         first, races = 0, 0
@@ -79,7 +79,7 @@ def test_each_shape_and_each_device_has_its_own(clock):
     assert not run(problem())[1]
 
 
-def test_another_release_measures_anew(clock, monkeypatch):
+def test_another_release_measures_again(clock, monkeypatch):
     run(problem())
     monkeypatch.setattr(build, "_source", lambda: "another source")
     assert run(problem())[1]
@@ -88,7 +88,7 @@ def test_another_release_measures_anew(clock, monkeypatch):
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", '{"H100": {}}', '{"H100": []}', '{"H100": null}']
 )
-def test_a_damaged_file_is_written_anew(clock, folder, text):
+def test_a_damaged_file_is_replaced(clock, folder, text):
     run(problem())
     (file,) = folder.glob("tuned-*.json")
     file.write_text(text)
@@ -108,7 +108,7 @@ def test_a_candidate_that_no_longer_exists_is_forgotten(clock, folder):
 @pytest.mark.parametrize(
     "change", [{"group": "x"}, {"group": 0}, {"group": -1}, {"of": "diag"}, {"of": None}]
 )
-def test_an_order_of_tiles_that_cannot_be_is_forgotten(clock, folder, change):
+def test_an_impossible_raster_is_forgotten(clock, folder, change):
     run(problem())
     (file,) = folder.glob("tuned-*.json")
     known = json.loads(file.read_text())
@@ -131,7 +131,7 @@ for k in range(int(sys.argv[1]), 40, 2):
 
 
 @pytest.mark.slow
-def test_processes_may_write_at_one_time(folder):
+def test_processes_may_write_at_the_same_time(folder):
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, first]) for first in "01"]
     assert [writer.wait() for writer in writers] == [0, 0]
     (file,) = folder.glob("tuned-*.json")
