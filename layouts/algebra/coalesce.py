@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from ..values.layout import Layout
-from ..values.modes import assembled, merged, moving
+from ..values.modes import assembled, merged, without_ones
 from ..values.swizzle import AnyLayout, ComposedLayout
 from ..values.tuples import IntTuple
 from .by_mode import by_mode
@@ -30,7 +30,7 @@ def coalesce(layout: AnyLayout, profile: IntTuple = None) -> AnyLayout:
         return by_mode("coalesce", layout, profile, _coalesce_unless_none, keep_others=True)
     if type(layout) is not Layout:
         raise LayoutError(f"coalesce of {layout!r}: it takes a Layout or a ComposedLayout")
-    return assembled(merged(moving(layout)))
+    return assembled(merged(without_ones(layout)))
 
 
 def _coalesce_unless_none(layout: Layout, profile: IntTuple) -> Layout:
@@ -50,7 +50,7 @@ def filter(layout: Layout, profile: IntTuple = None) -> Layout:
         raise LayoutError(f"filter of {layout}: only a Layout has modes of stride 0")
     if isinstance(profile, tuple):
         return by_mode("filter", layout, profile, _filter_unless_none, keep_others=True)
-    return assembled(merged([mode for mode in moving(layout) if mode[1] != 0]))
+    return assembled(merged([mode for mode in without_ones(layout) if mode[1] != 0]))
 
 
 def _filter_unless_none(layout: Layout, profile: IntTuple) -> Layout:

@@ -8,7 +8,7 @@ from ..errors import LayoutError
 from ..values.arith import ascending, ceil_div, divided, divides
 from ..values.elimination import eliminated
 from ..values.layout import Layout, cosize
-from ..values.modes import Mode, assembled, merged, moving, xors
+from ..values.modes import Mode, assembled, has_xor_strides, merged, without_ones
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, layout_for
 from ..values.tuples import IntTuple, checked, product, size
@@ -39,7 +39,7 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = No
     (2,2):(2,8)
     """
     target = _target(layout_for("complement", layout), cotarget)
-    if isinstance(layout, ComposedLayout) or xors(layout):
+    if isinstance(layout, ComposedLayout) or has_xor_strides(layout):
         return _xor_complement(layout, target)
     if not isinstance(layout, Layout) or kind_of(layout.modes) is not None:
         raise LayoutError(
@@ -69,7 +69,7 @@ def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
 
 def _rising(layout: Layout) -> list[Mode]:
     """The modes of ``filter(layout)`` by rising stride."""
-    modes = merged([mode for mode in moving(layout) if mode[1] != 0])
+    modes = merged([mode for mode in without_ones(layout) if mode[1] != 0])
     if len(modes) < 2:
         return modes
     if all(type(x) is int for mode in modes for x in mode):

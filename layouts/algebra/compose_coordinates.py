@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import LayoutError
 from ..values.arith import less
 from ..values.layout import Layout, trusted
-from ..values.modes import extended_shape, xors
+from ..values.modes import extended_shape, has_xor_strides
 from ..values.stride import ArithTuple, Path, paths_of
 from ..values.tuples import product, unflatten
 
@@ -46,7 +46,7 @@ def _extended(a: Layout, shape: Any, reached: dict[Path, Any], at: Path) -> Any:
         highest = reached[at]
         if less(highest, product(shape)):
             return shape
-        return extended_shape(shape, highest + 1, power_of_two=xors(a))
+        return extended_shape(shape, highest + 1, power_of_two=has_xor_strides(a))
     inside = [path for path in reached if path[: len(at)] == at]
     if not inside:
         return shape

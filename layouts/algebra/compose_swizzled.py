@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, joined
-from ..values.modes import Mode, extended, from_columns, xors
+from ..values.modes import Mode, extended, from_columns, has_xor_strides
 from ..values.swizzle import ComposedLayout, Swizzle
 from .compose_integers import compose
 from .compose_xor import compose_xor
@@ -31,7 +31,7 @@ def swizzle_after(swizzle: Swizzle, b: Any) -> Any:
         raise LayoutError(f"composition of {swizzle} with {b!r}: a swizzle goes after a Layout")
     if swizzle.bits == 0:
         return b
-    if xors(b):
+    if has_xor_strides(b):
         return compose_xor(swizzle.layout, b)
     return ComposedLayout(swizzle, 0, b)
 
@@ -65,7 +65,7 @@ def layout_after_composed(a: Layout, b: ComposedLayout) -> Any:
 def _one_layout(a: Layout, b: Layout) -> Layout | None:
     """A(B(c)) as one layout, or None."""
     try:
-        return compose_xor(a, b) if xors(a) or xors(b) else compose(a, b)
+        return compose_xor(a, b) if has_xor_strides(a) or has_xor_strides(b) else compose(a, b)
     except LayoutError:
         return None
 
@@ -90,7 +90,7 @@ def _chained(f: Any, offset: Any, g: Any, count: Any) -> Any:
         return _swizzle_after_swizzle(f, g)
     if isinstance(g, Swizzle):
         g = g.layout
-    if isinstance(f, Swizzle) and offset == 0 and xors(g):
+    if isinstance(f, Swizzle) and offset == 0 and has_xor_strides(g):
         return compose_xor(f.layout, extended(g, count))
     return ComposedLayout(f, offset, g)
 
@@ -125,7 +125,7 @@ def _layout_after_swizzled(
     >>> print(_layout_after_swizzled(Layout((4, 2), (1, 5)), swizzle, swizzled))
     None
     """
-    if xors(b.outer) or not all(
+    if has_xor_strides(b.outer) or not all(
         type(x) is int for mode in (*a.modes, *b.outer.modes) for x in mode
     ):
         return None

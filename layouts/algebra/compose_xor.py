@@ -12,7 +12,15 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize
-from ..values.modes import assembled, bits, extended, from_columns, merged, refined, xors
+from ..values.modes import (
+    assembled,
+    bit_modes,
+    extended,
+    from_columns,
+    has_xor_strides,
+    merged,
+    refined,
+)
 from ..values.stride import F2, kind
 from .compose_integers import compose
 from .digits import form_of, modes_of_leaves, read_through
@@ -28,9 +36,9 @@ def compose_xor(a: Layout, b: Layout) -> Layout | None:
     >>> print(compose_xor(Layout((4, 8), (8, 1)), Layout((4, 2), (F2(1), F2(5)))))
     (4,2):(F8,F9)
     """
-    if not xors(b):
+    if not has_xor_strides(b):
         return _after_integers(a, b)
-    columns = [int(stride) for _, stride in bits(b.modes)]
+    columns = [int(stride) for _, stride in bit_modes(b.modes)]
     union = reduce(or_, columns, 0)
     used = [1 << k for k in range(union.bit_length()) if union >> k & 1]
     images = _images(a, used)
@@ -42,7 +50,7 @@ def compose_xor(a: Layout, b: Layout) -> Layout | None:
 
 def _after_integers(a: Layout, b: Layout) -> Layout | None:
     """A(B(c)) where B has integer strides, or None."""
-    if xors(a):
+    if has_xor_strides(a):
         return _xor_after_integers(a, b)
     try:
         return compose(a, b)
@@ -57,7 +65,7 @@ def _xor_after_integers(a: Layout, b: Layout) -> Layout | None:
     if any(s & (s - 1) for s, d in b.modes if d):
         return None  # an extent that is not a power of two has no XOR stride
     form = form_of(b.modes)
-    if read_through([*bits(extended(a, cosize(b)).modes), (None, 0)], form) is not None:
+    if read_through([*bit_modes(extended(a, cosize(b)).modes), (None, 0)], form) is not None:
         return None
     leaves = []
     for leaf in modes_of_leaves(form, len(b.modes)):
@@ -84,6 +92,7 @@ def _images(a: Layout, used: list[int]) -> dict[int, Any] | None:
 def _of_bits(b: Layout, strides: list[int]) -> Layout:
     """`b` with the stride of each bit of its index replaced; integers where no two share a bit."""
     linear = from_columns(strides)
-    modes = iter(bits(linear.modes) if xors(linear) else [(2, stride) for stride in strides])
+    shared = has_xor_strides(linear)
+    modes = iter(bit_modes(linear.modes) if shared else [(2, stride) for stride in strides])
     counts = [extent.bit_length() - 1 for extent, _ in b.modes]
     return refined(b.shape, [merged([next(modes) for _ in range(count)]) for count in counts])

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..values.layout import Layout, make_identity_layout
-from ..values.modes import xors
+from ..values.modes import has_xor_strides
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from .by_mode import Tiler, by_mode, tiler_layout
@@ -69,7 +69,7 @@ def composition(a: Any, b: Tiler) -> Any:
     if b is None:
         return a
     if isinstance(b, tuple):
-        if xors(a):  # if one mode has to stay composed, all of them do
+        if has_xor_strides(a):  # if one mode has to stay composed, all of them do
             return composition(a, composition(make_identity_layout(a.shape), b))
         return by_mode("composition", a, b, composition, keep_others=False)
     return _of_layouts(a, tiler_layout(b))
@@ -81,7 +81,7 @@ def _of_layouts(a: Layout, b: Layout) -> Any:
     if own is ArithTuple:
         a, b = as_indices(a, b)
         own = None
-    if own is None and not xors(a):
+    if own is None and not has_xor_strides(a):
         return compose(a, b)
     found = compose_xor(a, b)
     return ComposedLayout(a, 0, b) if found is None else found

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ..errors import LayoutError
 from ..values.layout import Layout, joined, make_identity_layout
-from ..values.modes import xors
+from ..values.modes import has_xor_strides
 from ..values.swizzle import AnyLayout, ComposedLayout
 from ..values.tuples import size
 from .by_mode import Tiler, flat, logical, tiled, zipped
@@ -79,7 +79,7 @@ def _divided(
         return layout.over(_divided(gather, name, layout.outer, tiler))
     if not isinstance(layout, Layout):
         raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
-    if xors(layout):  # if one part has to stay composed, all of them do
+    if has_xor_strides(layout):  # if one part has to stay composed, all of them do
         parts = gather(name, _tile_and_rest, make_identity_layout(layout.shape), tiler)
         found: AnyLayout = composition(layout, parts)
         return found

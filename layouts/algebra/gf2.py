@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from ..errors import LayoutError
 from ..values.elimination import image, kernel, rank
 from ..values.layout import Layout
-from ..values.modes import flat_modes
-from ..values.stride import F2, kind_of
+from ..values.modes import flat_modes, has_xor_strides
 from ..values.swizzle import ComposedLayout, Swizzle
 
 __all__ = ["image", "kernel", "matrix", "rank", "span"]
@@ -34,7 +32,8 @@ def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
     (1, 2, 5)
     """
     if isinstance(layout, ComposedLayout):
-        if not isinstance(layout.inner, Swizzle) and not _is_xor(layout.inner):
+        linear = isinstance(layout.inner, Layout) and has_xor_strides(layout.inner)
+        if not linear and not isinstance(layout.inner, Swizzle):
             raise LayoutError(f"{layout} is not a bit matrix: its inner function is not a swizzle")
         return tuple(map(layout.inner, _columns(layout.outer, layout.offset)))
     return _columns(layout, 0)
@@ -52,18 +51,15 @@ def span(extent: int, stride: int) -> int:
     return (1 << top) - (stride & -stride) if top else 0
 
 
-def _is_xor(inner: Any) -> bool:
-    return isinstance(inner, Layout) and kind_of(inner.modes) is F2
-
-
 def _columns(layout: Layout, offset: int) -> tuple[int, ...]:
+    """The columns of ``offset + layout(i)``, if its bits do not carry."""
     columns: list[int] = []
-    exact = kind_of(layout.modes)
-    for extent, stride in layout.modes if exact is F2 else flat_modes(layout):
+    linear = has_xor_strides(layout)
+    for extent, stride in layout.modes if linear else flat_modes(layout):
         if extent & (extent - 1):
             raise LayoutError(f"{layout} is not a bit matrix: {extent} is not a power of two")
         columns += [int(stride) << bit for bit in range(extent.bit_length() - 1)]
-    if exact is F2 and offset == 0:
+    if linear and offset == 0:
         return tuple(columns)
     if offset + sum(columns) != reduce(or_, columns, offset):
         raise LayoutError(f"{layout} at offset {offset} is not a bit matrix: its strides carry")

@@ -13,7 +13,16 @@ from ..errors import LayoutError
 from ..values.arith import ascending, divided, divides, equal, less
 from ..values.elimination import eliminated, kernel, preimages, solved
 from ..values.layout import Layout, cosize
-from ..values.modes import Mode, assembled, extended, from_columns, merged, moving, placed, xors
+from ..values.modes import (
+    Mode,
+    assembled,
+    extended,
+    from_columns,
+    has_xor_strides,
+    merged,
+    placed,
+    without_ones,
+)
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.tuples import size
@@ -46,7 +55,7 @@ def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     >>> print(right_inverse(ComposedLayout(Swizzle(1, 0, 2), 0, Layout((2, 4), (4, 1)))))
     (4,2):(F2,F3)
     """
-    if isinstance(layout, ComposedLayout) or xors(_integers("right_inverse", layout)):
+    if isinstance(layout, ComposedLayout) or has_xor_strides(_integers("right_inverse", layout)):
         return _right_inverse_xor(layout)
     modes = _placed_modes(layout)
     reach: Any = 1
@@ -61,7 +70,7 @@ def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
 
 def _placed_modes(layout: Layout) -> list[tuple[Any, Any, Any]]:
     """`placed` modes of ``coalesce(layout)`` with strides other than 0."""
-    return [mode for mode in placed(moving(coalesce(layout))) if mode[1] != 0]
+    return [mode for mode in placed(without_ones(coalesce(layout))) if mode[1] != 0]
 
 
 def _right_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
@@ -113,7 +122,7 @@ def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     >>> print(left_inverse(Layout((2, 2), (2, 3))))
     (2,3):(1,1)
     """
-    if isinstance(layout, ComposedLayout) or xors(_integers("left_inverse", layout)):
+    if isinstance(layout, ComposedLayout) or has_xor_strides(_integers("left_inverse", layout)):
         return _left_inverse_xor(layout)
     modes = ascending(_placed_modes(layout), lambda mode: mode[1])
     if not modes:
@@ -261,7 +270,7 @@ def nullspace(layout: Layout | ComposedLayout) -> Layout:
         if isinstance(layout.inner, Swizzle):
             return nullspace(layout.outer)
         return from_columns(kernel(matrix(layout)))
-    if xors(layout_for("nullspace", layout)):
+    if has_xor_strides(layout_for("nullspace", layout)):
         return from_columns(kernel(matrix(layout)))
     zeros = [mode for mode in placed(layout.modes) if mode[1] == 0]
     return assembled([(extent, place) for extent, _, place in zeros])

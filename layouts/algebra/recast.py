@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import LayoutError
 from ..values.arith import divided, divides, less
 from ..values.layout import Layout
-from ..values.modes import bits, merged, refined, xors
+from ..values.modes import bit_modes, has_xor_strides, merged, refined
 from ..values.stride import F2, StepStride
 from ..values.swizzle import AnyLayout, ComposedLayout, Swizzle, layout_for
 from ..values.tuples import is_int
@@ -53,7 +53,7 @@ def upcast(layout: AnyLayout, n: int) -> AnyLayout:
     if isinstance(layout, ComposedLayout):
         return _recast_composed(layout, n, up=True)
     layout_for("upcast", layout)
-    if xors(layout):
+    if has_xor_strides(layout):
         return _upcast_xor(layout, n)
     inside: Any = 0
     modes = []
@@ -114,7 +114,7 @@ def downcast(layout: AnyLayout, n: int) -> AnyLayout:
     if isinstance(layout, ComposedLayout):
         return _recast_composed(layout, n, up=False)
     layout_for("downcast", layout)
-    unit = F2(1) if xors(layout) else 1
+    unit = F2(1) if has_xor_strides(layout) else 1
     if unit != 1 and n & (n - 1):
         raise LayoutError(f"downcast of {layout} by {n}: XOR strides need a power of two")
     ones = [k for k, (_, stride) in enumerate(layout.modes) if stride == unit]
@@ -162,7 +162,7 @@ def _upcast_xor(layout: Layout, n: int) -> Layout:
         raise LayoutError(f"upcast of {layout} by {n}: XOR strides need a power of two")
     parts = []
     for mode in layout.modes:
-        columns = [int(d) for _, d in bits([mode])]
+        columns = [int(d) for _, d in bit_modes([mode])]
         high = [column for column in columns if column % n == 0]
         low = columns[: len(columns) - len(high)]
         if any(column >= n or column == 0 for column in low):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, trusted
-from ..values.modes import from_columns, xors
+from ..values.modes import from_columns, has_xor_strides
 from ..values.swizzle import ComposedLayout, layout_for
 from ..values.tuples import IntTuple, coordinate, shallow, text
 
@@ -50,7 +50,7 @@ def slice_and_offset(coord: IntTuple, layout: Any) -> tuple[Any, Any]:
     """
     if isinstance(layout, ComposedLayout):
         part, offset = slice_and_offset(coord, layout.outer)
-        if xors(layout.outer):
+        if has_xor_strides(layout.outer):
             return _xored(layout, part, offset), 0
         return ComposedLayout(layout.inner, layout.offset + offset, part, layout.unit), 0
     part = slice_(coord, layout_for("slice_and_offset", layout))

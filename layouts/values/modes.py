@@ -14,16 +14,16 @@ from .tuples import IntTuple, leaves, product, size, unflatten
 __all__ = [
     "Mode",
     "assembled",
-    "bits",
+    "bit_modes",
     "extended",
     "extended_shape",
     "flat_modes",
     "from_columns",
+    "has_xor_strides",
     "merged",
-    "moving",
     "placed",
     "refined",
-    "xors",
+    "without_ones",
 ]
 
 #: A leaf of a layout: extent and stride.
@@ -49,10 +49,10 @@ def flat_modes(layout: Layout) -> list[tuple[int, int]]:
     return list(layout.modes)
 
 
-def moving(layout: Layout) -> list[Mode]:
-    """The modes whose extent is not 1.
+def without_ones(layout: Layout) -> list[Mode]:
+    """The modes of `layout` except those of extent 1.
 
-    >>> moving(Layout((4, 1, 2)))
+    >>> without_ones(Layout((4, 1, 2)))
     [(4, 1), (2, 4)]
     """
     return [mode for mode in layout.modes if type(mode[0]) is not int or mode[0] != 1]
@@ -138,7 +138,7 @@ def extended(layout: Layout, count: Any) -> Layout:
     """
     if type(count) is not int or not layout.modes or count <= size(layout):
         return layout
-    shape = extended_shape(layout.shape, count, power_of_two=xors(layout))
+    shape = extended_shape(layout.shape, count, power_of_two=has_xor_strides(layout))
     return Layout(shape, layout.stride)
 
 
@@ -160,19 +160,19 @@ def extended_shape(shape: IntTuple, count: Any, power_of_two: bool) -> IntTuple:
 # -------------------------------------------------------------------------------- XOR strides
 
 
-def xors(layout: Layout) -> bool:
+def has_xor_strides(layout: Layout) -> bool:
     """Whether `layout` has XOR strides.
 
-    >>> xors(Layout((4, 2), (F2(1), F2(5)))), xors(Layout(8))
+    >>> has_xor_strides(Layout((4, 2), (F2(1), F2(5)))), has_xor_strides(Layout(8))
     (True, False)
     """
     return kind_of(layout.modes) is F2
 
 
-def bits(modes: Iterable[Mode]) -> list[Mode]:
+def bit_modes(modes: Iterable[Mode]) -> list[Mode]:
     """Modes with XOR strides as modes of extent 2, one for each bit of the index.
 
-    >>> print(*(f"{s}:{d}" for s, d in bits([(4, F2(3)), (2, 0)])))
+    >>> print(*(f"{s}:{d}" for s, d in bit_modes([(4, F2(3)), (2, 0)])))
     2:F3 2:F6 2:0
     """
     return [(2, d * (1 << k) if d else 0) for s, d in modes for k in range(s.bit_length() - 1)]

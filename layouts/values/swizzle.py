@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 from ..errors import LayoutError
 from .elimination import largest
 from .layout import Composable, Layout, cosize, has_none
-from .modes import bits as bits_of
-from .modes import extended, flat_modes, from_columns, xors
+from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_strides
 from .stride import ArithTuple, kind_of
 from .tuples import IntTuple, checked, coordinate
 
@@ -230,7 +229,7 @@ def _bound(inner: Swizzle | Layout | ComposedLayout, before: Any) -> Any:
         return _swizzled_bound(inner, before)
     if isinstance(inner, ComposedLayout):
         return _bound(inner.inner, inner.offset + _bound(inner.outer, before))
-    return _xor_bound(inner, before) if xors(inner) else _image_bound(inner, before)
+    return _xor_bound(inner, before) if has_xor_strides(inner) else _image_bound(inner, before)
 
 
 def _swizzled_bound(swizzle: Swizzle, before: Any) -> Any:
@@ -253,5 +252,5 @@ def _image_bound(layout: Layout, before: int) -> int:
 
 def _xor_bound(layout: Layout, before: int) -> int:
     """`_bound` of a layout with XOR strides: the largest XOR of its columns, plus 1."""
-    columns = [int(d) for _, d in bits_of(extended(layout, before).modes)]
+    columns = [int(d) for _, d in bit_modes(extended(layout, before).modes)]
     return largest(columns[: (before - 1).bit_length()]) + 1
