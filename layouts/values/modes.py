@@ -59,9 +59,9 @@ def without_ones(layout: Layout) -> list[Mode]:
 
 
 def merged(modes: Iterable[Mode]) -> list[Mode]:
-    """`modes`, each one that only continues the mode before it merged into that mode.
+    """`modes`, with each mode that continues the one before it merged into that one.
 
-    The modes have more than one entry each: a mode of extent 1 would stand between others.
+    Remove modes of extent 1 first (`without_ones`): one between two others keeps them apart.
 
     >>> merged([(2, 1), (4, 2), (8, 16)])
     [(8, 1), (8, 16)]
@@ -91,7 +91,7 @@ def placed(modes: Iterable[Mode]) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def assembled(modes: Sequence[Mode]) -> Layout:
-    """The flat layout of `modes`; a single one has an integer shape, and none is 1:0.
+    """The flat layout of `modes`: of one mode its shape is an integer, of none it is 1:0.
 
     >>> print(assembled([(8, 1), (8, 16)]), assembled([(8, 1)]), assembled([]))
     (8,8):(1,16) 8:1 1:0
@@ -105,7 +105,7 @@ def assembled(modes: Sequence[Mode]) -> Layout:
 def refined(profile: IntTuple, modes_of_leaves: Iterable[Sequence[Mode]]) -> Layout:
     """The layout nested as `profile` is, with the given modes in place of each leaf.
 
-    A single mode stands without parentheses; no mode is 1:0.
+    A single mode has no parentheses of its own, and a leaf without modes becomes 1:0.
 
     >>> print(refined((4, (3, 1)), [[(2, 8), (2, 1)], [(3, 2)], []]))
     ((2,2),(3,1)):((8,1),(2,0))
@@ -131,7 +131,7 @@ def _shape_and_stride(
 
 
 def extended(layout: Layout, count: Any) -> Layout:
-    """The same function with at least `count` indices: the last extent is longer, where need be.
+    """The same function with at least `count` indices: the last extent grows if it has to.
 
     >>> print(extended(Layout((4, 2), (2, 1)), 18), extended(Layout((4, 2), (2, 1)), 8))
     (4,5):(2,1) (4,2):(2,1)
