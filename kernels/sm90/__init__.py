@@ -2,13 +2,15 @@
 
 rungs            the ladder: single, cooperative, pingpong, split
 plan, checks     Sm90Plan, what all plans share, and what the hardware cannot do
-tma_store_plan   TmaStorePlan: C is stored by stmatrix and TMA
-split_plan       SplitPlan: K is split over blocks, a second kernel adds partial sums
+tma_store_plan   TmaStorePlan: C is stored by stmatrix and TMA. `stmatrix_rows` is the row address
+                 of each lane; `panel_store` proves that the stores are free of bank conflicts
+                 (ConflictFree, layouts/hardware/conflict_free.py)
+split_k_plan     SplitKPlan: K is split over blocks, a second kernel adds partial sums
 operand          A and B: the swizzled tile in shared memory, its TMA slices
 resources        schedules, warpgroups, registers, shared memory
-gemm             device code that all kernels share: roles, TMA loads, mainloop
+mainloop         device code that all kernels share: roles, TMA loads, mainloop
 epilogue         device code: the TMA-store epilogue
 persistent       device code: the persistent grid
-single, cooperative, pingpong, split    device code: a kernel each
+single, cooperative, pingpong, split_k    device code: a kernel each
 execute          the executor
 """

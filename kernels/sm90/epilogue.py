@@ -4,6 +4,8 @@ When   a panel of 64 columns   wait until TMA has read its last contents │ stm
        Consecutive panels use `c_stages` buffers in turn; the stores run behind the next panel.
 
 Where  each consumer has its own panels: no consumer waits for the other's stores.
+       `TmaStorePlan.stmatrix_rows` is the row that each lane addresses, and `panel_store` proves
+       that the stores are free of bank conflicts (ConflictFree, layouts/hardware/conflict_free.py).
 """
 
 import cutlass
@@ -14,7 +16,7 @@ from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
-from cutedsl_gemm.kernels.sm90.gemm import Sm90Gemm
+from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.operand import ROW
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
@@ -58,7 +60,7 @@ class TmaStoreGemm(Sm90Gemm):
     def make_stmatrix(self):
         """stmatrix.x4 by four warps: 64 × 16 elements at a time."""
         atom = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), self.dtype)
-        return cute.make_tiled_copy(atom, lower.layout(self.plan.store), (64, 16))
+        return cute.make_tiled_copy(atom, lower.layout(self.plan.stmatrix_tv), (64, 16))
 
     @cute.jit
     def store(self, consumer, acc, epilogue, m, n):

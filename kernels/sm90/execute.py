@@ -28,7 +28,7 @@ from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.operand import ROW, Operand
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import CONSUMERS
-from cutedsl_gemm.kernels.sm90.split_plan import SplitPlan
+from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from cutedsl_gemm.kernels.sm90.tma_store_plan import TmaStorePlan
 from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
 
@@ -36,7 +36,7 @@ WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 
 
 @executor
-def gemm(plan: TmaStorePlan | SplitPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
+def gemm(plan: TmaStorePlan | SplitKPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0. A step is a wave of tiles."""
     (bm, bn, bk), (down, across) = plan.tile, plan.cluster
     gA = tiles(a, bm, bk, down)  # (tiles_m, k_tiles, BM, BK)
@@ -45,7 +45,7 @@ def gemm(plan: TmaStorePlan | SplitPlan, a: Tensor, b: Tensor, out: Tensor) -> I
     clusters_m, clusters_n = tiles_m // down, tiles_n // across
     gC = out.new_empty(tiles_m, tiles_n, bm, bn)
     load_a, load_b = TmaLoad(plan.a, plan.stages), TmaLoad(plan.b, plan.stages)
-    epilogue = Reduction(plan) if isinstance(plan, SplitPlan) else TmaStore(plan)
+    epilogue = Reduction(plan) if isinstance(plan, SplitKPlan) else TmaStore(plan)
     visits = torch.zeros(tiles_m, tiles_n, dtype=torch.int64)
     for first in range(0, tiles_m * tiles_n, WAVE):
         wave = range(first, min(first + WAVE, tiles_m * tiles_n))
@@ -159,9 +159,9 @@ class TmaStore:
 
     def _stmatrix_addresses(self, plan: TmaStorePlan) -> Tensor:
         """Where value v of a thread is written: a lane's address is the row, v the column."""
-        atom, index = stmatrix(4), torch.arange(size(plan.lanes))
+        atom, index = stmatrix(4), torch.arange(size(plan.stmatrix_rows))
         # (16 columns, m64, warp, lane)
-        address = plan.staging(plan.lanes(index)).view(4, -1, 4, 32)
+        address = plan.staging(plan.stmatrix_rows(index)).view(4, -1, 4, 32)
         # (lane, value) → column + 8 * supplying lane
         element = atom.fragment(torch.arange(32)[:, None], torch.arange(8))
         written = address[..., element // 8] + element % 8  # (16 columns, m64, warp, lane, value)
@@ -169,9 +169,9 @@ class TmaStore:
 
 
 class Reduction:
-    """The epilogue of a SplitPlan: registers, workspace, the reduction's threads, global."""
+    """The epilogue of a SplitKPlan: registers, workspace, the reduction's threads, global."""
 
-    def __init__(self, plan: SplitPlan) -> None:
+    def __init__(self, plan: SplitKPlan) -> None:
         bm, bn, _ = plan.tile
         accumulator = plan.accumulator(
             *thread_values(plan.accumulator)

@@ -2,7 +2,7 @@
 
 TMA loads A and B into swizzled shared memory, and wgmma multiplies from there. The epilogue is the
 subclasses': TMA stores C (tma_store_plan.py), or K is split over blocks and a second kernel adds
-their partial sums (split_plan.py).
+their partial sums (split_k_plan.py).
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
 from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
 from cutedsl_gemm.kernels.sm90.plan import accumulator, stages_that_fit
 from cutedsl_gemm.kernels.sm90.resources import CONSUMERS, Schedule
-from cutedsl_gemm.kernels.sm90.split_plan import (
-    SplitPlan,
+from cutedsl_gemm.kernels.sm90.split_k_plan import (
+    SplitKPlan,
     partial_sums,
     reduction,
     split_problems,
 )
-from cutedsl_gemm.kernels.sm90.tma_store_plan import STORE, TmaStorePlan, fragment
+from cutedsl_gemm.kernels.sm90.tma_store_plan import STMATRIX_TV, TmaStorePlan, fragment
 from layouts import cosize
 from layouts.hardware.descriptor import Major
 
@@ -91,7 +91,7 @@ def split(
     a_major: Major = "K",
     b_major: Major = "K",
     splits: int = 8,
-) -> SplitPlan:
+) -> SplitKPlan:
     """Blocks split the K of each tile, and a second kernel adds their partial sums.
 
     New: `splits` blocks compute a tile together. Gains: few tiles of large K keep all
@@ -105,7 +105,7 @@ def split(
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     a, b = operands(tile, a_major, b_major)
-    return SplitPlan(
+    return SplitKPlan(
         tile=tile,
         dtype=dtype,
         a=a,
@@ -150,7 +150,7 @@ def _tma_store_plan(
         stages=stages_that_fit(staged_panels * cosize(staging) * BITS // 8, a, b),
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn),
-        store=STORE,
+        stmatrix_tv=STMATRIX_TV,
         staging=staging,
         c_stages=c_stages,
         raster=raster,

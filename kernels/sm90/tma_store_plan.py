@@ -1,4 +1,8 @@
-"""TmaStorePlan: C is stored through shared memory, by stmatrix and TMA, one panel at a time."""
+"""TmaStorePlan: C is stored through shared memory, by stmatrix and TMA, one panel at a time.
+
+`stmatrix_rows` is the row address of each lane. `panel_store` is the bank report of all stores into
+a panel; its proof is that of ConflictFree (layouts/hardware/conflict_free.py).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ from layouts import (
 from layouts.hardware.facts import WARPGROUP
 
 # (thread, value) → m + 64 * n: what four warps' stmatrix.x4 stores, 16 columns of a wgmma
-STORE = wgmma_accumulator(16)
+STMATRIX_TV = wgmma_accumulator(16)
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class TmaStorePlan(Sm90Plan):
 
     # (8, R/64, 4, BN/64) = (stmatrix, m64, 16 columns, panel) → accumulator value
     fragment: Layout
-    store: Layout  # (thread, value) → m + 64 * n of the (64, 16) tile that one stmatrix.x4 stores
+    stmatrix_tv: Layout  # (thread, value) → m + 64 * n of the (64, 16) tile of one stmatrix.x4
     staging: ComposedLayout  # (R, 64) → element offset: a panel of C in shared memory
     c_stages: int  # panels that a consumer may have in flight
 
@@ -69,18 +73,18 @@ class TmaStorePlan(Sm90Plan):
         return {**super().buffers, "C panel": self.staging}
 
     @property
-    def lanes(self) -> Layout:
+    def stmatrix_rows(self) -> Layout:
         """(lane, warp, m64, 16 columns) → m + R * n: the panel row that a lane addresses.
 
         Each lane gives stmatrix the address of one row of eight elements: the row whose first
-        element `store` has in the thread from which stmatrix takes it.
+        element `stmatrix_tv` has in the thread from which stmatrix takes it.
         """
         atom, rows = stmatrix(4), self.rows
         source = composition(right_inverse(atom.fragment), atom.rows[0])  # lane → lane + 32 * value
         source = composition(Layout((32, 8), (1, WARPGROUP)), source)  # → thread + 128 * value
         panel = Layout((64, 16), (1, rows))
         lane, warp = (
-            composition(panel, composition(self.store, threads))
+            composition(panel, composition(self.stmatrix_tv, threads))
             for threads in (source, Layout(4, 32))
         )
         return make_layout(lane, warp, Layout(rows // 64, 64), Layout(ROW // 16, 16 * rows))
@@ -88,14 +92,14 @@ class TmaStorePlan(Sm90Plan):
     @property
     def panel_store(self) -> BankReport:
         """The bank report of one consumer's stmatrix stores into a whole panel of C."""
-        return banks(self.staging, "stmatrix.x4", lanes=self.lanes)
+        return banks(self.staging, "stmatrix.x4", lanes=self.stmatrix_rows)
 
     def proofs(self) -> tuple[Proof, ...]:
         return *super().proofs(), self.panel_store.proof()
 
     def explain_lines(self) -> Iterator[tuple[str, str]]:
         yield from super().explain_lines()
-        yield "stmatrix", f"{self.store}   (thread, value) → m + 64n of 64×16"
+        yield "stmatrix", f"{self.stmatrix_tv}   (thread, value) → m + 64n of 64×16"
         yield "C panel", f"{self.staging}   ({self.rows}, 64)"
         report = self.panel_store
         yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, 16 columns)"
@@ -131,7 +135,7 @@ class TmaStorePlan(Sm90Plan):
         yield from super().required()
         why = "as wgmma leaves its registers, and stmatrix takes them (PTX ISA, Matrix Fragments)"
         yield "fragment", fragment(self.rows, self.tile[1]), why
-        yield "store", STORE, why
+        yield "stmatrix_tv", STMATRIX_TV, why
         yield "splits", 1, "since a block stores final sums; to split K, take `split`"
 
 

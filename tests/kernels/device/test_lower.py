@@ -46,7 +46,7 @@ def test_layouts_lower_to_themselves(tile, majors):
     every = [
         plan.accumulator,
         plan.fragment,
-        plan.store,
+        plan.stmatrix_tv,
         staged_layout(plan.a.smem, plan.stages).outer,
     ]
     every += [buffer.outer for buffer in plan.buffers.values()]
@@ -97,8 +97,8 @@ def test_stmatrix_takes_its_values_as_the_tensor_core_left_them():
 
     copy, accumulator = traced(source)
     for thread, value in itertools.product(range(128), range(8)):
-        assert copy(thread, value) == plan.store(thread, value)
-    assert accumulator == plan.store
+        assert copy(thread, value) == plan.stmatrix_tv(thread, value)
+    assert accumulator == plan.stmatrix_tv
 
 
 def test_shared_memory_is_what_the_plan_counts():
@@ -122,7 +122,7 @@ def test_every_layout_in_the_kernel_is_lowered_from_the_plan(monkeypatch):
         staged_layout(plan.b.smem, plan.stages),
         staged_layout(plan.staging, 2),
     ]
-    expected = [plan.store, plan.fragment, *(tile.outer for tile in tiles + rings)]
+    expected = [plan.stmatrix_tv, plan.fragment, *(tile.outer for tile in tiles + rings)]
     assert set(lowered) == set(expected)
 
 

@@ -99,11 +99,11 @@ def test_a_wrong_swizzle_is_refused():
 
 def test_an_address_that_is_written_twice_is_refused():
     plan = pingpong()
-    threads, values = plan.store
+    threads, values = plan.stmatrix_tv
     first_16_rows = Layout(threads.shape, (128, 1, 0))  # of all four warps
     folded = make_layout(first_16_rows, values)
     with pytest.raises(PlanError, match=r"stmatrix, C panel.*written twice"):
-        run(replace(plan, store=folded))
+        run(replace(plan, stmatrix_tv=folded))
 
 
 def test_an_accumulator_that_misses_an_element_is_refused():

@@ -54,7 +54,7 @@ def test_stmatrix_stores_the_values_that_wgmma_left(plan):
     for thread in (0, 1, 37, 127):
         for v, i, j, panel in ((0, 0, 0, 0), (5, 0, 1, 0), (7, bm // 64 - 1, 3, plan.panels - 1)):
             element = plan.accumulator(thread, plan.fragment(v, i, j, panel))
-            m, n = plan.store(thread, v) % 64, plan.store(thread, v) // 64  # of a (64, 16) tile
+            n, m = divmod(plan.stmatrix_tv(thread, v), 64)  # of a (64, 16) tile
             assert element == (64 * i + m) + bm * (64 * panel + 16 * j + n)
 
 
@@ -136,7 +136,7 @@ def test_a_plan_is_a_value():
 def test_explain_names_every_layout():
     plan = pingpong(a_major="MN")
     text = plan.explain()
-    for layout in (plan.a.smem, plan.b.smem, plan.staging, plan.accumulator, plan.store):
+    for layout in (plan.a.smem, plan.b.smem, plan.staging, plan.accumulator, plan.stmatrix_tv):
         assert str(layout) in text
     assert f"{plan.smem_bytes:,} of {SMEM_BYTES:,} bytes" in text
 
@@ -154,7 +154,7 @@ def test_a_conflict_free_claim_is_true(plan):
 
 
 def counted_wavefronts(plan):
-    rows, total = plan.lanes, 0
+    rows, total = plan.stmatrix_rows, 0
     for first in range(0, size(rows), 8):
         at = [plan.staging(rows(lane)) * 2 // 4 for lane in range(first, first + 8)]
         words = {word + k for word in at for k in range(4)}
@@ -186,7 +186,7 @@ def test_a_plan_altered_anywhere_is_refused():
     for change, message in (
         ({"accumulator": Layout((128, 128), (1, 128))}, "accumulator is"),
         ({"fragment": Layout((8, 2, 4, 2), (1, 8, 16, 64))}, "fragment is"),
-        ({"store": Layout((128, 8), (8, 1))}, "store is"),
+        ({"stmatrix_tv": Layout((128, 8), (8, 1))}, "stmatrix_tv is"),
         ({"raster": Raster(0)}, "group is 0"),
         ({"raster": Raster(4, "diagonals")}, "it must be a Raster, of rows or of columns"),
         ({"raster": None}, "raster is None; it must be a Raster"),

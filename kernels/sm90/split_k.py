@@ -27,12 +27,12 @@ from cutedsl_gemm.kernels.device.tile import (
     thread_partition,
     tile_count,
 )
-from cutedsl_gemm.kernels.sm90.gemm import Sm90Gemm
-from cutedsl_gemm.kernels.sm90.split_plan import REDUCTION_THREADS
+from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
+from cutedsl_gemm.kernels.sm90.split_k_plan import REDUCTION_THREADS
 from layouts.hardware.facts import WARPGROUP
 
 
-class Split(Sm90Gemm):
+class SplitK(Sm90Gemm):
     """Two kernels: one multiplies split by split, one reduces."""
 
     @cute.jit

@@ -1,4 +1,4 @@
-"""SplitPlan: blocks split K, and a second kernel adds their partial sums through global memory."""
+"""SplitKPlan: blocks split K; a second kernel adds their partial sums through global memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_SPLITS = 32  # a reduction thread has one load of each split in flight
 
 
 @dataclass(frozen=True)
-class SplitPlan(Sm90Plan):
+class SplitKPlan(Sm90Plan):
     """A GEMM of few tiles and large K: `splits` blocks compute a tile, each over its range of K.
 
     Each block stores its partial sums in a workspace. A second kernel adds them, F rows of a tile a
@@ -83,9 +83,9 @@ class SplitPlan(Sm90Plan):
 
     def device_code(self) -> Any:
         """The two kernels: one multiplies, one adds."""
-        from cutedsl_gemm.kernels.sm90.split import Split
+        from cutedsl_gemm.kernels.sm90.split_k import SplitK
 
-        return Split(self)
+        return SplitK(self)
 
     def problems(self) -> Iterator[str]:
         yield from split_problems(self.tile, self.splits)
