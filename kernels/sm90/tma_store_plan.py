@@ -24,12 +24,11 @@ from layouts import (
     composition,
     cosize,
     make_layout,
-    right_inverse,
     size,
     stmatrix,
     wgmma_accumulator,
 )
-from layouts.hardware.facts import WARPGROUP
+from layouts.hardware.row_addresses import row_addresses
 
 # (thread, value) → m + 64 * n: what four warps' stmatrix.x4 stores, 16 columns of a wgmma
 STMATRIX_TV = wgmma_accumulator(16)
@@ -74,20 +73,15 @@ class TmaStorePlan(Sm90Plan):
 
     @property
     def stmatrix_rows(self) -> Layout:
-        """(lane, warp, m64, 16 columns) → m + R * n: the panel row that a lane addresses.
+        """The row address of each lane: (lane, warp, m64, 16 columns) → m + R * n in a panel.
 
-        Each lane gives stmatrix the address of one row of eight elements: the row whose first
-        element `stmatrix_tv` has in the thread from which stmatrix takes it.
+        A lane gives stmatrix the address of the first of eight elements along n. Which lane
+        addresses which row follows from `stmatrix_tv` (layouts/hardware/row_addresses.py).
         """
-        atom, rows = stmatrix(4), self.rows
-        source = composition(right_inverse(atom.fragment), atom.rows[0])  # lane → lane + 32 * value
-        source = composition(Layout((32, 8), (1, WARPGROUP)), source)  # → thread + 128 * value
-        panel = Layout((64, 16), (1, rows))
-        lane, warp = (
-            composition(panel, composition(self.stmatrix_tv, threads))
-            for threads in (source, Layout(4, 32))
-        )
-        return make_layout(lane, warp, Layout(rows // 64, 64), Layout(ROW // 16, 16 * rows))
+        values = composition(Layout((64, 16), (1, self.rows)), self.stmatrix_tv)
+        (lane, warp, _), _ = row_addresses(stmatrix(4), values)
+        m64, columns16 = Layout(self.rows // 64, 64), Layout(ROW // 16, 16 * self.rows)
+        return make_layout(lane, warp, m64, columns16)
 
     @property
     def panel_store(self) -> BankReport:

@@ -2,8 +2,8 @@
 
 An access takes each lane to a coordinate of the tile; the tile's layout takes the coordinate to an
 offset.  There are two ways to say which coordinate: `lanes`, the lane that supplies the address, or
-`values`, the thread-value layout of the fragment.  From the fragment of ldmatrix and stmatrix the
-atom derives which lane supplies which row address.
+`values`, the thread-value layout of the fragment.  For ldmatrix and stmatrix, `row_addresses`
+derives from it which lane supplies which row address.
 
 >>> from layouts import Swizzle
 >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ..algebra import composition, right_inverse
+from ..algebra import composition
 from ..errors import LayoutError
 from ..proof.prove import Proof, prove
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import size
 from ..values.value import Value
-from .addresses import bit_columns, byte_unit
 from .atoms import MATRIX_BITS, MATRIX_ROWS, MatrixAtom
+from .byte_addresses import bit_columns, byte_unit
 from .conflict_free import ConflictFree
 from .facts import WARP
 from .instructions import Instruction, instruction
+from .row_addresses import row_addresses
 from .wavefronts import Wavefronts, wavefronts
 
 __all__ = ["Access", "BankReport", "banks"]
@@ -207,25 +208,15 @@ def _vectors(how: Instruction, values: Layout, unit: int) -> tuple[Layout, Layou
 
 
 def _rows(how: Instruction, values: Layout, unit: int) -> tuple[Layout, Layout]:
-    """(lane, warp, instruction) → coordinate where its row starts, and the elements of one row.
-
-    Other lanes hold the row that a lane addresses; the atom's fragment says which.
-    """
+    """(lane, warp, instruction) → coordinate where its row starts, and the elements of one row."""
     if unit != MATRIX_BITS:
         raise LayoutError(
             f"{how} of {unit}-bit elements: it moves elements of {MATRIX_BITS} bits; give lanes, "
             f"the row addresses, instead of values"
         )
-    threads, held = values
     atom = _atom(how)
-    count = 2 * atom.matrices
-    _check_count(how, values, count)
-    holder = composition(right_inverse(atom.fragment), atom.rows)  # → lane + 32 * value
-    holder = composition(Layout((WARP, count), (1, size(threads))), holder)  # → index of `values`
-    lanes, elements = composition(values, holder)
-    warps = composition(threads, Layout(size(threads) // WARP, WARP))
-    groups = composition(held, Layout(size(held) // count, count))
-    return make_layout(lanes, warps, groups), elements
+    _check_count(how, values, 2 * atom.matrices)
+    return row_addresses(atom, values)
 
 
 def _atom(how: Instruction) -> MatrixAtom:

@@ -19,7 +19,7 @@ from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import idx2crd, size
 from ..values.value import Value
-from .addresses import byte_unit
+from .byte_addresses import byte_unit
 from .instructions import Instruction, instruction
 from .wavefronts import conflict, phases, wavefronts
 

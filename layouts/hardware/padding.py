@@ -10,8 +10,8 @@ from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, leaves, map_leaves
 from ..values.value import Value
-from .addresses import byte_unit
 from .banks import Access, BankReport, banks
+from .byte_addresses import byte_unit
 from .facts import WAVEFRONT_BYTES
 from .instructions import Instruction
 from .wavefronts import wavefronts

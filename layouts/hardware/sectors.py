@@ -11,7 +11,7 @@ from ..algebra import gf2
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.value import Value
-from .addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
+from .byte_addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
 from .facts import SECTOR_BYTES, WARP
 from .instructions import check_width
 

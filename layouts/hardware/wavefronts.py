@@ -22,7 +22,7 @@ from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import size
 from ..values.value import Value
-from .addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
+from .byte_addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
 from .facts import WARP
 from .instructions import NEIGHBOURS, Instruction, instruction
 
