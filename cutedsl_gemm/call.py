@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.aliasing import check_disjoint, span_bytes
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.memory import check_disjoint, empty_padded, span_bytes
 from cutedsl_gemm.operands import (
     check_call,
     check_operands,
     check_out,
     device_of,
+    empty_padded,
     matrix_of,
     problem_of,
 )

@@ -1,4 +1,4 @@
-"""Tensors read as the matrices of a problem, with a message for everything that no plan accepts."""
+"""Tensors as the matrices of a problem, with a message for everything that no plan accepts."""
 
 from __future__ import annotations
 
@@ -42,6 +42,17 @@ def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Ma
 def fits(tensor: Tensor, requirements: Requirements) -> bool:
     """Whether the strides of a matrix meet the requirements."""
     return _contiguous_mode(tensor, requirements.alignment) is not None
+
+
+def empty_padded(like: Tensor, shape: tuple[int, ...], alignment: int) -> Tensor:
+    """A new matrix of the dtype and device of `like`; rows start at multiples of `alignment`.
+
+    >>> import torch
+    >>> empty_padded(torch.empty(0), (4, 23), 8).stride()
+    (24, 1)
+    """
+    rows, columns = shape
+    return like.new_empty(rows, round_up(columns, alignment))[:, :columns]
 
 
 def _contiguous_mode(tensor: Tensor, alignment: int) -> int | None:

@@ -15,8 +15,7 @@ from torch import Tensor
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.memory import empty_padded
-from cutedsl_gemm.operands import check_call, check_out
+from cutedsl_gemm.operands import check_call, check_out, empty_padded
 from cutedsl_gemm.problem import TMA, Matrix, Requirements
 from cutedsl_gemm.select.registry import Kernel
 

@@ -7,7 +7,7 @@ import cutlass.cute as cute
 from cutlass.experimental import primitives
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.plan.partition import TVLayout
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 from layouts import cosize
 
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or a coordinate in them

@@ -3,10 +3,10 @@
 kernel_plan     KernelPlan: what a plan of any family answers
 checks          PlanError, and the checks that families share
 raster          tile index → tile coordinate
-partition       thread-value layouts of copies
+tv_layout       TVLayout: thread-value layouts of copies
 smem            stages and bytes of shared memory
 tma             the boxes by which TMA copies a tile
-memory          the memory report: sectors and wavefronts of each FMA
+memory_report   the memory report: sectors and wavefronts of each FMA
 tile_hierarchy  block, warp and thread tiles
 rung            a rung of a ladder: the one below with one change
 """

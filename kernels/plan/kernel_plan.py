@@ -15,7 +15,7 @@ from layouts.hardware.descriptor import Major
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from cutedsl_gemm.kernels.plan.memory import MemoryReport
+    from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
 
 Tell: TypeAlias = Callable[[float], object]  # takes the fraction that is done
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.plan.memory import MemoryReport, global_sectors
+from cutedsl_gemm.kernels.plan.memory_report import MemoryReport, global_sectors
 from cutedsl_gemm.kernels.simt.plan import BITS, SimtPlan
 from layouts import Layout, size, wavefronts
 from layouts.hardware.facts import WARP

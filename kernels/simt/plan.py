@@ -21,9 +21,9 @@ from cutedsl_gemm.kernels.plan.checks import (
     threads_problem,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
-from cutedsl_gemm.kernels.plan.memory import MemoryReport
-from cutedsl_gemm.kernels.plan.partition import TVLayout, partition_problems
+from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
 from cutedsl_gemm.kernels.plan.smem import packed_bytes
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, partition_problems
 from layouts import Bijective, Injective, Layout, Proof, cosize, make_layout, prove
 from layouts.hardware.descriptor import Major
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.plan.rung import Rung
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.simt.plan import Operand, SimtPlan
 from layouts import Layout
 from layouts.hardware.descriptor import Major

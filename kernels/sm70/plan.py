@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
-from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm80.operand import Operand
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from layouts import ComposedLayout, Layout, Swizzle

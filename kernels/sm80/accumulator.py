@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from cutedsl_gemm.kernels.plan.partition import TVLayout
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 from layouts import ComposedLayout, Layout, composition, size
 
 Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.executor import executor, thread_values, tiles, write_tiles
 from cutedsl_gemm.kernels.plan.checks import UNIT
-from cutedsl_gemm.kernels.plan.partition import TVLayout
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 from cutedsl_gemm.kernels.sm80.operand import Operand
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from layouts import Layout, composition, cosize, make_layout, mma, size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT
-from cutedsl_gemm.kernels.plan.memory import MemoryReport, global_sectors
+from cutedsl_gemm.kernels.plan.memory_report import MemoryReport, global_sectors
 from cutedsl_gemm.kernels.sm80.operand import Operand
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from layouts import ComposedLayout, Layout, composition, wavefronts

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, shape_problem
-from cutedsl_gemm.kernels.plan.partition import TVLayout, partition_problems
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, partition_problems
 from layouts import (
     ComposedLayout,
     Injective,

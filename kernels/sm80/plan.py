@@ -22,10 +22,10 @@ from cutedsl_gemm.kernels.plan.checks import (
     threads_problem,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
-from cutedsl_gemm.kernels.plan.memory import MemoryReport
-from cutedsl_gemm.kernels.plan.partition import TVLayout, partition_problems
+from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.smem import packed_bytes, staged_layout
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, partition_problems
 from cutedsl_gemm.kernels.sm80 import checks
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENT, Operand, operand_problems
 from layouts import Bijective, ComposedLayout, Injective, Layout, Proof, cosize, prove

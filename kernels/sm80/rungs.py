@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
-from cutedsl_gemm.kernels.plan.partition import load_layout
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.rung import Rung
+from cutedsl_gemm.kernels.plan.tv_layout import load_layout
 from cutedsl_gemm.kernels.sm80.accumulator import (
     Tile,
     Warps,

@@ -149,6 +149,12 @@ class Sm90Plan:
         return ""
 
     @property
+    def stages_that_fit(self) -> int:
+        """Stages that fit into shared memory beside what the epilogue takes of it."""
+        free = SMEM_BYTES - BARRIER_BYTES - self.epilogue_smem_bytes
+        return max(0, free // self.stage_bytes)
+
+    @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
         return self.stages * self.stage_bytes + self.epilogue_smem_bytes + BARRIER_BYTES
@@ -289,9 +295,3 @@ def accumulator(rows: int, bn: int) -> Layout:
     """
     threads, values = composition(Layout((64, bn), (1, rows)), wgmma_accumulator(bn))
     return make_layout(threads, make_layout(values, Layout(rows // 64, 64)))
-
-
-def stages_that_fit(epilogue_smem_bytes: int, a: Operand, b: Operand) -> int:
-    """Stages of A and B that fit into shared memory beside the epilogue's part of it."""
-    free = SMEM_BYTES - BARRIER_BYTES - epilogue_smem_bytes
-    return max(0, free // ((a.elements + b.elements) * BITS // 8))

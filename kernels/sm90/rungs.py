@@ -5,11 +5,13 @@ Each function returns a checked plan with as many stages as fit into shared memo
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
+from dataclasses import replace
+
+from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
 from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
-from cutedsl_gemm.kernels.sm90.plan import accumulator, stages_that_fit
+from cutedsl_gemm.kernels.sm90.plan import accumulator
 from cutedsl_gemm.kernels.sm90.resources import CONSUMERS, Schedule
 from cutedsl_gemm.kernels.sm90.split_k_plan import (
     SplitKPlan,
@@ -18,7 +20,6 @@ from cutedsl_gemm.kernels.sm90.split_k_plan import (
     split_problems,
 )
 from cutedsl_gemm.kernels.sm90.tma_store_plan import STMATRIX_TV, TmaStorePlan, fragment
-from layouts import cosize
 from layouts.hardware.descriptor import Major
 
 
@@ -105,19 +106,20 @@ def split(
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     a, b = operands(tile, a_major, b_major)
-    return SplitKPlan(
+    plan = SplitKPlan(
         tile=tile,
         dtype=dtype,
         a=a,
         b=b,
         schedule="cooperative",
-        stages=stages_that_fit(0, a, b),
+        stages=0,  # as many as fit, below
         splits=splits,
         accumulator=accumulator(bm // CONSUMERS, bn),
         raster=Raster(1),
         partial_sums=partial_sums(bm, bn),
         reduction=reduction(bn),
-    ).check()
+    )
+    return replace(plan, stages=plan.stages_that_fit).check()
 
 
 RUNGS = single, cooperative, pingpong, split
@@ -137,21 +139,20 @@ def _tma_store_plan(
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     rows = bm // CONSUMERS if schedule == "cooperative" else bm
-    staged_panels = c_stages if schedule == "single" else CONSUMERS * c_stages
     a, b = operands(tile, a_major, b_major, cluster)
-    staging = swizzled(rows, ROW, "K")
-    return TmaStorePlan(
+    plan = TmaStorePlan(
         tile=tile,
         dtype=dtype,
         a=a,
         b=b,
         schedule=schedule,
         splits=1,
-        stages=stages_that_fit(staged_panels * cosize(staging) * BITS // 8, a, b),
+        stages=0,  # as many as fit, below
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn),
         stmatrix_tv=STMATRIX_TV,
-        staging=staging,
+        staging=swizzled(rows, ROW, "K"),
         c_stages=c_stages,
         raster=raster,
-    ).check()
+    )
+    return replace(plan, stages=plan.stages_that_fit).check()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from layouts import Bijective, Layout, Proof, composition, prove, sectors

@@ -8,7 +8,7 @@ import torch
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.simt import execute
 from cutedsl_gemm.kernels.simt.memory_report import memory_report
 from cutedsl_gemm.kernels.simt.rungs import RUNGS, block1d, block2d, coalesced, naive, shared

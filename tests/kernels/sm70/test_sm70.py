@@ -13,8 +13,8 @@ import torch
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.partition import TVLayout, load_layout
 from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm70 import execute
 from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80.operand import tile_smem

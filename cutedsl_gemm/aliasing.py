@@ -1,21 +1,8 @@
-"""Memory of operands: padded allocation, and whether a result shares bytes with an operand."""
+"""Aliasing: whether the result of a call shares bytes with an operand."""
 
 from __future__ import annotations
 
 from torch import Tensor
-
-from cutedsl_gemm.problem import round_up
-
-
-def empty_padded(like: Tensor, shape: tuple[int, ...], alignment: int) -> Tensor:
-    """A new matrix of the dtype and device of `like`; rows start at multiples of `alignment`.
-
-    >>> import torch
-    >>> empty_padded(torch.empty(0), (4, 23), 8).stride()
-    (24, 1)
-    """
-    rows, columns = shape
-    return like.new_empty(rows, round_up(columns, alignment))[:, :columns]
 
 
 def span_bytes(tensor: Tensor) -> int:

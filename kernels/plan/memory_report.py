@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels.plan.partition import TVLayout
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 from layouts import Layout, composition, sectors
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARP
