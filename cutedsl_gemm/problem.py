@@ -50,6 +50,16 @@ class Matrix:
         return self.stride[1] == 1
 
     @property
+    def row_alignment(self) -> int:
+        """The alignment in bytes of contiguous rows or columns of 2-byte elements, 16 to 128.
+
+        >>> [Matrix((64, k), (k, 1)).row_alignment for k in (4096, 4104, 4112, 4128)]
+        [128, 16, 32, 64]
+        """
+        lead = self.stride[0] if self.row_major else self.stride[1]
+        return max(16, min(128, 2 * (lead & -lead)))
+
+    @property
     def transposed(self) -> Matrix:
         """The same memory with both modes exchanged."""
         return Matrix(self.shape[::-1], self.stride[::-1])
@@ -63,6 +73,11 @@ class Problem:
     b: Matrix
     dtype: str
     alignment: int = UNIT  # of leading strides and addresses, in elements
+
+    @classmethod
+    def dense(cls, m: int, n: int, k: int, dtype: str = "bfloat16") -> Problem:
+        """The product of contiguous matrices, A row-major and B column-major."""
+        return cls(Matrix((m, k), (k, 1)), Matrix((k, n), (1, k)), dtype)
 
     @property
     def transposed(self) -> Problem:

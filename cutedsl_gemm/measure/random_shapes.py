@@ -26,8 +26,10 @@ from cutedsl_gemm.api import gemm
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, Shape
-from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.select.choose import SMS, candidate_of, choose
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.candidate import candidate_of
+from cutedsl_gemm.select.choose import choose
+from cutedsl_gemm.select.model import SMS
 from cutedsl_gemm.select.precompile import compile_all
 from cutedsl_gemm.select.timing import Launch, race, timed
 
@@ -98,7 +100,7 @@ CLASSES: dict[str, Callable[[Shape], bool]] = {
 
 def measure(shapes: Sequence[Shape]) -> Iterator[Sample]:
     """Compile the kernels that gemm chooses on all cores, then time each shape."""
-    plans = {mnk: choose(_problem(mnk)) for mnk in shapes}
+    plans = {mnk: choose(Problem.dense(*mnk)) for mnk in shapes}
     distinct = dict.fromkeys(plans.values())
     bar = partial(track, console=Console(stderr=True))
     for _ in bar(compile_all(distinct), "compiling", total=len(distinct)):
@@ -107,11 +109,6 @@ def measure(shapes: Sequence[Shape]) -> Iterator[Sample]:
         cublas, ours = _seconds(mnk)
         candidate = candidate_of(plans[mnk])
         yield Sample(mnk, cublas, ours, candidate.name if candidate else "")
-
-
-def _problem(mnk: Shape) -> Problem:
-    m, n, k = mnk
-    return Problem(Matrix((m, k), (k, 1)), Matrix((k, n), (1, k)), "bfloat16")
 
 
 def _seconds(mnk: Shape) -> list[float]:

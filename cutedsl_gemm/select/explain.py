@@ -12,15 +12,9 @@ from cutedsl_gemm.call import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.operands import problem_of
 from cutedsl_gemm.problem import TMA, Problem
-from cutedsl_gemm.select.choose import (
-    DRAM,
-    SMS,
-    Estimate,
-    candidate_of,
-    choose,
-    estimate,
-    ranking,
-)
+from cutedsl_gemm.select.candidate import candidate_of
+from cutedsl_gemm.select.choose import choose
+from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, ranking
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
 SHOWN = 3  # candidates
@@ -30,7 +24,7 @@ ANYWHERE = replace(TMA, devices=(*TMA.devices, "meta"))  # shapes and strides su
 def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> str:
     """The plan of gemm(a, b, tile=tile) on an H100: the candidates, the bounds and the layouts.
 
-    Times are estimates of the model in `cutedsl_gemm.select.choose`. The tensors may be on any
+    Times are estimates of the model in `cutedsl_gemm.select.model`. The tensors may be on any
     device, "meta" included: nothing is computed. Raises as gemm does. `gemm.explain` is this
     function.
 
@@ -64,14 +58,14 @@ def _lines(problem: Problem, tile: Tile | None) -> Iterator[tuple[str, str]]:
 
 
 def _choice(problem: Problem, plan: Sm90Plan, given: bool) -> Iterator[tuple[str, str]]:
-    candidate, ranked = candidate_of(plan), ranking(*problem.mnk)[:SHOWN]
+    candidate, ranked = candidate_of(plan), ranking(problem)[:SHOWN]
     asked = ", as asked" if given else ""
     if candidate is None:
         tile = "×".join(map(str, plan.tile))
         yield "choice", f"tile {tile}{asked}; the model was fitted to other tiles"
         yield from _candidates(problem, ranked)
         return
-    found = estimate(*problem.mnk, candidate)
+    found = estimate(problem, candidate)
     yield "choice", f"{candidate.name}{asked}, expected in {_speed(problem, found)}"
     yield from _candidates(problem, ranked)
     yield from _times(problem, found)
@@ -90,11 +84,22 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     yield "tiles", f"{-(-m // bm)} × {-(-n // bn)} = {found.tiles:,}, in {waves}"
     yield "", f"{found.busy_sms} of {SMS} multiprocessors work"
     reduction = f", reduction {_micro(found.reduction)}" if found.reduction else ""
-    yield "time", f"launch {_micro(found.launch)}, then the longer of"
-    yield "", f"main loop {_micro(found.mainloop)} and DRAM {_micro(found.dram)}{reduction}"
+    yield "time", f"launch {_micro(found.launch)}, epilogue {_micro(found.epilogue)}{reduction}"
+    yield (
+        "",
+        f"beside the longer of main loop {_micro(found.mainloop)} and DRAM {_micro(found.dram)}",
+    )
+    yield "k-tile", ", ".join(f"{name} {1e9 * s:.0f} ns" for name, s in found.k_tile.items())
+    yield "", f"{found.bound} decides; rows start at multiples of {_alignments(problem)} bytes"
     moved = 2 * found.tiles * (bm + bn) * k
     gigabytes, rate = _figures(moved / 1e9, 3), _figures(moved / found.seconds / 1e12, 2)
     yield "L2", f"{gigabytes} GB of A and B to shared memory: {rate} TB/s"
+
+
+def _alignments(problem: Problem) -> str:
+    """The alignments of A's and of B's rows, 128 being the most that matters."""
+    a, b = problem.a.row_alignment, problem.b.row_alignment
+    return f"{a}" if a == b else f"{a} (A) and {b} (B)"
 
 
 def _bounds(problem: Problem) -> Iterator[tuple[str, str]]:

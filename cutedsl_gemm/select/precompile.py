@@ -20,7 +20,7 @@ from rich.progress import track
 
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.select.choose import plans
+from cutedsl_gemm.select.candidate import plans
 
 
 def compile_all(plans: Iterable[KernelPlan]) -> Iterator[Path]:

@@ -24,7 +24,8 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.choose import CANDIDATES, Candidate, ranking
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
+from cutedsl_gemm.select.model import ranking
 from cutedsl_gemm.select.timing import Launch, race
 
 Entry: TypeAlias = tuple[Candidate, Raster]
@@ -53,7 +54,7 @@ def tuned(problem: Problem, device: str, launch: Callable[[Sm90Plan], Launch]) -
 
 def entries(problem: Problem) -> list[Entry]:
     """The plans of a race: the model's best candidates, and its first two with all rasters."""
-    ranked = [found.candidate for found in ranking(*problem.mnk)]
+    ranked = [found.candidate for found in ranking(problem)]
     own = [(candidate, candidate.raster(problem.mnk[2])) for candidate in ranked]
     whole = [candidate for candidate in ranked[:RERASTERED] if candidate.splits == 1]
     others = [(candidate, raster) for candidate in whole for raster in RASTERS]

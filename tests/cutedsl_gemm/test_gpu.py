@@ -18,7 +18,9 @@ from cutedsl_gemm import gemm, plan_for
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select import tune
+from cutedsl_gemm.select.candidate import CANDIDATES
 
 pytestmark = pytest.mark.gpu
 
@@ -243,9 +245,13 @@ SANITIZED = """
 import torch
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.candidate import CANDIDATES
 plans = (pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single(),
          cooperative((256, 192, 64)), split(splits=6), split((128, 64, 64), splits=16),
-         pingpong(cluster=(1, 2)), cooperative(cluster=(2, 1)))
+         pingpong((192, 64, 64)), pingpong((64, 192, 64)), cooperative((128, 128, 64)),
+         split((256, 128, 64), splits=3), pingpong(cluster=(1, 2)),
+         *(each.plan(Problem.dense(64, 64, 64)) for each in CANDIDATES if each.cluster != (1, 1)))
 for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
     a = torch.randn(m, k, device="cuda").bfloat16()
     b = torch.randn(n, k, device="cuda").bfloat16().mT
@@ -287,10 +293,13 @@ FAMILY = [
     split((128, 64, 64), splits=16),
     split((256, 128, 64), splits=2),
 ]
+CHOSEN = [candidate.plan(Problem.dense(64, 64, 64)) for candidate in CANDIDATES]
 
 
 @pytest.mark.parametrize(
-    "plan", FAMILY, ids=lambda plan: f"{plan.schedule} {plan.tile} {plan.cluster}"
+    "plan",
+    dict.fromkeys([*FAMILY, *CHOSEN]),
+    ids=lambda plan: f"{plan.schedule} {plan.tile} {plan.cluster}",
 )
 def test_every_plan_of_the_family_is_exact_on_integers_and_repeats_to_the_bit(plan):
     kernel, dtype = build.load(plan), getattr(torch, plan.dtype)

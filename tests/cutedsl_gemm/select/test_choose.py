@@ -1,4 +1,4 @@
-"""What the model may choose, and what it must not."""
+"""What may be chosen, and what must not."""
 
 from itertools import product
 
@@ -6,35 +6,33 @@ import pytest
 
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import split
-from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.select.choose import SMS, choose_among, ranking
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.choose import choose, choose_among
+from cutedsl_gemm.select.model import SMS, ranking
 
 EXTENTS = 16, 128, 513, 1024, 5120, 32896
 DEPTHS = 64, 4096, 65536, 491520
 
 
-def problem(m, n, k):
-    return Problem(Matrix((m, k), (k, 1)), Matrix((k, n), (1, k)), "bfloat16")
-
-
 @pytest.mark.parametrize("mnk", [*product(EXTENTS, EXTENTS, DEPTHS)], ids=str)
 def test_k_is_divided_only_to_fill_one_wave(mnk):
-    ranked = ranking(*mnk)
+    problem = Problem.dense(*mnk)
+    ranked = ranking(problem)
     split = [found for found in ranked if found.candidate.splits > 1]
     assert all(found.tiles * found.candidate.splits <= SMS for found in split)
     assert [found.seconds for found in ranked] == sorted(found.seconds for found in ranked)
     first = ranked[0].candidate
-    plan = first.plan(problem(*mnk))
-    assert plan.tile == first.tile
+    plan = choose(problem)
+    assert (plan.tile, plan.splits, plan.cluster) == (first.tile, first.splits, first.cluster)
     if first.splits > 1:
         assert plan.workspace(*mnk[:2]) <= SMS * first.tile[0] * first.tile[1]
 
 
 def test_k_of_few_tiles_is_divided_and_that_of_many_is_not():
-    assert ranking(512, 512, 16384)[0].candidate.splits > 1
-    assert ranking(4096, 4096, 16384)[0].candidate.splits == 1
+    assert choose(Problem.dense(512, 512, 16384)).splits > 1
+    assert choose(Problem.dense(4096, 4096, 16384)).splits == 1
 
 
 def test_sums_that_32_bits_do_not_count_are_refused_before_anything_is_compiled():
-    with pytest.raises(PlanError, match=r"2 parts of K take 2,164,293,632 elements; they must be"):
-        choose_among(split, problem(32896, 32896, 491520))
+    with pytest.raises(PlanError, match=r"3 parts of K take 3,259,072,512 elements; they must be"):
+        choose_among(split, Problem.dense(32896, 32896, 491520))

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from cutedsl_gemm import PlanError, explain, gemm, plan_for
-from cutedsl_gemm.select.choose import ranking
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.model import ranking
 
 SHAPES = [(8448, 9216, 64), (512, 512, 16384), (16, 8192, 8192), (1, 8, 8), (1024, 1024, 1024)]
 
@@ -19,7 +20,7 @@ def matrix(rows, columns, device):
 def test_it_names_the_choice_the_best_candidates_and_all_layouts(mnk):
     m, n, k = mnk
     a, b = matrix(m, k, "cpu"), matrix(n, k, "cpu").mT
-    text, ranked = explain(a, b), ranking(m, n, k)
+    text, ranked = explain(a, b), ranking(Problem.dense(m, n, k))
     best = ranked[0]
     assert f"choice       {best.candidate.name}, expected in {best.seconds * 1e6:.1f} µs" in text
     assert all(found.candidate.name in text for found in ranked[:3])

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from cutedsl_gemm.kernels.compile import build, cache, library
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import precompile
-from cutedsl_gemm.select.choose import choose, plans, ranking
+from cutedsl_gemm.select.candidate import plans
+from cutedsl_gemm.select.choose import choose
+from cutedsl_gemm.select.model import ranking
 
 ALL = frozenset(plans())
 extents = st.one_of(st.integers(1, 300), st.integers(1, 300).map(lambda x: 128 * x))
@@ -18,7 +20,7 @@ strides = st.tuples(*[st.sampled_from([(64, 1), (1, 64)])] * 2)
 def test_every_choice_is_precompiled(m, n, k, strides, dtype):
     problem = Problem(Matrix((m, k), strides[0]), Matrix((k, n), strides[1]), dtype)
     assert choose(problem) in ALL
-    for found in ranking(m, n, k):  # nor does another constant of the model leave them
+    for found in ranking(problem):  # nor does another constant of the model leave them
         assert found.candidate.plan(problem) in ALL
 
 

@@ -9,15 +9,16 @@ import torch
 
 from cutedsl_gemm import gemm
 from cutedsl_gemm.kernels.compile import build, cache
-from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select import tune
-from cutedsl_gemm.select.choose import choose, ranking
+from cutedsl_gemm.select.choose import choose
+from cutedsl_gemm.select.model import ranking
 
 SHAPES = [(8448, 9216, 1984), (512, 512, 16384), (16, 8192, 8192), (1, 8, 8), (4096, 4096, 4096)]
 
 
 def problem(m=8448, n=9216, k=1984):
-    return Problem(Matrix((m, k), (k, 1)), Matrix((k, n), (1, k)), "bfloat16")
+    return Problem.dense(m, n, k)
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def test_a_dozen_candidates_with_the_models_choice_first(mnk):
     found = tune.entries(problem(*mnk))
     assert len(found) == len({*found}) == tune.ENTRIES
     assert tune._plan(problem(*mnk), found[0]) == choose(problem(*mnk))
-    assert found[1][0] == ranking(*mnk)[1].candidate
+    assert found[1][0] == ranking(problem(*mnk))[1].candidate
 
 
 def test_the_winner_is_remembered(clock):
@@ -121,12 +122,11 @@ def test_an_impossible_raster_is_forgotten(clock, folder, change):
 WRITER = """
 import sys
 from cutedsl_gemm.select import tune
-from cutedsl_gemm.select.choose import CANDIDATES
+from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.problem import Problem
 for k in range(int(sys.argv[1]), 40, 2):
-    asked = Problem(Matrix((8, k), (k, 1)), Matrix((k, 8), (1, k)), "bfloat16")
-    tune._store(asked, "H100", (next(iter(CANDIDATES)), Raster(1)))
+    tune._store(Problem.dense(8, 8, k), "H100", (CANDIDATES[0], Raster(1)))
 """
 
 

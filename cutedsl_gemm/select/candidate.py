@@ -1,0 +1,165 @@
+"""The candidate plans of sm90, among which the model chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any, TypeAlias, get_args
+
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.operand import ROW, Tile
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
+from cutedsl_gemm.problem import Problem
+from layouts.hardware.descriptor import Major
+
+Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A candidate plan: everything of a plan but its dtype, majors and raster."""
+
+    maker: Maker
+    tile: Tile
+    splits: int = 1  # blocks that split K
+    cluster: tuple[int, int] = (1, 1)  # tiles (down, across) that share B, A by multicast
+
+    @property
+    def name(self) -> str:
+        """The name in `explain` and in the tuner's file.
+
+        >>> Candidate(split, (128, 128, 64), 8).name
+        'split 128×128×64, K over 8 blocks'
+        >>> Candidate(pingpong, (128, 192, 64), cluster=(2, 1)).name
+        'pingpong 128×192×64, cluster 2×1'
+        """
+        over = f", K over {self.splits} blocks" if self.splits > 1 else ""
+        down, across = self.cluster
+        cluster = f", cluster {down}×{across}" if down * across > 1 else ""
+        return f"{self.maker.__name__} {'×'.join(map(str, self.tile))}{over}{cluster}"
+
+    @property
+    def rasters(self) -> tuple[Raster, ...]:
+        """The rasters by `depth`: while a wave runs, its panels of A and B must stay in L2.
+
+        Groups of four make 4 × 4 tiles of the sixteen blocks of a GPC (docs/performance).
+        """
+        if self.splits > 1:
+            return (Raster(1),) * 3
+        if self.tile[0] * self.tile[1] <= 128 * 128:
+            return (Raster(4),) * 3
+        return Raster(1), Raster(4), Raster(8)
+
+    def raster(self, k: int) -> Raster:
+        """The raster for a K."""
+        return self.rasters[depth(k)]
+
+    def fits(self, a_major: Major, b_major: Major) -> bool:
+        """Whether its plan exists: a block multicasts whole swizzle atoms of an MN-major operand.
+
+        >>> clustered = Candidate(pingpong, (128, 192, 64), cluster=(2, 1))
+        >>> clustered.fits("K", "K"), clustered.fits("K", "MN")  # 96 columns each
+        (True, False)
+        """
+        (bm, bn, _), (down, across) = self.tile, self.cluster
+        return not (
+            (a_major == "MN" and bm // across % ROW) or (b_major == "MN" and bn // down % ROW)
+        )
+
+    def plan(self, problem: Problem, raster: Raster | None = None) -> Sm90Plan:
+        """The checked plan for a problem; `raster` defaults to the one for the problem's K.
+
+        PlanError if the plan cannot exist, or needs a workspace of 2^31 elements or more.
+        """
+        m, n, k = problem.mnk
+        plan = _plan(self, raster or self.raster(k), problem.dtype, *problem.majors)
+        if (elements := plan.workspace(m, n)) >= 1 << 31:
+            raise PlanError(
+                f"C is {m} × {n}: the partial sums of {plan.splits} parts of K take "
+                f"{elements:,} elements; they must be fewer than 2^31; omit `kernel`"
+            )
+        return plan
+
+
+def depth(k: int) -> int:
+    """The class of a K: 0, 1 or 2.
+
+    >>> depth(256), depth(1024), depth(1025)
+    (0, 1, 2)
+    """
+    return (k > 256) + (k > 1024)
+
+
+@cache
+def _plan(
+    candidate: Candidate, raster: Raster, dtype: str, a_major: Major, b_major: Major
+) -> Sm90Plan:
+    maker, tile = candidate.maker, candidate.tile
+    options: dict[str, Any] = {}
+    if candidate.splits > 1:
+        options["splits"] = candidate.splits
+    if maker in (pingpong, cooperative):
+        options |= {"raster": raster, "cluster": candidate.cluster}
+    if maker is cooperative and tile[1] == 256:
+        options["c_stages"] = 2  # they fit beside four stages
+    return maker(tile, dtype, a_major, b_major, **options)
+
+
+# New candidates go to the end: the numbers of the plans that `build` compiles then stay.
+CANDIDATES = (
+    Candidate(pingpong, (128, 128, 64)),
+    Candidate(pingpong, (128, 192, 64)),
+    Candidate(pingpong, (64, 128, 64)),
+    Candidate(pingpong, (64, 128, 128)),
+    Candidate(pingpong, (64, 64, 64)),
+    Candidate(pingpong, (64, 64, 128)),
+    Candidate(cooperative, (128, 256, 64)),
+    Candidate(cooperative, (256, 128, 64)),
+    Candidate(cooperative, (256, 192, 64)),
+    *(Candidate(split, (128, 128, 64), splits) for splits in (2, 3, 4, 6, 8)),
+    *(Candidate(split, (128, 64, 64), splits) for splits in (2, 3, 4, 6, 8, 16)),
+    Candidate(pingpong, (128, 64, 64)),
+    Candidate(pingpong, (192, 64, 64)),
+    Candidate(pingpong, (64, 192, 64)),
+    Candidate(cooperative, (128, 128, 64)),
+    Candidate(pingpong, (128, 128, 64), cluster=(2, 1)),
+    Candidate(pingpong, (128, 192, 64), cluster=(2, 1)),
+    Candidate(pingpong, (192, 128, 64), cluster=(1, 2)),
+    Candidate(cooperative, (128, 256, 64), cluster=(2, 1)),
+    Candidate(cooperative, (256, 128, 64), cluster=(1, 2)),
+    Candidate(split, (128, 256, 64), 3),
+    Candidate(split, (256, 128, 64), 3),
+    Candidate(split, (256, 128, 64), 6),
+)
+
+
+def candidate_of(plan: Sm90Plan) -> Candidate | None:
+    """The candidate that makes a plan; None if no candidate does.
+
+    >>> candidate_of(pingpong((128, 192, 64))).name, candidate_of(pingpong((192, 128, 64)))
+    ('pingpong 128×192×64', None)
+    """
+    kind = plan.schedule if plan.splits == 1 else split.__name__
+    same = (plan.tile, plan.splits, plan.cluster)
+    found = (each for each in CANDIDATES if (each.tile, each.splits, each.cluster) == same)
+    return next((each for each in found if each.maker.__name__ == kind), None)
+
+
+def plans() -> list[Sm90Plan]:
+    """Every plan that the model may choose.
+
+    >>> len(plans())
+    360
+    """
+    kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
+    return [
+        _plan(candidate, raster, dtype, *majors)
+        for dtype, *majors in kinds
+        for candidate in CANDIDATES
+        if candidate.fits(*majors)
+        for raster in dict.fromkeys(candidate.rasters)
+    ]

@@ -1,0 +1,251 @@
+"""A model of the H100: the expected time of a candidate plan for a problem.
+
+Blocks compute tiles of C in waves, one tile a multiprocessor at a time:
+
+    time = launch + max(main loops, DRAM) + last epilogue + reduction
+
+A k-tile takes the longest of three times:
+
+    tensor core    its flops and its loads, slower where more multiprocessors share the power
+    shared memory  what TMA writes and wgmma reads there; at least the latency of wgmma
+    L2             what the loads of all multiprocessors ask of it
+
+L2 serves all blocks of a GPC at once if they ask for the same line at the same time. Rows of 128
+bytes that start off 128-byte lines touch two lines each. Those at odd multiples of 16 bytes are
+mostly served to one block at a time: clusters, whose blocks share loads by multicast, ask for less.
+A TMA box with rows beyond the edge of the matrix is slow. Where K is split, a second kernel adds
+the partial sums.
+
+Every constant was fitted to measurements on an H100 SXM: docs/performance/notebook.md, "The model".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
+
+from cutedsl_gemm.kernels.sm90.operand import Tile
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
+from layouts.hardware.descriptor import Major
+
+SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
+GPC = 16  # multiprocessors of a GPC; consecutive blocks run there
+SM_RATE = 5.95e12  # flops a second of a multiprocessor while all multiply
+ROW_LOAD = 1.04e-10  # seconds that loading 128 bytes takes from the tensor core meanwhile
+SMEM = 264e9  # bytes a second of a multiprocessor's shared memory
+K_TILE_LATENCY = 0.15e-6  # seconds
+L2 = 6.7e12  # bytes a second
+# By alignment of rows in bytes: what L2 serves for each row that the blocks of a GPC need, to all
+# of them together and to each of them, in rows.
+SERVED = {128: (0.67, 0.33), 64: (1.45, 0.26), 32: (1.28, 0.43), 16: (0.70, 1.00)}
+IN_STEP = SERVED | {128: (0.75, 0.25)}  # in a single wave
+MISSING_ROW = 14e-12  # seconds that a row beyond the edge adds to all boxes of 64 columns
+DRAM = 3.1e12  # bytes a second
+STREAM = 1.25  # share of DRAM: this times the root of a stream's share of the smem pipeline
+SM_DRAM = 117e9  # bytes a second that one multiprocessor reads from DRAM
+LAUNCH = 2.75e-6  # seconds: launch to first load, and last store to the end
+OVERLAP = 0.28e-6  # seconds of LAUNCH that overlapping launches save (kernels/sm90/mainloop.py)
+FILL = 0.26e-6  # seconds until the first k-tile of a tile has arrived
+CLUSTER_LAUNCH, CLUSTER_FILL = 0.74e-6, 0.11e-6  # seconds that a cluster adds to LAUNCH and FILL
+EPILOGUE, STORE = 0.06e-6, 74e9  # seconds, and bytes of C a second of a multiprocessor
+REDUCTION_LAUNCH = 0.57e-6  # seconds: the launch of the kernel that adds partial sums
+REDUCTION_RATE = 5e12  # bytes a second at which partial sums are written to and read from L2
+
+
+class Estimate(NamedTuple):
+    """The model's expectation of one candidate."""
+
+    candidate: Candidate
+    seconds: float  # from launch to end
+    tiles: int
+    waves: int
+    busy_sms: int  # multiprocessors that work in a full wave
+    tensor_core: float  # seconds of a k-tile; the longest of the three decides
+    smem: float
+    l2: float
+    launch: float  # seconds
+    mainloop: float  # seconds of all waves, with the epilogues between them
+    dram: float  # seconds in which DRAM moves A, B and C once
+    epilogue: float  # seconds of the last epilogue
+    reduction: float  # seconds in which partial sums are added; 0 if K is whole
+
+    @property
+    def k_tile(self) -> dict[str, float]:
+        """Seconds of a k-tile, if each of these decided."""
+        return {"tensor core": self.tensor_core, "shared memory": self.smem, "L2": self.l2}
+
+    @property
+    def bound(self) -> str:
+        """What decides the time.
+
+        >>> square, askew = (Problem.dense(4096, 4096, k) for k in (4096, 4104))
+        >>> [estimate(each, CANDIDATES[0]).bound for each in (square, askew)]
+        ['tensor core', 'L2']
+        """
+        if self.dram > self.mainloop:
+            return "DRAM"
+        return max(self.k_tile, key=lambda name: self.k_tile[name])
+
+
+class _Constants(NamedTuple):
+    """What the model needs of a candidate; times in seconds."""
+
+    candidate: Candidate
+    splits: int
+    step: Tile  # M, N and K that a cluster computes in a k-tile, with all splits
+    blocks: int  # of a cluster, with all splits
+    tensor_core: float  # of a k-tile, if one multiprocessor is busy
+    smem: float  # of a k-tile
+    fill: float
+    epilogue: float
+    launch: float
+    groups: tuple[int, ...]  # tile rows of a raster group, by depth of K
+    overlaps: bool  # pingpong: one consumer stores while the other multiplies
+
+
+@cache
+def _constants(candidate: Candidate) -> _Constants:
+    (bm, bn, bk), splits, (down, across) = candidate.tile, candidate.splits, candidate.cluster
+    clustered = down * across > 1
+    loaded = 2 * bk * (bm + bn)
+    read = 2 * bk * (bm + bm // 64 * bn)  # bytes: B once for each 64 rows of A
+    return _Constants(
+        candidate,
+        splits,
+        (bm * down, bn * across, bk * splits),
+        down * across * splits,
+        (2 * bm * bn * bk / SM_RATE + loaded / 128 * ROW_LOAD) / math.sqrt(SMS),
+        max((loaded + read) / SMEM, K_TILE_LATENCY),
+        FILL + clustered * CLUSTER_FILL,
+        EPILOGUE + 2 * bm * bn / STORE,
+        LAUNCH + clustered * CLUSTER_LAUNCH,
+        tuple(raster.group for raster in candidate.rasters),
+        candidate.maker is pingpong,
+    )
+
+
+def estimate(problem: Problem, candidate: Candidate) -> Estimate:
+    """The expected time of a candidate.
+
+    >>> found = estimate(Problem.dense(4096, 4096, 4096), CANDIDATES[6])
+    >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
+    ('cooperative 128×256×64', 512, 4, 195)
+    """
+    return _estimate(_key(problem), _constants(candidate))
+
+
+def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> list[Estimate]:
+    """The estimates of the candidates that may serve, the fastest first; ties keep their order.
+
+    K is split only to fill a single wave: the partial sums of several waves do not fit in L2.
+    """
+    fitting = (candidate for candidate in candidates if candidate.fits(*problem.majors))
+    found = (estimate(problem, candidate) for candidate in fitting)
+    serving = (each for each in found if each.waves == 1 or each.candidate.splits == 1)
+    return sorted(serving, key=attrgetter("seconds"))
+
+
+def best(problem: Problem) -> Candidate:
+    """The first candidate of `ranking`, remembered.
+
+    >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
+    ['cooperative 128×256×64', 'cooperative 128×256×64, cluster 2×1']
+    """
+    return _best(_key(problem), problem.majors)
+
+
+Key: TypeAlias = tuple[int, int, int, int, int]  # M, N, K, alignments of the rows of A and B
+
+
+def _key(problem: Problem) -> Key:
+    return *problem.mnk, problem.a.row_alignment, problem.b.row_alignment
+
+
+@lru_cache(maxsize=4096)
+def _best(key: Key, majors: tuple[Major, Major]) -> Candidate:
+    """A few estimates suffice: in the order of what the main loops alone take at least."""
+    m, n, k, *_ = key
+    least: list[tuple[float, int]] = []
+    fitting = _fitting(*majors)
+    for number, constants in enumerate(fitting):
+        # fmt: off
+        (
+            _, splits, (step_m, step_n, step_k), blocks, tensor_core, smem, fill, epilogue, launch,
+            *_,
+        ) = constants
+        # fmt: on
+        blocks *= -(-m // step_m) * -(-n // step_n)
+        waves = -(-blocks // SMS)
+        if splits == 1 or waves == 1:
+            k_tile = max(smem, tensor_core * math.sqrt(blocks / waves))
+            mainloop = waves * (-(-k // step_k) * k_tile + fill)
+            least.append((launch - OVERLAP + mainloop + epilogue, number))
+    least.sort()
+    fastest = math.inf, 0
+    for bound, number in least:
+        if bound > fastest[0]:
+            break
+        fastest = min(fastest, (_estimate(key, fitting[number]).seconds, number))
+    return fitting[fastest[1]].candidate
+
+
+@cache
+def _fitting(a_major: Major, b_major: Major) -> list[_Constants]:
+    return [_constants(each) for each in CANDIDATES if each.fits(a_major, b_major)]
+
+
+def _estimate(key: Key, of: _Constants) -> Estimate:
+    m, n, k, a_alignment, b_alignment = key
+    # fmt: off
+    (
+        candidate, splits, (step_m, step_n, step_k), blocks, tensor_core, smem, fill, epilogue,
+        launch, groups, overlaps,
+    ) = of
+    # fmt: on
+    (bm, bn, bk), (down, across) = candidate.tile, candidate.cluster
+    rows, columns = -(-m // step_m) * down, -(-n // step_n) * across  # tiles of whole clusters
+    tiles = rows * columns
+    waves = -(-tiles * splits // SMS)
+    busy = -(-tiles * splits // waves)
+    k_tiles = -(-k // step_k)
+
+    together = min(GPC, tiles)  # blocks of a GPC: they compute high × wide tiles
+    wide = min(together / min(groups[depth(k)], rows, together), columns)
+    high = min(together / wide, rows)
+    served = IN_STEP if waves == 1 else SERVED
+    (a_once, a_each), (b_once, b_each) = served[a_alignment], served[b_alignment]
+    once = (a_once * min(high * bm, m) + b_once * min(wide * bn, n)) / together
+    each = a_each * min(bm, m) / across + b_each * min(bn, n) / down
+    l2 = 2 * bk * (once + each) * busy / L2
+
+    tensor_core *= math.sqrt(busy)
+    first = fill + k_tiles * max(tensor_core, smem, l2)
+    if overlaps:
+        mainloop = max(waves * first, waves / 2 * (first + epilogue) - epilogue)
+    else:
+        mainloop = waves * (first + epilogue) - epilogue
+    # the last tile row and column: one wave has them, or one wave in `rows`
+    tile_rows, tile_columns = -(-m // bm), -(-n // bn)
+    missing = (bm - m / tile_rows) * max(1, waves / tile_rows)
+    missing += (bn - n / tile_columns) * max(1, waves / tile_columns)
+    mainloop += k_tiles * bk / 64 * busy * missing * MISSING_ROW
+
+    stream = STREAM * math.sqrt((m * bm + n * bn) / ((m + n) * (bm + bn)))
+    dram = 2 * (m * k + k * n + m * n) / min(DRAM, DRAM * stream, SM_DRAM * busy)
+    reduction = 0.0
+    if splits > 1:  # partial sums of fp32, written and read
+        reduction = REDUCTION_LAUNCH + 2 * 4 * tiles * splits * bm * bn / REDUCTION_RATE
+    elif 2 * tiles <= SMS and blocks == 1:
+        launch -= OVERLAP
+    seconds = launch + max(mainloop, dram) + epilogue + reduction
+    # fmt: off
+    return Estimate(
+        candidate, seconds, tiles, waves, busy, tensor_core, smem, l2, launch, mainloop, dram,
+        epilogue, reduction,
+    )
+    # fmt: on

@@ -1,0 +1,136 @@
+"""The model: its laws, and its errors on a sample of the measurements that it was fitted to."""
+
+import csv
+import math
+import statistics
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.measure.random_shapes import draw
+from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidate_of
+from cutedsl_gemm.select.choose import choose
+from cutedsl_gemm.select.model import best, estimate, ranking
+
+MEASURED = Path(__file__).with_name("measured") / "h100_candidates.csv"
+
+extents = st.one_of(st.integers(1, 300), st.integers(1, 300).map(lambda x: 64 * x))
+candidates = st.sampled_from(CANDIDATES)
+
+
+def padded(m, n, k, padding):
+    """A product of matrices whose rows start `padding` elements after the end of the row before."""
+    return Problem(Matrix((m, k), (k + padding, 1)), Matrix((k, n), (1, k + padding)), "bfloat16")
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
+def test_a_candidate_is_a_legal_plan_of_every_dtype_and_major(candidate):
+    strides = [(64, 1), (1, 64)]
+    for dtype, a, b in product(("bfloat16", "float16"), strides, strides):
+        problem = Problem(Matrix((64, 64), a), Matrix((64, 64), b), dtype)
+        if candidate.fits(*problem.majors):
+            plan = candidate.plan(problem)
+            assert (plan.dtype, plan.a_major, plan.b_major) == (dtype, *problem.majors)
+            assert candidate_of(plan) == candidate
+        else:
+            assert candidate.cluster != (1, 1)
+            with pytest.raises(PlanError, match=r"shared memory of [AB]"):
+                candidate.plan(problem)
+
+
+@given(extents, extents, extents, *[st.sampled_from(["row", "column"])] * 2)
+def test_every_choice_is_a_plan(m, n, k, a_order, b_order):
+    a, b = (
+        Matrix(shape, (8 * shape[1], 1) if order == "row" else (1, 8 * shape[0]))
+        for shape, order in (((m, k), a_order), ((k, n), b_order))
+    )
+    problem = Problem(a, b, "float16")
+    assert candidate_of(choose(problem)) == best(problem) == ranking(problem)[0].candidate
+
+
+@given(extents, extents, extents, candidates)
+def test_more_work_never_takes_less_time(m, n, k, candidate):
+    """Whole tiles: a partial one is slower."""
+    bm, bn, bk = candidate.tile
+    bm, bn = bm * candidate.cluster[0], bn * candidate.cluster[1]
+    m, n, k = -(-m // bm) * bm, -(-n // bn) * bn, -(-k // bk) * bk
+    deeper = Problem.dense(m, n, k + bk * candidate.splits)
+    whole, more = (estimate(each, candidate) for each in (Problem.dense(m, n, k), deeper))
+    if whole.candidate.raster(k) == whole.candidate.raster(deeper.mnk[2]):
+        assert more.mainloop > whole.mainloop
+        assert more.seconds > whole.seconds
+
+
+@given(extents, extents, extents, candidates)
+def test_worse_alignment_never_helps_where_l2_decides(m, n, k, candidate):
+    """Where a GPC has many tiles: with one, no line is asked for twice."""
+    m, n = m + 64 * 16, n + 256 * 16
+    l2 = [estimate(padded(m, n, 64 * k, 8 * step), candidate).l2 for step in (0, 4, 2, 1)]
+    assert l2 == sorted(l2)
+
+
+@given(
+    extents,
+    extents,
+    extents,
+    st.sampled_from([each for each in CANDIDATES if each.cluster > (1, 1)]),
+)
+def test_a_cluster_asks_less_of_l2(m, n, k, candidate):
+    alone = Candidate(candidate.maker, candidate.tile)
+    problem = padded(m, n, 64 * k, 8)
+    clustered, single = (estimate(problem, each) for each in (candidate, alone))
+    if clustered.tiles == single.tiles:
+        assert clustered.l2 < single.l2
+        assert clustered.launch > single.launch
+
+
+@pytest.mark.parametrize("mnk", [(4096, 4096, 4104), (8192, 8192, 8200), (3000, 5000, 1000)])
+def test_clusters_are_chosen_where_rows_start_off_lines(mnk):
+    """../shared/studies/h100.md measured these: the best plan has a cluster, by 1.2 to 1.4."""
+    assert best(Problem.dense(*mnk)).cluster != (1, 1)
+
+
+def test_rows_on_lines_are_padding_enough():
+    """The stride counts, not K: 4104 columns in rows of 4160 elements start on lines."""
+    assert best(padded(4096, 4096, 4104, 56)).cluster == (1, 1)
+
+
+def measured():
+    """(problem, {candidate: microseconds}) of each shape of the sample."""
+    by_name = {candidate.name: candidate for candidate in CANDIDATES}
+    shapes = {}
+    with MEASURED.open(newline="") as stream:
+        for row in csv.DictReader(stream):
+            key = tuple(int(row[name]) for name in ("M", "N", "K", "padding"))
+            shapes.setdefault(key, {})[by_name[row["plan"]]] = float(row["µs"])
+    return [(padded(*key), times) for key, times in shapes.items()]
+
+
+def test_the_choice_is_close_to_the_best_measured():
+    shares, errors = [], []
+    for problem, times in measured():
+        ranked = [found for found in ranking(problem) if found.candidate in times]
+        shares.append(min(times.values()) / times[ranked[0].candidate])
+        errors += [math.log(found.seconds * 1e6 / times[found.candidate]) for found in ranked]
+    assert len(shares) > 50
+    assert statistics.geometric_mean(shares) > 0.95
+    assert statistics.pstdev(errors) < 0.17
+    assert abs(statistics.fmean(errors)) < 0.05
+
+
+def test_a_worse_model_would_be_noticed():
+    """The largest tile at every shape, as a choice without a model, is far from the best."""
+    largest = CANDIDATES[8]
+    shares = [min(times.values()) / times[largest] for _, times in measured() if largest in times]
+    assert statistics.geometric_mean(shares) < 0.9
+
+
+def test_random_shapes_use_most_candidates():
+    """A candidate that nothing chooses costs a compile for nothing."""
+    chosen = {best(Problem.dense(*mnk)) for mnk in draw(3000, seed=11)}
+    assert len(chosen) >= len(CANDIDATES) - 3, {*CANDIDATES} - chosen
