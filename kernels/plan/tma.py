@@ -18,9 +18,9 @@ from layouts import (
     zipped_divide,
 )
 
-SWIZZLE_128B = Swizzle(3, 4, 3)  # on bytes: XORs address bits 4-6 with bits 7-9
-BOX_ROW_BYTES = 128  # of a box under this swizzle
-ATOM_BYTES = 1024  # eight box rows: the swizzle's period, and the alignment of a buffer
+# Bytes of a box row → TMA's swizzle on byte addresses, whose period is eight such rows.
+SWIZZLES = {32: Swizzle(1, 4, 3), 64: Swizzle(2, 4, 3), 128: Swizzle(3, 4, 3)}
+ATOM_BYTES = 1024  # the longest period, and the alignment of a buffer
 MAX_BOX_ROWS = 256
 
 
@@ -40,9 +40,10 @@ class Boxes:
 def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
     """The boxes that fill `tile`, a rank-2 layout of shared memory, contiguous in one mode.
 
-    LayoutError if the tile has no unit, or if TMA's 128-byte swizzle cannot write this layout.
+    A box row is as long as the row of the tile's swizzle: 32, 64 or 128 bytes. LayoutError if the
+    tile has no unit, or if TMA cannot write this layout under any of its swizzles.
 
-    >>> tile = ComposedLayout(SWIZZLE_128B.recast(8, 16), 0, Layout((128, 64), (64, 1)), unit=16)
+    >>> tile = ComposedLayout(SWIZZLES[128].recast(8, 16), 0, Layout((128, 64), (64, 1)), unit=16)
     >>> boxes(tile, contiguous=1)
     Boxes(rows=128, columns=64, origins=((0, 0, 0),))
     >>> two_panels = Layout(((64, 2), (8, 8)), ((1, 4096), (64, 512)))  # 64 rows contiguous
@@ -51,14 +52,9 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
     """
     if tile.unit is None:
         raise LayoutError(f"{tile}: say its unit, the bits of an element: ComposedLayout(unit=16)")
-    element, swizzle = tile.unit // 8, SWIZZLE_128B.recast(8, tile.unit)
-    if tile.inner != swizzle:
-        raise LayoutError(
-            f"the swizzle of {tile} is not TMA's 128-byte swizzle, "
-            f"which is {SWIZZLE_128B} on bytes and {swizzle} on elements of {tile.unit} bits"
-        )
+    element, row_bytes = tile.unit // 8, _row_bytes(tile, tile.unit)
     along, across = tile.outer[contiguous], tile.outer[1 - contiguous]
-    columns, rows = BOX_ROW_BYTES // element, size(coalesce(across)[0])
+    columns, rows = row_bytes // element, size(coalesce(across)[0])
     if rows > MAX_BOX_ROWS:
         raise LayoutError(
             f"a box of {tile} has {rows} rows; TMA takes at most {MAX_BOX_ROWS}; "
@@ -66,8 +62,8 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
         )
     if size(along) % columns:
         raise LayoutError(
-            f"{tile} has {size(along)} elements along memory; a row of TMA's 128-byte swizzle has "
-            f"{columns}; take a multiple"
+            f"{tile} has {size(along)} elements along memory; a row of TMA's {row_bytes}-byte "
+            f"swizzle has {columns}; take a multiple"
         )
     # ((columns, rows), (boxes along, boxes across)) → offset
     box, rest = zipped_divide(make_layout(along, across), (columns, rows))
@@ -81,9 +77,25 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
         for j in range(size(rest[1]))
         for i in range(size(rest[0]))
     ]
-    if any(offset * element % ATOM_BYTES for _, _, offset in grid):
+    period = 8 * row_bytes
+    if any(offset * element % period for _, _, offset in grid):
         raise LayoutError(
-            f"the boxes of {tile} start at {rest}; they must start at multiples of {ATOM_BYTES} "
+            f"the boxes of {tile} start at {rest}; they must start at multiples of {period} "
             "bytes, the period of the swizzle"
         )
     return Boxes(rows, columns, tuple((j * rows, i * columns, offset) for i, j, offset in grid))
+
+
+def _row_bytes(tile: ComposedLayout, unit: int) -> int:
+    """The bytes of a row of the tile's swizzle, which must be one of TMA's."""
+    for row_bytes, swizzle in SWIZZLES.items():
+        if tile.inner == swizzle.recast(8, unit):
+            return row_bytes
+    on_bytes, on_elements = (
+        ", ".join(str(swizzle.recast(8, bits)) for swizzle in SWIZZLES.values())
+        for bits in (8, unit)
+    )
+    raise LayoutError(
+        f"the swizzle of {tile} is not one of TMA's, which are {on_bytes} on bytes, "
+        f"and {on_elements} on elements of {unit} bits"
+    )

@@ -37,7 +37,7 @@ def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
     why = "two consumers share its rows, 64 a wgmma" if shared else "a wgmma has 64 rows"
     for name, extent, unit, reason in (
         ("BM", bm, 128 if shared else 64, why),
-        ("BN", bn, 64, "C is stored in panels of 64 columns (128 bytes)"),
+        ("BN", bn, 16, "stmatrix.x4 stores 16 columns of C"),
         ("BK", bk, 64, "a row of the 128-byte swizzle holds 64 elements"),
     ):
         if extent < unit or extent % unit:

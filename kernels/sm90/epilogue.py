@@ -1,6 +1,6 @@
 """The TMA-store epilogue: registers → stmatrix → a panel in shared memory → TMA store.
 
-When   a panel of 64 columns   wait until TMA has read its last contents │ stmatrix │ fence │ store
+When   a panel of P columns    wait until TMA has read its last contents │ stmatrix │ fence │ store
        Consecutive panels use `c_stages` buffers in turn; the stores run behind the next panel.
 
 Where  each consumer has its own panels: no consumer waits for the other's stores.
@@ -17,7 +17,7 @@ from cutlass.cute.nvgpu import cpasync, warp
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
-from cutedsl_gemm.kernels.sm90.operand import ROW
+from cutedsl_gemm.kernels.sm90.tma_store_plan import STMATRIX_COLUMNS
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
 
@@ -41,7 +41,7 @@ class TmaStoreGemm(Sm90Gemm):
         stream: CUstream,
     ):
         """C = A · B on at most `sms` multiprocessors."""
-        panel = (self.plan.rows, ROW)
+        panel = (self.plan.rows, self.plan.panel_columns)
         store = cpasync.CopyBulkTensorTileS2GOp()
         output = cpasync.make_tiled_tma_atom(store, c, lower.smem_layout(self.plan.staging), panel)
         self.launch(a, b, c, output, sms, stream)
@@ -53,22 +53,23 @@ class TmaStoreGemm(Sm90Gemm):
     def epilogue_tensors(self, storage, output):
         """The TMA store atom, the panels in shared memory, and C in panels."""
         plan, (tma_c, gC) = self.plan, output
-        # (R, 64, staged_panels) and (R, 64, tiles_m * consumers_per_tile, tiles_n * panels)
+        # (R, P, staged_panels) and (R, P, tiles_m * consumers_per_tile, tiles_n * panels)
         sC = lower.smem_tensor(storage, staged_layout(plan.staging, plan.staged_panels))
-        return tma_c, sC, cute.local_tile(gC, (plan.rows, ROW), (None, None))
+        return tma_c, sC, cute.local_tile(gC, (plan.rows, plan.panel_columns), (None, None))
 
     def make_stmatrix(self):
         """stmatrix.x4 by four warps: 64 × 16 elements at a time."""
         atom = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), self.dtype)
-        return cute.make_tiled_copy(atom, lower.layout(self.plan.stmatrix_tv), (64, 16))
+        tiler = 64, STMATRIX_COLUMNS
+        return cute.make_tiled_copy(atom, lower.layout(self.plan.stmatrix_tv), tiler)
 
     @cute.jit
     def store(self, consumer, acc, epilogue, m, n):
-        """Store a consumer's accumulator to row m of the (R, 64) panels of C, in tile column n."""
+        """Store a consumer's accumulator to row m of the (R, P) panels of C, in tile column n."""
         plan, (tma_c, sC, gC) = self.plan, epilogue
         issues_tma = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0
         stmatrix = self.make_stmatrix()
-        # tC (8, R/64, 4, staged_panels), values (8, R/64, 4, panels)
+        # tC (8, R/64, P/16, staged_panels), values (8, R/64, P/16, panels)
         tC = stmatrix.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_D(sC)
         values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
         # (box, staged_panels), (box, row of panels, panel)
@@ -79,7 +80,7 @@ class TmaStoreGemm(Sm90Gemm):
             rC.store(values[None, None, None, panel].load().to(self.dtype))
             if issues_tma:
                 # TMA has read what the buffer held before
-                cute.arch.cp_async_bulk_wait_group(plan.c_stages - 1, read=True)
+                cute.arch.cp_async_bulk_wait_group(plan.pending_stores(panel), read=True)
             self.panel_sync(consumer)
             cute.copy(stmatrix, rC, tC[None, None, None, buffer])
             cute.arch.fence_proxy("async.shared", space="cta")  # what stmatrix wrote, TMA reads

@@ -25,7 +25,7 @@ from torch import Tensor
 from cutedsl_gemm.kernels.executor import executor, thread_values, tiles, write_tiles
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
-from cutedsl_gemm.kernels.sm90.operand import ROW, Operand
+from cutedsl_gemm.kernels.sm90.operand import Operand
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import CONSUMERS
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
@@ -134,13 +134,15 @@ class TmaStore:
 
     def __init__(self, plan: TmaStorePlan) -> None:
         self.rows, self.bn = plan.rows, plan.tile[1]
-        self.panels, self.elements = plan.panels, cosize(plan.staging)
+        self.panels, self.columns = plan.panels, plan.panel_columns  # columns: P
+        self.elements = cosize(plan.staging)
         threads, values = thread_values(plan.accumulator)
         self.accumulator = plan.accumulator(threads, values)  # (thread, value) → m + R * n
         _check_written_once(self.accumulator, self.rows * self.bn, "wgmma, accumulator")
-        self.fragment = plan.fragment(values).view(self.panels, 4, self.rows // 64, 8)
-        self.written = self._stmatrix_addresses(plan)  # (4, R/64, 8, thread), elements of a panel
-        self.read = _box_addresses(plan.staging, contiguous=1)  # (R, 64)
+        self.fragment = plan.fragment(values).view(self.panels, -1, self.rows // 64, 8)
+        # (P/16, R/64, 8, thread), elements of a panel
+        self.written = self._stmatrix_addresses(plan)
+        self.read = _box_addresses(plan.staging, contiguous=1)  # (R, P)
         _check_written_once(self.written, self.elements, "stmatrix, C panel")
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
@@ -150,18 +152,18 @@ class TmaStore:
         out = acc.new_empty(acc.shape, dtype=dtype)
         for panel in range(self.panels):
             shared = torch.full((len(acc), self.elements), torch.nan, dtype=dtype)
-            # (wave, 4, R/64, 8, thread)
+            # (wave, P/16, R/64, 8, thread)
             values = registers[:, :, self.fragment[panel]].to(dtype).movedim(1, -1)
             shared[:, self.written.flatten()] = values.flatten(1)
-            columns = slice(panel * ROW, (panel + 1) * ROW)
-            out[:, :, columns] = shared[:, self.read.flatten()].view(-1, self.rows, ROW)
+            columns = slice(panel * self.columns, (panel + 1) * self.columns)
+            out[:, :, columns] = shared[:, self.read.flatten()].view(-1, *self.read.shape)
         return out.view(shape)
 
     def _stmatrix_addresses(self, plan: TmaStorePlan) -> Tensor:
         """Where value v of a thread is written: a lane's address is the row, v the column."""
         atom, index = stmatrix(4), torch.arange(size(plan.stmatrix_rows))
         # (16 columns, m64, warp, lane)
-        address = plan.staging(plan.stmatrix_rows(index)).view(4, -1, 4, 32)
+        address = plan.staging(plan.stmatrix_rows(index)).view(-1, plan.rows // 64, 4, 32)
         # (lane, value) → column + 8 * supplying lane
         element = atom.fragment(torch.arange(32)[:, None], torch.arange(8))
         written = address[..., element // 8] + element % 8  # (16 columns, m64, warp, lane, value)
@@ -208,11 +210,12 @@ def _box_addresses(tile: ComposedLayout, contiguous: int, start: int = 0) -> Ten
     Box after box, with the swizzle applied to byte addresses.
     """
     boxes, element = tma.boxes(tile, contiguous), BITS // 8
+    swizzle = tma.SWIZZLES[boxes.columns * element]
     box = torch.arange(boxes.rows)[:, None] * boxes.columns + torch.arange(boxes.columns)
     extents = size(tile.outer[1 - contiguous]), size(tile.outer[contiguous])
     addresses = torch.empty(extents, dtype=torch.int64)
     for row, column, offset in boxes.origins:
-        swizzled = tma.SWIZZLE_128B((start + offset + box) * element) // element
+        swizzled = swizzle((start + offset + box) * element) // element
         addresses[row : row + boxes.rows, column : column + boxes.columns] = swizzled
     return addresses if contiguous == 1 else addresses.mT
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 from typing import TypeAlias
 
 from cutedsl_gemm.kernels.plan import tma
@@ -12,7 +13,6 @@ from layouts import (
     ComposedLayout,
     Layout,
     LayoutError,
-    Swizzle,
     composition,
     cosize,
     make_layout,
@@ -23,9 +23,8 @@ from layouts.hardware.descriptor import Major
 
 Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)
 
-# On elements: the hardware's 128-byte swizzle XORs byte-address bits 4-6 with 7-9.
-SW128 = Swizzle(3, 4, 3).recast(8, BITS)
-ROW = 64  # elements of one 128-byte row of the swizzle
+# Elements of a row → the 32-, 64- or 128-byte swizzle, on elements.
+SWIZZLES = {row * 8 // BITS: on_bytes.recast(8, BITS) for row, on_bytes in tma.SWIZZLES.items()}
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,13 @@ class Operand:
 
     def problems(self) -> Iterator[str]:
         """Messages about what TMA or wgmma cannot do."""
+        contiguous, least = self.slice_shape[self.contiguous], min(SWIZZLES)
+        if contiguous % least:
+            yield (
+                f"{self.name} has {contiguous} contiguous elements in the slice that one block "
+                f"loads; they must be a multiple of {least}, a row of TMA's 32-byte swizzle"
+            )
+            return
         try:
             tma.boxes(self.slice_smem, self.contiguous)
             wgmma_descriptor(self.smem, self.major)
@@ -84,29 +90,33 @@ class Operand:
 def operands(
     tile: Tile, a_major: Major, b_major: Major, cluster: tuple[int, int] = (1, 1)
 ) -> tuple[Operand, Operand]:
-    """A and B of a tile under the 128-byte swizzle.
+    """A and B of a tile, swizzled.
 
     In a cluster of (down, across) tiles, the blocks of a column share B and those of a row share A.
     """
     (bm, bn, bk), (down, across) = tile, cluster
-    a = Operand("A", a_major, swizzled(bm, bk, a_major), slices=across)
-    return a, Operand("B", b_major, swizzled(bn, bk, b_major), slices=down)
+    a = Operand("A", a_major, swizzled(bm, bk, a_major, across), slices=across)
+    return a, Operand("B", b_major, swizzled(bn, bk, b_major, down), slices=down)
 
 
-def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
-    """The shared-memory tile (rows, columns) under the 128-byte swizzle.
+def swizzled(rows: int, columns: int, major: Major, slices: int = 1) -> ComposedLayout:
+    """The shared-memory tile (rows, columns) under the widest swizzle that fits.
 
-    Columns are contiguous ("K") or rows ("MN"). The tile is made of the tensor core's 8 × 64
-    swizzle atoms (PTX ISA, wgmma shared memory layout), in panels of 64 contiguous elements. TMA
-    fills a panel with one box.
+    Columns are contiguous ("K") or rows ("MN"). The tile is made of the tensor core's swizzle atoms
+    (PTX ISA, wgmma shared memory layout): eight rows of 64, 32 or 16 elements, the most that divide
+    the contiguous extent (of one of the `slices` into which the rows are divided). The atoms form
+    panels that are one row wide. TMA fills a panel with one box.
 
     >>> print(swizzled(128, 64, "K"))
     S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))
     >>> print(swizzled(128, 64, "MN"))
     S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
+    >>> print(swizzled(96, 64, "MN"))
+    S<2,3,3> o 0 o ((32,3),(8,8)):((1,2048),(32,256))
     """
     outer, inner = (rows, columns) if major == "K" else (columns, rows)
-    across = Layout((8, outer // 8), (ROW, 8 * ROW))
-    along = Layout((ROW, inner // ROW), (1, outer * ROW if inner > ROW else 0))
+    row = max(gcd(inner // (1 if major == "K" else slices), max(SWIZZLES)), min(SWIZZLES))
+    across = Layout((8, outer // 8), (row, 8 * row))
+    along = Layout((row, inner // row), (1, outer * row if inner > row else 0))
     plain = make_layout(across, along) if major == "K" else make_layout(along, across)
-    return ComposedLayout(SW128, 0, plain, unit=BITS)
+    return ComposedLayout(SWIZZLES[row], 0, plain, unit=BITS)

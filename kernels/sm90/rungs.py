@@ -10,7 +10,7 @@ from dataclasses import replace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
-from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
+from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Tile, operands, swizzled
 from cutedsl_gemm.kernels.sm90.plan import accumulator
 from cutedsl_gemm.kernels.sm90.resources import CONSUMERS, Schedule
 from cutedsl_gemm.kernels.sm90.split_k_plan import (
@@ -19,7 +19,12 @@ from cutedsl_gemm.kernels.sm90.split_k_plan import (
     reduction,
     split_problems,
 )
-from cutedsl_gemm.kernels.sm90.tma_store_plan import STMATRIX_TV, TmaStorePlan, fragment
+from cutedsl_gemm.kernels.sm90.tma_store_plan import (
+    STMATRIX_TV,
+    TmaStorePlan,
+    fragment,
+    panel_columns,
+)
 from layouts.hardware.descriptor import Major
 
 
@@ -39,7 +44,7 @@ def single(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 214016, 128)
     """
-    return _tma_store_plan("single", tile, dtype, a_major, b_major, Raster(1), c_stages=1)
+    return _tma_store_plan("single", tile, dtype, a_major, b_major, Raster(1))
 
 
 def cooperative(
@@ -48,7 +53,7 @@ def cooperative(
     a_major: Major = "K",
     b_major: Major = "K",
     raster: Raster = Raster(4),
-    c_stages: int = 1,
+    c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
 ) -> TmaStorePlan:
     """Two consumer warpgroups share each tile.
@@ -71,7 +76,7 @@ def pingpong(
     a_major: Major = "K",
     b_major: Major = "K",
     raster: Raster = Raster(4),
-    c_stages: int = 1,
+    c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
 ) -> TmaStorePlan:
     """Two consumer warpgroups take turns with whole tiles.
@@ -102,7 +107,7 @@ def split(
     >>> plan.stages, plan.smem_bytes, plan.reduction_rows
     (7, 230400, 8)
     """
-    for problem in (*tile_problems(tile, dtype, "cooperative"), *split_problems(tile, splits)):
+    for problem in (*tile_problems(tile, dtype, "cooperative"), *split_problems(splits)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     a, b = operands(tile, a_major, b_major)
@@ -132,13 +137,17 @@ def _tma_store_plan(
     a_major: Major,
     b_major: Major,
     raster: Raster,
-    c_stages: int,
+    c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
 ) -> TmaStorePlan:
+    """By default, a consumer stages as many panels of C as have 64 columns together."""
     for problem in (*tile_problems(tile, dtype, schedule), *cluster_problems(cluster)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     rows = bm // CONSUMERS if schedule == "cooperative" else bm
+    columns = panel_columns(bn)
+    if c_stages is None:
+        c_stages = min(max(SWIZZLES), bn) // columns
     a, b = operands(tile, a_major, b_major, cluster)
     plan = TmaStorePlan(
         tile=tile,
@@ -151,7 +160,7 @@ def _tma_store_plan(
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn),
         stmatrix_tv=STMATRIX_TV,
-        staging=swizzled(rows, ROW, "K"),
+        staging=swizzled(rows, columns, "K"),
         c_stages=c_stages,
         raster=raster,
     )

@@ -28,7 +28,6 @@ from cutedsl_gemm.kernels.device.tile import (
     tile_count,
 )
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
-from cutedsl_gemm.kernels.sm90.split_k_plan import REDUCTION_THREADS
 from layouts.hardware.facts import WARPGROUP
 
 
@@ -53,7 +52,7 @@ class SplitK(Sm90Gemm):
         self.launch(a, b, c, (sums, c), sms, stream)
         self.reduce(sums, c).launch(
             grid=(tiles * (bm // plan.reduction_rows), 1, 1),
-            block=(REDUCTION_THREADS, 1, 1),
+            block=(plan.reduction.threads, 1, 1),
             stream=stream,
             use_pdl=True,
         )

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
-from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from layouts import Bijective, Layout, Proof, composition, prove, sectors
 from layouts.hardware.facts import WARP
 
 FP32 = 32  # bits of a partial sum
 VECTOR = 4  # partial sums that a reduction thread loads at a time: 16 bytes
-REDUCTION_THREADS = 256  # threads of a block of the reduction
+REDUCTION_THREADS = 256  # threads of a block of the reduction, at most
 MAX_SPLITS = 32  # a reduction thread has one load of each split in flight
 
 
@@ -67,8 +66,9 @@ class SplitKPlan(Sm90Plan):
         >>> split().load_sectors * 32 == 32 * 4 * 4  # bytes
         True
         """
-        lanes = composition(self.reduction.offsets(1, self.tile[0])[0], Layout(WARP))
-        return sectors(composition(self.partial_sums, lanes), width=VECTOR * 4, unit=FP32).count
+        threads = composition(self.partial_sums, self.reduction.offsets(1, self.tile[0])[0])
+        lanes = composition(threads, Layout(WARP))
+        return sectors(lanes, width=VECTOR * 4, unit=FP32).count
 
     def proofs(self) -> tuple[Proof, ...]:
         return *super().proofs(), prove(Bijective(self.partial_sums))
@@ -88,7 +88,7 @@ class SplitKPlan(Sm90Plan):
         return SplitK(self)
 
     def problems(self) -> Iterator[str]:
-        yield from split_problems(self.tile, self.splits)
+        yield from split_problems(self.splits)
         yield from super().problems()
 
     def required(self) -> Iterator[tuple[str, object, str]]:
@@ -99,18 +99,12 @@ class SplitKPlan(Sm90Plan):
         yield "reduction", reduction(bn), "since a lane adds 16 bytes along a row"
 
 
-def split_problems(tile: Tile, splits: int) -> Iterator[str]:
-    """Messages about a tile or a number of splits that the reduction cannot take."""
-    bn = tile[1]
+def split_problems(splits: int) -> Iterator[str]:
+    """Messages about a number of splits that the reduction cannot take."""
     if type(splits) is not int or not 2 <= splits <= MAX_SPLITS:
         yield (
             f"splits is {splits!r}; it must be 2 to {MAX_SPLITS}, since a reduction thread has one "
             "load of each split in flight"
-        )
-    if bn & (bn - 1):
-        yield (
-            f"BN is {bn}; it must be a power of two, so that {REDUCTION_THREADS} threads reduce "
-            "whole rows"
         )
 
 
@@ -126,12 +120,19 @@ def partial_sums(bm: int, bn: int) -> Layout:
 def reduction_rows(bn: int) -> int:
     """Rows of BN partial sums that the threads of a block load at a time.
 
-    >>> reduction_rows(64), reduction_rows(128)
-    (16, 8)
+    The greatest power of two for which there are enough threads; it divides BM.
+
+    >>> reduction_rows(64), reduction_rows(128), reduction_rows(176)
+    (16, 8, 4)
     """
-    return REDUCTION_THREADS * VECTOR // bn
+    return 1 << (REDUCTION_THREADS * VECTOR // bn).bit_length() - 1
 
 
 def reduction(bn: int) -> TVLayout:
-    """(thread, value) → row and column of the F rows that a block reduces."""
-    return load_layout(reduction_rows(bn), bn, "K", REDUCTION_THREADS, VECTOR)
+    """(thread, value) → row and column of the F rows that a block reduces.
+
+    >>> reduction(128).threads, reduction(176).threads  # 4 rows of 44 vectors
+    (256, 176)
+    """
+    rows = reduction_rows(bn)
+    return load_layout(rows, bn, "K", rows * bn // VECTOR, VECTOR)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, count_problem, shape_problem
-from cutedsl_gemm.kernels.sm90.operand import ROW
+from cutedsl_gemm.kernels.sm90.operand import SWIZZLES
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
 from layouts import (
     BankReport,
@@ -30,24 +31,32 @@ from layouts import (
 )
 from layouts.hardware.row_addresses import row_addresses
 
-# (thread, value) → m + 64 * n: what four warps' stmatrix.x4 stores, 16 columns of a wgmma
-STMATRIX_TV = wgmma_accumulator(16)
+STMATRIX_COLUMNS = 16  # of four warps' stmatrix.x4
+STMATRIX_TV = wgmma_accumulator(STMATRIX_COLUMNS)  # (thread, value) → m + 64 * n: what they store
 
 
 @dataclass(frozen=True)
 class TmaStorePlan(Sm90Plan):
-    """A GEMM that stages C in shared memory for TMA, in panels of 64 columns."""
+    """A GEMM that stages C in shared memory for TMA, in panels of P columns.
 
-    # (8, R/64, 4, BN/64) = (stmatrix, m64, 16 columns, panel) → accumulator value
+    P is 64, 32 or 16, the most that divide BN, and a panel has the 128-, 64- or 32-byte swizzle.
+    """
+
+    # (8, R/64, P/16, BN/P) = (stmatrix, m64, 16 columns, panel) → accumulator value
     fragment: Layout
     stmatrix_tv: Layout  # (thread, value) → m + 64 * n of the (64, 16) tile of one stmatrix.x4
-    staging: ComposedLayout  # (R, 64) → element offset: a panel of C in shared memory
+    staging: ComposedLayout  # (R, P) → element offset: a panel of C in shared memory
     c_stages: int  # panels that a consumer may have in flight
 
     @property
+    def panel_columns(self) -> int:
+        """P, the columns of a panel."""
+        return size(self.staging[1])
+
+    @property
     def panels(self) -> int:
-        """Panels of 64 columns in a tile."""
-        return self.tile[1] // ROW
+        """Panels in a tile."""
+        return self.tile[1] // self.panel_columns
 
     @property
     def panel_bytes(self) -> int:
@@ -58,6 +67,21 @@ class TmaStorePlan(Sm90Plan):
     def staged_panels(self) -> int:
         """Panels of C in shared memory, of all consumers."""
         return self.consumers * self.c_stages
+
+    def pending_stores(self, panel: int) -> int:
+        """Stores of a consumer that may still read shared memory when it writes a panel.
+
+        They are those behind the last one from the same buffer. Panels take the `c_stages` buffers
+        in turn, and each tile begins with the first.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> plan = pingpong((128, 80, 64))  # buffers 0, 1, 2, 3, 0; 0, 1, 2, 3, 0; …
+        >>> [plan.pending_stores(panel) for panel in range(plan.panels)]
+        [0, 4, 4, 4, 3]
+        """
+        if panel >= self.c_stages:
+            return self.c_stages - 1
+        return (self.panels - 1 - panel) % self.c_stages + panel
 
     @property
     def epilogue_smem_bytes(self) -> int:
@@ -78,10 +102,11 @@ class TmaStorePlan(Sm90Plan):
         A lane gives stmatrix the address of the first of eight elements along n. Which lane
         addresses which row follows from `stmatrix_tv` (layouts/hardware/row_addresses.py).
         """
-        values = composition(Layout((64, 16), (1, self.rows)), self.stmatrix_tv)
+        values = composition(Layout((64, STMATRIX_COLUMNS), (1, self.rows)), self.stmatrix_tv)
         (lane, warp, _), _ = row_addresses(stmatrix(4), values)
-        m64, columns16 = Layout(self.rows // 64, 64), Layout(ROW // 16, 16 * self.rows)
-        return make_layout(lane, warp, m64, columns16)
+        stores = self.panel_columns // STMATRIX_COLUMNS
+        columns16 = Layout(stores, STMATRIX_COLUMNS * self.rows)
+        return make_layout(lane, warp, Layout(self.rows // 64, 64), columns16)
 
     @property
     def panel_store(self) -> BankReport:
@@ -94,7 +119,7 @@ class TmaStorePlan(Sm90Plan):
     def explain_lines(self) -> Iterator[tuple[str, str]]:
         yield from super().explain_lines()
         yield "stmatrix", f"{self.stmatrix_tv}   (thread, value) → m + 64n of 64×16"
-        yield "C panel", f"{self.staging}   ({self.rows}, 64)"
+        yield "C panel", f"{self.staging}   ({self.rows}, {self.panel_columns})"
         report = self.panel_store
         yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, 16 columns)"
         yield "", _cost(report)
@@ -116,14 +141,11 @@ class TmaStorePlan(Sm90Plan):
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
-        yield from shape_problem("C panel", self.staging, (self.rows, ROW))
+        yield from shape_problem("C panel", self.staging, (self.rows, panel_columns(self.tile[1])))
         yield from _staging_problems(self.staging)
         yield from count_problem("c_stages", self.c_stages, 1)
-        if self.panels % self.c_stages:
-            yield (
-                f"c_stages is {self.c_stages}; it must divide the {self.panels} panels of a tile, "
-                "so that every tile begins with the same one"
-            )
+        if self.c_stages > self.panels:
+            yield f"c_stages is {self.c_stages}; it must be at most {self.panels}, a tile's panels"
 
     def required(self) -> Iterator[tuple[str, object, str]]:
         yield from super().required()
@@ -139,7 +161,18 @@ def fragment(rows: int, bn: int) -> Layout:
     >>> print(fragment(128, 128))
     (8,2,4,2):(1,64,8,32)
     """
-    return Layout((8, rows // 64, ROW // 16, bn // ROW), (1, bn // 2, 8, ROW // 2))
+    columns = panel_columns(bn)
+    stores = columns // STMATRIX_COLUMNS  # of a panel and 64 rows
+    return Layout((8, rows // 64, stores, bn // columns), (1, bn // 2, 8, columns // 2))
+
+
+def panel_columns(bn: int) -> int:
+    """P, the most columns of a swizzle's row that divide BN, a multiple of 16.
+
+    >>> [panel_columns(bn) for bn in (256, 96, 176)]
+    [64, 32, 16]
+    """
+    return gcd(bn, max(SWIZZLES))
 
 
 def _cost(report: BankReport) -> str:

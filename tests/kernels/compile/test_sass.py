@@ -25,6 +25,9 @@ PLANS = [
     cooperative(c_stages=2),
     cooperative((256, 128, 64), a_major="MN"),
     cooperative((256, 192, 64)),
+    pingpong((64, 16, 64)),
+    pingpong((128, 96, 64), b_major="MN"),
+    cooperative((256, 176, 64), b_major="MN"),
 ]
 
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
@@ -73,6 +75,47 @@ def test_partial_sums_that_are_written_twice_are_refused():
         run(replace(plan, partial_sums=folded))
 
 
+@st.composite
+def calls(draw):
+    """A maker of sm90 plans, and arguments of which the hardware takes some."""
+    make = draw(st.sampled_from([single, pingpong, cooperative, split]))
+    bm, bn = draw(st.sampled_from([64, 128, 192, 256, 96, 320])), 8 * draw(st.integers(1, 33))
+    arguments = {
+        "tile": (bm, bn, draw(st.sampled_from([64, 64, 128]))),
+        "dtype": draw(st.sampled_from(["bfloat16", "float16"])),
+        "a_major": draw(st.sampled_from(["K", "MN"])),
+        "b_major": draw(st.sampled_from(["K", "MN"])),
+    }
+    if make is split:
+        arguments["splits"] = draw(st.integers(2, 9))
+    if make in (pingpong, cooperative):
+        arguments["cluster"] = draw(st.sampled_from([(1, 1), (2, 1), (1, 2)]))
+        arguments["c_stages"] = draw(st.sampled_from([None, None, 1, 2, 3]))
+    return make, arguments
+
+
+@given(calls())
+def test_a_plan_is_refused_or_proved_and_right(call):
+    make, arguments = call
+    try:
+        plan = make(**arguments)
+    except PlanError:
+        return
+    assert all(plan.proofs())
+    m, n = plan.tile[0] + 24, 2 * plan.tile[1] + 8  # ragged, two rows and three columns of tiles
+    assert run(plan, m, n, 264) < 3e-3
+
+
+@pytest.mark.parametrize("b_major", ["K", "MN"])
+@pytest.mark.parametrize("bn", range(16, 257, 16))
+@pytest.mark.parametrize("make", [single, pingpong, cooperative, split])
+def test_every_multiple_of_16_columns_is_right(make, bn, b_major):
+    bm = 128 if make in (cooperative, split) else 64
+    plan = make((bm, bn, 64), b_major=b_major)
+    assert all(plan.proofs())
+    assert run(plan, bm + 24, bn + 8, 136) < 3e-3
+
+
 @pytest.mark.parametrize(
     ("m", "n", "k"), [(1, 1, 1), (128, 128, 64), (129, 127, 65), (7, 600, 1000), (520, 264, 136)]
 )
@@ -93,7 +136,7 @@ def test_a_wrong_swizzle_is_refused():
     """TMA swizzles by its own rule, whatever the plan says."""
     plan = pingpong()
     staging = ComposedLayout(Swizzle(2, 3, 3), 0, plan.staging.outer, unit=BITS)
-    with pytest.raises(ValueError, match="swizzle"):
+    with pytest.raises(ValueError, match="TMA writes 128 rows of 32 contiguous elements"):
         run(replace(plan, staging=staging))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.operand import SW128, Operand, swizzled
+from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Operand, swizzled
 from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
@@ -20,6 +20,11 @@ TILES = [
     (192, 128, 64),
     (64, 256, 64),
     (128, 128, 128),
+    (128, 96, 64),
+    (128, 176, 64),
+    (64, 16, 64),
+    (64, 48, 128),
+    (192, 112, 64),
 ]
 
 
@@ -36,6 +41,8 @@ PLANS = [
     cooperative(),
     cooperative((256, 128, 64), a_major="MN"),
     cooperative((256, 192, 64), b_major="MN"),
+    cooperative((256, 176, 64), b_major="MN"),
+    cooperative((128, 240, 64), c_stages=2),
 ]
 every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.schedule} {plan.tile}")
 
@@ -49,13 +56,32 @@ def test_accumulator_covers_what_a_consumer_multiplies_once(plan):
 
 @every_plan
 def test_stmatrix_stores_the_values_that_wgmma_left(plan):
-    """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, 64 panel + 16j)."""
-    bm = plan.rows
+    """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, P * panel + 16j)."""
+    bm, columns = plan.rows, plan.panel_columns
+    last = bm // 64 - 1, columns // 16 - 1, plan.panels - 1
     for thread in (0, 1, 37, 127):
-        for v, i, j, panel in ((0, 0, 0, 0), (5, 0, 1, 0), (7, bm // 64 - 1, 3, plan.panels - 1)):
+        for v, i, j, panel in ((0, 0, 0, 0), (5, 0, last[1], 0), (7, *last)):
             element = plan.accumulator(thread, plan.fragment(v, i, j, panel))
             n, m = divmod(plan.stmatrix_tv(thread, v), 64)  # of a (64, 16) tile
-            assert element == (64 * i + m) + bm * (64 * panel + 16 * j + n)
+            assert element == (64 * i + m) + bm * (columns * panel + 16 * j + n)
+
+
+@pytest.mark.parametrize("c_stages", range(1, 8))
+@pytest.mark.parametrize("bn", [16, 48, 80, 96, 112])
+def test_a_panel_waits_for_the_store_that_read_its_buffer(bn, c_stages):
+    """Only stores behind that one may be pending; and no fewer, or they would not overlap."""
+    panels = pingpong((128, bn, 64)).panels
+    if c_stages > panels:
+        with pytest.raises(PlanError, match=f"c_stages is {c_stages}; it must be at most {panels}"):
+            pingpong((128, bn, 64), c_stages=c_stages)
+        return
+    plan = pingpong((128, bn, 64), c_stages=c_stages)
+    stored = []  # the buffer of each store, over four tiles
+    for panel in [*range(panels)] * 4:
+        buffer = panel % c_stages
+        if buffer in stored:
+            assert plan.pending_stores(panel) == stored[::-1].index(buffer)
+        stored.append(buffer)
 
 
 def test_stages_are_as_many_as_fit():
@@ -69,7 +95,7 @@ def test_stages_are_as_many_as_fit():
     ("tile", "message"),
     [
         ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 192"),
-        ((128, 96, 64), "BN is 96; it must be a multiple of 64"),
+        ((128, 104, 64), "BN is 104; it must be a multiple of 16"),
         ((96, 128, 64), "BM is 96; it must be a multiple of 64"),
         ((128, 128, 96), "BK is 96; it must be a multiple of 64"),
         ((128, 128, 0), "BK is 0"),
@@ -99,8 +125,8 @@ def over(swizzle, outer, unit=BITS):
 @pytest.mark.parametrize(
     ("smem", "message"),
     [
-        (over(Swizzle(0, 3, 3), padded(128, 64)), "not TMA's 128-byte swizzle"),
-        (over(Swizzle(3, 4, 3), swizzled(128, 64, "K").outer), "not TMA's 128-byte swizzle"),
+        (over(Swizzle(0, 3, 3), padded(128, 64)), "not one of TMA's, which are S<1,4,3>"),
+        (over(Swizzle(3, 4, 3), swizzled(128, 64, "K").outer), "not one of TMA's"),
         (over(Swizzle(3, 3, 3), padded(128, 64)), "TMA writes 128 rows of 64 contiguous elements"),
         (swizzled(128, 64, "MN"), "TMA writes"),
         (over(Swizzle(3, 3, 3), swizzled(128, 64, "K").outer, unit=None), "say its unit"),
@@ -146,7 +172,7 @@ def test_a_conflict_free_claim_is_true(plan):
     """Counted bank by bank, eight row addresses a wavefront, for all that a consumer writes."""
     (claim,) = (proof for proof in plan.proofs() if isinstance(proof.statement, ConflictFree))
     counted = counted_wavefronts(plan)
-    assert bool(claim) == (counted == plan.rows * 64 * 2 // 128)
+    assert bool(claim) == (counted == plan.rows * plan.panel_columns * 2 // 128)
     assert claim
     assert claim.verify()
     assert plan.panel_store.wavefronts.count == counted
@@ -183,6 +209,7 @@ def test_a_plan_altered_anywhere_is_refused():
     """A field that the instructions determine must have the value that the kernel assumes."""
     plan = pingpong()
     gapped = Layout(((64, 2), (8, 8)), ((1, 8192), (64, 512)))
+    late = ComposedLayout(SWIZZLES[64], 512, plan.staging.outer, unit=BITS)
     for change, message in (
         ({"accumulator": Layout((128, 128), (1, 128))}, "accumulator is"),
         ({"fragment": Layout((8, 2, 4, 2), (1, 8, 16, 64))}, "fragment is"),
@@ -195,12 +222,12 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"b": replace(plan.b, slices=4)}, r"cluster is \(4, 1\); it must be one of"),
         ({"schedule": "alone"}, "schedule is 'alone'; it must be one of"),
         ({"schedule": "cooperative"}, "accumulator is"),
-        ({"c_stages": 3, "stages": 2}, "it must divide the 2 panels"),
+        ({"c_stages": 3, "stages": 2}, "it must be at most 2, a tile's panels"),
         ({"a": replace(plan.a, name="B")}, "they must be A and B"),
         ({"tile": (128, 128, 128)}, "A has the shape"),
-        ({"staging": ComposedLayout(SW128, 512, plan.staging.outer, unit=BITS)}, "from offset 0"),
+        ({"staging": late}, "from offset 0"),
         (
-            {"a": Operand("A", "MN", ComposedLayout(SW128, 0, gapped, unit=BITS)), "stages": 4},
+            {"a": Operand("A", "MN", over(SWIZZLES[64], gapped)), "stages": 4},
             "without a gap: TMA copies 8192 elements, and the buffer has 12288",
         ),
     ):
@@ -213,7 +240,7 @@ def test_a_plan_altered_anywhere_is_refused():
     [
         (lambda: pingpong(cluster=(2, 2)), r"cluster is \(2, 2\); it must be one of"),
         (lambda: pingpong(cluster=[2, 1]), r"cluster is \[2, 1\]; it must be one of"),
-        (lambda: pingpong((64, 128, 64), a_major="MN", cluster=(1, 2)), "32 elements along"),
+        (lambda: pingpong((128, 176, 64), b_major="MN", cluster=(2, 1)), "B has 88 contiguous"),
         (lambda: replace(single(), b=replace(single().b, slices=2)), "one warpgroup does everyth"),
         (lambda: replace(split(), b=replace(split().b, slices=2)), "where K is split"),
     ],
@@ -243,6 +270,8 @@ SPLIT = [
     ((128, 64, 64), 16),
     ((256, 128, 64), 2),
     ((128, 256, 64), 3),
+    ((128, 176, 64), 5),
+    ((256, 48, 64), 4),
 ]
 
 
@@ -258,7 +287,7 @@ def test_partial_sums_move_in_whole_sectors(tile, splits):
             words = [plan.partial_sums(e % plan.rows + bm * (e // plan.rows)) for e in elements]
             assert len({word // 8 for word in words}) == plan.store_sectors == 8
             assert all(word % 2 == 0 for word in words)
-    for first in range(0, 256, 32):
+    for first in range(0, plan.reduction.threads // 32 * 32, 32):
         rows, columns = plan.reduction.rows, plan.reduction.columns
         words = [plan.partial_sums(rows(first + t, 0) + bm * columns(first + t, 0)) for t in lanes]
         assert len({(word + k) // 8 for word in words for k in range(4)}) == plan.load_sectors == 16
@@ -279,7 +308,7 @@ def test_every_k_tile_has_one_split_and_every_row_one_reduction_block(tile, spli
     [
         (lambda: split(splits=33), "splits is 33; it must be 2 to 32"),
         (lambda: split(splits=1), "splits is 1; it must be 2 to 32"),
-        (lambda: split((128, 192, 64)), "BN is 192; it must be a power of two"),
+        (lambda: split((128, 200, 64)), "BN is 200; it must be a multiple of 16"),
         (lambda: split((64, 128, 64)), "BM is 64; it must be a multiple of 128"),
         (lambda: split((256, 256, 64)), "the accumulator takes 256 registers"),
         (
