@@ -25,6 +25,7 @@ Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)
 
 # Elements of a row → the 32-, 64- or 128-byte swizzle, on elements.
 SWIZZLES = {row * 8 // BITS: on_bytes.recast(8, BITS) for row, on_bytes in tma.SWIZZLES.items()}
+ROW, SHORTEST_ROW = max(SWIZZLES), min(SWIZZLES)
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,11 @@ class Operand:
 
     def problems(self) -> Iterator[str]:
         """Messages about what TMA or wgmma cannot do."""
-        contiguous, least = self.slice_shape[self.contiguous], min(SWIZZLES)
-        if contiguous % least:
+        contiguous = self.slice_shape[self.contiguous]
+        if contiguous % SHORTEST_ROW:
             yield (
                 f"{self.name} has {contiguous} contiguous elements in the slice that one block "
-                f"loads; they must be a multiple of {least}, a row of TMA's 32-byte swizzle"
+                f"loads; they must be a multiple of {SHORTEST_ROW}, a row of TMA's 32-byte swizzle"
             )
             return
         try:
@@ -115,7 +116,7 @@ def swizzled(rows: int, columns: int, major: Major, slices: int = 1) -> Composed
     S<2,3,3> o 0 o ((32,3),(8,8)):((1,2048),(32,256))
     """
     outer, inner = (rows, columns) if major == "K" else (columns, rows)
-    row = max(gcd(inner // (1 if major == "K" else slices), max(SWIZZLES)), min(SWIZZLES))
+    row = max(gcd(inner // (1 if major == "K" else slices), ROW), SHORTEST_ROW)
     across = Layout((8, outer // 8), (row, 8 * row))
     along = Layout((row, inner // row), (1, outer * row if inner > row else 0))
     plain = make_layout(across, along) if major == "K" else make_layout(along, across)

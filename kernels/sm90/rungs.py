@@ -10,7 +10,7 @@ from dataclasses import replace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
-from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Tile, operands, swizzled
+from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
 from cutedsl_gemm.kernels.sm90.plan import accumulator
 from cutedsl_gemm.kernels.sm90.resources import CONSUMERS, Schedule
 from cutedsl_gemm.kernels.sm90.split_k_plan import (
@@ -147,7 +147,7 @@ def _tma_store_plan(
     rows = bm // CONSUMERS if schedule == "cooperative" else bm
     columns = panel_columns(bn)
     if c_stages is None:
-        c_stages = min(max(SWIZZLES), bn) // columns
+        c_stages = min(ROW, bn) // columns
     a, b = operands(tile, a_major, b_major, cluster)
     plan = TmaStorePlan(
         tile=tile,

@@ -13,7 +13,7 @@ from typing import Any
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, count_problem, shape_problem
-from cutedsl_gemm.kernels.sm90.operand import SWIZZLES
+from cutedsl_gemm.kernels.sm90.operand import ROW
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
 from layouts import (
     BankReport,
@@ -172,7 +172,7 @@ def panel_columns(bn: int) -> int:
     >>> [panel_columns(bn) for bn in (256, 96, 176)]
     [64, 32, 16]
     """
-    return gcd(bn, max(SWIZZLES))
+    return gcd(bn, ROW)
 
 
 def _cost(report: BankReport) -> str:
