@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cutedsl_gemm.kernels.plan.checks import field_problem
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm80.accumulator import accumulator, by_column, fragment, outputs
+from cutedsl_gemm.kernels.sm80.accumulator import accumulator, fragment, outputs, permuted_b
 from cutedsl_gemm.kernels.sm80.operand import swizzle_period
 from layouts import size
 
@@ -42,18 +42,18 @@ def pipeline_problems(plan: Sm80Plan) -> Iterator[str]:
 
 def register_problems(plan: Sm80Plan) -> Iterator[str]:
     """The registers are as mma leaves them, and each line of B is the column that they say."""
-    tile, warps, mma_per_run = plan.tile, plan.warps, max(1, plan.accumulator.width // 2)
-    if tile[1] % (8 * warps[1] * mma_per_run):
-        yield f"BN is {tile[1]}; it must be a multiple of {mma_per_run} mma of 8 columns a warp"
+    tile, warps, permuted_mma = plan.tile, plan.warps, max(1, plan.accumulator.width // 2)
+    if tile[1] % (8 * warps[1] * permuted_mma):
+        yield f"BN is {tile[1]}; it must be a multiple of {permuted_mma} mma of 8 columns a warp"
         return
     why = "as mma.m16n8 leaves its registers (PTX ISA, Matrix Fragments for mma.m16n8k16)"
-    held = accumulator(tile, warps, mma_per_run)
+    held = accumulator(tile, warps, permuted_mma)
     yield from field_problem("accumulator", plan.accumulator, held, why)
-    yield from field_problem("c", plan.c, outputs(tile, warps, mma_per_run), why)
-    yield from field_problem("fragment", plan.fragment, fragment(tile, warps, mma_per_run), why)
+    yield from field_problem("c", plan.c, outputs(tile, warps, permuted_mma), why)
+    yield from field_problem("fragment", plan.fragment, fragment(tile, warps, permuted_mma), why)
     why = "since the accumulator says which of its lines is which row"
     yield from field_problem("A in shared memory", plan.a.smem, plan.a.mma_smem, why)
-    wanted = by_column(plan.b.mma_smem, warps, mma_per_run)
+    wanted = permuted_b(plan.b.mma_smem, warps, permuted_mma)
     yield from field_problem("B in shared memory", plan.b.smem, wanted, why)
     if plan.stages == 1:
         why = "since the kernel of one stage stores B where mma reads it"

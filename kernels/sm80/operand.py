@@ -28,7 +28,7 @@ class Operand:
     """How a tile (rows, BK) of A or B gets into shared memory, and how mma reads it there.
 
     The copy writes by `smem`, ldmatrix reads by `mma_smem`. Both are the same buffer; they differ
-    where mma takes the rows in another order (`accumulator.b_line_of_column`).
+    where mma takes the rows in another order (`accumulator.permutation_n`).
     """
 
     copy: TVLayout

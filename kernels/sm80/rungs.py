@@ -18,9 +18,9 @@ from cutedsl_gemm.kernels.sm80.accumulator import (
     Tile,
     Warps,
     accumulator,
-    by_column,
     fragment,
     outputs,
+    permuted_b,
 )
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENTS, Operand, tile_smem
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
@@ -40,9 +40,7 @@ class Recipe:
     stages: int = 1
     raster: Raster = Raster(1)
     prefetch_fragments: bool = False
-    mma_per_run: int = (
-        1  # mma along N that give a thread neighbouring columns, if B can be permuted
-    )
+    permuted_mma: int = 1  # mma along N whose columns are permuted together, if B's can be
 
 
 class Sm80Rung(Rung[Recipe]):
@@ -69,7 +67,7 @@ class Sm80Rung(Rung[Recipe]):
         (bm, bn, bk), (down, along) = tile, warps
         # An MN-major B has its columns in 16-byte vectors, which ldmatrix transposes: they stay in
         # place. So do those of narrow copies, since rows of C are then not 16-byte aligned.
-        mma_per_run = recipe.mma_per_run if b_major == "K" and alignment == UNIT else 1
+        permuted_mma = recipe.permuted_mma if b_major == "K" and alignment == UNIT else 1
         a_smem, b_smem = (
             tile_smem(rows, bk, major, recipe.padding, recipe.swizzle_bits)
             for rows, major in ((bm, a_major), (bn, b_major))
@@ -87,10 +85,10 @@ class Sm80Rung(Rung[Recipe]):
             warps=warps,
             step=(16 * down, 8 * recipe.mma_per_ldmatrix * along, recipe.mma_k),
             a=Operand(a_copy, a_smem, a_smem),
-            b=Operand(b_copy, by_column(b_smem, warps, mma_per_run), b_smem),
-            accumulator=accumulator(tile, warps, mma_per_run),
-            c=outputs(tile, warps, mma_per_run),
-            fragment=fragment(tile, warps, mma_per_run),
+            b=Operand(b_copy, permuted_b(b_smem, warps, permuted_mma), b_smem),
+            accumulator=accumulator(tile, warps, permuted_mma),
+            c=outputs(tile, warps, permuted_mma),
+            fragment=fragment(tile, warps, permuted_mma),
             stages=recipe.stages,
             prefetch_fragments=recipe.prefetch_fragments,
             raster=recipe.raster,
@@ -191,7 +189,7 @@ def wide() -> Recipe:
     is not permuted, since ldmatrix transposes 16 bytes of its columns; nor is B if the rows of C
     are not 16-byte aligned.
     """
-    return replace(large.recipe, mma_per_run=4)
+    return replace(large.recipe, permuted_mma=4)
 
 
 RUNGS: tuple[Sm80Rung, ...] = (

@@ -112,7 +112,7 @@ def test_each_rung_changes_one_idea():
         {"raster"},
         {"prefetch_fragments"},
         {"tile", "warps"},  # as many outputs a warp
-        {"mma_per_run"},
+        {"permuted_mma"},
     ]
 
 
