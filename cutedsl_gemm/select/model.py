@@ -50,7 +50,7 @@ STREAM = 1.25  # share of DRAM: this times the root of a stream's share of the s
 SM_DRAM = 117e9  # bytes a second that one multiprocessor reads from DRAM
 LAUNCH = 2.75e-6  # seconds: launch to first load, and last store to the end
 OVERLAP = 0.28e-6  # seconds of LAUNCH that overlapping launches save (kernels/sm90/mainloop.py)
-FILL = 0.26e-6  # seconds until the first k-tile of a tile has arrived
+FILL = 0.34e-6  # seconds until the first k-tile of a tile has arrived
 CLUSTER_LAUNCH, CLUSTER_FILL = 0.74e-6, 0.11e-6  # seconds that a cluster adds to LAUNCH and FILL
 EPILOGUE, STORE = 0.06e-6, 74e9  # seconds, and bytes of C a second of a multiprocessor
 REDUCTION_LAUNCH = 0.57e-6  # seconds: the launch of the kernel that adds partial sums
@@ -134,7 +134,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), CANDIDATES[6])
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('cooperative 128×256×64', 512, 4, 195)
+    ('cooperative 128×256×64', 512, 4, 196)
     """
     return _estimate(_key(problem), _constants(candidate))
 

@@ -293,7 +293,13 @@ FAMILY = [
     split((128, 64, 64), splits=16),
     split((256, 128, 64), splits=2),
 ]
-CHOSEN = [candidate.plan(Problem.dense(64, 64, 64)) for candidate in CANDIDATES]
+DENSE = Problem.dense(64, 64, 64)
+M_AND_N_MAJOR = Problem(DENSE.a.transposed, DENSE.b.transposed, "float16")
+CHOSEN = [
+    candidate.plan(problem)
+    for candidate, problem in itertools.product(CANDIDATES, (DENSE, M_AND_N_MAJOR))
+    if candidate.fits(*problem.majors)
+]
 
 
 @pytest.mark.parametrize(
