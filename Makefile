@@ -1,6 +1,6 @@
 # From nothing to a result on a machine with Python 3.10 or newer; the second time at once.
 #   make demo    the library in one run       make lint     ruff and mypy
-#   make check   lint, then the tests of the rooms that a change touches, for the loop of daily work
+#   make check   lint, then the tests of the packages that a change touches, for the loop of daily work
 #   make test    lint, then every test        make clean    remove the environment and the caches
 #   make docs    the site, in docs/_build/html; its live pages want npm, for Python in the browser
 #   make bench-algebra    what the algebra costs, beside its peers

@@ -1,4 +1,4 @@
-"""Every candidate plan beside torch.mm: the measurements to which the model of choose.py is fitted.
+"""Every candidate plan beside torch.mm: the measurements to which select/model.py is fitted.
 
     python bench/candidates.py --csv FILE [--seed 1] [--count 220] [--seconds 300] [--dry]
 

@@ -43,8 +43,8 @@ def __getattr__(name: str) -> object:
         return __dir__()
     if name.startswith("__"):
         raise AttributeError(f"module 'layouts' has no attribute {name!r}")
-    for room in _LAZY:
-        module = import_module(f".{room}", __name__)
+    for package in _LAZY:
+        module = import_module(f".{package}", __name__)
         if name in module.__all__:
             found = globals()[name] = getattr(module, name)
             return found
@@ -52,5 +52,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    rooms = (values, algebra, *(import_module(f".{room}", __name__) for room in _LAZY))
-    return sorted(["LayoutError", *(name for room in rooms for name in room.__all__)])
+    packages = (values, algebra, *(import_module(f".{package}", __name__) for package in _LAZY))
+    return sorted(["LayoutError", *(name for package in packages for name in package.__all__)])

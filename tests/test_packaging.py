@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = "layouts", "kernels", "cutedsl_gemm"
-FILES = [path.relative_to(ROOT) for room in ROOMS for path in sorted(ROOT.glob(f"{room}/**/*.py"))]
+PACKAGES = "layouts", "kernels", "cutedsl_gemm"
+FILES = [path.relative_to(ROOT) for top in PACKAGES for path in sorted(ROOT.glob(f"{top}/**/*.py"))]
 
 
 def shipped(file: Path) -> Path:
@@ -61,8 +61,8 @@ def test_wheel_imports(wheel, tmp_path):
 
 
 def test_bare_checkout_imports(tmp_path):
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, tmp_path / room, symlinks=True)
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, symlinks=True)
     file = run("-c", PLAN, start=tmp_path.parent, path=tmp_path)
     assert file == str(tmp_path / "cutedsl_gemm/kernels/plan/checks.py")
 
@@ -107,7 +107,7 @@ def test_imports_point_down(file):
             assert top in {"layouts", *sys.stdlib_module_names, *third_party}, name
 
 
-#: The rooms of layouts: each imports from the lines above its own.
+#: The packages of layouts: each imports from the lines above its own.
 FLOORS = (
     ("errors",),
     ("values",),
@@ -117,7 +117,7 @@ FLOORS = (
     ("explanation", "draw"),
     ("__init__", "__main__"),
 )
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 LAYOUTS = {
     ".".join(file.with_suffix("").parts).removesuffix(".__init__"): file
     for file in FILES
@@ -139,15 +139,15 @@ def imported_modules(file: Path) -> Iterator[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize("module", LAYOUTS)
-def test_rooms_of_layouts_import_one_way(module):
+def test_packages_of_layouts_import_one_way(module):
     for other, deferred in imported_modules(LAYOUTS[module]):
         if floor_of(module) == FLOOR["values"] and deferred:
             continue  # a method that needs the algebra, or a picture
         if module == "layouts.notation.expression" and other == "layouts":
             assert deferred  # it looks up the public names
             continue
-        same_room = module.split(".")[1:2] == other.split(".")[1:2]
-        assert same_room or floor_of(other) < floor_of(module), other
+        same_package = module.split(".")[1:2] == other.split(".")[1:2]
+        assert same_package or floor_of(other) < floor_of(module), other
 
 
 def test_modules_of_layouts_import_in_no_circle():

@@ -1,4 +1,4 @@
-"""Run the tests of the rooms that a change touches, and of those above them: make check.
+"""Run the tests of the packages that a change touches, and of those above them: make check.
 
 A change is everything since the branch left main, committed or not. Tests marked `slow` are left to
 make test, and property tests take few examples.
@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 OPTIONS = "-q", "-n", "2", "-m", "not slow and not gpu", "--hypothesis-profile=quick"
 DSL = "--ignore=tests/layouts/algebra/test_dsl.py"  # importing the DSL takes each worker seconds
 
-# Of each package: its rooms, each of which imports only rooms before it.
-ROOMS = {
+# Of each top package: its packages, each of which imports only those before it.
+PACKAGES = {
     "layouts": ("values", "algebra", "notation", "proof", "hardware", "explanation", "draw"),
     "kernels": ("plan", "device", "compile", "simt", "sm70", "sm80", "sm90"),
     "cutedsl_gemm": ("select", "measure"),
@@ -38,8 +38,8 @@ def git(*arguments: str) -> list[str]:
 def selection(files: Iterable[str]) -> list[str]:
     """What pytest runs after a change of these files.
 
-    A source file selects its room and the rooms that import it in its package; a test file selects
-    its room alone.
+    A source file selects its package and those that import it in its top package; a test file
+    selects its package alone.
 
     >>> selection(["layouts/hardware/banks.py"])
     ['layouts/draw', 'layouts/explanation', 'layouts/hardware', 'tests/layouts/draw', \
@@ -56,8 +56,9 @@ def selection(files: Iterable[str]) -> list[str]:
         first, *rest = Path(file).parts
         if first == "tests":
             found |= of_test(rest)
-        elif first in ROOMS:
-            found |= {path for room in touched(first, rest[0]) for path in room_paths(first, room)}
+        elif first in PACKAGES:
+            packages = touched(first, rest[0])
+            found |= {path for package in packages for path in package_paths(first, package)}
         elif first in ("docs", "README.md"):
             found |= {"tests/test_readme.py"} | ({"tests/docs"} if first == "docs" else set())
         elif first == "pyproject.toml":
@@ -66,23 +67,23 @@ def selection(files: Iterable[str]) -> list[str]:
 
 
 def of_test(parts: list[str]) -> set[str]:
-    """The room of a test file: its folder; a file at the top is run alone."""
+    """The package of a test file: its folder; a file at the top is run alone."""
     folder, test = Path("tests", *parts[:-1]), parts[-1].startswith("test_")
     return {str(folder)} if len(parts) > 1 else {f"tests/{parts[0]}"} if test else set()
 
 
-def touched(package: str, room: str) -> tuple[str, ...]:
-    """A room and those after it; "" for the whole package, if the file is in no room."""
-    rooms = ROOMS[package]
-    if room not in rooms:
+def touched(top: str, package: str) -> tuple[str, ...]:
+    """A package and those after it; "" for the whole top package, if the file is in none."""
+    packages = PACKAGES[top]
+    if package not in packages:
         return ("",)
-    return (room,) if room in FAMILIES else rooms[rooms.index(room) :]
+    return (package,) if package in FAMILIES else packages[packages.index(package) :]
 
 
-def room_paths(package: str, room: str) -> tuple[str, str]:
-    """The doctests and the tests of a room. Plans are imported as cutedsl_gemm.kernels."""
-    source = Path("cutedsl_gemm", "kernels") if package == "kernels" else Path(package)
-    return str(source / room), str(Path("tests", package, room))
+def package_paths(top: str, package: str) -> tuple[str, str]:
+    """The doctests and the tests of a package. Plans are imported as cutedsl_gemm.kernels."""
+    source = Path("cutedsl_gemm", "kernels") if top == "kernels" else Path(top)
+    return str(source / package), str(Path("tests", top, package))
 
 
 def covered(path: str, found: set[str]) -> bool:
@@ -94,7 +95,7 @@ def main() -> int:
     """Run them; the status is pytest's."""
     paths = selection(changed())
     if not paths:
-        print("no room is touched")
+        print("no package is touched")
         return 0
     print("testing", *paths)
     pytest = [sys.executable, "-m", "pytest", *OPTIONS, DSL]

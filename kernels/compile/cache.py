@@ -2,7 +2,7 @@
 
 An entry is the file `<key>.<digest of its bytes>.so`; each key has a lock file. An entry is written
 as a draft and then renamed: a reader sees the whole file or none. It is used only if its bytes
-still match the digest in its name.
+still match the digest in its name. `build.key` makes the key of a plan.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """The checks that the plans of all families share, and PlanError.
 
-A kernel's plan is one frozen value that holds every layout by which its data moves. The kernel
-lowers these layouts, the executor moves data by them on the CPU, and proofs and pictures use them
-too; nothing else describes the movement of data. `check` refuses a plan that the hardware cannot
-run, with a message, before anything is compiled.
+A kernel's plan is one frozen value that holds every layout by which its data moves. Device code
+lowers these layouts to `cute` objects; the executor moves data by them on the CPU; proofs and
+pictures use them too. What an instruction does with a layout is modelled, not lowered: the DSL
+makes stmatrix from `TmaStorePlan.stmatrix_tv`, and `stmatrix_rows` is the model of the rows that
+its lanes then address. `check` refuses a plan that the hardware cannot run, with a message, before
+anything is compiled.
 
 Each `…_problem` yields a message if its condition does not hold, and nothing if it does.
 """

@@ -2,6 +2,9 @@
 
 naive → coalesced → shared → block1d → block2d. Two device files serve all five: `direct` reads its
 operands from global memory, `staged` copies them into shared memory first. The rest is layouts.
+
+To add a rung, decorate a function with `SimtRung` that returns `replace(below.recipe, …)`, and add
+it to `RUNGS`: the registry, the ladder and its page take it from there (docs/add-a-kernel.md).
 """
 
 from __future__ import annotations

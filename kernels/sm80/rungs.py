@@ -4,6 +4,9 @@ mma_k8 → mma → padded → swizzled → ldmatrix_x4 → multistage → raster
 device files serve all ten: `singlestage` the first five, which load a k-tile and then multiply it;
 `multistage` the two that load k-tiles ahead; `register_pipeline` the three that also load fragments
 ahead.
+
+To add a rung, decorate a function with `Sm80Rung` that returns `replace(below.recipe, …)`, and add
+it to `RUNGS`: the registry, the ladder and its page take it from there (docs/add-a-kernel.md).
 """
 
 from __future__ import annotations

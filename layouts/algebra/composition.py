@@ -9,7 +9,8 @@ brings it back to one core:
     compose_xor          A or B has XOR strides: the core on modes of extent 2, one for each bit
     compose_swizzled     A or B is a swizzle or a composed layout
 
-A tuple of tilers composes mode by mode (`by_mode`).
+A tuple of tilers composes mode by mode (`by_mode`).  `explain(composition, A, B)` prints the steps
+(layouts/explanation/composition.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The numbers of warps and of memory that every file of this room counts with.
+"""The numbers of warps and of memory that every file of this package counts with.
 
 Sources: CUDA C++ Programming Guide, SIMT architecture and shared memory of compute capability 5.x
 and later; CUDA C++ Best Practices Guide, coalesced access to global memory; PTX ISA 9.2, section

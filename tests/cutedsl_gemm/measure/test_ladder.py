@@ -32,7 +32,7 @@ def test_the_ladder_is_in_order():
 
 
 @pytest.mark.parametrize(
-    ("capability", "room", "expected"),
+    ("capability", "smem_bytes", "expected"),
     [
         ((9, 0), 232_448, "sm90"),
         ((8, 0), 166_912, "sm80_wide"),
@@ -42,9 +42,9 @@ def test_the_ladder_is_in_order():
     ],
     ids=str,
 )
-def test_a_card_before_hopper_gets_the_sm80_kernel(monkeypatch, capability, room, expected):
+def test_a_card_before_hopper_gets_the_sm80_kernel(monkeypatch, capability, smem_bytes, expected):
     """The last rung whose shared memory the card has."""
-    properties = SimpleNamespace(shared_memory_per_block_optin=room)
+    properties = SimpleNamespace(shared_memory_per_block_optin=smem_bytes)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
     assert named(None, torch.device("cuda", 0)).name == expected

@@ -1,4 +1,4 @@
-"""The rooms of kernels/ import one way, and a plan loads neither torch nor the DSL."""
+"""The packages of kernels/ import one way, and a plan loads neither torch nor the DSL."""
 
 import ast
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 KERNELS = "cutedsl_gemm.kernels."
 SHARED = {"plan", "device", "executor"}
-BELOW = {  # room → the rooms from which it imports
+BELOW = {  # package → the packages from which it imports
     "plan": set(),
     "device": {"plan"},
     "executor": {"plan"},
@@ -41,9 +41,9 @@ def imported(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)
-def test_rooms_of_kernels_import_one_way(file):
-    room = file.with_suffix("").parts[1]
-    assert {name.split(".")[0] for name in imported(file)} <= BELOW[room] | {room}
+def test_packages_of_kernels_import_one_way(file):
+    package = file.with_suffix("").parts[1]
+    assert {name.split(".")[0] for name in imported(file)} <= BELOW[package] | {package}
 
 
 def test_plans_load_neither_torch_nor_the_dsl():
