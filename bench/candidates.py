@@ -1,11 +1,12 @@
 """Every candidate plan beside torch.mm: the measurements to which select/model.py is fitted.
 
-    python bench/candidates.py --csv FILE [--seed 1] [--count 220] [--seconds 300] [--dry]
+    python bench/candidates.py --csv FILE [--seed 1] [--count 220] [--slack 2.2] [--seconds 300] \
+        [--dry]
 
 Shapes are bench's random ones, then its named ones, then some whose rows are padded, so that only
-the leading stride differs. Plans that a rough estimate puts far behind are left out. Every plan
-runs in CUDA graphs, in turn with the others, and its output is checked. Needs an H100; `--dry` only
-prints what would run.
+the leading stride differs. Plans whose estimate is `--slack` times the best one's are left out.
+Every plan runs in CUDA graphs, in turn with the others, and its output is checked. Needs an H100;
+`--dry` only prints what would run.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
 from cutedsl_gemm.select.model import best, ranking
 from cutedsl_gemm.select.timing import Launch, race, timed
 
-SLACK = 2.2  # plans whose estimate is so many times the best one's are left out
 SECONDS, LAUNCHES, ROUNDS = 0.3e-3, 50, 3  # of a graph: the time, at most so many launches
 PADDED = [(2048, 2048, 2048), (4096, 4096, 4096), (8448, 9216, 512), (8192, 1024, 4096)]
 PADDING = 8, 16, 32, 64  # elements between the rows of A and of B
@@ -64,6 +64,21 @@ def tried() -> Iterator[Candidate]:
     for bm, bn in ((128, 256), (256, 128)):
         for splits in (2, 3, 4, 6):
             yield Candidate(split, (bm, bn, 64), splits)
+    # BN not a multiple of 64
+    for bn in (16, 32, 48, 96, 160):
+        yield Candidate(pingpong, (64, bn, 64))
+    for bn in (96, 112, 144, 160, 176):
+        yield Candidate(pingpong, (128, bn, 64))
+    for bm, bn in ((192, 96), (192, 112), (256, 96)):
+        yield Candidate(pingpong, (bm, bn, 64))
+    for bn in (208, 224, 240):
+        yield Candidate(cooperative, (128, bn, 64))
+    for bn in (144, 160, 176):
+        yield Candidate(cooperative, (256, bn, 64))
+    for bm, bn in ((256, 160), (256, 176), (128, 224)):
+        yield Candidate(cooperative, (bm, bn, 64), cluster=(2, 1))
+    for bn, splits in ((32, 4), (32, 8), (48, 8), (96, 4), (96, 8), (176, 3), (176, 4)):
+        yield Candidate(split, (128, bn, 64), splits)
 
 
 ALL = (*CANDIDATES, *(each for each in tried() if each not in CANDIDATES))
@@ -86,12 +101,12 @@ class Case:
         (m, n, k), lead = self.mnk, self.mnk[2] + self.padding
         return normal(m, lead)[:, :k], normal(n, lead)[:, :k].mT
 
-    def plans(self) -> list[tuple[Candidate, Raster]]:
+    def plans(self, slack: float) -> list[tuple[Candidate, Raster]]:
         """What runs: all rasters of large tiles in more than two waves, else the default's."""
         ranked = ranking(self.problem, ALL)
         found: list[tuple[Candidate, Raster]] = []
         for each in ranked:
-            if each.seconds <= SLACK * ranked[0].seconds:
+            if each.seconds <= slack * ranked[0].seconds:
                 candidate = each.candidate
                 rasters = [candidate.raster(self.mnk[2])]
                 if each.waves > 2 and len(candidate.rasters) > 1:
@@ -107,11 +122,11 @@ def cases(count: int, seed: int) -> list[Case]:
     return [*dict.fromkeys([*map(Case, draw(count, seed)), *padded, *map(Case, named)])]
 
 
-def measure(case: Case, sms: int) -> Iterator[tuple[str, Raster | None, float, str]]:
+def measure(case: Case, slack: float, sms: int) -> Iterator[tuple[str, Raster | None, float, str]]:
     """The plan, its raster, seconds a launch, and what is wrong with its output."""
     a, b = case.operands()
     expected = (a @ b).float()
-    plans = case.plans()
+    plans = case.plans(slack)
     outs = [torch.full(case.mnk[:2], torch.nan, dtype=a.dtype, device="cuda") for _ in range(2)]
     launches: list[Launch] = [partial(torch.mm, a, b, out=outs[0])]
     wrong = [""]
@@ -139,6 +154,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=220)
+    parser.add_argument("--slack", type=float, default=2.2)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
@@ -149,12 +165,9 @@ def main() -> None:
             best(Problem.dense(*mnk))
         print(f"choice: {(time.perf_counter() - began) / 200 * 1e6:.1f} µs a shape")
     asked = cases(options.count, options.seed)
-    plans = {
-        candidate.plan(case.problem, raster) for case in asked for candidate, raster in case.plans()
-    }
-    print(
-        f"{len(asked)} cases, {sum(len(case.plans()) for case in asked)} runs, {len(plans)} kernels"
-    )
+    runs = [(case, *plan) for case in asked for plan in case.plans(options.slack)]
+    plans = {candidate.plan(case.problem, raster) for case, candidate, raster in runs}
+    print(f"{len(asked)} cases, {len(runs)} runs, {len(plans)} kernels")
     if options.dry:
         return
     for number, _ in enumerate(precompile.compile_all(plans), 1):
@@ -168,7 +181,7 @@ def main() -> None:
             if time.monotonic() - start > options.seconds:
                 print(f"out of time after {number} cases", file=sys.stderr)
                 break
-            for name, raster, seconds, wrong in measure(case, sms):
+            for name, raster, seconds, wrong in measure(case, options.slack, sms):
                 group = "" if raster is None else raster.group
                 times = f"{1e6 * seconds:.3f}"
                 writer.writerow((*case.mnk, case.padding, name, group, times, wrong))

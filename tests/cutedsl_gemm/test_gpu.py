@@ -69,7 +69,18 @@ def test_a_hundred_random_shapes(majors, dtype):
 
 
 @pytest.mark.parametrize(
-    "tile", [(64, 128, 64), (128, 192, 64), (192, 128, 64), (64, 256, 64), (128, 128, 128)], ids=str
+    "tile",
+    [
+        (64, 128, 64),
+        (128, 192, 64),
+        (192, 128, 64),
+        (64, 256, 64),
+        (128, 128, 128),
+        (128, 176, 64),
+        (128, 208, 64),
+        (64, 16, 64),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("majors", MAJORS, ids="-".join)
 def test_other_tiles(tile, majors):
@@ -251,6 +262,8 @@ plans = (pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single()
          cooperative((256, 192, 64)), split(splits=6), split((128, 64, 64), splits=16),
          pingpong((192, 64, 64)), pingpong((64, 192, 64)), cooperative((128, 128, 64)),
          split((256, 128, 64), splits=3), pingpong(cluster=(1, 2)),
+         pingpong((128, 80, 64)), cooperative((128, 176, 64)), pingpong((64, 96, 64)),
+         pingpong((64, 16, 64)), split((128, 176, 64), splits=3),
          *(each.plan(Problem.dense(64, 64, 64)) for each in CANDIDATES if each.cluster != (1, 1)))
 for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
     a = torch.randn(m, k, device="cuda").bfloat16()
@@ -292,6 +305,19 @@ FAMILY = [
     split((128, 128, 64), "float16", "MN", "MN", splits=8),
     split((128, 64, 64), splits=16),
     split((256, 128, 64), splits=2),
+    single((64, 48, 64), "float16", "MN", "MN"),
+    pingpong((64, 16, 64)),
+    pingpong((64, 80, 128), b_major="MN"),
+    pingpong((128, 96, 64), "float16", b_major="MN"),
+    pingpong((128, 176, 64)),
+    pingpong((128, 176, 64), c_stages=1),
+    pingpong((192, 112, 64), a_major="MN", cluster=(1, 2)),
+    pingpong((128, 160, 64), b_major="MN", cluster=(2, 1)),
+    cooperative((128, 240, 64), c_stages=2),
+    cooperative((256, 144, 64), b_major="MN"),
+    cooperative((256, 176, 64), cluster=(2, 1)),
+    split((128, 176, 64), splits=3),
+    split((128, 48, 64), "float16", "MN", "MN", splits=8),
 ]
 DENSE = Problem.dense(64, 64, 64)
 M_AND_N_MAJOR = Problem(DENSE.a.transposed, DENSE.b.transposed, "float16")
