@@ -1,14 +1,14 @@
 """What a layout is made of, and what it is.
 
-value        frozen values
-tuples       hierarchical integer tuples: shapes, strides, coordinates
-stride       strides that are not integers: coordinates and XOR
-arith        arithmetic on extents and strides: division and comparison
-symbols      polynomials in positive integer symbols
-elimination  linear algebra over GF(2)
-layout       Layout
-swizzle      Swizzle and ComposedLayout
-modes        layouts as flat lists of modes
+    value        frozen values
+    tuples       hierarchical integer tuples: shapes, strides, coordinates
+    stride       strides that are not integers: coordinates and XOR
+    arith        arithmetic on extents and strides: division and comparison
+    symbols      polynomials in positive integer symbols
+    elimination  linear algebra over GF(2)
+    layout       Layout
+    swizzle      Swizzle and ComposedLayout
+    modes        layouts as flat lists of modes
 """
 
 from .layout import (
