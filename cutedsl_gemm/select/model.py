@@ -176,13 +176,14 @@ def _best(key: Key, majors: tuple[Major, Major]) -> Candidate:
         # fmt: off
         (
             _, splits, (step_m, step_n, step_k), blocks, tensor_core, smem, fill, epilogue, launch,
-            *_,
+            _, _,
         ) = constants
         # fmt: on
         blocks *= -(-m // step_m) * -(-n // step_n)
         waves = -(-blocks // SMS)
         if splits == 1 or waves == 1:
-            k_tile = max(smem, tensor_core * math.sqrt(blocks / waves))
+            k_tile = tensor_core * math.sqrt(blocks / waves)
+            k_tile = k_tile if k_tile > smem else smem  # max() takes twice as long
             mainloop = waves * (-(-k // step_k) * k_tile + fill)
             least.append((launch - OVERLAP + mainloop + epilogue, number))
     least.sort()
