@@ -38,7 +38,7 @@ def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
     for name, extent, unit, reason in (
         ("BM", bm, 128 if shared else 64, why),
         ("BN", bn, 16, "stmatrix.x4 stores 16 columns of C"),
-        ("BK", bk, 64, "a row of the 128-byte swizzle holds 64 elements"),
+        ("BK", bk, 32, "a row of the 64-byte swizzle holds 32 elements"),
     ):
         if extent < unit or extent % unit:
             yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"

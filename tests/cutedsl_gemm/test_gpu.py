@@ -308,6 +308,8 @@ FAMILY = [
     single((64, 48, 64), "float16", "MN", "MN"),
     pingpong((64, 16, 64)),
     pingpong((64, 80, 128), b_major="MN"),
+    pingpong((128, 128, 32)),
+    cooperative((128, 176, 96), a_major="MN"),
     pingpong((128, 96, 64), "float16", b_major="MN"),
     pingpong((128, 176, 64)),
     pingpong((128, 176, 64), c_stages=1),

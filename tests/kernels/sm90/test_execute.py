@@ -81,7 +81,7 @@ def calls(draw):
     make = draw(st.sampled_from([single, pingpong, cooperative, split]))
     bm, bn = draw(st.sampled_from([64, 128, 192, 256, 96, 320])), 8 * draw(st.integers(1, 33))
     arguments = {
-        "tile": (bm, bn, draw(st.sampled_from([64, 64, 128]))),
+        "tile": (bm, bn, draw(st.sampled_from([64, 64, 32, 96, 128]))),
         "dtype": draw(st.sampled_from(["bfloat16", "float16"])),
         "a_major": draw(st.sampled_from(["K", "MN"])),
         "b_major": draw(st.sampled_from(["K", "MN"])),

@@ -25,6 +25,8 @@ TILES = [
     (64, 16, 64),
     (64, 48, 128),
     (192, 112, 64),
+    (64, 16, 32),
+    (128, 128, 96),
 ]
 
 
@@ -97,7 +99,7 @@ def test_stages_are_as_many_as_fit():
         ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 192"),
         ((128, 104, 64), "BN is 104; it must be a multiple of 16"),
         ((96, 128, 64), "BM is 96; it must be a multiple of 64"),
-        ((128, 128, 96), "BK is 96; it must be a multiple of 64"),
+        ((128, 128, 80), "BK is 80; it must be a multiple of 32"),
         ((128, 128, 0), "BK is 0"),
         ((-128, 128, 64), "BM is -128"),
         ((64, 320, 64), "BN is 320; a wgmma has at most 256 columns"),
