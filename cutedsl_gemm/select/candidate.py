@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.operand import ROW, Tile
+from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
@@ -57,18 +57,6 @@ class Candidate:
     def raster(self, k: int) -> Raster:
         """The raster for a K."""
         return self.rasters[depth(k)]
-
-    def fits(self, a_major: Major, b_major: Major) -> bool:
-        """Whether its plan exists: a block multicasts whole swizzle atoms of an MN-major operand.
-
-        >>> clustered = Candidate(pingpong, (128, 192, 64), cluster=(2, 1))
-        >>> clustered.fits("K", "K"), clustered.fits("K", "MN")  # 96 columns each
-        (True, False)
-        """
-        (bm, bn, _), (down, across) = self.tile, self.cluster
-        return not (
-            (a_major == "MN" and bm // across % ROW) or (b_major == "MN" and bn // down % ROW)
-        )
 
     def plan(self, problem: Problem, raster: Raster | None = None) -> Sm90Plan:
         """The checked plan for a problem; `raster` defaults to the one for the problem's K.
@@ -153,13 +141,12 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose.
 
     >>> len(plans())
-    360
+    384
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [
         _plan(candidate, raster, dtype, *majors)
         for dtype, *majors in kinds
         for candidate in CANDIDATES
-        if candidate.fits(*majors)
         for raster in dict.fromkeys(candidate.rasters)
     ]

@@ -31,7 +31,6 @@ from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
-from layouts.hardware.descriptor import Major
 
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 GPC = 16  # multiprocessors of a GPC; consecutive blocks run there
@@ -144,8 +143,7 @@ def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> l
 
     K is split only to fill a single wave: the partial sums of several waves do not fit in L2.
     """
-    fitting = (candidate for candidate in candidates if candidate.fits(*problem.majors))
-    found = (estimate(problem, candidate) for candidate in fitting)
+    found = (estimate(problem, candidate) for candidate in candidates)
     serving = (each for each in found if each.waves == 1 or each.candidate.splits == 1)
     return sorted(serving, key=attrgetter("seconds"))
 
@@ -156,7 +154,7 @@ def best(problem: Problem) -> Candidate:
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
     ['cooperative 128×256×64', 'cooperative 128×256×64, cluster 2×1']
     """
-    return _best(_key(problem), problem.majors)
+    return _best(_key(problem))
 
 
 Key: TypeAlias = tuple[int, int, int, int, int]  # M, N, K, alignments of the rows of A and B
@@ -167,12 +165,11 @@ def _key(problem: Problem) -> Key:
 
 
 @lru_cache(maxsize=4096)
-def _best(key: Key, majors: tuple[Major, Major]) -> Candidate:
+def _best(key: Key) -> Candidate:
     """A few estimates suffice: in the order of what the main loops alone take at least."""
     m, n, k, *_ = key
     least: list[tuple[float, int]] = []
-    fitting = _fitting(*majors)
-    for number, constants in enumerate(fitting):
+    for number, constants in enumerate(_ALL):
         # fmt: off
         (
             _, splits, (step_m, step_n, step_k), blocks, tensor_core, smem, fill, epilogue, launch,
@@ -191,13 +188,11 @@ def _best(key: Key, majors: tuple[Major, Major]) -> Candidate:
     for bound, number in least:
         if bound > fastest[0]:
             break
-        fastest = min(fastest, (_estimate(key, fitting[number]).seconds, number))
-    return fitting[fastest[1]].candidate
+        fastest = min(fastest, (_estimate(key, _ALL[number]).seconds, number))
+    return CANDIDATES[fastest[1]]
 
 
-@cache
-def _fitting(a_major: Major, b_major: Major) -> list[_Constants]:
-    return [_constants(each) for each in CANDIDATES if each.fits(a_major, b_major)]
+_ALL = [_constants(candidate) for candidate in CANDIDATES]
 
 
 def _estimate(key: Key, of: _Constants) -> Estimate:

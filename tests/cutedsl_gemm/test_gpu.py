@@ -326,7 +326,6 @@ M_AND_N_MAJOR = Problem(DENSE.a.transposed, DENSE.b.transposed, "float16")
 CHOSEN = [
     candidate.plan(problem)
     for candidate, problem in itertools.product(CANDIDATES, (DENSE, M_AND_N_MAJOR))
-    if candidate.fits(*problem.majors)
 ]
 
 
