@@ -46,8 +46,8 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
     >>> tile = ComposedLayout(SWIZZLES[128].recast(8, 16), 0, Layout((128, 64), (64, 1)), unit=16)
     >>> boxes(tile, contiguous=1)
     Boxes(rows=128, columns=64, origins=((0, 0, 0),))
-    >>> two_panels = Layout(((64, 2), (8, 8)), ((1, 4096), (64, 512)))  # 64 rows contiguous
-    >>> boxes(ComposedLayout(tile.inner, 0, two_panels, unit=16), contiguous=0).origins
+    >>> two_boxes = Layout(((64, 2), (8, 8)), ((1, 4096), (64, 512)))  # 64 rows contiguous
+    >>> boxes(ComposedLayout(tile.inner, 0, two_boxes, unit=16), contiguous=0).origins
     ((0, 0, 0), (0, 64, 4096))
     """
     if tile.unit is None:

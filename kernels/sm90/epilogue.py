@@ -21,7 +21,7 @@ from cutedsl_gemm.kernels.sm90.tma_store_plan import STMATRIX_COLUMNS
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
 
-# L2 evicts C first, and the panels of A and B stay: up to 1.3 times as fast at K <= 256
+# L2 evicts C first, and A and B stay: up to 1.3 times as fast at K <= 256
 # (docs/performance). The encoding is that of CUTLASS's TMA::CacheHintSm90::EVICT_FIRST.
 EVICT_FIRST = 0x12F0000000000000
 # Named barriers, one a consumer, around its panels; number 0 is __syncthreads.

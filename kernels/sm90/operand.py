@@ -105,8 +105,8 @@ def swizzled(rows: int, columns: int, major: Major, slices: int = 1) -> Composed
 
     Columns are contiguous ("K") or rows ("MN"). The tile is made of the tensor core's swizzle atoms
     (PTX ISA, wgmma shared memory layout): eight rows of 64, 32 or 16 elements, the most that divide
-    the contiguous extent (of one of the `slices` into which the rows are divided). The atoms form
-    panels that are one row wide. TMA fills a panel with one box.
+    the contiguous extent (of one of the `slices` into which the rows are divided). The atoms in
+    line along the other extent form a TMA box.
 
     >>> print(swizzled(128, 64, "K"))
     S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))

@@ -6,8 +6,9 @@ When   block 0   │ multiply k-tiles 0 … │ store partial sums ┃ add F row
        The second kernel is launched while the first ends, and waits for its memory.
 
 Where  the blocks of one split are neighbours: sixteen tiles of one GPC then ask L2 for the same
-       panels at the same time. In a cluster that splits K and reduces through distributed shared
-       memory, the blocks share no panels: 24.6 µs at 512×512×16384, not 18.2 (docs/performance).
+       panels of A and B at the same time. In a cluster that splits K and reduces through
+       distributed shared memory, the blocks share none: 24.6 µs at 512×512×16384, not 18.2
+       (docs/performance).
 
 Gains  few tiles of large K keep all multiprocessors busy.
 Costs  a workspace, and a second launch. The order of summation is fixed by the plan and K: results
