@@ -109,7 +109,7 @@ class Case:
             if each.seconds <= slack * ranked[0].seconds:
                 candidate = each.candidate
                 rasters = [candidate.raster(self.mnk[2])]
-                if each.waves > 2 and len(candidate.rasters) > 1:
+                if each.waves > 2 and len({*candidate.rasters}) > 1:
                     rasters = [*RASTERS]
                 found += [(candidate, raster) for raster in rasters]
         return found
