@@ -75,7 +75,9 @@ def tried() -> Iterator[Candidate]:
         yield Candidate(cooperative, (128, bn, 64))
     for bn in (144, 160, 176):
         yield Candidate(cooperative, (256, bn, 64))
-    for bm, bn in ((256, 160), (256, 176), (128, 224)):
+    for bn in (96, 128, 144, 160, 176, 192):  # three consumers
+        yield Candidate(cooperative, (192, bn, 64))
+    for bm, bn in ((256, 160), (256, 176), (128, 224), (192, 176), (192, 192)):
         yield Candidate(cooperative, (bm, bn, 64), cluster=(2, 1))
     for bn, splits in ((32, 4), (32, 8), (48, 8), (96, 4), (96, 8), (176, 3), (176, 4)):
         yield Candidate(split, (128, bn, 64), splits)

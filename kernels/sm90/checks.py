@@ -14,8 +14,9 @@ from cutedsl_gemm.kernels.plan.checks import (
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
-    CONSUMER_REGISTERS,
+    REGISTER_FILE,
     SMEM_BYTES,
+    WGMMA_REGISTERS,
     Schedule,
 )
 from layouts import ComposedLayout, cosize, size
@@ -34,14 +35,15 @@ def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
     shared = schedule == "cooperative"
     if dtype not in ("bfloat16", "float16"):
         yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
-    why = "two consumers share its rows, 64 a wgmma" if shared else "a wgmma has 64 rows"
     for name, extent, unit, reason in (
-        ("BM", bm, 128 if shared else 64, why),
+        ("BM", bm, 64, "a wgmma has 64 rows"),
         ("BN", bn, 16, "stmatrix.x4 stores 16 columns of C"),
         ("BK", bk, 32, "a row of the 64-byte swizzle holds 32 elements"),
     ):
         if extent < unit or extent % unit:
             yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"
+    if shared and bm < 128:
+        yield f"BM is {bm}; it must be at least 128, since two consumers share its rows"
     if bm > 256 or bk > 1024:
         yield f"the tile has BM = {bm} and BK = {bk}; no stage of BM > 256 or BK > 1024 fits"
     if bn > 256:
@@ -84,12 +86,19 @@ def gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
 
 def budget_problems(plan: Sm90Plan) -> Iterator[str]:
     """A consumer has only so many registers, and a block only so much shared memory."""
-    most = CONSUMER_REGISTERS - ADDRESS_REGISTERS
+    held = plan.consumer_registers
+    most = held - ADDRESS_REGISTERS
     if plan.registers > most:
         yield (
             f"the accumulator takes {plan.registers} registers a thread, since one warpgroup holds "
-            f"{plan.rows} rows of the tile; it must be at most {most} of {CONSUMER_REGISTERS}, or "
-            f"it spills; take a tile with BM * BN <= {most * WARPGROUP * plan.consumers_per_tile}"
+            f"{plan.rows} rows of the tile; it must be at most {most} of {held}, or it spills; "
+            f"take a tile with BM * BN <= {most * WARPGROUP * plan.consumers_per_tile}"
+        )
+    needed, given = plan.tile[1] // 2 + WGMMA_REGISTERS, REGISTER_FILE // plan.threads
+    if needed > given:
+        yield (
+            f"BN is {plan.tile[1]}: one wgmma takes {needed} registers a thread, and the "
+            f"{plan.threads} threads of a block start with {given} each; take a smaller BN"
         )
     if plan.stages < 2:
         yield (

@@ -1,8 +1,10 @@
-"""Hopper (sm90) cooperative GEMM: two consumer warpgroups share each tile.
+"""Hopper (sm90) cooperative GEMM: two or three consumer warpgroups share each tile.
 
 When   producer    │ load t0 │ load t1 │ load t2 …   always `stages` k-tiles ahead
        consumer 0  │ multiply t0, upper half │ store │ multiply t1, upper half │ store …
        consumer 1  │ multiply t0, lower half │ store │ multiply t1, lower half │ store …
+
+       If BM is 192, there are three consumers, with 64 rows each.
 
 Gains  tiles of 128×256 and 256×128, which move fewer bytes a flop through shared memory and L2.
 Costs  the tensor core waits for the epilogue. It pays for large K, and for shapes whose waves such

@@ -27,7 +27,6 @@ from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.operand import Operand
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.kernels.sm90.resources import CONSUMERS
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from cutedsl_gemm.kernels.sm90.tma_store_plan import TmaStorePlan
 from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
@@ -179,8 +178,8 @@ class Reduction:
             *thread_values(plan.accumulator)
         )  # (thread, value) → m + R * n
         _check_written_once(accumulator, plan.rows * bn, "wgmma, accumulator")
-        first_rows = torch.arange(CONSUMERS)[:, None, None] * plan.rows  # of each consumer
-        self.n = (accumulator // plan.rows).expand(CONSUMERS, -1, -1)
+        first_rows = torch.arange(plan.consumers)[:, None, None] * plan.rows  # of each consumer
+        self.n = (accumulator // plan.rows).expand(plan.consumers, -1, -1)
         self.m = accumulator % plan.rows + first_rows
         self.written = plan.partial_sums(self.m + bm * self.n)  # (consumer, thread, value)
         _check_written_once(self.written, bm * bn, "workspace, partial sums")

@@ -4,8 +4,8 @@ Who    warpgroup 0 is the producer. One of its warps issues the TMA loads of A a
        go to the consumers (40 / 232). In a cluster of two blocks, each loads half of the operand
        that both need, multicasts it to both, and waits until the consumers of both have read a
        stage.
-       warpgroups 1 and 2 are consumers. They multiply and hold C in registers. The subclasses say
-       how they divide the tiles, and how the epilogue stores C.
+       The other warpgroups, two or three, are consumers. They multiply and hold C in registers.
+       The subclasses say how they divide the tiles, and how the epilogue stores C.
 
 When   producer    waits until a stage is empty │ loads a k-tile into it │ …
        consumer    waits until a stage is full │ issues its wgmmas │ releases the stage before │ …
@@ -29,7 +29,6 @@ from cutedsl_gemm.kernels.device.tile import tile_count
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.kernels.sm90.resources import CONSUMER_REGISTERS, PRODUCER_REGISTERS
 
 
 class Sm90Gemm:
@@ -192,11 +191,11 @@ class Sm90Gemm:
     def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts):
         """Each warpgroup takes its registers and its role."""
         if warp_idx < 4:
-            cute.arch.setmaxregister_decrease(PRODUCER_REGISTERS)
+            cute.arch.setmaxregister_decrease(self.plan.producer_registers)
             if warp_idx == 0:
                 self.produce(operands, full, empty, tile_counts)
         else:
-            cute.arch.setmaxregister_increase(CONSUMER_REGISTERS)
+            cute.arch.setmaxregister_increase(self.plan.consumer_registers)
             self.consume(warp_idx // 4 - 1, operands, epilogue, full, empty, tile_counts)
 
     def block_rank(self):

@@ -10,7 +10,7 @@ from cutedsl_gemm.kernels.sm90.epilogue import TmaStoreGemm
 
 
 class PersistentGemm(TmaStoreGemm):
-    """Two consumers and a producer walk the tiles; subclasses say how the consumers share them."""
+    """The consumers and a producer walk the tiles; subclasses say how the consumers share them."""
 
     def grid_size(self, tiles, sms):
         """As few blocks as need the same number of waves.

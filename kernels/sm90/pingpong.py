@@ -14,9 +14,9 @@ from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.sm90.epilogue import PANEL_BARRIER
 from cutedsl_gemm.kernels.sm90.persistent import PersistentGemm
-from cutedsl_gemm.kernels.sm90.resources import CONSUMERS
 from layouts.hardware.facts import WARPGROUP
 
+CONSUMERS = 2  # they take turns
 # Named barriers: consumer 0's turn, consumer 1's turn.
 TURN_BARRIER = PANEL_BARRIER + CONSUMERS
 

@@ -18,10 +18,10 @@ from cutedsl_gemm.kernels.sm90 import checks
 from cutedsl_gemm.kernels.sm90.operand import Operand, Tile
 from cutedsl_gemm.kernels.sm90.resources import (
     BARRIER_BYTES,
-    CONSUMER_REGISTERS,
-    CONSUMERS,
+    REGISTERS,
     SMEM_BYTES,
     Schedule,
+    consumers,
 )
 from layouts import (
     Bijective,
@@ -53,7 +53,7 @@ class Sm90Plan:
     """C (M, N) = A (M, K) · B (K, N), summed in fp32: the mainloop.
 
     Layouts are in elements of 16 bits. Element (m, n) of a tile has the number m + rows * n. R is
-    the number of tile rows that one consumer multiplies: BM, or BM / 2 if the schedule is
+    the number of tile rows that one consumer multiplies: BM, or its share if the schedule is
     cooperative.
     """
 
@@ -80,7 +80,7 @@ class Sm90Plan:
     @property
     def consumers(self) -> int:
         """Warpgroups that multiply."""
-        return 1 if self.schedule == "single" else CONSUMERS
+        return consumers(self.schedule, self.tile[0])
 
     @property
     def consumers_per_tile(self) -> int:
@@ -90,7 +90,17 @@ class Sm90Plan:
     @property
     def threads(self) -> int:
         """Threads of a block: the consumers and, except in `single`, a producer warpgroup."""
-        return WARPGROUP * (1 if self.schedule == "single" else 1 + CONSUMERS)
+        return WARPGROUP * (self.consumers + (self.schedule != "single"))
+
+    @property
+    def producer_registers(self) -> int:
+        """Registers of a producer thread."""
+        return REGISTERS[self.consumers][0]
+
+    @property
+    def consumer_registers(self) -> int:
+        """Registers of a consumer thread."""
+        return REGISTERS[self.consumers][1]
 
     @property
     def rows(self) -> int:
@@ -106,7 +116,7 @@ class Sm90Plan:
     def outputs(self) -> Layout:
         """(thread, value) → m + BM * n: the outputs that each consumer thread holds.
 
-        If the consumers share a tile, the threads are those of both.
+        If the consumers share a tile, the threads are those of all.
         """
         bm, bn, _ = self.tile
         held = composition(Layout((self.rows, bn), (1, bm)), self.accumulator)  # by one consumer
@@ -249,7 +259,7 @@ class Sm90Plan:
         stages = f"{self.stages} stages × {self.stage_bytes:,}"
         yield "memory", " + ".join(filter(None, (stages, self.epilogue_smem, "barriers")))
         yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
-        registers = f"{self.registers} of a consumer thread's {CONSUMER_REGISTERS}"
+        registers = f"{self.registers} of a consumer thread's {self.consumer_registers}"
         yield "registers", f"{registers} hold the accumulator"
         yield "A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"

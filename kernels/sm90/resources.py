@@ -5,16 +5,30 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 # single: one warpgroup does everything. pingpong: two consumers, fed by a producer, take turns with
-# whole tiles. cooperative: each consumer multiplies half the rows of every tile.
+# whole tiles. cooperative: two consumers, or three, share the rows of every tile.
 Schedule: TypeAlias = Literal["single", "pingpong", "cooperative"]
 
 # A block's limit at compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
 SMEM_BYTES = 232_448
 BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
-CONSUMERS = 2  # consumer warpgroups of a block
-# 65,536 registers / 384 threads = 168 a thread: a producer thread releases 128 of them, and each
-# consumer thread takes 64.
-CONSUMER_REGISTERS = 232
-PRODUCER_REGISTERS = 40
+REGISTER_FILE = 65_536  # registers of a multiprocessor
+# Consumer warpgroups of a block → registers of a producer thread, and of a consumer thread. 384
+# threads start with 168 registers each: a producer thread releases 128 of them, and each of two
+# consumer threads takes 64. 512 threads start with 128: it releases 96, and each of three takes 32.
+REGISTERS = {1: (0, 232), 2: (40, 232), 3: (32, 160)}
 # What a consumer needs beside its accumulator: 128×256 (256 of 232) spills, 128×192 does not.
 ADDRESS_REGISTERS = 40
+# What ptxas wants for one wgmma beside its BN / 2 sums, from the registers with which a thread
+# starts: 130 for BN = 208, 146 for 240 (error C7602).
+WGMMA_REGISTERS = 26
+
+
+def consumers(schedule: Schedule, bm: int) -> int:
+    """Consumer warpgroups of a block whose tile has BM rows.
+
+    >>> consumers("cooperative", 256), consumers("cooperative", 192), consumers("pingpong", 192)
+    (2, 3, 2)
+    """
+    if schedule == "single":
+        return 1
+    return 3 if schedule == "cooperative" and bm % 128 else 2

@@ -12,7 +12,7 @@ from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
 from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
 from cutedsl_gemm.kernels.sm90.plan import accumulator
-from cutedsl_gemm.kernels.sm90.resources import CONSUMERS, Schedule
+from cutedsl_gemm.kernels.sm90.resources import Schedule, consumers
 from cutedsl_gemm.kernels.sm90.split_k_plan import (
     SplitKPlan,
     partial_sums,
@@ -56,7 +56,7 @@ def cooperative(
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
 ) -> TmaStorePlan:
-    """Two consumer warpgroups share each tile.
+    """Two consumer warpgroups, or three if BM is 192, share each tile.
 
     New: roles. A producer warp loads k-tiles as far ahead as stages are free, and two consumer
     warpgroups multiply. Blocks are persistent: they walk tile after tile. Gains: loads and
@@ -119,7 +119,7 @@ def split(
         schedule="cooperative",
         stages=0,  # as many as fit, below
         splits=splits,
-        accumulator=accumulator(bm // CONSUMERS, bn),
+        accumulator=accumulator(bm // consumers("cooperative", bm), bn),
         raster=Raster(1),
         partial_sums=partial_sums(bm, bn),
         reduction=reduction(bn),
@@ -144,7 +144,7 @@ def _tma_store_plan(
     for problem in (*tile_problems(tile, dtype, schedule), *cluster_problems(cluster)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
-    rows = bm // CONSUMERS if schedule == "cooperative" else bm
+    rows = bm // consumers(schedule, bm) if schedule == "cooperative" else bm
     columns = panel_columns(bn)
     if c_stages is None:
         c_stages = min(ROW, bn) // columns

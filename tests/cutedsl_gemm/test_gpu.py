@@ -263,7 +263,7 @@ plans = (pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single()
          pingpong((192, 64, 64)), pingpong((64, 192, 64)), cooperative((128, 128, 64)),
          split((256, 128, 64), splits=3), pingpong(cluster=(1, 2)),
          pingpong((128, 80, 64)), cooperative((128, 176, 64)), pingpong((64, 96, 64)),
-         pingpong((64, 16, 64)), split((128, 176, 64), splits=3),
+         pingpong((64, 16, 64)), split((128, 176, 64), splits=3), cooperative((192, 192, 64)),
          *(each.plan(Problem.dense(64, 64, 64)) for each in CANDIDATES if each.cluster != (1, 1)))
 for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
     a = torch.randn(m, k, device="cuda").bfloat16()
@@ -318,6 +318,10 @@ FAMILY = [
     cooperative((128, 240, 64), c_stages=2),
     cooperative((256, 144, 64), b_major="MN"),
     cooperative((256, 176, 64), cluster=(2, 1)),
+    cooperative((192, 176, 64)),
+    cooperative((192, 192, 64), "float16", "MN", "MN"),
+    cooperative((192, 160, 64), cluster=(2, 1)),
+    split((192, 128, 64), splits=3),
     split((128, 176, 64), splits=3),
     split((128, 48, 64), "float16", "MN", "MN", splits=8),
 ]

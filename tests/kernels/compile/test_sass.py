@@ -7,12 +7,7 @@ import pytest
 from cutedsl_gemm.kernels.compile import build, sass
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.resources import (
-    CONSUMER_REGISTERS,
-    CONSUMERS,
-    PRODUCER_REGISTERS,
-    SMEM_BYTES,
-)
+from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 
 PLANS = [
@@ -28,6 +23,7 @@ PLANS = [
     pingpong((64, 16, 64)),
     pingpong((128, 96, 64), b_major="MN"),
     cooperative((256, 176, 64), b_major="MN"),
+    cooperative((192, 176, 64), a_major="MN"),
 ]
 
 
@@ -47,8 +43,9 @@ def test_instructions_and_resources(plan):
     # one a panel: more would mean a wrong swizzle unit
     assert report.count("UTMASTG") == plan.panels
     assert report.count("STSM") == report.count("STSM.16.M88.4") == plan.rows * bn // (64 * 16)
-    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
-    assert 3 * report.registers == PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS
+    assert report.register_split == (plan.producer_registers, plan.consumer_registers)
+    least = plan.producer_registers + plan.consumers * plan.consumer_registers
+    assert (1 + plan.consumers) * report.registers == least
     # each panel: wait until TMA has read the last one, fence what stmatrix wrote, store, commit
     assert report.count("UTMACMDFLUSH") == plan.panels
     assert report.count("DEPBAR.LE") == plan.panels + 1  # and once before the block ends
@@ -77,7 +74,7 @@ def test_a_shared_operand_is_multicast(plan):
         assert report.instructions[opcode] == len(boxes)
     # cluster_sync: after the mbarriers are initialised, and before a block exits
     assert report.count("UCGABAR_ARV") == report.count("UCGABAR_WAIT") == 2
-    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
+    assert report.register_split == (plan.producer_registers, plan.consumer_registers)
     assert report.spills == report.stack_bytes == 0
 
 
@@ -99,7 +96,7 @@ def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
     assert report.instructions["STG.E.64"] == plan.registers // 2 + 1  # and four results of C
     assert report.count("LDG.E.128") == report.count("LDG.E") == splits
     assert report.count("HGMMA.64x128x16") == 2 * 4
-    assert report.register_split == (PRODUCER_REGISTERS, CONSUMER_REGISTERS)
+    assert report.register_split == (plan.producer_registers, plan.consumer_registers)
     assert report.spills == report.stack_bytes == 0
     # both kernels wait for the launch before; the first starts the second after its stores
     assert (report.count("ACQBULK"), report.count("PREEXIT")) == (2, 1)

@@ -35,7 +35,7 @@ def test_single_is_right():
 
 
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
-@pytest.mark.parametrize("tile", [(128, 256, 64), (256, 128, 64), (256, 192, 64)])
+@pytest.mark.parametrize("tile", [(128, 256, 64), (256, 128, 64), (256, 192, 64), (192, 176, 64)])
 def test_cooperative_is_right(tile, majors):
     assert run(cooperative(tile, "bfloat16", *majors), 300, 500, 136) < 3e-3
 

@@ -8,7 +8,7 @@ import pytest
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Operand, swizzled
-from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
+from cutedsl_gemm.kernels.sm90.resources import REGISTER_FILE, SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
 
@@ -45,6 +45,7 @@ PLANS = [
     cooperative((256, 192, 64), b_major="MN"),
     cooperative((256, 176, 64), b_major="MN"),
     cooperative((128, 240, 64), c_stages=2),
+    cooperative((192, 176, 64), a_major="MN"),
 ]
 every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.schedule} {plan.tile}")
 
@@ -109,6 +110,14 @@ def test_stages_are_as_many_as_fit():
 def test_an_impossible_tile_is_refused(tile, message):
     with pytest.raises(PlanError, match=message):
         pingpong(tile)
+
+
+def test_three_consumers_have_fewer_registers():
+    plan = cooperative((192, 192, 64))
+    assert (plan.consumers, plan.rows, plan.threads) == (3, 64, 512)
+    assert plan.producer_registers + 3 * plan.consumer_registers == REGISTER_FILE // 128
+    with pytest.raises(PlanError, match=r"one wgmma takes 130 registers a thread.* 128 each"):
+        cooperative((192, 208, 64))
 
 
 def test_an_unsupported_dtype_is_refused():
@@ -274,6 +283,7 @@ SPLIT = [
     ((128, 256, 64), 3),
     ((128, 176, 64), 5),
     ((256, 48, 64), 4),
+    ((192, 128, 64), 3),
 ]
 
 
@@ -311,7 +321,7 @@ def test_every_k_tile_has_one_split_and_every_row_one_reduction_block(tile, spli
         (lambda: split(splits=33), "splits is 33; it must be 2 to 32"),
         (lambda: split(splits=1), "splits is 1; it must be 2 to 32"),
         (lambda: split((128, 200, 64)), "BN is 200; it must be a multiple of 16"),
-        (lambda: split((64, 128, 64)), "BM is 64; it must be a multiple of 128"),
+        (lambda: split((64, 128, 64)), "BM is 64; it must be at least 128"),
         (lambda: split((256, 256, 64)), "the accumulator takes 256 registers"),
         (
             lambda: replace(split(), reduction=split((128, 64, 64)).reduction).check(),
