@@ -1,9 +1,8 @@
 """The Hopper (sm90) GEMM kernel: TMA loads into a pipeline of stages, wgmma out of it.
 
 Who    warpgroup 0 is the producer. One of its warps issues the TMA loads of A and B; its registers
-       go to the consumers (40 / 232). In a cluster of two blocks, each loads half of the operand
-       that both need, multicasts it to both, and waits until the consumers of both have read a
-       stage.
+       go to the consumers. In a cluster of two blocks, each loads half of the operand that both
+       need, multicasts it to both, and waits until the consumers of both have read a stage.
        The other warpgroups, two or three, are consumers. They multiply and hold C in registers.
        The subclasses say how they divide the tiles, and how the epilogue stores C.
 

@@ -58,7 +58,7 @@ def cooperative(
 ) -> TmaStorePlan:
     """Two consumer warpgroups, or three if BM is 192, share each tile.
 
-    New: roles. A producer warp loads k-tiles as far ahead as stages are free, and two consumer
+    New: roles. A producer warp loads k-tiles as far ahead as stages are free, and the consumer
     warpgroups multiply. Blocks are persistent: they walk tile after tile. Gains: loads and
     multiplies overlap, across tiles too, and a tile of 128×256 moves fewer bytes a flop. Costs: the
     tensor core waits for the epilogue.

@@ -219,6 +219,11 @@ def test_a_column_major_out_keeps_the_given_tile(tile, kernel):
     assert torch.equal(gemm(A, B, tile=tile, kernel=kernel, out=out), gemm(A, B))
 
 
+@pytest.mark.parametrize("tile", [(128, 176, 64), (128, 208, 64), (64, 16, 32)])
+def test_a_tile_may_have_any_multiple_of_16_columns(tile):
+    assert torch.equal(gemm(A, B, tile=tile), gemm(A, B))
+
+
 def test_a_tile_may_be_a_subclass_of_tuple():
     assert torch.equal(gemm(A, B, tile=torch.Size((64, 64, 64))), gemm(A, B))
 
