@@ -7,8 +7,9 @@
 
 PYTHON ?= python3
 # Options of pytest, e.g. make test PYTEST=--require-gpu. With --hypothesis-profile=ci, property tests
-# try four times as many examples, as they do in CI (tests/conftest.py).
-PYTEST ?= -n 2
+# try four times as many examples, as they do in CI (tests/conftest.py). With worksteal, no worker is
+# left alone with the slow tests: 5 min, not 8.
+PYTEST ?= -n 2 --dist worksteal
 
 bin := .venv/bin
 ready := .venv/.ready

@@ -12,7 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-OPTIONS = "-q", "-n", "2", "-m", "not slow and not gpu", "--hypothesis-profile=quick"
+OPTIONS = (
+    *("-q", "-n", "2", "--dist", "worksteal"),
+    *("-m", "not slow and not gpu", "--hypothesis-profile=quick"),
+)
 DSL = "--ignore=tests/layouts/algebra/test_dsl.py"  # importing the DSL takes each worker seconds
 
 # Of each top package: its packages, each of which imports only those before it.
