@@ -122,6 +122,13 @@ CANDIDATES = (
     Candidate(split, (128, 256, 64), 3),
     Candidate(split, (256, 128, 64), 3),
     Candidate(split, (256, 128, 64), 6),
+    Candidate(pingpong, (128, 160, 64)),
+    Candidate(pingpong, (64, 160, 64)),
+    Candidate(pingpong, (64, 48, 64)),
+    Candidate(pingpong, (128, 96, 64)),
+    Candidate(pingpong, (64, 96, 64)),
+    Candidate(cooperative, (192, 128, 64)),
+    Candidate(pingpong, (128, 112, 64)),
 )
 
 
@@ -141,7 +148,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose.
 
     >>> len(plans())
-    384
+    472
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [

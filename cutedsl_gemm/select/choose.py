@@ -29,7 +29,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
     try:
         return Candidate(pingpong, tile).plan(problem)
     except PlanError:
-        if tile[0] * tile[1] <= 128 * 192 or tile[0] % 128:
+        if tile[0] * tile[1] <= 128 * 192 or tile[0] < 128:
             raise  # the size is not the reason: no schedule helps
         return Candidate(cooperative, tile).plan(problem)
 

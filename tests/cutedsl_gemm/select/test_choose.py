@@ -28,6 +28,17 @@ def test_k_is_divided_only_to_fill_one_wave(mnk):
         assert plan.workspace(*mnk[:2]) <= SMS * first.tile[0] * first.tile[1]
 
 
+@pytest.mark.parametrize("tile", [(192, 176, 64), (192, 192, 64), (128, 256, 64), (256, 176, 64)])
+def test_a_tile_too_large_for_pingpong_is_cooperative(tile):
+    assert choose(Problem.dense(512, 512, 512), tile).schedule == "cooperative"
+
+
+@pytest.mark.parametrize("tile", [(64, 512, 64), (192, 104, 64)])
+def test_a_tile_of_no_schedule_is_refused_for_its_own_reason(tile):
+    with pytest.raises(PlanError, match=f"BN is {tile[1]}"):
+        choose(Problem.dense(512, 512, 512), tile)
+
+
 def test_k_of_few_tiles_is_divided_and_that_of_many_is_not():
     assert choose(Problem.dense(512, 512, 16384)).splits > 1
     assert choose(Problem.dense(4096, 4096, 16384)).splits == 1
