@@ -27,30 +27,68 @@ TYPE_CHECKING = False  # type checkers take it for typing's, whose import costs 
 if TYPE_CHECKING:
     from .draw import *
     from .explanation import *
-    from .hardware import *
+    from .hardware.atoms import *
+    from .hardware.banks import *
+    from .hardware.conflict_free import *
+    from .hardware.descriptor import *
+    from .hardware.instructions import *
+    from .hardware.no_swizzle import *
+    from .hardware.padding import *
+    from .hardware.sectors import *
+    from .hardware.stmatrix_report import *
+    from .hardware.synthesis import *
+    from .hardware.wavefronts import *
     from .notation import *
-    from .proof import *
+    from .proof.bijective import *
+    from .proof.equivalence import *
+    from .proof.injective import *
+    from .proof.laws import *
+    from .proof.prove import *
+    from .proof.theorems import *
 
 __version__ = "0.1.0"
 
-#: The packages that load when one of their names is first used.
-_LAZY = ("notation", "proof", "hardware", "draw", "explanation")
+#: What loads when it is first used, by module: `import layouts` takes milliseconds.
+_LAZY = {
+    "draw": "Table compare table table_tv",
+    "explanation": "explain",
+    "hardware.atoms": (
+        "MMA QUAD_PAIRS MatrixAtom MmaAtom ldmatrix mma stmatrix volta_mma wgmma_accumulator "
+        "wgmma_operand"
+    ),
+    "hardware.banks": "Access BankReport banks",
+    "hardware.conflict_free": "ConflictFree",
+    "hardware.descriptor": "WgmmaDescriptor wgmma_descriptor wgmma_smem_atom",
+    "hardware.instructions": "INSTRUCTIONS Instruction instruction",
+    "hardware.no_swizzle": "NoSwizzle",
+    "hardware.padding": "Padding padding_for",
+    "hardware.sectors": "Sectors sectors",
+    "hardware.stmatrix_report": "StagingReport staging_report",
+    "hardware.synthesis": "SwizzleChoice swizzle_for",
+    "hardware.wavefronts": "Wavefronts wavefronts",
+    "notation": "parse",
+    "proof.bijective": "Bijective",
+    "proof.equivalence": "Equivalent equivalent",
+    "proof.injective": "Injective",
+    "proof.laws": (
+        "ComplementLaws CompositionLaw DivideLaw LeftInverseLaw ProductLaw RightInverseLaw"
+    ),
+    "proof.prove": "Counterexample Proof prove",
+    "proof.theorems": "SwizzleAlignment SwizzleInvolution",
+}
+_MODULE_OF = {name: module for module, names in _LAZY.items() for name in names.split()}
+
+__all__ = sorted(["LayoutError", *values.__all__, *algebra.__all__, *_MODULE_OF])
 
 
 def __getattr__(name: str) -> object:
-    """A name of a package that loads lazily: `import layouts` takes milliseconds."""
-    if name == "__all__":
-        return __dir__()
-    if name.startswith("__"):
+    if name in ("draw", "explanation", "hardware", "notation", "proof"):
+        return import_module(f".{name}", __name__)
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'layouts' has no attribute {name!r}")
-    for package in _LAZY:
-        module = import_module(f".{package}", __name__)
-        if name in module.__all__:
-            found = globals()[name] = getattr(module, name)
-            return found
-    raise AttributeError(f"module 'layouts' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    return found
 
 
 def __dir__() -> list[str]:
-    packages = (values, algebra, *(import_module(f".{package}", __name__) for package in _LAZY))
-    return sorted(["LayoutError", *(name for package in packages for name in package.__all__)])
+    return [*__all__]

@@ -81,6 +81,13 @@ def test_import_layouts_loads_the_standard_library_alone():
     assert loaded - sys.stdlib_module_names == {"layouts"}
 
 
+def test_a_name_loads_what_it_needs_alone():
+    """A picture needs no proof, and a failed look-up loads nothing."""
+    code = "import sys, layouts; hasattr(layouts, 'nope'); layouts.table; print(*sys.modules)"
+    loaded = {name for name in run("-c", code).split() if name.startswith("layouts.")}
+    assert not {"layouts.proof.prove", "layouts.hardware.synthesis", "layouts.explanation"} & loaded
+
+
 def test_gemm_loads_neither_the_dsl_nor_torchs_compiler():
     """They take seconds; a kernel on disk needs neither."""
     pytest.importorskip("torch")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import LayoutError
-from ..proof import Injective, prove
+from ..proof.injective import Injective
+from ..proof.prove import prove
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, leaves, size, text

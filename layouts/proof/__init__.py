@@ -11,37 +11,4 @@ Read `prove` first.  Each kind of statement has a file of its own:
     theorems      theorems about all swizzles
     agreement     how it is decided that two chains of functions agree
     digits        a chain read digit by digit, with every step recorded
-    certificates  what remains to be checked, and the independent checker
-"""
-
-from .bijective import Bijective
-from .equivalence import Equivalent, equivalent
-from .injective import Injective
-from .laws import (
-    ComplementLaws,
-    CompositionLaw,
-    DivideLaw,
-    LeftInverseLaw,
-    ProductLaw,
-    RightInverseLaw,
-)
-from .prove import Counterexample, Proof, prove
-from .theorems import SwizzleAlignment, SwizzleInvolution
-
-__all__ = [
-    "Bijective",
-    "ComplementLaws",
-    "CompositionLaw",
-    "Counterexample",
-    "DivideLaw",
-    "Equivalent",
-    "Injective",
-    "LeftInverseLaw",
-    "ProductLaw",
-    "Proof",
-    "RightInverseLaw",
-    "SwizzleAlignment",
-    "SwizzleInvolution",
-    "equivalent",
-    "prove",
-]
+    certificates  what remains to be checked, and the independent checker"""
