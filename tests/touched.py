@@ -53,6 +53,8 @@ def selection(files: Iterable[str]) -> list[str]:
     ['cutedsl_gemm', 'tests/cutedsl_gemm']
     >>> selection(["docs/start.md", "README.md"])
     ['tests/docs', 'tests/test_readme.py']
+    >>> selection(["tests/layouts/hardware/measured/h100_wavefronts.json.gz"])
+    ['tests/layouts/hardware']
     """
     found: set[str] = set()
     for file in files:
@@ -62,7 +64,7 @@ def selection(files: Iterable[str]) -> list[str]:
         elif first in PACKAGES:
             packages = touched(first, rest[0])
             found |= {path for package in packages for path in package_paths(first, package)}
-        elif first in ("docs", "README.md"):
+        elif first in ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
             found |= {"tests/test_readme.py"} | ({"tests/docs"} if first == "docs" else set())
         elif first == "pyproject.toml":
             found.add("tests/test_packaging.py")
@@ -71,8 +73,10 @@ def selection(files: Iterable[str]) -> list[str]:
 
 def of_test(parts: list[str]) -> set[str]:
     """The package of a test file: its folder; a file at the top is run alone."""
-    folder, test = Path("tests", *parts[:-1]), parts[-1].startswith("test_")
-    return {str(folder)} if len(parts) > 1 else {f"tests/{parts[0]}"} if test else set()
+    if len(parts) == 1:
+        return set() if parts == ["conftest.py"] else {f"tests/{parts[0]}"}
+    folder = Path("tests", *parts[:-1])
+    return {str(folder if any((ROOT / folder).glob("test_*.py")) else folder.parent)}
 
 
 def touched(top: str, package: str) -> tuple[str, ...]:
