@@ -1,7 +1,7 @@
 """The derivatives of C = A · B, and how vmap maps it: two more products and a stack of them.
 
-dA = dC · Bᵀ and dB = Aᵀ · dC, each by the same kernels with the other majors. Whoever asks for a
-derivative brings the product that makes it: `gemm` itself, so that derivatives have derivatives.
+dA = dC · Bᵀ and dB = Aᵀ · dC, each by the same kernels with the other majors. The
+caller passes the product that computes them: `gemm` itself, so that derivatives have derivatives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a plan of any family answers: the protocol between plans and those who use them.
+"""What a plan of any family answers: the protocol between plans and their users.
 
 `gemm` runs a plan, `compile.build` compiles it, tests prove it, and docs explain it, all without
 knowing its family.

@@ -16,10 +16,11 @@ REGISTER_FILE = 65_536  # registers of a multiprocessor
 # threads start with 168 registers each: a producer thread releases 128 of them, and each of two
 # consumer threads takes 64. 512 threads start with 128: it releases 96, and each of three takes 32.
 REGISTERS = {1: (0, 232), 2: (40, 232), 3: (32, 160)}
-# What a consumer needs beside its accumulator: 128×256 (256 of 232) spills, 128×192 does not.
+# Registers that a consumer thread needs in addition to its accumulator: 128×256 (256 of 232)
+# spills, 128×192 does not.
 ADDRESS_REGISTERS = 40
-# What ptxas wants for one wgmma beside its BN / 2 sums, from the registers with which a thread
-# starts: 130 for BN = 208, 146 for 240 (error C7602).
+# Registers that ptxas needs for one wgmma in addition to its BN / 2 sums: with 128 at the start
+# of a thread, BN = 208 needs 130 and 240 needs 146 (error C7602).
 WGMMA_REGISTERS = 26
 
 

@@ -29,7 +29,7 @@ __all__ = ["compose_xor"]
 
 
 def compose_xor(a: Layout, b: Layout) -> Layout | None:
-    """``R(c) == A(B(c))`` where A or B may have XOR strides; None where it is no layout.
+    """``R(c) == A(B(c))`` where A or B may have XOR strides; None where no layout is that.
 
     >>> print(compose_xor(Layout((4, 2), (F2(1), F2(5))), Layout((2, 4), (4, 1))))
     (2,4):(F5,F1)

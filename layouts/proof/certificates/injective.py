@@ -90,8 +90,8 @@ def _covers(order: Sequence[int], modes: Sequence[tuple[Any, Any]]) -> bool:
     return len(set(order)) == len(order) and all(is_zero(modes[k][0] - 1) for k in missing)
 
 
-class NoDifference(Value):
-    """`layout`, of numbers, is injective: the offsets of no two coordinates differ by 0."""
+class _OfOneLayout(Value):
+    """A certificate that `layout` is injective, for which the layout is witness enough."""
 
     __slots__ = __match_args__ = ("layout",)
     layout: Layout
@@ -103,6 +103,12 @@ class NoDifference(Value):
     def claim(self) -> Injection:
         """The layout is injective."""
         return Injection((self.layout,))
+
+
+class NoDifference(_OfOneLayout):
+    """`layout`, of numbers, is injective: the offsets of no two coordinates differ by 0."""
+
+    __slots__ = ()
 
     def verify(self) -> bool:
         """Multiply out the generating polynomial, the sum of z**offset, and look for a coefficient
@@ -145,19 +151,10 @@ def _no_difference_is_zero(modes: Sequence[tuple[int, int]]) -> bool:
     return not totals.get(0, False)
 
 
-class FullRank(Value):
+class FullRank(_OfOneLayout):
     """`layout`, of XOR strides, is injective: its columns are linearly independent."""
 
-    __slots__ = __match_args__ = ("layout",)
-    layout: Layout
-
-    def __init__(self, layout: Layout) -> None:
-        self._set(layout)
-
-    @property
-    def claim(self) -> Injection:
-        """The layout is injective."""
-        return Injection((self.layout,))
+    __slots__ = ()
 
     def verify(self) -> bool:
         """sympy's rank over GF(2) is the number of bits of the index."""
