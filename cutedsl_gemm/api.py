@@ -13,9 +13,9 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.operands import check_operands, device_of, problem_of
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
+from cutedsl_gemm.tensors import check_operands, device_of, problem_of
 
 
 def gemm(

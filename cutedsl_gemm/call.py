@@ -14,7 +14,11 @@ from torch import Tensor
 
 from cutedsl_gemm.aliasing import check_disjoint, span_bytes
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.operands import (
+from cutedsl_gemm.problem import Problem, Requirements
+from cutedsl_gemm.run import Run, run_restrided, run_through_copy, run_transposed, runner
+from cutedsl_gemm.select.choose import checked_tile
+from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
+from cutedsl_gemm.tensors import (
     check_call,
     check_operands,
     check_out,
@@ -23,10 +27,6 @@ from cutedsl_gemm.operands import (
     matrix_of,
     problem_of,
 )
-from cutedsl_gemm.problem import Problem, Requirements
-from cutedsl_gemm.run import Run, run_restrided, run_through_copy, run_transposed, runner
-from cutedsl_gemm.select.choose import checked_tile
-from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
 
 Tile: TypeAlias = tuple[int, int, int]
 Call: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (a, b, out or None) → out

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.kernels.plan.checks import UNIT
-from cutedsl_gemm.operands import empty_padded
 from cutedsl_gemm.select.registry import named
+from cutedsl_gemm.tensors import empty_padded
 
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, tile=, kernel=, tune=), as gemm
 

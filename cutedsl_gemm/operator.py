@@ -9,10 +9,10 @@ from torch import Tensor
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
-from cutedsl_gemm.operands import check_operands
 from cutedsl_gemm.problem import round_up
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import named
+from cutedsl_gemm.tensors import check_operands
 
 
 def gemm(

@@ -15,9 +15,9 @@ from torch import Tensor
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.operands import check_call, check_out, empty_padded
 from cutedsl_gemm.problem import TMA, Matrix, Requirements
 from cutedsl_gemm.select.registry import Kernel
+from cutedsl_gemm.tensors import check_call, check_out, empty_padded
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
 

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from cutedsl_gemm.call import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.operands import problem_of
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, ranking
+from cutedsl_gemm.tensors import problem_of
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
 SHOWN = 3  # candidates

@@ -18,9 +18,9 @@ from cutedsl_gemm.kernels.sm80 import rungs as sm80
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENTS
 from cutedsl_gemm.kernels.sm90 import rungs as sm90
 from cutedsl_gemm.kernels.sm90.operand import Tile
-from cutedsl_gemm.operands import fits
 from cutedsl_gemm.problem import TMA, Problem, Requirements
 from cutedsl_gemm.select.choose import choose, choose_among
+from cutedsl_gemm.tensors import fits
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 rungs            the ladder: single, cooperative, pingpong, split
 plan, checks     Sm90Plan, what all plans share, and what the hardware cannot do
-tma_store_plan   TmaStorePlan: C is stored by stmatrix and TMA. `stmatrix_rows` is the row address
+epilogue_plan    TmaStorePlan: C is stored by stmatrix and TMA. `stmatrix_rows` is the row address
                  of each lane; `panel_store` proves that the stores are free of bank conflicts
                  (ConflictFree, layouts/hardware/conflict_free.py)
 split_k_plan     SplitKPlan: K is split over blocks, a second kernel adds partial sums

@@ -16,8 +16,8 @@ from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
+from cutedsl_gemm.kernels.sm90.epilogue_plan import STMATRIX_COLUMNS
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
-from cutedsl_gemm.kernels.sm90.tma_store_plan import STMATRIX_COLUMNS
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
 

@@ -25,10 +25,10 @@ from torch import Tensor
 from cutedsl_gemm.kernels.executor import executor, thread_values, tiles, write_tiles
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
+from cutedsl_gemm.kernels.sm90.epilogue_plan import TmaStorePlan
 from cutedsl_gemm.kernels.sm90.operand import Operand
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
-from cutedsl_gemm.kernels.sm90.tma_store_plan import TmaStorePlan
 from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
 
 WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors

@@ -1,7 +1,7 @@
 """Sm90Plan: what the plans of all sm90 kernels share.
 
 TMA loads A and B into swizzled shared memory, and wgmma multiplies from there. The epilogue is the
-subclasses': TMA stores C (tma_store_plan.py), or K is split over blocks and a second kernel adds
+subclasses': TMA stores C (epilogue_plan.py), or K is split over blocks and a second kernel adds
 their partial sums (split_k_plan.py).
 """
 

@@ -10,6 +10,12 @@ from dataclasses import replace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
+from cutedsl_gemm.kernels.sm90.epilogue_plan import (
+    STMATRIX_TV,
+    TmaStorePlan,
+    fragment,
+    panel_columns,
+)
 from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
 from cutedsl_gemm.kernels.sm90.plan import accumulator
 from cutedsl_gemm.kernels.sm90.resources import Schedule, consumers
@@ -18,12 +24,6 @@ from cutedsl_gemm.kernels.sm90.split_k_plan import (
     partial_sums,
     reduction,
     split_problems,
-)
-from cutedsl_gemm.kernels.sm90.tma_store_plan import (
-    STMATRIX_TV,
-    TmaStorePlan,
-    fragment,
-    panel_columns,
 )
 from layouts.hardware.descriptor import Major
 

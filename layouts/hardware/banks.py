@@ -2,7 +2,7 @@
 
 An access takes each lane to a coordinate of the tile; the tile's layout takes the coordinate to an
 offset.  There are two ways to say which coordinate: `lanes`, the lane that supplies the address, or
-`values`, the thread-value layout of the fragment.  For ldmatrix and stmatrix, `row_addresses`
+`values`, the thread-value layout of the fragment.  For ldmatrix and stmatrix, `lane_addresses`
 derives from it which lane supplies which row address.
 
 >>> from layouts import Swizzle
@@ -27,7 +27,7 @@ from .byte_addresses import bit_columns, byte_unit
 from .conflict_free import ConflictFree
 from .facts import WARP
 from .instructions import Instruction, instruction
-from .row_addresses import row_addresses
+from .lane_addresses import row_addresses
 from .wavefronts import Wavefronts, wavefronts
 
 __all__ = ["Access", "BankReport", "banks"]

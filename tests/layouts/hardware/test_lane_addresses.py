@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from layouts import ldmatrix, size, stmatrix, wgmma_accumulator
-from layouts.hardware.row_addresses import row_addresses
+from layouts.hardware.lane_addresses import row_addresses
 
 
 @pytest.mark.parametrize("atom", [stmatrix, ldmatrix])

@@ -29,7 +29,7 @@ from layouts import (
     stmatrix,
     wgmma_accumulator,
 )
-from layouts.hardware.row_addresses import row_addresses
+from layouts.hardware.lane_addresses import row_addresses
 
 STMATRIX_COLUMNS = 16  # of four warps' stmatrix.x4
 STMATRIX_TV = wgmma_accumulator(STMATRIX_COLUMNS)  # (thread, value) → m + 64 * n: what they store
@@ -100,7 +100,7 @@ class TmaStorePlan(Sm90Plan):
         """The row address of each lane: (lane, warp, m64, 16 columns) → m + R * n in a panel.
 
         A lane gives stmatrix the address of the first of eight elements along n. Which lane
-        addresses which row follows from `stmatrix_tv` (layouts/hardware/row_addresses.py).
+        addresses which row follows from `stmatrix_tv` (layouts/hardware/lane_addresses.py).
         """
         values = composition(Layout((64, STMATRIX_COLUMNS), (1, self.rows)), self.stmatrix_tv)
         (lane, warp, _), _ = row_addresses(stmatrix(4), values)
