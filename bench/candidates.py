@@ -57,6 +57,17 @@ def tried() -> Iterator[Candidate]:
         ((128, 64, 64), (1, 2)),
     ):
         yield Candidate(pingpong, tile, cluster=cluster)
+    for cluster in ((4, 1), (1, 4), (2, 2), (2, 4), (4, 2), (1, 8), (8, 1)):
+        yield Candidate(pingpong, (128, 128, 64), cluster=cluster)
+        yield Candidate(pingpong, (64, 128, 64), cluster=cluster)
+        yield Candidate(cooperative, (128, 256, 64), cluster=cluster)
+        yield Candidate(cooperative, (256, 128, 64), cluster=cluster)
+    for cluster in ((2, 1), (4, 1), (1, 4), (2, 2)):
+        yield Candidate(pingpong, (64, 64, 64), cluster=cluster)
+        yield Candidate(pingpong, (64, 192, 64), cluster=cluster)
+        yield Candidate(pingpong, (128, 64, 64), cluster=cluster)
+        yield Candidate(pingpong, (128, 192, 64), cluster=cluster)
+        yield Candidate(cooperative, (192, 192, 64), cluster=cluster)
     for bm, bn in ((192, 128), (128, 64), (64, 192), (64, 256), (192, 64), (256, 64)):
         yield Candidate(pingpong, (bm, bn, 64))
     for bm, bn in ((128, 128), (128, 192), (256, 64)):

@@ -28,12 +28,12 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from cutedsl_gemm.kernels.sm90.operand import Tile
+from cutedsl_gemm.kernels.sm90.resources import GPC, clusters_at_once
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
 
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
-GPC = 16  # multiprocessors of a GPC; consecutive blocks run there
 SM_RATE = 5.95e12  # flops a second of a multiprocessor while all multiply
 ROW_LOAD = 1.04e-10  # seconds that loading 128 bytes takes from the tensor core meanwhile
 SMEM = 264e9  # bytes a second of a multiprocessor's shared memory
@@ -98,6 +98,7 @@ class _Constants(NamedTuple):
     splits: int
     step: Tile  # M, N and K that a cluster computes in a k-tile, with all splits
     blocks: int  # of a cluster, with all splits
+    sms: int  # multiprocessors that its clusters can use at once
     tensor_core: float  # of a k-tile, if one multiprocessor is busy
     smem: float  # of a k-tile
     fill: float
@@ -118,6 +119,7 @@ def _constants(candidate: Candidate) -> _Constants:
         splits,
         (bm * down, bn * across, bk * splits),
         down * across * splits,
+        clusters_at_once(down * across, SMS) * down * across,
         (2 * bm * bn * bk / SM_RATE + loaded / 128 * ROW_LOAD) / math.sqrt(SMS),
         max((loaded + read) / SMEM, K_TILE_LATENCY),
         FILL + clustered * CLUSTER_FILL,
@@ -172,12 +174,12 @@ def _best(key: Key) -> Candidate:
     for number, constants in enumerate(_ALL):
         # fmt: off
         (
-            _, splits, (step_m, step_n, step_k), blocks, tensor_core, smem, fill, epilogue, launch,
-            _, _,
+            _, splits, (step_m, step_n, step_k), blocks, sms, tensor_core, smem, fill, epilogue,
+            launch, _, _,
         ) = constants
         # fmt: on
         blocks *= -(-m // step_m) * -(-n // step_n)
-        waves = -(-blocks // SMS)
+        waves = -(-blocks // sms)
         if splits == 1 or waves == 1:
             k_tile = tensor_core * math.sqrt(blocks / waves)
             k_tile = k_tile if k_tile > smem else smem  # max() takes twice as long
@@ -199,14 +201,14 @@ def _estimate(key: Key, of: _Constants) -> Estimate:
     m, n, k, a_alignment, b_alignment = key
     # fmt: off
     (
-        candidate, splits, (step_m, step_n, step_k), blocks, tensor_core, smem, fill, epilogue,
-        launch, groups, overlaps,
+        candidate, splits, (step_m, step_n, step_k), blocks, sms, tensor_core, smem, fill,
+        epilogue, launch, groups, overlaps,
     ) = of
     # fmt: on
     (bm, bn, bk), (down, across) = candidate.tile, candidate.cluster
     rows, columns = -(-m // step_m) * down, -(-n // step_n) * across  # tiles of whole clusters
     tiles = rows * columns
-    waves = -(-tiles * splits // SMS)
+    waves = -(-tiles * splits // sms)
     busy = -(-tiles * splits // waves)
     k_tiles = -(-k // step_k)
 

@@ -25,7 +25,11 @@ from layouts.hardware.facts import WARPGROUP
 if TYPE_CHECKING:
     from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 
-CLUSTERS = (1, 1), (2, 1), (1, 2)  # tiles (down, across)
+# Tiles (down, across) of a cluster: at most the eight blocks of a portable cluster (CUDA C++
+# Programming Guide, Thread Block Clusters), which fill a GPC if they are a power of two.
+CLUSTERS = tuple(
+    (down, across) for down in (1, 2, 4, 8) for across in (1, 2, 4, 8) if down * across <= 8
+)
 
 
 def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:

@@ -98,7 +98,7 @@ class TmaStoreGemm(Sm90Gemm):
     def wait_for_stores(self):
         """Keep shared memory alive until the last store has read it, in the whole cluster.
 
-        The other block of a cluster also arrives on this block's mbarriers.
+        The other blocks of a cluster also arrive on this block's mbarriers.
         """
         if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)

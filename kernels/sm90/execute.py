@@ -80,7 +80,7 @@ def _first_k_tiles(plan: Sm90Plan, ns: list[int], clusters_m: int, k_tiles: int)
         if len(cluster := {*firsts[block : block + plan.cluster_size]}) > 1:
             raise PlanError(
                 f"the blocks of a cluster begin with the k-tiles {sorted(cluster)}; they must "
-                "begin with the same one, since each loads half of an operand for both"
+                "begin with the same one, since each loads a slice of an operand for others"
             )
     return firsts
 

@@ -1,8 +1,8 @@
 """The Hopper (sm90) GEMM kernel: TMA loads into a pipeline of stages, wgmma out of it.
 
 Who    warpgroup 0 is the producer. One of its warps issues the TMA loads of A and B; its registers
-       go to the consumers. In a cluster of two blocks, each loads half of the operand that both
-       need, multicasts it to both, and waits until the consumers of both have read a stage.
+       go to the consumers. In a cluster, the blocks of a row share A and those of a column share B:
+       each loads a slice, multicasts it to all, and waits until all of them have read a stage.
        The other warpgroups, two or three, are consumers. They multiply and hold C in registers.
        The subclasses say how they divide the tiles, and how the epilogue stores C.
 
@@ -163,7 +163,7 @@ class Sm90Gemm:
             cpasync.prefetch_descriptor(tma_b)
             self.init_mbarriers(full, empty)
         if cutlass.const_expr(plan.cluster_size > 1):
-            self.cluster_sync()  # the other block's mbarriers are initialised, too
+            self.cluster_sync()  # the other blocks' mbarriers are initialised, too
         else:
             cute.arch.sync_threads()
         cute.arch.griddepcontrol_wait()  # no access to global memory before it
@@ -180,9 +180,9 @@ class Sm90Gemm:
         with cute.arch.elect_one():
             for stage in cutlass.range_constexpr(plan.stages):
                 cute.arch.mbarrier_init(full + stage, 1)
-                readers = 4 * plan.consumers_per_tile * plan.cluster_size  # warps
+                readers = 4 * plan.consumers_per_tile * len(plan.loaders(0))  # warps
                 cute.arch.mbarrier_init(empty + stage, readers)
-        # Makes the mbarriers visible to the other block of a cluster, which arrives on them and
+        # Makes the mbarriers visible to the other blocks of a cluster, which arrive on them and
         # whose loads complete on them. It compiles to no instruction (DSL 4.8.1).
         cute.arch.mbarrier_init_fence()
 
@@ -245,12 +245,13 @@ class Sm90Gemm:
 
     def issue_tma_load(self, operand, tma, gX, sX, tile, k, stage, full):
         """Load this block's slice of an operand, gX → sX, into every block that shares it."""
-        slices, rank, multicast = operand.slices, 0, {}
-        if slices > 1:
-            rank, multicast = self.block_rank(), {"mcast_mask": cutlass.Int16((1 << slices) - 1)}
-        sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), (rank, 0, 0))
+        part, multicast = 0, {}
+        if operand.slices > 1:
+            part, mask = self.plan.multicast(operand, self.block_rank())
+            multicast = {"mcast_mask": cutlass.Int16(mask)}
+        sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), (part, 0, 0))
         sX, gX = lower.tma_partition(tma, sX, gX)  # (box, stages), (box, slices…, k_tiles)
-        source = gX[None, tile * slices + rank, k]
+        source = gX[None, tile * operand.slices + part, k]
         cute.copy(tma, source, sX[None, stage], tma_bar_ptr=full + stage, **multicast)
 
     # A consumer
@@ -312,7 +313,7 @@ class Sm90Gemm:
         stage, _ = self.stage_and_phase(k_tile)
         with cute.arch.elect_one():
             if cutlass.const_expr(self.plan.cluster_size > 1):
-                for rank in cutlass.range_constexpr(self.plan.cluster_size):
+                for rank in self.plan.loaders(self.block_rank()):
                     cute.arch.mbarrier_arrive(empty + stage, rank)
             else:
                 cute.arch.mbarrier_arrive(empty + stage)

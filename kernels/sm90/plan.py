@@ -21,6 +21,7 @@ from cutedsl_gemm.kernels.sm90.resources import (
     REGISTERS,
     SMEM_BYTES,
     Schedule,
+    clusters_at_once,
     consumers,
 )
 from layouts import (
@@ -192,8 +193,50 @@ class Sm90Plan:
         C has `clusters_m` × `clusters_n` clusters of tiles; the raster orders them.
         """
         m, n = self.raster(cluster, clusters_m, clusters_n, minimum)
+        (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
+        return m * down + row, n * across + column
+
+    def cluster_coord(self, rank: Any) -> tuple[Any, Any]:
+        """The tile (row, column) of block `rank` in its cluster: ranks run down, then across."""
         down, across = self.cluster
-        return m * down + rank % down, n * across + rank // down
+        return (rank % down, rank // down) if across > 1 else (rank, 0)
+
+    def multicast(self, operand: Operand, rank: Any) -> tuple[Any, Any]:
+        """The slice of an operand that block `rank` loads, and the blocks to which it multicasts.
+
+        Bit r of the mask is block r of the cluster. The blocks of a row share A; those of a column
+        share B.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> plan = pingpong(cluster=(2, 4))
+        >>> for operand in (plan.a, plan.b):  # rank 5 is in row 1, column 2
+        ...     part, mask = plan.multicast(operand, 5)
+        ...     print(operand.name, part, f"{mask:08b}")
+        A 2 10101010
+        B 1 00110000
+        """
+        (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
+        if operand.name == "A":
+            return column, sum(1 << down * other for other in range(across)) << row
+        return row, (1 << down) - 1 << down * column
+
+    def loaders(self, rank: Any) -> list[Any]:
+        """The blocks that load into block `rank`'s stages: those of its row and of its column.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> pingpong(cluster=(2, 4)).loaders(5), pingpong(cluster=(2, 1)).loaders(1)
+        ([5, 7, 1, 3, 4], [0, 1])
+        """
+        down, across = self.cluster
+        if 1 in self.cluster:
+            return list(range(self.cluster_size))
+        row, column = self.cluster_coord(rank)
+        of_row = [row + down * ((column + step) % across) for step in range(across)]
+        return of_row + [(row + step) % down + down * column for step in range(1, down)]
+
+    def clusters_at_once(self, sms: Any) -> Any:
+        """Clusters that run at the same time on `sms` multiprocessors."""
+        return clusters_at_once(self.cluster_size, sms)
 
     def k_tile_range(self, split: Any, k_tiles: Any) -> tuple[Any, Any]:
         """The first k-tile of a split, and the one after its last."""
@@ -207,7 +250,7 @@ class Sm90Plan:
         loads would meet on the same DRAM channels. So each begins 5/32 of K behind its neighbour.
         With 64×64×128 tiles, 16×4096×14336 then takes 48.6 µs, not 55.2. 16×14336×4096 takes 54.9
         µs, not 47.5, but the model gives it other tiles (docs/performance). The blocks of a cluster
-        begin together, since each loads half of A for both.
+        begin together, since each loads a slice of A for all.
 
         The order of summation thus depends on n and on M: equal columns of B, or a row of A in a
         short and in a tall matrix, may give results that differ in the last bit. From run to run,
@@ -268,11 +311,12 @@ class Sm90Plan:
         if self.cluster_size == 1:
             yield "raster", str(self.raster)
             return
-        shared, tiles = self.a, "tiles side by side"
-        if self.b.slices > 1:
-            shared, tiles = self.b, "one tile below the other"
-        yield "cluster", f"two blocks, {tiles}; each loads half of {shared.name} and multicasts it"
-        yield "", f"{shared.slice_smem}   {shared.slice_shape}"
+        down, across = self.cluster
+        yield "cluster", f"{self.cluster_size} blocks, {down} down and {across} across"
+        for operand, group in ((self.a, "row"), (self.b, "column")):
+            if (slices := operand.slices) > 1:
+                yield "", f"a block multicasts 1/{slices} of {operand.name} to its {group}"
+                yield "", f"{operand.slice_smem}   {operand.slice_shape}"
         yield "raster", f"{self.raster}; a cluster counts as a tile"
 
     def check(self: Checked) -> Checked:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90 import execute
+from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
 
@@ -41,7 +42,7 @@ def test_cooperative_is_right(tile, majors):
 
 
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
-@pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2), (2, 2), (4, 1), (2, 4)])
 @pytest.mark.parametrize("make", [pingpong, cooperative])
 def test_clusters_are_right(make, cluster, majors):
     plan = make(dtype="bfloat16", a_major=majors[0], b_major=majors[1], cluster=cluster)
@@ -60,7 +61,7 @@ def test_split_is_right(tile, splits, majors):
     assert run(plan, 100, 72, 64) < 3e-3  # one k-tile: most of the blocks have none
 
 
-@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("make", [pingpong, cooperative])
 def test_a_staggered_first_k_tile_is_right(make, cluster):
     plan = make((128, 64, 64), cluster=cluster)
@@ -89,7 +90,7 @@ def calls(draw):
     if make is split:
         arguments["splits"] = draw(st.integers(2, 9))
     if make in (pingpong, cooperative):
-        arguments["cluster"] = draw(st.sampled_from([(1, 1), (2, 1), (1, 2)]))
+        arguments["cluster"] = draw(st.sampled_from(CLUSTERS))
         arguments["c_stages"] = draw(st.sampled_from([None, None, 1, 2, 3]))
     return make, arguments
 

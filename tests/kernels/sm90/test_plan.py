@@ -7,6 +7,7 @@ import pytest
 
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
 from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Operand, swizzled
 from cutedsl_gemm.kernels.sm90.resources import REGISTER_FILE, SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
@@ -230,7 +231,7 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"raster": None}, "raster is None; it must be a Raster"),
         ({"stages": 2.5}, "stages is 2.5"),
         ({"splits": 2}, "splits is 2; it must be 1"),
-        ({"b": replace(plan.b, slices=4)}, r"cluster is \(4, 1\); it must be one of"),
+        ({"b": replace(plan.b, slices=16)}, r"cluster is \(16, 1\); it must be one of"),
         ({"schedule": "alone"}, "schedule is 'alone'; it must be one of"),
         ({"schedule": "cooperative"}, "accumulator is"),
         ({"c_stages": 3, "stages": 2}, "it must be at most 2, a tile's panels"),
@@ -249,7 +250,7 @@ def test_a_plan_altered_anywhere_is_refused():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: pingpong(cluster=(2, 2)), r"cluster is \(2, 2\); it must be one of"),
+        (lambda: pingpong(cluster=(4, 4)), r"cluster is \(4, 4\); it must be one of"),
         (lambda: pingpong(cluster=[2, 1]), r"cluster is \[2, 1\]; it must be one of"),
         (lambda: pingpong((128, 176, 64), b_major="MN", cluster=(2, 1)), "B has 88 contiguous"),
         (lambda: replace(single(), b=replace(single().b, slices=2)), "one warpgroup does everyth"),
@@ -262,7 +263,7 @@ def test_impossible_clusters_are_refused(make, message):
 
 
 @pytest.mark.parametrize("majors", MAJORS)
-@pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2), (2, 2), (1, 4)])
 def test_the_slices_of_a_cluster_tile_the_operand(cluster, majors):
     plan = cooperative(a_major=majors[0], b_major=majors[1], cluster=cluster)
     for operand in (plan.a, plan.b):
@@ -273,6 +274,23 @@ def test_the_slices_of_a_cluster_tile_the_operand(cluster, majors):
             for row, column in ((0, 0), (1, 9), (rows - 1, columns - 1)):
                 whole = operand.smem(rank * rows + row, column)
                 assert operand.slice_smem(row, column) + start == whole
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_block_receives_each_slice_once_from_its_loaders(cluster):
+    plan = cooperative((256, 128, 64), cluster=cluster)
+    ranks = range(plan.cluster_size)
+    for rank in ranks:
+        loaders = set()
+        for operand in (plan.a, plan.b):
+            sent = ((other, *plan.multicast(operand, other)) for other in ranks)
+            received = [(other, part) for other, part, mask in sent if mask >> rank & 1]
+            assert sorted(part for _, part in received) == list(range(operand.slices))
+            loaders |= {other for other, _ in received}
+            side = int(operand.name == "B")  # the blocks of a row share A, those of a column B
+            assert len({plan.cluster_coord(other)[side] for other, _ in received}) == 1
+        assert sorted(loaders) == sorted(plan.loaders(rank))
+        assert len(plan.loaders(rank)) == len(plan.loaders(0))  # the count of an empty mbarrier
 
 
 SPLIT = [
