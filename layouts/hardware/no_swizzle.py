@@ -1,138 +1,181 @@
 """The statement that no swizzle frees given accesses of bank conflicts, and its certificate.
 
-Few bits of a swizzle affect the banks of a tile: the bits that it reads below the top of the tile's
-offsets, and the bits that it changes below 128 bytes.  It must also keep the bits inside the widest
-access.  So finitely many swizzles differ, and trying all of them is a proof.
+The swizzles in question move every aligned vector of some bytes as a whole: their MBase is at least
+the bits of an offset inside it.  Few of their bits affect the banks: the bits that they read below
+the top of all offsets, and the bits that they change below 128 bytes.  So finitely many swizzles
+differ, and trying all of them is a proof.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TypeAlias
 
-from ..proof.certificates import Claim, Holds
+from ..algebra import composition
+from ..errors import LayoutError
+from ..proof.certificates import Claim, Holds, evaluate, index_count, stages_of
 from ..proof.prove import Counterexample, Proof
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.tuples import size
 from ..values.value import Value
 from .banks import Access
-from .conflict_free import evaluated_addresses
-from .facts import WAVEFRONT_BYTES
-from .wavefronts import Wavefronts, conflict, wavefronts
+from .facts import ACCESS_BYTES, WAVEFRONT_BYTES
+from .wavefronts import conflict, wavefronts
 
-__all__ = ["EachCollides", "NoSwizzle", "candidates", "wavefronts_under"]
+__all__ = ["EachCollides", "NoSwizzle"]
 
-
-def candidates(layout: Layout, accesses: tuple[Access, ...], unit: int) -> Iterator[Swizzle]:
-    """Every swizzle of `layout` that can matter, smallest first; any other acts as one of these.
-
-    Offsets have no bits from their top up, so reading there adds nothing.  Bits from 128 bytes up
-    belong to no bank.  The bits of the widest access must stay.
-
-    >>> print(*candidates(Layout(4, 32), (Access("ldmatrix.x1"),), 8))
-    S<0,4,3> S<1,4,1> S<1,4,-1> S<1,5,1> S<1,5,-1> S<1,4,2> S<1,4,-2>
-    """
-    base = _log2(max(access.instruction.width for access in accesses) * 8 // unit)
-    row = _log2(WAVEFRONT_BYTES * 8 // unit)
-    top = (cosize(layout) - 1).bit_length()
-    yield Swizzle(0, base, 3)
-    found = []
-    for bits in range(1, row - base + 1):
-        for shift in range(bits, max(top - base, bits)):
-            for low in range(base, row - bits + 1):
-                if low + shift + bits <= top:
-                    found.append(Swizzle(bits, low, shift))
-            for low in range(base, row - shift - bits + 1):
-                found.append(Swizzle(bits, low, -shift))
-    yield from sorted(found, key=lambda s: (s.bits, abs(s.shift), s.base, s.shift < 0))
-
-
-def _log2(n: int) -> int:
-    return max(n.bit_length() - 1, 0)
-
-
-def wavefronts_under(swizzle: Swizzle, addresses: Any, access: Access, unit: int) -> Wavefronts:
-    """The wavefronts of `access` if `swizzle` acts on the offsets that `addresses` gives."""
-    return wavefronts(_swizzled(swizzle, addresses), access.instruction, unit)
-
-
-def _swizzled(swizzle: Swizzle, addresses: Any) -> ComposedLayout:
-    if isinstance(addresses, Layout):
-        return ComposedLayout(swizzle, 0, addresses)
-    return ComposedLayout(ComposedLayout(swizzle, 0, addresses.inner), 0, addresses.outer)
+AnyLayout: TypeAlias = Layout | ComposedLayout
 
 
 class NoSwizzle(Value):
-    """No swizzle of `layout` keeps all `accesses` aligned and frees them of bank conflicts."""
+    """No swizzle of `layout` that moves `vector_bytes` as a whole frees all `accesses` of bank
+    conflicts.
 
-    __slots__ = __match_args__ = ("layout", "accesses", "unit")
+    Such a swizzle keeps each aligned vector of so many bytes together, everywhere in the tile: its
+    MBase is at least the bits of an offset inside the vector.  `vector_bytes` is by default the
+    width of the widest access.  If it is less, a swizzle must also keep together the bytes that
+    each lane accesses, at the addresses given here; elsewhere it may split as many bytes.
+
+    Raises `LayoutError` unless `vector_bytes` is 1, 2, 4, 8 or 16.
+
+    >>> from layouts import prove
+    >>> lanes = Access(4, Layout(32)), Access(16, Layout((4, 2), (1, 128)))
+    >>> print(prove(NoSwizzle(Layout((32, 8), (8, 1)), lanes, 32, vector_bytes=4)))
+    refuted: no swizzle of (32,8):(8,1) that moves 4 bytes as a whole frees 4 bytes per lane, \
+16 bytes per lane of bank conflicts
+      S<3,0,5> frees them
+    """
+
+    __slots__ = __match_args__ = ("layout", "accesses", "unit", "vector_bytes")
     layout: Layout
     accesses: tuple[Access, ...]
     unit: int
+    vector_bytes: int
 
-    def __init__(self, layout: Layout, accesses: tuple[Access, ...], unit: int) -> None:
-        self._set(layout, accesses, unit)
+    def __init__(
+        self,
+        layout: Layout,
+        accesses: tuple[Access, ...],
+        unit: int,
+        vector_bytes: int | None = None,
+    ) -> None:
+        if vector_bytes is None:
+            vector_bytes = max(access.instruction.width for access in accesses)
+        if type(vector_bytes) is not int or vector_bytes not in ACCESS_BYTES:
+            raise LayoutError(f"vector_bytes {vector_bytes!r}: it must be 1, 2, 4, 8 or 16")
+        self._set(layout, accesses, unit, vector_bytes)
 
     def __str__(self) -> str:
         named = ", ".join(map(str, self.accesses))
-        return f"no swizzle of {self.layout} frees {named} of bank conflicts"
+        return (
+            f"no swizzle of {self.layout} that moves {self.vector_bytes} bytes as a whole frees "
+            f"{named} of bank conflicts"
+        )
 
     def decide(self) -> Proof:
-        """Decided by trying every candidate: two lanes conflict under each."""
-        collisions, addresses = [], self._addresses()
+        """Decided by trying every candidate: each splits a lane's bytes, or two lanes conflict."""
+        found, addresses = [], self._addresses()
         for swizzle in self.candidates():
-            found = self._collision(swizzle, addresses)
-            if found is None:
+            obstacle = self._obstacle(swizzle, addresses)
+            if obstacle is None:
                 where = Counterexample(swizzle, (), 0, 0)
                 return Proof(self, False, (f"{swizzle} frees them",), where)
-            collisions.append((swizzle, *found))
-        _, number, first, second = collisions[0]
+            found.append((swizzle, *obstacle))
+        _, number, lanes = found[0]
         reason = (
-            f"only {len(collisions)} swizzles can matter: they keep the bits of the widest access, "
-            f"read bits below the largest offset, and change bits of the banks; any other acts as "
-            f"one of these",
-            f"under each, two lanes access different words of one bank; without a swizzle, lanes "
-            f"{first} and {second} of {self.accesses[number]}",
+            f"only {len(found)} swizzles can matter: they keep the bits inside "
+            f"{self.vector_bytes} bytes, read bits below the largest offset, and change bits of "
+            f"the banks; any other that moves {self.vector_bytes} bytes as a whole acts as one of "
+            f"these",
+            f"under each, {self._failure()}; without a swizzle, lanes {lanes[0]} and {lanes[1]} of "
+            f"{self.accesses[number]}",
         )
-        certificate = EachCollides(self, tuple(collisions))
+        certificate = EachCollides(self, tuple(found))
         return Proof(self, True, reason, None, (certificate,))
 
-    def candidates(self) -> Iterator[Swizzle]:
-        """The swizzles that can matter."""
-        return candidates(self.layout, self.accesses, self.unit)
+    def _failure(self) -> str:
+        conflict = "two lanes access different words of one bank"
+        whole = all(access.instruction.width <= self.vector_bytes for access in self.accesses)
+        return conflict if whole else f"a lane's bytes do not stay together, or {conflict}"
+
+    def candidates(self) -> list[Swizzle]:
+        """Every swizzle that can matter, smallest first; any other acts as one of these.
+
+        A swizzle XORs a run of bits onto a run of lower or higher ones.  Offsets have no bits from
+        their top up, so reading there adds nothing.  Bits from 128 bytes up belong to no bank.  The
+        bits inside a vector must stay, and those of an aligned address are 0.
+
+        >>> print(*NoSwizzle(Layout(4, 32), (Access(16),), 8).candidates())
+        S<0,4,3> S<1,4,1> S<1,4,-1> S<1,5,1> S<1,5,-1> S<1,4,2> S<1,4,-2>
+        """
+        base = _log2(self.vector_bytes * 8 // self.unit)
+        row = _log2(WAVEFRONT_BYTES * 8 // self.unit)
+        top = max((cosize(x) - 1).bit_length() for x in (self.layout, *self._addresses()))
+        runs = [
+            Swizzle(bits, min(target, source), source - target)
+            for target in range(base, row)
+            for source in range(base, top)
+            for bits in range(1, min(abs(source - target), row - target, top - source) + 1)
+        ]
+        runs.sort(key=lambda s: (s.bits, abs(s.shift), s.base, s.shift < 0))
+        return [Swizzle(0, base, 3), *runs]
 
     def follows_from(self) -> list[list[Claim]]:
         """The statement itself."""
         return [[Holds(self)]]
 
     def refuted_by(self, found: Counterexample) -> bool:
-        """A candidate under which no access has conflicts."""
+        """A candidate that splits no lane's bytes, and under which no access has conflicts."""
         swizzle = found.index
-        return swizzle in self.candidates() and not self._collision(swizzle, self._addresses())
+        return swizzle in self.candidates() and not self._obstacle(swizzle, self._addresses())
 
-    def _addresses(self) -> list[Layout | ComposedLayout]:
+    def _addresses(self) -> list[AnyLayout]:
         return [access.addresses(self.layout, self.unit) for access in self.accesses]
 
-    def _collision(self, swizzle: Swizzle, addresses: list[Any]) -> tuple[int, int, int] | None:
-        """The number of an access, and two of its lanes that conflict under `swizzle`; or None."""
-        for number, access in enumerate(self.accesses):
-            pair = wavefronts_under(swizzle, addresses[number], access, self.unit).collision
+    def _obstacle(
+        self, swizzle: Swizzle, addresses: list[AnyLayout]
+    ) -> tuple[int, tuple[int, ...]] | None:
+        """The number of an access, with the lane whose bytes `swizzle` splits or with two lanes
+        that conflict under it; or None."""
+        for number, (access, where) in enumerate(zip(self.accesses, addresses, strict=True)):
+            units = access.instruction.width * 8 // self.unit
+            if swizzle.base < _log2(units):  # wider than what it moves as a whole
+                for lane in range(size(where)):
+                    if splits(swizzle, where(lane), units):
+                        return number, (lane,)
+            swizzled = composition(swizzle, where)
+            pair = wavefronts(swizzled, access.instruction, self.unit).collision
             if pair is not None:
-                return (number, *pair)
+                return number, pair
         return None
 
 
-class EachCollides(Value):
-    """For each candidate: the number of an access, and two of its lanes that conflict under it."""
+def splits(swizzle: Swizzle, offset: int, units: int) -> bool:
+    """Whether `swizzle` leaves the `units` from `offset` on misaligned, or not contiguous.
 
-    __slots__ = __match_args__ = ("statement", "collisions")
+    >>> splits(Swizzle(3, 0, 5), 8, 4), splits(Swizzle(3, 0, 5), 32, 4)
+    (False, True)
+    """
+    start = swizzle(offset)
+    return start % units != 0 or any(swizzle(offset + k) != start + k for k in range(units))
+
+
+def _log2(n: int) -> int:
+    return max(n.bit_length() - 1, 0)
+
+
+class EachCollides(Value):
+    """For each candidate: the number of an access, and two of its lanes that conflict under it, or
+    one whose bytes it splits."""
+
+    __slots__ = __match_args__ = ("statement", "obstacles")
     statement: NoSwizzle
-    collisions: tuple[tuple[Swizzle, int, int, int], ...]
+    obstacles: tuple[tuple[Swizzle, int, tuple[int, ...]], ...]
 
     def __init__(
-        self, statement: NoSwizzle, collisions: tuple[tuple[Swizzle, int, int, int], ...]
+        self, statement: NoSwizzle, obstacles: tuple[tuple[Swizzle, int, tuple[int, ...]], ...]
     ) -> None:
-        self._set(statement, collisions)
+        self._set(statement, obstacles)
 
     @property
     def claim(self) -> Holds:
@@ -140,14 +183,19 @@ class EachCollides(Value):
         return Holds(self.statement)
 
     def verify(self) -> bool:
-        """The list is complete, and every pair has different words of one bank, bit by bit."""
-        listed = {swizzle for swizzle, *_ in self.collisions}
+        """The list is complete; each pair has different words of one bank, bit by bit, and each
+        single lane's bytes are misaligned or not contiguous."""
+        listed = {swizzle for swizzle, *_ in self.obstacles}
         return listed == set(self.statement.candidates()) and all(
-            self._collides(*collision) for collision in self.collisions
+            self._fails(*obstacle) for obstacle in self.obstacles
         )
 
-    def _collides(self, swizzle: Swizzle, number: int, first: int, second: int) -> bool:
-        layout, unit = self.statement.layout, self.statement.unit
-        access = self.statement.accesses[number]
-        addresses = evaluated_addresses(_swizzled(swizzle, access.addresses(layout, unit)), unit)
-        return conflict(addresses, access.instruction, first, second)
+    def _fails(self, swizzle: Swizzle, number: int, lanes: tuple[int, ...]) -> bool:
+        unit, access = self.statement.unit, self.statement.accesses[number]
+        stages = stages_of(access.addresses(self.statement.layout, unit))
+        if len(lanes) == 1:
+            units = access.instruction.width * 8 // unit
+            return splits(swizzle, evaluate(stages, *lanes), units)
+        count = index_count(stages[-1])
+        addresses = [evaluate((swizzle, *stages), lane) * unit // 8 for lane in range(count)]
+        return conflict(addresses, access.instruction, *lanes)

@@ -30,7 +30,7 @@ from ..proof.prove import Proof
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.value import Value
 from .banks import BankReport, banks
-from .no_swizzle import NoSwizzle, candidates, wavefronts_under
+from .no_swizzle import NoSwizzle
 from .padding import Accesses, Padding, padding_for, tile_and_accesses
 
 __all__ = ["SwizzleChoice", "swizzle_for"]
@@ -72,14 +72,19 @@ class SwizzleChoice(Value):
         return f"{self.proofs[0]}\n  {instead}"
 
 
-def swizzle_for(layout: Any, accesses: Accesses, unit: int | None = None) -> SwizzleChoice:
+def swizzle_for(
+    layout: Any, accesses: Accesses, unit: int | None = None, vector_bytes: int | None = None
+) -> SwizzleChoice:
     """The smallest swizzle of `layout` that makes all `accesses` free of bank conflicts.
 
     `layout` is a tile; a swizzle that it already has is ignored.  `accesses` are as in `banks`, and
     `unit` is the bits of one offset: by default that of the layout, else 8.  The swizzle counts in
-    this unit, and moves the widest access as a whole, so every aligned access stays aligned and
-    contiguous.  The smallest swizzle has the fewest bits, then the smallest shift; one of 0 bits
-    says that none is needed.
+    this unit, and moves `vector_bytes` as a whole, by default the widest access, so every aligned
+    access of the tile stays aligned and contiguous.  The smallest swizzle has the fewest bits, then
+    the smallest shift; one of 0 bits says that none is needed.
+
+    With fewer `vector_bytes` more swizzles are tried: these keep together what each lane accesses
+    at the addresses given, but may split as many bytes elsewhere in the tile.
 
     Raises `LayoutError` if an access cannot be made under any swizzle.
 
@@ -97,15 +102,11 @@ def swizzle_for(layout: Any, accesses: Accesses, unit: int | None = None) -> Swi
 of the bytes accessed
     """
     plain, unit, wanted = tile_and_accesses(layout, accesses, unit)
-    addresses = [access.addresses(plain, unit) for access in wanted]
-    for candidate in candidates(plain, wanted, unit):
-        if all(
-            wavefronts_under(candidate, where, access, unit).conflict_free
-            for access, where in zip(wanted, addresses, strict=True)
-        ):
-            swizzled = ComposedLayout(candidate, 0, plain, unit)
-            reports = tuple(banks(swizzled, access) for access in wanted)
-            proofs = tuple(report.proof() for report in reports)
-            return SwizzleChoice(candidate, swizzled, reports, proofs)
-    none = NoSwizzle(plain, wanted, unit).decide()
-    return SwizzleChoice(None, None, (), (none,), padding_for(plain, wanted, unit))
+    answer = NoSwizzle(plain, wanted, unit, vector_bytes).decide()
+    if answer.counterexample is None:
+        return SwizzleChoice(None, None, (), (answer,), padding_for(plain, wanted, unit))
+    swizzle = answer.counterexample.index
+    swizzled = ComposedLayout(swizzle, 0, plain, unit)
+    reports = tuple(banks(swizzled, access) for access in wanted)
+    proofs = tuple(report.proof() for report in reports)
+    return SwizzleChoice(swizzle, swizzled, reports, proofs)
