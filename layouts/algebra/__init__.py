@@ -18,11 +18,13 @@ are right, the result is structurally theirs.
     partition    local_tile, local_partition              the part of a block or of a thread
     injectivity  collision                                two indices with one offset
     gf2          matrix, rank, kernel, image              layouts as bit matrices
+    bit_matrix   to_bits, from_bits                       bit matrices out and in
 """
 
 from __future__ import annotations
 
 from . import gf2
+from .bit_matrix import from_bits, to_bits
 from .coalesce import coalesce, filter
 from .complement import complement
 from .composition import composition
@@ -58,6 +60,7 @@ __all__ = [
     "filter",
     "flat_divide",
     "flat_product",
+    "from_bits",
     "gf2",
     "left_inverse",
     "local_partition",
@@ -75,6 +78,7 @@ __all__ = [
     "tile_to_shape",
     "tiled_divide",
     "tiled_product",
+    "to_bits",
     "upcast",
     "zipped_divide",
     "zipped_product",

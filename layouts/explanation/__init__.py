@@ -11,6 +11,7 @@
     divide        logical_divide and its gathered forms
     product       logical_product and its gathered forms, blocked, raked, tile_to_shape
     recast        upcast, downcast, recast
+    bit_matrix    to_bits, from_bits
     coordinates   idx2crd, crd2idx, crd2crd
     slice         slice_, dice, slice_and_offset
     partition     local_tile, local_partition
@@ -19,6 +20,7 @@ Each file registers its explanations when it is imported.
 """
 
 from . import apply as apply
+from . import bit_matrix as bit_matrix
 from . import coalesce as coalesce
 from . import complement as complement
 from . import composition as composition

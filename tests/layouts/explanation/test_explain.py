@@ -246,6 +246,16 @@ def test_operations_on_a_swizzled_layout(name, arguments):
     check(getattr(algebra, name), SWIZZLED, *arguments)
 
 
+@pytest.mark.parametrize("columns", [[8, 1, 2], [1, 2, 5], [1, 3, 2], []])
+def test_bit_matrices(columns):
+    layout = algebra.from_bits(columns)
+    check(algebra.to_bits, layout)
+    check(algebra.to_bits, Layout((3, 4)))
+    kind = "swizzle" if isinstance(layout, ComposedLayout) else "integer"
+    kind = "XOR strides" if columns == [1, 3, 2] else kind
+    assert kind in check(algebra.from_bits, columns)
+
+
 def test_every_operation_of_the_algebra_is_explained():
     from layouts.algebra import __all__ as names
     from layouts.explanation.steps import EXPLAINERS
