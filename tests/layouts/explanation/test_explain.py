@@ -25,7 +25,7 @@ from layouts import (
     zipped_divide,
 )
 from layouts.values.stride import F2, E
-from layouts.values.tuples import text
+from layouts.values.tuples import text as written
 
 EXTENTS = st.lists(st.sampled_from([1, 2, 2, 3, 4, 6, 8]), min_size=1, max_size=3)
 MANY = settings(max_examples=3 * settings().max_examples)
@@ -48,7 +48,8 @@ def check(op, *args):
     text = str(steps)
     result, refusal = outcome(op, *args)
     assert steps.result == result
-    assert text.splitlines()[0].endswith(f"= {result}" if refusal is None else "has no result")
+    heading = "has no result" if refusal is not None else f"= {written(result)}"
+    assert text.splitlines()[0].endswith(heading)
     if refusal is not None:
         assert re.sub(r"\s+", " ", refusal) in re.sub(r"\s+", " ", text)
     assert "FAILS" not in text
@@ -318,7 +319,7 @@ def test_tiles_and_partitions(layout, tiler, index):
 def test_coordinates(extents, index, nested):
     shape = (tuple(extents), 4) if nested else tuple(extents)
     coord = algebra.idx2crd(index, shape)
-    assert f"check crd2idx({text(coord)}" in str(explain(algebra.idx2crd, index, shape))
+    assert f"check crd2idx({written(coord)}" in str(explain(algebra.idx2crd, index, shape))
     assert str(explain(algebra.crd2idx, coord, shape)).endswith(f"= {index}")
     steps = explain(algebra.crd2crd, coord, shape, (3, 7))
     assert steps.result == algebra.idx2crd(index, (3, 7))
