@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
@@ -135,7 +136,7 @@ def cases(count: int, seed: int) -> list[Case]:
     return [*dict.fromkeys([*map(Case, draw(count, seed)), *padded, *map(Case, named)])]
 
 
-def measure(case: Case, slack: float, sms: int) -> Iterator[tuple[str, Raster | None, float, str]]:
+def measure(case: Case, slack: float) -> Iterator[tuple[str, Raster | None, float, str]]:
     """The plan, its raster, seconds a launch, and what is wrong with its output."""
     a, b = case.operands()
     expected = (a @ b).float()
@@ -144,7 +145,8 @@ def measure(case: Case, slack: float, sms: int) -> Iterator[tuple[str, Raster | 
     launches: list[Launch] = [partial(torch.mm, a, b, out=outs[0])]
     wrong = [""]
     for candidate, raster in plans:
-        kernel = build.load(candidate.plan(case.problem, raster))
+        plan = candidate.plan(case.problem, raster)
+        kernel, sms = build.load(plan), multiprocessors(a.device, plan)
         launch = partial(kernel, a, b, outs[1], sms)
         outs[1].fill_(torch.nan)
         launch()
@@ -186,7 +188,6 @@ def main() -> None:
     for number, _ in enumerate(precompile.compile_all(plans), 1):
         if number % 20 == 0 or number == len(plans):
             print(f"compiled {number} at {time.monotonic() - start:.0f} s", flush=True)
-    sms = torch.cuda.get_device_properties("cuda").multi_processor_count
     with options.csv.open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(("M", "N", "K", "padding", "plan", "raster", "µs", "wrong"))
@@ -194,7 +195,7 @@ def main() -> None:
             if time.monotonic() - start > options.seconds:
                 print(f"out of time after {number} cases", file=sys.stderr)
                 break
-            for name, raster, seconds, wrong in measure(case, options.slack, sms):
+            for name, raster, seconds, wrong in measure(case, options.slack):
                 group = "" if raster is None else raster.group
                 times = f"{1e6 * seconds:.3f}"
                 writer.writerow((*case.mnk, case.padding, name, group, times, wrong))

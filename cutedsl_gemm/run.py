@@ -14,6 +14,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.progress import bar
+from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.problem import TMA, Matrix, Requirements
 from cutedsl_gemm.select.registry import Kernel
@@ -52,7 +53,7 @@ def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
             "elsewhere pass CPU tensors, or use torch.mm"
         )
     compiled = build.load(plan, arch)
-    sms = torch.cuda.get_device_properties(device).multi_processor_count
+    sms = multiprocessors(device, plan)
 
     def launch(a: Tensor, b: Tensor, out: Tensor) -> None:
         compiled(a, b, out, sms)

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.measure.power import PowerMeter
 from cutedsl_gemm.measure.providers import CUBLAS, Provider, baselines
 from cutedsl_gemm.measure.report import OURS, Point, Shape, plot, table, write
@@ -136,8 +137,8 @@ def host_time(calls: int = 200, rounds: int = 7) -> dict[str, float]:
     The product is so small that the GPU keeps up. The kernel's own launch is the lower bound.
     """
     a, b, out = normal(128, 64), normal(128, 64).mT, normal(128, 128)
-    kernel = build.load(plan_for(a, b))
-    sms = torch.cuda.get_device_properties(a.device).multi_processor_count
+    plan = plan_for(a, b)
+    kernel, sms = build.load(plan), multiprocessors(a.device, plan)
     runs = {
         "torch.mm(a, b)": lambda: torch.mm(a, b),
         "torch.mm(a, b, out=out)": lambda: torch.mm(a, b, out=out),

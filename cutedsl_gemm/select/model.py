@@ -28,17 +28,19 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from cutedsl_gemm.kernels.sm90.operand import Tile
-from cutedsl_gemm.kernels.sm90.resources import GPC, clusters_at_once
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
 
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
+# Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
+BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
 SM_RATE = 5.95e12  # flops a second of a multiprocessor while all multiply
 ROW_LOAD = 1.04e-10  # seconds that loading 128 bytes takes from the tensor core meanwhile
 SMEM = 264e9  # bytes a second of a multiprocessor's shared memory
 K_TILE_LATENCY = 0.15e-6  # seconds
 L2 = 6.7e12  # bytes a second
+GPC = 16  # multiprocessors of a GPC; consecutive blocks run there
 # By alignment of rows in bytes: what L2 serves for each row that the blocks of a GPC need, to all
 # of them together and to each of them, in rows.
 SERVED = {128: (0.67, 0.33), 64: (1.45, 0.26), 32: (1.28, 0.43), 16: (0.70, 1.00)}
@@ -98,7 +100,7 @@ class _Constants(NamedTuple):
     splits: int
     step: Tile  # M, N and K that a cluster computes in a k-tile, with all splits
     blocks: int  # of a cluster, with all splits
-    sms: int  # multiprocessors that its clusters can use at once
+    sms: int  # multiprocessors that its clusters fill at once
     tensor_core: float  # of a k-tile, if one multiprocessor is busy
     smem: float  # of a k-tile
     fill: float
@@ -119,7 +121,7 @@ def _constants(candidate: Candidate) -> _Constants:
         splits,
         (bm * down, bn * across, bk * splits),
         down * across * splits,
-        clusters_at_once(down * across, SMS) * down * across,
+        BLOCKS_AT_ONCE[down * across],
         (2 * bm * bn * bk / SM_RATE + loaded / 128 * ROW_LOAD) / math.sqrt(SMS),
         max((loaded + read) / SMEM, K_TILE_LATENCY),
         FILL + clustered * CLUSTER_FILL,

@@ -1,7 +1,8 @@
 """What the device code of all families shares.
 
-lower     `cute` objects from the layouts of a plan
-tile      tile coordinates, a thread's partition, guarded copies, cp.async
-launch    the host side of kernels with one tile per block
-probe     a kernel of one shared-memory instruction, for ncu
+lower      `cute` objects from the layouts of a plan
+tile       tile coordinates, a thread's partition, guarded copies, cp.async
+launch     the host side of kernels with one tile per block
+occupancy  how many blocks run at once
+probe      a kernel of one shared-memory instruction, for ncu
 """

@@ -55,6 +55,10 @@ class KernelPlan(Protocol):
         """Threads of a block."""
 
     @property
+    def cluster_size(self) -> int:
+        """Blocks of a cluster; 1 if blocks are alone."""
+
+    @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
 

@@ -93,6 +93,11 @@ class SimtPlan:
         return {**direct, **self.smem_copies, "C": self.c}
 
     @property
+    def cluster_size(self) -> int:
+        """1: blocks are alone."""
+        return 1
+
+    @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
         buffers = (cosize(operand.smem) * BITS // 8 for operand in self.operands.values())

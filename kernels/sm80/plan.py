@@ -106,6 +106,11 @@ class Sm80Plan:
         return staged_layout(a, self.stages), staged_layout(b, self.stages)
 
     @property
+    def cluster_size(self) -> int:
+        """1: blocks are alone."""
+        return 1
+
+    @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
         return packed_bytes((cosize(x) * BITS // 8 for x in self.staged_smem), ALIGNMENT)

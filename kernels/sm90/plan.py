@@ -21,7 +21,6 @@ from cutedsl_gemm.kernels.sm90.resources import (
     REGISTERS,
     SMEM_BYTES,
     Schedule,
-    clusters_at_once,
     consumers,
 )
 from layouts import (
@@ -233,10 +232,6 @@ class Sm90Plan:
         row, column = self.cluster_coord(rank)
         of_row = [row + down * ((column + step) % across) for step in range(across)]
         return of_row + [(row + step) % down + down * column for step in range(1, down)]
-
-    def clusters_at_once(self, sms: Any) -> Any:
-        """Clusters that run at the same time on `sms` multiprocessors."""
-        return clusters_at_once(self.cluster_size, sms)
 
     def k_tile_range(self, split: Any, k_tiles: Any) -> tuple[Any, Any]:
         """The first k-tile of a split, and the one after its last."""

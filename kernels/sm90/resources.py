@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 # single: one warpgroup does everything. pingpong: two consumers, fed by a producer, take turns with
 # whole tiles. cooperative: two consumers, or three, share the rows of every tile.
@@ -11,7 +11,6 @@ Schedule: TypeAlias = Literal["single", "pingpong", "cooperative"]
 # A block's limit at compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
 SMEM_BYTES = 232_448
 BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
-GPC = 16  # multiprocessors of a GPC; some have 18
 REGISTER_FILE = 65_536  # registers of a multiprocessor
 # Consumer warpgroups of a block → registers of a producer thread, and of a consumer thread. 384
 # threads start with 168 registers each: a producer thread releases 128 of them, and each of two
@@ -23,17 +22,6 @@ ADDRESS_REGISTERS = 40
 # Registers that ptxas needs for one wgmma in addition to its BN / 2 sums: with 128 at the start
 # of a thread, BN = 208 needs 130 and 240 needs 146 (error C7602).
 WGMMA_REGISTERS = 26
-
-
-def clusters_at_once(size: int, sms: Any) -> Any:
-    """Clusters of `size` blocks that run at the same time on `sms` multiprocessors.
-
-    The blocks of a cluster run in one GPC.
-
-    >>> [clusters_at_once(size, 132) for size in (1, 2, 4, 8)]
-    [132, 66, 32, 16]
-    """
-    return sms // size if size <= 2 else sms // GPC * (GPC // size)
 
 
 def consumers(schedule: Schedule, bm: int) -> int:

@@ -1,0 +1,54 @@
+"""How many blocks of a persistent grid run at the same time.
+
+The blocks of a cluster run in one GPC. GPCs have different numbers of multiprocessors, and clusters
+of four or eight blocks do not fill all of them: 120 of an H100's 132. One cluster too many would
+wait until another one has walked all of its tiles, and double the time.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+
+# A kernel that does nothing: shared memory alone decides how many of its blocks run at once.
+EMPTY_KERNEL = b".version 7.8 .target sm_90 .address_size 64 .visible .entry empty() { ret; }"
+
+
+def multiprocessors(device: torch.device, plan: KernelPlan) -> int:
+    """The multiprocessors of a device that the clusters of a plan fill at once, one block each."""
+    if plan.cluster_size == 1:
+        return torch.cuda.get_device_properties(device).multi_processor_count
+    return _clusters(device, plan.cluster_size, plan.smem_bytes) * plan.cluster_size
+
+
+@cache
+def _clusters(device: torch.device, size: int, smem_bytes: int) -> int:
+    """Clusters that run at the same time (CUDA driver API, cuOccupancyMaxActiveClusters)."""
+    from cuda.bindings import driver
+
+    def checked(returned: tuple[Any, ...]) -> Any:
+        error, *found = returned
+        if error != driver.CUresult.CUDA_SUCCESS:
+            raise RuntimeError(f"the CUDA driver returned {error.name}")
+        return found[0] if found else None
+
+    dynamic = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    shape = driver.CUlaunchAttribute()
+    shape.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    shape.value.clusterDim.x, shape.value.clusterDim.y, shape.value.clusterDim.z = size, 1, 1
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = size, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = 32, 1, 1
+    config.sharedMemBytes = smem_bytes
+    config.attrs, config.numAttrs = [shape], 1
+    with torch.cuda.device(device):
+        module = checked(driver.cuModuleLoadData(EMPTY_KERNEL))
+        kernel = checked(driver.cuModuleGetFunction(module, b"empty"))
+        checked(driver.cuFuncSetAttribute(kernel, dynamic, smem_bytes))
+        clusters: int = checked(driver.cuOccupancyMaxActiveClusters(kernel, config))
+        checked(driver.cuModuleUnload(module))
+    return clusters
