@@ -93,6 +93,12 @@ def tried() -> Iterator[Candidate]:
         yield Candidate(cooperative, (bm, bn, 64), cluster=(2, 1))
     for bn, splits in ((32, 4), (32, 8), (48, 8), (96, 4), (96, 8), (176, 3), (176, 4)):
         yield Candidate(split, (128, bn, 64), splits)
+    for bn in (16, 32, 48, 64, 80, 96, 144, 160):
+        yield Candidate(pingpong, (128, bn, 64), swapped=True)
+    for bn, bk in itertools.product((16, 32, 64), (64, 128)):
+        yield Candidate(pingpong, (64, bn, bk), swapped=True)
+    for bn in (96, 144, 160):
+        yield Candidate(cooperative, (256, bn, 64), swapped=True)
 
 
 ALL = (*CANDIDATES, *(each for each in tried() if each not in CANDIDATES))

@@ -27,6 +27,7 @@ class Candidate:
     tile: Tile
     splits: int = 1  # blocks that split K
     cluster: tuple[int, int] = (1, 1)  # tiles (down, across) that share B, A by multicast
+    swapped: bool = False  # the plan computes Cᵀ = Bᵀ · Aᵀ
 
     @property
     def name(self) -> str:
@@ -36,11 +37,14 @@ class Candidate:
         'split 128×128×64, K over 8 blocks'
         >>> Candidate(pingpong, (128, 192, 64), cluster=(2, 1)).name
         'pingpong 128×192×64, cluster 2×1'
+        >>> Candidate(pingpong, (128, 144, 64), swapped=True).name
+        'pingpong 128×144×64, swapped'
         """
         over = f", K over {self.splits} blocks" if self.splits > 1 else ""
         down, across = self.cluster
         cluster = f", cluster {down}×{across}" if down * across > 1 else ""
-        return f"{self.maker.__name__} {'×'.join(map(str, self.tile))}{over}{cluster}"
+        swapped = ", swapped" if self.swapped else ""
+        return f"{self.maker.__name__} {'×'.join(map(str, self.tile))}{over}{cluster}{swapped}"
 
     @property
     def rasters(self) -> tuple[Raster, ...]:
@@ -57,6 +61,10 @@ class Candidate:
     def raster(self, k: int) -> Raster:
         """The raster for a K."""
         return self.rasters[depth(k)]
+
+    def as_planned(self, problem: Problem) -> Problem:
+        """The problem whose A, B and C are the plan's: Cᵀ = Bᵀ · Aᵀ if operands are swapped."""
+        return problem.transposed if self.swapped else problem
 
     def plan(self, problem: Problem, raster: Raster | None = None) -> Sm90Plan:
         """The checked plan for a problem; `raster` defaults to the one for the problem's K.
@@ -92,6 +100,8 @@ def _plan(
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):
         options |= {"raster": raster, "cluster": candidate.cluster}
+    if candidate.swapped:
+        options["swapped"] = True
     if maker is cooperative and tile[1] == 256:
         options["c_stages"] = 2  # they fit beside four stages
     return maker(tile, dtype, a_major, b_major, **options)
@@ -139,9 +149,11 @@ def candidate_of(plan: Sm90Plan) -> Candidate | None:
     ('pingpong 128×192×64', None)
     """
     kind = plan.schedule if plan.splits == 1 else split.__name__
-    same = (plan.tile, plan.splits, plan.cluster)
-    found = (each for each in CANDIDATES if (each.tile, each.splits, each.cluster) == same)
-    return next((each for each in found if each.maker.__name__ == kind), None)
+    same = (kind, plan.tile, plan.splits, plan.cluster, plan.swapped)
+    for each in CANDIDATES:
+        if (each.maker.__name__, each.tile, each.splits, each.cluster, each.swapped) == same:
+            return each
+    return None
 
 
 def plans() -> list[Sm90Plan]:

@@ -78,7 +78,7 @@ def _candidates(problem: Problem, ranked: list[Estimate]) -> Iterator[tuple[str,
 
 
 def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
-    m, n, k = problem.mnk
+    m, n, k = found.candidate.as_planned(problem).mnk
     bm, bn, _ = found.candidate.tile
     waves = "1 wave" if found.waves == 1 else f"{found.waves} waves"
     yield "tiles", f"{-(-m // bm)} × {-(-n // bn)} = {found.tiles:,}, in {waves}"

@@ -98,6 +98,7 @@ class _Constants(NamedTuple):
 
     candidate: Candidate
     splits: int
+    swapped: bool  # M and N are then those of Cᵀ
     step: Tile  # M, N and K that a cluster computes in a k-tile, with all splits
     blocks: int  # of a cluster, with all splits
     sms: int  # multiprocessors that its clusters fill at once
@@ -119,6 +120,7 @@ def _constants(candidate: Candidate) -> _Constants:
     return _Constants(
         candidate,
         splits,
+        candidate.swapped,
         (bm * down, bn * across, bk * splits),
         down * across * splits,
         BLOCKS_AT_ONCE[down * across],
@@ -139,7 +141,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
     ('cooperative 128×256×64', 512, 4, 196)
     """
-    return _estimate(_key(problem), _constants(candidate))
+    return _estimate(_key(candidate.as_planned(problem)), _constants(candidate))
 
 
 def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> list[Estimate]:
@@ -171,15 +173,17 @@ def _key(problem: Problem) -> Key:
 @lru_cache(maxsize=4096)
 def _best(key: Key) -> Candidate:
     """A few estimates suffice: in the order of what the main loops alone take at least."""
-    m, n, k, *_ = key
+    m, n, k, a_alignment, b_alignment = key
+    keys = key, (n, m, k, b_alignment, a_alignment)  # of C, and of Cᵀ
     least: list[tuple[float, int]] = []
     for number, constants in enumerate(_ALL):
         # fmt: off
         (
-            _, splits, (step_m, step_n, step_k), blocks, sms, tensor_core, smem, fill, epilogue,
-            launch, _, _,
+            _, splits, swapped, (step_m, step_n, step_k), blocks, sms, tensor_core, smem, fill,
+            epilogue, launch, _, _,
         ) = constants
         # fmt: on
+        m, n, *_ = keys[swapped]
         blocks *= -(-m // step_m) * -(-n // step_n)
         waves = -(-blocks // sms)
         if splits == 1 or waves == 1:
@@ -192,7 +196,8 @@ def _best(key: Key) -> Candidate:
     for bound, number in least:
         if bound > fastest[0]:
             break
-        fastest = min(fastest, (_estimate(key, _ALL[number]).seconds, number))
+        of = _ALL[number]
+        fastest = min(fastest, (_estimate(keys[of.swapped], of).seconds, number))
     return CANDIDATES[fastest[1]]
 
 
@@ -200,10 +205,11 @@ _ALL = [_constants(candidate) for candidate in CANDIDATES]
 
 
 def _estimate(key: Key, of: _Constants) -> Estimate:
+    """The estimate for a problem whose C is the plan's."""
     m, n, k, a_alignment, b_alignment = key
     # fmt: off
     (
-        candidate, splits, (step_m, step_n, step_k), blocks, sms, tensor_core, smem, fill,
+        candidate, splits, _, (step_m, step_n, step_k), blocks, sms, tensor_core, smem, fill,
         epilogue, launch, groups, overlaps,
     ) = of
     # fmt: on

@@ -6,7 +6,7 @@ import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
 from cutlass import Int32
 
-from cutedsl_gemm.kernels.device.tile import tile_count
+from cutedsl_gemm.kernels.device.tile import tile_count, transposed
 
 
 class OneTilePerBlock:
@@ -22,8 +22,7 @@ class OneTilePerBlock:
         self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
     ):
         """C (M, N) = A (M, K) · B (K, N), one block per tile; `sms` is not used."""
-        b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
-        self.kernel(a, b, c).launch(
+        self.kernel(a, transposed(b), c).launch(
             grid=(tile_count(c, self.plan.tile[:2]), 1, 1),
             block=(self.plan.threads, 1, 1),
             smem=self.plan.smem_bytes,

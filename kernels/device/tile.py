@@ -13,6 +13,11 @@ from layouts import cosize
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or a coordinate in them
 
 
+def transposed(matrix: cute.Tensor) -> cute.Tensor:
+    """The same memory with both modes exchanged."""
+    return cute.make_tensor(matrix.iterator, cute.select(matrix.layout, mode=[1, 0]))
+
+
 def tile_count(c: cute.Tensor, tiler: Pair) -> cutlass.Int32:
     """The number of tiles of C (M, N), those at the edges included."""
     return cute.ceil_div(c.shape[0], tiler[0]) * cute.ceil_div(c.shape[1], tiler[1])

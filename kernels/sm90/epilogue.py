@@ -41,6 +41,7 @@ class TmaStoreGemm(Sm90Gemm):
         stream: CUstream,
     ):
         """C = A · B on at most `sms` multiprocessors."""
+        a, b, c = self.as_planned(a, b, c)
         panel = (self.plan.rows, self.plan.panel_columns)
         store = cpasync.CopyBulkTensorTileS2GOp()
         output = cpasync.make_tiled_tma_atom(store, c, lower.smem_layout(self.plan.staging), panel)
@@ -59,9 +60,11 @@ class TmaStoreGemm(Sm90Gemm):
 
     def make_stmatrix(self):
         """stmatrix.x4 by four warps: 64 × 16 elements at a time."""
-        atom = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), self.dtype)
+        atom = self.plan.stmatrix
+        op = warp.StMatrix8x8x16bOp(atom.transposed, atom.matrices)
         tiler = 64, STMATRIX_COLUMNS
-        return cute.make_tiled_copy(atom, lower.layout(self.plan.stmatrix_tv), tiler)
+        copy = cute.make_copy_atom(op, self.dtype)
+        return cute.make_tiled_copy(copy, lower.layout(self.plan.stmatrix_tv), tiler)
 
     @cute.jit
     def store(self, consumer, acc, epilogue, m, n):

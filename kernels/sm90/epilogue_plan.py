@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd
 from typing import Any
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, count_problem, shape_problem
-from cutedsl_gemm.kernels.sm90.operand import ROW
+from cutedsl_gemm.kernels.sm90.operand import ROW, SWIZZLES
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
 from layouts import (
     BankReport,
@@ -29,6 +28,7 @@ from layouts import (
     stmatrix,
     wgmma_accumulator,
 )
+from layouts.hardware.atoms import MatrixAtom
 from layouts.hardware.lane_addresses import row_addresses
 
 STMATRIX_COLUMNS = 16  # of four warps' stmatrix.x4
@@ -39,7 +39,9 @@ STMATRIX_TV = wgmma_accumulator(STMATRIX_COLUMNS)  # (thread, value) → m + 64 
 class TmaStorePlan(Sm90Plan):
     """A GEMM that stages C in shared memory for TMA, in panels of P columns.
 
-    P is 64, 32 or 16, the most that divide BN, and a panel has the 128-, 64- or 32-byte swizzle.
+    A panel is contiguous along the same mode as C. Along n, P is 64, 32 or 16, the most that divide
+    BN, and a panel has the 128-, 64- or 32-byte swizzle. Along m, if operands are swapped, P is the
+    greatest multiple of 16 up to 64 that divides BN, and a panel has the 128-byte swizzle.
     """
 
     # (8, R/64, P/16, BN/P) = (stmatrix, m64, 16 columns, panel) → accumulator value
@@ -47,6 +49,19 @@ class TmaStorePlan(Sm90Plan):
     stmatrix_tv: Layout  # (thread, value) → m + 64 * n of the (64, 16) tile of one stmatrix.x4
     staging: ComposedLayout  # (R, P) → element offset: a panel of C in shared memory
     c_stages: int  # panels that a consumer may have in flight
+
+    @property
+    def contiguous(self) -> int:
+        """The contiguous mode of C and of its panels: 1, or 0 if operands are swapped."""
+        return 0 if self.swapped else 1
+
+    @property
+    def stmatrix(self) -> MatrixAtom:
+        """The instruction; it transposes if eight contiguous elements run along m.
+
+        A thread of wgmma holds neighbours along n.
+        """
+        return stmatrix(4, transposed=self.contiguous == 0)
 
     @property
     def panel_columns(self) -> int:
@@ -99,11 +114,11 @@ class TmaStorePlan(Sm90Plan):
     def stmatrix_rows(self) -> Layout:
         """The row address of each lane: (lane, warp, m64, 16 columns) → m + R * n in a panel.
 
-        A lane gives stmatrix the address of the first of eight elements along n. Which lane
+        A lane gives stmatrix the address of the first of eight contiguous elements. Which lane
         addresses which row follows from `stmatrix_tv` (layouts/hardware/lane_addresses.py).
         """
         values = composition(Layout((64, STMATRIX_COLUMNS), (1, self.rows)), self.stmatrix_tv)
-        (lane, warp, _), _ = row_addresses(stmatrix(4), values)
+        (lane, warp, _), _ = row_addresses(self.stmatrix, values)
         stores = self.panel_columns // STMATRIX_COLUMNS
         columns16 = Layout(stores, STMATRIX_COLUMNS * self.rows)
         return make_layout(lane, warp, Layout(self.rows // 64, 64), columns16)
@@ -111,7 +126,7 @@ class TmaStorePlan(Sm90Plan):
     @property
     def panel_store(self) -> BankReport:
         """The bank report of one consumer's stmatrix stores into a whole panel of C."""
-        return banks(self.staging, "stmatrix.x4", lanes=self.stmatrix_rows)
+        return banks(self.staging, self.stmatrix, lanes=self.stmatrix_rows)
 
     def proofs(self) -> tuple[Proof, ...]:
         return *super().proofs(), self.panel_store.proof()
@@ -141,8 +156,9 @@ class TmaStorePlan(Sm90Plan):
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
-        yield from shape_problem("C panel", self.staging, (self.rows, panel_columns(self.tile[1])))
-        yield from _staging_problems(self.staging)
+        panel = self.rows, panel_columns(self.tile[1], self.swapped)
+        yield from shape_problem("C panel", self.staging, panel)
+        yield from _staging_problems(self.staging, self.contiguous)
         yield from count_problem("c_stages", self.c_stages, 1)
         if self.c_stages > self.panels:
             yield f"c_stages is {self.c_stages}; it must be at most {self.panels}, a tile's panels"
@@ -150,29 +166,31 @@ class TmaStorePlan(Sm90Plan):
     def required(self) -> Iterator[tuple[str, object, str]]:
         yield from super().required()
         why = "as wgmma leaves its registers, and stmatrix takes them (PTX ISA, Matrix Fragments)"
-        yield "fragment", fragment(self.rows, self.tile[1]), why
+        yield "fragment", fragment(self.rows, self.tile[1], self.panel_columns), why
         yield "stmatrix_tv", STMATRIX_TV, why
         yield "splits", 1, "since a block stores final sums; to split K, take `split`"
 
 
-def fragment(rows: int, bn: int) -> Layout:
-    """(stmatrix, m64, 16 columns, panel) → value of the accumulator.
+def fragment(rows: int, bn: int, columns: int) -> Layout:
+    """(stmatrix, m64, 16 columns, panel) → value of the accumulator, in panels of `columns`.
 
-    >>> print(fragment(128, 128))
+    >>> print(fragment(128, 128, 64))
     (8,2,4,2):(1,64,8,32)
     """
-    columns = panel_columns(bn)
     stores = columns // STMATRIX_COLUMNS  # of a panel and 64 rows
     return Layout((8, rows // 64, stores, bn // columns), (1, bn // 2, 8, columns // 2))
 
 
-def panel_columns(bn: int) -> int:
-    """P, the most columns of a swizzle's row that divide BN, a multiple of 16.
+def panel_columns(bn: int, swapped: bool = False) -> int:
+    """P, the most columns up to 64 that divide BN; a swizzle's row unless operands are swapped.
 
     >>> [panel_columns(bn) for bn in (256, 96, 176)]
     [64, 32, 16]
+    >>> [panel_columns(bn, swapped=True) for bn in (256, 96, 176)]
+    [64, 48, 16]
     """
-    return gcd(bn, ROW)
+    widths = range(STMATRIX_COLUMNS, ROW + 1, STMATRIX_COLUMNS) if swapped else SWIZZLES
+    return max(columns for columns in widths if bn % columns == 0)
 
 
 def _cost(report: BankReport) -> str:
@@ -185,19 +203,20 @@ def _cost(report: BankReport) -> str:
     return f"{found.count} wavefronts, ideal {found.ideal}; {name} {why}"
 
 
-def _staging_problems(staging: ComposedLayout) -> Iterator[str]:
-    rows = composition(staging, (None, Layout(8)))  # stmatrix writes rows of eight elements
-    for m in range(size(rows[0])):
-        offsets = [rows(m, n) for n in range(8)]
+def _staging_problems(staging: ComposedLayout, contiguous: int) -> Iterator[str]:
+    line, along = ("row", "columns") if contiguous else ("column", "rows")
+    for i in range(size(staging[1 - contiguous])):
+        # stmatrix writes lines of eight elements
+        offsets = [staging((i, j) if contiguous else (j, i)) for j in range(8)]
         if offsets != list(range(offsets[0], offsets[0] + 8)) or offsets[0] % 8:
             yield (
-                f"C panel: eight elements of row {m} have the offsets {offsets}; "
+                f"C panel: eight elements of {line} {i} have the offsets {offsets}; "
                 "stmatrix writes a row as 16 contiguous bytes at a multiple of 16 "
-                "(PTX ISA, stmatrix); take a layout contiguous in columns "
+                f"(PTX ISA, stmatrix); take a layout contiguous in {along} "
                 "whose swizzle keeps the low 3 bits"
             )
             return
     try:
-        tma.boxes(staging, contiguous=1)
+        tma.boxes(staging, contiguous)
     except LayoutError as error:
         yield f"C panel: {error}"

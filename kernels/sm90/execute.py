@@ -29,7 +29,7 @@ from cutedsl_gemm.kernels.sm90.epilogue_plan import TmaStorePlan
 from cutedsl_gemm.kernels.sm90.operand import Operand
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
-from layouts import ComposedLayout, cosize, size, stmatrix, wgmma_descriptor
+from layouts import ComposedLayout, cosize, size, wgmma_descriptor
 
 WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 
@@ -37,6 +37,8 @@ WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 @executor
 def gemm(plan: TmaStorePlan | SplitKPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0. A step is a wave of tiles."""
+    if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
+        a, b, out = b.mT, a.mT, out.mT
     (bm, bn, bk), (down, across) = plan.tile, plan.cluster
     gA = tiles(a, bm, bk, down)  # (tiles_m, k_tiles, BM, BK)
     gB = tiles(b.mT, bn, bk, across)  # (tiles_n, k_tiles, BN, BK)
@@ -57,7 +59,8 @@ def gemm(plan: TmaStorePlan | SplitKPlan, a: Tensor, b: Tensor, out: Tensor) -> 
             sA, sB = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
             first_k, last_k = plan.k_tile_range(split, k_tiles)
             count = last_k - first_k
-            begin = torch.tensor(_first_k_tiles(plan, ns.tolist(), clusters_m, count))
+            at, clusters = [*zip(ms.tolist(), ns.tolist(), strict=True)], (clusters_m, clusters_n)
+            begin = torch.tensor(_first_k_tiles(plan, at, clusters, count))
             for step in range(count):
                 ks, stage = first_k + (begin + step) % count, step % plan.stages
                 rA = load_a(sA, gA[ms, ks], stage)
@@ -73,10 +76,12 @@ def gemm(plan: TmaStorePlan | SplitKPlan, a: Tensor, b: Tensor, out: Tensor) -> 
     write_tiles(gC, out)  # TMA clips what is out of bounds
 
 
-def _first_k_tiles(plan: Sm90Plan, ns: list[int], clusters_m: int, k_tiles: int) -> list[int]:
+def _first_k_tiles(
+    plan: Sm90Plan, wave: list[tuple[int, int]], clusters: tuple[int, int], k_tiles: int
+) -> list[int]:
     """The first k-tile of each tile of a wave; PlanError unless each cluster has only one."""
-    firsts = [plan.first_k_tile(n, clusters_m, k_tiles) for n in ns]
-    for block in range(0, len(ns), plan.cluster_size):
+    firsts = [plan.first_k_tile(tile, clusters, k_tiles) for tile in wave]
+    for block in range(0, len(wave), plan.cluster_size):
         if len(cluster := {*firsts[block : block + plan.cluster_size]}) > 1:
             raise PlanError(
                 f"the blocks of a cluster begin with the k-tiles {sorted(cluster)}; they must "
@@ -141,7 +146,7 @@ class TmaStore:
         self.fragment = plan.fragment(values).view(self.panels, -1, self.rows // 64, 8)
         # (P/16, R/64, 8, thread), elements of a panel
         self.written = self._stmatrix_addresses(plan)
-        self.read = _box_addresses(plan.staging, contiguous=1)  # (R, P)
+        self.read = _box_addresses(plan.staging, plan.contiguous)  # (R, P)
         _check_written_once(self.written, self.elements, "stmatrix, C panel")
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
@@ -159,8 +164,8 @@ class TmaStore:
         return out.view(shape)
 
     def _stmatrix_addresses(self, plan: TmaStorePlan) -> Tensor:
-        """Where value v of a thread is written: a lane's address is the row, v the column."""
-        atom, index = stmatrix(4), torch.arange(size(plan.stmatrix_rows))
+        """Where value v of a thread is written: lanes address the rows of eight elements."""
+        atom, index = plan.stmatrix, torch.arange(size(plan.stmatrix_rows))
         # (16 columns, m64, warp, lane)
         address = plan.staging(plan.stmatrix_rows(index)).view(-1, plan.rows // 64, 4, 32)
         # (lane, value) → column + 8 * supplying lane

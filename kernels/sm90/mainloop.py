@@ -24,7 +24,7 @@ from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.tile import tile_count
+from cutedsl_gemm.kernels.device.tile import tile_count, transposed
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
@@ -65,11 +65,17 @@ class Sm90Gemm:
 
     # The host
 
+    def as_planned(self, a, b, c):
+        """The plan's A (M, K), B (N, K) and C (M, N): of Cᵀ = Bᵀ · Aᵀ if operands are swapped."""
+        if self.plan.swapped:
+            return transposed(b), a, transposed(c)
+        return a, transposed(b), c
+
     @cute.jit
     def launch(
         self,
         a: cute.Tensor,  # (M, K)
-        b: cute.Tensor,  # (K, N)
+        b: cute.Tensor,  # (N, K)
         c: cute.Tensor,  # (M, N)
         output: tuple[Any, ...],
         sms: Int32,
@@ -85,7 +91,6 @@ class Sm90Gemm:
         """
         plan, (bm, bn, _) = self.plan, self.plan.tile
         down, across = plan.cluster
-        b = cute.make_tensor(b.iterator, cute.select(b.layout, mode=[1, 0]))  # (N, K)
         tma_a, gA = self.make_tma_load(a, plan.a)
         tma_b, gB = self.make_tma_load(b, plan.b)
         tiles = tile_count(c, (bm * down, bn * across))
@@ -225,7 +230,8 @@ class Sm90Gemm:
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
             count = k_last - k_first
-            k = k_first + self.plan.first_k_tile(n, tiles_m, count, cutlass.min)
+            clusters = tiles_m, tiles_n
+            k = k_first + self.plan.first_k_tile((m, n), clusters, count, cutlass.min)
             for _ in cutlass.range(count, unroll=1):
                 stage, phase = self.stage_and_phase(loaded)
                 cute.arch.mbarrier_wait(empty + stage, phase ^ 1)

@@ -52,6 +52,11 @@ K_STAGGER = 5, 32  # then each column of tiles begins 5/32 of K behind its neigh
 class Sm90Plan:
     """C (M, N) = A (M, K) · B (K, N), summed in fp32: the mainloop.
 
+    If the operands are swapped, the kernel computes Cᵀ = Bᵀ · Aᵀ of the matrices that it is given,
+    and the plan's A, B and C are Bᵀ (N, K), Aᵀ (K, M) and Cᵀ (N, M): BM counts columns of the
+    caller's C, and BN rows. A wgmma has 64 rows, but 8 to 256 columns, so that a short C wastes
+    less of the tensor core as Cᵀ.
+
     Layouts are in elements of 16 bits. Element (m, n) of a tile has the number m + rows * n. R is
     the number of tile rows that one consumer multiplies: BM, or its share if the schedule is
     cooperative.
@@ -64,6 +69,7 @@ class Sm90Plan:
     schedule: Schedule
     stages: int
     splits: int  # blocks that compute one tile together, each over its range of K
+    swapped: bool  # the kernel computes Cᵀ = Bᵀ · Aᵀ
     accumulator: Layout  # (thread, value) → m + R * n, of one consumer
     raster: Raster
 
@@ -130,13 +136,13 @@ class Sm90Plan:
 
     @property
     def a_major(self) -> Major:
-        """The contiguous mode of A."""
-        return self.a.major
+        """The contiguous mode of the A that the kernel is given."""
+        return self.b.major if self.swapped else self.a.major
 
     @property
     def b_major(self) -> Major:
-        """The contiguous mode of B."""
-        return self.b.major
+        """The contiguous mode of the B that the kernel is given."""
+        return self.a.major if self.swapped else self.b.major
 
     @property
     def alignment(self) -> int:
@@ -237,31 +243,43 @@ class Sm90Plan:
         """The first k-tile of a split, and the one after its last."""
         return split * k_tiles // self.splits, (split + 1) * k_tiles // self.splits
 
-    def first_k_tile(self, n: Any, clusters_m: Any, k_tiles: Any, minimum: Any = min) -> Any:
-        """The k-tile with which a tile in column n of C begins; after the last comes k-tile 0.
+    def first_k_tile(
+        self,
+        tile: tuple[Any, Any],
+        clusters: tuple[Any, Any],
+        k_tiles: Any,
+        minimum: Any = min,
+    ) -> Any:
+        """The k-tile with which a tile (m, n) begins; after the last comes k-tile 0.
+
+        `clusters` are those of C, (down, across).
 
         If C has at most two rows of clusters, all multiprocessors stream B from DRAM at once. The
         columns of a K-major B are K elements apart: if every column of tiles began at k = 0, their
         loads would meet on the same DRAM channels. So each begins 5/32 of K behind its neighbour.
         With 64×64×128 tiles, 16×4096×14336 then takes 48.6 µs, not 55.2. 16×14336×4096 takes 54.9
         µs, not 47.5, but the model gives it other tiles (docs/performance). The blocks of a cluster
-        begin together, since each loads a slice of A for all.
+        begin together, since each loads a slice of A for all. If operands are swapped, a column of
+        C is a row of the plan's.
 
         The order of summation thus depends on n and on M: equal columns of B, or a row of A in a
         short and in a tall matrix, may give results that differ in the last bit. From run to run,
         one plan gives one problem the same bits.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> [pingpong().first_k_tile(n, 1, 64) for n in range(8)]
+        >>> [pingpong().first_k_tile((0, n), (1, 8), 64) for n in range(8)]
         [0, 10, 20, 30, 40, 50, 60, 6]
-        >>> pingpong().first_k_tile(7, 3, 64)  # three rows of clusters
+        >>> pingpong().first_k_tile((0, 7), (3, 8), 64)  # three rows of clusters
         0
+        >>> pingpong(swapped=True).first_k_tile((7, 0), (8, 1), 64)  # row 7 of Cᵀ
+        6
         """
         if self.schedule == "single" or self.splits > 1:  # splits begin at different k anyway
             return 0
-        (_, across), (step, whole) = self.cluster, K_STAGGER
-        first = n // across % whole * step * k_tiles // whole % k_tiles
-        return minimum(FEW_TILE_ROWS // clusters_m, 1) * first
+        columns = 0 if self.swapped else 1  # the mode that counts C's columns
+        cluster, (step, whole) = tile[columns] // self.cluster[columns], K_STAGGER
+        first = cluster % whole * step * k_tiles // whole % k_tiles
+        return minimum(FEW_TILE_ROWS // clusters[1 - columns], 1) * first
 
     def workspace(self, m: int, n: int) -> int:
         """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""
@@ -294,6 +312,10 @@ class Sm90Plan:
         bm, bn, bk = self.tile
         kernel = f"sm90 {self.kind}, {self.dtype}, fp32 accumulation"
         yield "kernel", f"{kernel}, tile {bm}×{bn}×{bk}"
+        if self.swapped:
+            yield "swapped", "the kernel computes Cᵀ = Bᵀ · Aᵀ: below, A is Bᵀ, B is Aᵀ, C is Cᵀ"
+            yield "", f"a tile has {bm} columns of C and {bn} rows: a wgmma has 64 rows or more,"
+            yield "", "but 8 to 256 columns, and a short C wastes less of it as Cᵀ"
         stages = f"{self.stages} stages × {self.stage_bytes:,}"
         yield "memory", " + ".join(filter(None, (stages, self.epilogue_smem, "barriers")))
         yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"

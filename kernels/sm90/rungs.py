@@ -1,6 +1,8 @@
 """The plans of the sm90 family, in the order of the ladder.
 
-Each function returns a checked plan with as many stages as fit into shared memory.
+Each function returns a checked plan with as many stages as fit into shared memory. `a_major` and
+`b_major` are those of the caller's A and B. If `swapped`, the kernel computes Cᵀ = Bᵀ · Aᵀ: BM
+counts columns of the caller's C, and BN rows.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ def cooperative(
     raster: Raster = Raster(4),
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
+    swapped: bool = False,
 ) -> TmaStorePlan:
     """Two consumer warpgroups, or three if BM is 192, share each tile.
 
@@ -67,7 +70,9 @@ def cooperative(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (4, 214016, 128)
     """
-    return _tma_store_plan("cooperative", tile, dtype, a_major, b_major, raster, c_stages, cluster)
+    return _tma_store_plan(
+        "cooperative", tile, dtype, a_major, b_major, raster, c_stages, cluster, swapped
+    )
 
 
 def pingpong(
@@ -78,6 +83,7 @@ def pingpong(
     raster: Raster = Raster(4),
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
+    swapped: bool = False,
 ) -> TmaStorePlan:
     """Two consumer warpgroups take turns with whole tiles.
 
@@ -88,7 +94,9 @@ def pingpong(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 230400, 128)
     """
-    return _tma_store_plan("pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster)
+    return _tma_store_plan(
+        "pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster, swapped
+    )
 
 
 def split(
@@ -119,6 +127,7 @@ def split(
         schedule="cooperative",
         stages=0,  # as many as fit, below
         splits=splits,
+        swapped=False,
         accumulator=accumulator(bm // consumers("cooperative", bm), bn),
         raster=Raster(1),
         partial_sums=partial_sums(bm, bn),
@@ -139,16 +148,18 @@ def _tma_store_plan(
     raster: Raster,
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
+    swapped: bool = False,
 ) -> TmaStorePlan:
     """By default, a consumer stages as many panels of C as have 64 columns together."""
     for problem in (*tile_problems(tile, dtype, schedule), *cluster_problems(cluster)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     rows = bm // consumers(schedule, bm) if schedule == "cooperative" else bm
-    columns = panel_columns(bn)
+    columns = panel_columns(bn, swapped)
     if c_stages is None:
         c_stages = min(ROW, bn) // columns
-    a, b = operands(tile, a_major, b_major, cluster)
+    majors = (b_major, a_major) if swapped else (a_major, b_major)
+    a, b = operands(tile, *majors, cluster)
     plan = TmaStorePlan(
         tile=tile,
         dtype=dtype,
@@ -156,11 +167,12 @@ def _tma_store_plan(
         b=b,
         schedule=schedule,
         splits=1,
+        swapped=swapped,
         stages=0,  # as many as fit, below
         accumulator=accumulator(rows, bn),
-        fragment=fragment(rows, bn),
+        fragment=fragment(rows, bn, columns),
         stmatrix_tv=STMATRIX_TV,
-        staging=swizzled(rows, columns, "K"),
+        staging=swizzled(rows, columns, "MN" if swapped else "K"),
         c_stages=c_stages,
         raster=raster,
     )

@@ -46,6 +46,7 @@ class SplitK(Sm90Gemm):
         stream: CUstream,
     ):
         """C = A · B, with one block for each tile and split, whatever `sms` is."""
+        a, b, c = self.as_planned(a, b, c)
         plan, bm = self.plan, self.plan.tile[0]
         tiles = tile_count(c, plan.tile[:2])
         # (BM, BN, tiles, splits)

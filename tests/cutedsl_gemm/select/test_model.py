@@ -3,6 +3,7 @@
 import csv
 import math
 import statistics
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.select import model
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import best, estimate, ranking
@@ -58,6 +60,26 @@ def test_more_work_never_takes_less_time(m, n, k, candidate):
     if whole.candidate.raster(k) == whole.candidate.raster(deeper.mnk[2]):
         assert more.mainloop > whole.mainloop
         assert more.seconds > whole.seconds
+
+
+@given(extents, extents, extents, candidates)
+def test_a_swapped_candidate_takes_the_time_of_the_transposed_product(m, n, k, candidate):
+    swapped, problem = replace(candidate, swapped=True), padded(m, n, k, 8)
+    expected = estimate(problem.transposed, candidate)
+    assert estimate(problem, swapped) == expected._replace(candidate=swapped)
+
+
+def test_the_choice_among_swapped_candidates_is_the_first_of_the_ranking(monkeypatch):
+    every = *CANDIDATES, *(replace(each, swapped=True) for each in CANDIDATES)
+    monkeypatch.setattr(model, "CANDIDATES", every)
+    monkeypatch.setattr(model, "_ALL", [model._constants(each) for each in every])
+    chosen = set()
+    for mnk in draw(60, seed=7):
+        problem = Problem.dense(*mnk)
+        found = model._best.__wrapped__(model._key(problem))
+        assert found == ranking(problem, every)[0].candidate
+        chosen.add(found.swapped)
+    assert chosen == {False, True}
 
 
 @given(extents, extents, extents, candidates)

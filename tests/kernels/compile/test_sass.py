@@ -25,6 +25,8 @@ PLANS = [
     pingpong((128, 96, 64), b_major="MN"),
     cooperative((256, 176, 64), b_major="MN"),
     cooperative((192, 176, 64), a_major="MN"),
+    pingpong((128, 144, 64), swapped=True),
+    cooperative((256, 96, 64), b_major="MN", swapped=True),
 ]
 
 
@@ -41,9 +43,11 @@ def test_instructions_and_resources(plan):
     wgmmas = 2 * (plan.rows // 64) * (bk // 16)  # the first k-tile is peeled
     assert report.count("HGMMA") == report.count(f"HGMMA.64x{bn}x16") == wgmmas
     assert report.count("UTMALDG") == sum(boxes)
-    # one a panel: more would mean a wrong swizzle unit
-    assert report.count("UTMASTG") == plan.panels
-    assert report.count("STSM") == report.count("STSM.16.M88.4") == plan.rows * bn // (64 * 16)
+    # the boxes of each panel: more would mean a wrong swizzle unit
+    boxes = tma.boxes(plan.staging, plan.contiguous).origins
+    assert report.count("UTMASTG") == plan.panels * len(boxes)
+    stores = "STSM.16.MT88.4" if plan.swapped else "STSM.16.M88.4"
+    assert report.count("STSM") == report.count(stores) == plan.rows * bn // (64 * 16)
     assert report.register_split == (plan.producer_registers, plan.consumer_registers)
     least = plan.producer_registers + plan.consumers * plan.consumer_registers
     assert (1 + plan.consumers) * report.registers == least

@@ -86,8 +86,17 @@ def test_the_accumulator_is_laid_out_as_the_tensor_core_leaves_it(tile):
     assert [fragment(i) for i in range(plan.registers)] == list(range(plan.registers))
 
 
-def test_stmatrix_takes_its_values_as_the_tensor_core_left_them():
-    plan = pingpong()
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_lanes_of_stmatrix_address_the_rows_of_the_plan(swapped):
+    plan = pingpong((64, 16, 64), swapped=swapped)
+    copy = traced(lambda: plain(Pingpong(plan).make_stmatrix().layout_dst_tv_tiled))
+    for lane, warp in itertools.product(range(32), range(4)):
+        assert copy(lane + 32 * warp, 0) == plan.stmatrix_rows(lane, warp, 0, 0)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_stmatrix_takes_its_values_as_the_tensor_core_left_them(swapped):
+    plan = pingpong(swapped=swapped)
     kernel, narrow = Pingpong(plan), Pingpong(replace(plan, tile=(64, 16, 64)))
 
     def source():

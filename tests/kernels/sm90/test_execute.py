@@ -41,6 +41,31 @@ def test_cooperative_is_right(tile, majors):
     assert run(cooperative(tile, "bfloat16", *majors), 300, 500, 136) < 3e-3
 
 
+@pytest.mark.parametrize("a_major", ["K", "MN"])
+@pytest.mark.parametrize("b_major", ["K", "MN"])
+@pytest.mark.parametrize(
+    ("make", "tile"),
+    [
+        (pingpong, (128, 144, 64)),
+        (pingpong, (64, 16, 128)),
+        (pingpong, (192, 80, 64)),
+        (cooperative, (256, 96, 64)),
+        (cooperative, (192, 64, 64)),
+    ],
+)
+def test_swapped_operands_are_right(make, tile, a_major, b_major):
+    plan = make(tile, "bfloat16", a_major, b_major, swapped=True)
+    assert (plan.a_major, plan.b_major) == (a_major, b_major)
+    assert run(plan, 136, 500, 136) < 3e-3  # rows of C are BN at a time, columns BM
+    assert run(plan, 1, 72, 64 * 9 + 8) < 3e-3  # the first k-tile is staggered
+
+
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
+def test_clusters_of_swapped_operands_are_right(cluster):
+    plan = pingpong((128, 32, 64), cluster=cluster, swapped=True)
+    assert run(plan, 72, 300, 64 * 9 + 8) < 3e-3
+
+
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")])
 @pytest.mark.parametrize("cluster", [(2, 1), (1, 2), (2, 2), (4, 1), (2, 4)])
 @pytest.mark.parametrize("make", [pingpong, cooperative])
@@ -92,6 +117,7 @@ def calls(draw):
     if make in (pingpong, cooperative):
         arguments["cluster"] = draw(st.sampled_from(CLUSTERS))
         arguments["c_stages"] = draw(st.sampled_from([None, None, 1, 2, 3]))
+        arguments["swapped"] = draw(st.booleans())
     return make, arguments
 
 
@@ -104,7 +130,7 @@ def test_a_plan_is_refused_or_proved_and_right(call):
         return
     assert all(plan.proofs())
     m, n = plan.tile[0] + 24, 2 * plan.tile[1] + 8  # ragged, two rows and three columns of tiles
-    assert run(plan, m, n, 264) < 3e-3
+    assert run(plan, *((n, m) if plan.swapped else (m, n)), 264) < 3e-3
 
 
 @pytest.mark.parametrize("b_major", ["K", "MN"])
@@ -160,7 +186,11 @@ def test_an_accumulator_that_misses_an_element_is_refused():
 
 def test_a_cluster_with_two_first_k_tiles_is_refused(monkeypatch):
     plan = pingpong(cluster=(1, 2))
-    monkeypatch.setattr(type(plan), "first_k_tile", lambda plan, n, tiles_m, k_tiles: n % k_tiles)
+
+    def by_column(plan, tile, clusters, k_tiles):
+        return tile[1] % k_tiles
+
+    monkeypatch.setattr(type(plan), "first_k_tile", by_column)
     with pytest.raises(PlanError, match=r"begin with the k-tiles \[0, 1\]"):
         run(plan)
 

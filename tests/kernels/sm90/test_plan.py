@@ -47,8 +47,14 @@ PLANS = [
     cooperative((256, 176, 64), b_major="MN"),
     cooperative((128, 240, 64), c_stages=2),
     cooperative((192, 176, 64), a_major="MN"),
+    pingpong((128, 64, 64), swapped=True),
+    pingpong((64, 16, 64), a_major="MN", swapped=True),
+    pingpong((128, 144, 64), swapped=True),
+    cooperative((256, 160, 64), b_major="MN", swapped=True),
 ]
-every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.schedule} {plan.tile}")
+every_plan = pytest.mark.parametrize(
+    "plan", PLANS, ids=lambda plan: f"{plan.schedule} {plan.tile}{' swapped' * plan.swapped}"
+)
 
 
 @every_plan
@@ -160,8 +166,29 @@ def test_an_operand_that_tma_or_wgmma_cannot_take_is_refused(smem, message):
 def test_a_staging_panel_that_stmatrix_cannot_write_is_refused():
     plan = pingpong()
     column_major = over(Swizzle(3, 3, 3), Layout((128, 64)))
-    with pytest.raises(PlanError, match="stmatrix writes a row as 16 contiguous bytes"):
+    with pytest.raises(PlanError, match=r"of row 0 .*stmatrix writes a row as 16 contiguous bytes"):
         replace(plan, staging=column_major).check()
+    with pytest.raises(PlanError, match=r"of column 0 .*take a layout contiguous in rows"):
+        replace(pingpong(swapped=True), staging=plan.staging).check()
+
+
+def test_swapped_operands_change_places():
+    """The plan's A is the caller's Bᵀ: it is contiguous along K if B's columns are."""
+    plan = pingpong((128, 16, 64), a_major="K", b_major="MN", swapped=True)
+    assert (plan.a_major, plan.b_major) == ("K", "MN")
+    assert (plan.a.major, plan.b.major) == ("MN", "K")
+    assert (plan.a.shape, plan.b.shape) == ((128, 64), (16, 64))
+    assert "the kernel computes Cᵀ = Bᵀ · Aᵀ" in plan.explain()
+    assert "stmatrix.x4.trans" in plan.explain()
+    assert "swapped" not in pingpong().explain()
+
+
+@pytest.mark.parametrize("bn", range(16, 257, 16))
+def test_swapped_panels_are_as_wide_as_64_columns_allow(bn):
+    plan = pingpong((64, bn, 64), swapped=True)
+    wider = range(plan.panel_columns + 16, 65, 16)
+    assert plan.panels * plan.panel_columns == bn
+    assert not [columns for columns in wider if bn % columns == 0]
 
 
 def test_a_plan_is_a_value():
@@ -188,7 +215,7 @@ def test_a_conflict_free_claim_is_true(plan):
     assert claim
     assert claim.verify()
     assert plan.panel_store.wavefronts.count == counted
-    assert f"{counted} wavefronts, ideal {counted}; ConflictFree proved by rank" in plan.explain()
+    assert f"{counted} wavefronts, ideal {counted}; ConflictFree proved" in plan.explain()
 
 
 def counted_wavefronts(plan):
@@ -355,12 +382,15 @@ def test_an_impossible_split_is_refused(call, message):
 
 @pytest.mark.parametrize("k_tiles", [1, 7, 64, 257])
 def test_few_rows_of_tiles_stagger_the_first_k_tile_by_column(k_tiles):
-    plan = pingpong()
+    plan, swapped = pingpong(), pingpong(swapped=True)
     for n in range(70):
-        first = plan.first_k_tile(n, 1, k_tiles)
+        first = plan.first_k_tile((0, n), (1, 70), k_tiles)
         assert 0 <= first < k_tiles
-        assert first == plan.first_k_tile(n, 2, k_tiles)
-        assert plan.first_k_tile(n, 3, k_tiles) == 0
-    firsts = {plan.first_k_tile(n, 1, k_tiles) for n in range(32)}
+        assert first == plan.first_k_tile((1, n), (2, 70), k_tiles)
+        assert plan.first_k_tile((2, n), (3, 70), k_tiles) == 0
+        # a column of C is a row of Cᵀ
+        assert first == swapped.first_k_tile((n, 1), (70, 2), k_tiles)
+    firsts = {plan.first_k_tile((0, n), (1, 32), k_tiles) for n in range(32)}
     assert len(firsts) == min(32, k_tiles)
-    assert single().first_k_tile(5, 1, k_tiles) == split().first_k_tile(5, 1, k_tiles) == 0
+    for plan in (single(), split()):
+        assert plan.first_k_tile((0, 5), (1, 9), k_tiles) == 0
