@@ -6,27 +6,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..proof.certificates import (
+    Certificate,
     Claim,
-    Holds,
+    Counterexample,
+    Stages,
+    coordinate,
     evaluate,
     index_count,
-    matrix_of_columns,
+    rank,
     stages_of,
 )
-from ..proof.prove import Counterexample, Proof
+from ..proof.prove import Proof
 from ..values.elimination import image
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
-from ..values.tuples import idx2crd, size
+from ..values.tuples import size
 from ..values.value import Value
 from .byte_addresses import byte_unit
 from .instructions import Instruction, instruction
 from .wavefronts import conflict, phases, wavefronts
 
-__all__ = ["ConflictFree", "Ranks", "evaluated_addresses"]
+__all__ = ["ConflictFree", "Ranks", "byte_addresses", "conflicts_nowhere"]
 
 
-class ConflictFree(Value):
+class ConflictFree(Claim):
     """Every phase of an access by the lanes of `layout` takes one wavefront.
 
     `layout` takes a lane to its offset in shared memory, `access` is the bytes per lane or the name
@@ -51,73 +54,73 @@ class ConflictFree(Value):
     def decide(self) -> Proof:
         """Decided by `wavefronts`: for every base if the layout is a bit matrix."""
         found = wavefronts(self.layout, self.access, self.unit)
+        (claim,) = self.claims()
         if found.collision is None:
-            certificate = Ranks(*self._resolved(), found.ranks is not None)
+            certificate = Certificate(claim, Ranks(found.ranks is not None))
             return Proof(self, True, (str(found),), None, (certificate,))
-        lanes = found.collision
-        coords = tuple(idx2crd(lane, self.layout.shape) for lane in lanes)
-        left, right = (self.layout(lane) for lane in lanes)
-        return Proof(self, False, (str(found),), Counterexample(lanes, coords, left, right))
+        where = claim.counterexample(found.collision)
+        return Proof(self, False, (str(found),), Counterexample(*where))  # type: ignore[misc]
 
-    def _resolved(self) -> tuple[Layout | ComposedLayout, int | str, int]:
-        return self.layout, self.access, byte_unit(self.layout, self.unit)
-
-    def follows_from(self) -> list[list[Claim]]:
+    def claims(self) -> list[Claim]:
         """The statement itself, with its unit."""
-        return [[Holds(ConflictFree(*self._resolved()))]]
+        return [ConflictFree(self.layout, self.access, byte_unit(self.layout, self.unit))]
 
-    def refuted_by(self, found: Counterexample) -> bool:
-        """Two lanes of one phase access different words of one bank."""
-        layout, access, unit = self._resolved()
-        first, second = found.index
-        return conflict(evaluated_addresses(layout, unit), instruction(access), first, second)
+    def established_by(self, witness: Any) -> bool:
+        """Every lane's bank is computed; with `Ranks.by_rank`, the ranks as well."""
+        addresses, how = self._addresses(), instruction(self.access)
+        return (
+            type(witness) is Ranks
+            and conflicts_nowhere(addresses, how)
+            and (not witness.by_rank or _equal_ranks(addresses, how))
+        )
+
+    def counterexample(self, index: Any) -> tuple[Any, Any, Any, Any] | None:
+        """Two lanes of one phase that access different words of one bank, with their offsets."""
+        first, second = index
+        if not conflict(self._addresses(), instruction(self.access), first, second):
+            return None
+        stages = stages_of(self.layout)
+        coords = tuple(coordinate(lane, stages[-1].shape) for lane in index)
+        return index, coords, evaluate(stages, first), evaluate(stages, second)
+
+    def _addresses(self) -> list[int]:
+        return byte_addresses(stages_of(self.layout), byte_unit(self.layout, self.unit))
 
 
 class Ranks(Value):
-    """Every phase of an access by the lanes of `layout` takes one wavefront.
+    """The witness that every phase takes one wavefront: nothing but to compute every lane's bank.
 
-    The witness is a check of every lane.  With `by_rank` two matrices over GF(2) have equal rank
-    besides: a phase reaches as many banks as words, at every base.
+    With `by_rank` two matrices over GF(2) have equal rank besides: a phase reaches as many banks as
+    words, at every base.
     """
 
-    __slots__ = __match_args__ = ("layout", "access", "unit", "by_rank")
-    layout: Any
-    access: int | str
-    unit: int
+    __slots__ = __match_args__ = ("by_rank",)
     by_rank: bool
 
-    def __init__(self, layout: Any, access: int | str, unit: int, by_rank: bool) -> None:
-        self._set(layout, access, unit, by_rank)
-
-    @property
-    def claim(self) -> Holds:
-        """The access is free of bank conflicts."""
-        return Holds(ConflictFree(self.layout, self.access, self.unit))
-
-    def verify(self) -> bool:
-        """Computes every lane's bank, and by sympy the ranks of the words and of the banks."""
-        addresses, how = evaluated_addresses(self.layout, self.unit), instruction(self.access)
-        together = phases(addresses, how)
-        for phase in together:
-            words = {addresses[lane] // how.word_bytes for lane in phase}
-            if len(words) != len({word % how.words for word in words}):
-                return False
-        return not self.by_rank or _equal_ranks(addresses, how, len(together[0]))
+    def __init__(self, by_rank: bool) -> None:
+        self._set(by_rank)
 
 
-def evaluated_addresses(layout: Any, unit: int) -> list[int]:
+def byte_addresses(stages: Stages, unit: int) -> list[int]:
     """The byte address of every lane, from the definitions alone."""
-    stages = stages_of(layout)
     return [evaluate(stages, lane) * unit // 8 for lane in range(index_count(stages[-1]))]
 
 
-def _equal_ranks(addresses: Sequence[int], how: Instruction, lanes: int) -> bool:
-    """Whether the first `lanes` addresses are a bit matrix with as many banks as words."""
+def conflicts_nowhere(addresses: Sequence[int], how: Instruction) -> bool:
+    """Whether no two lanes of a phase access different words of one bank."""
+    for phase in phases(addresses, how):
+        words = {addresses[lane] // how.word_bytes for lane in phase}
+        if len(words) != len({word % how.words for word in words}):
+            return False
+    return True
+
+
+def _equal_ranks(addresses: Sequence[int], how: Instruction) -> bool:
+    """Whether the addresses of the first phase are a bit matrix with as many banks as words."""
+    lanes = len(phases(addresses, how)[0])
     bits = (lanes - 1).bit_length()
     columns = [addresses[1 << bit] ^ addresses[0] for bit in range(bits)]
     if any(addresses[lane] != addresses[0] ^ image(lane, columns) for lane in range(lanes)):
         return False
     words = [column // how.word_bytes for column in columns]
-    banks = [word % how.words for word in words]
-    ranks = [matrix_of_columns(columns).rank() for columns in (words, banks)]
-    return bool(ranks[0] == ranks[1])
+    return rank(words) == rank([word % how.words for word in words])

@@ -8,17 +8,26 @@ differ, and trying all of them is a proof.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..algebra import composition
 from ..errors import LayoutError
-from ..proof.certificates import Claim, Holds, evaluate, index_count, stages_of
-from ..proof.prove import Counterexample, Proof
+from ..proof.certificates import (
+    Certificate,
+    Claim,
+    Counterexample,
+    Stages,
+    evaluate,
+    index_count,
+    stages_of,
+)
+from ..proof.prove import Proof
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import size
 from ..values.value import Value
 from .banks import Access
+from .conflict_free import byte_addresses, conflicts_nowhere
 from .facts import ACCESS_BYTES, WAVEFRONT_BYTES
 from .wavefronts import conflict, wavefronts
 
@@ -27,7 +36,7 @@ __all__ = ["EachCollides", "NoSwizzle"]
 AnyLayout: TypeAlias = Layout | ComposedLayout
 
 
-class NoSwizzle(Value):
+class NoSwizzle(Claim):
     """No swizzle of `layout` that moves `vector_bytes` as a whole frees all `accesses` of bank
     conflicts.
 
@@ -90,7 +99,7 @@ class NoSwizzle(Value):
             f"under each, {self._failure()}; without a swizzle, lanes {lanes[0]} and {lanes[1]} of "
             f"{self.accesses[number]}",
         )
-        certificate = EachCollides(self, tuple(found))
+        certificate = Certificate(self, EachCollides(tuple(found)))
         return Proof(self, True, reason, None, (certificate,))
 
     def _failure(self) -> str:
@@ -120,14 +129,47 @@ class NoSwizzle(Value):
         runs.sort(key=lambda s: (s.bits, abs(s.shift), s.base, s.shift < 0))
         return [Swizzle(0, base, 3), *runs]
 
-    def follows_from(self) -> list[list[Claim]]:
+    def claims(self) -> list[Claim]:
         """The statement itself."""
-        return [[Holds(self)]]
+        return [self]
 
-    def refuted_by(self, found: Counterexample) -> bool:
+    def established_by(self, witness: Any) -> bool:
+        """Each candidate has its obstacle: two lanes with different words of one bank, bit by bit,
+        or a single lane whose bytes are misaligned or not contiguous."""
+        obstacle_of = {swizzle: obstacle for swizzle, *obstacle in witness.obstacles}
+        chains = [stages_of(where) for where in self._addresses()]
+        return type(witness) is EachCollides and all(
+            self._fails(swizzle, chains, *obstacle_of[swizzle]) for swizzle in self.candidates()
+        )
+
+    def _fails(
+        self, swizzle: Swizzle, chains: list[Stages], number: int, lanes: tuple[int, ...]
+    ) -> bool:
+        access, stages = self.accesses[number], chains[number]
+        if len(lanes) == 1:
+            return self._splits(swizzle, access, stages, *lanes)
+        addresses = byte_addresses((swizzle, *stages), self.unit)
+        return conflict(addresses, access.instruction, *lanes)
+
+    def counterexample(self, index: Any) -> tuple[Any, Any, Any, Any] | None:
         """A candidate that splits no lane's bytes, and under which no access has conflicts."""
-        swizzle = found.index
-        return swizzle in self.candidates() and not self._obstacle(swizzle, self._addresses())
+        if type(index) is not Swizzle or index not in self.candidates():
+            return None
+        for access, where in zip(self.accesses, self._addresses(), strict=True):
+            stages = stages_of(where)
+            lanes = range(index_count(stages[-1]))
+            if any(self._splits(index, access, stages, lane) for lane in lanes):
+                return None
+            addresses = byte_addresses((index, *stages), self.unit)
+            if not conflicts_nowhere(addresses, access.instruction):
+                return None
+        return index, (), 0, 0
+
+    def _splits(self, swizzle: Swizzle, access: Access, stages: Stages, lane: int) -> bool:
+        if lane not in range(index_count(stages[-1])):
+            return False
+        units = access.instruction.width * 8 // self.unit
+        return splits(swizzle, evaluate(stages, lane), units)
 
     def _addresses(self) -> list[AnyLayout]:
         return [access.addresses(self.layout, self.unit) for access in self.accesses]
@@ -168,34 +210,8 @@ class EachCollides(Value):
     """For each candidate: the number of an access, and two of its lanes that conflict under it, or
     one whose bytes it splits."""
 
-    __slots__ = __match_args__ = ("statement", "obstacles")
-    statement: NoSwizzle
+    __slots__ = __match_args__ = ("obstacles",)
     obstacles: tuple[tuple[Swizzle, int, tuple[int, ...]], ...]
 
-    def __init__(
-        self, statement: NoSwizzle, obstacles: tuple[tuple[Swizzle, int, tuple[int, ...]], ...]
-    ) -> None:
-        self._set(statement, obstacles)
-
-    @property
-    def claim(self) -> Holds:
-        """The statement holds."""
-        return Holds(self.statement)
-
-    def verify(self) -> bool:
-        """The list is complete; each pair has different words of one bank, bit by bit, and each
-        single lane's bytes are misaligned or not contiguous."""
-        listed = {swizzle for swizzle, *_ in self.obstacles}
-        return listed == set(self.statement.candidates()) and all(
-            self._fails(*obstacle) for obstacle in self.obstacles
-        )
-
-    def _fails(self, swizzle: Swizzle, number: int, lanes: tuple[int, ...]) -> bool:
-        unit, access = self.statement.unit, self.statement.accesses[number]
-        stages = stages_of(access.addresses(self.statement.layout, unit))
-        if len(lanes) == 1:
-            units = access.instruction.width * 8 // unit
-            return splits(swizzle, evaluate(stages, *lanes), units)
-        count = index_count(stages[-1])
-        addresses = [evaluate((swizzle, *stages), lane) * unit // 8 for lane in range(count)]
-        return conflict(addresses, access.instruction, *lanes)
+    def __init__(self, obstacles: tuple[tuple[Swizzle, int, tuple[int, ...]], ...]) -> None:
+        self._set(obstacles)

@@ -12,7 +12,7 @@ resort:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -24,18 +24,22 @@ from ..values.layout import Layout
 from ..values.stride import F2, ArithTuple, E, as_factor, kind, paths_of
 from ..values.swizzle import Swizzle
 from ..values.symbols import at_least, has_symbols, plain
-from ..values.tuples import leaves, place_values, product, text, unflatten
+from ..values.tuples import leaves, place_values, text
 from ..values.value import Value
 from .certificates import (
-    Certificate,
+    Division,
     Exhaustive,
+    SameBits,
     SameComponents,
     SameDigits,
     SameFloors,
-    SameFunction,
-    SameMatrix,
     SameStages,
     Stages,
+    component,
+    index_count,
+    is_still,
+    modes_of,
+    step,
 )
 from .digits import Carry, Form, Reading, highest, index_form, read, spelled
 
@@ -47,20 +51,20 @@ class Undecided(LayoutError):
 
 
 class Agreement(Value):
-    """Why two chains agree, with the certificate, or the smallest `index` at which they differ."""
+    """Why two chains agree, with the witness, or the smallest `index` at which they differ."""
 
-    __slots__ = __match_args__ = ("certificate", "reason", "index")
-    certificate: Certificate | None
+    __slots__ = __match_args__ = ("witness", "reason", "index")
+    witness: Any
     reason: tuple[str, ...]
     index: int | None
 
     def __init__(
         self,
-        certificate: Certificate | None,
+        witness: Any,
         reason: tuple[str, ...] = (),
         index: int | None = None,
     ) -> None:
-        self._set(certificate, reason, index)
+        self._set(witness, reason, index)
 
 
 def _differ(index: int) -> Agreement:
@@ -72,17 +76,17 @@ def agree(left: Stages, right: Stages, count: Any) -> Agreement:
 
     Raises `Undecided` if symbols leave it open, or if there are too many indices to try.
 
-    >>> agree((Layout((4, 2), (1, 4)),), (Layout(8),), 8).certificate.verify()
-    True
+    >>> agree((Layout((4, 2), (1, 4)),), (Layout(8),), 8).witness
+    SameFloors()
     >>> agree((Layout((4, 2), (1, 5)),), (Layout(8),), 8).index
     4
     """
     same = len(list(takewhile(_same_swizzle, zip(left[:-1], right[:-1], strict=False))))
     inside = _agree(left[same:], right[same:], count)
-    if not same or inside.certificate is None:
+    if not same or inside.witness is None:
         return inside
     after = f"both sides then apply {written(left[:same])}"
-    return Agreement(SameStages(left[:same], inside.certificate), (*inside.reason, after))
+    return Agreement(SameStages(same, inside.witness), (*inside.reason, after))
 
 
 def _same_swizzle(pair: tuple[Any, Any]) -> bool:
@@ -91,7 +95,10 @@ def _same_swizzle(pair: tuple[Any, Any]) -> bool:
 
 
 def _agree(left: Stages, right: Stages, count: Any) -> Agreement:
-    if _gives_coordinates(left) or _gives_coordinates(right):
+    inner = [stage for side in (left, right) for stage in side[1:]]
+    if any(_gives_coordinates(stage) for stage in inner):
+        return _by_enumeration(left, right, count)
+    if _gives_coordinates(left[0]) or _gives_coordinates(right[0]):
         return _by_components(left, right, count)
     if not any(map(_is_xor, left + right)):
         if len(left) == len(right) == 1:
@@ -108,8 +115,8 @@ def _agree(left: Stages, right: Stages, count: Any) -> Agreement:
     return _by_enumeration(left, right, count)
 
 
-def _gives_coordinates(stages: Stages) -> bool:
-    return isinstance(stages[0], Layout) and kind(leaves(stages[0].stride)) is ArithTuple
+def _gives_coordinates(stage: Any) -> bool:
+    return isinstance(stage, Layout) and kind(leaves(stage.stride)) is ArithTuple
 
 
 def _is_xor(stage: Any) -> bool:
@@ -131,20 +138,11 @@ def written(stages: Stages) -> str:
 # ------------------------------------------------------------------------------ components
 
 
-def component(layout: Layout, path: Any) -> Layout:
-    """The component at `path` of a layout with coordinate strides.
-
-    >>> from layouts import E
-    >>> print(component(Layout((4, 8), (E(0), 2 * E(1))), (1,)))
-    (4,8):(0,2)
-    """
-    strides = [dict(d.terms).get(path, 0) if d else 0 for d in leaves(layout.stride)]
-    return Layout(layout.shape, unflatten(strides, layout.shape))
-
-
 def _by_components(left: Stages, right: Stages, count: Any) -> Agreement:
     """Coordinates agree if each of their components does."""
-    strides = [d for side in (left, right) for d in leaves(side[0].stride)]
+    if not all(_has_components(side[0]) for side in (left, right)):
+        return _by_enumeration(left, right, count)
+    strides = [d for side in (left, right) for _, d in modes_of(side[0])]
     parts = []
     for path in sorted(paths_of(strides)):
         one, other = ((component(side[0], path), *side[1:]) for side in (left, right))
@@ -153,8 +151,15 @@ def _by_components(left: Stages, right: Stages, count: Any) -> Agreement:
     if differing:
         return _differ(min(differing))
     reason = tuple(f"{E(*path)}: {line}" for path, part in parts for line in part.reason)
-    certificates = tuple((path, part.certificate) for path, part in parts if part.certificate)
-    return Agreement(SameComponents(left, right, count, certificates), reason)
+    witness = SameComponents(tuple((path, part.witness) for path, part in parts))
+    return Agreement(witness, reason)
+
+
+def _has_components(stage: Any) -> bool:
+    """Whether all strides of a layout are coordinates, or 0."""
+    return isinstance(stage, Layout) and all(
+        is_still(d) or isinstance(d, ArithTuple) for _, d in modes_of(stage)
+    )
 
 
 # --------------------------------------------------------------------------------- floors
@@ -185,7 +190,7 @@ def _by_floors(left: Layout, right: Layout, count: Any) -> Agreement:
     differ = [p for p in {**one, **other} if plain(one.get(p, 0) - other.get(p, 0)) != 0]
     below = [place for place in differ if count is None or at_least(place, count) is not True]
     if not below:
-        return Agreement(SameFloors(left, right, count), (_floor_reason(left, right, differ),))
+        return Agreement(SameFloors(), (_floor_reason(left, right, differ),))
     if not has_symbols((left, right, count)):
         return _differ(min(below))
     place = below[0]
@@ -220,8 +225,8 @@ def _by_digits(left: Stages, right: Stages, count: Any) -> Agreement:
     values = on_left[-1].after, on_right[-1].after
     differ = [k for k, pair in enumerate(zip(*values, strict=True)) if not equal(*pair)]
     if not differ:
-        certificate = SameDigits(count, digits, tuple(on_left), tuple(on_right))
-        return Agreement(certificate, _digit_reason(certificate, values[0]))
+        witness = SameDigits(digits, _divisions(on_left), _divisions(on_right))
+        return Agreement(witness, _digit_reason(digits, [*on_left, *on_right], values[0]))
     if has_symbols((left, right, count)):
         raise Undecided(
             f"{written(left)} is {spelled(values[0])}, and {written(right)} is "
@@ -230,13 +235,23 @@ def _by_digits(left: Stages, right: Stages, count: Any) -> Agreement:
     return _differ(0 if differ[0] == 0 else place_values(digits)[differ[0] - 1])
 
 
-def _digit_reason(certificate: SameDigits, value: Form) -> tuple[str, ...]:
-    digits = certificate.digits
+def _divisions(readings: Iterable[Reading]) -> tuple[Division, ...]:
+    """The readings of layouts as the checker wants them: with the last mode's extent as 1."""
+    return tuple(
+        Division(
+            tuple((1 if extent is None else extent, stride) for extent, stride in reading.modes),
+            tuple(step.quotient for step in reading.steps),
+        )
+        for reading in readings
+        if isinstance(reading.stage, Layout)
+    )
+
+
+def _digit_reason(digits: Form, readings: Iterable[Reading], value: Form) -> tuple[str, ...]:
     index = spelled(index_form(digits))
     bounds = ", ".join(f"x{k} < {extent}" for k, extent in enumerate(digits))
     lines = [f"an index is {index} with {bounds}"]
-    for side in (certificate.left, certificate.right):
-        lines += [_description(reading, digits) for reading in side]
+    lines += [_description(reading, digits) for reading in readings]
     return (*lines, f"both sides are {spelled(value)}")
 
 
@@ -261,30 +276,28 @@ def _by_bits(left: Stages, right: Stages, count: int) -> Agreement | None:
     if not (_is_bit_matrix(left, count) and _is_bit_matrix(right, count)):
         return None
     for index in (0, *(1 << bit for bit in range(bits))):
-        if _value(left, index) != _value(right, index):
+        if step(left, index) != step(right, index):
             return _differ(index)
-    columns = ", ".join(str(_value(left, 1 << bit)) for bit in range(bits))
+    columns = ", ".join(str(step(left, 1 << bit)) for bit in range(bits))
     reason = (
         f"swizzles, and strides that never carry, are linear over GF(2): both sides are the matrix "
         f"with the columns {columns}"
     )
-    return Agreement(SameMatrix(left, right, bits), (reason,))
+    return Agreement(SameBits(), (reason,))
 
 
 def _is_bit_matrix(stages: Stages, count: int) -> bool:
     """Whether `stages` is a layout of powers of two whose offsets share no bit, then perhaps an
     offset that shares none either, then stages that are linear over XOR."""
     *after, layout = stages
-    if not isinstance(layout, Layout) or product(layout.shape) != count:
+    if not _counts_in_bits(layout) or index_count(layout) != count or count & (count - 1):
         return False
     seen = after.pop() if after and type(after[-1]) is int else 0
-    if not all(map(_is_xor, after)):
+    if not all(_is_xor(stage) and _counts_in_bits(stage) for stage in after):
         return False
     if _is_xor(layout):
         return seen == 0
-    for extent, stride in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
-        if type(stride) is not int or extent & (extent - 1):
-            return False
+    for extent, stride in modes_of(layout):
         for bit in range(extent.bit_length() - 1):
             if seen & stride << bit:
                 return False
@@ -292,11 +305,11 @@ def _is_bit_matrix(stages: Stages, count: int) -> bool:
     return True
 
 
-def _value(stages: Stages, index: int) -> Any:
-    value: Any = index
-    for stage in reversed(stages):
-        value = stage + value if type(stage) is int else stage(value)
-    return value
+def _counts_in_bits(stage: Any) -> bool:
+    """Whether each mode of a layout but the last takes whole bits of the index; a swizzle does."""
+    return isinstance(stage, Swizzle) or all(
+        extent & (extent - 1) == 0 for extent, _ in modes_of(stage)[:-1]
+    )
 
 
 # ------------------------------------------------------------------------------ exhaustive
@@ -308,7 +321,6 @@ def _by_enumeration(left: Stages, right: Stages, count: Any) -> Agreement:
     if count > ENUMERATION_LIMIT:
         raise Undecided(f"{count} indices are too many to enumerate")
     for index in range(count):
-        if _value(left, index) != _value(right, index):
+        if step(left, index) != step(right, index):
             return _differ(index)
-    certificate = Exhaustive(SameFunction(left, right, count))
-    return Agreement(certificate, (f"all {count} values were computed and compared",))
+    return Agreement(Exhaustive(), (f"all {count} values were computed and compared",))

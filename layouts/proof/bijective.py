@@ -23,12 +23,11 @@ from ..values.value import Value
 from .agreement import Undecided
 from .certificates import (
     Bijection,
+    Certificate,
     Chain,
     Claim,
+    Counterexample,
     Exhaustive,
-    Permutation,
-    Permutes,
-    evaluate,
     stages_of,
 )
 from .injective import (
@@ -36,13 +35,12 @@ from .injective import (
     all_compared,
     as_one_layout,
     collided,
-    collides,
     index_of_offsets,
     listed,
     moving_modes,
     of_integers,
 )
-from .prove import Counterexample, Proof
+from .prove import Proof
 
 __all__ = ["Bijective"]
 
@@ -75,23 +73,27 @@ class Bijective(Value):
             return self._by_enumeration()
         if swizzle is None and self.start == 0:
             chain = self._chained(layout)
-            certificates = (*whole.certificates, *chain.certificates)
-            reason = (*whole.reason, *chain.reason)
-            return Proof(self, chain.holds, reason, chain.counterexample, certificates)
+            if isinstance(chain, Proof):
+                return chain
+            return self._proved((*whole.reason, chain[0]), whole.witness(chain[1]))
         if swizzle is not None and self._starts_at_offset():
             chain = self._chained(layout)
             permutes = _permutes(swizzle, self.start, size(layout))
-            if chain and permutes:
-                certificate = Permutes(swizzle, self.start, size(layout))
-                reason = (f"{layout}: {chain.reason[0]}", permutes)
-                return Proof(self, True, reason, None, (*chain.certificates, certificate))
+            if not isinstance(chain, Proof) and permutes:
+                return self._proved((f"{layout}: {chain[0]}", permutes), whole.witness(chain[1]))
         return self._by_enumeration()
+
+    def _proved(self, reason: tuple[str, ...], witness: Any) -> Proof:
+        (claim,) = self.claims()
+        return Proof(self, True, reason, None, (Certificate(claim, witness),))
 
     def _starts_at_offset(self) -> bool:
         return isinstance(self.layout, ComposedLayout) and bool(self.layout.offset == self.start)
 
-    def _chained(self, layout: Layout) -> Proof:
-        """A layout is a bijection onto 0 ... size - 1 exactly if its strides form a chain.
+    def _chained(self, layout: Layout) -> Proof | tuple[str, Chain]:
+        """Why the strides of `layout` form a chain, with the witness; or the refutation.
+
+        A layout is a bijection onto 0 ... size - 1 exactly if they do.
 
         As long as the chain holds, the modes fill 0 ... reach - 1.  If the next stride is below
         `reach`, its offset is taken already, and two indices collide.  If it is above, `reach` is
@@ -107,8 +109,7 @@ class Bijective(Value):
             order.append(mode)
             reach = plain(reach * mode[1])
             reaches.append(str(reach))
-        certificate = Chain(layout, tuple(k for k, _, _ in order))
-        return Proof(self, True, (_chain_reason(order, reaches),), None, (certificate,))
+        return _chain_reason(order, reaches), Chain(tuple(k for k, _, _ in order))
 
     def _no_chain(self, layout: Layout, reach: Any) -> Proof:
         if free_symbols(layout):
@@ -140,30 +141,11 @@ class Bijective(Value):
         if missing is not None:
             outside = min(i for offset, i in index_of.items() if offset not in wanted)
             return self._missing(missing, outside)
-        certificate = Exhaustive(Bijection(stages_of(self.layout), self.start))
-        return Proof(self, True, (all_compared(len(index_of)),), None, (certificate,))
+        return self._proved((all_compared(len(index_of)),), Exhaustive())
 
-    def follows_from(self) -> list[list[Claim]]:
-        """The layout under the swizzle is a bijection, and the swizzle permutes its offsets."""
-        every: list[Claim] = [Bijection(stages_of(self.layout), self.start)]
-        whole = as_one_layout(self.layout)
-        layout, swizzle = whole.layout, whole.swizzle
-        if layout is None:
-            return [every]
-        rest = [*whole.claims(), Bijection((layout,), 0)]
-        if swizzle is None:
-            return [every, rest] if self.start == 0 else [every]
-        if not self._starts_at_offset():
-            return [every]
-        return [every, [*rest, Permutation(swizzle, self.start, size(layout))]]
-
-    def refuted_by(self, found: Counterexample) -> bool:
-        """Two indices have one offset, or an index has one outside the range."""
-        if isinstance(found.index, tuple):
-            return collides(self.layout, found)
-        value = evaluate(stages_of(self.layout), found.index)
-        outside = not self.start <= value < self.start + size(self.layout)
-        return bool(value == found.left and outside)
+    def claims(self) -> list[Claim]:
+        """The chain of `layout` is a bijection onto this range."""
+        return [Bijection(stages_of(self.layout), self.start)]
 
 
 def _chain_reason(order: list[NumberedMode], reaches: list[str]) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..values.arith import equal
 from ..values.layout import Layout
 from ..values.stride import kind
 from ..values.swizzle import ComposedLayout, layout_for
 from ..values.symbols import free_symbols, plain
-from ..values.tuples import idx2crd, leaves, size, text
-from .agreement import Undecided, floors
-from .certificates import Claim, Stages, stages_of
+from ..values.tuples import leaves, size, text
+from .agreement import floors
+from .certificates import Claim, SameSize, Stages, stages_of
 from .law_bases import ChainsAgree
-from .prove import Counterexample, Proof, prove
+from .prove import Proof, prove
 
 __all__ = ["Equivalent", "equivalent"]
 
@@ -48,40 +47,23 @@ class Equivalent(ChainsAgree):
         """The two layouts."""
         return stages_of(self.a), stages_of(self.b), plain(size(self.a))
 
-    def shape(self) -> Any:
-        """The shape of the first."""
-        return self.a.shape
+    def conditions(self) -> list[tuple[Claim, Any, str]]:
+        """They have the same size."""
+        sizes = [plain(size(layout)) for layout in (self.a, self.b)]
+        claim = SameSize(stages_of(self.a), stages_of(self.b))
+        if free_symbols(sizes):
+            return [(claim, None, f"their sizes are {sizes[0]} and {sizes[1]}")]
+        longer = self.b if sizes[0] < sizes[1] else self.a
+        index = min(sizes)
+        why = f"their sizes are {sizes[0]} and {sizes[1]}: only {longer} has the index {index}"
+        return [(claim, index, why)]
 
     def decide(self) -> Proof:
         """Decided as every law; the reason adds where they differ beyond the size."""
-        sizes = [plain(size(layout)) for layout in (self.a, self.b)]
-        if not equal(*sizes):
-            if free_symbols(self):
-                raise Undecided(f"the sizes {sizes[0]} and {sizes[1]} are not shown to be equal")
-            return _sizes_differ(self, *sizes)
         proof = super().decide()
-        beyond = _beyond(self.a, self.b) if proof else ()
-        return Proof(self, proof.holds, (*proof.reason, *beyond), *proof._fields()[3:])
-
-    def follows_from(self) -> list[list[Claim]]:
-        """They are the same function, and have the same size."""
-        return super().follows_from() if equal(size(self.a), size(self.b)) else []
-
-    def refuted_by(self, found: Counterexample) -> bool:
-        """They differ at the index, or only one of them has it."""
-        if found.left is None or found.right is None:
-            sizes = sorted((size(self.a), size(self.b)))
-            return bool(sizes[0] <= found.index < sizes[1])
-        return super().refuted_by(found)
-
-
-def _sizes_differ(law: Equivalent, a: int, b: int) -> Proof:
-    index = min(a, b)
-    longer = law.b if a < b else law.a
-    coord, value = idx2crd(index, longer.shape), longer(index)
-    reason = f"their sizes are {a} and {b}: only {longer} has the index {index}, with {text(value)}"
-    pair = (None, value) if a < b else (value, None)
-    return Proof(law, False, (reason,), Counterexample(index, coord, *pair))
+        if not proof:
+            return proof
+        return Proof(self, True, (*proof.reason, *_beyond(self.a, self.b)), *proof._fields()[3:])
 
 
 def _beyond(a: Any, b: Any) -> tuple[str, ...]:

@@ -25,20 +25,19 @@ from ..values.tuples import idx2crd, leaves, size, text
 from ..values.value import Value
 from .agreement import Undecided, agree, written
 from .certificates import (
-    Bijection,
+    AsOne,
     Certificate,
     Claim,
+    Counterexample,
     Exhaustive,
     FullRank,
     Growing,
     Injection,
     NoDifference,
-    Permutation,
-    Permutes,
-    evaluate,
+    Swizzled,
     stages_of,
 )
-from .prove import Counterexample, Proof
+from .prove import Proof
 
 __all__ = ["Injective"]
 
@@ -63,72 +62,64 @@ class Injective(Value):
             return self._by_enumeration()
         if isinstance(found, tuple):
             return collided(self, self.layout, *found)
-        if whole.swizzle is None:
-            reason = (*whole.reason, found.reason)
-            return Proof(self, True, reason, None, (*whole.certificates, found.certificate))
-        swizzled = "a swizzle is its own inverse, so it is injective"
-        block = Permutes(whole.swizzle, 0, whole.swizzle.block)
-        reason = (f"{whole.layout}: {found.reason}", swizzled)
-        return Proof(self, True, reason, None, (found.certificate, block))
+        reason: tuple[str, ...] = (*whole.reason, found.reason)
+        if whole.swizzle is not None:
+            swizzled = "a swizzle is its own inverse, so it is injective"
+            reason = (f"{whole.layout}: {found.reason}", swizzled)
+        return self._proved(reason, whole.witness(found.witness))
 
     def _by_enumeration(self) -> Proof:
         found = index_of_offsets(self, self.layout)
         if isinstance(found, Proof):
             return found
-        certificate = Exhaustive(Injection(stages_of(self.layout)))
-        return Proof(self, True, (all_compared(len(found)),), None, (certificate,))
+        return self._proved((all_compared(len(found)),), Exhaustive())
 
-    def follows_from(self) -> list[list[Claim]]:
-        """The layout under the swizzle is injective, and the swizzle is."""
-        every: list[Claim] = [Injection(stages_of(self.layout))]
-        whole = as_one_layout(self.layout)
-        if whole.layout is None:
-            return [every]
-        rest = whole.claims()
-        if whole.swizzle is not None:
-            rest.append(Permutation(whole.swizzle, 0, whole.swizzle.block))
-        inner = (whole.layout,)
-        return [every, [*rest, Injection(inner)], [*rest, Bijection(inner, 0)]]
+    def _proved(self, reason: tuple[str, ...], witness: Any) -> Proof:
+        (claim,) = self.claims()
+        return Proof(self, True, reason, None, (Certificate(claim, witness),))
 
-    def refuted_by(self, found: Counterexample) -> bool:
-        """Two indices have one offset."""
-        return collides(self.layout, found)
+    def claims(self) -> list[Claim]:
+        """The chain of `layout` is injective."""
+        return [Injection(stages_of(self.layout))]
 
 
 # ------------------------------------------------------------------- a swizzle over one layout
 
 
 class OneLayout(Value):
-    """What a layout is as a swizzle, or None, over one layout; and why it is that.
+    """What a layout is as a swizzle, or None, over one layout; why it is that, and the witness that
+    it is the same function, if it is written in another way.
 
     `layout` is None if it is not of this form.
     """
 
-    __slots__ = __match_args__ = ("swizzle", "layout", "reason", "certificates")
+    __slots__ = __match_args__ = ("swizzle", "layout", "reason", "same")
     swizzle: Swizzle | None
     layout: Layout | None
     reason: tuple[str, ...]
-    certificates: tuple[Certificate, ...]
+    same: Any
 
     def __init__(
         self,
         swizzle: Swizzle | None,
         layout: Layout | None,
         reason: tuple[str, ...] = (),
-        certificates: tuple[Certificate, ...] = (),
+        same: Any = None,
     ) -> None:
-        self._set(swizzle, layout, reason, certificates)
+        self._set(swizzle, layout, reason, same)
 
-    def claims(self) -> list[Claim]:
-        """The claims of the certificates."""
-        return [certificate.claim for certificate in self.certificates]
+    def witness(self, inside: Any) -> Any:
+        """The witness for the whole, from that for the one layout."""
+        if self.swizzle is not None:
+            return Swizzled(inside)
+        return inside if self.same is None else AsOne(self.layout, self.same, inside)  # type: ignore[arg-type]
 
 
 def as_one_layout(layout: Layout | ComposedLayout) -> OneLayout:
     """`layout` as a swizzle over one layout; a layout over a layout is composed into one.
 
     >>> as_one_layout(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8)))
-    OneLayout(Swizzle(1, 0, 2), Layout(8, 1), (), ())
+    OneLayout(Swizzle(1, 0, 2), Layout(8, 1), (), None)
     """
     if isinstance(layout, Layout):
         return OneLayout(None, layout)
@@ -141,23 +132,23 @@ def as_one_layout(layout: Layout | ComposedLayout) -> OneLayout:
         found = agree(stages_of(layout), (one,), size(layout))
     except LayoutError:
         return OneLayout(None, None)
-    if found.certificate is None:
+    if found.witness is None:
         return OneLayout(None, None)
-    return OneLayout(None, one, found.reason, (found.certificate,))
+    return OneLayout(None, one, found.reason, found.witness)
 
 
 # ------------------------------------------------------------------------------- the methods
 
 
 class _Found(Value):
-    """A reason and its certificate."""
+    """A reason and its witness."""
 
-    __slots__ = __match_args__ = ("reason", "certificate")
+    __slots__ = __match_args__ = ("reason", "witness")
     reason: str
-    certificate: Certificate
+    witness: Any
 
-    def __init__(self, reason: str, certificate: Certificate) -> None:
-        self._set(reason, certificate)
+    def __init__(self, reason: str, witness: Any) -> None:
+        self._set(reason, witness)
 
 
 def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
@@ -176,7 +167,7 @@ def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
             f"in the order {listed(order)} each stride exceeds the largest sum of the modes before "
             f"it, so an offset determines its coordinate"
         )
-        return _Found(reason, Growing(layout, tuple(k for k, _, _ in order)))
+        return _Found(reason, Growing(tuple(k for k, _, _ in order)))
     if free_symbols(layout):
         raise Undecided(
             f"the strides of {layout} are not shown to grow: in some order, each stride must "
@@ -187,7 +178,7 @@ def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
         f"over the modes {listed(modes)}, no nonzero difference of two coordinates has the offset "
         f"0: every candidate was tried"
     )
-    return _Found(reason, NoDifference(layout))
+    return _Found(reason, NoDifference())
 
 
 def _by_rank(layout: Layout) -> _Found | tuple[int, int]:
@@ -200,7 +191,7 @@ def _by_rank(layout: Layout) -> _Found | tuple[int, int]:
         f"its columns {', '.join(map(str, columns))} are linearly independent over GF(2), so no "
         f"XOR of them is 0"
     )
-    return _Found(reason, FullRank(layout))
+    return _Found(reason, FullRank())
 
 
 #: A mode, with its number in the layout: (number, extent, stride).
@@ -263,13 +254,6 @@ def collided(statement: Any, layout: Layout | ComposedLayout, first: int, second
     reason = f"coordinates {text(a)} and {text(b)} both have the offset {offset}"
     found = Counterexample((first, second), (a, b), offset, layout(second))
     return Proof(statement, False, (reason,), found)
-
-
-def collides(layout: Layout | ComposedLayout, found: Counterexample) -> bool:
-    """Whether `found` names two indices of `layout` with one offset."""
-    first, second = found.index
-    values = [evaluate(stages_of(layout), index) for index in found.index]
-    return bool(first != second and values == [found.left] * 2 and found.left == found.right)
 
 
 def index_of_offsets(statement: Any, layout: Layout | ComposedLayout) -> dict[Any, int] | Proof:

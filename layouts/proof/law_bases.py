@@ -7,13 +7,29 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..values.symbols import free_symbols
-from ..values.tuples import idx2crd, text
+from ..values.tuples import text
 from ..values.value import Value
 from .agreement import Undecided, agree, written
-from .certificates import Claim, Holds, SameFunction, Stages, evaluate
-from .prove import Counterexample, Proof, Statement
+from .certificates import (
+    Certificate,
+    Claim,
+    Counterexample,
+    HasResult,
+    SameFunction,
+    Stages,
+    check_stages,
+)
+from .prove import Proof, Statement
 
-__all__ = ["ChainsAgree", "EveryPart", "OfResult", "without_result"]
+__all__ = ["ChainsAgree", "EveryPart", "OfResult", "failed"]
+
+
+def failed(statement: Any, claim: Claim, index: Any, *reason: str) -> Proof:
+    """The refutation of `statement`, since its `claim` fails at `index`."""
+    found = claim.counterexample(index)
+    if found is None:
+        raise Undecided(f"{statement}: index {index} is no counterexample to {claim}")
+    return Proof(statement, False, reason, Counterexample(*found))
 
 
 class ChainsAgree(Value):
@@ -22,59 +38,87 @@ class ChainsAgree(Value):
     __slots__ = ()
 
     def sides(self) -> tuple[Stages, Stages, Any]:
-        """Left, right, and the number of indices; raises `LayoutError` if there is no result."""
+        """Left, right, and the number of indices; the indices have the coordinates of the left."""
         raise NotImplementedError
 
-    def shape(self) -> Any:
-        """The shape of the counterexample's coordinate."""
-        raise NotImplementedError
+    def conditions(self) -> list[tuple[Claim, Any, str]]:
+        """What must hold besides: claims that need no witness, each with an index at which it would
+        fail, and what to say then."""
+        return []
+
+    def claims(self) -> list[Claim]:
+        """The conditions, and that the two sides are the same function."""
+        return [*(claim for claim, _, _ in self.conditions()), SameFunction(*self.sides())]
 
     def decide(self) -> Proof:
-        """Decided by `agree`."""
-        try:
-            left, right, count = self.sides()
-        except LayoutError as error:
-            return without_result(self, error)
-        found = agree(left, right, count)
-        if found.certificate is None:
-            return _differs(self, left, right, found.index)
-        return Proof(self, True, found.reason, None, (found.certificate,))
-
-    def follows_from(self) -> list[list[Claim]]:
-        """The two sides are the same function."""
-        return [[SameFunction(*self.sides())]]
-
-    def refuted_by(self, found: Counterexample) -> bool:
-        """The two sides, computed again, differ."""
+        """Decided by `agree`, once the conditions are seen to hold."""
         left, right, count = self.sides()
-        values = [evaluate(side, found.index) for side in (left, right)]
-        return bool(
-            found.index < count and values == [found.left, found.right] and values[0] != values[1]
+        for chain in (left, right):
+            check_stages(chain)
+        conditions = self.conditions()
+        for claim, index, why in conditions:
+            if not claim.established_by(None):
+                if free_symbols(self):
+                    raise Undecided(f"{self}: not shown, since {why}")
+                return failed(self, claim, index, why)
+        found, same = agree(left, right, count), SameFunction(left, right, count)
+        if found.witness is None:
+            return _differs(self, same, found.index)
+        certificates = [Certificate(claim, None) for claim, _, _ in conditions]
+        return Proof(
+            self, True, found.reason, None, (*certificates, Certificate(same, found.witness))
         )
 
 
-def _differs(law: ChainsAgree, left: Stages, right: Stages, index: Any) -> Proof:
-    coord, values = idx2crd(index, law.shape()), [evaluate(side, index) for side in (left, right)]
+def _differs(law: ChainsAgree, same: SameFunction, index: Any) -> Proof:
+    proof = failed(law, same, index)
+    index, coord, left, right, _ = proof.counterexample._fields()  # type: ignore[union-attr]
     reason = (
-        f"at index {index}, coordinate {text(coord)}, {written(left)} is {text(values[0])} and "
-        f"{written(right)} is {text(values[1])}"
+        f"at index {index}, coordinate {text(coord)}, {written(same.left)} is {text(left)} and "
+        f"{written(same.right)} is {text(right)}"
     )
-    found = Counterexample(index, coord, *values)
-    return Proof(law, False, (reason,), found)
+    return Proof(law, False, (reason,), proof.counterexample)
 
 
-def without_result(law: Any, error: LayoutError) -> Proof:
-    """The refutation of a law whose operation has no result; with symbols it is undecided."""
-    if free_symbols(law) or isinstance(error, Undecided):
-        raise Undecided(str(error)) from None
-    found = None if error.counterexample is None else Counterexample(*error.counterexample)
-    return Proof(law, False, (str(error),), found)
+class EveryPart(Value):
+    """A statement that holds exactly if each of its parts does."""
+
+    __slots__ = ()
+
+    def parts(self) -> list[Statement]:
+        """The statements."""
+        raise NotImplementedError
+
+    def claims(self) -> list[Claim]:
+        """Those of every part."""
+        return [claim for part in self.parts() for claim in part.claims()]
+
+    def decide(self) -> Proof:
+        """Decide the parts one after the other; the first that fails refutes it."""
+        proofs = []
+        for part in self.parts():
+            proof = part.decide()
+            if not proof:
+                reason = (f"false: {proof.statement}", *proof.reason)
+                return Proof(self, False, reason, proof.counterexample)
+            proofs.append(proof)
+        reason = tuple(line for proof in proofs for line in _with_heading(proof))
+        certificates = tuple(each for proof in proofs for each in proof.certificates)
+        return Proof(self, True, reason, None, certificates)
+
+
+def _with_heading(proof: Proof) -> list[str]:
+    """The statement, and its reason indented below it."""
+    if not proof.reason:
+        return [str(proof.statement)]
+    return [f"{proof.statement}:", *(f"  {line}" for line in proof.reason)]
 
 
 class OfResult(Value):
     """A statement about the result R of an operation on operands.
 
-    The fields are the operands and then R, which is None for what the operation returns.
+    The fields are the operands and then R, which is None for what the operation returns.  A law
+    derives from this class first, and then from one that says what holds of R.
     """
 
     __slots__ = ()
@@ -91,6 +135,36 @@ class OfResult(Value):
         """What R is, in the operands."""
         raise NotImplementedError
 
+    def needed(self) -> list[Statement]:
+        """Statements about the operands alone that hold if any layout satisfies this law."""
+        return []
+
+    def claims(self) -> list[Claim]:
+        """What holds of R; if the operation refuses, that there is a result, and what it needs."""
+        try:
+            self.result()
+        except LayoutError:
+            claims = [claim for statement in self.needed() for claim in statement.claims()]
+            return [HasResult(type(self).__name__, self._fields()), *claims]
+        return super().claims()  # type: ignore[misc,no-any-return]
+
+    def decide(self) -> Proof:
+        """Decide what holds of R.  If the operation refuses, the law is refuted where something
+        fails that any result needs, and else it is undecided."""
+        try:
+            self.result()
+        except LayoutError as error:
+            return self._refused(error)
+        return super().decide()  # type: ignore[misc,no-any-return]
+
+    def _refused(self, error: LayoutError) -> Proof:
+        if not free_symbols(self):
+            for statement in self.needed():
+                proof = statement.decide()
+                if not proof:
+                    return Proof(self, False, (str(error), *proof.reason), proof.counterexample)
+        raise Undecided(str(error)) from None
+
     def __str__(self) -> str:
         try:
             return f"{self.result()} is {self.description()}"
@@ -102,61 +176,3 @@ class OfResult(Value):
         while given and given[-1] is None:
             given.pop()
         return f"{type(self).__name__}({', '.join(map(repr, given))})"
-
-
-class EveryPart(Value):
-    """A statement that holds exactly if each of its parts does."""
-
-    __slots__ = ()
-
-    def parts(self) -> list[Statement]:
-        """The statements; raises `LayoutError` if there is no result."""
-        raise NotImplementedError
-
-    def decide(self) -> Proof:
-        """Decide the parts one after the other; the first that fails refutes it."""
-        try:
-            parts = self.parts()
-        except LayoutError as error:
-            return without_result(self, error)
-        proofs = [part.decide() for part in parts]
-        for proof in proofs:
-            if not proof:
-                reason = (f"false: {proof.statement}", *proof.reason)
-                return Proof(self, False, reason, proof.counterexample)
-        reason = tuple(line for proof in proofs for line in _with_heading(proof))
-        return Proof(self, True, reason, None, tuple(map(Part, proofs)))
-
-    def follows_from(self) -> list[list[Claim]]:
-        """Every part holds."""
-        return [[Holds(part) for part in self.parts()]]
-
-    def refuted_by(self, found: Any) -> bool:
-        """It refutes a part."""
-        return any(part.refuted_by(found) for part in self.parts())
-
-
-def _with_heading(proof: Proof) -> list[str]:
-    """The statement, and its reason indented below it."""
-    if not proof.reason:
-        return [str(proof.statement)]
-    return [f"{proof.statement}:", *(f"  {line}" for line in proof.reason)]
-
-
-class Part(Value):
-    """A certificate that is the whole proof of another statement."""
-
-    __slots__ = __match_args__ = ("proof",)
-    proof: Proof
-
-    def __init__(self, proof: Proof) -> None:
-        self._set(proof)
-
-    @property
-    def claim(self) -> Holds:
-        """The statement holds."""
-        return Holds(self.proof.statement)
-
-    def verify(self) -> bool:
-        """It is a proof, not a refutation, and verifies."""
-        return self.proof.holds and self.proof.verify()

@@ -31,25 +31,28 @@ from ..algebra import (
 )
 from ..algebra.by_mode import tiler_layout
 from ..errors import LayoutError
-from ..values.arith import equal, less
 from ..values.layout import Layout, cosize, make_layout
 from ..values.modes import assembled
+from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain
 from ..values.tuples import leaves, size, text
 from ..values.value import Value
-from .agreement import Undecided
+from .agreement import Undecided, written
 from .bijective import Bijective
 from .certificates import (
+    Certificate,
     Claim,
-    NeverNegative,
+    Equal,
+    IsLayout,
     NotLess,
+    Refines,
     Stages,
-    evaluate,
     stages_of,
 )
 from .equivalence import Equivalent
-from .law_bases import ChainsAgree, EveryPart, OfResult, without_result
-from .prove import Counterexample, Proof, Statement
+from .injective import Injective
+from .law_bases import ChainsAgree, EveryPart, OfResult, failed
+from .prove import Proof, Statement
 
 __all__ = [
     "ComplementLaws",
@@ -76,7 +79,12 @@ class CompositionLaw(OfResult, ChainsAgree):
     b: Any
 
     def __init__(self, a: Any, b: Any, r: Any = None) -> None:
-        self._set(a, Layout(b) if type(b) is int else b, r)
+        b = Layout(b) if type(b) is int else b
+        if isinstance(b, Swizzle) and isinstance(a, Layout):
+            b = ComposedLayout(b, 0, Layout(a.shape))  # it takes the coordinates of A
+        if not isinstance(a, Swizzle):
+            layout_for("CompositionLaw", a)
+        self._set(a, layout_for("CompositionLaw", b), r)
 
     def description(self) -> str:
         """A o B"""
@@ -84,42 +92,49 @@ class CompositionLaw(OfResult, ChainsAgree):
 
     def sides(self) -> tuple[Stages, Stages, Any]:
         """A after B, and R."""
-        return stages_of(self.a) + stages_of(self.b), stages_of(self.result()), size(self.b)
+        return self._after(), stages_of(self.result()), size(self.b)
 
-    def shape(self) -> Any:
-        """The shape of B."""
-        return self.b.shape
+    def conditions(self) -> list[tuple[Claim, Any, str]]:
+        """The shape of R refines that of B."""
+        wanted, shape = self.b.shape, self.result().shape
+        why = f"the shape {text(shape)} does not refine that of B, {text(wanted)}"
+        return [(Refines(wanted, shape), None, why)]
+
+    def needed(self) -> list[Statement]:
+        """A after B is a layout."""
+        return [IsOneLayout(self._after())]
+
+    def _after(self) -> Stages:
+        return stages_of(self.a) + stages_of(self.b)
+
+
+class IsOneLayout(Value):
+    """A chain is a layout, whose shape refines that of the last stage."""
+
+    __slots__ = __match_args__ = ("stages",)
+    stages: Stages
+
+    def __init__(self, stages: Stages) -> None:
+        self._set(stages)
+
+    def __str__(self) -> str:
+        return f"{written(self.stages)} is a layout"
+
+    def claims(self) -> list[Claim]:
+        """That it is one."""
+        return [IsLayout(self.stages)]
 
     def decide(self) -> Proof:
-        """Decided as every law, once the shape of R is seen to refine that of B."""
-        try:
-            shape = self.result().shape
-        except LayoutError as error:
-            return without_result(self, error)
-        if not _refines(self.b.shape, shape):
-            why = f"the shape {text(shape)} does not refine that of B, {text(self.b.shape)}"
-            return Proof(self, False, (why,))
-        return super().decide()
-
-    def follows_from(self) -> list[list[Claim]]:
-        """The two sides are the same function, and the shape of R refines that of B."""
-        return super().follows_from() if _refines(self.b.shape, self.result().shape) else []
-
-    def refuted_by(self, found: Counterexample) -> bool:
-        """The two sides differ; without R, A(B(i)) is not the value that a layout must have."""
-        if self.r is None and found.index is not None:
-            value = evaluate(stages_of(self.a) + stages_of(self.b), found.index)
-            return bool(value == found.left and value != found.right)
-        return super().refuted_by(found)
-
-
-def _refines(shape: Any, finer: Any) -> bool:
-    """Whether `finer` refines `shape`: `compatible`, with polynomials compared as such."""
-    if not isinstance(shape, tuple):
-        return equal(plain(shape), plain(size(finer)))
-    return (
-        isinstance(finer, tuple) and len(shape) == len(finer) and all(map(_refines, shape, finer))
-    )
+        """Only refuted, at the index that composition names; a layout would be its result."""
+        error = None
+        if len(self.stages) == 2:
+            try:
+                composition(*self.stages)
+            except LayoutError as refusal:
+                error = refusal
+        if error is None or error.counterexample is None:
+            raise Undecided(f"{self}: not decided")
+        return failed(self, IsLayout(self.stages), error.counterexample[0])
 
 
 class _InverseLaw(OfResult, ChainsAgree):
@@ -129,7 +144,7 @@ class _InverseLaw(OfResult, ChainsAgree):
     layout: Any
 
     def __init__(self, layout: Any, r: Any = None) -> None:
-        self._set(layout, r)
+        self._set(layout_for(type(self).__name__, layout), r)
 
 
 class RightInverseLaw(_InverseLaw):
@@ -148,10 +163,6 @@ class RightInverseLaw(_InverseLaw):
         count = plain(size(r))
         return stages_of(self.layout) + stages_of(r), (Layout(count, 1),), count
 
-    def shape(self) -> Any:
-        """The shape of R."""
-        return self.result().shape
-
 
 class LeftInverseLaw(_InverseLaw):
     """``R(L(i)) == i`` for every index i of L."""
@@ -168,9 +179,9 @@ class LeftInverseLaw(_InverseLaw):
         count = plain(size(self.layout))
         return stages_of(self.result()) + stages_of(self.layout), (Layout(count, 1),), count
 
-    def shape(self) -> Any:
-        """The shape of L."""
-        return self.layout.shape
+    def needed(self) -> list[Statement]:
+        """L is injective."""
+        return [Injective(self.layout)]
 
 
 # ----------------------------------------------------------- divide, product, complement
@@ -188,16 +199,29 @@ class _TilerLaw(OfResult, EveryPart):
 
     def parts(self) -> list[Statement]:
         """The statements for each tiler; a mode without one stays as it is."""
-        layout, result = self.layout, self.result()
-        if self.tiler is None:
-            return [Equivalent(layout, result)]
-        if not isinstance(self.tiler, tuple):
-            return self.of_one(tiler_layout(self.tiler), result)
-        tilers = self.tiler + (None,) * (len(layout) - len(self.tiler))
-        return [type(self)(layout[k], tiler, result[k]) for k, tiler in enumerate(tilers)]
+        return self._parts(self.result())
+
+    def needed(self) -> list[Statement]:
+        """The laws of each tiler, about what their own operations return."""
+        return self._parts(None)
+
+    def _parts(self, result: Any) -> list[Statement]:
+        """The statements, about `result`, or about what the operations return."""
+        layout, tiler = self.layout, self.tiler
+        if tiler is None:
+            return [] if result is None else [Equivalent(layout, result)]
+        if not isinstance(tiler, tuple):
+            return self.of_one(tiler_layout(tiler), result)
+        law, modes = type(self), list(layout)
+        tilers = tiler + (None,) * (len(modes) - len(tiler))
+        if result is None:
+            return [law(*pair) for pair in zip(modes, tilers, strict=True)]
+        results = [result[k] for k in range(min(len(tilers), len(result)))]
+        same_rank = Same("rank", len(tilers), len(result))
+        return [same_rank, *map(law, modes, tilers, results)]
 
     def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
-        """The statements for one tiler."""
+        """The statements for one tiler, about `result`, or about what the operations return."""
         raise NotImplementedError
 
 
@@ -213,13 +237,16 @@ class DivideLaw(_TilerLaw):
 
     def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
         """R is the composition of A with the tile and its complement."""
-        rest = complement(tiler, plain(size(self.layout)))
+        try:
+            rest = complement(tiler, plain(size(self.layout)))
+        except LayoutError:
+            return [ComplementLaws(tiler, plain(size(self.layout)))]
         return [CompositionLaw(self.layout, make_layout(tiler, rest), result)]
 
 
 class ProductLaw(_TilerLaw):
     """``R((a, b)) == A(a) + A*(B(b))`` with A* the complement of A up to size(A) * cosize(B); by
-    mode for a tuple."""
+    mode for a tuple.  The product of a composed layout is that of its outer layout."""
 
     __slots__ = ()
     operation = logical_product
@@ -228,13 +255,30 @@ class ProductLaw(_TilerLaw):
         """A times B"""
         return f"{self.layout} times {_tiler_text(self.tiler)}"
 
+    def _parts(self, result: Any) -> list[Statement]:
+        layout = self.layout
+        if not isinstance(layout, ComposedLayout):
+            return super()._parts(result)
+        own, outer = (layout.inner, layout.offset), getattr(result, "outer", None)
+        given = (getattr(result, "inner", None), getattr(result, "offset", None))
+        same_inner = [] if result is None else [Same("swizzle and offset", own, given)]
+        return [*same_inner, ProductLaw(layout.outer, self.tiler, outer)]
+
     def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
         """Mode 0 is the block, and mode 1 the composition of its complement with B."""
         cotarget = plain(size(self.layout) * cosize(tiler))
-        copies = complement(self.layout, cotarget)
+        try:
+            copies = complement(self.layout, cotarget)
+        except LayoutError:
+            return [ComplementLaws(self.layout, cotarget)]
+        complements = ComplementLaws(self.layout, cotarget, copies)
+        if result is None:
+            return [complements, CompositionLaw(copies, tiler)]
+        if len(result) != 2:
+            return [Same("rank", 2, len(result))]
         return [
             Equivalent(self.layout, result[0]),
-            ComplementLaws(self.layout, cotarget, copies),
+            complements,
             CompositionLaw(copies, tiler, result[1]),
         ]
 
@@ -277,7 +321,49 @@ class ComplementLaws(OfResult, EveryPart):
         return parts
 
 
-class AtLeast(Value):
+class _OfNumbers(Value):
+    """A statement that is one claim about `a` and `b`, which needs no witness."""
+
+    __slots__ = ()
+
+    def claims(self) -> list[Claim]:
+        """The claim alone."""
+        raise NotImplementedError
+
+    def decide(self) -> Proof:
+        """As the claim computes it."""
+        (claim,) = self.claims()
+        if claim.established_by(None):
+            return Proof(self, True, self.why(), None, (Certificate(claim, None),))
+        if free_symbols(self):
+            raise Undecided(f"{self} is not shown for all values of the symbols")
+        return failed(self, claim, None)
+
+    def why(self) -> tuple[str, ...]:
+        """The reason; numbers need none."""
+        return ()
+
+
+class Same(_OfNumbers):
+    """The `what` of two layouts, such as the rank, is the same."""
+
+    __slots__ = __match_args__ = ("what", "a", "b")
+    what: str
+    a: Any
+    b: Any
+
+    def __init__(self, what: str, a: Any, b: Any) -> None:
+        self._set(what, a, b)
+
+    def __str__(self) -> str:
+        return f"the {self.what} is {text(self.b)}, as it must be {text(self.a)}"
+
+    def claims(self) -> list[Claim]:
+        """The two are equal."""
+        return [Equal(self.a, self.b)]
+
+
+class AtLeast(_OfNumbers):
     """``a >= b`` for every value of the symbols."""
 
     __slots__ = __match_args__ = ("a", "b")
@@ -290,28 +376,16 @@ class AtLeast(Value):
     def __str__(self) -> str:
         return f"{self.a} >= {self.b}"
 
-    def decide(self) -> Proof:
-        """By the signs of the coefficients, where m + 1 replaces each positive symbol m."""
-        if less(plain(self.b - 1), self.a):
-            return Proof(self, True, self._signs(), None, (NeverNegative(self.a, self.b),))
-        if free_symbols(self):
-            raise Undecided(f"{self} is not shown for all values of the symbols")
-        return Proof(self, False, (), Counterexample(None, None, self.a, self.b))
+    def claims(self) -> list[Claim]:
+        """The inequality."""
+        return [NotLess(self.a, self.b)]
 
-    def _signs(self) -> tuple[str, ...]:
-        """Why a difference with symbols is not negative; numbers need no reason."""
+    def why(self) -> tuple[str, ...]:
+        """The signs of the coefficients, if there are symbols."""
         difference = plain(self.a - self.b)
         if not free_symbols(difference):
             return ()
         return (f"{difference} has no negative coefficient once m + 1 replaces each symbol m",)
-
-    def follows_from(self) -> list[list[Claim]]:
-        """The inequality."""
-        return [[NotLess(self.a, self.b)]]
-
-    def refuted_by(self, found: Counterexample) -> bool:
-        """The two numbers are in the other order."""
-        return bool((found.left, found.right) == (self.a, self.b) and self.a < self.b)
 
 
 # ------------------------------------------------------------------------------- printing

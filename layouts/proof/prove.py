@@ -9,8 +9,9 @@ proved: (4,8):(8,1) is a bijection onto the offsets 0 to 31
 refuted: (4,2):(1,2) is injective
   coordinates (2,0) and (0,1) both have the offset 2
 
-A proof carries certificates, and a refutation its counterexample.  `Proof.verify` checks either by
-means other than those that found it.  A statement with symbols is about all their values:
+A proof carries certificates, and a refutation its counterexample.  `Proof.verify` checks either
+without the code that found it, as if an enemy had written them.  A statement with symbols is about
+all their values:
 
 >>> from layouts import symbols
 >>> m, n = symbols("m n")
@@ -30,7 +31,7 @@ from ..errors import LayoutError
 from ..values.symbols import free_symbols, small_values, substitute
 from ..values.value import Value
 from .agreement import Undecided
-from .certificates import Certificate, Claim
+from .certificates import Certificate, Claim, Counterexample, proves, refutes
 
 __all__ = ["Counterexample", "Proof", "Statement", "prove"]
 
@@ -38,36 +39,12 @@ __all__ = ["Counterexample", "Proof", "Statement", "prove"]
 SMALL_VALUES = 60
 
 
-class Counterexample(Value):
-    """Where a statement fails: an index, its coordinate, and the two values there.
-
-    If two indices collide, `index` and `coordinate` are pairs, and `left` and `right` are their
-    offsets.  `symbols` are the pairs (name, value) for which the statement fails.
-    """
-
-    __slots__ = __match_args__ = ("index", "coordinate", "left", "right", "symbols")
-    index: Any
-    coordinate: Any
-    left: Any
-    right: Any
-    symbols: tuple[tuple[str, int], ...]
-
-    def __init__(
-        self,
-        index: Any,
-        coordinate: Any,
-        left: Any,
-        right: Any,
-        symbols: tuple[tuple[str, int], ...] = (),
-    ) -> None:
-        self._set(index, coordinate, left, right, symbols)
-
-
 class Proof(Value):
     """The answer to a statement: whether it holds, and why, or where it fails.
 
     `reason` has one line for each step; the steps of a part are indented below it.  A proof is true
-    if its statement holds; `verify` then checks the `certificates`, otherwise the `counterexample`.
+    if its statement holds; `verify` then checks the `certificates`, one for each claim of the
+    statement, otherwise the `counterexample`.
     """
 
     __slots__ = __match_args__ = ("statement", "holds", "reason", "counterexample", "certificates")
@@ -91,18 +68,20 @@ class Proof(Value):
         return self.holds
 
     def verify(self) -> bool:
-        """Whether sympy confirms the certificates and the statement follows from them; or whether
-        the counterexample, computed digit by digit and bit by bit, refutes it.
+        """Whether the statement follows from the certificates, or fails where the counterexample
+        says, checked from the definitions alone (layouts/proof/certificates).
+
+        Never raises: a certificate or a counterexample that makes no sense is False.
 
         >>> from layouts import Bijective, Layout
         >>> prove(Bijective(Layout((4, 8), (8, 1)))).verify()
         True
         """
-        if not self.holds:
-            return self.counterexample is not None and _refutes(self)
-        claims = {certificate.claim for certificate in self.certificates}
-        enough = any(claims.issuperset(needed) for needed in self.statement.follows_from())
-        return enough and all(certificate.verify() for certificate in self.certificates)
+        if self.holds is True:
+            return proves(self.statement, self.certificates)
+        return type(self.counterexample) is Counterexample and refutes(
+            self.statement, self.counterexample
+        )
 
     def __str__(self) -> str:
         lines = [f"{'proved' if self.holds else 'refuted'}: {self.statement}"]
@@ -115,25 +94,14 @@ class Proof(Value):
         return f"prove({self.statement!r})"
 
 
-def _refutes(proof: Proof) -> bool:
-    found, statement = proof.counterexample, proof.statement
-    if found is not None and found.symbols:
-        by_name = {str(symbol): symbol for symbol in free_symbols(statement)}
-        statement = substitute(statement, {by_name[name]: n for name, n in found.symbols})
-    return statement.refuted_by(found)
-
-
 class Statement(Protocol):
     """A claim about layouts that can be decided."""
 
     def decide(self) -> Proof:
         """The proof or the refutation; `Undecided` if symbols leave it open."""
 
-    def follows_from(self) -> list[list[Claim]]:
-        """Alternatives: from all claims of any one list the statement follows."""
-
-    def refuted_by(self, found: Any) -> bool:
-        """Whether the counterexample `found` refutes it; computes the values again."""
+    def claims(self) -> list[Claim]:
+        """What it says, in full: it holds exactly if each of these does."""
 
 
 def prove(statement: Any) -> Proof:

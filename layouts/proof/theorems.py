@@ -4,7 +4,7 @@ Let Z be the B bits from ``M + max(0, -S)`` up.  ``Swizzle(B, M, S)`` adds bit `
 modulo 2, for each j in Z, and keeps all other bits.  Its laws hold because certain bits do not
 exist, such as a bit of Z that is read from a bit of Z.  Such a bit would satisfy linear
 constraints, each of the form "an expression is at least 0".  By Farkas' lemma they have no solution
-if their sum with some multipliers is negative; the multipliers are the certificate.
+if their sum with some multipliers is negative; the multipliers are the witness, here all 1.
 
 >>> from layouts import prove
 >>> print(prove(SwizzleInvolution()))
@@ -19,43 +19,52 @@ proved: T(T(x)) == x for every x and T = Swizzle(B,M,S) with any B, M and |S| >=
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..values.swizzle import Swizzle
 from ..values.value import Value
-from .certificates import Cancels, Certificate, Claim, Farkas, Permutation, Permutes, evaluate
-from .prove import Counterexample, Proof
+from .certificates import (
+    Certificate,
+    Claim,
+    EqualModulo2,
+    Farkas,
+    Infeasible,
+    Permutation,
+    combination,
+)
+from .prove import Proof
 
 __all__ = ["SwizzleAlignment", "SwizzleInvolution"]
 
 #: A bit j of Z that reads a bit of Z would read j+S (S >= 0) or j-U (S = -U < 0).
 NOT_READ_FROM_ITSELF = (
-    Farkas("S >= 0: no bit of Z is read from a bit of Z", ("j-M", "M+B-1-(j+S)", "S-B"), (1, 1, 1)),
-    Farkas(
+    Infeasible("S >= 0: no bit of Z is read from a bit of Z", ("j-M", "M+B-1-(j+S)", "S-B")),
+    Infeasible(
         "S = -U < 0: no bit of Z is read from a bit of Z",
         ("M+U+B-1-j", "(j-U)-(M+U)", "U-B"),
-        (1, 1, 1),
     ),
 )
 
 #: Bit j of T(T(x)), where z and w say whether j and j+S are in Z, and a, b, c are x[j], x[j+S] and
 #: x[j+2*S].
-TWICE = Cancels("a + z*b + z*(b + w*c)", "a", ("z*w",))
+TWICE = EqualModulo2("a + z*b + z*(b + w*c)", "a", ("z*w",))
 
 #: The low M bits are not in Z.
 LOW_BITS_STAY = (
-    Farkas("S >= 0: no bit below M is in Z", ("M-1-j", "j-M"), (1, 1)),
-    Farkas("S = -U < 0: no bit below M is in Z", ("M-1-j", "j-(M+U)", "U"), (1, 1, 1)),
+    Infeasible("S >= 0: no bit below M is in Z", ("M-1-j", "j-M")),
+    Infeasible("S = -U < 0: no bit below M is in Z", ("M-1-j", "j-(M+U)", "U")),
 )
 
 #: The bits from M + B + max(0, -S) up are not in Z.
 HIGH_BITS_STAY = (
-    Farkas("S >= 0: no bit from M+B up is in Z", ("j-(M+B)", "M+B-1-j"), (1, 1)),
-    Farkas("S = -U < 0: no bit from M+B+U up is in Z", ("j-(M+B+U)", "M+U+B-1-j"), (1, 1)),
+    Infeasible("S >= 0: no bit from M+B up is in Z", ("j-(M+B)", "M+B-1-j")),
+    Infeasible("S = -U < 0: no bit from M+B+U up is in Z", ("j-(M+B+U)", "M+U+B-1-j")),
 )
 
 #: The bits from M + B + |S| up are not read.
 HIGHER_BITS_UNREAD = (
-    Farkas("S >= 0: no bit from M+B+S up is read", ("j-(M+B+S)", "M+S+B-1-j"), (1, 1)),
-    Farkas("S = -U < 0: no bit from M+B+U up is read", ("j-(M+B+U)", "M+B-1-j", "U"), (1, 1, 1)),
+    Infeasible("S >= 0: no bit from M+B+S up is read", ("j-(M+B+S)", "M+S+B-1-j")),
+    Infeasible("S = -U < 0: no bit from M+B+U up is read", ("j-(M+B+U)", "M+B-1-j", "U")),
 )
 
 
@@ -71,11 +80,11 @@ class _OfSwizzles(Value):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self.swizzle is None else repr(self.swizzle)})"
 
-    def lemmas(self) -> tuple[Farkas, ...]:
+    def lemmas(self) -> tuple[Infeasible, ...]:
         """The bits that do not exist."""
         raise NotImplementedError
 
-    def identities(self) -> tuple[Cancels, ...]:
+    def identities(self) -> tuple[EqualModulo2, ...]:
         """The identities over GF(2) that the theorem uses."""
         return ()
 
@@ -86,30 +95,28 @@ class _OfSwizzles(Value):
     def decide(self) -> Proof:
         """By the lemmas, which hold for all B, M, S; for a given swizzle, by its matrix as well."""
         reason = (self.opening(), *map(_reason, self.lemmas()))
-        certificates: tuple[Certificate, ...] = (*self.lemmas(), *self.identities())
-        if self.swizzle is not None:
-            certificates += (Permutes(self.swizzle, 0, self.swizzle.block),)
+        certificates = tuple(Certificate(claim, _witness(claim)) for claim in self.claims())
         return Proof(self, True, reason, None, certificates)
 
-    def follows_from(self) -> list[list[Claim]]:
+    def claims(self) -> list[Claim]:
         """Every lemma and identity; for a given swizzle, that it permutes a block."""
-        needed: list[Claim] = [lemma.claim for lemma in self.lemmas()]
-        needed += [identity.claim for identity in self.identities()]
+        claims: list[Claim] = [*self.lemmas(), *self.identities()]
         if self.swizzle is not None:
-            needed.append(Permutation(self.swizzle, 0, self.swizzle.block))
-        return [needed]
-
-    def refuted_by(self, found: Counterexample) -> bool:
-        """For a given swizzle, T(T(x)) is not x; a theorem about all has no counterexample."""
-        if self.swizzle is None:
-            return False
-        twice = evaluate((self.swizzle, self.swizzle), found.index)
-        return bool(twice != found.index)
+            claims.append(Permutation(self.swizzle, 0, self.swizzle.block))
+        return claims
 
 
-def _reason(lemma: Farkas) -> str:
+def _witness(claim: Claim) -> Farkas | None:
+    return Farkas((1,) * len(claim.constraints)) if isinstance(claim, Infeasible) else None
+
+
+def _reason(lemma: Infeasible) -> str:
     *most, last = [f"{constraint} >= 0" for constraint in lemma.constraints]
-    return f"{lemma.name}. Otherwise {', '.join(most)} and {last}, but their sum is {lemma.total()}"
+    return f"{lemma.name}. Otherwise {', '.join(most)} and {last}, but their sum is {_sum(lemma)}"
+
+
+def _sum(lemma: Infeasible) -> Any:
+    return combination(lemma.constraints, (1,) * len(lemma.constraints))
 
 
 class SwizzleInvolution(_OfSwizzles):
@@ -120,11 +127,11 @@ class SwizzleInvolution(_OfSwizzles):
     def __str__(self) -> str:
         return f"T(T(x)) == x for every x and T = {_named(self.swizzle)}"
 
-    def lemmas(self) -> tuple[Farkas, ...]:
+    def lemmas(self) -> tuple[Infeasible, ...]:
         """No bit of Z is read from a bit of Z."""
         return NOT_READ_FROM_ITSELF
 
-    def identities(self) -> tuple[Cancels, ...]:
+    def identities(self) -> tuple[EqualModulo2, ...]:
         """Bit j of T(T(x))."""
         return (TWICE,)
 
@@ -149,7 +156,7 @@ class SwizzleAlignment(_OfSwizzles):
             f"and has the period 2**(M+B+|S|), for T = {_named(self.swizzle)}"
         )
 
-    def lemmas(self) -> tuple[Farkas, ...]:
+    def lemmas(self) -> tuple[Infeasible, ...]:
         """No bit below or above Z changes, and none above the highest source is read."""
         return LOW_BITS_STAY + HIGH_BITS_STAY + HIGHER_BITS_UNREAD
 

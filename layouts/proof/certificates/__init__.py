@@ -1,71 +1,109 @@
 """Certificates: what remains to be checked once a statement is decided, and the check itself.
 
-A certificate is a witness: the digits, the quotients and remainders, the order of the modes, the
-multipliers.  Its `claim` is what it establishes, and `verify` checks it from the witness alone.
-This package is the part that must be trusted.  It shares no code with the search for a proof: sympy
-expands the identities of polynomials and multiplies the matrices over GF(2), and offsets are
-computed bit by bit from the definitions.
+A statement makes claims (`Injection`, `SameFunction`), each with all its chains and numbers.  A
+certificate gives a witness for one claim: the order of the modes, the digits, the quotients, the
+multipliers.  A claim says itself which witnesses establish it.  This package is the part that must
+be trusted, and it trusts nobody: it takes the claims from the statement, refuses every number that
+is not whole, and computes everything else again.  It shares with the search for a proof what a
+layout means (`definition`), and nothing more.
 
-    claims       what a certificate can establish
-    definition   the value of a layout or a swizzle at an index, from the definition
-    polynomials  sympy: identities, signs, sums of floor(i/P)
-    matrices     sympy: matrices over GF(2)
+    claims       a claim, a certificate, a counterexample; the check of a whole proof
+    numbers      whole numbers: ints, and polynomials with integer coefficients
+    definition   the value of a chain of layouts, swizzles and offsets at an index
+    bits         chains that are linear in the bits of the index
     same         two chains are the same function
-    injective    a layout is injective or a bijection; a swizzle permutes a range
-    theorem      no integers satisfy some constraints; an identity over GF(2); an inequality
-    exhaustive   a claim checked at every index
+    injective    a chain is injective or a bijection; a swizzle permutes a range
+    quantities   inequalities, sizes, shapes; a chain is a layout
+    theorem      no integers satisfy some constraints; an identity over GF(2)
 """
 
 from __future__ import annotations
 
-from .claims import (
-    Bijection,
-    Certificate,
-    Claim,
-    EqualModulo2,
-    Holds,
-    Infeasible,
-    Injection,
-    NotLess,
-    Permutation,
-    SameFunction,
+from .bits import affine, rank
+from .claims import Certificate, Claim, Counterexample, exact, proves, refutes
+from .definition import (
+    Stages,
+    check_chain,
+    check_stages,
+    component,
+    coordinate,
+    evaluate,
+    index_count,
+    is_still,
+    modes_of,
+    stages_of,
+    step,
 )
-from .definition import Stages, evaluate, index_count, modes_of, stages_of
-from .exhaustive import Exhaustive
-from .injective import Chain, FullRank, Growing, NoDifference, Permutes
-from .matrices import matrix_of_columns
-from .same import SameComponents, SameDigits, SameFloors, SameMatrix, SameStages
-from .theorem import Cancels, Farkas, NeverNegative
+from .injective import (
+    AsOne,
+    Bijection,
+    Chain,
+    FullRank,
+    Growing,
+    Injection,
+    NoDifference,
+    Permutation,
+    Swizzled,
+)
+from .quantities import Equal, HasResult, IsLayout, NotLess, Refines, SameSize, refines
+from .same import (
+    Division,
+    Exhaustive,
+    SameBits,
+    SameComponents,
+    SameDigits,
+    SameFloors,
+    SameFunction,
+    SameStages,
+)
+from .theorem import EqualModulo2, Farkas, Infeasible, combination
 
 __all__ = [
+    "AsOne",
     "Bijection",
-    "Cancels",
     "Certificate",
     "Chain",
     "Claim",
+    "Counterexample",
+    "Division",
+    "Equal",
     "EqualModulo2",
     "Exhaustive",
     "Farkas",
     "FullRank",
     "Growing",
-    "Holds",
+    "HasResult",
     "Infeasible",
     "Injection",
-    "NeverNegative",
+    "IsLayout",
     "NoDifference",
     "NotLess",
     "Permutation",
-    "Permutes",
+    "Refines",
+    "SameBits",
     "SameComponents",
     "SameDigits",
     "SameFloors",
     "SameFunction",
-    "SameMatrix",
+    "SameSize",
     "SameStages",
     "Stages",
+    "Swizzled",
+    "affine",
+    "check_chain",
+    "check_stages",
+    "combination",
+    "component",
+    "coordinate",
     "evaluate",
+    "exact",
     "index_count",
-    "matrix_of_columns",
+    "is_still",
     "modes_of",
+    "proves",
+    "rank",
+    "refines",
+    "refutes",
     "stages_of",
+    "step",
 ]

@@ -1,134 +1,142 @@
-"""Claims: what a certificate establishes, and what a statement follows from.
+"""What a claim is, a certificate of it, a counterexample to it, and the check of a whole proof.
+
+A statement says what it claims, and a certificate gives a witness for one claim.  The check takes
+the claims from the statement, never from the certificates: a witness has to establish the claim as
+the statement makes it.
 
 >>> from layouts import Bijective, Layout, prove
->>> proof = prove(Bijective(Layout(8)))
->>> proof.certificates[0].claim, proof.statement.follows_from()[0]
-(Bijection((Layout(8, 1),), 0), [Bijection((Layout(8, 1),), 0)])
+>>> proof = prove(Bijective(Layout((4, 8), (8, 1))))
+>>> proof.statement.claims()
+[Bijection((Layout((4, 8), (8, 1)),), 0)]
+>>> proof.certificates
+(Certificate(Bijection((Layout((4, 8), (8, 1)),), 0), Chain((1, 0))),)
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
-from ...values.swizzle import Swizzle
+from ...values.symbols import free_symbols, substitute
 from ...values.value import Value
-from .definition import Stages
 
-__all__ = [
-    "Bijection",
-    "Certificate",
-    "Claim",
-    "EqualModulo2",
-    "Holds",
-    "Infeasible",
-    "Injection",
-    "NotLess",
-    "Permutation",
-    "SameFunction",
-]
+__all__ = ["Certificate", "Claim", "Counterexample", "exact", "proves", "refutes"]
 
 
 class Claim(Value):
-    """What a certificate establishes."""
+    """A property of chains or of numbers, written down in full."""
 
     __slots__ = ()
 
+    def established_by(self, witness: Any) -> bool:
+        """Whether `witness` shows that this holds; whoever made the witness is not trusted.
 
-class Certificate(Protocol):
-    """A witness that can be checked by itself."""
+        It may raise anything on a witness that makes no sense.
+        """
+        raise NotImplementedError
 
-    @property
-    def claim(self) -> Claim:
-        """What holds if `verify` returns True."""
+    def counterexample(self, index: Any) -> tuple[Any, Any, Any, Any] | None:
+        """(index, coordinate, left, right) if this fails at `index`, computed from the definition;
+        None if it holds there."""
+        return None
+
+
+class Certificate(Value):
+    """A claim with a witness that establishes it."""
+
+    __slots__ = __match_args__ = ("claim", "witness")
+    claim: Claim
+    witness: Any
+
+    def __init__(self, claim: Claim, witness: Any) -> None:
+        self._set(claim, witness)
 
     def verify(self) -> bool:
-        """Whether the witness is right."""
+        """Whether the witness establishes the claim; False if the witness makes no sense."""
+        try:
+            return self.claim.established_by(self.witness) is True
+        except Exception:  # whatever a forged witness raises, it shows nothing
+            return False
 
 
-class SameFunction(Claim):
-    """``left(i) == right(i)`` for every index i below `count`, or for every i if it is None."""
+class Counterexample(Value):
+    """Where a statement fails: an index, its coordinate, and the two values there.
 
-    __slots__ = __match_args__ = ("left", "right", "count")
-    left: Stages
-    right: Stages
-    count: Any
+    If two indices collide, `index` and `coordinate` are pairs, and `left` and `right` are their
+    offsets.  `symbols` are the pairs (name, value) for which the statement fails.
+    """
 
-    def __init__(self, left: Stages, right: Stages, count: Any) -> None:
-        self._set(left, right, count)
+    __slots__ = __match_args__ = ("index", "coordinate", "left", "right", "symbols")
+    index: Any
+    coordinate: Any
+    left: Any
+    right: Any
+    symbols: tuple[tuple[str, int], ...]
 
-
-class Injection(Claim):
-    """`stages` takes different values at different indices of its last layout."""
-
-    __slots__ = __match_args__ = ("stages",)
-    stages: Stages
-
-    def __init__(self, stages: Stages) -> None:
-        self._set(stages)
-
-
-class Bijection(Claim):
-    """`stages` takes the n indices of its last layout to ``start ... start + n - 1``, each once."""
-
-    __slots__ = __match_args__ = ("stages", "start")
-    stages: Stages
-    start: Any
-
-    def __init__(self, stages: Stages, start: Any) -> None:
-        self._set(stages, start)
+    def __init__(
+        self,
+        index: Any,
+        coordinate: Any,
+        left: Any,
+        right: Any,
+        symbols: tuple[tuple[str, int], ...] = (),
+    ) -> None:
+        self._set(index, coordinate, left, right, symbols)
 
 
-class Permutation(Claim):
-    """`swizzle` is injective, and permutes the `count` offsets from `start` on."""
-
-    __slots__ = __match_args__ = ("swizzle", "start", "count")
-    swizzle: Swizzle
-    start: Any
-    count: Any
-
-    def __init__(self, swizzle: Swizzle, start: Any, count: Any) -> None:
-        self._set(swizzle, start, count)
+# ------------------------------------------------------------------------------------ the check
 
 
-class Infeasible(Claim):
-    """No integers make all `constraints` at least 0; `name` says what that means."""
+def proves(statement: Any, certificates: Sequence[Certificate]) -> bool:
+    """Whether every claim of `statement` is established by the witness of its certificate.
 
-    __slots__ = __match_args__ = ("name", "constraints")
-    name: str
-    constraints: tuple[str, ...]
-
-    def __init__(self, name: str, constraints: tuple[str, ...]) -> None:
-        self._set(name, constraints)
-
-
-class EqualModulo2(Claim):
-    """Over GF(2) `expression` equals `result`, where each product in `vanishing` is 0."""
-
-    __slots__ = __match_args__ = ("expression", "result", "vanishing")
-    expression: str
-    result: str
-    vanishing: tuple[str, ...]
-
-    def __init__(self, expression: str, result: str, vanishing: tuple[str, ...]) -> None:
-        self._set(expression, result, vanishing)
+    The certificates are in the order of the claims, one for each.
+    """
+    try:
+        claims = statement.claims()
+        return len(claims) == len(certificates) and all(
+            Certificate(claim, certificate.witness).verify()
+            for claim, certificate in zip(claims, certificates, strict=True)
+        )
+    except Exception:  # a statement without a meaning, or what is no certificate
+        return False
 
 
-class NotLess(Claim):
-    """``a >= b`` for every value of the symbols."""
+def refutes(statement: Any, found: Counterexample) -> bool:
+    """Whether a claim of `statement` fails at the index of `found`, exactly as `found` says.
 
-    __slots__ = __match_args__ = ("a", "b")
-    a: Any
-    b: Any
+    Only the index and the values of the symbols are taken from `found`; the coordinate and both
+    values are computed from the definition and compared with it.
+    """
+    try:
+        statement = _at_symbols(statement, found.symbols)
+        return any(
+            exact(claim.counterexample(found.index), found._fields()[:4])
+            for claim in statement.claims()
+        )
+    except Exception:  # a statement without a meaning, or an index that is none
+        return False
 
-    def __init__(self, a: Any, b: Any) -> None:
-        self._set(a, b)
+
+def _at_symbols(statement: Any, values: tuple[tuple[str, int], ...]) -> Any:
+    """`statement` with these values for its symbols, all of them at least 1."""
+    symbols = {str(symbol): symbol for symbol in free_symbols(statement)}
+    given = dict(values)
+    if set(given) != set(symbols) or not all(type(n) is int and n >= 1 for n in given.values()):
+        raise ValueError(f"{values} does not give every symbol of {statement} a value")
+    return substitute(statement, {symbols[name]: n for name, n in given.items()})
 
 
-class Holds(Claim):
-    """The whole `statement` holds."""
+def exact(a: Any, b: Any) -> bool:
+    """Whether two values are equal and of the same types: 1, True and 1.0 are three values.
 
-    __slots__ = __match_args__ = ("statement",)
-    statement: Any
-
-    def __init__(self, statement: Any) -> None:
-        self._set(statement)
+    >>> exact((1, (2, None)), (1, (2, None))), exact((1,), (True,))
+    (True, False)
+    """
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Value):
+        a, b = a._fields(), b._fields()
+    if type(a) is tuple:
+        return len(a) == len(b) and all(map(exact, a, b))
+    return bool(a == b)

@@ -1,18 +1,40 @@
-"""The value of a layout, a swizzle or a chain of them at an index, computed from the definition.
+"""What layouts mean: the value of a chain of them at an index.
+
+The search for a proof and the check of it share this file, and nothing else.
 
 A chain is a tuple of stages, the last one applied first: ``(Swizzle, 4, L)`` is Swizzle(4 + L(i)).
+Its indices are those of its last stage, a layout.  Everything is read from the shapes and the
+strides; what a layout has computed beforehand is not trusted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from ...values.layout import Layout
-from ...values.stride import F2
+from ...values.stride import F2, ArithTuple, evaluated
 from ...values.swizzle import ComposedLayout, Swizzle
+from ...values.tuples import unflatten
+from .numbers import Malformed, least
 
-__all__ = ["Stages", "evaluate", "index_count", "is_xor", "modes_of", "stages_of", "swizzled_bits"]
+__all__ = [
+    "Stages",
+    "check_chain",
+    "check_stages",
+    "component",
+    "coordinate",
+    "evaluate",
+    "index_count",
+    "is_still",
+    "is_xor",
+    "modes_of",
+    "shown",
+    "stages_of",
+    "step",
+    "swizzled_bits",
+]
 
 #: Layouts, swizzles and offsets; the last one is applied first.
 Stages: TypeAlias = "tuple[Any, ...]"
@@ -30,6 +52,9 @@ def stages_of(layout: Any) -> Stages:
     return (*stages_of(layout.inner), *offset, *stages_of(layout.outer))
 
 
+# -------------------------------------------------------------------------------------- values
+
+
 def evaluate(stages: Sequence[Any], index: int) -> Any:
     """The value of `stages` at `index`: a layout digit by digit, a swizzle bit by bit.
 
@@ -39,7 +64,7 @@ def evaluate(stages: Sequence[Any], index: int) -> Any:
     value: Any = index
     for stage in reversed(stages):
         if isinstance(stage, Layout):
-            value = stage._evaluated(_offset(modes_of(stage), value))
+            value = shown(stage, _at(value, stage.shape, stage.stride))
         elif isinstance(stage, Swizzle):
             value = _swizzle(value, swizzled_bits(stage))
         else:
@@ -47,11 +72,50 @@ def evaluate(stages: Sequence[Any], index: int) -> Any:
     return value
 
 
-def _offset(modes: Sequence[tuple[Any, Any]], index: int) -> Any:
+def step(stages: Sequence[Any], index: int) -> Any:
+    """`evaluate`, with coordinates as a sum of `E`, which two layouts share if they have the same
+    coordinates but for zeros at the end.
+
+    >>> from layouts import E
+    >>> step((Layout((4, 2), (E(0), E(1))),), 3), step((Layout(4, E(0)),), 3)
+    (3 * E(0), 3 * E(0))
+    """
+    first = stages[0]
+    if not isinstance(first, Layout):
+        return evaluate(stages, index)
+    value = evaluate(stages[1:], index)
+    total = _at(value, first.shape, first.stride)
+    if isinstance(total, F2):
+        return total.value
+    return 0 if isinstance(total, ArithTuple) and not total else total
+
+
+def _at(at: Any, shape: Any, stride: Any) -> Any:
+    """The sum of digits times strides at an index or a coordinate; the last digit has no end."""
+    if isinstance(at, tuple):
+        if not isinstance(shape, tuple):
+            raise Malformed(f"coordinate {at} of an extent")
+        return sum(map(_at, _filled(at, shape), shape, stride), start=0)
     total: Any = 0
-    for extent, stride in modes[:-1]:
-        total, index = total + index % extent * stride, index // extent
-    return total + index * modes[-1][1]
+    modes = _pairs(shape, stride)
+    for extent, d in modes[:-1]:
+        total, at = total + at % extent * d, at // extent
+    return total + at * modes[-1][1]
+
+
+def _filled(at: tuple[Any, ...], shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`at` with zeros for the coordinates at the end that it leaves out."""
+    if len(at) > len(shape):
+        raise Malformed(f"coordinate {at} of the shape {shape}")
+    return at + (0,) * (len(shape) - len(at))
+
+
+def shown(layout: Layout, total: Any) -> Any:
+    """A sum of strides as `layout` gives it: an integer, or a tuple of coordinates."""
+    if _gives_coordinates(layout):
+        strides = [stride for _, stride in modes_of(layout)]
+        return evaluated(total if isinstance(total, ArithTuple) else ArithTuple(), strides)
+    return total.value if isinstance(total, F2) else total
 
 
 def _swizzle(value: int, added: dict[int, int]) -> int:
@@ -71,13 +135,19 @@ def swizzled_bits(swizzle: Swizzle) -> dict[int, int]:
     return {j: j + swizzle.shift for j in range(lowest, lowest + swizzle.bits)}
 
 
+# --------------------------------------------------------------------------------- shapes, modes
+
+
 def modes_of(layout: Layout) -> list[tuple[Any, Any]]:
     """The modes (extent, stride) of `layout`, flattened; at least one.
 
     >>> modes_of(Layout((2, (4, 3)), (1, (2, 8)))), modes_of(Layout((), ()))
     ([(2, 1), (4, 2), (3, 8)], [(1, 0)])
     """
+    return _pairs(layout.shape, layout.stride)
 
+
+def _pairs(shape: Any, stride: Any) -> list[tuple[Any, Any]]:
     def pairs(shape: Any, stride: Any) -> Iterator[tuple[Any, Any]]:
         if not isinstance(shape, tuple):
             yield shape, stride
@@ -85,7 +155,7 @@ def modes_of(layout: Layout) -> list[tuple[Any, Any]]:
             for s, d in zip(shape, stride, strict=True):
                 yield from pairs(s, d)
 
-    return list(pairs(layout.shape, layout.stride)) or [(1, 0)]
+    return list(pairs(shape, stride)) or [(1, 0)]
 
 
 def index_count(layout: Layout) -> Any:
@@ -100,6 +170,113 @@ def index_count(layout: Layout) -> Any:
     return count
 
 
+def coordinate(index: int, shape: Any) -> Any:
+    """The coordinate of `index` in `shape`, the leftmost mode fastest, the last one unbounded.
+
+    >>> coordinate(21, (4, (2, 8)))
+    (1, (1, 2))
+    """
+    return _coordinate(index, shape, True)[0]
+
+
+def _coordinate(index: int, shape: Any, is_last: bool) -> tuple[Any, int]:
+    """The coordinate in `shape`, and what is left of `index` after it."""
+    if not isinstance(shape, tuple):
+        return (index, 0) if is_last else (index % shape, index // shape)
+    entries = []
+    for k, mode in enumerate(shape):
+        entry, index = _coordinate(index, mode, is_last and k == len(shape) - 1)
+        entries.append(entry)
+    return tuple(entries), index
+
+
+def _gives_coordinates(layout: Layout) -> bool:
+    return any(isinstance(d, ArithTuple) for _, d in modes_of(layout))
+
+
 def is_xor(layout: Layout) -> bool:
     """Whether `layout` has an XOR stride."""
     return any(isinstance(d, F2) for _, d in modes_of(layout))
+
+
+def component(layout: Layout, path: Any) -> Layout:
+    """The component at `path` of a layout with coordinate strides.
+
+    >>> from layouts import E
+    >>> print(component(Layout((4, 8), (E(0), 2 * E(1))), (1,)))
+    (4,8):(0,2)
+    """
+    strides = [0 if is_still(d) else dict(d.terms).get(path, 0) for _, d in modes_of(layout)]
+    return Layout(layout.shape, unflatten(strides, layout.shape))
+
+
+def is_still(stride: Any) -> bool:
+    """Whether `stride` is the int 0, which may stand beside strides of any kind."""
+    return type(stride) is int and stride == 0
+
+
+# ------------------------------------------------------------------------------- what is a chain
+
+
+def check_chain(stages: Stages) -> None:
+    """Raise `Malformed` unless `stages` is a chain of whole numbers.
+
+    Extents are whole numbers from 1, strides and offsets whole numbers from 0, XOR strides or
+    coordinates.  Nothing is taken from the constructors of layouts and swizzles, which this
+    repeats.
+    """
+    check_stages(stages)
+    for stage in stages:
+        if type(stage) is Layout:
+            _check_layout(stage)
+        elif type(stage) is Swizzle:
+            _check_swizzle(stage)
+        else:
+            least(stage, 0)
+
+
+def check_stages(stages: Stages) -> None:
+    """Raise `Malformed` unless each stage takes what the stage after it gives.
+
+    The last stage is a layout.  Only a layout takes the coordinates that another gives.
+    """
+    if type(stages) is not tuple or not stages or type(stages[-1]) is not Layout:
+        raise Malformed(f"{stages!r} does not end with a layout")
+    for stage, inner in pairwise(stages):
+        if type(stage) is not Layout and type(inner) is Layout and _gives_coordinates(inner):
+            raise Malformed(f"{inner} gives coordinates, and {stage} takes integers")
+
+
+def _check_layout(layout: Layout) -> None:
+    _check_nesting(layout.shape, layout.stride)
+    modes = modes_of(layout)
+    kinds = {type(d) for _, d in modes if type(d) in (F2, ArithTuple)}
+    for extent, d in modes:
+        least(extent, 1)
+        if type(d) is F2:
+            if type(extent) is not int or extent & (extent - 1) or type(d.value) is not int:
+                raise Malformed(f"{extent}:{d}: an XOR stride needs an extent of a power of two")
+        elif type(d) is ArithTuple:
+            for _, number in d.terms:
+                least(number, 0)
+        elif kinds and not is_still(d):
+            raise Malformed(f"{layout}: strides of several kinds")
+        else:
+            least(d, 0)
+    if len(kinds) > 1:
+        raise Malformed(f"{layout}: strides of several kinds")
+
+
+def _check_nesting(shape: Any, stride: Any) -> None:
+    if type(shape) is tuple or type(stride) is tuple:
+        for s, d in zip(shape, stride, strict=True):
+            _check_nesting(s, d)
+
+
+def _check_swizzle(swizzle: Swizzle) -> None:
+    bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
+    for number in (bits, base, shift):
+        if type(number) is not int:
+            raise Malformed(f"{swizzle!r}: {number!r} is no int")
+    if bits < 0 or base < 0 or (bits and abs(shift) < bits):
+        raise Malformed(f"{swizzle!r} reads bits that it changes")

@@ -1,172 +1,98 @@
-"""Certificates that a layout is injective or a bijection, and that a swizzle permutes a range."""
+"""The claims that a chain is injective or a bijection, and the witnesses that establish them.
+
+Growing       in some order, each stride exceeds the largest sum of the modes before it
+Chain         in some order, each stride is the product of the extents before it
+FullRank      the columns of a chain that is linear in the bits are linearly independent
+NoDifference  no difference of two coordinates but 0 has the offset 0
+Swizzled      a swizzle over a chain that is injective, or a bijection
+AsOne         the same function as one layout, which is injective, or a bijection
+Exhaustive    every value is computed
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...values.layout import Layout
-from ...values.stride import F2
 from ...values.swizzle import Swizzle
 from ...values.value import Value
-from .claims import Bijection, Claim, Injection, Permutation
-from .definition import evaluate, index_count, modes_of
-from .matrices import identity, matrix_of_columns, swizzle_matrix
-from .polynomials import is_multiple, is_zero, never_negative
+from .bits import affine, rank
+from .claims import Claim
+from .definition import (
+    Stages,
+    check_chain,
+    coordinate,
+    evaluate,
+    index_count,
+    modes_of,
+    step,
+    swizzled_bits,
+)
+from .numbers import is_multiple, is_zero, least, never_negative, whole
+from .same import TRIED_AT_MOST, Exhaustive, SameFunction
 
-__all__ = ["Chain", "FullRank", "Growing", "NoDifference", "Permutes"]
-
-#: Up to this size, the generating polynomial of a layout's offsets is multiplied out.
-POLYNOMIAL_LIMIT = 1 << 12
-
-
-class _Order(Value):
-    """An order of the modes in which each stride is compared with what the modes before it reach.
-
-    `order` are the numbers of the modes; those of extent 1 may be missing.
-    """
-
-    __slots__ = __match_args__ = ("layout", "order")
-    layout: Layout
-    order: tuple[int, ...]
-
-    def __init__(self, layout: Layout, order: tuple[int, ...]) -> None:
-        self._set(layout, order)
-
-    @property
-    def claim(self) -> Claim:
-        """What the order shows of the layout."""
-        raise NotImplementedError
-
-    def verify(self) -> bool:
-        """Check the gap at each mode: its stride, less 1, less the largest sum before it."""
-        modes = modes_of(self.layout)
-        if not _covers(self.order, modes):
-            return False
-        first_free: Any = 1
-        for k in self.order:
-            extent, stride = modes[k]
-            if not self._allows(stride - first_free):
-                return False
-            first_free = first_free + (extent - 1) * stride
-        return True
-
-    def _allows(self, gap: Any) -> bool:
-        """Whether a stride may exceed the largest sum before it by 1 + `gap`."""
-        raise NotImplementedError
+__all__ = [
+    "AsOne",
+    "Bijection",
+    "Chain",
+    "FullRank",
+    "Growing",
+    "Injection",
+    "NoDifference",
+    "Permutation",
+    "Swizzled",
+]
 
 
-class Chain(_Order):
-    """`layout` is a bijection: each stride is the first offset left free by the modes before it."""
+class Injection(Claim):
+    """`stages` takes different values at different indices of its last layout."""
 
-    __slots__ = ()
+    __slots__ = __match_args__ = ("stages",)
+    stages: Stages
 
-    @property
-    def claim(self) -> Bijection:
-        """The layout is a bijection onto 0 to size - 1."""
-        return Bijection((self.layout,), 0)
+    def __init__(self, stages: Stages) -> None:
+        self._set(stages)
 
-    def _allows(self, gap: Any) -> bool:
-        return is_zero(gap)
+    def established_by(self, witness: Any) -> bool:
+        check_chain(self.stages)
+        return bool(_INJECTIVE[type(witness)](self.stages, witness))
 
-
-class Growing(_Order):
-    """`layout` is injective: each stride exceeds the largest sum of the modes before it."""
-
-    __slots__ = ()
-
-    @property
-    def claim(self) -> Injection:
-        """The layout is injective."""
-        return Injection((self.layout,))
-
-    def _allows(self, gap: Any) -> bool:
-        return never_negative(gap)
+    def counterexample(self, index: Any) -> tuple[Any, Any, Any, Any] | None:
+        """Two indices, in rising order, with one value."""
+        return _collision(self.stages, index)
 
 
-def _covers(order: Sequence[int], modes: Sequence[tuple[Any, Any]]) -> bool:
-    """Whether `order` has no mode twice, and every mode whose extent is not 1."""
-    missing = [k for k in range(len(modes)) if k not in order]
-    return len(set(order)) == len(order) and all(is_zero(modes[k][0] - 1) for k in missing)
+class Bijection(Claim):
+    """`stages` takes the n indices of its last layout to ``start ... start + n - 1``, each once."""
+
+    __slots__ = __match_args__ = ("stages", "start")
+    stages: Stages
+    start: Any
+
+    def __init__(self, stages: Stages, start: Any) -> None:
+        self._set(stages, start)
+
+    def established_by(self, witness: Any) -> bool:
+        check_chain(self.stages)
+        least(self.start, 0)
+        return bool(_BIJECTIVE[type(witness)](self, witness))
+
+    def counterexample(self, index: Any) -> tuple[Any, Any, Any, Any] | None:
+        """Two indices with one value; or one index with a value outside the range, and the last
+        offset of the range."""
+        if isinstance(index, tuple):
+            return _collision(self.stages, index)
+        check_chain(self.stages)
+        count = index_count(self.stages[-1])
+        value = _value_at(self.stages, index, count)
+        if self.start <= value < self.start + count:
+            return None
+        return index, coordinate(index, self.stages[-1].shape), value, self.start + count - 1
 
 
-class _OfOneLayout(Value):
-    """A certificate that `layout` is injective, for which the layout is witness enough."""
-
-    __slots__ = __match_args__ = ("layout",)
-    layout: Layout
-
-    def __init__(self, layout: Layout) -> None:
-        self._set(layout)
-
-    @property
-    def claim(self) -> Injection:
-        """The layout is injective."""
-        return Injection((self.layout,))
-
-
-class NoDifference(_OfOneLayout):
-    """`layout`, of numbers, is injective: the offsets of no two coordinates differ by 0."""
-
-    __slots__ = ()
-
-    def verify(self) -> bool:
-        """Multiply out the generating polynomial, the sum of z**offset, and look for a coefficient
-        above 1.  For a large layout, follow all sums of differences that can still reach 0."""
-        modes = [mode for mode in modes_of(self.layout) if mode[0] != 1]
-        if index_count(self.layout) <= POLYNOMIAL_LIMIT:
-            return _each_offset_once(modes)
-        return _no_difference_is_zero(modes)
-
-
-def _each_offset_once(modes: Sequence[tuple[int, int]]) -> bool:
-    """Whether the generating polynomial of the offsets has no coefficient above 1."""
-    import sympy
-
-    z = sympy.Dummy("z")
-    total = sympy.ring([z], sympy.ZZ)[0].one
-    for extent, stride in modes:
-        total *= total.ring.from_dict(
-            {(x * stride,): 1 for x in range(extent)} if stride else {(0,): extent}
-        )
-    return all(c == 1 for c in total.coeffs())
-
-
-def _no_difference_is_zero(modes: Sequence[tuple[int, int]]) -> bool:
-    """Whether the differences x of two coordinates, not all 0, never give a sum x * stride of 0."""
-    totals = {0: False}  # a partial sum: whether one of its differences is not 0
-    falling = sorted(modes, key=lambda mode: -mode[1])
-    for k, (extent, stride) in enumerate(falling):
-        reach = sum((s - 1) * d for s, d in falling[k + 1 :])
-        after: dict[int, bool] = {}
-        for total, moved in totals.items():
-            most = extent - 1
-            if stride:
-                most = min(most, (reach + abs(total)) // stride)
-            for x in range(-most, most + 1):
-                if abs(total + x * stride) <= reach:
-                    here = total + x * stride
-                    after[here] = after.get(here, False) or moved or x != 0
-        totals = after
-    return not totals.get(0, False)
-
-
-class FullRank(_OfOneLayout):
-    """`layout`, of XOR strides, is injective: its columns are linearly independent."""
-
-    __slots__ = ()
-
-    def verify(self) -> bool:
-        """sympy's rank over GF(2) is the number of bits of the index."""
-        count = index_count(self.layout)
-        bits = count.bit_length() - 1
-        columns = [evaluate((self.layout,), 1 << bit) for bit in range(bits)]
-        xor = all(isinstance(d, F2) or d == 0 for _, d in modes_of(self.layout))
-        return xor and count == 1 << bits and matrix_of_columns(columns).rank() == bits
-
-
-class Permutes(Value):
-    """`swizzle` permutes the `count` offsets from `start` on."""
+class Permutation(Claim):
+    """`swizzle` is its own inverse, and permutes the `count` offsets from `start` on."""
 
     __slots__ = __match_args__ = ("swizzle", "start", "count")
     swizzle: Swizzle
@@ -176,29 +102,249 @@ class Permutes(Value):
     def __init__(self, swizzle: Swizzle, start: Any, count: Any) -> None:
         self._set(swizzle, start, count)
 
-    @property
-    def claim(self) -> Permutation:
-        """The swizzle permutes this range."""
-        return Permutation(self.swizzle, self.start, self.count)
+    def established_by(self, witness: Any) -> bool:
+        """It needs no witness."""
+        check_chain((self.swizzle, Layout(1, 0)))
+        return witness is None and _permutes(self.swizzle, self.start, self.count)
 
-    def verify(self) -> bool:
-        """Square its matrix: it is its own inverse.  Check that it keeps the bits above a block, so
-        that it permutes each aligned block.  Compute the offsets of blocks that are cut."""
-        bits = self.swizzle.block.bit_length() - 1
-        width = max(self.swizzle.source.bit_length(), bits, 1)
-        matrix = swizzle_matrix(self.swizzle, width)
-        if matrix * matrix != identity(width, width) or any(
-            matrix.to_Matrix()[i, j] for i in range(bits, width) for j in range(width) if i != j
-        ):
-            return False
-        if all(is_multiple(x, self.swizzle.block) for x in (self.start, self.count)):
-            return True
-        first, end = self.start, self.start + self.count
-        if not isinstance(first, int) or not isinstance(end, int):
-            return False
-        cut = [x for x in range(first, end) if self._in_cut_block(x, first, end)]
-        return all(first <= evaluate((self.swizzle,), x) < end for x in cut)
 
-    def _in_cut_block(self, x: int, first: int, end: int) -> bool:
-        low = x - x % self.swizzle.block
-        return low < first or low + self.swizzle.block > end
+def _collision(stages: Stages, pair: Any) -> tuple[Any, Any, Any, Any] | None:
+    """The counterexample of two indices with one value; None if theirs are different."""
+    first, second = pair
+    check_chain(stages)
+    count, shape = index_count(stages[-1]), stages[-1].shape
+    left, right = _value_at(stages, first, count), _value_at(stages, second, count)
+    if not first < second or left != right:
+        return None
+    return (first, second), (coordinate(first, shape), coordinate(second, shape)), left, right
+
+
+def _value_at(stages: Stages, index: Any, count: int) -> Any:
+    """The value at an index, which must be below `count`."""
+    if type(index) is not int or not 0 <= index < count:
+        raise ValueError(f"{index!r} is no index below {count}")
+    return evaluate(stages, index)
+
+
+# ---------------------------------------------------------------------------- orders of the modes
+
+
+class Growing(Value):
+    """The numbers of the modes in an order in which each stride exceeds the largest sum of those
+    before it; modes of extent 1 may be missing.  An offset then determines its coordinate."""
+
+    __slots__ = __match_args__ = ("order",)
+    order: tuple[int, ...]
+
+    def __init__(self, order: tuple[int, ...]) -> None:
+        self._set(order)
+
+
+class Chain(Growing):
+    """An order in which each stride exceeds the largest sum before it by exactly 1.  The modes then
+    fill the offsets from 0 on without a gap."""
+
+    __slots__ = ()
+
+
+def _grows(stages: Stages, witness: Growing) -> bool:
+    return _in_order(stages, witness.order, never_negative)
+
+
+def _chains(claim: Bijection, witness: Chain) -> bool:
+    return is_zero(claim.start) and _in_order(claim.stages, witness.order, is_zero)
+
+
+def _in_order(stages: Stages, order: Sequence[Any], allows: Callable[[Any], bool]) -> bool:
+    """Whether `allows` every gap: a stride less the largest sum of the modes before it, less 1."""
+    (layout,) = stages
+    modes = modes_of(layout)
+    used = {k for k in order if type(k) is int and 0 <= k < len(modes)}
+    if len(used) != len(order) or not all(
+        is_zero(extent - 1) for k, (extent, _) in enumerate(modes) if k not in used
+    ):
+        return False
+    highest: Any = 0
+    for k in order:
+        extent, stride = modes[k]
+        if not allows(whole(stride) - highest - 1):
+            return False
+        highest = whole(highest + (extent - 1) * stride)
+    return True
+
+
+# ---------------------------------------------------------------------------- bits, differences
+
+
+class FullRank(Value):
+    """The columns of the bits of the index are linearly independent over GF(2)."""
+
+    __slots__ = ()
+
+
+def _has_full_rank(stages: Stages, _: FullRank) -> bool:
+    count = index_count(stages[-1])
+    bits = count.bit_length() - 1
+    found = affine(stages, bits)
+    return count == 1 << bits and found is not None and rank(found[1]) == bits
+
+
+class NoDifference(Value):
+    """The check follows all sums of differences, mode by mode, that can still come back to 0."""
+
+    __slots__ = ()
+
+
+def _has_no_difference(stages: Stages, _: NoDifference) -> bool:
+    (layout,) = stages
+    modes = [mode for mode in modes_of(layout) if mode[0] != 1]
+    falling = sorted(modes, key=lambda mode: -whole(mode[1]))
+    sums = {0: False}  # a sum of differences times strides: whether one of them is not 0
+    for k, (extent, stride) in enumerate(falling):
+        if stride == 0:
+            return False
+        reach = sum((s - 1) * d for s, d in falling[k + 1 :])
+        after: dict[int, bool] = {}
+        for total, moved in sums.items():
+            low = max(1 - extent, -((total + reach) // stride))
+            high = min(extent - 1, (reach - total) // stride)
+            if len(after) + high - low > TRIED_AT_MOST:
+                return False
+            for x in range(low, high + 1):
+                here = total + x * stride
+                after[here] = after.get(here, False) or moved or x != 0
+        sums = after
+    return not sums[0]
+
+
+# -------------------------------------------------------------------------------------- swizzles
+
+
+class Swizzled(Value):
+    """The chain is a swizzle, perhaps an offset, and then a chain for which `inside` is the
+    witness."""
+
+    __slots__ = __match_args__ = ("inside",)
+    inside: Any
+
+    def __init__(self, inside: Any) -> None:
+        self._set(inside)
+
+
+def _swizzled_injection(stages: Stages, witness: Swizzled) -> bool:
+    """A swizzle is its own inverse, and adding an offset is injective."""
+    _, inside = _under_swizzle(stages)
+    return Injection(inside).established_by(witness.inside)
+
+
+def _swizzled_bijection(claim: Bijection, witness: Swizzled) -> bool:
+    """The offset moves the range to where it starts; there the swizzle permutes it."""
+    offset, inside = _under_swizzle(claim.stages)
+    return (
+        is_zero(claim.start - offset)
+        and _permutes(claim.stages[0], offset, whole(index_count(inside[-1])))
+        and Bijection(inside, 0).established_by(witness.inside)
+    )
+
+
+def _under_swizzle(stages: Stages) -> tuple[Any, Stages]:
+    """The offset and the chain under the swizzle with which `stages` begins."""
+    swizzle, *rest = stages
+    if type(swizzle) is not Swizzle:
+        raise ValueError(f"{stages} does not begin with a swizzle")
+    if type(rest[0]) in (Layout, Swizzle):
+        return 0, tuple(rest)
+    return whole(rest[0]), tuple(rest[1:])
+
+
+def _permutes(swizzle: Swizzle, start: Any, count: Any) -> bool:
+    """Whether `swizzle`, its own inverse, permutes the `count` offsets from `start` on.
+
+    It adds bits that it does not change, so it is its own inverse.  It changes bits below a block,
+    so it permutes each aligned block.  The offsets of blocks that are cut are tried.
+    """
+    added = swizzled_bits(swizzle)
+    if set(added) & set(added.values()):
+        return False
+    block = 1 << max(added, default=-1) + 1
+    if is_multiple(start, block) and is_multiple(count, block):
+        return True
+    low, end = least(start, 0), start + least(count, 1)
+    if type(low) is not int or type(end) is not int:
+        return False
+    first_whole, last_whole = -(-low // block) * block, end // block * block
+    cut = [range(low, min(first_whole, end)), range(max(last_whole, first_whole, low), end)]
+    return sum(map(len, cut)) <= TRIED_AT_MOST and all(
+        low <= evaluate((swizzle,), x) < end for part in cut for x in part
+    )
+
+
+# ----------------------------------------------------------------------------------- as one layout
+
+
+class AsOne(Value):
+    """The chain is the same function as the layout `one`: `same` is the witness of that, and
+    `inside` the witness of the claim about `one`."""
+
+    __slots__ = __match_args__ = ("one", "same", "inside")
+    one: Layout
+    same: Any
+    inside: Any
+
+    def __init__(self, one: Layout, same: Any, inside: Any) -> None:
+        self._set(one, same, inside)
+
+
+def _is_one(stages: Stages, witness: AsOne) -> bool:
+    """Whether `one` has the indices of `stages`, and its values."""
+    check_chain((witness.one,))
+    count = whole(index_count(stages[-1]))
+    return is_zero(index_count(witness.one) - count) and SameFunction(
+        stages, (witness.one,), count
+    ).established_by(witness.same)
+
+
+def _injection_of_one(stages: Stages, witness: AsOne) -> bool:
+    return _is_one(stages, witness) and Injection((witness.one,)).established_by(witness.inside)
+
+
+def _bijection_of_one(claim: Bijection, witness: AsOne) -> bool:
+    one = Bijection((witness.one,), claim.start)
+    return _is_one(claim.stages, witness) and one.established_by(witness.inside)
+
+
+# ----------------------------------------------------------------------- every value, one by one
+
+
+def _values(stages: Stages) -> list[Any]:
+    count = index_count(stages[-1])
+    if count > TRIED_AT_MOST:
+        raise ValueError(f"{count} indices are too many to try")
+    return [step(stages, index) for index in range(count)]
+
+
+def _no_value_twice(stages: Stages, _: Exhaustive) -> bool:
+    values = _values(stages)
+    return len(set(values)) == len(values)
+
+
+def _each_value_once(claim: Bijection, _: Exhaustive) -> bool:
+    values = _values(claim.stages)
+    return sorted(values) == list(range(claim.start, claim.start + len(values)))
+
+
+_INJECTIVE: dict[type, Any] = {
+    AsOne: _injection_of_one,
+    Exhaustive: _no_value_twice,
+    FullRank: _has_full_rank,
+    Growing: _grows,
+    NoDifference: _has_no_difference,
+    Swizzled: _swizzled_injection,
+}
+
+_BIJECTIVE: dict[type, Any] = {
+    AsOne: _bijection_of_one,
+    Chain: _chains,
+    Exhaustive: _each_value_once,
+    Swizzled: _swizzled_bijection,
+}

@@ -20,6 +20,8 @@ from layouts import (
     wavefronts,
     wgmma_accumulator,
 )
+from layouts.hardware.no_swizzle import EachCollides
+from layouts.proof.certificates import Certificate
 
 X4 = Access("ldmatrix.x4", Layout((16, 2), (1, 64 * 8)))
 
@@ -122,7 +124,7 @@ def test_a_lane_s_bytes_stay_together_whatever_the_swizzle_moves():
     choice = swizzle_for(Layout((32, 8), (8, 1)), lower, unit=32, vector_bytes=4)
     (certificate,) = choice.proofs[0].certificates
     assert not choice
-    assert (Swizzle(3, 0, 5), 1, (1,)) in certificate.obstacles
+    assert (Swizzle(3, 0, 5), 1, (1,)) in certificate.witness.obstacles
     assert certificate.verify()
 
 
@@ -219,10 +221,10 @@ def test_a_tile_without_a_swizzle_has_a_proof_and_a_padding():
 def test_a_certificate_with_a_wrong_pair_does_not_verify():
     proof = swizzle_for(NONE, TWO, unit=16).proofs[0]
     (certificate,) = proof.certificates
-    (swizzle, number, (first, _)), *rest = certificate.obstacles
+    (swizzle, number, (first, _)), *rest = certificate.witness.obstacles
     assert certificate.verify()
     for altered in (rest, [(swizzle, number, (first, first)), *rest], [(swizzle, 0, (0,)), *rest]):
-        assert not type(certificate)(certificate.statement, tuple(altered)).verify()
+        assert not Certificate(certificate.claim, EachCollides(tuple(altered))).verify()
 
 
 def test_a_tile_can_have_neither_swizzle_nor_padding():
