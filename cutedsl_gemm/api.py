@@ -15,7 +15,7 @@ from cutedsl_gemm.derivatives import NO_GRADIENT, Product
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
-from cutedsl_gemm.tensors import check_operands, device_of, problem_of
+from cutedsl_gemm.tensors import check_operands, device_of, planned, problem_of
 
 
 def gemm(
@@ -31,17 +31,19 @@ def gemm(
 
     CUDA tensors run on torch's current stream, by the sm90 kernel that a model expects to be
     fastest (before Hopper, by an sm80 kernel). CPU tensors run through the same plan on the
-    executor. Either mode of a, b and out may be contiguous; the other stride and the address must
-    be multiples of 16 bytes. `out` receives the result. Without it, rows of the result start at
-    multiples of 16 bytes: if N is not a multiple of 8, the result is padded.
+    executor. Strides and addresses may be any. TMA reads and writes a matrix where it is if one
+    mode is contiguous, and the other stride and the address are multiples of 16 bytes; of other
+    tensors it gets an aligned copy. `out` receives the result. Without it, the result is a new
+    contiguous tensor.
 
     `tile` is (BM, BN, BK); None lets the model choose. A column-major out is computed as bᵀ · aᵀ,
     and the tile is one of that product. Without `out`, gemm supports autograd (reverse and forward
     mode), torch.func and vmap; torch.compile and torch.export trace it as one operator.
 
-    `kernel` names another rung of the ladder, one of `cutedsl_gemm.KERNELS`. The sm80 family
-    accepts the same tensors, and by narrower copies also multiples of 8 or 4 bytes. The simt family
-    takes float32; all its kernels except simt_block2d accept any alignment.
+    `kernel` names a rung of the ladder, one of `cutedsl_gemm.KERNELS`, and refuses tensors that it
+    cannot read where they are. The sm80 family reads what TMA reads, and by narrower copies also
+    multiples of 8 or 4 bytes. The simt family takes float32; all its kernels except simt_block2d
+    accept any alignment.
 
     `tune=True` measures a dozen plans on the GPU at the first call with a shape, and stores the
     fastest on disk. Later calls with tune=True use it, in any process. Other calls ignore it: their
@@ -89,7 +91,10 @@ def plan_for(
     """
     found = named(kernel, device_of(a))
     check_operands(a, b, found.requirements)
-    problem = problem_of(a, b, found.requirements_for(a, b))
+    requirements = found.requirements_for(a, b)
+    if kernel is None:
+        a, b = planned(a, requirements), planned(b, requirements)
+    problem = problem_of(a, b, requirements)
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
     return found.plan(problem, tile)

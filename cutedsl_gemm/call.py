@@ -19,11 +19,15 @@ from cutedsl_gemm.run import Run, run_restrided, run_through_copy, run_transpose
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
 from cutedsl_gemm.tensors import (
+    AlignmentError,
+    aligned,
+    aligned_copy,
     check_call,
     check_operands,
     check_out,
     device_of,
     empty_padded,
+    fits,
     matrix_of,
     problem_of,
 )
@@ -71,7 +75,8 @@ def call(
         pass
     except (AttributeError, TypeError, RuntimeError):
         signature = None  # an argument is not a dense tensor: `_make` raises with the reason
-    made = _make(a, b, tile, out, named(kernel, device_of(a)), tune)
+    on_copies = partial(_on_copies, tile, tune) if kernel is None else None
+    made = _make(a, b, tile, out, named(kernel, device_of(a)), tune, on_copies)
     if len(_calls) >= REMEMBERED:
         _calls.clear()
     _calls[signature] = made
@@ -79,44 +84,74 @@ def call(
 
 
 def _make(
-    a: Tensor, b: Tensor, tile: Tile | None, out: Tensor | None, kernel: Kernel, tune: bool
+    a: Tensor,
+    b: Tensor,
+    tile: Tile | None,
+    out: Tensor | None,
+    kernel: Kernel,
+    tune: bool,
+    on_copies: Call | None,
 ) -> Call:
     check_operands(a, b, kernel.requirements)
     if out is not None:
         check_out(out, a, b, kernel.requirements)
     _check_tune(tune, a, tile, kernel)
-    requirements = kernel.requirements_for(a, b, *(() if out is None else (out,)))
+    tensors = (a, b) if out is None else (a, b, out)
+    requirements = kernel.requirements_for(*tensors)
     (m, k), n = a.shape, b.shape[1]
     if m * n * k == 0:
         return partial(_empty, requirements)
-    problem, given = problem_of(a, b, requirements), out is not None
-    if out is None:
-        like = torch.empty(0, dtype=a.dtype, device="meta")
-        out = empty_padded(like, (m, n), requirements.alignment)
-    c = matrix_of("out", out, requirements)
-    matrices = problem.a, problem.b, c
-    transposed = not c.row_major  # kernels write rows: a column-major C is made as Cᵀ = Bᵀ · Aᵀ
-    columns = m if transposed else n
-    pairs = zip(matrices, (a, b, out), strict=True)
+    if on_copies and not all(fits(tensor, requirements) for tensor in tensors):
+        return on_copies
+    problem, result = problem_of(a, b, requirements), out
+    # kernels write rows: a column-major C is made as Cᵀ = Bᵀ · Aᵀ
+    transposed = out is not None and not matrix_of("out", out, requirements).row_major
+    vector = requirements.alignment if out is None else requirements.store_vector
+    padded = (m if transposed else n) % vector != 0  # stores would pass the end of a row
+    if result is None or padded:
+        result = torch.empty(0, dtype=a.dtype, device="meta")
+        result = empty_padded(result, (n, m) if transposed else (m, n), requirements.alignment)
+        result = result.mT if transposed else result
+    matrices = problem.a, problem.b, matrix_of("out", result, requirements)
+    pairs = zip(matrices, (a, b, result), strict=True)
     same_strides = all(matrix.stride == tensor.stride() for matrix, tensor in pairs)
 
     def run(plan: KernelPlan) -> Run:
         run = runner(kernel, requirements, plan, a.device)
         if transposed:
             run = run_transposed(run)
-        if given and columns % requirements.store_vector:
-            run = run_through_copy(run)
-        return run if same_strides else run_restrided(run, requirements, matrices)
+        if not same_strides:
+            run = run_restrided(run, requirements, matrices)
+        return run_through_copy(run, requirements.alignment) if padded else run
 
     problem = problem.transposed if transposed else problem
     if tune:
-        scratch = torch.empty_strided((m, n), out.stride(), dtype=a.dtype, device=a.device)
+        scratch = torch.empty_strided((m, n), result.stride(), dtype=a.dtype, device=a.device)
         plan = _tuned(problem, a.device, lambda plan: partial(run(plan), a, b, scratch))
     else:
         plan = kernel.plan(problem, tile)
-    if given:
-        return writing(run(plan), requirements, (span_bytes(a), span_bytes(b), span_bytes(out)))
-    return allocating(run(plan), requirements, (m, n))
+    if out is None:
+        return allocating(run(plan), requirements, (m, n), on_copies)
+    spans = span_bytes(a), span_bytes(b), span_bytes(out)
+    return writing(run(plan), requirements, spans, on_copies)
+
+
+def _on_copies(tile: Tile | None, tune: bool, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
+    """The product of tensors that no kernel accepts where they are: copies are aligned.
+
+    A copy moves each element twice, and costs little beside a product of large extents: without it,
+    torch.mm of such tensors takes three times as long (docs/performance).
+    """
+    requirements = named(None, a.device).requirements
+    if out is not None:
+        check_disjoint(out, a, b)
+    a, b = (
+        each if aligned(each, requirements) else aligned_copy(each, requirements.alignment)
+        for each in (a, b)
+    )
+    if out is None or aligned(out, requirements):
+        return call(a, b, tile, out, None, tune)(a, b, out)
+    return out.copy_(call(a, b, tile, None, None, tune)(a, b, None))
 
 
 def _tuned(
@@ -150,33 +185,45 @@ def _empty(requirements: Requirements, a: Tensor, b: Tensor, out: Tensor | None)
     """The product where M, N or K is 0: zeros, as torch.mm returns."""
     check_operands(a, b, requirements)
     if out is None:
-        return empty_padded(a, (a.shape[0], b.shape[1]), requirements.alignment).zero_()
+        return a.new_zeros(a.shape[0], b.shape[1])
     check_out(out, a, b, requirements)
     return out.zero_()
 
 
-def allocating(run: Run, requirements: Requirements, shape: tuple[int, int]) -> Call:
+def allocating(
+    run: Run, requirements: Requirements, shape: tuple[int, int], on_copies: Call | None = None
+) -> Call:
     """The call that writes into a new tensor.
 
     The kernel's own checks cost nothing and cover what the signature does not hold, such as the
-    dtype of b. So the kernel is launched first, and a message is looked for when it refuses.
+    dtype of b. So the kernel is launched first, and a message is looked for when it refuses. If the
+    reason is an address, the product is `on_copies`.
     """
-    (m, n), alignment = shape, requirements.alignment
+    m, n = shape
 
     def allocate(a: Tensor, b: Tensor, out: None) -> Tensor:
-        result = empty_padded(a, shape, alignment) if n % alignment else a.new_empty(m, n)
+        result = a.new_empty(m, n)
         if not (a.data_ptr() and b.data_ptr()):
             check_call(a, b, result, requirements)  # a kernel would read a fake tensor's null
         try:
             run(a, b, result)
         except Exception as refused:
-            raise _reason(refused, a, b, result, requirements) from None
-        return result
+            reason = _reason(refused, a, b, result, requirements)
+        else:
+            return result
+        if on_copies and isinstance(reason, AlignmentError):
+            return on_copies(a, b, None)
+        raise reason from None
 
     return allocate
 
 
-def writing(run: Run, requirements: Requirements, spans: tuple[int, int, int]) -> Call:
+def writing(
+    run: Run,
+    requirements: Requirements,
+    spans: tuple[int, int, int],
+    on_copies: Call | None = None,
+) -> Call:
     """The call that writes into `out`, which shares no memory with a or b; see `allocating`.
 
     `spans` are the `span_bytes` of a, b and out.
@@ -195,9 +242,13 @@ def writing(run: Run, requirements: Requirements, spans: tuple[int, int, int]) -
         try:
             run(a, b, out)
         except Exception as refused:
-            raise _reason(refused, a, b, out, requirements) from None
-        torch.autograd.graph.increment_version(out)
-        return out
+            reason = _reason(refused, a, b, out, requirements)
+        else:
+            torch.autograd.graph.increment_version(out)
+            return out
+        if on_copies and isinstance(reason, AlignmentError):
+            return on_copies(a, b, out)
+        raise reason from None
 
     return write
 

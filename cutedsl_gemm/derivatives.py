@@ -15,7 +15,7 @@ from torch import Tensor
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.select.registry import named
-from cutedsl_gemm.tensors import empty_padded
+from cutedsl_gemm.tensors import aligned_copy
 
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, tile=, kernel=, tune=), as gemm
 
@@ -48,9 +48,9 @@ class Product(torch.autograd.Function):
         a, b = ctx.saved_tensors
         terms = []
         if a_tangent is not None:
-            terms.append(ctx.multiply(_aligned(a_tangent), b, **ctx.options))
+            terms.append(ctx.multiply(_readable(a_tangent, ctx), b, **ctx.options))
         if b_tangent is not None:
-            terms.append(ctx.multiply(a, _aligned(b_tangent), **ctx.options))
+            terms.append(ctx.multiply(a, _readable(b_tangent, ctx), **ctx.options))
         return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
     @staticmethod
@@ -79,13 +79,13 @@ def gradients(ctx: Any, grad: Tensor, multiply: Multiply) -> tuple[Tensor | None
     """The gradients of a and b, given that of their product; None where none is needed."""
     a, b = ctx.saved_tensors
     needs_a, needs_b, *_ = ctx.needs_input_grad
-    grad = _aligned(grad)
+    grad = _readable(grad, ctx)
     return (
         multiply(grad, b.mT, tile=None, **ctx.options) if needs_a else None,
         multiply(a.mT, grad, tile=None, **ctx.options) if needs_b else None,
     )
 
 
-def _aligned(derivative: Tensor) -> Tensor:
-    """A copy of a derivative, which may have any strides, with strides that TMA accepts."""
-    return empty_padded(derivative, derivative.shape, UNIT).copy_(derivative)
+def _readable(derivative: Tensor, ctx: Any) -> Tensor:
+    """A derivative, which may have any strides; an aligned copy if a named kernel is to read it."""
+    return derivative if ctx.options["kernel"] is None else aligned_copy(derivative, UNIT)

@@ -16,7 +16,7 @@ from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.problem import TMA, Matrix, Requirements
+from cutedsl_gemm.problem import Matrix, Requirements
 from cutedsl_gemm.select.registry import Kernel
 from cutedsl_gemm.tensors import check_call, check_out, empty_padded
 
@@ -82,12 +82,12 @@ def run_transposed(run: Run) -> Run:
     return transposed
 
 
-def run_through_copy(run: Run) -> Run:
-    """`run` into a padded tensor, then copied to `out`: stores pass the end of its rows."""
+def run_through_copy(run: Run, alignment: int) -> Run:
+    """`run` into a padded tensor, then copied to `out`: stores would pass the end of its rows."""
 
     def copied(a: Tensor, b: Tensor, out: Tensor) -> None:
         row_major = out.stride(1) == 1
-        padded = empty_padded(out, (out if row_major else out.mT).shape, TMA.alignment)
+        padded = empty_padded(out, (out if row_major else out.mT).shape, alignment)
         run(a, b, padded if row_major else padded.mT)
         out.copy_(padded if row_major else padded.mT)
 

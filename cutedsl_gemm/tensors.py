@@ -8,6 +8,10 @@ from torch import Tensor
 from cutedsl_gemm.problem import MAX_EXTENT, TMA, Matrix, Problem, Requirements, round_up
 
 
+class AlignmentError(ValueError):
+    """A kernel cannot read or write a tensor where it is: its strides or its address do not fit."""
+
+
 def problem_of(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> Problem:
     """The problem a · b; TypeError or ValueError if a kernel with these requirements refuses it."""
     check_operands(a, b, requirements)
@@ -31,7 +35,7 @@ def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Ma
     if contiguous == 0:
         leading = stride[1] if columns > 1 else round_up(rows, alignment)
         return Matrix((rows, columns), (1, leading))
-    raise ValueError(
+    raise AlignmentError(
         f"{name}: shape {rows, columns} with strides {stride} in elements: "
         f"{requirements.owner} needs one stride of 1, and the other a multiple of {alignment} "
         f"elements ({requirements.alignment_bytes} bytes) that is at least the extent of the "
@@ -53,6 +57,27 @@ def empty_padded(like: Tensor, shape: tuple[int, ...], alignment: int) -> Tensor
     """
     rows, columns = shape
     return like.new_empty(rows, round_up(columns, alignment))[:, :columns]
+
+
+def aligned_copy(tensor: Tensor, alignment: int) -> Tensor:
+    """A copy of a matrix that a kernel accepts, contiguous along the mode that was."""
+    if tensor.stride(0) == 1 and tensor.stride(1) != 1:
+        return aligned_copy(tensor.mT, alignment).mT
+    return empty_padded(tensor, (tensor.shape[0], tensor.shape[1]), alignment).copy_(tensor)
+
+
+def aligned(tensor: Tensor, requirements: Requirements) -> bool:
+    """Whether a kernel accepts the strides and the address of a matrix."""
+    return fits(tensor, requirements) and tensor.data_ptr() % requirements.alignment_bytes == 0
+
+
+def planned(tensor: Tensor, requirements: Requirements) -> Tensor:
+    """What a kernel reads: the matrix, or, on the meta device, the aligned copy of it."""
+    if fits(tensor, requirements):
+        return tensor
+    shape, stride = tensor.shape, tensor.stride()
+    meta = torch.empty_strided(shape, stride, dtype=tensor.dtype, device="meta")
+    return aligned_copy(meta, requirements.alignment)
 
 
 def _contiguous_mode(tensor: Tensor, alignment: int) -> int | None:
@@ -127,7 +152,7 @@ def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = T
             )
         if tensor.data_ptr() % requirements.alignment_bytes:
             remedy = f"{name}.clone(), or " if name != "out" else ""
-            raise ValueError(
+            raise AlignmentError(
                 f"{name} starts at address {tensor.data_ptr():#x}: {requirements.owner} needs a "
                 f"multiple of {requirements.alignment_bytes} bytes; pass {remedy}a view that "
                 f"starts at a multiple of {requirements.alignment} elements"

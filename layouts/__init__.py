@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .hardware.synthesis import *
     from .hardware.wavefronts import *
     from .notation import *
+    from .notation.linear_layout import *
     from .proof.bijective import *
     from .proof.equivalence import *
     from .proof.injective import *
@@ -67,6 +68,7 @@ _LAZY = {
     "hardware.synthesis": "SwizzleChoice swizzle_for",
     "hardware.wavefronts": "Wavefronts wavefronts",
     "notation": "parse",
+    "notation.linear_layout": "LinearLayout from_linear_layout to_linear_layout",
     "proof.bijective": "Bijective",
     "proof.equivalence": "Equivalent equivalent",
     "proof.injective": "Injective",

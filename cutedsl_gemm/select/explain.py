@@ -14,7 +14,7 @@ from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, ranking
-from cutedsl_gemm.tensors import problem_of
+from cutedsl_gemm.tensors import check_operands, fits, planned, problem_of
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
 SHOWN = 3  # candidates
@@ -41,13 +41,19 @@ def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> str:
     kernel       sm90 pingpong, bfloat16, fp32 accumulation, tile 128×192×64
     ...
     """
-    problem = problem_of(a, b, ANYWHERE)
-    return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile))
+    check_operands(a, b, ANYWHERE)
+    copied = [name for name, tensor in (("A", a), ("B", b)) if not fits(tensor, TMA)]
+    problem = problem_of(planned(a, TMA), planned(b, TMA), ANYWHERE)
+    return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile, copied))
 
 
-def _lines(problem: Problem, tile: Tile | None) -> Iterator[tuple[str, str]]:
+def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[tuple[str, str]]:
     m, n, k = problem.mnk
     yield "problem", f"C {m, n} = A {m, k} · B {k, n}, {problem.dtype}"
+    for name in copied:
+        yield "copies", f"{name}: TMA reads rows that start at multiples of 16 bytes"
+    if n % TMA.store_vector:
+        yield "copies", f"C: TMA stores rows that end at multiples of 16 bytes, and N is {n}"
     if m * n * k == 0:
         yield "choice", "no kernel: C is empty or zero"
         return

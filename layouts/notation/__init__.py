@@ -6,6 +6,8 @@
     parse       one layout, as C++, the DSL and pycute print it
     expression  an expression of the algebra, for the command line and the pages
 
+    linear_layout  Triton's linear layouts, read and written
+
 Each file imports from those above it only.
 """
 

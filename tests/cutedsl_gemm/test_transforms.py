@@ -131,9 +131,9 @@ def test_a_compiled_result_has_the_strides_of_the_eager_one():
     torch._dynamo.reset()
     b = draw(40, 24)[:, :23]
     compiled = torch.compile(gemm, backend="aot_eager", fullgraph=True)
-    assert compiled(A, b).stride() == gemm(A, b).stride() == (24, 1)
+    assert compiled(A, b).stride() == gemm(A, b).stride() == (23, 1)
     empty = A[:, :0], b[:0]
-    assert compiled(*empty).stride() == gemm(*empty).stride() == (24, 1)
+    assert compiled(*empty).stride() == gemm(*empty).stride() == (23, 1)
 
 
 def test_a_graph_refuses_an_out_that_requires_grad():

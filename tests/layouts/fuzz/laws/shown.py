@@ -1,0 +1,44 @@
+"""`explain` and `table`: they show what the operation gives, or that it gives nothing."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import layouts as L
+from layouts import LayoutError
+
+from .. import generate as g
+from .check import LAWS, law, must, same
+
+#: What `explain` explains.
+EXPLAINED = {
+    *("coalesce", "filter", "composition", "complement", "logical_divide", "zipped_divide"),
+    *("tiled_divide", "flat_divide", "logical_product", "zipped_product", "tiled_product"),
+    *("flat_product", "blocked_product", "raked_product", "tile_to_shape", "right_inverse"),
+    *("left_inverse", "nullspace", "max_common_layout", "max_common_vector", "upcast"),
+    *("downcast", "recast", "slice_", "dice", "slice_and_offset", "local_tile"),
+    *("local_partition", "idx2crd", "crd2idx", "crd2crd"),
+}
+
+
+def _operation(rng: Random) -> tuple[Any, ...]:
+    chosen = rng.choice([x for x in LAWS if x.name in EXPLAINED])
+    return (chosen.call, *chosen.arguments(rng))
+
+
+@law(L.explain, _operation, weight=4, by_value=False)
+def _(r: Any, operation: Any, *arguments: Any) -> None:
+    """The result is the operation's, or the last line says why there is none."""
+    try:
+        want = operation(*arguments)
+    except LayoutError:
+        want = None
+    same(r.result, want, "result")
+    must(bool(str(r)), "text")
+
+
+@law(L.table, lambda rng: (g.any_layout(rng, 24),), weight=0.3, by_value=False)
+def _(r: Any, layout: Any) -> None:
+    """It can be written as text and as SVG."""
+    must(bool(str(r)) and bool(r.svg()), "text")
