@@ -43,62 +43,39 @@ SECONDS, LAUNCHES, ROUNDS = 0.3e-3, 50, 3  # of a graph: the time, at most so ma
 PADDED = [(2048, 2048, 2048), (4096, 4096, 4096), (8448, 9216, 512), (8192, 1024, 4096)]
 PADDING = 8, 16, 32, 64  # elements between the rows of A and of B
 RASTERS = Raster(1), Raster(4), Raster(8)
+SHARED_PINGPONG = (
+    (64, 128, 64),
+    (64, 192, 64),
+    (128, 64, 64),
+    (128, 96, 64),
+    (128, 128, 64),
+    (128, 160, 64),
+    (128, 192, 64),
+)
+SHARED_COOPERATIVE = (128, 256, 64), (192, 160, 64), (192, 192, 64), (256, 128, 64), (256, 160, 64)
 
 
 def tried() -> Iterator[Candidate]:
-    """Plans beside those of the model."""
-    for cluster in ((2, 1), (1, 2)):
-        for tile in ((128, 128, 64), (128, 192, 64), (192, 128, 64)):
-            yield Candidate(pingpong, tile, cluster=cluster)
-        for tile in ((128, 256, 64), (256, 128, 64), (256, 192, 64)):
-            yield Candidate(cooperative, tile, cluster=cluster)
-    for tile, cluster in (
-        ((64, 128, 64), (2, 1)),
-        ((64, 256, 64), (2, 1)),
-        ((128, 64, 64), (1, 2)),
-    ):
-        yield Candidate(pingpong, tile, cluster=cluster)
-    for cluster in ((4, 1), (1, 4), (2, 2), (2, 4), (4, 2), (1, 8), (8, 1)):
-        yield Candidate(pingpong, (128, 128, 64), cluster=cluster)
-        yield Candidate(pingpong, (64, 128, 64), cluster=cluster)
-        yield Candidate(cooperative, (128, 256, 64), cluster=cluster)
-        yield Candidate(cooperative, (256, 128, 64), cluster=cluster)
-    for cluster in ((2, 1), (4, 1), (1, 4), (2, 2)):
-        yield Candidate(pingpong, (64, 64, 64), cluster=cluster)
-        yield Candidate(pingpong, (64, 192, 64), cluster=cluster)
-        yield Candidate(pingpong, (128, 64, 64), cluster=cluster)
-        yield Candidate(pingpong, (128, 192, 64), cluster=cluster)
-        yield Candidate(cooperative, (192, 192, 64), cluster=cluster)
-    for bm, bn in ((192, 128), (128, 64), (64, 192), (64, 256), (192, 64), (256, 64)):
-        yield Candidate(pingpong, (bm, bn, 64))
-    for bm, bn in ((128, 128), (128, 192), (256, 64)):
-        yield Candidate(cooperative, (bm, bn, 64))
+    """Plans beside those of the model: of many tiles and clusters, with operands swapped or not."""
+    for swapped in (False, True):
+        for bm, widest in ((64, 256), (128, 192), (192, 128)):
+            for bn in range(16 if bm < 192 else 64, widest + 1, 16):
+                yield Candidate(pingpong, (bm, bn, 64), swapped=swapped)
+        for bm, bns in ((128, (208, 224, 240, 256)), (192, range(96, 193, 16))):
+            for bn in bns:
+                yield Candidate(cooperative, (bm, bn, 64), swapped=swapped)
+        for bn in range(96, 193, 16):
+            yield Candidate(cooperative, (256, bn, 64), swapped=swapped)
+        for cluster in ((2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (4, 2), (2, 4)):
+            for tile in SHARED_PINGPONG:
+                yield Candidate(pingpong, tile, cluster=cluster, swapped=swapped)
+            for tile in SHARED_COOPERATIVE:
+                yield Candidate(cooperative, tile, cluster=cluster, swapped=swapped)
     for bm, bn in ((128, 256), (256, 128)):
         for splits in (2, 3, 4, 6):
             yield Candidate(split, (bm, bn, 64), splits)
-    # BN not a multiple of 64
-    for bn in (16, 32, 48, 96, 160):
-        yield Candidate(pingpong, (64, bn, 64))
-    for bn in (96, 112, 144, 160, 176):
-        yield Candidate(pingpong, (128, bn, 64))
-    for bm, bn in ((192, 96), (192, 112), (256, 96)):
-        yield Candidate(pingpong, (bm, bn, 64))
-    for bn in (208, 224, 240):
-        yield Candidate(cooperative, (128, bn, 64))
-    for bn in (144, 160, 176):
-        yield Candidate(cooperative, (256, bn, 64))
-    for bn in (96, 128, 144, 160, 176, 192):  # three consumers
-        yield Candidate(cooperative, (192, bn, 64))
-    for bm, bn in ((256, 160), (256, 176), (128, 224), (192, 176), (192, 192)):
-        yield Candidate(cooperative, (bm, bn, 64), cluster=(2, 1))
     for bn, splits in ((32, 4), (32, 8), (48, 8), (96, 4), (96, 8), (176, 3), (176, 4)):
         yield Candidate(split, (128, bn, 64), splits)
-    for bn in (16, 32, 48, 64, 80, 96, 144, 160):
-        yield Candidate(pingpong, (128, bn, 64), swapped=True)
-    for bn, bk in itertools.product((16, 32, 64), (64, 128)):
-        yield Candidate(pingpong, (64, bn, bk), swapped=True)
-    for bn in (96, 144, 160):
-        yield Candidate(cooperative, (256, bn, 64), swapped=True)
 
 
 ALL = (*CANDIDATES, *(each for each in tried() if each not in CANDIDATES))
