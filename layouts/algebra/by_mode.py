@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 
 from ..errors import LayoutError
 from ..values.layout import Layout, joined
-from ..values.tuples import is_int, shallow
+from ..values.stride import E
+from ..values.tuples import IntTuple, is_int, product, shallow
 
 __all__ = [
     "Halving",
@@ -29,6 +30,7 @@ __all__ = [
     "flat",
     "logical",
     "tiled",
+    "tiled_coordinates",
     "tiler_layout",
     "zipped",
 ]
@@ -74,6 +76,26 @@ def tiler_layout(tiler: Any) -> Layout:
     raise LayoutError(
         f"tiler {tiler!r}: it must be a Layout, an integer, None, or a tuple of these, one per mode"
     )
+
+
+def tiled_coordinates(shape: IntTuple, tiler: Tiler, path: tuple[int, ...] = ()) -> Layout:
+    """The coordinates of `shape` that `tiler` cuts: those of each mode that faces no tuple in one
+    number, the index into the mode.  `path` is where `shape` is in the whole.
+
+    Tiling them first, and composing once, keeps a layout whole whose tiles are not layouts.
+
+    >>> print(tiled_coordinates(((2, 4), 8), (4, None)))
+    (8,8):(1@0,1@1)
+    """
+    if isinstance(tiler, tuple) and isinstance(shape, tuple):
+        tilers = (*tiler, *[None] * (len(shape) - len(tiler)))
+        return joined(
+            tiled_coordinates(mode, each, (*path, k))
+            for k, (mode, each) in enumerate(zip(shape, tilers, strict=False))
+        )
+    if tiler is None and isinstance(shape, tuple):
+        return joined(tiled_coordinates(mode, None, (*path, k)) for k, mode in enumerate(shape))
+    return Layout(product(shape), E(*path) if path else 1)
 
 
 # ------------------------------------------------------------------------------- two halves

@@ -14,7 +14,7 @@ from ..values.swizzle import ComposedLayout, layout_for
 from ..values.tuples import IntTuple, checked, product, size
 from .coalesce import filter
 from .compose_integers import ENUMERATION_LIMIT
-from .gf2 import matrix
+from .gf2 import placed_columns
 from .injectivity import collision
 
 __all__ = ["complement"]
@@ -98,7 +98,7 @@ def _no_complement(layout: Layout, stride: Any, reach: Any) -> LayoutError:
 def _xor_complement(layout: Layout | ComposedLayout, target: int) -> Layout:
     """By elimination over GF(2): a bit is free if no pivot has it as its top bit."""
     try:
-        columns = matrix(layout)
+        columns = [column for _, column in placed_columns(layout) if column]
     except LayoutError:
         return _checked_complement(layout, target)
     if isinstance(layout, ComposedLayout) and layout.offset:
@@ -106,7 +106,6 @@ def _xor_complement(layout: Layout | ComposedLayout, target: int) -> Layout:
             f"complement of {layout}: 0 is not one of its offsets, so no copies fill those below "
             f"its first; take the complement of the layout without its offset"
         )
-    columns = tuple(column for column in columns if column)
     pivots = [value for _, value in eliminated(columns)]
     if not all(pivots):
         raise LayoutError(f"complement of {layout}: it is not injective")

@@ -1,7 +1,8 @@
 """A layout after another, where one has XOR strides.
 
-A layout with XOR strides is linear in the bits of its index.  Cut into modes of extent 2 it is read
-through digit by digit as any other layout is; a digit carries where XOR does not add.
+A mode with an XOR stride is linear in the bits of its coordinate.  Cut into modes of extent 2
+(`bit_modes`), such a layout is read through digit by digit as any other layout is; a digit carries
+where XOR does not add.  Modes of stride 0 stay whole: their extents may be any integers.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from ..values.layout import Layout, cosize
 from ..values.modes import (
     assembled,
     bit_modes,
+    column_strides,
     extended,
-    from_columns,
     has_xor_strides,
     merged,
     refined,
@@ -38,7 +39,7 @@ def compose_xor(a: Layout, b: Layout) -> Layout | None:
     """
     if not has_xor_strides(b):
         return _after_integers(a, b)
-    columns = [int(stride) for _, stride in bit_modes(b.modes)]
+    columns = [int(stride) for _, stride in bit_modes(b.modes) if stride]
     union = reduce(or_, columns, 0)
     used = [1 << k for k in range(union.bit_length()) if union >> k & 1]
     images = _images(a, used)
@@ -62,8 +63,6 @@ def _xor_after_integers(a: Layout, b: Layout) -> Layout | None:
     """A(B(c)) where A has XOR strides: its bits, as many as B reaches, are its modes."""
     if any(type(x) is not int for mode in b.modes for x in mode):
         raise LayoutError(f"composition of {a} with {b}: XOR strides take integers known now")
-    if any(s & (s - 1) for s, d in b.modes if d):
-        return None  # an extent that is not a power of two has no XOR stride
     form = form_of(b.modes)
     if read_through([*bit_modes(extended(a, cosize(b)).modes), (None, 0)], form) is not None:
         return None
@@ -89,10 +88,8 @@ def _images(a: Layout, used: list[int]) -> dict[int, Any] | None:
     return dict(zip(used, strides, strict=True))
 
 
-def _of_bits(b: Layout, strides: list[int]) -> Layout:
-    """`b` with the stride of each bit of its index replaced; integers where no two share a bit."""
-    linear = from_columns(strides)
-    shared = has_xor_strides(linear)
-    modes = iter(bit_modes(linear.modes) if shared else [(2, stride) for stride in strides])
-    counts = [extent.bit_length() - 1 for extent, _ in b.modes]
-    return refined(b.shape, [merged([next(modes) for _ in range(count)]) for count in counts])
+def _of_bits(b: Layout, columns: list[int]) -> Layout:
+    """`b` with the column of each bit of an XOR stride replaced, in their order."""
+    bits = iter([(2, stride) for stride in column_strides(columns)])
+    parts = [[next(bits) if d else (s, d) for s, d in bit_modes([mode])] for mode in b.modes]
+    return refined(b.shape, [merged(part) for part in parts])

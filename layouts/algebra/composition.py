@@ -18,11 +18,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import LayoutError
-from ..values.layout import Layout, make_identity_layout
+from ..values.layout import Layout
 from ..values.modes import has_xor_strides
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
-from .by_mode import Tiler, by_mode, tiler_layout
+from .by_mode import Tiler, by_mode, tiled_coordinates, tiler_layout
 from .compose_coordinates import as_indices
 from .compose_integers import compose
 from .compose_swizzled import composed_after, layout_after_composed, swizzle_after
@@ -71,7 +71,7 @@ def composition(a: Any, b: Tiler) -> Any:
         return a
     if isinstance(b, tuple):
         if has_xor_strides(a):  # if one mode has to stay composed, all of them do
-            return composition(a, composition(make_identity_layout(a.shape), b))
+            return composition(a, composition(tiled_coordinates(a.shape, b), b))
         return by_mode("composition", a, b, composition, keep_others=False)
     return _of_layouts(a, tiler_layout(b))
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import LayoutError
-from ..values.layout import Layout, joined, make_identity_layout
-from ..values.modes import has_xor_strides
+from ..values.layout import Layout, joined
+from ..values.modes import as_xor_strides, has_xor_strides
 from ..values.swizzle import AnyLayout, ComposedLayout
 from ..values.tuples import size
-from .by_mode import Tiler, flat, logical, tiled, zipped
+from .by_mode import Tiler, flat, logical, tiled, tiled_coordinates, zipped
 from .complement import complement
 from .composition import composition
 
@@ -25,8 +25,9 @@ __all__ = ["flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]
 def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     """`layout` with each tiled mode as (tile, rest): within a tile, and from tile to tile.
 
-    For a Layout B, ``R((t, r)) == A(B(t) + complement(B, size(A))(r))`` (C++ ``logical_divide``).
-    A tuple of tilers divides mode by mode; None, and modes beyond the tuple, stay as they are.
+    For a Layout B, ``R((t, r)) == A(B(t) + complement(B, size(A))(r))`` (C++ ``logical_divide``);
+    the sum is an XOR if B has XOR strides.  A tuple of tilers divides mode by mode; None, and modes
+    beyond the tuple, stay as they are.
 
     >>> print(logical_divide(Layout((4, 2, 3), (2, 1, 8)), Layout(4, 2)))
     ((2,2),(2,3)):((4,1),(2,8))
@@ -79,13 +80,18 @@ def _divided(
         return layout.over(_divided(gather, name, layout.outer, tiler))
     if not isinstance(layout, Layout):
         raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
-    if has_xor_strides(layout):  # if one part has to stay composed, all of them do
-        parts = gather(name, _tile_and_rest, make_identity_layout(layout.shape), tiler)
+    xor_tiler = isinstance(tiler, Layout) and has_xor_strides(tiler)
+    if xor_tiler or has_xor_strides(layout):  # if one part has to stay composed, all of them do
+        coordinates = tiled_coordinates(layout.shape, tiler)
+        parts = gather(name, _tile_and_rest, coordinates, tiler)
         found: AnyLayout = composition(layout, parts)
         return found
     return gather(name, _tile_and_rest, layout, tiler)
 
 
 def _tile_and_rest(layout: Layout, tile: Layout) -> Layout:
-    found: Layout = composition(layout, joined([tile, complement(tile, size(layout))]))
+    rest = complement(tile, size(layout))
+    if has_xor_strides(tile):  # the sum of a tile and the rest is an XOR
+        rest = as_xor_strides(rest)
+    found: Layout = composition(layout, joined([tile, rest]))
     return found

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from ..errors import LayoutError
 from ..values.elimination import image, kernel, rank
 from ..values.layout import Layout
-from ..values.modes import flat_modes, has_xor_strides
+from ..values.modes import flat_modes, has_xor_strides, placed
 from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.tuples import size
 
-__all__ = ["image", "kernel", "matrix", "rank", "span"]
+__all__ = ["image", "kernel", "matrix", "placed_columns", "rank", "span"]
 
 
 def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
@@ -31,12 +33,37 @@ def matrix(layout: Layout | ComposedLayout) -> tuple[int, ...]:
     >>> matrix(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8)))
     (1, 2, 5)
     """
-    if isinstance(layout, ComposedLayout):
-        linear = isinstance(layout.inner, Layout) and has_xor_strides(layout.inner)
-        if not linear and not isinstance(layout.inner, Swizzle):
-            raise LayoutError(f"{layout} is not a bit matrix: its inner function is not a swizzle")
-        return tuple(map(layout.inner, _columns(layout.outer, layout.offset)))
-    return _columns(layout, 0)
+    column_of = dict(placed_columns(layout))
+    count = size(layout)
+    if type(count) is not int or count & (count - 1):
+        raise LayoutError(f"{layout} is not a bit matrix: its size {count} is not a power of two")
+    return tuple(column_of.get(1 << bit, 0) for bit in range(count.bit_length() - 1))
+
+
+def placed_columns(layout: Layout | ComposedLayout) -> list[tuple[int, int]]:
+    """A pair (place, column) for each bit of the coordinate: it adds its place to the index, and
+    XORs its column into the offset.
+
+    Modes of stride 0 have no bits here, so their extents may be any integers.  `matrix` is for
+    layouts where every place is a power of two.  Raises `LayoutError` as `matrix` does.
+
+    >>> placed_columns(Layout((3, 4), (0, 2)))
+    [(3, 2), (6, 4)]
+    """
+    if not isinstance(layout, ComposedLayout):
+        return _placed_columns(layout, 0)
+    if not _is_linear(layout.inner):
+        raise LayoutError(f"{layout} is not a bit matrix: its inner function is not a swizzle")
+    bits = _placed_columns(layout.outer, layout.offset)
+    return [(place, layout.inner(column)) for place, column in bits]
+
+
+def _is_linear(inner: Any) -> bool:
+    """Whether `inner` is linear in the bits of its index: a swizzle, or XOR strides."""
+    if not isinstance(inner, Layout):
+        return isinstance(inner, Swizzle)
+    ragged = any(extent & (extent - 1) for extent, _ in inner.modes[:-1])
+    return has_xor_strides(inner) and not ragged
 
 
 def span(extent: int, stride: int) -> int:
@@ -51,16 +78,19 @@ def span(extent: int, stride: int) -> int:
     return (1 << top) - (stride & -stride) if top else 0
 
 
-def _columns(layout: Layout, offset: int) -> tuple[int, ...]:
-    """The columns of ``offset + layout(i)``, if its bits do not carry."""
-    columns: list[int] = []
+def _placed_columns(layout: Layout, offset: int) -> list[tuple[int, int]]:
+    """The bits of ``offset + layout(i)``, if they do not carry."""
     linear = has_xor_strides(layout)
-    for extent, stride in layout.modes if linear else flat_modes(layout):
+    bits: list[tuple[int, int]] = []
+    for extent, stride, place in placed(layout.modes if linear else flat_modes(layout)):
+        if not stride:
+            continue
         if extent & (extent - 1):
             raise LayoutError(f"{layout} is not a bit matrix: {extent} is not a power of two")
-        columns += [int(stride) << bit for bit in range(extent.bit_length() - 1)]
+        bits += [(place * (1 << k), int(stride) << k) for k in range(extent.bit_length() - 1)]
+    columns = [column for _, column in bits]
     if linear and offset == 0:
-        return tuple(columns)
-    if offset + sum(columns) != reduce(or_, columns, offset):
+        return bits
+    if offset & reduce(or_, columns, 0) or not (linear or sum(columns) == reduce(or_, columns, 0)):
         raise LayoutError(f"{layout} at offset {offset} is not a bit matrix: its strides carry")
-    return tuple(columns)
+    return bits

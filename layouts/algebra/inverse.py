@@ -6,12 +6,12 @@ inverse of one after the other comes from elimination over GF(2); it is a layout
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from ..errors import LayoutError
 from ..values.arith import ascending, divided, divides, equal, less
-from ..values.elimination import eliminated, kernel, preimages, solved
+from ..values.elimination import eliminated, kernel, preimages, reduced, solved
 from ..values.layout import Layout, cosize
 from ..values.modes import (
     Mode,
@@ -26,9 +26,10 @@ from ..values.modes import (
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.tuples import size
+from .as_layout import as_layout
 from .coalesce import coalesce
 from .composition import composition
-from .gf2 import matrix
+from .gf2 import matrix, placed_columns
 from .injectivity import collision
 
 __all__ = [
@@ -74,27 +75,34 @@ def _placed_modes(layout: Layout) -> list[tuple[Any, Any, Any]]:
 
 
 def _right_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
-    if isinstance(layout, ComposedLayout) and layout.offset:
+    if layout(0) != 0:
         raise LayoutError(
-            f"right_inverse of {layout}: no index has the offset 0, where the inverse starts; take "
-            f"the inverse of the layout without its offset"
+            f"right_inverse of {layout}: index 0 has the offset {layout(0)}, and every right "
+            f"inverse maps 0 to 0; take the inverse of the layout without its offset"
         )
     try:
-        columns = matrix(layout)
+        bits = placed_columns(layout)
     except LayoutError:
         return _right_inverse_swizzled(layout)
     found = []
-    for index in preimages([1 << k for k in range(len(columns))], columns):
+    for index in preimages([1 << k for k in range(len(bits))], [column for _, column in bits]):
         if index is None:
             break
         found.append(index)
-    return from_columns(found)
+    return _indices(bits, from_columns(found))
+
+
+def _indices(bits: list[tuple[int, int]], inverse: Layout) -> Layout | ComposedLayout:
+    """`inverse`, whose values number the bits of a layout, with the places of the bits instead."""
+    places = assembled(merged([(2, place) for place, _ in bits]))
+    found: Layout | ComposedLayout = coalesce(composition(places, inverse))
+    return found
 
 
 def _right_inverse_swizzled(layout: Any) -> Layout | ComposedLayout:
     """``R(i) = L'(S(i))`` where L' is the right inverse of the layout under the swizzle S."""
-    if not isinstance(layout.inner, Swizzle):
-        raise LayoutError(f"right_inverse of {layout}: it takes a layout, or a swizzled layout")
+    if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle):
+        return right_inverse(_plain("right_inverse", layout)[1])
     swizzle, plain = layout.inner, right_inverse(layout.outer)
     count = size(plain)
     if count % swizzle.block and count > swizzle.source & -swizzle.source:
@@ -129,7 +137,7 @@ def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
         return Layout(1, 0)
     found: list[Mode] = [(modes[0][1], 0)]
     for (extent, stride, place), (_, following, _) in pairwise(modes):
-        if not divides(stride, following) or less(following, extent * stride):
+        if not divides(stride, following) or not less(extent * stride - 1, following):
             return _searched_left_inverse(layout, modes)
         found.append((divided(following, stride)[0], place))
     found.append((modes[-1][0], modes[-1][2]))
@@ -138,10 +146,10 @@ def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
 
 def _left_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     try:
-        columns = matrix(layout)
+        bits = placed_columns(layout)
     except LayoutError:
-        return _left_inverse_swizzled(layout)
-    start = layout(0)
+        return _left_inverse_composed(layout)
+    start, columns = layout(0), [column for _, column in bits]
     top = max(value.bit_length() for value in (start, *columns, 1))
     pairs = [pair for pair in eliminated(columns) if pair[1]]
     taken = {value.bit_length() - 1 for _, value in pairs}
@@ -150,28 +158,33 @@ def _left_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayou
     found = [solved(1 << bit, pairs) or 0 for bit in range(top)]
     constant = solved(start, pairs) or 0
     if not constant:
-        return from_columns(found)
+        return _indices(bits, from_columns(found))
     # R(x) = R'(x) ^ constant: the offset always sets one more bit, whose column is the constant
-    return ComposedLayout(from_columns([*found, constant]), 1 << top, Layout(1 << top))
+    inverse = _indices(bits, from_columns([*found, constant]))
+    return ComposedLayout(inverse, 1 << top, Layout(1 << top))
 
 
-def _left_inverse_swizzled(layout: Any) -> ComposedLayout:
+def _left_inverse_composed(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """``R(x) = L'(S(x) - o)`` where L' is the left inverse of the layout under the swizzle S.
 
     L' is made periodic by a mode of stride 0.  Then o is subtracted by adding ``-o`` modulo the
     period.
     """
-    if not isinstance(layout.inner, Swizzle):
-        raise LayoutError(f"left_inverse of {layout}: it takes a layout, or a swizzled layout")
-    plain = left_inverse(layout.outer)
+    if isinstance(layout, ComposedLayout) and isinstance(layout.inner, Swizzle):
+        undo, offset, under = layout.inner.layout, layout.offset, layout.outer
+    else:
+        offset, under = _plain("left_inverse", layout)
+        if offset == 0:
+            return left_inverse(under)
+        undo = Layout(2)
+    plain, undo = left_inverse(under), extended(undo, cosize(layout))
+    if offset == 0:
+        return ComposedLayout(plain, 0, undo)
     if not isinstance(plain, Layout):
         raise LayoutError(f"left_inverse of {layout}: the layout under the swizzle has none")
-    swizzle = extended(layout.inner.layout, cosize(layout))
-    if not layout.offset:
-        return ComposedLayout(plain, 0, swizzle)
-    whole = extended(plain, cosize(layout.outer))
+    whole = extended(plain, cosize(under))
     periodic = assembled([*whole.modes, (2, 0)])
-    return ComposedLayout(periodic, -layout.offset % size(whole), swizzle)
+    return ComposedLayout(periodic, -offset % size(whole), undo)
 
 
 #: The most steps of the search for a left inverse, a second or two; and the most pairs (offset,
@@ -252,6 +265,17 @@ def _strides(points: list[tuple[int, int]], extent: int) -> range:
     return range(max(y for _, y in points) + 1)
 
 
+def _plain(name: str, layout: Layout | ComposedLayout) -> tuple[Any, Layout]:
+    """The offset and the layout that a composed layout is; `name` is the operation, in errors."""
+    found = as_layout(layout) if isinstance(layout, ComposedLayout) else None
+    if found is None:
+        raise LayoutError(
+            f"{name} of {layout}: it takes a layout, a swizzled layout, or a composed layout that "
+            f"is one layout"
+        )
+    return found
+
+
 # -------------------------------------------------------------------------------- nullspace
 
 
@@ -266,14 +290,38 @@ def nullspace(layout: Layout | ComposedLayout) -> Layout:
     >>> print(nullspace(Layout((2, 2, 2), (F2(1), F2(2), F2(3)))))
     2:7
     """
+    layout_for("nullspace", layout)
     if isinstance(layout, ComposedLayout):
         if isinstance(layout.inner, Swizzle):
             return nullspace(layout.outer)
-        return from_columns(kernel(matrix(layout)))
-    if has_xor_strides(layout_for("nullspace", layout)):
-        return from_columns(kernel(matrix(layout)))
+        found = as_layout(layout)
+        return _nullspace_xor(layout, layout.outer) if found is None else nullspace(found[1])
+    if has_xor_strides(layout):
+        return _nullspace_xor(layout, layout)
     zeros = [mode for mode in placed(layout.modes) if mode[1] == 0]
     return assembled([(extent, place) for extent, _, place in zeros])
+
+
+def _nullspace_xor(layout: Layout | ComposedLayout, domain: Layout) -> Layout:
+    """The kernel of the bits, and the modes of stride 0.
+
+    If the size is no power of two, an index is a sum, and no XOR, of the places of its bits.
+    """
+    bits = placed_columns(layout)
+    count = size(domain)
+    if type(count) is int and count & (count - 1) == 0:
+        return from_columns(kernel(matrix(layout)))
+    null = reduced(kernel(column for _, column in bits))
+    if any(one & other for one, other in combinations(null, 2)):
+        raise LayoutError(
+            f"nullspace of {layout}: the sums that vanish share bits, and its size {count} is not "
+            f"a power of two; take the nullspace without the modes of stride 0"
+        )
+    modes = [(extent, place) for extent, stride, place in placed(domain.modes) if not stride]
+    for vector in null:
+        modes.append((2, sum(place for k, (place, _) in enumerate(bits) if vector >> k & 1)))
+    kept = [mode for mode in modes if mode[0] != 1]
+    return assembled(merged(ascending(kept, lambda mode: mode[1])))
 
 
 # ----------------------------------------------------------------------------------- common

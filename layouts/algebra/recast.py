@@ -6,12 +6,13 @@ from math import gcd
 from typing import Any
 
 from ..errors import LayoutError
-from ..values.arith import divided, divides, less
+from ..values.arith import ceil_div, divided, divides, less
 from ..values.layout import Layout
-from ..values.modes import bit_modes, has_xor_strides, merged, refined
+from ..values.modes import bit_modes, from_columns, has_xor_strides, merged, refined
 from ..values.stride import F2, StepStride
 from ..values.swizzle import AnyLayout, ComposedLayout, Swizzle, layout_for
-from ..values.tuples import is_int
+from ..values.tuples import is_int, map_leaves
+from .as_layout import as_layout
 
 __all__ = ["downcast", "recast", "upcast"]
 
@@ -52,7 +53,7 @@ def upcast(layout: AnyLayout, n: int) -> AnyLayout:
         return layout_for("upcast", layout)  # type: ignore[no-any-return]
     if isinstance(layout, ComposedLayout):
         return _recast_composed(layout, n, up=True)
-    layout_for("upcast", layout)
+    layout = _in_bits_of("upcast", layout, n)
     if has_xor_strides(layout):
         return _upcast_xor(layout, n)
     inside: Any = 0
@@ -76,13 +77,13 @@ def _upcast_mode(layout: Layout, extent: Any, stride: Any, n: int) -> tuple[tupl
     if divides(n, stride):
         return (extent, divided(stride, n)[0]), 1
     if extent == 1:
-        return (1, -(-stride // n)), 1
+        return (1, ceil_div(stride, n)), 1
+    if less((extent - 1) * stride, n):
+        return (1, 1), extent
     if divides(stride, n):
         held = divided(n, stride)[0]
         if divides(held, extent):
             return (divided(extent, held)[0], 1), held
-        if less(extent, held):
-            return (1, 1), extent
     raise LayoutError(
         f"upcast of {layout} by {n}: the mode {extent}:{stride} does not divide into units: its "
         f"stride must be a multiple of {n}, or divide {n} with an extent that {n}/stride divides; "
@@ -113,10 +114,8 @@ def downcast(layout: AnyLayout, n: int) -> AnyLayout:
         return layout_for("downcast", layout)  # type: ignore[no-any-return]
     if isinstance(layout, ComposedLayout):
         return _recast_composed(layout, n, up=False)
-    layout_for("downcast", layout)
+    layout = _in_bits_of("downcast", layout, n)
     unit = F2(1) if has_xor_strides(layout) else 1
-    if unit != 1 and n & (n - 1):
-        raise LayoutError(f"downcast of {layout} by {n}: XOR strides need a power of two")
     ones = [k for k, (_, stride) in enumerate(layout.modes) if stride == unit]
     if not ones:
         raise LayoutError(
@@ -142,34 +141,68 @@ def _whole_number(name: str, n: int) -> int:
 
 
 def _recast_composed(layout: ComposedLayout, n: int, up: bool) -> ComposedLayout:
-    """A swizzled layout with its swizzle, offset and outer layout in the new unit."""
-    if not isinstance(layout.inner, Swizzle):
-        raise LayoutError(f"recast of {layout}: only a swizzled layout can change its unit")
-    if up and layout.offset % n:
+    """A swizzled layout with its swizzle, offset and outer layout in the new unit.
+
+    A swizzle without an equivalent in the new unit may still be a layout on the offsets that occur.
+    """
+    try:
+        if not isinstance(layout.inner, Swizzle):
+            raise LayoutError(f"recast of {layout}: only a swizzled layout can change its unit")
+        inner = layout.inner.recast(1, n) if up else layout.inner.recast(n, 1)
+        return _in_new_unit(layout, inner, layout.offset, layout.outer, n, up)
+    except LayoutError:
+        found = as_layout(layout)
+        if found is None:
+            raise
+        try:
+            return _in_new_unit(layout, Swizzle(0, 0, 0), *found, n, up)
+        except LayoutError:
+            pass
+        raise
+
+
+def _in_new_unit(
+    layout: ComposedLayout, inner: Swizzle, offset: Any, outer: Layout, n: int, up: bool
+) -> ComposedLayout:
+    """`inner` after `offset` and `outer`, these two converted; `layout` is their composition."""
+    if up and not divides(n, offset):
         raise LayoutError(f"upcast of {layout} by {n}: its offset must be a multiple of {n}")
-    inner = layout.inner.recast(1, n) if up else layout.inner.recast(n, 1)
-    offset = layout.offset // n if up else layout.offset * n
-    outer = upcast(layout.outer, n) if up else downcast(layout.outer, n)
+    offset = divided(offset, n)[0] if up else offset * n
+    outer = upcast(outer, n) if up else downcast(outer, n)
     unit = layout.unit
     if unit is not None:
         unit = unit * n if up else unit // n
     return ComposedLayout(inner, offset, outer, unit)
 
 
+def _in_bits_of(name: str, layout: Any, n: int) -> Layout:
+    """`layout`, with integer strides for XOR strides unless `n` is a power of two."""
+    layout_for(name, layout)
+    if not has_xor_strides(layout) or n & (n - 1) == 0:
+        return layout  # type: ignore[no-any-return]
+    columns = [int(stride) for _, stride in bit_modes(layout.modes) if stride]
+    if has_xor_strides(from_columns(columns)):
+        raise LayoutError(
+            f"{name} of {layout} by {n}: it must be a power of two, since XOR strides share bits"
+        )
+    return Layout(layout.shape, map_leaves(int, layout.stride))
+
+
 def _upcast_xor(layout: Layout, n: int) -> Layout:
     """Bit by bit: columns that are multiples of n are divided, those below n are in the unit."""
-    if n & (n - 1):
-        raise LayoutError(f"upcast of {layout} by {n}: XOR strides need a power of two")
     parts = []
     for mode in layout.modes:
+        if not mode[1]:
+            parts.append([mode])
+            continue
         columns = [int(d) for _, d in bit_modes([mode])]
         high = [column for column in columns if column % n == 0]
         low = columns[: len(columns) - len(high)]
-        if any(column >= n or column == 0 for column in low):
+        if any(column >= n for column in low):
             raise LayoutError(
                 f"upcast of {layout} by {n}: the mode {mode[0]}:{mode[1]} changes bits inside a "
                 f"unit together with bits above it"
             )
-        units = merged([(2, F2(column // n) if column else 0) for column in high])
+        units = merged([(2, F2(column // n)) for column in high])
         parts.append(units if high or not low else [(1, F2(1))])
     return refined(layout.shape, parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["image", "kernel", "largest", "preimage", "rank"]
+__all__ = ["image", "kernel", "largest", "preimage", "rank", "reduced"]
 
 
 def image(index: int, columns: Iterable[int]) -> int:
@@ -75,6 +75,22 @@ def largest(columns: Iterable[int]) -> int:
     for _, pivot in eliminated(columns):
         value = max(value, value ^ pivot)
     return value
+
+
+def reduced(vectors: Iterable[int]) -> tuple[int, ...]:
+    """The basis of the span of independent `vectors` in which no vector has another's top bit.
+
+    If a basis has vectors that share no bit, this is that basis.
+
+    >>> reduced([0b111, 0b011])
+    (4, 3)
+    """
+    basis: list[int] = []
+    for _, value in reversed(eliminated(vectors)):  # by rising top bit
+        for other in reversed(basis):
+            value = min(value, value ^ other)
+        basis.append(value)
+    return tuple(reversed(basis))
 
 
 def eliminated(columns: Iterable[int]) -> list[tuple[int, int]]:

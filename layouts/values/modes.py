@@ -13,8 +13,10 @@ from .tuples import IntTuple, leaves, product, size, unflatten
 
 __all__ = [
     "Mode",
+    "as_xor_strides",
     "assembled",
     "bit_modes",
+    "column_strides",
     "extended",
     "extended_shape",
     "flat_modes",
@@ -169,13 +171,31 @@ def has_xor_strides(layout: Layout) -> bool:
     return kind_of(layout.modes) is F2
 
 
-def bit_modes(modes: Iterable[Mode]) -> list[Mode]:
-    """Modes with XOR strides as modes of extent 2, one for each bit of the index.
+def as_xor_strides(layout: Layout) -> Layout:
+    """`layout`, whose strides are integers that never carry, with XOR strides instead.
 
-    >>> print(*(f"{s}:{d}" for s, d in bit_modes([(4, F2(3)), (2, 0)])))
-    2:F3 2:F6 2:0
+    >>> print(as_xor_strides(Layout((2, 1, 4), (8, 0, 1))))
+    (2,1,4):(F8,0,F1)
     """
-    return [(2, d * (1 << k) if d else 0) for s, d in modes for k in range(s.bit_length() - 1)]
+    xor = [F2(d) if type(d) is int and d else d for _, d in layout.modes]
+    return Layout(layout.shape, unflatten(xor, layout.stride))
+
+
+def bit_modes(modes: Iterable[Mode]) -> list[Mode]:
+    """Modes of a layout with XOR strides, each XOR stride in modes of extent 2, one for each bit.
+
+    A mode of stride 0 stays whole: its extent may be any integer, so it need not have bits.
+
+    >>> print(*(f"{s}:{d}" for s, d in bit_modes([(4, F2(3)), (3, 0)])))
+    2:F3 2:F6 3:0
+    """
+    parts: list[Mode] = []
+    for extent, stride in modes:
+        if stride:
+            parts += [(2, stride * (1 << k)) for k in range(extent.bit_length() - 1)]
+        elif extent != 1:
+            parts.append((extent, 0))
+    return parts
 
 
 def from_columns(columns: Iterable[int]) -> Layout:
@@ -186,10 +206,19 @@ def from_columns(columns: Iterable[int]) -> Layout:
     >>> print(from_columns([1, 2, 5, 8]), from_columns([8, 1, 2]))
     (4,2,2):(F1,F5,F8) (2,4):(8,1)
     """
-    columns = list(columns)
+    return assembled(merged([(2, stride) for stride in column_strides(columns)]))
+
+
+def column_strides(columns: Iterable[int]) -> list[Any]:
+    """The strides of bits with these columns: integers if no two share a bit, else XOR strides.
+
+    >>> print(*column_strides([1, 2, 5, 0]), *column_strides([8, 1, 0]))
+    F1 F2 F5 0 8 1 0
+    """
+    strides = list(columns)
     union = 0
-    for column in columns:
+    for column in strides:
         if column & union:
-            return assembled(merged([(2, F2(column) if column else 0) for column in columns]))
+            return [F2(column) if column else 0 for column in strides]
         union |= column
-    return assembled(merged([(2, column) for column in columns]))
+    return strides

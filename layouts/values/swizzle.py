@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from ..errors import LayoutError
 from .elimination import largest
 from .layout import Composable, Layout, cosize, has_none
-from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_strides
+from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_strides, placed
 from .stride import ArithTuple, kind_of
 from .tuples import IntTuple, checked, coordinate
 
@@ -252,5 +252,5 @@ def _image_bound(layout: Layout, before: int) -> int:
 
 def _xor_bound(layout: Layout, before: int) -> int:
     """`_bound` of a layout with XOR strides: the largest XOR of its columns, plus 1."""
-    columns = [int(d) for _, d in bit_modes(extended(layout, before).modes)]
-    return largest(columns[: (before - 1).bit_length()]) + 1
+    reached = placed(bit_modes(extended(layout, before).modes))
+    return largest(int(stride) for _, stride, place in reached if place < before) + 1
