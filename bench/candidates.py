@@ -76,6 +76,10 @@ def tried() -> Iterator[Candidate]:
             yield Candidate(split, (bm, bn, 64), splits)
     for bn, splits in ((32, 4), (32, 8), (48, 8), (96, 4), (96, 8), (176, 3), (176, 4)):
         yield Candidate(split, (128, bn, 64), splits)
+    for bn in (16, 32, 64):
+        yield Candidate(pingpong, (64, bn, 128), swapped=True)
+        for splits in (2, 4, 8):
+            yield Candidate(split, (128, bn, 64), splits, swapped=True)
 
 
 ALL = (*CANDIDATES, *(each for each in tried() if each not in CANDIDATES))

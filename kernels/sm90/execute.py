@@ -188,13 +188,14 @@ class Reduction:
         self.m = accumulator % plan.rows + first_rows
         self.written = plan.partial_sums(self.m + bm * self.n)  # (consumer, thread, value)
         _check_written_once(self.written, bm * bn, "workspace, partial sums")
-        layout, rows = plan.reduction, plan.reduction_rows
+        layout, rows, c_tile = plan.reduction, plan.reduction_rows, plan.c_tile
         threads, values = thread_values(layout.rows)
         row, column = layout.rows(threads, values), layout.columns(threads, values)
-        _check_written_once(row * bn + column, rows * bn, "reduction, its rows")
-        first_rows = torch.arange(0, bm, rows)[:, None, None]  # of each part of the tile
-        self.row, self.column = row + first_rows, column.expand(len(first_rows), -1, -1)
-        self.read = plan.partial_sums(self.row + bm * self.column)  # (part, thread, value)
+        _check_written_once(row * c_tile[1] + column, rows * c_tile[1], "reduction, its rows")
+        first_rows = torch.arange(0, c_tile[0], rows)[:, None, None]  # of each part of the tile
+        row, column = row + first_rows, column.expand(len(first_rows), -1, -1)
+        self.read = plan.c_partial_sums(row + c_tile[0] * column)  # (part, thread, value)
+        self.added_m, self.added_n = plan.exchanged((row, column))
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
         """(splits, wave, BM, BN) in fp32 → (wave, BM, BN) in the output's type."""
@@ -204,7 +205,7 @@ class Reduction:
         for partial_sums in workspace:  # (wave, BM * BN) of one split
             total += partial_sums[:, self.read]
         out = acc.new_empty(acc.shape[1:], dtype=dtype)
-        out[:, self.row, self.column] = total.to(dtype)
+        out[:, self.added_m, self.added_n] = total.to(dtype)
         return out
 
 

@@ -67,9 +67,8 @@ class Sm90Gemm:
 
     def as_planned(self, a, b, c):
         """The plan's A (M, K), B (N, K) and C (M, N): of Cᵀ = Bᵀ · Aᵀ if operands are swapped."""
-        if self.plan.swapped:
-            return transposed(b), a, transposed(c)
-        return a, transposed(b), c
+        a, b = self.plan.exchanged((a, transposed(b)))
+        return a, b, transposed(c) if self.plan.swapped else c
 
     @cute.jit
     def launch(

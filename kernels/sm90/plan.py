@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Checked = TypeVar("Checked", bound="Sm90Plan")
+Element = TypeVar("Element")
 
 BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
 # With at most so many rows of tiles, B streams from DRAM: no third row reads it again, from L2.
@@ -134,15 +135,33 @@ class Sm90Plan:
         """The depth of one wgmma."""
         return 16
 
+    def exchanged(self, pair: tuple[Element, Element]) -> tuple[Element, Element]:
+        """What belongs to the caller's A and B, or to C's modes, from the plan's, or vice versa.
+
+        Both change places if operands are swapped.
+        """
+        first, second = pair
+        return (second, first) if self.swapped else (first, second)
+
     @property
     def a_major(self) -> Major:
         """The contiguous mode of the A that the kernel is given."""
-        return self.b.major if self.swapped else self.a.major
+        return self.exchanged((self.a, self.b))[0].major
 
     @property
     def b_major(self) -> Major:
         """The contiguous mode of the B that the kernel is given."""
-        return self.a.major if self.swapped else self.b.major
+        return self.exchanged((self.a, self.b))[1].major
+
+    @property
+    def c_tile(self) -> tuple[int, int]:
+        """Rows and columns of a tile of the C that the kernel is given.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> pingpong((128, 16, 64)).c_tile, pingpong((128, 16, 64), swapped=True).c_tile
+        ((128, 16), (16, 128))
+        """
+        return self.exchanged(self.tile[:2])
 
     @property
     def alignment(self) -> int:

@@ -105,6 +105,7 @@ def split(
     a_major: Major = "K",
     b_major: Major = "K",
     splits: int = 8,
+    swapped: bool = False,
 ) -> SplitKPlan:
     """Blocks split the K of each tile, and a second kernel adds their partial sums.
 
@@ -118,7 +119,8 @@ def split(
     for problem in (*tile_problems(tile, dtype, "cooperative"), *split_problems(splits)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
-    a, b = operands(tile, a_major, b_major)
+    majors = (b_major, a_major) if swapped else (a_major, b_major)
+    a, b = operands(tile, *majors)
     plan = SplitKPlan(
         tile=tile,
         dtype=dtype,
@@ -127,11 +129,11 @@ def split(
         schedule="cooperative",
         stages=0,  # as many as fit, below
         splits=splits,
-        swapped=False,
+        swapped=swapped,
         accumulator=accumulator(bm // consumers("cooperative", bm), bn),
         raster=Raster(1),
-        partial_sums=partial_sums(bm, bn),
-        reduction=reduction(bn),
+        partial_sums=partial_sums(bm, bn, swapped),
+        reduction=reduction(bm if swapped else bn),
     )
     return replace(plan, stages=plan.stages_that_fit).check()
 

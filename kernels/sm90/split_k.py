@@ -46,14 +46,14 @@ class SplitK(Sm90Gemm):
         stream: CUstream,
     ):
         """C = A · B, with one block for each tile and split, whatever `sms` is."""
-        a, b, c = self.as_planned(a, b, c)
-        plan, bm = self.plan, self.plan.tile[0]
-        tiles = tile_count(c, plan.tile[:2])
-        # (BM, BN, tiles, splits)
+        plan, tiles = self.plan, tile_count(c, self.plan.c_tile)
+        # (BM, BN, tiles, splits), and by row and column of the caller's C
         sums = lower.tile_array(workspace.iterator, plan.partial_sums, tiles, plan.splits)
-        self.launch(a, b, c, (sums, c), sms, stream)
-        self.reduce(sums, c).launch(
-            grid=(tiles * (bm // plan.reduction_rows), 1, 1),
+        c_sums = lower.tile_array(workspace.iterator, plan.c_partial_sums, tiles, plan.splits)
+        a, b, planned = self.as_planned(a, b, c)
+        self.launch(a, b, planned, (sums, planned), sms, stream)
+        self.reduce(c_sums, c).launch(
+            grid=(tiles * (plan.c_tile[0] // plan.reduction_rows), 1, 1),
             block=(plan.reduction.threads, 1, 1),
             stream=stream,
             use_pdl=True,
@@ -78,7 +78,7 @@ class SplitK(Sm90Gemm):
         return cute.struct.MemRange[Float32, 0]
 
     def epilogue_tensors(self, storage, output):
-        """This block's partial sums (BM, BN), and the rows of C from its tile on."""
+        """This block's partial sums (BM, BN), and the rows of the plan's C from its tile on."""
         (sums, c), (tile, _, split) = output, self.tile_and_split()
         at = self.tile_coord(tile, *(cute.ceil_div(c.shape[i], self.plan.tile[i]) for i in (0, 1)))
         return sums[None, None, tile, split], remaining_extent(c, self.plan.tile[:2], at)[0]
@@ -105,26 +105,27 @@ class SplitK(Sm90Gemm):
 
     @cute.kernel
     def reduce(self, sums: cute.Tensor, c: cute.Tensor):
-        """F rows of a tile of C: the partial sums (BM, BN, tiles, splits), added in split order."""
-        plan, layout, (bm, bn, _) = self.plan, self.plan.reduction, self.plan.tile
-        rows = plan.reduction_rows  # F
+        """F rows of a tile of C: partial sums (*c_tile, tiles, splits), added in split order."""
+        plan, layout, c_tile = self.plan, self.plan.reduction, self.plan.c_tile
+        rows, columns = plan.reduction_rows, c_tile[1]  # F, and those of a tile
+        parts = c_tile[0] // rows
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
-        tile, part = block // (bm // rows), block % (bm // rows)  # part of the tile, F rows each
-        m, n = self.tile_coord(tile, cute.ceil_div(c.shape[0], bm), cute.ceil_div(c.shape[1], bn))
-        rows_left, columns_left = remaining_extent(c, (bm, bn), (m, n))
+        tile, part = block // parts, block % parts
+        tiles = cute.ceil_div(c.shape[0], c_tile[0]), cute.ceil_div(c.shape[1], columns)
+        at = plan.exchanged(self.tile_coord(tile, *plan.exchanged(tiles)))
+        rows_left, columns_left = remaining_extent(c, c_tile, at)
         cute.arch.griddepcontrol_wait()
         if part * rows < rows_left:  # at the edge of C, not every part has rows
             total = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)
             loaded = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)
             total.fill(0)
             for split in cutlass.range_constexpr(plan.splits):
-                gS = cute.local_tile(
-                    sums[None, None, tile, split], (rows, bn), (part, 0)
-                )  # (F, BN)
+                # (F, columns)
+                gS = cute.local_tile(sums[None, None, tile, split], (rows, columns), (part, 0))
                 cute.autovec_copy(thread_partition(gS, layout, thread), loaded)
                 total.store(total.load() + loaded.load())
             result = cute.make_rmem_tensor(total.layout, self.dtype)
             result.store(total.load().to(self.dtype))
-            gC = cute.local_tile(cute.local_tile(c, (bm, bn), (m, n)), (rows, bn), (part, 0))
+            gC = cute.local_tile(cute.local_tile(c, c_tile, at), (rows, columns), (part, 0))
             extent = (rows_left - part * rows, columns_left)
             guarded_copy(result, thread_partition(gC, layout, thread), layout, thread, extent)

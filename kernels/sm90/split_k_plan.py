@@ -8,7 +8,7 @@ from typing import Any
 
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from layouts import Bijective, Layout, Proof, composition, prove, sectors
+from layouts import Bijective, Layout, Proof, composition, make_layout, prove, sectors
 from layouts.hardware.facts import WARP
 
 FP32 = 32  # bits of a partial sum
@@ -22,11 +22,12 @@ class SplitKPlan(Sm90Plan):
     """A GEMM of few tiles and large K: `splits` blocks compute a tile, each over its range of K.
 
     Each block stores its partial sums in a workspace. A second kernel adds them, F rows of a tile a
-    block, in the order of the splits: the result is the same from run to run.
+    block, in the order of the splits: the result is the same from run to run. Its rows and columns
+    are those of the caller's C, and so is the order of the partial sums.
     """
 
     partial_sums: Layout  # (BM, BN) → element of fp32, of one block in the workspace
-    reduction: TVLayout  # (thread, value) → row and column of the (F, BN) that a block reduces
+    reduction: TVLayout  # (thread, value) → row and column of the F rows that a block reduces
 
     @property
     def kind(self) -> str:
@@ -35,7 +36,13 @@ class SplitKPlan(Sm90Plan):
     @property
     def reduction_rows(self) -> int:
         """F, the rows of a tile that one block of the second kernel reduces."""
-        return reduction_rows(self.tile[1])
+        return reduction_rows(self.c_tile[1])
+
+    @property
+    def c_partial_sums(self) -> Layout:
+        """(row, column) of a tile of the caller's C → element of the partial sums."""
+        m, n = self.partial_sums
+        return make_layout(*self.exchanged((m, n)))
 
     def workspace(self, m: int, n: int) -> int:
         """Elements of fp32 that the partial sums of an (M, N) product take.
@@ -44,19 +51,30 @@ class SplitKPlan(Sm90Plan):
         >>> split(splits=8).workspace(512, 500) == 8 * 512 * 512
         True
         """
-        bm, bn, _ = self.tile
-        return self.splits * -(-m // bm) * -(-n // bn) * bm * bn
+        rows, columns = self.c_tile
+        return self.splits * -(-m // rows) * -(-n // columns) * rows * columns
+
+    @property
+    def store_vector(self) -> int:
+        """Partial sums that a lane stores at a time: two if they are neighbours, else one.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import split
+        >>> split().store_vector, split(swapped=True).store_vector
+        (2, 1)
+        """
+        first, second = (self.partial_sums(self.outputs(0, value)) for value in (0, 1))
+        return 2 if second - first == 1 else 1
 
     @property
     def store_sectors(self) -> int:
-        """Sectors of a warp's store to the workspace: two partial sums of each lane.
+        """Sectors of a warp's store to the workspace: `store_vector` partial sums of each lane.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import split
         >>> split().store_sectors * 32 == 32 * 2 * 4  # bytes
         True
         """
-        lanes = composition(self.outputs[0], Layout(WARP))
-        return sectors(composition(self.partial_sums, lanes), width=2 * 4, unit=FP32).count
+        lanes = composition(self.partial_sums, composition(self.outputs[0], Layout(WARP)))
+        return sectors(lanes, width=self.store_vector * 4, unit=FP32).count
 
     @property
     def load_sectors(self) -> int:
@@ -66,7 +84,7 @@ class SplitKPlan(Sm90Plan):
         >>> split().load_sectors * 32 == 32 * 4 * 4  # bytes
         True
         """
-        threads = composition(self.partial_sums, self.reduction.offsets(1, self.tile[0])[0])
+        threads = composition(self.c_partial_sums, self.reduction.offsets(1, self.c_tile[0])[0])
         lanes = composition(threads, Layout(WARP))
         return sectors(lanes, width=VECTOR * 4, unit=FP32).count
 
@@ -78,7 +96,7 @@ class SplitKPlan(Sm90Plan):
         yield "split", f"{self.splits} blocks split K; a second kernel adds their partial sums"
         yield "", f"its blocks add {self.reduction_rows} rows of a tile each"
         yield "partial sums", f"{self.partial_sums}   (BM, BN), fp32, in global memory"
-        stores = f"{self.store_sectors} sectors a store of 256 bytes"
+        stores = f"{self.store_sectors} sectors a store of {WARP * self.store_vector * 4} bytes"
         yield "", f"{stores}, {self.load_sectors} a load of 512"
 
     def device_code(self) -> Any:
@@ -95,8 +113,9 @@ class SplitKPlan(Sm90Plan):
         bm, bn, _ = self.tile
         yield "schedule", "cooperative", "since a block has one tile: no second one takes turns"
         yield from super().required()
-        yield "partial_sums", partial_sums(bm, bn), "since 16 contiguous bytes are of one row"
-        yield "reduction", reduction(bn), "since a lane adds 16 bytes along a row"
+        sums = partial_sums(bm, bn, self.swapped)
+        yield "partial_sums", sums, "since 16 contiguous bytes are of one row of C"
+        yield "reduction", reduction(self.c_tile[1]), "since a lane adds 16 bytes along a row of C"
 
 
 def split_problems(splits: int) -> Iterator[str]:
@@ -108,31 +127,34 @@ def split_problems(splits: int) -> Iterator[str]:
         )
 
 
-def partial_sums(bm: int, bn: int) -> Layout:
-    """A tile of partial sums, row-major.
+def partial_sums(bm: int, bn: int, swapped: bool = False) -> Layout:
+    """A tile of partial sums, in the order of a row-major C.
 
-    >>> print(partial_sums(128, 64))
-    (128,64):(64,1)
+    A warp of wgmma holds eight rows of the tile: along m, too, a store fills whole sectors.
+
+    >>> print(partial_sums(128, 64), partial_sums(128, 64, swapped=True))
+    (128,64):(64,1) (128,64):(1,128)
     """
-    return Layout((bm, bn), (bn, 1))
+    return Layout((bm, bn), (1, bm) if swapped else (bn, 1))
 
 
-def reduction_rows(bn: int) -> int:
-    """Rows of BN partial sums that the threads of a block load at a time.
+def reduction_rows(columns: int) -> int:
+    """Rows of so many partial sums that the threads of a block load at a time.
 
-    The greatest power of two for which there are enough threads; it divides BM.
+    The greatest power of two for which there are enough threads; it divides the rows of C in a
+    tile, BM (64 at least), or BN if operands are swapped: columns are then at least 128.
 
     >>> reduction_rows(64), reduction_rows(128), reduction_rows(176)
     (16, 8, 4)
     """
-    return 1 << (REDUCTION_THREADS * VECTOR // bn).bit_length() - 1
+    return 1 << (REDUCTION_THREADS * VECTOR // columns).bit_length() - 1
 
 
-def reduction(bn: int) -> TVLayout:
+def reduction(columns: int) -> TVLayout:
     """(thread, value) → row and column of the F rows that a block reduces.
 
     >>> reduction(128).threads, reduction(176).threads  # 4 rows of 44 vectors
     (256, 176)
     """
-    rows = reduction_rows(bn)
-    return load_layout(rows, bn, "K", rows * bn // VECTOR, VECTOR)
+    rows = reduction_rows(columns)
+    return load_layout(rows, columns, "K", rows * columns // VECTOR, VECTOR)

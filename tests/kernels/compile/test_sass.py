@@ -110,6 +110,16 @@ def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
 
 
 @pytest.mark.slow
+def test_partial_sums_of_swapped_operands_move_in_four_and_sixteen_bytes():
+    plan = split((128, 16, 64), splits=4, swapped=True)
+    report = build.inspect(plan)
+    assert report.instructions["STG.E"] == plan.registers
+    assert report.instructions["STG.E.64"] == 1  # four results of C
+    assert report.count("LDG.E.128") == report.count("LDG.E") == plan.splits
+    assert report.spills == report.stack_bytes == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [single(), pingpong(), cooperative()], ids=lambda p: p.schedule)
 def test_a_launch_may_overlap_the_one_before_and_waits(plan):
     report = build.inspect(plan)

@@ -94,6 +94,16 @@ def test_a_staggered_first_k_tile_is_right(make, cluster):
     assert run(plan, 200, 400, 64 * 3) < 3e-3
 
 
+@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "K"), ("K", "MN")])
+@pytest.mark.parametrize(
+    ("tile", "splits"), [((128, 16, 64), 8), ((128, 64, 64), 2), ((256, 48, 64), 3)]
+)
+def test_split_of_swapped_operands_is_right(tile, splits, majors):
+    plan = split(tile, "bfloat16", *majors, splits, swapped=True)
+    assert run(plan, 72, 300, 64 * splits + 72) < 3e-3
+    assert run(plan, 1, 72, 64) < 3e-3  # one k-tile: most of the blocks have none
+
+
 def test_partial_sums_that_are_written_twice_are_refused():
     plan = split()
     folded = Layout((128, (64, 2)), (128, (1, 0)))
@@ -114,10 +124,11 @@ def calls(draw):
     }
     if make is split:
         arguments["splits"] = draw(st.integers(2, 9))
+    if make is not single:
+        arguments["swapped"] = draw(st.booleans())
     if make in (pingpong, cooperative):
         arguments["cluster"] = draw(st.sampled_from(CLUSTERS))
         arguments["c_stages"] = draw(st.sampled_from([None, None, 1, 2, 3]))
-        arguments["swapped"] = draw(st.booleans())
     return make, arguments
 
 

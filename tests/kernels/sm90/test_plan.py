@@ -332,32 +332,39 @@ SPLIT = [
 ]
 
 
+@pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(("tile", "splits"), SPLIT)
-def test_partial_sums_move_in_whole_sectors(tile, splits):
-    """Counted request by request: a lane stores two partial sums; a reduction thread loads four."""
-    plan = split(tile, splits=splits)
+def test_partial_sums_move_in_whole_sectors(tile, splits, swapped):
+    """Counted request by request; a reduction thread loads four.
+
+    A lane stores two partial sums, or one if operands are swapped.
+    """
+    plan = split(tile, splits=splits, swapped=swapped)
     assert all(plan.proofs())
-    bm, lanes = tile[0], range(32)
+    bm, lanes, width = tile[0], range(32), 1 if swapped else 2
     for warp in range(4):
-        for value in range(0, plan.registers, 2):
+        for value in range(0, plan.registers, width):
             elements = [plan.accumulator(32 * warp + lane, value) for lane in lanes]
             words = [plan.partial_sums(e % plan.rows + bm * (e // plan.rows)) for e in elements]
-            assert len({word // 8 for word in words}) == plan.store_sectors == 8
-            assert all(word % 2 == 0 for word in words)
+            assert len({word // 8 for word in words}) == plan.store_sectors == 4 * width
+            assert all(word % width == 0 for word in words)
+    rows, columns, height = plan.reduction.rows, plan.reduction.columns, plan.c_tile[0]
     for first in range(0, plan.reduction.threads // 32 * 32, 32):
-        rows, columns = plan.reduction.rows, plan.reduction.columns
-        words = [plan.partial_sums(rows(first + t, 0) + bm * columns(first + t, 0)) for t in lanes]
+        elements = [rows(first + t, 0) + height * columns(first + t, 0) for t in lanes]
+        words = [plan.c_partial_sums(element) for element in elements]
         assert len({(word + k) // 8 for word in words for k in range(4)}) == plan.load_sectors == 16
 
 
+@pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(("tile", "splits"), SPLIT)
-def test_every_k_tile_has_one_split_and_every_row_one_reduction_block(tile, splits):
-    plan = split(tile, splits=splits)
+def test_every_k_tile_has_one_split_and_every_row_one_reduction_block(tile, splits, swapped):
+    plan = split(tile, splits=splits, swapped=swapped)
     for k_tiles in (1, splits - 1, splits, 3 * splits + 1, 257):
         ranges = [plan.k_tile_range(split, k_tiles) for split in range(splits)]
         assert [k for first, last in ranges for k in range(first, last)] == list(range(k_tiles))
-    assert tile[0] % plan.reduction_rows == 0
-    assert plan.workspace(tile[0] + 1, tile[1]) == splits * 2 * tile[0] * tile[1]
+    rows, columns = plan.c_tile
+    assert rows % plan.reduction_rows == 0
+    assert plan.workspace(rows + 1, columns) == splits * 2 * tile[0] * tile[1]
 
 
 @pytest.mark.parametrize(
