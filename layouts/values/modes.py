@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ..errors import LayoutError
 from .arith import ceil_div, equal
-from .layout import Layout
+from .layout import Layout, trusted
 from .stride import F2, StepStride, kind_of
 from .tuples import IntTuple, leaves, product, size, unflatten
 
@@ -100,8 +100,8 @@ def assembled(modes: Sequence[Mode]) -> Layout:
     """
     if len(modes) <= 1:
         mode = modes[0] if modes else (1, 0)
-        return Layout.of(mode[0], mode[1], (mode,))
-    return Layout.of(tuple([s for s, _ in modes]), tuple([d for _, d in modes]), tuple(modes))
+        return trusted(mode[0], mode[1], (mode,))
+    return trusted(tuple([s for s, _ in modes]), tuple([d for _, d in modes]), tuple(modes))
 
 
 def refined(profile: IntTuple, modes_of_leaves: Iterable[Sequence[Mode]]) -> Layout:
@@ -114,7 +114,7 @@ def refined(profile: IntTuple, modes_of_leaves: Iterable[Sequence[Mode]]) -> Lay
     """
     filled = [modes or [(1, 0)] for modes in modes_of_leaves]
     shape, stride = _shape_and_stride(iter(filled), profile)
-    return Layout.of(shape, stride, tuple([mode for modes in filled for mode in modes]))
+    return trusted(shape, stride, tuple([mode for modes in filled for mode in modes]))
 
 
 def _shape_and_stride(

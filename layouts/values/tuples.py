@@ -56,7 +56,17 @@ def leaves(t: IntTuple) -> tuple[Any, ...]:
     """
     if not isinstance(t, tuple):
         return (t,)
-    return tuple(leaf for branch in t for leaf in leaves(branch))
+    flat: list[Any] = []
+    _append_leaves(t, flat)
+    return tuple(flat)
+
+
+def _append_leaves(t: tuple[IntTuple, ...], flat: list[Any]) -> None:
+    for branch in t:
+        if isinstance(branch, tuple):
+            _append_leaves(branch, flat)
+        else:
+            flat.append(branch)
 
 
 def unflatten(flat: Iterable[Any], profile: IntTuple) -> IntTuple:
@@ -136,7 +146,12 @@ def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTu
     if isinstance(t, tuple):
         if not deepest:
             raise LayoutError(f"{what}: tuples are nested more than {DEEPEST} deep")
-        return tuple([checked(branch, what, least, deepest - 1) for branch in t])
+        return tuple(
+            [
+                x if type(x) is int and x >= least else checked(x, what, least, deepest - 1)
+                for x in t
+            ]
+        )
     if is_int(t):
         if int(t) < least:
             raise LayoutError(f"{what} {t}: it must be at least {least}")
@@ -266,9 +281,23 @@ def compact_col_major(shape: IntTuple, start: Any = 1) -> IntTuple:
     >>> compact_col_major((4, (2, 3), 1))
     (1, (4, 8), 0)
     """
-    extents = leaves(shape)
-    pairs = zip(extents, place_values(extents, start), strict=True)
-    return unflatten((0 if type(s) is int and s == 1 else d for s, d in pairs), shape)
+    return _compact(shape, start)[0]
+
+
+def _compact(shape: IntTuple, start: Any) -> tuple[IntTuple, Any]:
+    """`compact_col_major`, and the stride after it."""
+    if not isinstance(shape, tuple):
+        one = type(shape) is int and shape == 1
+        return (0, start) if one else (start, times(start, shape))
+    strides = []
+    for mode in shape:
+        if type(mode) is int and mode > 1:
+            strides.append(start)
+            start *= mode
+        else:
+            stride, start = _compact(mode, start)
+            strides.append(stride)
+    return tuple(strides), start
 
 
 def place_values(extents: Iterable[Any], start: Any = 1) -> list[Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, ClassVar
 
 __all__ = ["Value"]
 
@@ -24,6 +26,12 @@ class Value:
 
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()
+    #: The fields by which values are compared, in one call: a tuple, or the field of a single one.
+    _key: ClassVar[Callable[[Any], Any]] = type
+
+    def __init_subclass__(cls) -> None:
+        if cls.__match_args__:
+            cls._key = attrgetter(*cls.__match_args__)
 
     def _set(self, *fields: Any) -> None:
         """Set the fields, in a constructor."""
@@ -41,11 +49,13 @@ class Value:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Value) and type(other) is type(self):
-            return self._fields() == other._fields()
+            key = type(self)._key
+            return bool(key(self) == key(other))
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash((type(self), *self._fields()))
+        own = type(self)
+        return hash((own, own._key(self)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self._fields()))})"

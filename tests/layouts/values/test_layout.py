@@ -20,7 +20,7 @@ from layouts import (
     rank,
     size,
 )
-from layouts.values.layout import _KEPT, _made
+from layouts.values.tuples import leaves
 
 TABLE = [
     (Layout(8), 8, 8),
@@ -134,10 +134,47 @@ def test_other_kinds_of_integers_become_ints_whatever_was_made_before():
         assert {type(x) for mode in layout.modes for x in mode} == {int}
 
 
-def test_no_more_layouts_are_kept_than_a_few_thousand():
-    for n in range(1, 3 * _KEPT):
-        assert Layout(n, 2)(3) == 6
-    assert len(_made) <= _KEPT
+NESTED = ((2, 3), (4, (5, 6)), 7)
+LEAVES = [(0, 0), (0, 1), (1, 0), (1, 1, 0), (1, 1, 1), (2,)]
+
+
+def replaced(t, path, leaf):
+    """`t` with `leaf` in place of what is at `path`."""
+    if not path:
+        return leaf
+    return (*t[: path[0]], replaced(t[path[0]], path[1:], leaf), *t[path[0] + 1 :])
+
+
+@pytest.mark.parametrize("leaf", [True, -1, 4.0, "4", None, [4], (4,), (2, 2), {}], ids=repr)
+@pytest.mark.parametrize("path", LEAVES, ids=repr)
+def test_a_leaf_that_is_no_extent_or_stride_is_refused_wherever_it_is(path, leaf):
+    with pytest.raises(LayoutError):
+        Layout(replaced(NESTED, path, leaf), NESTED)
+    with pytest.raises(LayoutError):
+        Layout(NESTED, replaced(NESTED, path, leaf))
+    with pytest.raises(LayoutError):
+        Layout(replaced(NESTED, path, 0), NESTED)
+    assert Layout(NESTED, replaced(NESTED, path, 0))
+
+
+def test_tuples_nested_more_than_sixty_deep_are_refused():
+    shapes = [2]
+    for _ in range(5000):
+        shapes.append((shapes[-1],))
+    assert Layout(shapes[60], shapes[60]).modes == ((2, 2),)
+    for shape in (shapes[61], shapes[5000]):
+        for parts in [(shape,), (shape, shape), (shape, 1), (2, shape)]:
+            with pytest.raises(LayoutError, match="60 deep"):
+                Layout(*parts)
+
+
+@pytest.mark.parametrize("shape", [8, (), (4,), (4, 1), NESTED, ((), (2, ()))], ids=repr)
+def test_the_modes_are_the_leaves_whoever_made_the_layout(shape):
+    made = Layout(shape)
+    modes = tuple(zip(leaves(shape), leaves(made.stride), strict=True))
+    assert made.modes == made.modes == modes
+    assert make_layout(*made).modes == flatten(made).modes == modes
+    assert Layout(shape, made.stride).modes == pickle.loads(pickle.dumps(made)).modes == modes
 
 
 def test_equality_is_structural_and_with_anything():
