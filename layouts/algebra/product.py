@@ -8,17 +8,21 @@ raked_product     ((copies, block), (copies, block), ...)    copies interleaved
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 from ..errors import LayoutError
 from ..values.arith import divided, divides
-from ..values.layout import Layout, cosize, joined, make_ordered_layout
+from ..values.layout import Layout, cosize, joined, make_ordered_layout, trusted
+from ..values.modes import extended, from_columns, has_xor_strides
+from ..values.stride import F2, ArithTuple, kind_of
 from ..values.swizzle import AnyLayout, ComposedLayout
-from ..values.tuples import IntTuple, checked, product, size, text
+from ..values.tuples import IntTuple, checked, product, size, text, unflatten
 from .by_mode import Halving, Tiler, flat, logical, tiled, tiler_layout, zipped
 from .coalesce import coalesce
-from .complement import complement
+from .complement import copies_of
 from .composition import composition
+from .gf2 import placed_columns
 
 __all__ = [
     "blocked_product",
@@ -34,12 +38,18 @@ __all__ = [
 def logical_product(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     """(A, copies of A arranged by the layout B): ``R((a, b)) == A(a) + A*(B(b))``.
 
-    A* = complement(A, size(A) * cosize(B)) has the offsets where copies of A fit between and beyond
-    each other (C++ ``logical_product``).  A tuple of tilers multiplies mode by mode; None, and
-    modes beyond the tuple, stay as they are.  Of a composed layout, the outer layout is repeated.
+    A* is the complement of A with at least cosize(B) offsets: there copies of A fit between and
+    beyond each other, so no two of them have an offset in common (C++ ``logical_product``).  A may
+    be padded.  A tuple of tilers multiplies mode by mode; None, and modes beyond the tuple, stay as
+    they are.  Of a composed layout, the outer layout is repeated.  If A or B has XOR strides, the
+    sum is the XOR, and the result is a composed layout where no layout has these values.
+
+    Raises `LayoutError` if A has no complement.
 
     >>> print(logical_product(Layout((2, 2), (4, 1)), Layout(6)))
     ((2,2),(2,3)):((4,1),(2,8))
+    >>> print(logical_product(Layout((64, 64), (72, 1)), 4))
+    ((64,64),4):((72,1),4608)
     >>> print(logical_product(Layout((2, 5), (5, 1)), (3, None)))
     ((2,3),5):((5,1),1)
     """
@@ -137,12 +147,23 @@ def _multiplied(
         return layout.over(_multiplied(gather, name, layout.outer, tiler))
     if not isinstance(layout, Layout):
         raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
+    if not isinstance(tiler, (tuple, NoneType)) and _xors(layout, tiler_layout(tiler)):
+        indices = gather(name, _block_and_copy_indices, layout, tiler)
+        found: AnyLayout = composition(_bits(layout, tiler_layout(tiler)), indices)
+        return found
     return gather(name, _block_and_copies, layout, tiler)
 
 
-def _block_and_copies(layout: Layout, copies: Layout) -> Layout:
-    places = complement(layout, size(layout) * cosize(copies))
-    return joined([layout, composition(places, copies)])
+def _block_and_copies(layout: Layout, copies: Layout) -> Any:
+    """(A, copies of A arranged by the layout `copies`)."""
+    if _xors(layout, copies):
+        return composition(_bits(layout, copies), _block_and_copy_indices(layout, copies))
+    if kind_of(copies.modes) is ArithTuple:
+        raise LayoutError(
+            f"product of {layout} with {copies}: the tiler must give integers, the numbers of the "
+            f"copies; take composition(A, tiler), where A is the layout of the coordinates"
+        )
+    return joined([layout, composition(copies_of(layout, cosize(copies)), copies)])
 
 
 def _blocked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:
@@ -163,3 +184,32 @@ def _raked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:
 
 def _padded(layout: Layout, rank: int) -> Layout:
     return joined([*layout, *[Layout(1, 0)] * (rank - len(layout))])
+
+
+# -------------------------------------------------------------------------------------- XOR
+
+
+def _xors(layout: Layout, copies: Layout) -> bool:
+    """Whether the block or the tiler has XOR strides."""
+    return has_xor_strides(layout) or has_xor_strides(copies)
+
+
+def _bits(layout: Layout, copies: Layout) -> Layout:
+    """A and A* as one layout, linear over XOR: the index of a block's element, then of a copy."""
+    count = cosize(copies)
+    places = extended(copies_of(layout, count), count)
+    return from_columns([column for each in (layout, places) for _, column in placed_columns(each)])
+
+
+def _block_and_copy_indices(layout: Layout, copies: Layout) -> Layout:
+    """(A, copies of A) as indices of `_bits`."""
+    step: int = 1
+    own: list[Any] = []
+    for extent, stride in layout.modes:
+        own.append(step if stride else 0)
+        step *= extent if stride else 1
+    others = [stride * step for _, stride in copies.modes]
+    if has_xor_strides(copies):
+        own = [F2(stride) if stride else 0 for stride in own]
+    block = trusted(layout.shape, unflatten(own, layout.shape))
+    return joined([block, trusted(copies.shape, unflatten(others, copies.shape))])

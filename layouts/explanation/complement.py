@@ -4,7 +4,7 @@
 >>> print(explain(complement, Layout(4, 2), 24))
 complement(4:2, 24) = (2,3):(1,8)
   the modes whose stride is not 0, by rising stride: 4:2
-    4:2 steps by 2 over the 1 offset filled so far: 2 copies fit, 2:1; with it 0 to 7 are filled
+    4:2 steps by 2 over the 1 offset so far: 2 copies fit, 2:1; it ends at 8
     3 copies of these 8 offsets reach 24: 3:8
   R = 2:1 3:8, coalesced (2,3):(1,8)
   check L and R together take each offset once: proved
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..algebra.complement import by_coordinate, covers, period
 from ..proof.laws import ComplementLaws
-from ..values.arith import ascending, ceil_div, divided, divides, equal
+from ..values.arith import ascending, ceil_div, divided, equal
 from ..values.layout import Layout, cosize
 from ..values.modes import Mode
+from ..values.stride import ArithTuple, E, kind_of
 from ..values.symbols import plain
-from ..values.tuples import size
+from ..values.tuples import size, text
 from .by_mode import coalesced, listed
 from .checks import check
 from .steps import Lines, by_other_means, explains
@@ -27,6 +29,9 @@ from .steps import Lines, by_other_means, explains
 
 @explains("complement")
 def _complement(lines: Lines, result: Any, layout: Layout, cotarget: Any = None) -> None:
+    if isinstance(layout, Layout) and kind_of(layout.modes) is ArithTuple:
+        _each_coordinate(lines, layout, cotarget)
+        return
     if by_other_means(lines, layout, "by elimination: the bits that lead none of its offsets"):
         return
     target = plain(cosize(layout) if cotarget is None else size(cotarget))
@@ -36,41 +41,60 @@ def _complement(lines: Lines, result: Any, layout: Layout, cotarget: Any = None)
     reach: Any = 1
     free: list[Mode] = []
     for extent, stride in by_stride:
-        if not divides(reach, stride):
+        if type(stride) is type(reach) is int and stride < reach:
             lines.append(
-                f"  {extent}:{stride} steps by {stride}, which is not a multiple of the {reach} "
-                f"offsets filled so far: copies overlap or leave a hole"
+                f"  {extent}:{stride} begins before {reach}, where the modes before it end: copies "
+                f"fit only beyond all of them"
             )
-            return
-        reach = _gap(lines, extent, stride, reach, free)
+            free, reach = [], period(layout) if result is not None else None
+            break
+        reach = _between(lines, extent, stride, reach, free)
+    if reach is not None:
+        _beyond(lines, target, reach, free)
+        coalesced(lines, free, result)
+    if result is not None:
+        law = ComplementLaws(layout, target, result)
+        every = "L and R together take each offset once"
+        check(lines, law, every if covers(layout) else "no offset is a sum in two ways")
+
+
+def _each_coordinate(lines: Lines, layout: Layout, cotarget: Any) -> None:
+    """The steps of each coordinate have a complement of their own."""
+    lines.append(f"R is the complement of each coordinate's steps, below {text(cotarget)}:")
+    for path, steps in sorted(by_coordinate(layout).items()):
+        lines.append(f"  the steps of {text(E(*path))} are {steps}")
+
+
+def _between(lines: Lines, extent: Any, stride: Any, reach: Any, free: list[Mode]) -> Any:
+    """One mode of L, and the mode of R that fills the gap before its second entry."""
+    ends = plain(extent * stride)
+    copies, rest = divided(stride, reach)
+    filled = equal(rest, 0)
+    if not equal(copies, 1):
+        free.append((copies, reach))
+        how = (
+            f"steps by {stride} over the {_offsets(reach)} so far: {copies} copies fit, "
+            f"{copies}:{reach}"
+        )
+    elif filled:
+        how = f"starts right after the {_offsets(reach)} so far: no gap"
+    else:
+        how = f"steps by {stride} over the {_offsets(reach)} so far: no copy fits between"
+    left = "" if filled else f", and {rest} of every {stride} offsets stay free"
+    lines.append(f"  {extent}:{stride} {how}; it ends at {ends}{left}")
+    return ends
+
+
+def _beyond(lines: Lines, target: Any, reach: Any, free: list[Mode]) -> None:
+    """The copies beyond all modes of L."""
     copies = ceil_div(target, reach)
     if equal(copies, 1):
-        lines.append(f"  the {_offsets(reach)} filled reach {target}: nothing to add")
+        lines.append(f"  the next copy would start at {reach}, not below {target}: no more")
     else:
         lines.append(
             f"  {copies} copies of these {_offsets(reach)} reach {target}: {copies}:{reach}"
         )
         free.append((copies, reach))
-    coalesced(lines, free, result)
-    if result is not None:
-        law = ComplementLaws(layout, target, result)
-        check(lines, law, "L and R together take each offset once")
-
-
-def _gap(lines: Lines, extent: Any, stride: Any, reach: Any, free: list[Mode]) -> Any:
-    """One mode of L, and the mode of R that fills the gap before its second entry."""
-    filled = plain(extent * stride)
-    copies = divided(stride, reach)[0]
-    if equal(copies, 1):
-        how = f"starts right after the {_offsets(reach)} filled so far: no gap"
-    else:
-        free.append((copies, reach))
-        how = (
-            f"steps by {stride} over the {_offsets(reach)} filled so far: {copies} copies fit, "
-            f"{copies}:{reach}"
-        )
-    lines.append(f"  {extent}:{stride} {how}; with it 0 to {plain(filled - 1)} are filled")
-    return filled
 
 
 def _offsets(reach: Any) -> str:

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import algebra
+from ..algebra.complement import copies_of, covers, period
 from ..values.arith import divided, equal
 from ..values.layout import Layout, cosize, joined, make_ordered_layout
+from ..values.stride import F2, kind_of
 from ..values.swizzle import ComposedLayout
 from ..values.symbols import free_symbols, plain
 from ..values.tuples import idx2crd, size, text
@@ -39,25 +41,37 @@ def _logical_product(lines: Lines, result: Any, layout: Any, tiler: Any) -> None
         lines.append(f"the outer layout of {layout} is repeated; the rest stays")
         return
     copies = tiler if isinstance(tiler, Layout) else Layout(tiler)
-    target = plain(size(layout) * cosize(copies))
+    count = cosize(copies)
+    target = _target(layout, count)
     lines.append(
-        f"B = {copies} has offsets below {cosize(copies)}, and A = {layout} has {size(layout)} "
-        f"entries; A* is the complement of A up to {target}:"
+        f"B = {copies} has offsets below {text(count)}, and A = {layout} has {size(layout)} "
+        f"entries; A* is the complement of A up to {target}, which has at least as many:"
     )
     starts = substep(lines, algebra.complement, layout, target)
     if starts is None:
+        return
+    if any(kind_of(each.modes) is F2 for each in (layout, copies)):
+        lines.append(f"copy k of A is that XORed with A*(B(k)), A* = {starts}: {text(result)}")
         return
     lines.append(f"copy k of A starts at A*(B(k)), A* = {starts}:")
     substep(lines, algebra.composition, starts, copies)
     lines.append(f"A, and where its copies start: {text(result)}")
     if result is not None and not free_symbols((layout, copies)):
+        block = size(layout)
         check_values(
             lines,
             "R(a, b) == A(a) + A*(B(b))",
-            lambda i: layout(i % size(layout)) + starts(copies(i // size(layout))),
-            result,
+            lambda i: layout.value(i % block) + starts.value(copies(i // block)),
+            result.value,
             size(result),
         )
+
+
+def _target(layout: Layout, count: Any) -> Any:
+    """Up to where the complement of `layout` has at least `count` offsets."""
+    if kind_of(layout.modes) is not None or covers(layout):
+        return plain(size(layout) * count)
+    return plain(period(joined([layout, copies_of(layout, count)])))
 
 
 explains("zipped_product")(
@@ -97,16 +111,19 @@ def _side_by_side(
     both = substep(lines, algebra.logical_product, *operands)
     if result is None:
         return
-    pairs = [pair[::-1] if raked else pair for pair in zip(*both, strict=True)]
+    halves = both.outer if isinstance(both, ComposedLayout) else both
+    pairs = [pair[::-1] if raked else pair for pair in zip(*halves, strict=True)]
     for k, pair in enumerate(pairs):
         lines.append(f"mode {k} has, inner first, {pair[0]} and {pair[1]}")
-    beside = joined(map(joined, pairs))
+    beside: Any = joined(map(joined, pairs))
+    if isinstance(both, ComposedLayout):
+        beside = both.over(beside)
     lines.append(f"side by side: {beside}" + (f"; coalesced by mode, {result}" if raked else ""))
     if not free_symbols(both):
         _check_side_by_side(lines, raked, both, beside, result)
 
 
-def _check_side_by_side(lines: Lines, raked: bool, both: Any, beside: Layout, result: Any) -> None:
+def _check_side_by_side(lines: Lines, raked: bool, both: Any, beside: Any, result: Any) -> None:
     halves = slice(None, None, -1 if raked else 1)
 
     def product(i: int) -> Any:

@@ -24,18 +24,21 @@ from typing import Any
 from ..algebra import (
     complement,
     composition,
+    gf2,
     left_inverse,
     logical_divide,
     logical_product,
     right_inverse,
 )
 from ..algebra.by_mode import tiler_layout
+from ..algebra.complement import by_coordinate, copies_of, covers, moving, period
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, make_layout
-from ..values.modes import assembled
+from ..values.modes import from_columns, has_xor_strides
+from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain
-from ..values.tuples import leaves, size, text
+from ..values.tuples import product, size, text
 from ..values.value import Value
 from .agreement import Undecided, written
 from .bijective import Bijective
@@ -266,59 +269,119 @@ class ProductLaw(_TilerLaw):
 
     def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
         """Mode 0 is the block, and mode 1 the composition of its complement with B."""
-        cotarget = plain(size(self.layout) * cosize(tiler))
+        count = cosize(tiler)
         try:
-            copies = complement(self.layout, cotarget)
+            copies = copies_of(self.layout, count)
         except LayoutError:
-            return [ComplementLaws(self.layout, cotarget)]
-        complements = ComplementLaws(self.layout, cotarget, copies)
+            return [ComplementLaws(self.layout)]
+        complements: list[Statement] = [
+            ComplementLaws(self.layout, None, copies),
+            AtLeast(plain(size(copies)), plain(count)),
+        ]
         if result is None:
-            return [complements, CompositionLaw(copies, tiler)]
+            return [*complements, CompositionLaw(copies, tiler)]
         if len(result) != 2:
             return [Same("rank", 2, len(result))]
         return [
             Equivalent(self.layout, result[0]),
-            complements,
+            *complements,
             CompositionLaw(copies, tiler, result[1]),
         ]
 
 
 class ComplementLaws(OfResult, EveryPart):
-    """The complement R of L fills the offsets that L leaves free, in rising order.
+    """The complement R of L has the offsets at which copies of L fit, in rising order.
 
-    Each offset below ``size(filter(L)) * size(R)`` is the sum of exactly one offset of L and one of
-    R, and there are at least `cotarget` of them.  Each stride of R exceeds the largest sum of the
-    modes before it.  filter(L) is L without its modes of stride 0.
+    No offset is the sum of an offset of L and one of R in two ways, the next copy would start at
+    `cotarget` or beyond, and each stride of R exceeds the largest sum of the modes before it.  If
+    L and some layout have every offset of a range (`covers`), L and R have: each offset below
+    ``size(filter(L)) * size(R)``.  filter(L) is L without its modes of stride 0.  For a layout that
+    is linear over XOR, the sum is the XOR; for a layout of coordinates, the laws hold for each.
     """
 
     __slots__ = __match_args__ = ("layout", "cotarget", "r")
     operation = complement
-    layout: Layout
+    layout: Any
     cotarget: Any
 
-    def __init__(self, layout: Layout, cotarget: Any = None, r: Any = None) -> None:
+    def __init__(self, layout: Any, cotarget: Any = None, r: Any = None) -> None:
         self._set(layout, cotarget, r)
 
     def description(self) -> str:
         """The complement of L"""
-        up_to = "" if self.cotarget is None else f" up to {self.cotarget}"
+        up_to = "" if self.cotarget is None else f" up to {text(self.cotarget)}"
         return f"the complement of {self.layout}{up_to}"
 
     def parts(self) -> list[Statement]:
-        """L and R together are bijective, large enough, and the strides of R grow."""
+        """L and R together are bijective, or injective and far-reaching; the strides of R grow."""
         result = self.result()
-        pairs = zip(leaves(self.layout.shape), leaves(self.layout.stride), strict=True)
-        moving = [mode for mode in pairs if not (type(mode[1]) is int and mode[1] == 0)]
-        both = make_layout(assembled(moving), result)
-        parts: list[Statement] = [Bijective(both)]
+        if isinstance(self.layout, Layout) and kind_of(self.layout.modes) is ArithTuple:
+            return self._each_coordinate(result)
+        if not isinstance(self.layout, Layout) or has_xor_strides(self.layout):
+            both, whole = _xored(self.layout, result), True
+        else:
+            both, whole = make_layout(moving(self.layout), result), covers(self.layout)
+        parts: list[Statement] = [Bijective(both) if whole else Injective(both)]
         if self.cotarget is not None:
-            parts.append(AtLeast(plain(size(both)), self.cotarget))
-        reach: Any = 0
-        for extent, stride in zip(leaves(result.shape), leaves(result.stride), strict=True):
-            if not (type(extent) is int and extent == 1):
-                parts.append(AtLeast(stride, plain(reach + 1)))
-                reach = plain(reach + (extent - 1) * stride)
-        return parts
+            reach = size(both) if whole else period(both)
+            parts.append(AtLeast(plain(reach), _count(self.cotarget)))
+        return parts + _rising(result)
+
+    def needed(self) -> list[Statement]:
+        """L is injective apart from its modes of stride 0."""
+        own = self.layout
+        return [Injective(own.over(moving(own.outer)) if hasattr(own, "outer") else moving(own))]
+
+    def _each_coordinate(self, result: Any) -> list[Statement]:
+        """The laws of the steps of each coordinate."""
+        steps, free = by_coordinate(self.layout), by_coordinate(result)
+        none = Layout(1, 0)
+        return [
+            ComplementLaws(steps.get(path, none), _entry(self.cotarget, path), free.get(path, none))
+            for path in sorted({*steps, *free})
+        ]
+
+    def decide(self) -> Proof:
+        """Decided part by part; the reason adds whether L and R have every offset."""
+        proof = super().decide()
+        plain_layout = isinstance(self.layout, Layout) and kind_of(self.layout.modes) is None
+        if not proof or not plain_layout or free_symbols(self) or covers(self.layout):
+            return proof
+        note = f"no layout has, together with {self.layout}, every offset of a range"
+        return Proof(self, True, (*proof.reason, note), None, proof.certificates)
+
+
+def _rising(result: Layout) -> list[Statement]:
+    """Each stride exceeds the largest sum of the modes before it."""
+    parts: list[Statement] = []
+    reach: Any = 0
+    for extent, stride in result.modes:
+        if not (type(extent) is int and extent == 1):
+            parts.append(AtLeast(stride, plain(reach + 1)))
+            reach = plain(reach + (extent - 1) * stride)
+    return parts
+
+
+def _xored(layout: Any, result: Layout) -> Layout:
+    """L, without its modes of stride 0, beside R; their offsets are combined by XOR."""
+    both = (layout, result)
+    return from_columns([column for each in both for _, column in gf2.placed_columns(each)])
+
+
+def _entry(cotarget: Any, path: tuple[int, ...]) -> Any:
+    """The entry of `cotarget` that bounds the coordinate at `path`."""
+    bound = cotarget.shape if isinstance(cotarget, Layout) else cotarget
+    if bound is None:
+        return None
+    for k in path:
+        entries = bound if isinstance(bound, tuple) else (bound,)
+        bound = entries[k] if k < len(entries) else 1
+    return bound
+
+
+def _count(cotarget: Any) -> Any:
+    """A cotarget as a number of offsets."""
+    return plain(size(cotarget) if isinstance(cotarget, Layout) else product(cotarget))
 
 
 class _OfNumbers(Value):

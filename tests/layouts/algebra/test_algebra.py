@@ -6,17 +6,24 @@ C1, M2, ... number the traps as studies/algebra.md, section 3, does.
 import pytest
 
 from layouts import (
+    ComplementLaws,
+    E,
     Layout,
     LayoutError,
+    ProductLaw,
     coalesce,
     complement,
     composition,
     local_tile,
     logical_divide,
+    logical_product,
     make_layout,
     parse,
+    prove,
     right_inverse,
     size,
+    symbols,
+    tile_to_shape,
     zipped_divide,
 )
 
@@ -195,9 +202,79 @@ def test_m1_a_layout_that_is_not_injective_has_no_complement():
         complement(parse("(2,2):(1,1)"))
 
 
-def test_a_layout_whose_gaps_cannot_be_filled_has_no_complement():
-    with pytest.raises(LayoutError, match="no copies of it fill the offsets between its own"):
-        complement(parse("(4,2):(1,6)"), 24)
+@pytest.mark.parametrize(
+    ("layout", "cotarget", "expected"),
+    [
+        ("(4,2):(1,6)", 24, "2:12"),
+        ("(4,8):(1,5)", None, "1:0"),
+        ("(4,8):(1,5)", 80, "2:40"),
+        ("(64,64):(72,1)", 4 * 4608, "4:4608"),
+        ("(4,2):(1,10)", 40, "(2,2):(4,20)"),  # whitepaper: two copies of 4 fit below 10
+        ("(2,2):(2,3)", 24, "4:6"),  # its modes interleave; C++ takes it for not injective
+        ("(3,3):(2,3)", 24, "3:11"),
+    ],
+)
+def test_the_complement_of_a_layout_whose_gaps_cannot_be_filled(layout, cotarget, expected):
+    check(complement(parse(layout), cotarget), expected)
+
+
+@pytest.mark.parametrize(
+    ("layout", "cotarget", "expected"),
+    [
+        ("4:1@0", 16, "(4):(4@0)"),
+        ("(4,8):(1@0,1@1)", (8, 32), "(2,4):(4@0,8@1)"),
+        ("(4,8):(1@0,1@1)", None, "(1,1):(4@0,8@1)"),
+        ("4:2@0", 16, "((2,2)):((1@0,8@0))"),
+        ("4:1@1", (16, 8), "(16,2):(1@0,4@1)"),
+        ("4:1@0@1", (2, (8, 3)), "(2,(2,3)):(1@0,(4@0@1,1@1@1))"),
+    ],
+)
+def test_the_complement_of_a_layout_of_coordinates_is_that_of_each(layout, cotarget, expected):
+    check(complement(parse(layout), cotarget), expected)
+
+
+def test_a_diagonal_step_has_no_complement():
+    with pytest.raises(LayoutError, match="several coordinates"):
+        complement(Layout(4, E(0) + E(1)), (8, 8))
+
+
+@pytest.mark.parametrize(
+    ("block", "copies", "expected"),
+    [
+        ("(64,64):(72,1)", 4, "((64,64),4):((72,1),4608)"),
+        ("(4,8):(1,5)", 3, "((4,8),3):((1,5),40)"),
+        ("(10,10,2):(1,19,370)", 3, "((10,10,2),3):((1,19,370),740)"),  # in C++ 3:0, three times 0
+        ("(2,2):(2,3)", 3, "((2,2),3):((2,3),6)"),
+        ("(4,4):(F5,F1)", 4, "((4,4),4):((F5,F1),F16)"),
+        ("(3,4):(0,F1)", 2, "((3,4),2):((0,1),4)"),
+        ("8:1", "(4,2):(F1,F5)", "(8,(4,2)):(F1,(F8,F40))"),
+        ("(4,8):(1@0,1@1)", 3, "((4,8),3):((1@0,1@1),4@0)"),
+    ],
+)
+def test_padded_xor_and_coordinate_layouts_are_repeated(block, copies, expected):
+    tiler = parse(copies) if isinstance(copies, str) else copies
+    result = logical_product(parse(block), tiler)
+    check(result, expected)
+    proof = prove(ProductLaw(parse(block), tiler, result))
+    assert proof
+    assert proof.verify()
+
+
+def test_a_padded_tile_fills_a_shape():
+    padded = parse("(64,64):(72,1)")
+    check(tile_to_shape(padded, (128, 256)), "((64,2),(64,4)):((72,4608),(1,9216))")
+    check(tile_to_shape(padded, (128, 256), (1, 0)), "((64,2),(64,4)):((72,18432),(1,4608))")
+    m = symbols("m")
+    check(logical_product(padded, m), "((64,64),m):((72,1),4608)")
+
+
+def test_the_law_of_complement_says_whether_every_offset_is_covered():
+    covered = prove(ComplementLaws(parse("(2,2):(1,6)"), 24))
+    padded = prove(ComplementLaws(parse("(4,8):(1,5)"), 80))
+    assert "a bijection" in str(covered)
+    assert "no layout has, together with (4,8):(1,5), every offset of a range" in str(padded)
+    for wrong in ("2:39", "2:4", "1:0", "3:20"):
+        assert not prove(ComplementLaws(parse("(4,8):(1,5)"), 80, parse(wrong)))
 
 
 @pytest.mark.parametrize("cotarget", [0, -4, 2.5, (4, 0), True, "4"])

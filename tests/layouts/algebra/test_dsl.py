@@ -27,6 +27,12 @@ from layouts.values.tuples import leaves, map_leaves, unflatten
 cutlass = pytest.importorskip("cutlass")
 cute = pytest.importorskip("cutlass.cute")
 
+#: The operations that take the complement of a block or of a tile.
+COMPLEMENTED = {"complement", "tile_to_shape"} | {
+    f"{how}_{what}"
+    for how in ("logical", "zipped", "tiled", "flat", "blocked", "raked")
+    for what in ("divide", "product")
+}
 CASES = 20 * settings().max_examples  # of each kind, 2,000 in CI; 0.2 ms of tracing each
 
 
@@ -104,9 +110,25 @@ def fillings(rng, block):
     yield "tile_to_shape", (block, tuple(n * rng.choice([1, 2, 3]) for n in shape), order)
 
 
+def interleaves(x):
+    """Whether a mode begins before those of smaller strides end.  The DSL takes such a layout for
+    one that is not injective: its complement has an extent of 0, and its product kills the process.
+    """
+    if isinstance(x, tuple):
+        return any(map(interleaves, x))
+    reach = 0
+    for stride, extent in sorted((d, s) for s, d in getattr(x, "modes", ()) if s > 1 and d):
+        if stride < reach:
+            return True
+        reach = stride * extent
+    return False
+
+
 def ours(cases):
     """The cases that have a result, and the results."""
     for name, arguments in cases:
+        if name in COMPLEMENTED and any(map(interleaves, arguments)):
+            continue
         try:
             yield name, arguments, getattr(layouts, name)(*arguments)
         except LayoutError:

@@ -29,6 +29,7 @@ from layouts import (
     local_tile,
     logical_divide,
     logical_product,
+    make_layout,
     make_ordered_layout,
     parse,
     rank,
@@ -37,6 +38,7 @@ from layouts import (
     upcast,
     zipped_divide,
 )
+from layouts.algebra.complement import covers, period
 from layouts.values.tuples import leaves, unflatten
 
 EXTENTS = st.sampled_from([1, 2, 2, 2, 3, 4, 4, 5, 6, 8])
@@ -246,19 +248,25 @@ def test_composition_after_a_swizzle(bits, offset, outer, b):
 
 @given(layouts(), st.integers(1, 200))
 @settings(max_examples=10 * settings().max_examples)
-def test_complement_fills_the_gaps_once(layout, cotarget):
+def test_complement_is_disjoint_and_ordered_and_fills_all_gaps_that_can_be_filled(layout, cotarget):
     own = sorted(set(offsets(layout)))
+    moving = size(tuple(s for s, d in layout.modes if d))
     try:
         result = complement(layout, cotarget)
     except LayoutError:
-        moving = [s for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True) if d]
-        assert size(tuple(moving)) != len(own) or not tileable(own)
+        assert moving != len(own)  # it is not injective
         return
     places = offsets(result)
-    assert places == sorted(places)
-    filled = sorted(a + b for a in own for b in places)
-    assert filled == list(range(len(filled)))
-    assert len(filled) >= cotarget
+    assert places == sorted({*places})
+    taken = sorted(a + b for a in own for b in places)
+    assert moving == len(own)
+    assert len({*taken}) == len(taken)
+    covering = taken == list(range(len(taken)))
+    assert covering == covers(layout) == tileable(own)
+    assert period(make_layout(layout, result)) >= cotarget
+    assert max(taken) < period(make_layout(layout, result))
+    if covering:
+        assert len(taken) >= cotarget
 
 
 def tileable(own):

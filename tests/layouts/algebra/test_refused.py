@@ -85,7 +85,7 @@ def test_what_is_no_shape_has_no_size(value):
 
 
 @pytest.mark.parametrize(
-    "name", ["right_inverse", "left_inverse", "complement", "max_common_vector", "upcast", "recast"]
+    "name", ["right_inverse", "left_inverse", "max_common_vector", "upcast", "recast"]
 )
 def test_a_layout_of_coordinates_has_no_inverse_and_no_other_unit(name):
     identity = Layout((4, 8), (E(0), E(1)))

@@ -9,14 +9,18 @@ from hypothesis import strategies as st
 from layouts import (
     Access,
     ComposedLayout,
+    Injective,
     Layout,
     LayoutError,
     NoSwizzle,
+    ProductLaw,
     Swizzle,
+    logical_product,
     padding_for,
     prove,
     size,
     swizzle_for,
+    tile_to_shape,
     wavefronts,
     wgmma_accumulator,
 )
@@ -253,6 +257,21 @@ def test_the_padding_is_the_smallest():
     nothing = padding_for(Layout((64, 8), (8, 1)), [Access("ldmatrix.x1", Layout(8))], unit=16)
     assert nothing.by == 0
     assert str(nothing) == "no padding needed: (64,8):(8,1), 1024 bytes of shared memory"
+
+
+@pytest.mark.parametrize("unit", [8, 16, 32])
+@pytest.mark.parametrize("shape", [(64, 64), (8, 32), (128, 16)])
+def test_a_padded_tile_can_be_repeated(shape, unit):
+    tile = Layout(shape, (shape[1], 1))
+    padding = padding_for(tile, [Access(16, Layout(8))], unit=unit)
+    for copies in (2, 3):
+        repeated = logical_product(padding.layout, copies)
+        assert repeated[0] == padding.layout
+        assert prove(ProductLaw(padding.layout, copies, repeated))
+        assert prove(Injective(repeated))
+    twice = tile_to_shape(padding.layout, (2 * shape[0], 2 * shape[1]))
+    assert size(twice) == 4 * size(tile)
+    assert prove(Injective(twice))
 
 
 @pytest.mark.parametrize(
