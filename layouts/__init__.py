@@ -12,6 +12,7 @@ Its packages, each of which imports only from those above it:
     notation     text to layouts
     proof        statements about layouts, and how they are decided
     hardware     instructions, fragments, banks, sectors, swizzle synthesis
+    tiled        tensors, tiled copies and tiled MMAs
     explanation  one operation, step by step
     draw         pictures: text, HTML, SVG, LaTeX
 """
@@ -46,6 +47,12 @@ if TYPE_CHECKING:
     from .proof.laws import *
     from .proof.prove import *
     from .proof.theorems import *
+    from .tiled.algorithm import *
+    from .tiled.copy_atom import *
+    from .tiled.tensor import *
+    from .tiled.thread_value import *
+    from .tiled.tiled_copy import *
+    from .tiled.tiled_mma import *
 
 __version__ = "0.1.0"
 
@@ -54,8 +61,8 @@ _LAZY = {
     "draw": "Table compare table table_tv",
     "explanation": "explain",
     "hardware.atoms": (
-        "MMA QUAD_PAIRS MatrixAtom MmaAtom ldmatrix mma stmatrix volta_mma wgmma_accumulator "
-        "wgmma_operand"
+        "MMA QUAD_PAIRS MatrixAtom MmaAtom ldmatrix mma stmatrix universal_fma volta_mma wgmma "
+        "wgmma_accumulator wgmma_operand"
     ),
     "hardware.banks": "Access BankReport banks",
     "hardware.conflict_free": "ConflictFree",
@@ -77,6 +84,18 @@ _LAZY = {
     ),
     "proof.prove": "Counterexample Proof prove",
     "proof.theorems": "SwizzleAlignment SwizzleInvolution",
+    "tiled.algorithm": "copy elem_less gemm",
+    "tiled.copy_atom": "CopyAtom make_copy_atom",
+    "tiled.tensor": (
+        "Tensor make_counting_tensor make_fragment_like make_identity_tensor make_rmem_tensor "
+        "make_tensor"
+    ),
+    "tiled.thread_value": "make_layout_tv",
+    "tiled.tiled_copy": (
+        "ThrCopy TiledCopy make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C "
+        "make_tiled_copy_D make_tiled_copy_S make_tiled_copy_tv"
+    ),
+    "tiled.tiled_mma": "ThrMma TiledMma make_tiled_mma",
 }
 _MODULE_OF = {name: module for module, names in _LAZY.items() for name in names.split()}
 
@@ -84,7 +103,7 @@ __all__ = sorted(["LayoutError", *values.__all__, *algebra.__all__, *_MODULE_OF]
 
 
 def __getattr__(name: str) -> object:
-    if name in ("draw", "explanation", "hardware", "notation", "proof"):
+    if name in ("draw", "explanation", "hardware", "notation", "proof", "tiled"):
         return import_module(f".{name}", __name__)
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'layouts' has no attribute {name!r}")

@@ -121,6 +121,7 @@ FLOORS = (
     ("algebra",),
     ("notation", "proof"),
     ("hardware",),
+    ("tiled",),
     ("explanation", "draw"),
     ("__init__", "__main__"),
 )

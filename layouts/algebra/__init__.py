@@ -14,6 +14,7 @@ are right, the result is structurally theirs.
     product      logical, ..., blocked, raked             repeating
     inverse      right, left, nullspace, max_common_*     from offsets to indices
     recast       upcast, downcast, recast                 another unit
+    on_tensors   on_tensor                                an operation on the layout of a tensor
     slice        slice_, dice, slice_and_offset           some of the modes
     partition    local_tile, local_partition              the part of a block or of a thread
     injectivity  collision                                two indices with one offset

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.modes import has_xor_strides
 from ..values.stride import ArithTuple, kind_of
@@ -27,6 +26,7 @@ from .compose_coordinates import as_indices
 from .compose_integers import compose
 from .compose_swizzled import composed_after, layout_after_composed, swizzle_after
 from .compose_xor import compose_xor
+from .on_tensors import on_tensor
 
 __all__ = ["composition"]
 
@@ -62,7 +62,7 @@ def composition(a: Any, b: Tiler) -> Any:
     if isinstance(a, ComposedLayout):
         return composed_after(a, composition(a.outer, b))
     if not isinstance(a, Layout):
-        raise LayoutError(f"composition: {a!r} must be a Layout, a Swizzle or a ComposedLayout")
+        return on_tensor("composition", composition, a, b)
     if isinstance(b, Swizzle):
         b = ComposedLayout(b, 0, Layout(a.shape))
     if isinstance(b, ComposedLayout):

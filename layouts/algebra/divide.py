@@ -9,8 +9,8 @@ flat_divide      (tile, tile, ..., rest, rest, ...)
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from ..errors import LayoutError
 from ..values.layout import Layout, joined
 from ..values.modes import as_xor_strides, has_xor_strides
 from ..values.swizzle import AnyLayout, ComposedLayout
@@ -18,6 +18,7 @@ from ..values.tuples import size
 from .by_mode import Tiler, flat, logical, tiled, tiled_coordinates, zipped
 from .complement import complement
 from .composition import composition
+from .on_tensors import on_tensor
 
 __all__ = ["flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]
 
@@ -79,7 +80,7 @@ def _divided(
     if isinstance(layout, ComposedLayout):
         return layout.over(_divided(gather, name, layout.outer, tiler))
     if not isinstance(layout, Layout):
-        raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
+        return on_tensor(name, partial(_divided, gather, name), layout, tiler)
     xor_tiler = isinstance(tiler, Layout) and has_xor_strides(tiler)
     if xor_tiler or has_xor_strides(layout):  # if one part has to stay composed, all of them do
         coordinates = tiled_coordinates(layout.shape, tiler)

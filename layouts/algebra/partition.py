@@ -11,6 +11,7 @@ from ..values.swizzle import ComposedLayout
 from ..values.tuples import IntTuple, is_int, is_symbolic, size, text
 from .by_mode import Tiler
 from .divide import zipped_divide
+from .on_tensors import on_tensor
 from .slice import dice, slice_and_offset
 
 __all__ = ["Tile", "local_partition", "local_tile"]
@@ -48,6 +49,8 @@ def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None
         tiler, coord = _projected(tiler, proj), _projected(coord, proj)
     if isinstance(layout, ComposedLayout):
         return _inside(layout, local_tile(layout.outer, tiler, coord))
+    if not isinstance(layout, Layout):
+        return on_tensor("local_tile", local_tile, layout, tiler, coord)  # type: ignore[no-any-return]
     tile, rest = zipped_divide(layout, tiler)
     if coord is not None and not isinstance(coord, tuple):
         return Tile(joined(tile), rest(coord))
@@ -71,31 +74,39 @@ def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -
         raise LayoutError(f"local_partition: {tile!r} must be a Layout that gives thread indices")
     if isinstance(layout, ComposedLayout):
         return _inside(layout, local_partition(layout.outer, tile, index, proj))
+    if not isinstance(layout, Layout):
+        return on_tensor("local_partition", local_partition, layout, tile, index, proj)  # type: ignore[no-any-return]
     if proj is not None:
         tile = dice(proj, tile)
-    coord = _coordinate(tile, index)
-    if is_int(index) and tile(coord) != index:
-        raise LayoutError(f"local_partition: {tile} has no thread {index}")
+    coord = get_flat_coord(tile, index)
     threads, rest = zipped_divide(layout, tuple(size(mode) for mode in tile))
     return Tile(joined(rest), threads(coord))
 
 
-def _coordinate(tile: Layout, index: Any) -> IntTuple:
-    """The coordinate of thread `index` in `tile`, one index a mode (C++ ``get_flat_coord``).
+def get_flat_coord(threads: Layout, index: Any) -> tuple[Any, ...]:
+    """The coordinate of thread `index` in `threads`, one index a mode (C++ ``get_flat_coord``).
 
-    The digit of each leaf is ``index // stride % extent``.
+    ``threads(get_flat_coord(threads, i)) == i``, and the digit of each leaf is
+    ``i // stride % extent``.
+
+    Raises `LayoutError` if no coordinate has the value `index`; a symbol is not checked.
+
+    >>> get_flat_coord(Layout((32, 2, 2), (1, 64, 32)), 69)
+    (5, 1, 0)
     """
     if not is_int(index) and not is_symbolic(index):
-        raise LayoutError(f"local_partition: index {index!r} must be the index of a thread")
+        raise LayoutError(f"thread {index!r}: it must be the index of a thread of {threads}")
     if is_int(index) and index < 0:
-        raise LayoutError(f"local_partition: index {index} must be at least 0")
+        raise LayoutError(f"thread {index}: the threads of {threads} count from 0")
     coord = []
-    for mode in tile:
+    for mode in threads:
         found: Any = 0
         for extent, stride, place in placed(mode.modes):
             if extent != 1 and stride != 0:
                 found = found + index // stride % extent * place
         coord.append(found)
+    if is_int(index) and threads(*coord) != index:
+        raise LayoutError(f"thread {index}: {threads} has no such thread")
     return tuple(coord)
 
 

@@ -24,7 +24,9 @@ __all__ = [
     "ldmatrix",
     "mma",
     "stmatrix",
+    "universal_fma",
     "volta_mma",
+    "wgmma",
     "wgmma_accumulator",
     "wgmma_operand",
 ]
@@ -93,7 +95,9 @@ class MmaAtom(Value):
     """The fragments of one mma: A is M x K, B is N x K, C and D are M x N.
 
     `a`, `b` and `c` take (thread, value) to ``m + M * k``, ``n + N * k`` and ``m + M * n``; each is
-    a bijection.  `shape` is (M, N, K); `section` of the PTX ISA 9.2 draws the fragments.
+    a bijection.  A or B in shared memory is a bijection of the values alone, the same for all
+    threads: ``(128,(64,16)):(0,(1,64))``.  `shape` is (M, N, K); `section` of the PTX ISA 9.2
+    draws the fragments.
 
     Raises `LayoutError` unless sizes and cosizes are those of the matrices.
     """
@@ -112,8 +116,29 @@ class MmaAtom(Value):
         self._set(name, shape, a, b, c, section)
         m, n, k = shape
         for of, layout, count in (("A", a, m * k), ("B", b, n * k), ("C", c, m * n)):
-            if not size(layout) == cosize(layout) == count or size(layout[0]) != size(a[0]):
+            held = layout[1] if in_shared_memory(layout) else layout
+            if not size(held) == cosize(layout) == count or size(layout[0]) != size(a[0]):
                 raise LayoutError(f"{name}: {of} is {layout}; it must have {count} elements")
+
+
+    @property
+    def thr_id(self) -> Layout:
+        """Thread of the atom → lane of the warp or warpgroup (C++ ``ThrID``).
+
+        >>> print(mma("m16n8k16", "bf16").thr_id, volta_mma().thr_id)
+        32:1 (4,2):(1,16)
+        """
+        threads = size(self.a[0])
+        return QUAD_PAIRS[0] if threads == size(QUAD_PAIRS[0]) else Layout(threads)
+
+
+def in_shared_memory(operand: Layout) -> bool:
+    """Whether an operand (thread, value) → element is the same for all threads, more than one.
+
+    >>> in_shared_memory(Layout((128, (64, 16)), (0, (1, 64)))), in_shared_memory(Layout((1, 4)))
+    (True, False)
+    """
+    return size(operand[0]) > 1 and all(stride == 0 for _, stride in operand[0].modes)
 
 
 #: C of every m16n8: each of the 4 threads of a row holds two columns, in rows 8 apart.
@@ -190,6 +215,45 @@ def mma(shape: str, kind: str) -> MmaAtom:
             f"mma {shape} of {kind}: the table has {known}; types are {', '.join(MMA_TYPES)}"
         )
     return atom
+
+
+def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
+    """wgmma.mma_async.sync.aligned.m64n{n}k{k} of elements of type `kind` (PTX ISA 9.7.15.5).
+
+    The k values are 256 bits.  B is in shared memory; A is there or in registers, as `a` says.  The
+    layout of an operand in shared memory gives every thread the whole matrix (C++ ``ABLayout``).
+
+    Raises `LayoutError` unless n is a multiple of 8 from 8 to 256, and `kind` a type of `mma`.
+
+    >>> atom = wgmma(128, "bf16")
+    >>> print(atom.shape, atom.a, atom.b)
+    (64, 128, 16) (128,(64,16)):(0,(1,64)) (128,(128,16)):(0,(1,128))
+    >>> print(wgmma(128, "bf16", a="rmem").a)
+    ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))
+    """
+    c = wgmma_accumulator(n)
+    if kind not in MMA_TYPES or a not in ("smem", "rmem"):
+        raise LayoutError(
+            f"wgmma of {kind}, A in {a!r}: types are {', '.join(MMA_TYPES)}; A is in 'smem' or "
+            f"'rmem'"
+        )
+    bits = MMA_TYPES[kind]
+    k, threads = WGMMA_K_BITS // bits, size(c[0])
+    shared = [Layout((threads, (rows, k)), (0, (1, rows))) for rows in (WGMMA_M, n)]
+    held = wgmma_operand(bits) if a == "rmem" else shared[0]
+    name = f"wgmma.m64n{n}k{k}, {bits} bits"
+    return MmaAtom(name, (WGMMA_M, n, k), held, shared[1], c, "9.7.15.5")
+
+
+def universal_fma() -> MmaAtom:
+    """One multiply-add of one thread: M, N and K are 1 (C++ ``UniversalFMA``, DSL
+    ``MmaUniversalOp``; PTX ISA 9.7.3.6, fma).
+
+    >>> print(universal_fma().shape, universal_fma().c)
+    (1, 1, 1) (1,1):(0,0)
+    """
+    one = Layout((1, 1))
+    return MmaAtom("fma", (1, 1, 1), one, one, one, "9.7.3.6")
 
 
 #: (thread of 8, quad pair of 4) → lane.  Quad pair 0 is lanes 0-3 and 16-19, quad pair 1 is lanes

@@ -1,0 +1,204 @@
+"""copy and gemm: tensors moved and multiplied as the instructions would (C++
+``cute/algorithm/copy.hpp`` and ``gemm.hpp``).
+
+An instruction such as ldmatrix works for a whole warp: what one lane receives, other lanes
+addressed.  Its copy therefore takes the tensors of all threads, as lists by thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..algebra import composition, right_inverse
+from ..errors import LayoutError
+from ..hardware.atoms import MmaAtom
+from ..values.layout import Layout, cosize
+from ..values.tuples import IntTuple, rank, size
+from .copy_atom import CopyAtom
+from .tensor import Tensor, library
+from .thread_value import require_bijective
+from .tiled_copy import TiledCopy
+from .tiled_mma import TiledMma
+
+__all__ = ["copy", "elem_less", "gemm"]
+
+
+def copy(*arguments: Any, pred: Any = None) -> None:
+    """Copies the elements of a tensor to another, by index: ``dst[i] = src[i]`` (C++, DSL).
+
+    ``copy(src, dst)``          two tensors of one size
+    ``copy(atom, src, dst)``    what one thread copies by an atom, or a tiled copy, of one thread
+    ``copy(atom, srcs, dsts)``  lists of the tensors of all threads: an atom of a warp needs them
+
+    Mode 0 of a tensor begins with the values of one atom, as `partition_S` and `partition_D` give
+    them.  With `pred`, a tensor of bools, only the elements where it is true are touched.
+
+    Raises `LayoutError` if the sizes differ, or an element of `dst` would get several values.
+
+    >>> import numpy
+    >>> from layouts import make_rmem_tensor, make_tensor
+    >>> src = make_tensor(numpy.arange(8), Layout((2, 4), (4, 1)))
+    >>> dst = make_rmem_tensor((2, 4), numpy.int64)
+    >>> copy(src, dst)
+    >>> dst.data
+    array([0, 4, 1, 5, 2, 6, 3, 7])
+    """
+    if len(arguments) not in (2, 3):
+        raise LayoutError(f"copy takes (src, dst) or (atom, src, dst), not {len(arguments)} values")
+    *atom, src, dst = arguments
+    if isinstance(src, Tensor) and isinstance(dst, Tensor):
+        if atom and size(_copy_atom(atom[0]).thr_id) > 1:
+            raise LayoutError(
+                f"copy: {_copy_atom(atom[0]).name} needs all threads of its warp; give the lists "
+                f"of their tensors"
+            )
+        _copy_elements(src, dst, pred)
+        return
+    if pred is not None or not atom:
+        raise LayoutError("copy of lists of tensors takes an atom, and no pred")
+    _copy_collectively(_copy_atom(atom[0]), src, dst)
+
+
+def elem_less(coord: IntTuple, shape: IntTuple) -> bool:
+    """Whether every entry of a coordinate is below that of a shape (C++, DSL ``elem_less``): the
+    predicate of a tile that reaches beyond its tensor.
+
+    >>> elem_less((96, 37), (100, 64)), elem_less((100, 0), (100, 64))
+    (True, False)
+    """
+    if isinstance(coord, tuple) and isinstance(shape, tuple) and len(coord) == len(shape):
+        return all(map(elem_less, coord, shape))
+    if isinstance(coord, tuple) or isinstance(shape, tuple):
+        raise LayoutError(f"elem_less: {coord} and {shape} must have the same nesting of tuples")
+    return bool(coord < shape)
+
+
+def gemm(mma: TiledMma, d: Any, a: Any, b: Any, c: Any) -> None:
+    """``D = A * B^T + C`` on the fragments of all threads (C++, DSL ``gemm``).
+
+    `a`, `b`, `c` and `d` are lists by thread: (FrgV, RestM, RestK), (FrgV, RestN, RestK) and
+    (FrgV, RestM, RestN).  `d` may be `c`.  For a single thread they may be tensors.  Elements of A
+    and B are converted to the type of C first; sums are not rounded between instructions.
+
+    Raises `LayoutError` if a fragment is not one of the tiled MMA's.
+
+    >>> import numpy
+    >>> from layouts import make_rmem_tensor, make_tensor, make_tiled_mma, universal_fma
+    >>> a, b = (make_tensor(numpy.arange(n * 2.0), (1, n, 2)) for n in (3, 2))
+    >>> c = make_rmem_tensor((1, 3, 2), numpy.float64)
+    >>> gemm(make_tiled_mma(universal_fma()), c, a, b, c)
+    >>> c.load()[0]
+    array([[ 6.,  9.],
+           [ 8., 13.],
+           [10., 17.]])
+    """
+    threads = mma.thr_layout_vmnk
+    require_bijective("gemm: the threads", threads)
+    fragments = [[x] if isinstance(x, Tensor) else x for x in (d, a, b, c)]
+    for name, held in zip("dabc", fragments, strict=True):
+        if len(held) != mma.size:
+            raise LayoutError(f"gemm: {name} has {len(held)} fragments for {mma.size} threads")
+    count = size(threads, 0)
+    for first in range(0, mma.size, count):
+        members = [threads(first + v) for v in range(count)]
+        _multiply(mma.atom, *([held[t] for t in members] for held in fragments))
+
+
+# ------------------------------------------------------------------------------------- copies
+
+
+def _copy_atom(x: Any) -> CopyAtom:
+    atom = x.atom if isinstance(x, TiledCopy) else x
+    if not isinstance(atom, CopyAtom):
+        raise LayoutError(f"copy: {x!r} must be a CopyAtom or a TiledCopy")
+    return atom
+
+
+def _flat(tensor: Any) -> Tensor:
+    """The elements of a tensor by index, in one mode."""
+    if not isinstance(tensor, Tensor):
+        raise LayoutError(f"{tensor!r} must be a Tensor; make_tensor makes one")
+    flat: Tensor = composition(tensor, Layout((size(tensor),)))
+    return flat
+
+
+def _copy_elements(src: Tensor, dst: Tensor, pred: Tensor | None) -> None:
+    if size(src) != size(dst) or (pred is not None and size(pred) != size(dst)):
+        sizes = ", ".join(str(size(x)) for x in (src, dst, pred) if x is not None)
+        raise LayoutError(f"copy of {src!r} to {dst!r}: their sizes are {sizes}; they must agree")
+    if pred is None:
+        _flat(dst).store(_flat(src).load())
+        return
+    for index in range(size(dst)):
+        if pred[index]:
+            dst[index] = src[index]
+
+
+def _copy_collectively(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]) -> None:
+    """Each group of the atom's threads exchanges its values, once for each atom they hold."""
+    threads, supplied = map(size, atom.layout_src_tv)
+    received = size(atom.layout_dst_tv, 1)
+    counts = {*(size(x) / supplied for x in srcs), *(size(x) / received for x in dsts)}
+    if len(srcs) != len(dsts) or len(srcs) % threads or len(counts) > 1:
+        raise LayoutError(
+            f"copy by {atom.name}: {len(srcs)} sources and {len(dsts)} destinations; there must "
+            f"be the tensors of {threads} threads, or a multiple, with {supplied} values of a "
+            f"source and {received} of a destination for each atom"
+        )
+    for first in range(0, len(srcs), threads):
+        lanes = [_flat(src).load().reshape(-1, supplied) for src in srcs[first : first + threads]]
+        held = library(lanes[0]).stack(lanes)  # (thread, atom, value)
+        for thread, dst in enumerate(dsts[first : first + threads]):
+            _flat(dst).store(_gathered(held, atom, thread).reshape(-1))
+
+
+def _gathered(held: Any, atom: CopyAtom, thread: int) -> Any:
+    """(atom, value): what a thread receives of (thread, atom, value)."""
+    sources = [atom.dst_to_src(thread, v) for v in range(size(atom.layout_dst_tv, 1))]
+    threads = len(held)
+    return held[[s % threads for s in sources], :, [s // threads for s in sources]].T
+
+
+# ----------------------------------------------------------------------------- multiplication
+
+
+def _multiply(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any) -> None:
+    """One atom of threads: all its instructions."""
+    m, n, k = atom.shape
+    sums = _matrix(atom.c, c, None)  # (m + M * n, RestM, RestN)
+    of_a = _matrix(atom.a, a, sums).reshape(k, m, *_rest(a))
+    of_b = _matrix(atom.b, b, sums).reshape(k, n, *_rest(b))
+    if _rest(a)[0] != sums.shape[1] or _rest(b)[0] != sums.shape[2] or _rest(a)[1] != _rest(b)[1]:
+        raise LayoutError(
+            f"gemm: A repeats the atom {_rest(a)} times along (M, K), B {_rest(b)} along (N, K), C "
+            f"{tuple(sums.shape[1:])} along (M, N); the counts must agree"
+        )
+    product = library(sums).einsum("kmar,knbr->nmab", of_a, of_b).reshape(sums.shape)
+    total = sums + product
+    for thread, fragment in enumerate(d):
+        fragment.store(total[[atom.c(thread, v) for v in range(size(atom.c, 1))]])
+
+
+def _rest(fragments: Sequence[Tensor]) -> tuple[int, int]:
+    """How often the atom is repeated along the two modes of a matrix."""
+    _, rows, columns = fragments[0].layout
+    return size(rows), size(columns)
+
+
+def _matrix(tv: Layout, fragments: Sequence[Tensor], like: Any) -> Any:
+    """(element of the atom, rest, rest), from the fragments (value, rest, rest) of its threads."""
+    values = size(tv, 1)
+    for x in fragments:
+        if not isinstance(x, Tensor) or rank(x) != 3 or size(x, 0) != values:
+            raise LayoutError(
+                f"gemm: {x!r} must be a tensor of three modes, the first with the {values} values "
+                f"of {tv}"
+            )
+    held = library(fragments[0].data).stack([fragment.load() for fragment in fragments])
+    holder = right_inverse(tv)  # element → thread + threads * value
+    holders = [holder(element) for element in range(cosize(tv))]
+    found = held[[h % len(held) for h in holders], [h // len(held) for h in holders]]
+    if like is None:
+        return found
+    return found.astype(like.dtype) if hasattr(found, "astype") else found.to(like.dtype)

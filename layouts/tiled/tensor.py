@@ -1,0 +1,364 @@
+"""Tensor: a layout with data.
+
+    Tensor(data, layout)[c] == data[layout(c)]
+
+The data is a flat array of numpy or torch; a slice, a tile or a partition of a tensor is another
+layout over the same data.  A tensor without data gives the values of its layout: indices, or the
+coordinates of an identity layout, which tell where an element of a partition comes from.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ..algebra.partition import Tile
+from ..algebra.slice import shown, slice_and_offset
+from ..errors import LayoutError
+from ..values.arith import ascending
+from ..values.layout import Composable, Layout, cosize, has_none, make_identity_layout
+from ..values.modes import has_xor_strides
+from ..values.stride import ArithTuple, kind_of
+from ..values.swizzle import ComposedLayout, Swizzle, layout_for
+from ..values.tuples import IntTuple, is_int, leaves, size, unflatten
+
+__all__ = [
+    "Tensor",
+    "make_counting_tensor",
+    "make_fragment_like",
+    "make_identity_tensor",
+    "make_rmem_tensor",
+    "make_tensor",
+]
+
+
+class Tensor(Composable):
+    """Data seen through a layout (C++ and DSL ``Tensor``).  Made by `make_tensor`.
+
+    `data`    a flat array of numpy or torch, or None
+    `layout`  a Layout or a ComposedLayout, in elements
+    `offset`  the element at which the layout starts; in C++ the pointer moves there
+
+    `composition`, the divides, `local_tile` and `local_partition` take a tensor too, and give the
+    tensor with the same data.  Two tensors are equal only if they are one object.
+    """
+
+    __slots__ = __match_args__ = ("data", "layout", "offset")
+    data: Any
+    layout: Any
+    offset: Any
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __init__(self, data: Any, layout: Any, offset: Any = 0) -> None:
+        self._set(data, layout_for("Tensor", layout), offset)
+
+    @property
+    def shape(self) -> IntTuple:
+        """The shape of the layout."""
+        return self.layout.shape
+
+    @property
+    def stride(self) -> IntTuple:
+        """The strides of the layout; those under the swizzle, if there is one."""
+        return getattr(self.layout, "outer", self.layout).stride
+
+    @property
+    def element_type(self) -> Any:
+        """The dtype of the data; None if there is no data."""
+        return getattr(self.data, "dtype", None)
+
+    def __getitem__(self, coord: IntTuple) -> Any:
+        """The element at an index or a coordinate; if an entry is None, the tensor of those modes.
+
+        Arrays of coordinates give an array of elements.  Raises `LayoutError` if the coordinate
+        does not fit the shape, or the element is not in the data.
+
+        >>> t = make_counting_tensor(Layout((4, 8), (8, 1)))
+        >>> t[1, 5], t[21], t[1, None][5], t[None, 5].layout
+        (13, 13, 13, Layout((4,), (8,)))
+        """
+        if has_none(coord):
+            return self.with_layout(_sliced, coord)
+        index = added(self.offset, self.layout(coord))
+        return index if self.data is None else self.data[self._in_data(index, coord)]
+
+    __call__ = __getitem__
+
+    def __setitem__(self, coord: IntTuple, value: Any) -> None:
+        """Sets the element at an index or a coordinate; with None in it, `store` to those modes."""
+        if has_none(coord):
+            self[coord].store(value)
+            return
+        self._require_data("setting an element")
+        self.data[self._in_data(added(self.offset, self.layout(coord)), coord)] = value
+
+    #: Python would otherwise iterate by index, without an end: the last mode is unbounded.
+    __iter__ = None
+
+    def _in_data(self, index: Any, coord: IntTuple) -> Any:
+        """`index`, if all of it is in the data."""
+        last = index if is_int(index) else index.max()
+        if last >= len(self.data):
+            raise LayoutError(
+                f"coordinate {shown(coord) if is_int(index) else 'array'} of {self!r}: element "
+                f"{last} of {len(self.data)}; it is beyond the data, where a tile or a partition "
+                f"does not divide its tensor; skip such coordinates by a predicate"
+            )
+        return index
+
+    def _require_data(self, what: str) -> None:
+        if self.data is None:
+            raise LayoutError(f"{self!r}: {what} needs a tensor with data")
+
+    def with_layout(self, operation: Callable[..., Any], *arguments: Any) -> Tensor:
+        """The tensor with the same data and the layout ``operation(layout, *arguments)``.
+
+        The operation returns a layout, or the `Tile` of a layout, whose offset is added.
+        """
+        found = operation(self.layout, *arguments)
+        if isinstance(found, Tile):
+            return Tensor(self.data, found.layout, added(self.offset, found.offset))
+        return Tensor(self.data, found, self.offset)
+
+    def indices(self) -> Any:
+        """The index into the data of each element: an array, whose extents are the modes' sizes.
+
+        >>> import numpy
+        >>> make_tensor(numpy.zeros(32), Layout((2, (2, 2)), (4, (1, 16)))).indices()
+        array([[ 0,  1, 16, 17],
+               [ 4,  5, 20, 21]])
+        """
+        self._require_data("an array of indices")
+        arange = library(self.data).arange
+        extents = [size(mode) for mode in self.layout]
+        coords = []
+        for k, extent in enumerate(extents):
+            broadcast = [1] * len(extents)
+            broadcast[k] = extent
+            coords.append(arange(extent).reshape(broadcast))
+        return self._in_data(self.offset + self.layout(*coords), None)
+
+    def load(self) -> Any:
+        """A copy of the elements, as an array whose extents are the sizes of the modes (DSL)."""
+        return self.data[self.indices()]
+
+    def store(self, values: Any) -> None:
+        """Sets the elements from an array of the extents that `load` gives, or from one value
+        (DSL).
+
+        Raises `LayoutError`, and changes nothing, if one element of the data would get two values.
+        """
+        indices = self.indices()
+        before = self.data[indices]
+        wanted = self.data[indices]
+        try:
+            wanted[...] = values
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise LayoutError(
+                f"store to {self!r}: it takes one value, or an array of the extents "
+                f"{tuple(indices.shape)}: {error}"
+            ) from None
+        self.data[indices] = wanted
+        stored = self.data[indices]
+        if not bool(((stored == wanted) | (wanted != wanted)).all()):  # a NaN equals nothing
+            self.data[indices] = before
+            raise LayoutError(
+                f"store to {self!r}: an element of the data would get several values, since the "
+                f"layout is not injective; give all its coordinates one value"
+            )
+
+    def fill(self, value: Any) -> None:
+        """Sets every element to `value` (DSL ``fill``, C++ ``fill``)."""
+        self.data[self.indices()] = value
+
+    @property
+    def element_name(self) -> str:
+        """The name of the dtype, such as ``"float32"``."""
+        return str(self.element_type).rpartition(".")[2]
+
+    def __repr__(self) -> str:
+        start = shown(self.offset)
+        pointer = start if self.data is None else f"{self.element_name}[{start}]"
+        return f"{pointer} o {self.layout}"
+
+
+def library(data: Any) -> Any:
+    """The module of an array, numpy or torch; raises `LayoutError` if it is neither.
+
+    An array's library is loaded already, so nothing is imported here.
+    """
+    for name, array in (("numpy", "ndarray"), ("torch", "Tensor")):
+        module = sys.modules.get(name)
+        if module is not None and isinstance(data, getattr(module, array, ())):
+            return module
+    raise LayoutError(
+        f"a tensor's data is an array of numpy or torch, not a {type(data).__name__}; "
+        f"make_counting_tensor and make_identity_tensor make tensors without data"
+    )
+
+
+def _sliced(layout: Any, coord: IntTuple) -> Tile:
+    """`slice_and_offset`; where offsets add by XOR, the slice holds its own."""
+    if isinstance(layout, Layout) and has_xor_strides(layout):
+        layout = ComposedLayout(Swizzle(0, 0, 0), 0, layout)
+    return Tile(*slice_and_offset(coord, layout))
+
+
+def added(a: IntTuple, b: IntTuple) -> IntTuple:
+    """The sum of two offsets: integers, or coordinates, of which `b` may lack trailing entries.
+
+    >>> added(3, 4), added((1, (2, 3)), (4,)), added((1, (2, 3)), (0, (0, 5)))
+    (7, (5, (2, 3)), (1, (2, 8)))
+    """
+    if not isinstance(a, tuple):
+        return a + b
+    entries = b if isinstance(b, tuple) else ()
+    return tuple(added(x, entries[k] if k < len(entries) else 0) for k, x in enumerate(a))
+
+
+# ------------------------------------------------------------------------------------- makers
+
+
+def make_tensor(data: Any, layout: Any = None) -> Tensor:
+    """The array as a tensor, seen through a layout (C++ and DSL ``make_tensor``).
+
+    `data` is an array of numpy or torch; its memory is shared, not copied.  `layout` is a Layout or
+    a ComposedLayout in elements, or a shape for the compact layout.  The array must then be flat or
+    contiguous.  Without `layout`, the tensor has the shape and the strides of the array.
+
+    Raises `LayoutError` if the layout reaches beyond the data, gives coordinates or has symbols, or
+    if the array has negative strides.
+
+    >>> import numpy
+    >>> a = make_tensor(numpy.arange(6).reshape(2, 3))
+    >>> a, a[1, 2]
+    (int64[0] o (2,3):(3,1), np.int64(5))
+    >>> make_tensor(numpy.arange(6), Layout((2, 3)))[1, 2]
+    np.int64(5)
+    """
+    library(data)
+    if layout is None:
+        layout = Layout(tuple(data.shape), _strides(data))
+        return Tensor(_flat_storage(data, cosize(layout)), layout)
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        layout = Layout(layout)
+    if isinstance(layout, Layout) and kind_of(layout.modes) is ArithTuple:
+        raise LayoutError(f"make_tensor: {layout} gives coordinates, which are no elements of data")
+    if not all(map(is_int, (*leaves(layout.shape), cosize(layout)))):
+        raise LayoutError(f"make_tensor: {layout} has symbols; give them values first")
+    made = Tensor(_flat(data), layout)
+    if cosize(layout) > len(made.data):
+        if isinstance(layout, Layout):
+            raise LayoutError(
+                f"make_tensor: {layout} reaches element {cosize(layout) - 1} and the data has "
+                f"{len(made.data)} elements"
+            )
+        made.indices()  # cosize is only a bound
+    return made
+
+
+def make_counting_tensor(layout: Any) -> Tensor:
+    """The tensor without data whose elements are the values of `layout` (C++
+    ``make_counting_tensor``).
+
+    >>> make_counting_tensor(Layout((4, 8), (8, 1)))[2, 3]
+    19
+    """
+    coordinates = isinstance(layout, Layout) and kind_of(layout.modes) is ArithTuple
+    return Tensor(None, layout, layout(0) if coordinates else 0)
+
+
+def make_identity_tensor(shape: IntTuple) -> Tensor:
+    """The tensor whose element at each coordinate is that coordinate (C++ and DSL
+    ``make_identity_tensor``).  Its tiles and partitions say which coordinates they hold.
+
+    >>> from layouts import local_tile
+    >>> tile = local_tile(make_identity_tensor((100, 64)), (32, 32), (3, 1))
+    >>> tile, tile[0, 5]
+    ((96,32) o (32,32):(1@0,1@1), (96, 37))
+    """
+    return make_counting_tensor(make_identity_layout(shape))
+
+
+def make_rmem_tensor(layout: Any, dtype: Any) -> Tensor:
+    """A tensor of zeros of its own, such as the registers of a thread (DSL ``make_rmem_tensor``).
+
+    `layout` is a Layout, or a shape for the compact layout; `dtype` is a type of numpy or torch.
+
+    >>> import numpy
+    >>> make_rmem_tensor(((2, 2), 4), numpy.float32)
+    float32[0] o ((2,2),4):((1,2),4)
+    """
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        layout = Layout(layout)
+    if type(dtype).__module__ == "torch":
+        import torch as xp
+    else:
+        import numpy as xp
+    return make_tensor(xp.zeros(cosize(layout), dtype=dtype), layout)
+
+
+def make_fragment_like(x: Any, dtype: Any = None) -> Any:
+    """The registers for a partition (C++ ``make_fragment_like``).
+
+    Mode 0, the values of one instruction, is compact from left to right, where strides of 0 stay;
+    the other modes follow, in the order of their strides in `x`.  Of coordinates or XOR strides
+    only the shape counts.  Of a layout the result is a layout; of a tensor it is a tensor of zeros,
+    of `dtype` or of the type of `x`.
+
+    >>> print(make_fragment_like(Layout(((2, 2), 4, 2), ((1, 16), 128, 2))))
+    ((2,2),4,2):((1,2),8,4)
+    """
+    if isinstance(x, Tensor):
+        if dtype is None:
+            x._require_data("make_fragment_like without a dtype")
+        return make_rmem_tensor(make_fragment_like(x.layout), dtype or x.element_type)
+    layout = layout_for("make_fragment_like", x)
+    outer: Layout = getattr(layout, "outer", layout)
+    if len(outer) < 2 or kind_of(outer.modes) is not None:
+        return Layout(outer.shape)
+    held, total = len(outer[0].modes), len(outer.modes)
+    order = [k for k in range(held) if outer.modes[k][1] != 0]
+    order += ascending(range(held, total), lambda k: outer.modes[k][1])
+    strides, start = [0] * total, 1
+    for k in order:
+        strides[k], start = start, start * outer.modes[k][0]
+    ones = (0 if s == 1 else d for (s, _), d in zip(outer.modes, strides, strict=True))
+    return Layout(outer.shape, unflatten(ones, outer.shape))
+
+
+# ------------------------------------------------------------------------------------- arrays
+
+
+def _strides(data: Any) -> tuple[int, ...]:
+    """The strides of an array, in elements."""
+    if library(data).__name__ == "torch":
+        return tuple(data.stride())
+    strides = tuple(stride // data.itemsize for stride in data.strides)
+    if any(stride % data.itemsize for stride in data.strides):
+        raise LayoutError(f"make_tensor: strides of {data.strides} bytes of {data.dtype}")
+    return strides
+
+
+def _flat_storage(data: Any, count: int) -> Any:
+    """The `count` elements of memory that an array begins with."""
+    if library(data).__name__ == "torch":
+        return data.as_strided((count,), (1,))
+    from numpy.lib.stride_tricks import as_strided
+
+    return as_strided(data, (count,), (data.itemsize,))
+
+
+def _flat(data: Any) -> Any:
+    """The array as a flat one that shares its memory."""
+    if data.ndim == 1:
+        return data
+    torch = library(data).__name__ == "torch"
+    if not (data.is_contiguous() if torch else data.flags.c_contiguous):
+        raise LayoutError(
+            f"make_tensor: an array of shape {tuple(data.shape)} that is not contiguous; leave out "
+            f"the layout to take the array's own, or give its flat storage"
+        )
+    return data.reshape(-1)

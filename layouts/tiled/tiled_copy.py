@@ -1,0 +1,284 @@
+"""TiledCopy: one copy instruction repeated over threads and over a tile.
+
+`layout_tv_tiled` takes (thread, value) to the index of an element in the tile that `tiler_mn` cuts
+out of a tensor; thread and value are those of the registers.  The atom says which thread reads,
+and which writes, each of the elements.
+
+    partition_S(source)         (CPY, RestM, RestN, ...)   what a thread reads
+    partition_D(destination)    (CPY, RestM, RestN, ...)   what it writes
+    retile(registers)           the registers of another partition, as this copy counts them
+
+CPY is (values of one atom, atoms of one tile).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ..algebra import (
+    coalesce,
+    composition,
+    logical_product,
+    right_inverse,
+    upcast,
+    zipped_divide,
+)
+from ..algebra.by_mode import Tiler, tiler_layout
+from ..errors import LayoutError
+from ..values.layout import Layout, cosize, make_layout
+from ..values.tuples import is_int, size
+from ..values.value import Value
+from .copy_atom import CopyAtom
+from .thread_value import at_thread, by_layout, make_layout_tv
+from .tiled_mma import TiledMma
+
+__all__ = [
+    "ThrCopy",
+    "TiledCopy",
+    "make_tiled_copy",
+    "make_tiled_copy_A",
+    "make_tiled_copy_B",
+    "make_tiled_copy_C",
+    "make_tiled_copy_D",
+    "make_tiled_copy_S",
+    "make_tiled_copy_tv",
+]
+
+
+class TiledCopy(Value):
+    """An atom over threads and a tile (C++ and DSL ``TiledCopy``).  Made by `make_tiled_copy`.
+
+    `atom`             the instruction, made by `make_copy_atom`
+    `layout_tv_tiled`  (thread, value) → index of an element of the tile
+    `tiler_mn`         a tiler of the tensor for each mode of the tile: an extent or a Layout
+    """
+
+    __slots__ = __match_args__ = ("atom", "layout_tv_tiled", "tiler_mn")
+    atom: CopyAtom
+    layout_tv_tiled: Layout
+    tiler_mn: tuple[Tiler, ...]
+
+    def __init__(self, atom: CopyAtom, layout_tv: Layout, tiler_mn: tuple[Tiler, ...]) -> None:
+        self._set(atom, layout_tv, tiler_mn)
+        if not isinstance(atom, CopyAtom):
+            raise LayoutError(f"a tiled copy of {atom!r}: it must be made by make_copy_atom")
+        if not isinstance(layout_tv, Layout) or len(layout_tv) != 2:
+            raise LayoutError(f"layout_tv {layout_tv!r}: its modes are (threads, values)")
+        if not isinstance(tiler_mn, tuple):
+            raise LayoutError(f"tiler {tiler_mn!r}: it must be a tuple, one tiler for each mode")
+        for mode, name in enumerate(("threads", "values")):
+            own, atoms = size(layout_tv, mode), size(atom.layout_ref_tv, mode)
+            if own % atoms:
+                raise LayoutError(
+                    f"layout_tv {layout_tv} has {own} {name}: they must be a multiple of the "
+                    f"{atoms} {name} of {atom.name}"
+                )
+        if cosize(layout_tv) > size(self._tile):
+            raise LayoutError(
+                f"layout_tv {layout_tv} reaches element {cosize(layout_tv) - 1} of a "
+                f"tile of {size(self._tile)} elements"
+            )
+
+    @property
+    def _tile(self) -> Layout:
+        """The elements of the tile, by mode."""
+        return Layout(tuple(size(tiler_layout(tiler)) for tiler in self.tiler_mn))
+
+    @property
+    def size(self) -> int:
+        """The number of threads."""
+        return int(size(self.layout_tv_tiled, 0))
+
+    @property
+    def layout_src_tv_tiled(self) -> Layout:
+        """(thread, value) → element of the tile that the thread reads (DSL; C++
+        ``get_layoutS_TV``).
+
+        >>> from layouts import ldmatrix, make_copy_atom
+        >>> layout_tv = Layout(((4, 8), (2, 2, 2)), ((32, 1), (16, 8, 128)))  # A of m16n8k16
+        >>> copy = make_tiled_copy(make_copy_atom(ldmatrix(4), 16), layout_tv, (16, 16))
+        >>> print(copy.layout_src_tv_tiled)
+        ((16,2),(8,1)):((1,128),(16,0))
+        """
+        return self._tv_layout(self.atom.layout_src_tv)
+
+    @property
+    def layout_dst_tv_tiled(self) -> Layout:
+        """(thread, value) → element of the tile that the thread writes (DSL; C++
+        ``get_layoutD_TV``)."""
+        return self._tv_layout(self.atom.layout_dst_tv)
+
+    def _tv_layout(self, atom_tv: Layout) -> Layout:
+        """(thread, (value of an atom, atom)) → element of the tile, for one side of the atom."""
+        ref = self.atom.layout_ref_tv
+        atoms = zipped_divide(self.layout_tv_tiled, tuple(map(size, ref)))
+        one = composition(atoms[0], composition(right_inverse(ref), atom_tv))
+        (threads, values), (more_threads, more_values) = one, atoms[1]
+        both = make_layout(make_layout(threads, more_threads), make_layout(values, more_values))
+        return coalesce(both, (1, (1, 1)))
+
+    # ------------------------------------------------------------------------ all threads
+
+    def tidfrg_S(self, x: Any) -> Any:
+        """A source of (M, N, ...) as (thread, (CPY, (RestM, RestN, ...))) (C++ ``tidfrg_S``)."""
+        return self._tidfrg("tidfrg_S", self.atom.layout_src_tv, x)
+
+    def tidfrg_D(self, x: Any) -> Any:
+        """A destination of (M, N, ...) as (thread, (CPY, (RestM, RestN, ...))) (C++
+        ``tidfrg_D``)."""
+        return self._tidfrg("tidfrg_D", self.atom.layout_dst_tv, x)
+
+    def _tidfrg(self, name: str, atom_tv: Layout, x: Any) -> Any:
+        return by_layout(name, partial(self._divide, atom_tv), x)
+
+    def _divide(self, atom_tv: Layout, tensor: Layout) -> Layout:
+        tile, rest = zipped_divide(tensor, self.tiler_mn)
+        threads, values = composition(tile, self._tv_layout(atom_tv))
+        return make_layout(threads, make_layout(values, rest))
+
+    # ------------------------------------------------------------------------- one thread
+
+    def get_slice(self, thr_idx: Any) -> ThrCopy:
+        """The part of thread `thr_idx` (C++ and DSL ``get_slice``).
+
+        Raises `LayoutError` if there is no such thread.
+        """
+        return ThrCopy(self, thr_idx)
+
+    def retile(self, x: Any) -> Any:
+        """The registers of another partition of the tile, as this copy counts them (C++, DSL).
+
+        `x` is a thread's (V, RestM, RestN, ...), a tensor or a layout: what a partition of the same
+        threads and values gives, such as that of the `TiledMma` of `make_tiled_copy_C`.  The result
+        (CPY, RestM, RestN, ...) has the same elements, in the order of `partition_S` and
+        `partition_D`.
+
+        Raises `LayoutError` unless the values of the tile are a multiple of V.
+        """
+        return by_layout("retile", self._retiled, x)
+
+    def _retiled(self, held: Layout) -> Layout:
+        count, threads = size(held[0]), self.size
+        if size(self.layout_tv_tiled, 1) % count:
+            raise LayoutError(
+                f"retile of {held}: mode 0 has {count} values, which must divide the "
+                f"{size(self.layout_tv_tiled, 1)} values of a thread in a tile"
+            )
+        tile = self._tile
+        holders = right_inverse(self.layout_tv_tiled)  # m, n → thread + threads * value
+        if size(holders) != size(tile):
+            raise LayoutError(
+                f"retile: {self.layout_tv_tiled} does not give every element of the tile "
+                f"{tile.shape} a thread"
+            )
+        groups = upcast(composition(holders, tile), threads * count)  # m, n → value / count
+        values = logical_product(Layout(count), right_inverse(groups))  # → (value, m, n)
+        order = zipped_divide(values, Layout(size(self.atom.layout_ref_tv, 1)))
+        tiles, rest = zipped_divide(held, (count, *map(size, groups)))
+        return make_layout(composition(tiles, order), *list(rest)[1:])
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                "Tiled Copy",
+                f"  Tiler MN:        ({','.join(map(str, self.tiler_mn))})",
+                f"  TV Layout tiled: {self.layout_tv_tiled}",
+                f"Copy Atom {self.atom.name}",
+                f"  ThrID:           {self.atom.thr_id}",
+                f"  TV Layout Src:   {self.atom.layout_src_tv}",
+                f"  TV Layout Dst:   {self.atom.layout_dst_tv}",
+                f"  Value bits:      {self.atom.value_bits}",
+            ]
+        )
+
+
+class ThrCopy(Value):
+    """What one thread copies (C++ and DSL ``ThrCopy``).  Made by `TiledCopy.get_slice`."""
+
+    __slots__ = __match_args__ = ("copy", "thr_idx")
+    copy: TiledCopy
+    thr_idx: Any
+
+    def __init__(self, copy: TiledCopy, thr_idx: Any) -> None:
+        self._set(copy, thr_idx)
+        if is_int(thr_idx) and not 0 <= thr_idx < copy.size:
+            raise LayoutError(f"thread {thr_idx}: the copy has the threads 0 to {copy.size - 1}")
+
+    def partition_S(self, x: Any) -> Any:
+        """(CPY, RestM, RestN, ...): what the thread reads (C++, DSL).
+
+        Of a tensor it is a tensor over the same data; of a layout it is a `Tile`.
+
+        >>> from layouts import make_copy_atom, make_identity_tensor
+        >>> threads, values = Layout((8, 16), (16, 1)), Layout((1, 8))
+        >>> copy = make_tiled_copy_tv(make_copy_atom(16, 16), threads, values)
+        >>> part = copy.get_slice(17).partition_S(make_identity_tensor((64, 256)))
+        >>> print(part.layout, part[3, 0, 1])
+        ((8,1),8,2):((1@1,0),8@0,128@1) (1, 139)
+        """
+        return at_thread("partition_S", self.copy.tidfrg_S(x), self.thr_idx)
+
+    def partition_D(self, x: Any) -> Any:
+        """(CPY, RestM, RestN, ...): what the thread writes (C++, DSL)."""
+        return at_thread("partition_D", self.copy.tidfrg_D(x), self.thr_idx)
+
+    def retile(self, x: Any) -> Any:
+        """`TiledCopy.retile` (C++ ``retile_S`` and ``retile_D``)."""
+        return self.copy.retile(x)
+
+
+# ------------------------------------------------------------------------------------- makers
+
+
+def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler: tuple[Tiler, ...]) -> TiledCopy:
+    """The tiled copy of an atom, a thread-value layout and its tile (DSL ``make_tiled_copy``; C++
+    ``make_tiled_copy_impl``).
+
+    Raises `LayoutError` unless `layout_tv` has whole atoms and stays in the tile.
+    """
+    return TiledCopy(atom, layout_tv, tiler)
+
+
+def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> TiledCopy:
+    """The tiled copy of threads and values, as `make_layout_tv` arranges them (DSL
+    ``make_tiled_copy_tv``; C++ ``make_tiled_copy``).
+
+    >>> from layouts import make_copy_atom
+    >>> rows = make_tiled_copy_tv(make_copy_atom(16, 16), Layout((8, 16), (16, 1)), Layout((1, 8)))
+    >>> print(rows.layout_tv_tiled, rows.tiler_mn)
+    ((16,8),8):((64,1),8) (8, 128)
+    """
+    tiler, layout_tv = make_layout_tv(thr_layout, val_layout)
+    return TiledCopy(atom, layout_tv, tiler)
+
+
+def make_tiled_copy_A(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
+    """The tiled copy between memory and the registers of A in a tiled MMA (C++, DSL)."""
+    return _make_tiled_copy_of(atom, mma, mma.tv_layout_A_tiled, (0, 2))
+
+
+def make_tiled_copy_B(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
+    """The tiled copy between memory and the registers of B in a tiled MMA (C++, DSL)."""
+    return _make_tiled_copy_of(atom, mma, mma.tv_layout_B_tiled, (1, 2))
+
+
+def make_tiled_copy_C(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
+    """The tiled copy between the registers of C in a tiled MMA and memory (C++, DSL)."""
+    return _make_tiled_copy_of(atom, mma, mma.tv_layout_C_tiled, (0, 1))
+
+
+def _make_tiled_copy_of(
+    atom: CopyAtom, mma: TiledMma, layout_tv: Layout, modes: tuple[int, int]
+) -> TiledCopy:
+    return TiledCopy(atom, layout_tv, tuple(map(mma.get_tile_size, modes)))
+
+
+def make_tiled_copy_S(atom: CopyAtom, copy: TiledCopy) -> TiledCopy:
+    """The tiled copy whose registers are what `copy` reads (C++, DSL)."""
+    return TiledCopy(atom, copy.layout_src_tv_tiled, copy.tiler_mn)
+
+
+def make_tiled_copy_D(atom: CopyAtom, copy: TiledCopy) -> TiledCopy:
+    """The tiled copy whose registers are what `copy` writes (C++, DSL)."""
+    return TiledCopy(atom, copy.layout_dst_tv_tiled, copy.tiler_mn)
