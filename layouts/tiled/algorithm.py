@@ -146,18 +146,14 @@ def _copy_collectively(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Te
             f"be the tensors of {threads} threads, or a multiple, with {supplied} values of a "
             f"source and {received} of a destination for each atom"
         )
+    dst_to_src = atom.dst_to_src
     for first in range(0, len(srcs), threads):
         lanes = [_flat(src).load().reshape(-1, supplied) for src in srcs[first : first + threads]]
         held = library(lanes[0]).stack(lanes)  # (thread, atom, value)
         for thread, dst in enumerate(dsts[first : first + threads]):
-            _flat(dst).store(_gathered(held, atom, thread).reshape(-1))
-
-
-def _gathered(held: Any, atom: CopyAtom, thread: int) -> Any:
-    """(atom, value): what a thread receives of (thread, atom, value)."""
-    sources = [atom.dst_to_src(thread, v) for v in range(size(atom.layout_dst_tv, 1))]
-    threads = len(held)
-    return held[[s % threads for s in sources], :, [s // threads for s in sources]].T
+            sources = [dst_to_src(thread, value) for value in range(received)]
+            moved = held[[s % threads for s in sources], :, [s // threads for s in sources]]
+            _flat(dst).store(moved.T.reshape(-1))  # moved is (value, atom)
 
 
 # ----------------------------------------------------------------------------- multiplication

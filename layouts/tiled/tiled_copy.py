@@ -13,7 +13,7 @@ CPY is (values of one atom, atoms of one tile).
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ..algebra import (
@@ -101,22 +101,13 @@ class TiledCopy(Value):
         >>> print(copy.layout_src_tv_tiled)
         ((16,2),(8,1)):((1,128),(16,0))
         """
-        return self._tv_layout(self.atom.layout_src_tv)
+        return _tv_layout(self, self.atom.layout_src_tv)
 
     @property
     def layout_dst_tv_tiled(self) -> Layout:
         """(thread, value) → element of the tile that the thread writes (DSL; C++
         ``get_layoutD_TV``)."""
-        return self._tv_layout(self.atom.layout_dst_tv)
-
-    def _tv_layout(self, atom_tv: Layout) -> Layout:
-        """(thread, (value of an atom, atom)) → element of the tile, for one side of the atom."""
-        ref = self.atom.layout_ref_tv
-        atoms = zipped_divide(self.layout_tv_tiled, tuple(map(size, ref)))
-        one = composition(atoms[0], composition(right_inverse(ref), atom_tv))
-        (threads, values), (more_threads, more_values) = one, atoms[1]
-        both = make_layout(make_layout(threads, more_threads), make_layout(values, more_values))
-        return coalesce(both, (1, (1, 1)))
+        return _tv_layout(self, self.atom.layout_dst_tv)
 
     # ------------------------------------------------------------------------ all threads
 
@@ -130,12 +121,7 @@ class TiledCopy(Value):
         return self._tidfrg("tidfrg_D", self.atom.layout_dst_tv, x)
 
     def _tidfrg(self, name: str, atom_tv: Layout, x: Any) -> Any:
-        return by_layout(name, partial(self._divide, atom_tv), x)
-
-    def _divide(self, atom_tv: Layout, tensor: Layout) -> Layout:
-        tile, rest = zipped_divide(tensor, self.tiler_mn)
-        threads, values = composition(tile, self._tv_layout(atom_tv))
-        return make_layout(threads, make_layout(values, rest))
+        return by_layout(name, partial(_tidfrg, self, atom_tv), x)
 
     # ------------------------------------------------------------------------- one thread
 
@@ -156,27 +142,7 @@ class TiledCopy(Value):
 
         Raises `LayoutError` unless the values of the tile are a multiple of V.
         """
-        return by_layout("retile", self._retiled, x)
-
-    def _retiled(self, held: Layout) -> Layout:
-        count, threads = size(held[0]), self.size
-        if size(self.layout_tv_tiled, 1) % count:
-            raise LayoutError(
-                f"retile of {held}: mode 0 has {count} values, which must divide the "
-                f"{size(self.layout_tv_tiled, 1)} values of a thread in a tile"
-            )
-        tile = self._tile
-        holders = right_inverse(self.layout_tv_tiled)  # m, n → thread + threads * value
-        if size(holders) != size(tile):
-            raise LayoutError(
-                f"retile: {self.layout_tv_tiled} does not give every element of the tile "
-                f"{tile.shape} a thread"
-            )
-        groups = upcast(composition(holders, tile), threads * count)  # m, n → value / count
-        values = logical_product(Layout(count), right_inverse(groups))  # → (value, m, n)
-        order = zipped_divide(values, Layout(size(self.atom.layout_ref_tv, 1)))
-        tiles, rest = zipped_divide(held, (count, *map(size, groups)))
-        return make_layout(composition(tiles, order), *list(rest)[1:])
+        return by_layout("retile", partial(_retiled, self), x)
 
     def __str__(self) -> str:
         return "\n".join(
@@ -191,6 +157,50 @@ class TiledCopy(Value):
                 f"  Value bits:      {self.atom.value_bits}",
             ]
         )
+
+
+# Each thread of a block asks for the same layouts, so they are cached.
+
+
+@lru_cache(maxsize=256)
+def _tv_layout(tiled: TiledCopy, atom_tv: Layout) -> Layout:
+    """(thread, (value of an atom, atom)) → element of the tile, for one side of the atom."""
+    ref = tiled.atom.layout_ref_tv
+    atoms, others = zipped_divide(tiled.layout_tv_tiled, tuple(map(size, ref)))
+    threads, values = composition(atoms, composition(right_inverse(ref), atom_tv))
+    both = make_layout(make_layout(threads, others[0]), make_layout(values, others[1]))
+    return coalesce(both, (1, (1, 1)))
+
+
+@lru_cache(maxsize=256)
+def _tidfrg(tiled: TiledCopy, atom_tv: Layout, tensor: Layout) -> Layout:
+    """(thread, (CPY, (RestM, RestN, ...))) of a tensor."""
+    tile, rest = zipped_divide(tensor, tiled.tiler_mn)
+    threads, values = composition(tile, _tv_layout(tiled, atom_tv))
+    return make_layout(threads, make_layout(values, rest))
+
+
+@lru_cache(maxsize=256)
+def _retiled(tiled: TiledCopy, held: Layout) -> Layout:
+    """(CPY, RestM, RestN, ...) of registers (V, RestM, RestN, ...)."""
+    count, total = size(held[0]), size(tiled.layout_tv_tiled, 1)
+    if total % count:
+        raise LayoutError(
+            f"retile of {held}: mode 0 has {count} values, which must divide the {total} values of "
+            f"a thread in a tile"
+        )
+    tile = tiled._tile
+    holders = right_inverse(tiled.layout_tv_tiled)  # m, n → thread + threads * value
+    if size(holders) != size(tile):
+        raise LayoutError(
+            f"retile: {tiled.layout_tv_tiled} does not give every element of the tile "
+            f"{tile.shape} a thread"
+        )
+    groups = upcast(composition(holders, tile), tiled.size * count)  # m, n → value / count
+    values = logical_product(Layout(count), right_inverse(groups))  # → (value, m, n)
+    order = zipped_divide(values, Layout(size(tiled.atom.layout_ref_tv, 1)))
+    tiles, rest = zipped_divide(held, (count, *map(size, groups)))
+    return make_layout(composition(tiles, order), *list(rest)[1:])
 
 
 class ThrCopy(Value):

@@ -10,7 +10,7 @@ matrices the tile takes, and in which order.  A, B and C are matrices of (M, K),
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ..algebra import composition, logical_divide, right_inverse, tiled_product, zipped_divide
@@ -37,30 +37,29 @@ class TiledMma(Value):
     `atom`             the instruction, such as ``mma("m16n8k16", "bf16")``
     `atom_layout_mnk`  (m, n, k) of an atom → its place among the threads
     `permutation_mnk`  for each of M, N and K a tiler of the tile, or None for the atoms' extent
+    `thr_layout_vmnk`  (thread of the atom, m, n, k of the atom) → thread (C++ ``ThrLayoutVMNK``)
+
+    >>> from layouts import mma
+    >>> print(make_tiled_mma(mma("m16n8k16", "bf16"), (2, 2, 1)).thr_layout_vmnk)
+    (32,2,2,1):(1,32,64,0)
     """
 
-    __slots__ = __match_args__ = ("atom", "atom_layout_mnk", "permutation_mnk")
+    __slots__ = ("atom", "atom_layout_mnk", "permutation_mnk", "thr_layout_vmnk")
+    __match_args__ = ("atom", "atom_layout_mnk", "permutation_mnk")
     atom: MmaAtom
     atom_layout_mnk: Layout
     permutation_mnk: tuple[Tiler, Tiler, Tiler]
+    thr_layout_vmnk: Layout
 
     def __init__(
         self, atom: MmaAtom, atom_layout_mnk: Layout, permutation_mnk: tuple[Tiler, Tiler, Tiler]
     ) -> None:
         self._set(atom, atom_layout_mnk, permutation_mnk)
         _check_atom_layout(atom, atom_layout_mnk)
+        threads = tiled_product(atom.thr_id, atom_layout_mnk)
+        object.__setattr__(self, "thr_layout_vmnk", threads)
         for mode, name in enumerate("MNK"):
             _check_permutation(self, mode, name)
-
-    @property
-    def thr_layout_vmnk(self) -> Layout:
-        """(thread of the atom, m, n, k of the atom) → thread (C++ ``ThrLayoutVMNK``).
-
-        >>> from layouts import mma
-        >>> print(make_tiled_mma(mma("m16n8k16", "bf16"), (2, 2, 1)).thr_layout_vmnk)
-        (32,2,2,1):(1,32,64,0)
-        """
-        return tiled_product(self.atom.thr_id, self.atom_layout_mnk)
 
     @property
     def size(self) -> int:
@@ -101,19 +100,7 @@ class TiledMma(Value):
         return self._thrfrg("C", x)
 
     def _thrfrg(self, operand: str, x: Any) -> Any:
-        return by_layout(f"thrfrg_{operand}", partial(self._divide, operand), x)
-
-    def _divide(self, operand: str, matrix: Layout) -> Layout:
-        modes = OPERAND_MODES[operand]
-        if len(matrix) < 2:
-            raise LayoutError(f"thrfrg_{operand} of {matrix}: it must have at least two modes")
-        tiles = logical_divide(matrix, tuple(map(self._tiler, modes)))
-        atoms = zipped_divide(tiles, tuple(self.atom.shape[mode] for mode in modes))
-        thread, held = composition(atoms[0], _tv(self.atom, operand))
-        placed, rest = zipped_divide(
-            atoms[1], tuple(size(self.atom_layout_mnk, mode) for mode in modes)
-        )
-        return make_layout(make_layout(thread, placed), make_layout(held, rest))
+        return by_layout(f"thrfrg_{operand}", partial(_thrfrg, self, operand), x)
 
     @property
     def tv_layout_A_tiled(self) -> Layout:
@@ -147,7 +134,7 @@ class TiledMma(Value):
         require_bijective("the threads", threads)
         modes = OPERAND_MODES[operand]
         tile = Layout(tuple(map(self.get_tile_size, modes)))
-        (thread, placed), values = self._divide(operand, tile)
+        (thread, placed), values = _thrfrg(self, operand, tile)
         along = [Layout(size(self.atom_layout_mnk, mode), 0) for mode in range(3)]
         for mode, layout in zip(modes, placed, strict=True):
             along[mode] = layout
@@ -181,7 +168,7 @@ class TiledMma(Value):
         return self._partition_shape("C", shape_mn)
 
     def _partition_shape(self, operand: str, shape: IntTuple) -> IntTuple:
-        held, rest = self._divide(operand, Layout(shape)).shape[1]
+        held, rest = _thrfrg(self, operand, Layout(shape)).shape[1]
         return (held, *rest)
 
     def make_fragment_A(self, x: Any, dtype: Any = None) -> Any:
@@ -296,6 +283,20 @@ def make_tiled_mma(
     if not isinstance(permutation, tuple) or len(permutation) != 3:
         raise LayoutError(f"permutation_mnk {permutation!r}: it has one tiler for each of M, N, K")
     return TiledMma(atom, atoms, permutation)
+
+
+@lru_cache(maxsize=256)  # each thread of a block asks for the same
+def _thrfrg(mma: TiledMma, operand: str, matrix: Layout) -> Layout:
+    """((ThrV, (ThrI, ThrJ)), (FrgV, (RestI, RestJ, ...))) of a matrix with the modes I and J."""
+    modes = OPERAND_MODES[operand]
+    if len(matrix) < 2:
+        raise LayoutError(f"operand {operand} {matrix}: a matrix must have at least two modes")
+    tiles = logical_divide(matrix, tuple(map(mma._tiler, modes)))
+    atoms = zipped_divide(tiles, tuple(mma.atom.shape[mode] for mode in modes))
+    thread, held = composition(atoms[0], _tv(mma.atom, operand))
+    counts = tuple(size(mma.atom_layout_mnk, mode) for mode in modes)
+    placed, rest = zipped_divide(atoms[1], counts)
+    return make_layout(make_layout(thread, placed), make_layout(held, rest))
 
 
 def _tv(atom: MmaAtom, operand: str) -> Layout:
