@@ -293,9 +293,8 @@ def make_rmem_tensor(layout: Any, dtype: Any) -> Tensor:
     """
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout)
-    if type(dtype).__module__ == "torch":
-        import torch as xp
-    else:
+    xp = sys.modules.get("torch")
+    if type(dtype).__module__ != "torch" or xp is None:
         import numpy as xp
     return make_tensor(xp.zeros(cosize(layout), dtype=dtype), layout)
 

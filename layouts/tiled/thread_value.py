@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..algebra import composition, raked_product, right_inverse, slice_and_offset
+from ..algebra.by_mode import tiled_coordinates
 from ..algebra.on_tensors import on_tensor
 from ..algebra.partition import Tile
 from ..errors import LayoutError
-from ..values.layout import Layout, make_identity_layout
+from ..values.layout import Layout
 from ..values.modes import has_xor_strides
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout
@@ -60,7 +61,7 @@ def by_layout(name: str, divide: Callable[[Layout], Layout], x: Any) -> Any:
     if isinstance(x, ComposedLayout) and not has_xor_strides(x.outer):
         return x.over(divide(x.outer))
     if isinstance(x, ComposedLayout) or (isinstance(x, Layout) and has_xor_strides(x)):
-        return composition(x, divide(make_identity_layout(x.shape)))
+        return composition(x, divide(tiled_coordinates(x.shape, (1,) * len(x))))
     if isinstance(x, Layout):
         return divide(x)
     return on_tensor(name, lambda layout: by_layout(name, divide, layout), x)
