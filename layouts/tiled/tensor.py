@@ -293,7 +293,7 @@ def make_rmem_tensor(layout: Any, dtype: Any) -> Tensor:
     """
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout)
-    xp = sys.modules.get("torch")
+    xp: Any = sys.modules.get("torch")
     if type(dtype).__module__ != "torch" or xp is None:
         import numpy as xp
     return make_tensor(xp.zeros(cosize(layout), dtype=dtype), layout)
