@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from .hardware.conflict_free import *
     from .hardware.descriptor import *
     from .hardware.instructions import *
+    from .hardware.mfma import *
     from .hardware.no_swizzle import *
     from .hardware.padding import *
     from .hardware.sectors import *
     from .hardware.stmatrix_report import *
     from .hardware.synthesis import *
+    from .hardware.tensor_memory import *
     from .hardware.wavefronts import *
     from .notation import *
     from .notation.linear_layout import *
@@ -68,11 +70,13 @@ _LAZY = {
     "hardware.conflict_free": "ConflictFree",
     "hardware.descriptor": "WgmmaDescriptor wgmma_descriptor wgmma_smem_atom",
     "hardware.instructions": "INSTRUCTIONS Instruction instruction",
+    "hardware.mfma": "MFMA mfma",
     "hardware.no_swizzle": "NoSwizzle",
     "hardware.padding": "Padding padding_for",
     "hardware.sectors": "Sectors sectors",
     "hardware.stmatrix_report": "StagingReport staging_report",
     "hardware.synthesis": "SwizzleChoice swizzle_for",
+    "hardware.tensor_memory": "TMEM TmemAtom tcgen05_accumulator tcgen05_ld tcgen05_st",
     "hardware.wavefronts": "Wavefronts wavefronts",
     "notation": "parse",
     "notation.linear_layout": "LinearLayout from_linear_layout to_linear_layout",

@@ -9,6 +9,8 @@ Read in this order; each file imports from those above it only:
     conflict_free    the statement that it takes one per phase, and its certificate
     sectors          how many sectors an access to global memory moves
     atoms            fragments: thread-value layouts of wgmma, mma, ldmatrix, stmatrix
+    tensor_memory    fragments of tcgen05, and the accumulator in tensor memory
+    mfma             fragments of AMD's matrix instructions
     lane_addresses   the row address that each lane supplies to ldmatrix or stmatrix
     banks            an instruction on a tile: which address each lane supplies, and the wavefronts
     padding          the padding that frees accesses of conflicts

@@ -1,17 +1,19 @@
 """Fragments: which thread holds which element of wgmma, mma, ldmatrix and stmatrix.
 
 A thread-value layout takes (thread, value) to the index of an element.  The numbers come from the
-PTX ISA, version 9.2, each with its section; the tests compare them with the CuTe DSL's own.
+PTX ISA, version 9.2, each with its section; the tests compare them with the CuTe DSL's own.  Those
+of tcgen05 are in `tensor_memory`, and those of AMD in `mfma`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize
+from ..values.modes import Mode, refined
 from ..values.tuples import is_int, size
 from ..values.value import Value
 from .facts import WARP
@@ -97,7 +99,7 @@ class MmaAtom(Value):
     `a`, `b` and `c` take (thread, value) to ``m + M * k``, ``n + N * k`` and ``m + M * n``; each is
     a bijection.  A or B in shared memory is a bijection of the values alone, the same for all
     threads: ``(128,(64,16)):(0,(1,64))``.  `shape` is (M, N, K); `section` of the PTX ISA 9.2
-    draws the fragments.
+    draws the fragments (of AMD's instructions, the manual).
 
     Raises `LayoutError` unless sizes and cosizes are those of the matrices.
     """
@@ -120,7 +122,6 @@ class MmaAtom(Value):
             if not size(held) == cosize(layout) == count or size(layout[0]) != size(a[0]):
                 raise LayoutError(f"{name}: {of} is {layout}; it must have {count} elements")
 
-
     @property
     def thr_id(self) -> Layout:
         """Thread of the atom → lane of the warp or warpgroup (C++ ``ThrID``).
@@ -141,64 +142,88 @@ def in_shared_memory(operand: Layout) -> bool:
     return size(operand[0]) > 1 and all(stride == 0 for _, stride in operand[0].modes)
 
 
-#: C of every m16n8: each of the 4 threads of a row holds two columns, in rows 8 apart.
-M16N8 = Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))
+def fragment(threads: Sequence[Mode], values: Sequence[Mode]) -> Layout:
+    """(thread, value) of modes (extent, stride); those of extent 1 are left out.
 
+    >>> print(fragment([(4, 32), (8, 1)], [(2, 16), (2, 8), (1, 64)]), fragment([(8, 1)], [(1, 8)]))
+    ((4,8),(2,2)):((32,1),(16,8)) (8,1):(1,0)
+    """
+    sides = [[mode for mode in modes if mode[0] != 1] for modes in (threads, values)]
+    return refined((1, 1), sides)
 
-def _mma_table() -> Mapping[tuple[str, int], MmaAtom]:
-    """A register holds 32 bits along k, and the 4 threads of a row hold consecutive ones.
-    Registers count the rows 8 apart, then the next part of k."""
-    fragments = {  # k, bits of an element: A, B, section of PTX ISA 9.7.14.5
-        (8, 16): (
-            Layout(((4, 8), (2, 2)), ((32, 1), (16, 8))),
-            Layout(((4, 8), 2), ((16, 1), 8)),
-            7,
-        ),
-        (16, 16): (
-            Layout(((4, 8), (2, 2, 2)), ((32, 1), (16, 8, 128))),
-            Layout(((4, 8), (2, 2)), ((16, 1), (8, 64))),
-            8,
-        ),
-        (4, 32): (
-            Layout(((4, 8), 2), ((16, 1), 8)),
-            Layout(((4, 8), 1), ((8, 1), 0)),
-            6,
-        ),
-        (8, 32): (
-            Layout(((4, 8), (2, 2)), ((16, 1), (8, 64))),
-            Layout(((4, 8), 2), ((8, 1), 32)),
-            7,
-        ),
-        (32, 8): (
-            Layout(((4, 8), (4, 2, 2)), ((64, 1), (16, 8, 256))),
-            Layout(((4, 8), (4, 2)), ((32, 1), (8, 128))),
-            10,
-        ),
-    }
-    return MappingProxyType(
-        {
-            (f"m16n8k{k}", bits): MmaAtom(
-                f"mma.m16n8k{k}, {bits} bits", (16, 8, k), a, b, M16N8, f"9.7.14.5.{section}"
-            )
-            for (k, bits), (a, b, section) in fragments.items()
-        }
-    )
-
-
-#: (shape, bits of an element of A and B) → the mma.sync of 16 x 8.
-MMA = _mma_table()
 
 #: Types of A and B as PTX names them → bits of an element.
 MMA_TYPES = MappingProxyType(
-    {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
+    {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8}
+    | {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
+)
+
+#: mma.sync of N = 8: M, K, types of A and B, section of the PTX ISA.
+MMA_SHAPES = (
+    (8, 4, "f64", "9.7.14.5.2"),
+    (8, 16, "s8 u8", "9.7.14.5.3"),
+    (8, 32, "s4 u4", "9.7.14.5.4"),
+    (8, 128, "b1", "9.7.14.5.5"),
+    (16, 4, "tf32", "9.7.14.5.6"),
+    (16, 4, "f64", "9.7.14.5.6"),
+    (16, 8, "f16 bf16", "9.7.14.5.7"),
+    (16, 8, "tf32", "9.7.14.5.7"),
+    (16, 8, "f64", "9.7.14.5.7"),
+    (16, 16, "f16 bf16", "9.7.14.5.8"),
+    (16, 16, "f64", "9.7.14.5.8"),
+    (16, 16, "s8 u8 e4m3 e5m2", "9.7.14.5.9"),
+    (16, 32, "s8 u8 e4m3 e5m2", "9.7.14.5.10"),
+    (16, 32, "s4 u4", "9.7.14.5.10"),
+    (16, 64, "s4 u4", "9.7.14.5.11"),
+    (16, 128, "b1", "9.7.14.5.12"),
+    (16, 256, "b1", "9.7.14.5.13"),
+)
+
+
+def _operand(rows: int, k: int, bits: int) -> Layout:
+    """A or B, (lane, value) → row + rows * k.
+
+    A register has 32 bits along k, and the 4 threads of a row hold consecutive ones; an element of
+    64 bits has two registers.  Values count the elements of a register, then the rows 8 apart, then
+    the next part of k.
+    """
+    held = max(32 // bits, 1)
+    threads = [(4, held * rows), (8, 1)]
+    return fragment(threads, [(held, rows), (rows // 8, 8), (k // (4 * held), 4 * held * rows)])
+
+
+def _accumulator(m: int) -> Layout:
+    """C and D of m x 8: each of the 4 threads of a row holds two columns, in rows 8 apart."""
+    return fragment([(4, 2 * m), (8, 1)], [(2, m), (m // 8, 8)])
+
+
+def _mma(m: int, k: int, bits: int, section: str) -> MmaAtom:
+    operands = _operand(m, k, bits), _operand(8, k, bits)
+    return MmaAtom(f"mma.m{m}n8k{k}, {bits} bits", (m, 8, k), *operands, _accumulator(m), section)
+
+
+#: (shape, bits of an element of A and B) → the mma.sync.
+MMA: Mapping[tuple[str, int], MmaAtom] = MappingProxyType(
+    {
+        (f"m{m}n8k{k}", bits): _mma(m, k, bits, section)
+        for m, k, kinds, section in MMA_SHAPES
+        for bits in {MMA_TYPES[kind] for kind in kinds.split()}
+    }
+)
+
+#: (shape, type) of the mma.sync that PTX has.
+MMA_KINDS = frozenset(
+    (f"m{m}n8k{k}", kind) for m, k, kinds, _ in MMA_SHAPES for kind in kinds.split()
 )
 
 
 def mma(shape: str, kind: str) -> MmaAtom:
     """mma.sync.aligned.{shape}.row.col of elements of type `kind` (PTX ISA 9.7.14.5.14).
 
-    The table has m16n8k8 and m16n8k16 of f16 and bf16, m16n8k4 and m16n8k8 of tf32, and m16n8k32 of
-    e4m3, e5m2, s8 and u8.
+    The table has m16n8k8 and m16n8k16 of f16 and bf16; m16n8k4 and m16n8k8 of tf32; m8n8k4, and
+    m16n8k4 to m16n8k16 of f64; m16n8k16 and m16n8k32 of e4m3, e5m2, s8 and u8; m16n8k32 and
+    m16n8k64 of s4 and u4; m16n8k128 and m16n8k256 of b1; and m8n8k16 of s8 and u8, m8n8k32 of s4
+    and u4, m8n8k128 of b1.  For m8n8k4 of f16 see `volta_mma`.
 
     Raises `LayoutError` for any other.
 
@@ -207,14 +232,17 @@ def mma(shape: str, kind: str) -> MmaAtom:
     ((4,8),(2,2,2)):((32,1),(16,8,128)) ((4,8),(2,2)):((16,1),(8,64)) ((4,8),(2,2)):((32,1),(16,8))
     >>> divmod(atom.a(5, 3), 16)            # value 3 of lane 5: k = 3, m = 9
     (3, 9)
+    >>> print(mma("m16n8k64", "s4").a, mma("m8n8k4", "f64").a)
+    ((4,8),(8,2,2)):((128,1),(16,8,512)) ((4,8),1):((8,1),0)
     """
-    atom = MMA.get((shape, MMA_TYPES.get(kind, 0)))
-    if atom is None:
-        known = ", ".join(f"{name} of {bits} bits" for name, bits in MMA)
-        raise LayoutError(
-            f"mma {shape} of {kind}: the table has {known}; types are {', '.join(MMA_TYPES)}"
-        )
-    return atom
+    if (shape, kind) not in MMA_KINDS:
+        known = "; ".join(f"m{m}n8k{k} of {kinds}" for m, k, kinds, _ in MMA_SHAPES)
+        raise LayoutError(f"mma {shape} of {kind}: the table has {known}")
+    return MMA[shape, MMA_TYPES[kind]]
+
+
+#: Types of A and B of wgmma (PTX ISA 9.7.15.2, Matrix Shape).
+WGMMA_TYPES = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
 
 
 def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
@@ -223,7 +251,7 @@ def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
     The k values are 256 bits.  B is in shared memory; A is there or in registers, as `a` says.  The
     layout of an operand in shared memory gives every thread the whole matrix (C++ ``ABLayout``).
 
-    Raises `LayoutError` unless n is a multiple of 8 from 8 to 256, and `kind` a type of `mma`.
+    Raises `LayoutError` unless n is a multiple of 8 from 8 to 256, and `kind` one of its types.
 
     >>> atom = wgmma(128, "bf16")
     >>> print(atom.shape, atom.a, atom.b)
@@ -232,9 +260,9 @@ def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
     ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))
     """
     c = wgmma_accumulator(n)
-    if kind not in MMA_TYPES or a not in ("smem", "rmem"):
+    if kind not in WGMMA_TYPES or a not in ("smem", "rmem"):
         raise LayoutError(
-            f"wgmma of {kind}, A in {a!r}: types are {', '.join(MMA_TYPES)}; A is in 'smem' or "
+            f"wgmma of {kind}, A in {a!r}: types are {', '.join(WGMMA_TYPES)}; A is in 'smem' or "
             f"'rmem'"
         )
     bits = MMA_TYPES[kind]

@@ -19,7 +19,6 @@ from layouts import (
     wgmma_accumulator,
     wgmma_operand,
 )
-from layouts.hardware.atoms import M16N8
 
 
 @pytest.mark.parametrize("n", range(8, 257, 8))
@@ -88,26 +87,50 @@ def test_registers_of_the_accumulator_are_matrices_of_stmatrix():
 def by_ptx(name, lane, i):
     """(row, column) of element i of A, and (column, row) of B, by the PTX ISA's formulas."""
     group, in_group = lane >> 2, lane % 4
-    half = {"m16n8k8": 8, "m16n8k16": 8, "m16n8k32": 16}
-    return {
+    a, b = {
+        ("m8n8k4", 64): ((group, in_group), in_group),
+        ("m8n8k16", 8): ((group, in_group * 4 + i), in_group * 4 + i),
+        ("m8n8k32", 4): ((group, in_group * 8 + i), in_group * 8 + i),
+        ("m8n8k128", 1): ((group, in_group * 32 + i), in_group * 32 + i),
+        ("m16n8k4", 32): ((group + 8 * (i == 1), in_group), in_group),
+        ("m16n8k4", 64): ((group + 8 * (i == 1), in_group), in_group),
         ("m16n8k8", 16): (
             (group + 8 * (i >= 2), in_group * 2 + (i & 1)),
-            (group, in_group * 2 + (i & 1)),
+            in_group * 2 + (i & 1),
+        ),
+        ("m16n8k8", 32): ((group + 8 * (i % 2), in_group + 4 * (i >= 2)), in_group + 4 * (i >= 1)),
+        ("m16n8k8", 64): (
+            (group + 8 * (i not in (0, 2)), in_group + 4 * (i >= 2)),
+            in_group + 4 * (i >= 1),
         ),
         ("m16n8k16", 16): (
             (group + 8 * (i % 4 >= 2), in_group * 2 + (i & 1) + 8 * (i >= 4)),
-            (group, in_group * 2 + (i & 1) + half["m16n8k16"] * (i >= 2)),
+            in_group * 2 + (i & 1) + 8 * (i >= 2),
         ),
-        ("m16n8k4", 32): ((group + 8 * (i == 1), in_group), (group, in_group)),
-        ("m16n8k8", 32): (
-            (group + 8 * (i % 2), in_group + 4 * (i >= 2)),
-            (group, in_group + 4 * (i >= 1)),
+        ("m16n8k16", 64): (
+            (group + 8 * (i % 2), i * 2 - 2 * (i % 2) + in_group),
+            in_group + i * 4,
         ),
+        ("m16n8k16", 8): ((group + 8 * (i >= 4), in_group * 4 + (i & 3)), in_group * 4 + i),
         ("m16n8k32", 8): (
             (group + 8 * (i // 4 % 2), in_group * 4 + (i & 3) + 16 * (i >= 8)),
-            (group, in_group * 4 + (i & 3) + half["m16n8k32"] * (i >= 4)),
+            in_group * 4 + (i & 3) + 16 * (i >= 4),
+        ),
+        ("m16n8k32", 4): ((group + 8 * (i >= 8), in_group * 8 + (i & 7)), in_group * 8 + (i & 7)),
+        ("m16n8k64", 4): (
+            (group + 8 * (not (i < 8 or 16 <= i < 24)), in_group * 8 + (i & 7) + 32 * (i >= 16)),
+            in_group * 8 + (i & 7) + 32 * (i >= 8),
+        ),
+        ("m16n8k128", 1): ((group + 8 * (i >= 32), in_group * 32 + (i & 31)), in_group * 32 + i),
+        ("m16n8k256", 1): (
+            (
+                group + 8 * (not (i < 32 or 64 <= i < 96)),
+                in_group * 32 + (i & 31) + 128 * (i >= 64),
+            ),
+            in_group * 32 + (i & 31) + 128 * (i >= 32),
         ),
     }[name]
+    return a, (group, b)
 
 
 @pytest.mark.parametrize("name", MMA, ids=str)
@@ -119,7 +142,7 @@ def test_fragments_of_mma_match_the_formulas_of_the_ptx_isa(name):
             assert divmod(atom.a(lane, i), m)[::-1] == by_ptx(name, lane, i)[0]
         for i in range(size(atom.b[1])):
             assert divmod(atom.b(lane, i), n)[::-1] == by_ptx(name, lane, i)[1]
-        for i in range(4):
+        for i in range(m // 4):
             row, column = lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2
             assert divmod(atom.c(lane, i), m) == (column, row)
 
@@ -184,13 +207,15 @@ def test_an_accumulator_can_be_the_operand_of_the_next_product():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: mma("m16n8k16", "tf32"), "mma m16n8k16 of tf32: the table has m16n8k8 of 16"),
-        (lambda: mma("m16n8k64", "s4"), "types are f16, bf16"),
+        (lambda: mma("m16n8k16", "tf32"), "mma m16n8k16 of tf32: the table has m8n8k4 of f64; m8"),
+        (lambda: mma("m16n8k64", "e2m1"), "m16n8k64 of s4 u4"),
+        (lambda: mma("m8n8k16", "e4m3"), "m8n8k16 of s8 u8"),
+        (lambda: mma("m16n8k16", 16), "m16n8k16 of 16: the table"),
         (lambda: volta_mma("K"), "are 'row' or 'col'"),
         (lambda: volta_mma(accumulator="bf16"), "accumulator is 'f32' or 'f16'"),
         (lambda: wgmma_operand(64), "elements of 64 bits"),
         (
-            lambda: MmaAtom("mma", (16, 8, 8), M16N8, M16N8, M16N8, ""),
+            lambda: MmaAtom("mma", (16, 8, 8), *[mma("m16n8k8", "f16").c] * 3, ""),
             "B is .* must have 64 elements",
         ),
     ],
