@@ -23,5 +23,5 @@ def on_tensor(name: str, operation: Callable[..., Any], x: Any, *arguments: Any)
     """
     with_layout = getattr(x, "with_layout", None)
     if with_layout is None:
-        raise LayoutError(f"{name} of {x!r}: it takes a Layout, a ComposedLayout or a Tensor")
+        raise LayoutError(f"{name}: {x!r} must be a Layout, a ComposedLayout or a Tensor")
     return with_layout(operation, *arguments)

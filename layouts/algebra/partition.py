@@ -1,13 +1,14 @@
 """Parts of a layout: the tile of a thread block, and the elements of a thread."""
 
 # Annotations are evaluated here: as strings, those of a NamedTuple take 2 ms to import.
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..errors import LayoutError
-from ..values.layout import Layout, joined
-from ..values.modes import placed
+from ..values.layout import Layout
+from ..values.modes import has_xor_strides, placed
 from ..values.stride import kind_of
-from ..values.swizzle import ComposedLayout
+from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import IntTuple, is_int, is_symbolic, size, text
 from .by_mode import Tiler
 from .divide import zipped_divide
@@ -27,8 +28,8 @@ class Tile(NamedTuple):
     offset: Any
 
 
-def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None) -> Tile:
-    """Tile `coord` of `layout` divided by `tiler` (C++ ``local_tile``).
+def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None) -> Any:
+    """Tile `coord` of `layout` divided by `tiler`, as a `Tile`; of a tensor, a tensor (C++).
 
     ``offset + tile(t) == zipped_divide(layout, tiler)(t, coord)``.  An integer `coord` is the index
     of the tile among all tiles.  A rest mode where a tuple `coord` has None, or no entry, is kept
@@ -47,19 +48,14 @@ def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None
     """
     if proj is not None:
         tiler, coord = _projected(tiler, proj), _projected(coord, proj)
-    if isinstance(layout, ComposedLayout):
-        return _inside(layout, local_tile(layout.outer, tiler, coord))
-    if not isinstance(layout, Layout):
-        return on_tensor("local_tile", local_tile, layout, tiler, coord)  # type: ignore[no-any-return]
-    tile, rest = zipped_divide(layout, tiler)
-    if coord is not None and not isinstance(coord, tuple):
-        return Tile(joined(tile), rest(coord))
-    kept, offset = slice_and_offset(_filled(coord, rest), joined(rest))
-    return Tile(joined([*tile, *kept]), offset)
+    divided = zipped_divide(layout, tiler)
+    tile, rest = divided.shape
+    whole = (None,) * len(tile) if isinstance(tile, tuple) else None
+    return part_at((whole, _filled(coord, rest)), divided)
 
 
-def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -> Tile:
-    """The elements of `layout` that thread `index` has (C++ ``local_partition``).
+def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -> Any:
+    """The elements of `layout` that thread `index` has, as a `Tile`; of a tensor, a tensor (C++).
 
     `layout` is divided into tiles with the shape of `tile`, which maps an element of a tile to its
     thread.  The result has the thread's element of every tile, one mode for each mode of `layout`:
@@ -72,15 +68,37 @@ def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -
     """
     if not isinstance(tile, Layout) or kind_of(tile.modes) is not None:
         raise LayoutError(f"local_partition: {tile!r} must be a Layout that gives thread indices")
-    if isinstance(layout, ComposedLayout):
-        return _inside(layout, local_partition(layout.outer, tile, index, proj))
-    if not isinstance(layout, Layout):
-        return on_tensor("local_partition", local_partition, layout, tile, index, proj)  # type: ignore[no-any-return]
     if proj is not None:
         tile = dice(proj, tile)
-    coord = get_flat_coord(tile, index)
-    threads, rest = zipped_divide(layout, tuple(size(mode) for mode in tile))
-    return Tile(joined(rest), threads(coord))
+    divided = zipped_divide(layout, tuple(size(mode) for mode in tile))
+    tiles = divided.shape[1]
+    whole = (None,) * len(tiles) if isinstance(tiles, tuple) else None
+    return part_at((get_flat_coord(tile, index), whole), divided)
+
+
+#: The swizzle that changes nothing: a layout after it holds its offset.
+IDENTITY = Swizzle(0, 0, 0)
+
+
+def part_at(coord: IntTuple, layout: Any) -> Any:
+    """`slice_and_offset` as a `Tile`, whose offset is added; of a tensor, the tensor.
+
+    XOR strides combine with the offset of the fixed entries by XOR.  Where that is no sum, the tile
+    is a composed layout that holds the offset.
+
+    >>> from layouts import F2
+    >>> print(part_at((None, 1), Layout((4, 4), (8, 1))).offset)
+    1
+    >>> part = part_at((None, 1), Layout((2, 4), (F2(1), F2(3))))
+    >>> part.offset, [part.layout(i) for i in range(2)]
+    (0, [3, 2])
+    """
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        return on_tensor("a slice", partial(part_at, coord), layout)
+    if isinstance(layout, ComposedLayout) or not has_xor_strides(layout):
+        return Tile(*slice_and_offset(coord, layout))
+    part, _ = slice_and_offset(coord, ComposedLayout(IDENTITY, 0, layout))
+    return Tile(part.outer, part.offset) if part.inner == IDENTITY else Tile(part, 0)
 
 
 def get_flat_coord(threads: Layout, index: Any) -> tuple[Any, ...]:
@@ -110,13 +128,6 @@ def get_flat_coord(threads: Layout, index: Any) -> tuple[Any, ...]:
     return tuple(coord)
 
 
-def _inside(layout: ComposedLayout, tile: Tile) -> Tile:
-    """`tile` of the outer layout as a tile of the composed layout, which holds the offset."""
-    return Tile(
-        ComposedLayout(layout.inner, layout.offset + tile.offset, tile.layout, layout.unit), 0
-    )
-
-
 def _projected(t: IntTuple, proj: IntTuple) -> IntTuple:
     """The entries of `t` where `proj` is not None (C++ ``dice``)."""
     if not isinstance(t, tuple) or not isinstance(proj, tuple) or len(t) != len(proj):
@@ -124,12 +135,16 @@ def _projected(t: IntTuple, proj: IntTuple) -> IntTuple:
     return tuple(entry for entry, keep in zip(t, proj, strict=True) if keep is not None)
 
 
-def _filled(coord: IntTuple, rest: Layout) -> tuple[Any, ...]:
-    """`coord` with None for the modes of `rest` beyond it."""
+def _filled(coord: IntTuple, rest: IntTuple) -> IntTuple:
+    """`coord` with None for the modes of the shape `rest` beyond it; an index as it is."""
+    count = len(rest) if isinstance(rest, tuple) else 1
+    if coord is not None and not isinstance(coord, tuple):
+        return coord
     entries = coord if isinstance(coord, tuple) else (coord,)
-    if len(entries) > len(rest):
+    if len(entries) > count:
         raise LayoutError(
-            f"coord {text(coord)} has {len(entries)} entries and there are {len(rest)} modes of "
-            f"tiles, {rest}; give at most one per mode"
+            f"coord {text(coord)} has {len(entries)} entries and there are {count} modes of "
+            f"tiles, {text(rest)}; give at most one per mode"
         )
-    return (*entries, *(None,) * (len(rest) - len(entries)))
+    filled = (*entries, *(None,) * (count - len(entries)))
+    return filled if isinstance(rest, tuple) else filled[0]

@@ -13,14 +13,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..algebra.partition import Tile
-from ..algebra.slice import shown, slice_and_offset
+from ..algebra.partition import Tile, part_at
+from ..algebra.slice import shown
 from ..errors import LayoutError
 from ..values.arith import ascending
 from ..values.layout import Composable, Layout, cosize, has_none, make_identity_layout
-from ..values.modes import has_xor_strides
 from ..values.stride import ArithTuple, kind_of
-from ..values.swizzle import ComposedLayout, Swizzle, layout_for
+from ..values.swizzle import ComposedLayout, layout_for
 from ..values.tuples import IntTuple, is_int, leaves, size, unflatten
 
 __all__ = [
@@ -80,7 +79,7 @@ class Tensor(Composable):
         (13, 13, 13, Layout((4,), (8,)))
         """
         if has_none(coord):
-            return self.with_layout(_sliced, coord)
+            return part_at(coord, self)
         index = added(self.offset, self.layout(coord))
         return index if self.data is None else self.data[self._in_data(index, coord)]
 
@@ -197,13 +196,6 @@ def library(data: Any) -> Any:
         f"a tensor's data is an array of numpy or torch, not a {type(data).__name__}; "
         f"make_counting_tensor and make_identity_tensor make tensors without data"
     )
-
-
-def _sliced(layout: Any, coord: IntTuple) -> Tile:
-    """`slice_and_offset`; where offsets add by XOR, the slice holds its own."""
-    if isinstance(layout, Layout) and has_xor_strides(layout):
-        layout = ComposedLayout(Swizzle(0, 0, 0), 0, layout)
-    return Tile(*slice_and_offset(coord, layout))
 
 
 def added(a: IntTuple, b: IntTuple) -> IntTuple:

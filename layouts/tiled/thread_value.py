@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..algebra import composition, raked_product, right_inverse, slice_and_offset
+from ..algebra import composition, raked_product, right_inverse
 from ..algebra.by_mode import tiled_coordinates
 from ..algebra.on_tensors import on_tensor
-from ..algebra.partition import Tile
+from ..algebra.partition import part_at
 from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.modes import has_xor_strides
@@ -67,12 +67,10 @@ def by_layout(name: str, divide: Callable[[Layout], Layout], x: Any) -> Any:
     return on_tensor(name, lambda layout: by_layout(name, divide, layout), x)
 
 
-def at_thread(name: str, parts: Any, thread: IntTuple) -> Any:
-    """The part of `thread` in (thread, rest): a tensor, or of a layout a `Tile`.
+def at_thread(thread: IntTuple, parts: Any) -> Any:
+    """The part of `thread` in (thread, (values, (tiles, ...))): a tensor, or of a layout a `Tile`.
 
-    The modes of the rest, (values, (tiles, ...)), become the modes of the part.
+    The values, and each of the tiles, become its modes.
     """
-    if isinstance(parts, (Layout, ComposedLayout)):
-        rest = parts.shape[1]
-        return Tile(*slice_and_offset((thread, (None, (None,) * len(rest[1]))), parts))
-    return on_tensor(name, lambda layout: at_thread(name, layout, thread), parts)
+    _, tiles = parts.shape[1]
+    return part_at((thread, (None, (None,) * len(tiles))), parts)

@@ -227,11 +227,11 @@ class ThrCopy(Value):
         >>> print(part.layout, part[3, 0, 1])
         ((8,1),8,2):((1@1,0),8@0,128@1) (1, 139)
         """
-        return at_thread("partition_S", self.copy.tidfrg_S(x), self.thr_idx)
+        return at_thread(self.thr_idx, self.copy.tidfrg_S(x))
 
     def partition_D(self, x: Any) -> Any:
         """(CPY, RestM, RestN, ...): what the thread writes (C++, DSL)."""
-        return at_thread("partition_D", self.copy.tidfrg_D(x), self.thr_idx)
+        return at_thread(self.thr_idx, self.copy.tidfrg_D(x))
 
     def retile(self, x: Any) -> Any:
         """`TiledCopy.retile` (C++ ``retile_S`` and ``retile_D``)."""

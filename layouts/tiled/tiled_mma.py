@@ -251,8 +251,7 @@ class ThrMma(Value):
     def _partition(self, operand: str, x: Any) -> Any:
         v, *mnk = get_flat_coord(self.mma.thr_layout_vmnk, self.thr_idx)
         thread = (v, tuple(mnk[mode] for mode in OPERAND_MODES[operand]))
-        name = f"partition_{operand}"
-        return at_thread(name, self.mma._thrfrg(operand, x), thread)
+        return at_thread(thread, self.mma._thrfrg(operand, x))
 
 
 def make_tiled_mma(

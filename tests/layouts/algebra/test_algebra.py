@@ -6,14 +6,18 @@ C1, M2, ... number the traps as studies/algebra.md, section 3, does.
 import pytest
 
 from layouts import (
+    F2,
     ComplementLaws,
+    ComposedLayout,
     E,
     Layout,
     LayoutError,
     ProductLaw,
+    Swizzle,
     coalesce,
     complement,
     composition,
+    local_partition,
     local_tile,
     logical_divide,
     logical_product,
@@ -397,3 +401,20 @@ def test_local_tile_refuses_a_coordinate_with_too_many_modes():
 def test_the_modes_of_a_divide_recombine():
     tiles = zipped_divide(MATRIX, (32, 16))
     assert make_layout(tiles[0], tiles[1]) == tiles
+
+
+XOR = Layout((2, 4), (F2(1), F2(3)))
+
+
+@pytest.mark.parametrize("layout", [XOR, ComposedLayout(Swizzle(1, 0, 2), 5, XOR)])
+def test_tiles_and_parts_of_xor_layouts_start_at_their_offset_by_xor(layout):
+    for column in range(4):
+        tile = local_tile(layout, (2, 1), (0, column))
+        assert [tile.offset + tile.layout(i, 0) for i in range(2)] == [
+            layout(i, column) for i in range(2)
+        ]
+    for thread in range(4):
+        part = local_partition(layout, Layout((2, 2)), thread)
+        for j in range(2):
+            expected = layout(thread % 2, thread // 2 + 2 * j)
+            assert part.offset + part.layout(0, j) == expected
