@@ -1,0 +1,1 @@
+"""Modules with the names that the suites of the peers import, made of this library."""
