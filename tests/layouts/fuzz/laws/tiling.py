@@ -177,7 +177,7 @@ def check_product(r: Any, a: Any, b: Any) -> None:
     same(m.values(m.part(r, 0)), m.values(a), "the block")
     must(refines(b.shape, m.part(r, 1).shape), f"the shape of the copies refines {b.shape}")
     if isinstance(a, Layout) and not m.is_coordinates(r) and not m.is_coordinates(b):
-        _check_copies(m.values(a), m.values(m.part(r, 1)), m.values(b), m.is_xor(r))
+        _check_copies(m.values(a), m.values(m.part(r, 1)), m.values(b), m.is_xor(a))
 
 
 def _check_copies(own: list[int], copies: list[int], order: list[int], xor: bool) -> None:
@@ -201,6 +201,7 @@ def _(r: Any, a: Any, b: Any) -> None:
 def _check_side_by_side(r: Any, a: Any, b: Any, block_first: bool) -> None:
     """Mode k holds mode k of the block and of the copies; the values are those of the product."""
     block, tiler, whole = outer(a), as_layout(b), L.logical_product(outer(a), b)
+    found = outer(r) if isinstance(a, ComposedLayout) else r
     rank = max(m.rank(block), m.rank(tiler))
     same(m.rank(r), rank, "rank")
     own = [m.size(m.part(block, k)) if k < m.rank(block) else 1 for k in range(rank)]
@@ -209,7 +210,7 @@ def _check_side_by_side(r: Any, a: Any, b: Any, block_first: bool) -> None:
         for i, x in enumerate(m.coords(own)[:20]):
             fast, slow, extents = (x, y, own) if block_first else (y, x, other)
             mixed = tuple(p + s * q for p, q, s in zip(fast, slow, extents, strict=True))
-            got = at(outer(r), mixed if isinstance(r.shape, tuple) else mixed[0])
+            got = at(found, mixed if isinstance(r.shape, tuple) else mixed[0])
             same(got, m.value(whole, i + j * prod(own)), f"element {x} of copy {y}")
 
 
