@@ -12,7 +12,8 @@ are right, the result is structurally theirs.
     by_mode      by_mode, logical, zipped, tiled, flat    one operation on every mode
     divide       logical, zipped, tiled, flat             cutting into tiles
     product      logical, ..., blocked, raked             repeating
-    inverse      right, left, nullspace, max_common_*     from offsets to indices
+    inverse      right, left, nullspace                   from offsets to indices
+    common       max_common_vector, max_common_layout     what one copy may move
     recast       upcast, downcast, recast                 another unit
     on_tensors   on_tensor                                an operation on the layout of a tensor
     slice        slice_, dice, slice_and_offset           some of the modes
@@ -27,16 +28,11 @@ from __future__ import annotations
 from . import gf2
 from .bit_matrix import from_bits, to_bits
 from .coalesce import coalesce, filter
+from .common import max_common_layout, max_common_vector
 from .complement import complement
 from .composition import composition
 from .divide import flat_divide, logical_divide, tiled_divide, zipped_divide
-from .inverse import (
-    left_inverse,
-    max_common_layout,
-    max_common_vector,
-    nullspace,
-    right_inverse,
-)
+from .inverse import left_inverse, nullspace, right_inverse
 from .partition import Tile, local_partition, local_tile
 from .product import (
     blocked_product,

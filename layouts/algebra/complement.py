@@ -289,8 +289,9 @@ def _enumerated_complement(layout: Any, target: int) -> Layout:
     own = {layout(i) for i in range(count)}
     if len(own) < count:
         raise LayoutError(f"complement of {layout}: it is not injective")
-    if isinstance(layout, ComposedLayout) and covers(layout.outer):
-        rest = complement(layout.outer, target)
+    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    if kind_of(outer.modes) is None and covers(outer):
+        rest = complement(outer, target)
         total = count * size(rest)
         if total <= ENUMERATION_LIMIT:
             places = [rest(i) for i in range(size(rest))]

@@ -1,4 +1,4 @@
-"""Inverses, the nullspace, and the common part of two layouts.
+"""Inverses and the nullspace.
 
 A swizzle is linear over XOR, and so is a layout of powers of two whose strides do not carry.  The
 inverse of one after the other comes from elimination over GF(2); it is a layout with XOR strides.
@@ -34,8 +34,6 @@ from .injectivity import collision
 
 __all__ = [
     "left_inverse",
-    "max_common_layout",
-    "max_common_vector",
     "nullspace",
     "right_inverse",
 ]
@@ -322,75 +320,6 @@ def _nullspace_xor(layout: Layout | ComposedLayout, domain: Layout) -> Layout:
         modes.append((2, sum(place for k, (place, _) in enumerate(bits) if vector >> k & 1)))
     kept = [mode for mode in modes if mode[0] != 1]
     return assembled(merged(ascending(kept, lambda mode: mode[1])))
-
-
-# ----------------------------------------------------------------------------------- common
-
-
-def max_common_layout(
-    a: Layout | ComposedLayout, b: Layout | ComposedLayout
-) -> Layout | ComposedLayout:
-    """The right inverse R of B, as far as it is one of A too (C++ ``max_common_layout``).
-
-    ``A(R(i)) == B(R(i)) == i`` for every i below ``size(R)``.
-
-    >>> a, b = Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4))
-    >>> print(max_common_layout(a, b), max_common_layout(Layout((4, 8), (8, 1)), b))
-    8:1 1:0
-    """
-    inverse = right_inverse(b)
-    count = _common(layout_for("max_common_layout", a), inverse)
-    if count == 1:
-        return Layout(1, 0)
-    found: Layout | ComposedLayout = composition(inverse, Layout(count))
-    return found
-
-
-def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) -> Any:
-    """The number of contiguous elements at the same indices of both layouts (C++).
-
-    >>> max_common_vector(Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4)))
-    8
-    """
-    return _common(layout_for("max_common_vector", a), right_inverse(b))
-
-
-def _common(a: Layout | ComposedLayout, inverse: Layout | ComposedLayout) -> Any:
-    """The size of the part of `inverse` that is also a right inverse of `a`; whole modes if it can
-    be decided by modes."""
-    try:
-        through = coalesce(composition(a, inverse))
-    except LayoutError:
-        through = None
-    if isinstance(through, Layout) and kind_of(through.modes) is not ArithTuple:
-        extent, stride = through.modes[0] if through.modes else (1, 0)
-        return extent if (stride == 1 or int_of(stride) == 1) else 1
-    count = size(inverse)
-    for i in range(count):
-        if a(inverse(i)) != i:
-            return _largest_part(inverse, i, a)
-    return count
-
-
-def int_of(stride: Any) -> Any:
-    """An XOR stride as an int, and any other as it is."""
-    return getattr(stride, "value", stride)
-
-
-def _largest_part(inverse: Layout | ComposedLayout, count: int, a: Layout | ComposedLayout) -> int:
-    """The largest number of indices, at most `count`, on which `inverse` is a layout."""
-    if not count:
-        raise LayoutError(
-            f"max_common_layout of {a}: it maps index 0 to {a(0)}, so not even the offset 0 is "
-            f"common; take the layout without its offset"
-        )
-    for part in range(count, 1, -1):
-        try:
-            if isinstance(composition(inverse, Layout(part)), (Layout, ComposedLayout)):
-                return part
-        except LayoutError:
-            continue
-    return 1
 
 
 def _integers(name: str, layout: Any) -> Layout:

@@ -123,12 +123,22 @@ def _nullspace(lines: Lines, result: Any, layout: Any) -> None:
         )
 
 
-@explains("max_common_layout", "max_common_vector")
-def _common(lines: Lines, result: Any, a: Any, b: Any) -> None:
-    inverse = substep(lines, algebra.right_inverse, b)
-    if inverse is None or result is None:
+@explains("max_common_layout")
+def _common_layout(lines: Lines, result: Any, a: Any, b: Any) -> None:
+    count = substep(lines, algebra.max_common_vector, a, b)
+    if count is None or result is None:
         return
-    count = result if type(result) is int else size(result)
-    lines.append(f"A(R(i)) == i with A = {a} holds for the first {count} indices: these are common")
+    lines.append(f"R has the indices of the first vector: {text(result)}")
     if not free_symbols((a, b)):
-        check_values(lines, "A(R(i)) == i", lambda i: a(inverse(i)), int, count)
+        check_values(lines, "A(R(i)) == i", lambda i: a(result(i)), int, size(result))
+        check_values(lines, "B(R(i)) == i", lambda i: b(result(i)), int, size(result))
+
+
+@explains("max_common_vector")
+def _common_vector(lines: Lines, result: Any, a: Any, b: Any) -> None:
+    lines.append(
+        f"the indices of A = {a} and B = {b} are cut into vectors, in which the offsets of both "
+        f"rise by 1 together"
+    )
+    if result is not None:
+        lines.append(f"every vector has {result} elements, or a multiple of that")

@@ -7,7 +7,7 @@ force confirms, within its limits, that there was nothing to return.
 import random
 from functools import reduce
 from itertools import product as cartesian
-from math import prod
+from math import gcd, prod
 from operator import xor
 
 import pytest
@@ -541,13 +541,30 @@ def test_local_partition_gives_every_element_to_one_thread():
         assert len(found) == size(layout)
 
 
-def test_max_common_layout():
+def test_common_vectors_are_contiguous_in_both_and_the_largest():
     longest = 0
-    for a, b in cases(61, a_layout, a_layout):
-        if a is not b and random.Random(str(a)).random() < 0.5:
-            b = make_layout_like(a) if size(a) == size(make_layout_like(a)) else b
-        common, count = max_common_layout(a, b), max_common_vector(a, b)
-        assert size(common) == count
-        assert [a(i) for i in offsets(common)] == [b(i) for i in offsets(common)] == [*range(count)]
-        longest = max(longest, count)
+    for a, b in cases(61, any_layout, any_layout):
+        rng = random.Random(str(a))
+        if rng.random() < 0.5 and isinstance(a, Layout) and not is_xor(a):
+            b = rng.choice((a, make_layout_like(a), ComposedLayout(a_swizzle(rng), 0, a)))
+        pairs = [*zip(offsets(a), offsets(b), strict=False)]
+        vector = max_common_vector(a, b)
+        if all(len({pair[k] for pair in pairs}) == len(pairs) for k in (0, 1)):
+            assert vector == gcd(*run_lengths({*pairs}))
+        elif len({*pairs}) == len(pairs):
+            assert gcd(*run_lengths({*pairs})) % vector == 0
+        if a(0) == b(0) == 0:
+            common = attempt(max_common_layout, a, b)
+            assert common is not None
+            assert vector % size(common) == 0
+            for layout in (a, b):
+                assert [layout(i) for i in offsets(common)] == [*range(size(common))]
+        longest = max(longest, vector)
     assert longest > 16
+
+
+def run_lengths(pairs):
+    """The lengths of the longest runs of offsets that rise by 1 in both."""
+    for x, y in pairs:
+        if (x - 1, y - 1) not in pairs:
+            yield next(n for n in range(1, len(pairs) + 1) if (x + n, y + n) not in pairs)

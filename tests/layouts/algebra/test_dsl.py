@@ -188,7 +188,8 @@ def right(name, arguments, result):
         moves = size(tuple(s for s, d in zip(*map(leaves, (a.shape, a.stride)), strict=True) if d))
         return sorted(set(values(result))) == list(range(moves))
     if name == "max_common_layout":
-        return [a(i) for i in values(result)] == list(range(size(result)))
+        same = [a(i) for i in values(result)] == list(range(size(result)))
+        return same and layouts.max_common_vector(a, b) % size(result) == 0
     if name == "recast":
         old, new = others
         parts = max(old // new, 1)

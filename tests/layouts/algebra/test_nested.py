@@ -113,9 +113,9 @@ def test_an_array_of_coordinates_goes_through_coordinate_strides_and_0():
 
 def test_nothing_is_common_where_index_0_has_an_offset():
     shifted = ComposedLayout(Swizzle(2, 0, 2), 64, Layout((4, 4)))
-    for common in (max_common_layout, max_common_vector):
-        with pytest.raises(LayoutError, match="without its offset"):
-            common(shifted, Layout(16))
+    with pytest.raises(LayoutError, match="without its offset"):
+        max_common_layout(shifted, Layout(16))
+    assert max_common_vector(shifted, Layout(16)) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ test_swizzle.py have more.  Numbered as in studies/algebra.md, section 3."""
 
 from inspect import signature
 from itertools import product as cartesian
+from time import process_time
 
 import pytest
 
@@ -27,6 +28,7 @@ from layouts import (
     logical_divide,
     logical_product,
     make_layout,
+    max_common_layout,
     max_common_vector,
     nullspace,
     parse,
@@ -229,7 +231,34 @@ def test_s6_what_the_dsl_has_not_for_composed_layouts():
     check(complement(tile, 1024), "2:512")
     check(nullspace(tile), "1:0")
     assert max_common_vector(tile, tile) == 512
-    assert max_common_vector(tile, Layout((8, 64), (64, 1))) == 64
+
+
+def test_one_copy_moves_no_more_between_a_swizzled_and_a_plain_layout_than_the_swizzle_keeps():
+    plain = Layout((8, 64), (64, 1))  # its first row is contiguous in both; the others are not
+    tile = composition(Swizzle(3, 3, 3), plain)
+    assert max_common_vector(tile, plain) == max_common_vector(plain, tile) == 8
+    check(max_common_layout(tile, plain), "8:8")
+    other = composition(Swizzle(2, 4, 3), plain)
+    assert max_common_vector(tile, other) == 8
+    for offset, vector in ((0, 8), (64, 8), (512, 8), (4, 4), (6, 2), (9, 1)):
+        shifted = ComposedLayout(Swizzle(3, 3, 3), offset, plain)  # C++ says 8 for all of these
+        assert max_common_vector(shifted, plain) == vector
+
+
+def test_a_vector_is_contiguous_wherever_it_begins_not_only_at_the_first():
+    a, b = Layout((3, 2), (1, 10)), Layout((2, 3), (1, 10))  # 0 1 2 10 11 12, 0 1 10 11 20 21
+    assert max_common_vector(a, b) == 1  # 2 in C++
+
+
+def test_common_vectors_of_large_layouts_take_no_time():
+    large = Layout((1024, 1024), (1024, 1))
+    for layout in (large, Layout((1024, 1024), (1032, 1))):
+        swizzled = composition(Swizzle(3, 3, 3), layout)
+        begun = process_time()
+        assert max_common_vector(swizzled, layout) == 8
+        assert max_common_vector(swizzled, swizzled) == (1 << 20 if layout is large else 8)
+        assert process_time() - begun < 0.3  # 43 s before
+    assert size(max_common_layout(large, large)) == 1 << 20
 
 
 def test_s8_a_layout_that_carries_is_no_bit_matrix():

@@ -93,8 +93,9 @@ def _(r: Any, a: Any, b: Any) -> None:
     must(r >= 1, "at least 1")
     if r > 1:
         both = set(zip(m.values(a), m.values(b), strict=False))
+        first, second = min(both)
         for k in range(r):
-            must((k, k) in both, f"an index with the offset {k} in both")
+            must((first + k, second + k) in both, f"an index with the offset {first + k} in both")
 
 
 _ = ComposedLayout
