@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
-from layouts import LayoutError, Tile
+from layouts import ComposedLayout, Layout, LayoutError, Tile
 from layouts.values.symbols import free_symbols, substitute
+from layouts.values.value import Value
+
+from . import model
 
 SLOW = 1.0  # seconds: a slower call is a fault
 STOP = 10.0  # seconds, after which a call is given up
@@ -19,9 +22,12 @@ STOP = 10.0  # seconds, after which a call is given up
 #: Values of the symbols m and n for which a result is checked.
 VALUES = ((1, 1), (2, 3), (3, 2), (5, 1), (4, 4))
 
+#: Arguments with more elements are only timed.
+CHECKED = 4096
+
 #: Outcomes; those from "wrong" on are faults.
-KINDS = ("right", "refused", "missed", "wrong", "foreign", "slow", "oracle")
-FAULTS = KINDS[3:]
+KINDS = ("right", "timed", "refused", "missed", "wrong", "foreign", "slow", "oracle")
+FAULTS = KINDS[4:]
 
 
 class Wrong(Exception):
@@ -50,6 +56,7 @@ class Outcome(NamedTuple):
     """What a call did, in a word and in a sentence.
 
     right     the result satisfies the post-condition
+    timed     there is a result; its arguments have too many elements to check it
     refused   LayoutError
     missed    LayoutError, though brute force finds a result
     wrong     the result does not satisfy the post-condition
@@ -82,6 +89,8 @@ def outcome(law: Law, arguments: tuple[Any, ...]) -> Outcome:
     except Exception as error:
         return Outcome("foreign", f"{type(error).__name__} in {_place(error)}: {error}")
     seconds = time.perf_counter() - start
+    if is_large(arguments):
+        return _slow("answered", seconds) or Outcome("timed", "", seconds)
     return _slow("answered", seconds) or _checked(law, result, arguments, seconds)
 
 
@@ -90,9 +99,20 @@ def _slow(what: str, seconds: float) -> Outcome | None:
 
 
 def _refused(law: Law, arguments: Any, error: LayoutError, seconds: float) -> Outcome:
-    if law.exists is not None and not free_symbols(arguments) and law.exists(*arguments):
+    checked = law.exists is not None and not free_symbols(arguments) and not is_large(arguments)
+    if checked and law.exists(*arguments):
         return Outcome("missed", f"there is one, but: {error}", seconds)
     return Outcome("refused", str(error), seconds)
+
+
+def is_large(x: Any) -> bool:
+    """Whether a layout among the arguments has too many elements to look at each."""
+    if isinstance(x, tuple):
+        return any(map(is_large, x))
+    if isinstance(x, (Layout, ComposedLayout)):
+        count = model.size(x)
+        return type(count) is int and count > CHECKED
+    return isinstance(x, Value) and is_large(x._fields())
 
 
 def _checked(law: Law, result: Any, arguments: tuple[Any, ...], seconds: float) -> Outcome:

@@ -176,13 +176,41 @@ def with_coordinates_and_symbols(rng: Random) -> Layout:
     return Layout(shape, _basis(shape, ()))
 
 
+# -------------------------------------------------------------------- sizes that a user writes
+
+
+def large(rng: Random) -> Any:
+    """A tile or a matrix as a kernel has them, and layouts of many modes: to be timed."""
+    side = rng.choice((64, 128, 256, 512, 1024))
+    pick = rng.random()
+    if pick < 0.3:
+        return Layout(
+            (side, side), rng.choice(((1, side), (side, 1), (side + 8, 1), (1, side + 1)))
+        )
+    if pick < 0.6:
+        tile = Layout((side, 64), rng.choice(((64, 1), (1, side), (72, 1))))
+        return ComposedLayout(
+            Swizzle(rng.randint(1, 3), rng.randint(0, 4), 3), 0, tile, a_unit(rng)
+        )
+    count = rng.choice((12, 20, 28))
+    if pick < 0.8:  # random modes
+        extents = tuple(rng.choice((2, 2, 3, 4)) for _ in range(count))
+        return Layout(extents, tuple(rng.randint(0, 4**10) for _ in extents))
+    order, strides = rng.sample(range(count), count), [0] * count
+    for bit, k in enumerate(order):
+        strides[k] = 1 << bit
+    return Layout((2,) * count, tuple(F2(d) if pick < 0.9 else d for d in strides))
+
+
 # ------------------------------------------------------------------------- what laws ask for
 
 
 def any_layout(rng: Random, most: int = MOST) -> Any:
     """A layout or a composed layout of any kind."""
-    if rng.random() < 0.01:
-        return with_coordinates_and_symbols(rng)
+    pick = rng.random()
+    if pick < 0.02:
+        wide = pick < 0.01 and most == MOST
+        return large(rng) if wide else with_coordinates_and_symbols(rng)
     kinds = (
         integers,
         integers,

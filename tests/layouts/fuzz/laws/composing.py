@@ -65,11 +65,11 @@ def check_composition(r: Any, a: Any, b: Any) -> None:
         indices = range(m.size(a))
         same(m.values(r, m.size(a)), [m.value(a, m.value(b, i)) for i in indices], "values")
     else:
-        same(m.values(r), [_after(a, v) for v in m.values(b)], "A(B(c))")
+        same(m.values(r), [after(a, v) for v in m.values(b)], "A(B(c))")
         must(refines(b.shape, r.shape), f"the shape {r.shape} refines {b.shape}")
 
 
-def _after(a: Any, v: Any) -> Any:
+def after(a: Any, v: Any) -> Any:
     """A at a value of B: an index, or a coordinate."""
     return m.at_steps(a, v) if isinstance(v, Counter) else m.value(a, v)
 

@@ -6,10 +6,11 @@ from random import Random
 from typing import Any
 
 import layouts as L
+from layouts import Layout
 
 from .. import generate as g
 from .. import model as m
-from .check import law, same
+from .check import law, must, same
 
 WARP = 32
 
@@ -40,6 +41,50 @@ def _(r: Any, lanes: Any, width: int, unit: int) -> None:
                 words.setdefault(address // width % phase, set()).add(address // width)
             count += max(map(len, words.values()))
     same(r.count, count, "wavefronts")
+
+
+def _accesses(rng: Random) -> tuple[Any, ...]:
+    """A tile, and lanes that access runs of it."""
+    rows, columns = rng.choice((8, 16, 32)), rng.choice((8, 16, 32, 64))
+    tile = Layout((rows, columns), rng.choice(((columns, 1), (1, rows))))
+    lanes = rng.choice(
+        (Layout(8), Layout((8, 4), (1, 8 * rows)), Layout(32), Layout((16, 2), (1, 16 * rows)))
+    )
+    return tile, [L.Access(rng.choice((4, 8, 16)), lanes)], rng.choice((8, 16, 32))
+
+
+def _is_free(layout: Any, access: L.Access, unit: int) -> bool:
+    """Whether the lanes of each phase access other banks, or the same words."""
+    width = access.instruction.width
+    for warp in _warps(access.lanes, 8):
+        places = [m.value(layout, i) * unit // 8 for i in warp]
+        for k in range(0, len(places), 128 // width):
+            words = {x // width for x in places[k : k + 128 // width]}
+            if len({word % (128 // width) for word in words}) < len(words):
+                return False
+    return True
+
+
+@law(L.swizzle_for, _accesses, by_value=False)
+def _(r: Any, tile: Any, accesses: Any, unit: int) -> None:
+    """The swizzle frees every access; or none does that moves the accessed bytes as a whole."""
+    if r:
+        must(all(_is_free(r.layout, access, unit) for access in accesses), "it has conflicts")
+    else:
+        for swizzle in (
+            L.Swizzle(b, k, s) for b in (1, 2, 3) for k in range(1, 6) for s in (b, b + 1, b + 2)
+        ):
+            if unit << swizzle.base >= 8 * max(a.instruction.width for a in accesses):
+                tried = L.ComposedLayout(swizzle, 0, tile)
+                must(not all(_is_free(tried, a, unit) for a in accesses), f"{swizzle} frees them")
+
+
+@law(L.padding_for, _accesses, by_value=False)
+def _(r: Any, tile: Any, accesses: Any, unit: int) -> None:
+    """The padded tile has no conflicts, and the offsets of its elements are distinct."""
+    if r is not None:
+        must(all(_is_free(r.layout, access, unit) for access in accesses), "it has conflicts")
+        must(len(set(m.values(r.layout))) == m.size(tile), "its offsets are distinct")
 
 
 @law(L.sectors, _access)

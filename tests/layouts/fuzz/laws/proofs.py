@@ -13,7 +13,7 @@ from .. import model as m
 from ..call import assignments, replaced
 from ..shrink import simpler
 from .check import distinct, law, must, refines
-from .composing import _after as after
+from .composing import after
 
 
 def _true(statement: Any) -> bool | None:
@@ -101,8 +101,18 @@ def _of_operation(rng: Random, f: Any) -> Any:
     )
 
 
+@law(
+    L.equivalent,
+    lambda rng: (lambda f: (f, _nearby(rng, L.coalesce(f))))(g.any_layout(rng, 60)),
+    by_value=False,
+)
+def _(r: Any, a: Any, b: Any) -> None:
+    """As `prove` of `Equivalent`."""
+    check_proof(r, L.Equivalent(a, b))
+
+
 @law(L.prove, _statement, weight=4, by_value=False)
-def _(r: Any, statement: Any) -> None:
+def check_proof(r: Any, statement: Any) -> None:
     """The verdict is the truth, for all values of the symbols; verify accepts it."""
     given = list(assignments(statement)) if free_symbols(statement) else [{}]
     truths = [_true(replaced(statement, values) if values else statement) for values in given]

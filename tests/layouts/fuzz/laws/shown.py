@@ -9,7 +9,7 @@ import layouts as L
 from layouts import LayoutError
 
 from .. import generate as g
-from .check import LAWS, law, must, same
+from .check import LAWS, law, must, same, two
 
 #: What `explain` explains.
 EXPLAINED = {
@@ -38,7 +38,11 @@ def _(r: Any, operation: Any, *arguments: Any) -> None:
     must(bool(str(r)), "text")
 
 
-@law(L.table, lambda rng: (g.any_layout(rng, 24),), weight=0.3, by_value=False)
-def _(r: Any, layout: Any) -> None:
-    """It can be written as text and as SVG."""
-    must(bool(str(r)) and bool(r.svg()), "text")
+def _drawn(r: Any, *_: Any) -> None:
+    """It can be written as text, HTML, SVG and LaTeX."""
+    must(all((str(r), r.html(), r.svg(), r.latex())), "text")
+
+
+law(L.table, lambda rng: (g.any_layout(rng, 24),), weight=0.3, by_value=False)(_drawn)
+law(L.compare, two(24, 24), weight=0.3, by_value=False)(_drawn)
+law(L.table_tv, lambda rng: (g.any_layout(rng, 24), (4, 6)), weight=0.3, by_value=False)(_drawn)

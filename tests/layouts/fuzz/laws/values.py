@@ -121,6 +121,98 @@ def _(r: Any, text: str) -> None:
     same(str(r), text, "text")
 
 
+# ----------------------------------------------------------------------------- shapes, bits
+
+
+def _two_profiles(rng: Random) -> tuple[Any, ...]:
+    """Two shapes, the second often finer than the first."""
+    shape = _shape(rng)
+    return shape, _split(rng, shape) if rng.random() < 0.7 else _shape(rng)
+
+
+def _split(rng: Random, shape: Any) -> Any:
+    """A shape with some extents split in two."""
+    if isinstance(shape, tuple):
+        return tuple(_split(rng, mode) for mode in shape)
+    factor = g.size_divisor(rng, shape)
+    return (factor, shape // factor) if rng.random() < 0.4 else rng.choice((shape, shape, factor))
+
+
+def _pairs(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
+    """The leaves of `a` with what they face in `b`; None if `b` is not as deep as `a`."""
+    if not isinstance(a, tuple):
+        return [(a, b)]
+    if not isinstance(b, tuple) or len(a) != len(b):
+        return None
+    parts = list(map(_pairs, a, b))
+    return None if None in parts else [pair for part in parts for pair in part or []]
+
+
+@law(L.congruent, _two_profiles)
+def _(r: Any, a: Any, b: Any) -> None:
+    """Each leaf of one faces a leaf of the other."""
+    facing = _pairs(a, b)
+    same(r, facing is not None and not any(isinstance(x, tuple) for _, x in facing), "congruent")
+
+
+@law(L.weakly_congruent, _two_profiles)
+def _(r: Any, a: Any, b: Any) -> None:
+    """Each leaf of the first faces something of the second."""
+    same(r, _pairs(a, b) is not None, "weakly congruent")
+
+
+@law(L.compatible, _two_profiles)
+def _(r: Any, a: Any, b: Any) -> None:
+    """Each leaf of the first is the size of what it faces."""
+    facing = _pairs(a, b)
+    same(r, facing is not None and all(s == m.size(x) for s, x in facing), "compatible")
+
+
+@law(L.elem_less, lambda rng: (lambda s: (g.coordinate(rng, s, beyond=0.3), s))(_shape(rng)))
+def _(r: Any, c: Any, shape: Any) -> None:
+    """Each entry of the coordinate is below what it faces."""
+    facing = _pairs(c, shape)
+    same(r, facing is not None and all(x < m.size(s) for x, s in facing), "less")
+
+
+@law(L.make_identity_layout, lambda rng: (_shape(rng),))
+def _(r: Any, shape: Any) -> None:
+    """Each coordinate is taken to itself."""
+    extents = m.leaves(shape)
+    for i, v in enumerate(m.values(r)):
+        steps = m.digits(i, extents)
+        got = [x for _, x in sorted(v.items())] if isinstance(v, Counter) else [v]
+        same([x for x in got if x], [x for x in steps if x], f"coordinate {i}")
+
+
+@law(L.unflatten, lambda rng: (lambda s: (tuple(range(len(m.leaves(s)))), s))(_shape(rng)))
+def _(r: Any, flat: Any, profile: Any) -> None:
+    """The nesting of the profile, with the leaves in order."""
+    same(m.leaves(r), list(flat), "leaves")
+    must(_pairs(profile, r) is not None and _pairs(r, profile) is not None, "profile")
+
+
+@law(L.to_bits, one())
+def _(r: Any, f: Any) -> None:
+    """Each value is the XOR of the columns of the set bits of its index."""
+    sums = [0]
+    for column in r:
+        sums += [x ^ column for x in sums]
+    same(m.values(f), sums, "values")
+
+
+@law(
+    L.from_bits,
+    lambda rng: ([rng.choice((0, 1 << k, rng.randrange(64))) for k in range(rng.randint(0, 7))],),
+)
+def _(r: Any, columns: Any) -> None:
+    """The layout whose values are the XORs of the columns."""
+    sums = [0]
+    for column in columns:
+        sums += [x ^ column for x in sums]
+    same(m.values(r), sums, "values")
+
+
 # ------------------------------------------------------------------------------- coordinates
 
 
