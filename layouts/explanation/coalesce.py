@@ -40,6 +40,8 @@ def _coalesce(lines: Lines, result: Any, layout: Any, profile: Any = None) -> No
 
 @explains("filter")
 def _filter(lines: Lines, result: Any, layout: Any, profile: Any = None) -> None:
+    if not isinstance(layout, Layout):
+        return
     if isinstance(profile, tuple):
         lines.append("each mode of the profile is filtered by itself")
         each_mode(lines, algebra.filter, list(layout), [p if p is None else 1 for p in profile])

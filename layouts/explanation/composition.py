@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import algebra
+from ..algebra.compose_coordinates import as_indices
 from ..algebra.digits import Split
 from ..proof.digits import Carry, Form, Reading, Step, highest, read, spelled
 from ..proof.laws import CompositionLaw
@@ -36,7 +37,7 @@ from ..values.symbols import free_symbols, plain, plain_if_symbolic
 from ..values.tuples import leaves, size, text
 from .by_mode import each_mode
 from .checks import SHOWN, check, check_values
-from .steps import Lines, explains
+from .steps import Lines, explains, substep
 
 
 @explains("composition")
@@ -49,6 +50,11 @@ def _composition(lines: Lines, result: Any, a: Any, b: Any) -> None:
         b = Layout(b)
     if isinstance(a, (Swizzle, ComposedLayout)) or not isinstance(b, Layout):
         lines.append(f"the composition is kept: R(i) = A(B(i)) with A = {a} and B = {b}")
+        return
+    if kind_of(b.modes) is ArithTuple:
+        lines.append(f"the values of B = {b} are coordinates of A = {a}; as indices they are")
+        lines.append("those of an integer layout, and A has modes as long as they reach:")
+        substep(lines, algebra.composition, *as_indices(a, b))
         return
     splits: list[Split] = []
     digits = tuple(extent for extent in leaves(b.shape) if not equal(extent, 1))

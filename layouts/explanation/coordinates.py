@@ -24,6 +24,9 @@ def _idx2crd(lines: Lines, result: Any, idx: Any, shape: Any) -> None:
     if isinstance(idx, tuple) or free_symbols((idx, shape)):
         lines.append(f"each entry of {text(idx)} is an index into its mode of {text(shape)}")
         return
+    if shape == ():
+        lines.append("the shape () has one coordinate, ()")
+        return
     *extents, last = leaves(shape)
     rest = idx
     for extent in extents:

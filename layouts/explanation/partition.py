@@ -7,12 +7,16 @@ the tile is (4,4):(8,1); at (1,0) of (2,2):(32,4) it starts at 32
 
 from __future__ import annotations
 
+from operator import xor
 from typing import Any
 
 from ..algebra.divide import zipped_divide
 from ..algebra.slice import shown
+from ..values.layout import Layout
+from ..values.modes import has_xor_strides
 from ..values.swizzle import ComposedLayout
-from ..values.tuples import idx2crd, is_int, leaves, size, text
+from ..values.symbols import free_symbols
+from ..values.tuples import added, idx2crd, is_int, leaves, size, text
 from .checks import check_values
 from .steps import Lines, explains, substep
 
@@ -28,7 +32,7 @@ def _local_tile(lines: Lines, result: Any, layout: Any, tiler: Any, at: Any, *pr
     tile, rest = divided
     lines.append(f"the tile is {tile}; at {shown(at)} of {rest} it starts at {text(result.offset)}")
     if None not in leaves(at):
-        _check_part(lines, "offset + tile(t) == Z(t, c)", rest(at), tile, result)
+        _check_part(lines, "offset + tile(t) == Z(t, c)", divided, rest(at), tile, result)
 
 
 @explains("local_partition")
@@ -42,20 +46,26 @@ def _local_partition(
     coords = (idx2crd(i, shape) for i in range(size(tile)))
     coord = next(coord for coord in coords if tile(coord) == index)
     lines.append(f"thread {index} of {tile} is at {text(coord)}")
-    threads, rest = substep(lines, zipped_divide, layout, shape)
+    threads, rest = divided = substep(lines, zipped_divide, layout, shape)
     start = threads(coord)
     lines.append(
         f"its part is {rest}, from {text(start)} on, the offset of {text(coord)} in {threads}"
     )
-    _check_part(lines, "offset + part(r) == Z(t, r)", start, rest, result)
+    _check_part(lines, "offset + part(r) == Z(t, r)", divided, start, rest, result)
 
 
-def _check_part(lines: Lines, formula: str, start: Any, part: Any, result: Any) -> None:
+def _check_part(
+    lines: Lines, formula: str, divided: Layout, start: Any, part: Any, result: Any
+) -> None:
+    """Compare a part of `divided`, which starts at `start`, with the result."""
+    if free_symbols((divided, start)):
+        return
+    plus = xor if has_xor_strides(divided) else added
     check_values(
         lines,
         formula,
-        lambda i: result.offset + result.layout(i),
-        lambda i: start + part(i),
+        lambda i: plus(result.offset, result.layout(i)),
+        lambda i: plus(start, part(i)),
         size(part),
     )
 

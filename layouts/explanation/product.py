@@ -157,8 +157,9 @@ def _tile_to_shape(lines: Lines, result: Any, block: Any, shape: Any, order: Any
             return
         counts.append(count)
         lines.append(f"mode {k}: {text(extent)} takes {count} copies of {each}")
-    copies = Layout(counts[0])
-    if isinstance(shape, tuple):
+    if not isinstance(shape, tuple):
+        copies = Layout(counts[0])
+    else:
         copies = make_ordered_layout(tuple(counts), order or tuple(range(len(counts))))
         how = "leftmost fastest" if order is None else f"in the order {text(order)}"
         lines.append(f"the copies are counted {how}: {copies}")

@@ -20,7 +20,7 @@ from ..values.arith import ascending
 from ..values.layout import Composable, Layout, cosize, has_none, make_identity_layout
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, layout_for
-from ..values.tuples import IntTuple, is_int, leaves, size, unflatten
+from ..values.tuples import IntTuple, added, is_int, leaves, size, unflatten
 
 __all__ = [
     "Tensor",
@@ -196,18 +196,6 @@ def library(data: Any) -> Any:
         f"a tensor's data is an array of numpy or torch, not a {type(data).__name__}; "
         f"make_counting_tensor and make_identity_tensor make tensors without data"
     )
-
-
-def added(a: IntTuple, b: IntTuple) -> IntTuple:
-    """The sum of two offsets: integers, or coordinates, of which `b` may lack trailing entries.
-
-    >>> added(3, 4), added((1, (2, 3)), (4,)), added((1, (2, 3)), (0, (0, 5)))
-    (7, (5, (2, 3)), (1, (2, 8)))
-    """
-    if not isinstance(a, tuple):
-        return a + b
-    entries = b if isinstance(b, tuple) else ()
-    return tuple(added(x, entries[k] if k < len(entries) else 0) for k, x in enumerate(a))
 
 
 # ------------------------------------------------------------------------------------- makers

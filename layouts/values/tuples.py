@@ -24,6 +24,7 @@ IntTuple: TypeAlias = Any
 
 __all__ = [
     "IntTuple",
+    "added",
     "compact_col_major",
     "compatible",
     "congruent",
@@ -298,6 +299,18 @@ def _compact(shape: IntTuple, start: Any) -> tuple[IntTuple, Any]:
             stride, start = _compact(mode, start)
             strides.append(stride)
     return tuple(strides), start
+
+
+def added(a: IntTuple, b: IntTuple) -> IntTuple:
+    """The sum of two offsets: integers, or coordinates, of which `b` may lack trailing entries.
+
+    >>> added(3, 4), added((1, (2, 3)), (4,)), added((1, (2, 3)), (0, (0, 5)))
+    (7, (5, (2, 3)), (1, (2, 8)))
+    """
+    if not isinstance(a, tuple):
+        return a + b
+    entries = b if isinstance(b, tuple) else ()
+    return tuple(added(x, entries[k] if k < len(entries) else 0) for k, x in enumerate(a))
 
 
 def place_values(extents: Iterable[Any], start: Any = 1) -> list[Any]:

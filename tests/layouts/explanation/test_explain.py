@@ -16,12 +16,17 @@ from layouts import (
     complement,
     composition,
     explain,
+    filter,
+    idx2crd,
+    local_partition,
+    local_tile,
     logical_divide,
     logical_product,
     parse,
     right_inverse,
     size,
     symbols,
+    tile_to_shape,
     zipped_divide,
 )
 from layouts.values.stride import F2, E
@@ -323,3 +328,30 @@ def test_coordinates(extents, index, nested):
     assert str(explain(algebra.crd2idx, coord, shape)).endswith(f"= {index}")
     steps = explain(algebra.crd2crd, coord, shape, (3, 7))
     assert steps.result == algebra.idx2crd(index, (3, 7))
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        (composition, (Layout((4, 8)), Layout((2, 2), (E(0), E(1))))),
+        (composition, (Layout((4, 8), (F2(1), F2(4))), Layout((2, 2), (E(0), E(1))))),
+        (filter, (ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8)),)),
+        (idx2crd, (0, ())),
+        (tile_to_shape, (Layout((), ()), ())),
+        (local_tile, (Layout((4, 4), (E(0), E(1))), (2, 2), (1, 0))),
+        (local_tile, (Layout((8, 4), (F2(3), F2(8))), (2, 2), (1, 0))),
+        (local_partition, (Layout(4 * symbols("m")), Layout(2), 1)),
+    ],
+)
+def test_every_kind_of_stride_is_explained(operation, arguments):
+    explanation = explain(operation, *arguments)
+    assert "FAILS" not in str(explanation)
+    assert explanation.result == attempt(operation, *arguments)
+
+
+def attempt(operation, *arguments):
+    """The result, or None if the operation refuses."""
+    try:
+        return operation(*arguments)
+    except LayoutError:
+        return None
