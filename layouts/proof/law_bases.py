@@ -17,7 +17,7 @@ from .certificates import (
     HasResult,
     SameFunction,
     Stages,
-    check_stages,
+    check_chain,
 )
 from .prove import Proof, Statement
 
@@ -54,7 +54,7 @@ class ChainsAgree(Value):
         """Decided by `agree`, once the conditions are seen to hold."""
         left, right, count = self.sides()
         for chain in (left, right):
-            check_stages(chain)
+            check_chain(chain)
         conditions = self.conditions()
         for claim, index, why in conditions:
             if not claim.established_by(None):

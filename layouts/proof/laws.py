@@ -198,7 +198,7 @@ class _TilerLaw(OfResult, EveryPart):
     tiler: Any
 
     def __init__(self, layout: Any, tiler: Any, r: Any = None) -> None:
-        self._set(layout, tiler, r)
+        self._set(layout_for(type(self).__name__, layout), tiler, r)
 
     def parts(self) -> list[Statement]:
         """The statements for each tiler; a mode without one stays as it is."""
@@ -305,7 +305,7 @@ class ComplementLaws(OfResult, EveryPart):
     cotarget: Any
 
     def __init__(self, layout: Any, cotarget: Any = None, r: Any = None) -> None:
-        self._set(layout, cotarget, r)
+        self._set(layout_for("ComplementLaws", layout), cotarget, r)
 
     def description(self) -> str:
         """The complement of L"""

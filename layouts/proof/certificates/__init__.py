@@ -20,14 +20,14 @@ layout means (`definition`), and nothing more.
 from __future__ import annotations
 
 from .bits import affine, rank
-from .claims import Certificate, Claim, Counterexample, exact, proves, refutes
+from .claims import Certificate, Claim, Counterexample, proves, refutes
 from .definition import (
     Stages,
     check_chain,
-    check_stages,
     component,
     coordinate,
     evaluate,
+    exact,
     index_count,
     is_still,
     modes_of,
@@ -91,7 +91,6 @@ __all__ = [
     "Swizzled",
     "affine",
     "check_chain",
-    "check_stages",
     "combination",
     "component",
     "coordinate",

@@ -19,8 +19,9 @@ from typing import Any
 
 from ...values.symbols import free_symbols, substitute
 from ...values.value import Value
+from .definition import check_made, exact
 
-__all__ = ["Certificate", "Claim", "Counterexample", "exact", "proves", "refutes"]
+__all__ = ["Certificate", "Claim", "Counterexample", "proves", "refutes"]
 
 
 class Claim(Value):
@@ -93,6 +94,7 @@ def proves(statement: Any, certificates: Sequence[Certificate]) -> bool:
     The certificates are in the order of the claims, one for each.
     """
     try:
+        check_made(statement)
         claims = statement.claims()
         return len(claims) == len(certificates) and all(
             Certificate(claim, certificate.witness).verify()
@@ -109,6 +111,7 @@ def refutes(statement: Any, found: Counterexample) -> bool:
     values are computed from the definition and compared with it.
     """
     try:
+        check_made(statement)
         statement = _at_symbols(statement, found.symbols)
         return any(
             exact(claim.counterexample(found.index), found._fields()[:4])
@@ -125,18 +128,3 @@ def _at_symbols(statement: Any, values: tuple[tuple[str, int], ...]) -> Any:
     if set(given) != set(symbols) or not all(type(n) is int and n >= 1 for n in given.values()):
         raise ValueError(f"{values} does not give every symbol of {statement} a value")
     return substitute(statement, {symbols[name]: n for name, n in given.items()})
-
-
-def exact(a: Any, b: Any) -> bool:
-    """Whether two values are equal and of the same types: 1, True and 1.0 are three values.
-
-    >>> exact((1, (2, None)), (1, (2, None))), exact((1,), (True,))
-    (True, False)
-    """
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, Value):
-        a, b = a._fields(), b._fields()
-    if type(a) is tuple:
-        return len(a) == len(b) and all(map(exact, a, b))
-    return bool(a == b)

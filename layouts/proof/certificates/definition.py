@@ -17,15 +17,18 @@ from ...values.layout import Layout
 from ...values.stride import F2, ArithTuple, evaluated
 from ...values.swizzle import ComposedLayout, Swizzle
 from ...values.tuples import unflatten
-from .numbers import Malformed, least
+from ...values.value import Value
+from .numbers import Malformed, least, whole
 
 __all__ = [
     "Stages",
     "check_chain",
-    "check_stages",
+    "check_made",
     "component",
     "coordinate",
     "evaluate",
+    "exact",
+    "gives_coordinates",
     "index_count",
     "is_still",
     "is_xor",
@@ -112,7 +115,7 @@ def _filled(at: tuple[Any, ...], shape: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def shown(layout: Layout, total: Any) -> Any:
     """A sum of strides as `layout` gives it: an integer, or a tuple of coordinates."""
-    if _gives_coordinates(layout):
+    if gives_coordinates(layout):
         strides = [stride for _, stride in modes_of(layout)]
         return evaluated(total if isinstance(total, ArithTuple) else ArithTuple(), strides)
     return total.value if isinstance(total, F2) else total
@@ -190,7 +193,8 @@ def _coordinate(index: int, shape: Any, is_last: bool) -> tuple[Any, int]:
     return tuple(entries), index
 
 
-def _gives_coordinates(layout: Layout) -> bool:
+def gives_coordinates(layout: Layout) -> bool:
+    """Whether the values of `layout` are coordinates."""
     return any(isinstance(d, ArithTuple) for _, d in modes_of(layout))
 
 
@@ -215,68 +219,67 @@ def is_still(stride: Any) -> bool:
     return type(stride) is int and stride == 0
 
 
-# ------------------------------------------------------------------------------- what is a chain
+# ------------------------------------------------------------------------------ what is a chain
 
 
 def check_chain(stages: Stages) -> None:
-    """Raise `Malformed` unless `stages` is a chain of whole numbers.
-
-    Extents are whole numbers from 1, strides and offsets whole numbers from 0, XOR strides or
-    coordinates.  Nothing is taken from the constructors of layouts and swizzles, which this
-    repeats.
-    """
-    check_stages(stages)
-    for stage in stages:
-        if type(stage) is Layout:
-            _check_layout(stage)
-        elif type(stage) is Swizzle:
-            _check_swizzle(stage)
-        else:
-            least(stage, 0)
-
-
-def check_stages(stages: Stages) -> None:
-    """Raise `Malformed` unless each stage takes what the stage after it gives.
+    """Raise `Malformed` unless `stages` is a chain: layouts, swizzles, and offsets from 0 up.
 
     The last stage is a layout.  Only a layout takes the coordinates that another gives.
     """
     if type(stages) is not tuple or not stages or type(stages[-1]) is not Layout:
         raise Malformed(f"{stages!r} does not end with a layout")
+    for stage in stages:
+        if type(stage) in (Layout, Swizzle):
+            check_made(stage)
+        else:
+            least(stage, 0)
     for stage, inner in pairwise(stages):
-        if type(stage) is not Layout and type(inner) is Layout and _gives_coordinates(inner):
+        if type(stage) is not Layout and type(inner) is Layout and gives_coordinates(inner):
             raise Malformed(f"{inner} gives coordinates, and {stage} takes integers")
 
 
-def _check_layout(layout: Layout) -> None:
-    _check_nesting(layout.shape, layout.stride)
-    modes = modes_of(layout)
-    kinds = {type(d) for _, d in modes if type(d) in (F2, ArithTuple)}
-    for extent, d in modes:
-        least(extent, 1)
-        if type(d) is F2:
-            if type(extent) is not int or extent & (extent - 1) or type(d.value) is not int:
-                raise Malformed(f"{extent}:{d}: an XOR stride needs an extent of a power of two")
-        elif type(d) is ArithTuple:
-            for _, number in d.terms:
-                least(number, 0)
-        elif kinds and not is_still(d):
-            raise Malformed(f"{layout}: strides of several kinds")
-        else:
-            least(d, 0)
-    if len(kinds) > 1:
-        raise Malformed(f"{layout}: strides of several kinds")
+def check_made(x: Any) -> None:
+    """Raise `Malformed` unless every value in `x` is what its constructor makes of its fields, so
+    that its numbers are checked and nothing that it has computed beforehand is another."""
+    if isinstance(x, Value):
+        fields = x._fields()
+        check_made(fields)
+        if not exact(_slots(x), _slots(type(x)(*fields))):
+            raise Malformed(f"a {type(x).__name__} is not what its constructor makes")
+        if isinstance(x, ArithTuple):
+            _check_steps(x)
+    elif isinstance(x, tuple):
+        for entry in x:
+            check_made(entry)
 
 
-def _check_nesting(shape: Any, stride: Any) -> None:
-    if type(shape) is tuple or type(stride) is tuple:
-        for s, d in zip(shape, stride, strict=True):
-            _check_nesting(s, d)
+def _check_steps(steps: ArithTuple) -> None:
+    """Raise `Malformed` unless each term is a path of numbers from 0 up, and a number."""
+    for path, number in steps.terms:
+        whole(number)
+        if type(path) is not tuple or not path or not all(type(k) is int and k >= 0 for k in path):
+            raise Malformed(f"{path!r} is the path of no coordinate")
 
 
-def _check_swizzle(swizzle: Swizzle) -> None:
-    bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
-    for number in (bits, base, shift):
-        if type(number) is not int:
-            raise Malformed(f"{swizzle!r}: {number!r} is no int")
-    if bits < 0 or base < 0 or (bits and abs(shift) < bits):
-        raise Malformed(f"{swizzle!r} reads bits that it changes")
+def _slots(x: Value) -> tuple[Any, ...]:
+    """Everything that a value holds."""
+    names = [name for kind in type(x).__mro__ for name in kind.__dict__.get("__slots__", ())]
+    return tuple(getattr(x, name) for name in names)
+
+
+def exact(a: Any, b: Any) -> bool:
+    """Whether two values are equal and of the same types: 1, True and 1.0 are three values.
+
+    >>> exact((1, (2, None)), (1, (2, None))), exact((1,), (True,))
+    (True, False)
+    """
+    if hasattr(a, "free_symbols") and hasattr(b, "free_symbols"):
+        return bool(whole(a) == whole(b))
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Value):
+        a, b = a._fields(), b._fields()
+    if type(a) is tuple:
+        return len(a) == len(b) and all(map(exact, a, b))
+    return bool(a == b)

@@ -24,6 +24,7 @@ from .definition import (
     check_chain,
     coordinate,
     evaluate,
+    gives_coordinates,
     index_count,
     modes_of,
     step,
@@ -76,17 +77,20 @@ class Bijection(Claim):
     def established_by(self, witness: Any) -> bool:
         check_chain(self.stages)
         least(self.start, 0)
+        if isinstance(self.stages[0], Layout) and gives_coordinates(self.stages[0]):
+            return False
         return bool(_BIJECTIVE[type(witness)](self, witness))
 
     def counterexample(self, index: Any) -> tuple[Any, Any, Any, Any] | None:
         """Two indices with one value; or one index with a value outside the range, and the last
         offset of the range."""
+        least(self.start, 0)
         if isinstance(index, tuple):
             return _collision(self.stages, index)
         check_chain(self.stages)
         count = index_count(self.stages[-1])
         value = _value_at(self.stages, index, count)
-        if self.start <= value < self.start + count:
+        if type(value) is int and self.start <= value < self.start + count:
             return None
         return index, coordinate(index, self.stages[-1].shape), value, self.start + count - 1
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from ...values.layout import Layout
 from ...values.tuples import leaves
-from .claims import Claim, exact
+from .claims import Claim
 from .definition import (
     Stages,
     check_chain,
     coordinate,
     evaluate,
+    exact,
     index_count,
     is_xor,
     modes_of,

@@ -16,13 +16,14 @@ from typing import Any, TypeAlias
 from ...values.layout import Layout
 from ...values.value import Value
 from .bits import affine
-from .claims import Claim, exact
+from .claims import Claim
 from .definition import (
     Stages,
     check_chain,
     component,
     coordinate,
     evaluate,
+    exact,
     is_still,
     modes_of,
     step,
