@@ -245,7 +245,7 @@ def check_made(x: Any) -> None:
     if isinstance(x, Value):
         fields = x._fields()
         check_made(fields)
-        if not exact(_slots(x), _slots(type(x)(*fields))):
+        if not exact(_held(x), _held(type(x)(*fields))):
             raise Malformed(f"a {type(x).__name__} is not what its constructor makes")
         if isinstance(x, ArithTuple):
             _check_steps(x)
@@ -262,10 +262,13 @@ def _check_steps(steps: ArithTuple) -> None:
             raise Malformed(f"{path!r} is the path of no coordinate")
 
 
-def _slots(x: Value) -> tuple[Any, ...]:
+#: What layouts and swizzles compute of their fields and keep.
+_KEPT = {Layout: ("modes",), Swizzle: ("source", "target")}
+
+
+def _held(x: Value) -> tuple[Any, ...]:
     """Everything that a value holds."""
-    names = [name for kind in type(x).__mro__ for name in kind.__dict__.get("__slots__", ())]
-    return tuple(getattr(x, name) for name in names)
+    return (*x._fields(), *(getattr(x, name) for name in _KEPT.get(type(x), ())))
 
 
 def exact(a: Any, b: Any) -> bool:

@@ -82,7 +82,7 @@ def _replaced(tree: Any, place: Place, new: Any, forged: bool) -> Any:
 def _forged(old: Value, fields: list[Any]) -> Any:
     """A value of these fields, with whatever else `old` has computed beforehand."""
     new = object.__new__(type(old))
-    for name in ("modes", "source", "target"):
+    for name in ("_modes", "source", "target"):
         if hasattr(old, name):
             object.__setattr__(new, name, getattr(old, name))
     for name, field in zip(type(old).__match_args__, fields, strict=True):
