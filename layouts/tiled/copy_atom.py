@@ -101,7 +101,7 @@ def make_copy_atom(op: Any, value_bits: int) -> CopyAtom:
             f"make_copy_atom of {op!r}: give ldmatrix() or stmatrix(), or an access whose "
             f"{bits} bits per thread hold whole elements of {value_bits} bits"
         )
-    moved = Layout((1, bits // value_bits))
+    moved = Layout((1, bits // value_bits), (0, 1))
     return CopyAtom(access.name or f"copy of {access.width} bytes", moved, moved, moved, value_bits)
 
 

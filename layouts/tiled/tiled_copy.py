@@ -31,7 +31,7 @@ from ..values.tuples import is_int, size
 from ..values.value import Value
 from .copy_atom import CopyAtom
 from .thread_value import at_thread, by_layout, make_layout_tv
-from .tiled_mma import TiledMma
+from .tiled_mma import OPERAND_MODES, TiledMma, make_tiled_mma, operand_tv, tv_layout_tiled
 
 __all__ = [
     "ThrCopy",
@@ -189,6 +189,15 @@ def _retiled(tiled: TiledCopy, held: Layout) -> Layout:
             f"retile of {held}: mode 0 has {count} values, which must divide the {total} values of "
             f"a thread in a tile"
         )
+    groups = _value_groups(tiled, count)
+    values = logical_product(Layout(count), right_inverse(groups))  # → (value, m, n)
+    order = zipped_divide(values, Layout(size(tiled.atom.layout_ref_tv, 1)))
+    tiles, rest = zipped_divide(held, (count, *map(size, groups)))
+    return make_layout(composition(tiles, order), *list(rest)[1:])
+
+
+def _value_groups(tiled: TiledCopy, count: int) -> Layout:
+    """(m, n) of a tile, one for each `count` values of a thread → value / count."""
     tile = tiled._tile
     holders = right_inverse(tiled.layout_tv_tiled)  # m, n → thread + threads * value
     if size(holders) != size(tile):
@@ -196,11 +205,8 @@ def _retiled(tiled: TiledCopy, held: Layout) -> Layout:
             f"retile: {tiled.layout_tv_tiled} does not give every element of the tile "
             f"{tile.shape} a thread"
         )
-    groups = upcast(composition(holders, tile), tiled.size * count)  # m, n → value / count
-    values = logical_product(Layout(count), right_inverse(groups))  # → (value, m, n)
-    order = zipped_divide(values, Layout(size(tiled.atom.layout_ref_tv, 1)))
-    tiles, rest = zipped_divide(held, (count, *map(size, groups)))
-    return make_layout(composition(tiles, order), *list(rest)[1:])
+    groups: Layout = upcast(composition(holders, tile), tiled.size * count)
+    return groups
 
 
 class ThrCopy(Value):
@@ -264,24 +270,44 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -
 
 
 def make_tiled_copy_A(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """The tiled copy between memory and the registers of A in a tiled MMA (C++, DSL)."""
-    return _make_tiled_copy_of(atom, mma, mma.tv_layout_A_tiled, (0, 2))
+    """The tiled copy between memory and the registers of A in a tiled MMA (C++, DSL).
+
+    `retile` of a partition or a fragment of the MMA fits the partitions of the copy.  If the MMA's
+    permutation puts the values of a thread out of order, the tiler of the copy is the permutation.
+    (With the extents of C++ and the DSL, `retile` would mix up the registers.)
+
+    >>> from layouts import ldmatrix, make_copy_atom, make_tiled_mma, mma
+    >>> tiled = make_tiled_mma(mma("m16n8k16", "f16"), (2, 2, 1), (32, 32, 16))
+    >>> copy = make_tiled_copy_A(make_copy_atom(ldmatrix(4), 16), tiled)
+    >>> print(copy.retile(tiled.make_fragment_A(tiled.partition_shape_A((64, 32)))))
+    ((8,1),2,2):((1,0),8,16)
+    """
+    return _make_tiled_copy_of("A", atom, mma)
 
 
 def make_tiled_copy_B(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """The tiled copy between memory and the registers of B in a tiled MMA (C++, DSL)."""
-    return _make_tiled_copy_of(atom, mma, mma.tv_layout_B_tiled, (1, 2))
+    """The tiled copy between memory and the registers of B in a tiled MMA (C++, DSL), as
+    `make_tiled_copy_A`."""
+    return _make_tiled_copy_of("B", atom, mma)
 
 
 def make_tiled_copy_C(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """The tiled copy between the registers of C in a tiled MMA and memory (C++, DSL)."""
-    return _make_tiled_copy_of(atom, mma, mma.tv_layout_C_tiled, (0, 1))
+    """The tiled copy between the registers of C in a tiled MMA and memory (C++, DSL), as
+    `make_tiled_copy_A`."""
+    return _make_tiled_copy_of("C", atom, mma)
 
 
-def _make_tiled_copy_of(
-    atom: CopyAtom, mma: TiledMma, layout_tv: Layout, modes: tuple[int, int]
-) -> TiledCopy:
-    return TiledCopy(atom, layout_tv, tuple(map(mma.get_tile_size, modes)))
+def _make_tiled_copy_of(operand: str, atom: CopyAtom, mma: TiledMma) -> TiledCopy:
+    modes = OPERAND_MODES[operand]
+    extents = tuple(map(mma.get_tile_size, range(3)))
+    tile = tuple(extents[mode] for mode in modes)
+    made = TiledCopy(atom, tv_layout_tiled(mma, operand), tile)
+    order = right_inverse(_value_groups(made, size(operand_tv(mma.atom, operand), 1)))
+    if order == Layout(size(order)):
+        return made
+    in_order = make_tiled_mma(mma.atom, mma.atom_layout_mnk, extents)
+    tilers = tuple(mma.permutation_mnk[mode] or extents[mode] for mode in modes)
+    return TiledCopy(atom, tv_layout_tiled(in_order, operand), tilers)
 
 
 def make_tiled_copy_S(atom: CopyAtom, copy: TiledCopy) -> TiledCopy:

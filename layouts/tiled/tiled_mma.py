@@ -113,12 +113,12 @@ class TiledMma(Value):
         >>> print(make_tiled_mma(mma("m16n8k16", "bf16"), (2, 2, 1)).tv_layout_A_tiled)
         ((4,8,2,2),((2,2,2),(1,1))):((64,1,16,0),((32,8,256),(0,0)))
         """
-        return self._tv_layout("A")
+        return tv_layout_tiled(self, "A")
 
     @property
     def tv_layout_B_tiled(self) -> Layout:
         """(thread, value) → n + tile_n * k (DSL; C++ ``get_layoutB_TV``)."""
-        return self._tv_layout("B")
+        return tv_layout_tiled(self, "B")
 
     @property
     def tv_layout_C_tiled(self) -> Layout:
@@ -127,19 +127,7 @@ class TiledMma(Value):
         Atoms side by side along K hold parts of one sum: their threads have stride 0, and somebody
         has to add the parts.  (C++ and the DSL give these threads elements beyond the tile.)
         """
-        return self._tv_layout("C")
-
-    def _tv_layout(self, operand: str) -> Layout:
-        threads = self.thr_layout_vmnk
-        require_bijective("the threads", threads)
-        modes = OPERAND_MODES[operand]
-        tile = Layout(tuple(map(self.get_tile_size, modes)))
-        (thread, placed), values = _thrfrg(self, operand, tile)
-        along = [Layout(size(self.atom_layout_mnk, mode), 0) for mode in range(3)]
-        for mode, layout in zip(modes, placed, strict=True):
-            along[mode] = layout
-        by_thread = composition(make_layout(thread, *along), right_inverse(threads))
-        return make_layout(by_thread, values)
+        return tv_layout_tiled(self, "C")
 
     # ------------------------------------------------------------------------ one thread
 
@@ -168,8 +156,8 @@ class TiledMma(Value):
         return self._partition_shape("C", shape_mn)
 
     def _partition_shape(self, operand: str, shape: IntTuple) -> IntTuple:
-        held, rest = _thrfrg(self, operand, Layout(shape)).shape[1]
-        return (held, *rest)
+        _, (held, rest) = _thrfrg(self, operand, Layout(shape))
+        return (held.shape, size(rest[0]), size(rest[1]), *shape[2:])
 
     def make_fragment_A(self, x: Any, dtype: Any = None) -> Any:
         """The registers for a partition of A (C++, DSL): `make_fragment_like` of a tensor or a
@@ -193,7 +181,7 @@ class TiledMma(Value):
         return self._fragment("C", x, dtype)
 
     def _fragment(self, operand: str, x: Any, dtype: Any) -> Any:
-        if in_shared_memory(_tv(self.atom, operand)):
+        if in_shared_memory(operand_tv(self.atom, operand)):
             return x
         if isinstance(x, tuple):
             x = Layout(x)
@@ -209,7 +197,7 @@ class TiledMma(Value):
                 f"MMA Atom {self.atom.name}",
                 f"  ThrID:           {self.atom.thr_id}",
                 f"  Shape MNK:       ({','.join(map(str, self.atom.shape))})",
-                *(f"  TV Layout {o}:     {_tv(self.atom, o)}" for o in OPERAND_MODES),
+                *(f"  TV Layout {o}:     {operand_tv(self.atom, o)}" for o in OPERAND_MODES),
             ]
         )
 
@@ -292,13 +280,28 @@ def _thrfrg(mma: TiledMma, operand: str, matrix: Layout) -> Layout:
         raise LayoutError(f"operand {operand} {matrix}: a matrix must have at least two modes")
     tiles = logical_divide(matrix, tuple(map(mma._tiler, modes)))
     atoms = zipped_divide(tiles, tuple(mma.atom.shape[mode] for mode in modes))
-    thread, held = composition(atoms[0], _tv(mma.atom, operand))
+    thread, held = composition(atoms[0], operand_tv(mma.atom, operand))
     counts = tuple(size(mma.atom_layout_mnk, mode) for mode in modes)
     placed, rest = zipped_divide(atoms[1], counts)
     return make_layout(make_layout(thread, placed), make_layout(held, rest))
 
 
-def _tv(atom: MmaAtom, operand: str) -> Layout:
+def tv_layout_tiled(mma: TiledMma, operand: str) -> Layout:
+    """(thread, value) → element of the tile of an operand."""
+    threads = mma.thr_layout_vmnk
+    require_bijective("the threads", threads)
+    modes = OPERAND_MODES[operand]
+    tile = Layout(tuple(map(mma.get_tile_size, modes)))
+    (thread, placed), values = _thrfrg(mma, operand, tile)
+    along = [Layout(size(mma.atom_layout_mnk, mode), 0) for mode in range(3)]
+    for mode, layout in zip(modes, placed, strict=True):
+        along[mode] = layout
+    by_thread = composition(make_layout(thread, *along), right_inverse(threads))
+    return make_layout(by_thread, values)
+
+
+def operand_tv(atom: MmaAtom, operand: str) -> Layout:
+    """(thread, value) → element of an operand of the atom."""
     return {"A": atom.a, "B": atom.b, "C": atom.c}[operand]
 
 

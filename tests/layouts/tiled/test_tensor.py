@@ -1,0 +1,224 @@
+"""Tensors: their elements are those of the data at the offsets of the layout."""
+
+import numpy
+import pytest
+
+from layouts import (
+    F2,
+    ComposedLayout,
+    E,
+    Layout,
+    LayoutError,
+    Swizzle,
+    composition,
+    copy,
+    cosize,
+    flat_divide,
+    idx2crd,
+    local_partition,
+    local_tile,
+    logical_divide,
+    make_counting_tensor,
+    make_fragment_like,
+    make_identity_tensor,
+    make_rmem_tensor,
+    make_tensor,
+    size,
+    symbols,
+    tiled_divide,
+    zipped_divide,
+)
+
+#: One of each kind of layout that gives integers; all have four rows and eight columns.
+LAYOUTS = [
+    Layout((4, 8), (8, 1)),
+    Layout((4, (2, 4)), (2, (1, 8))),
+    Layout((4, 8), (10, 1)),
+    Layout((4, 8), (0, 1)),
+    Layout((4, 8), (F2(1), F2(5))),
+    ComposedLayout(Swizzle(2, 0, 3), 0, Layout((4, 8), (8, 1))),
+    ComposedLayout(Swizzle(2, 0, 3), 3, Layout((4, 8), (8, 1))),
+    ComposedLayout(Swizzle(1, 0, 2), 5, Layout((4, 8), (F2(1), F2(5)))),
+]
+
+
+def filled(layout):
+    """A tensor whose element is its own place in the data."""
+    return make_tensor(numpy.arange(cosize(layout)), layout)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_an_element_is_that_of_the_data_at_the_offset_of_the_layout(layout):
+    tensor = filled(layout)
+    for row in range(4):
+        for column in range(8):
+            assert tensor[row, column] == tensor[row + 4 * column] == layout(row, column)
+    expected = [[layout(row, column) for column in range(8)] for row in range(4)]
+    assert (tensor.load() == expected).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_slice_has_the_elements_of_its_row_or_column(layout):
+    tensor = filled(layout)
+    for row in range(4):
+        assert [tensor[row, None][j] for j in range(8)] == [layout(row, j) for j in range(8)]
+    for column in range(8):
+        assert [tensor[None, column][i] for i in range(4)] == [layout(i, column) for i in range(4)]
+    assert tensor[None, None].load().tolist() == tensor.load().tolist()
+
+
+#: The operations of the algebra that take a tensor, as functions of a layout or a tensor.
+OPERATIONS = {
+    "composition": lambda x: composition(x, Layout((2, 8), (1, 4))),
+    "composition by mode": lambda x: composition(x, (2, Layout(4, 2))),
+    "logical_divide": lambda x: logical_divide(x, (2, 4)),
+    "zipped_divide": lambda x: zipped_divide(x, (2, 4)),
+    "tiled_divide": lambda x: tiled_divide(x, (2, 4)),
+    "flat_divide": lambda x: flat_divide(x, (2, 4)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_on_a_tensor_is_the_one_on_its_layout(layout, name):
+    tensor = filled(layout)
+    found, expected = OPERATIONS[name](tensor), OPERATIONS[name](layout)
+    assert found.data is tensor.data
+    assert [found[i] for i in range(size(found))] == [expected(i) for i in range(size(expected))]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_tiles_and_parts_of_a_tensor_have_the_elements_of_their_coordinates(layout):
+    tensor, identity = filled(layout), make_identity_tensor((4, 8))
+    for tile in range(4):
+        coord = idx2crd(tile, (2, 2))
+        found, where = (local_tile(x, (2, 4), coord) for x in (tensor, identity))
+        for i in range(8):
+            assert found[i] == layout(*where[i])
+    for thread in range(8):
+        threads = Layout((2, 4), (4, 1))
+        found, where = (local_partition(x, threads, thread) for x in (tensor, identity))
+        for i in range(4):
+            assert found[i] == layout(*where[i])
+
+
+def test_the_elements_of_an_identity_tensor_are_their_coordinates():
+    tensor = make_identity_tensor((4, (2, 3)))
+    assert [tensor[i] for i in range(24)] == [idx2crd(i, (4, (2, 3))) for i in range(24)]
+    part = local_tile(tensor[None, (1, None)], (2, 3), (1, 0))
+    assert [part[i, j] for i in range(2) for j in range(3)] == [
+        (2 + i, (1, j)) for i in range(2) for j in range(3)
+    ]
+
+
+def test_a_ragged_tile_of_an_identity_tensor_gives_coordinates_beyond_the_shape():
+    tile = local_tile(make_identity_tensor((100, 64)), (32, 64), (3, 0))
+    assert [tile[i, 5] for i in (0, 3, 4)] == [(96, 5), (99, 5), (100, 5)]
+
+
+def test_setting_elements_changes_the_data():
+    data = numpy.zeros(32, int)
+    tensor = make_tensor(data, Layout((4, 8), (8, 1)))
+    tensor[1, 2] = 7
+    tensor[3, None] = numpy.arange(8)
+    tensor[None, 0].fill(9)
+    assert data.reshape(4, 8).tolist() == [
+        [9, 0, 0, 0, 0, 0, 0, 0],
+        [9, 0, 7, 0, 0, 0, 0, 0],
+        [9, 0, 0, 0, 0, 0, 0, 0],
+        [9, 1, 2, 3, 4, 5, 6, 7],
+    ]
+
+
+def test_arrays_of_coordinates_give_arrays_of_elements():
+    tensor = filled(LAYOUTS[5])
+    rows, columns = numpy.arange(4)[:, None], numpy.arange(8)
+    assert (tensor[rows, columns] == tensor.load()).all()
+
+
+@pytest.mark.parametrize("strides", [(3, 1), (1, 2), (12, 4), (0, 1)])
+def test_an_array_gives_the_tensor_of_its_own_strides(strides):
+    array = numpy.lib.stride_tricks.as_strided(
+        numpy.arange(100), (2, 3), tuple(8 * stride for stride in strides)
+    )
+    tensor = make_tensor(array)
+    assert tensor.layout == Layout((2, 3), strides)
+    assert tensor.load().tolist() == array.tolist()
+    if 0 not in strides:
+        tensor[1, 2] = -1
+        assert array[1, 2] == -1
+
+
+def test_torch_tensors_are_data():
+    torch = pytest.importorskip("torch")
+    array = torch.arange(24).reshape(4, 6)[1:, ::2]
+    tensor = make_tensor(array)
+    assert tensor.layout == Layout((3, 3), (6, 2))
+    assert tensor.load().tolist() == array.tolist()
+    held = make_fragment_like(tensor[None, 1], torch.bfloat16)
+    copy(tensor[None, 1], held)
+    assert held.data.dtype is torch.bfloat16
+    assert held.data.tolist() == array[:, 1].tolist()
+    assert repr(held) == "bfloat16[0] o (3):(1)"
+
+
+def test_a_copy_goes_by_index_whatever_the_shapes():
+    source, destination = filled(Layout((4, 8), (8, 1))), make_rmem_tensor(((2, 2), 8), numpy.int32)
+    copy(source, destination)
+    assert [destination[i] for i in range(32)] == [source[i] for i in range(32)]
+
+
+def test_a_copy_within_one_array_reads_before_it_writes():
+    data = numpy.arange(8)
+    copy(make_tensor(data[:7]), make_tensor(data[1:]))
+    assert data.tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+
+
+REFUSED = {
+    "beyond the data": lambda: make_tensor(numpy.zeros(31), Layout((4, 8))),
+    "a swizzle beyond the data": lambda: make_tensor(numpy.zeros(32), LAYOUTS[6]),
+    "coordinates": lambda: make_tensor(numpy.zeros(32), Layout((4, 8), (E(0), E(1)))),
+    "symbols": lambda: make_tensor(numpy.zeros(32), Layout(symbols("m"))),
+    "a list": lambda: make_tensor([1, 2, 3]),
+    "a negative stride": lambda: make_tensor(numpy.zeros(8)[::-1]),
+    "an array that is not contiguous": lambda: make_tensor(numpy.zeros((4, 8))[:, :4], Layout(16)),
+    "an empty array": lambda: make_tensor(numpy.zeros((4, 0))),
+    "an element beyond the data": lambda: filled(LAYOUTS[0])[0, 32],
+    "a negative index": lambda: filled(LAYOUTS[0])[-1],
+    "a coordinate of another rank": lambda: filled(LAYOUTS[0])[1, 2, 3],
+    "a Python slice": lambda: filled(LAYOUTS[0])[1:2, 0],
+    "a store of another shape": lambda: filled(LAYOUTS[0]).store(numpy.zeros((3, 8))),
+    "two values for one element": lambda: filled(LAYOUTS[3]).store(numpy.arange(32).reshape(4, 8)),
+    "sizes that differ": lambda: copy(filled(Layout(4)), filled(Layout(5))),
+    "no data": lambda: make_counting_tensor(Layout(4)).load(),
+    "a layout as a tensor": lambda: copy(Layout(4), filled(Layout(4))),
+    "a divide of no tensor": lambda: zipped_divide(numpy.zeros(4), 2),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_tensor_can_do_is_refused(name):
+    with pytest.raises(LayoutError):
+        REFUSED[name]()
+
+
+def test_a_refused_store_changes_nothing():
+    tensor = filled(LAYOUTS[3])
+    with pytest.raises(LayoutError, match="several values"):
+        tensor.store(numpy.arange(32).reshape(4, 8))
+    assert tensor.data.tolist() == list(range(8))
+    tensor.store(numpy.arange(8) + 100 + numpy.zeros((4, 1), int))
+    assert tensor.data.tolist() == list(range(100, 108))
+
+
+def test_a_fragment_has_a_register_for_each_value_though_strides_are_equal():
+    """The DSL gives both modes of stride 1 the stride 4, so that registers would be shared."""
+    layout = make_fragment_like(Layout(((2, 2), 4, 2), ((3, 16), 1, 1)))
+    assert layout == Layout(((2, 2), 4, 2), ((1, 2), 4, 16))
+
+
+def test_tensors_compare_by_identity_and_can_be_hashed():
+    a, b = filled(LAYOUTS[0]), filled(LAYOUTS[0])
+    assert a == a
+    assert a != b
+    assert len({a, b}) == 2
