@@ -2,6 +2,7 @@
 
     cells    the model: Table, Panel, cell, colours
     panels   from a layout to panels: what a cell shows, how many are drawn
+    elements what a cell shows of a tensor
     tables   table, compare, table_tv
     text, html, svg, latex   the writers
     summary  what the command line and the pages show of any value

@@ -7,10 +7,12 @@ from typing import Any
 from ..errors import LayoutError
 from ..hardware.facts import ACCESS_BYTES, PHASE_LANES
 from ..hardware.wavefronts import wavefronts
+from ..tiled.tensor import Tensor
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import is_int, rank, size, text
 from .cells import COLOURS, DEFAULT_UNIT, Cell, Panel, Table
+from .elements import Elements
 from .panels import (
     BANK_GROUP_BYTES,
     LIMIT,
@@ -29,7 +31,7 @@ NOTEBOOK_LIMIT = 64
 
 
 def table(
-    layout: Layout | ComposedLayout,
+    layout: Layout | ComposedLayout | Tensor,
     unit: int | None = None,
     show: str = "offset",
     banks: int = BANK_GROUP_BYTES,
@@ -37,10 +39,12 @@ def table(
 ) -> Table:
     """`layout` as a table: mode 0 down, mode 1 across, one panel for each index of further modes.
 
-    A single mode runs across.
+    A single mode runs across.  Of a `Tensor`, cells show the elements.
 
-    `unit`   bits of one offset: by default that of a composed layout, else 16
-    `show`   what a cell shows: the ``"offset"``, its ``"byte"``, or its ``"bank"`` of 4 bytes
+    `unit`   bits of one offset: by default that of a composed layout, or of the elements of a
+             tensor, else 16
+    `show`   what a cell shows: the ``"offset"`` or the element, its ``"byte"``, or its ``"bank"``
+             of 4 bytes
     `banks`  bytes of one colour: the colour of a cell is ``byte / banks % 8``
     `limit`  rows and columns of a panel that are drawn, and `limit` × `limit` cells in all, in at
              most 8 panels; None draws all of a panel.  Notes say what is not drawn.
@@ -55,7 +59,20 @@ def table(
        ┌────────────
      0 │ 0  1  2  3
      1 │ 4  5  6  7
+    >>> from layouts import make_identity_tensor
+    >>> print(table(make_identity_tensor((2, 3))))
+    (0,0) o (2,3):(1@0,1@1)
+    coordinates
+    <BLANKLINE>
+             0      1      2
+       ┌─────────────────────
+     0 │ (0,0)  (0,1)  (0,2)
+     1 │ (1,0)  (1,1)  (1,2)
     """
+    if isinstance(layout, Tensor):
+        elements = Elements(layout, unit, show, banks)
+        panels = panels_of(layout.layout, repr(layout), (), elements, Limits(limit))
+        return _drawn(panels, elements, ())
     own = getattr(layout, "unit", None) or DEFAULT_UNIT
     scale = Scale(own if unit is None else unit, show, banks)
     panels = panels_of(layout, str(layout), (), scale, Limits(limit))

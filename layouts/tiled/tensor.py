@@ -40,7 +40,8 @@ class Tensor(Composable):
     `offset`  the element at which the layout starts; in C++ the pointer moves there
 
     `composition`, the divides, `local_tile` and `local_partition` take a tensor too, and give the
-    tensor with the same data.  Two tensors are equal only if they are one object.
+    tensor with the same data; ``table(tensor)`` shows its elements.  Two tensors are equal only if
+    they are one object.
     """
 
     __slots__ = __match_args__ = ("data", "layout", "offset")

@@ -6,8 +6,10 @@ import sys
 import time
 from html.parser import HTMLParser
 from pathlib import Path
+from textwrap import dedent
 from xml.etree import ElementTree
 
+import numpy
 import pytest
 
 from layouts import (
@@ -17,6 +19,8 @@ from layouts import (
     Swizzle,
     Table,
     compare,
+    local_tile,
+    make_tensor,
     stmatrix,
     symbols,
     table,
@@ -388,3 +392,24 @@ def test_every_writer_takes_milliseconds():
         start = time.perf_counter()
         write(value)
         assert time.perf_counter() - start < 0.25  # a hundredth of a second, on an idle machine
+
+
+def test_the_table_of_a_tensor_shows_its_elements():
+    tensor = make_tensor(numpy.arange(8) / 4, Swizzle(1, 0, 2) @ Layout((2, 4), (4, 1)))
+    assert str(table(tensor)) == dedent(
+        """\
+        float64[0] o S<1,0,2> o 0 o (2,4):(4,1)
+        elements of float64
+
+                0     1     2     3
+           ┌────────────────────────
+         0 │    0  0.25   0.5  0.75
+         1 │ 1.25     1  1.75   1.5"""
+    )
+    assert "0.75" in tensor._repr_html_()
+
+
+def test_the_table_of_a_ragged_tile_is_empty_beyond_the_data():
+    tile = local_tile(make_tensor(numpy.arange(20).reshape(4, 5)), (3, 4), (1, 1))
+    assert [words for words, _ in table(tile).panels[0].cells[0]] == ["19", "", "", ""]
+    assert [words for words, _ in table(tile).panels[0].cells[1]] == [""] * 4

@@ -1,0 +1,52 @@
+"""What a cell shows of a tensor: the element, and the colour of its address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tiled.tensor import Tensor
+from ..values.tuples import added
+from .cells import DEFAULT_UNIT, Cell
+from .panels import Scale
+
+__all__ = ["Elements"]
+
+
+class Elements(Scale):
+    """The elements of a tensor at the offsets of its layout; the other arguments are `Scale`'s."""
+
+    def __init__(self, tensor: Tensor, unit: int | None, show: str, banks: int) -> None:
+        own = DEFAULT_UNIT if tensor.data is None else 8 * tensor.data[:1].nbytes
+        super().__init__(own if unit is None else unit, show, banks)
+        self.tensor = tensor
+
+    def cell(self, offset: Any) -> Cell:
+        """The cell of an offset; beyond the data it is empty.
+
+        >>> import numpy
+        >>> from layouts import make_tensor
+        >>> Elements(make_tensor(numpy.arange(8) / 3), None, "offset", 16).cell(2)
+        ('0.6667', 1)
+        """
+        index = added(self.tensor.offset, offset)
+        words, colour = super().cell(index)
+        data = self.tensor.data
+        if data is None or self.show != "offset":
+            return words, colour
+        return (_words(data[index]), colour) if index < len(data) else ("", None)
+
+    def legend(self) -> str:
+        """What the cells show."""
+        if self.tensor.data is None or self.show != "offset":
+            return super().legend()
+        return f"elements of {self.tensor.element_name}"
+
+
+def _words(element: Any) -> str:
+    """A number of numpy or torch in a few digits.
+
+    >>> _words(2), _words(1 / 3), _words(True)
+    ('2', '0.3333', 'True')
+    """
+    value = element.item() if hasattr(element, "item") else element
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
