@@ -341,6 +341,7 @@ def test_coordinates(extents, index, nested):
         (local_tile, (Layout((4, 4), (E(0), E(1))), (2, 2), (1, 0))),
         (local_tile, (Layout((8, 4), (F2(3), F2(8))), (2, 2), (1, 0))),
         (local_partition, (Layout(4 * symbols("m")), Layout(2), 1)),
+        (local_partition, (Layout(1, F2(1)), Layout((3,), (0,)), 0)),
     ],
 )
 def test_every_kind_of_stride_is_explained(operation, arguments):

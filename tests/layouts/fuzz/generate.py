@@ -12,7 +12,7 @@ from typing import Any
 
 from layouts import F2, ComposedLayout, E, Layout, Swizzle, symbols
 
-from .model import rank, size
+from .model import leaves, rank, size
 
 EXTENTS = (1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 12)
 POWERS = (1, 2, 2, 2, 4, 4, 8, 16)
@@ -135,7 +135,7 @@ def swizzle(rng: Random) -> Swizzle:
 
 
 def offset(rng: Random) -> int:
-    return rng.choice((0, 0, 0, 1, 2, 3, 4, 8, 16, 21, 32))
+    return 0 if rng.random() < 0.6 else rng.choice((1, 2, 3, 4, 8, 16, 21, 32))
 
 
 def a_unit(rng: Random) -> int | None:
@@ -231,9 +231,25 @@ def a_layout(rng: Random, most: int = MOST) -> Layout:
     return rng.choice((integers, integers, xors, coordinates, symbolic))(rng, most)
 
 
-def small(rng: Random) -> Any:
-    """A layout of few elements, of any kind."""
-    return any_layout(rng, rng.choice((4, 8, 24, 60)))
+def small(rng: Random, most: int = 24) -> Any:
+    """A layout of few elements, mostly of integers: what tiles or repeats another layout."""
+    most = rng.choice((most // 4, most))
+    return integers(rng, most) if rng.random() < 0.6 else any_layout(rng, most)
+
+
+def of_shape(rng: Random, shape: Any) -> Layout:
+    """A compact layout of a shape, its modes in any order, some of them XORed or broadcast."""
+    extents = leaves(shape)
+    strides: list[Any] = [0] * len(extents)
+    stride, xor = 1, all(type(s) is int and s & (s - 1) == 0 for s in extents)
+    xor = xor and rng.random() < 0.4
+    for k in (
+        rng.sample(range(len(extents)), len(extents)) if rng.random() < 0.6 else range(len(extents))
+    ):
+        still = rng.random() < 0.08
+        strides[k] = 0 if still else F2(stride) if xor else stride
+        stride = stride if still else stride * extents[k]
+    return Layout(shape, fill(shape, iter(strides)))
 
 
 def a_factor(rng: Random) -> int:

@@ -104,6 +104,15 @@ def two(most: int = g.MOST, other: int = g.MOST) -> Arguments:
     return lambda rng: (g.any_layout(rng, most), g.any_layout(rng, other))
 
 
+def alike(rng: Random) -> tuple[Any, ...]:
+    """Two layouts, mostly of one shape; the second may be swizzled."""
+    a = g.any_layout(rng)
+    if rng.random() < 0.3:
+        return a, g.any_layout(rng)
+    b = g.of_shape(rng, a.shape)
+    return a, ComposedLayout(g.swizzle(rng), g.offset(rng), b) if rng.random() < 0.3 else b
+
+
 def with_tiler(rng: Random) -> tuple[Any, ...]:
     """A layout and a tiler."""
     layout = g.any_layout(rng)
@@ -113,4 +122,4 @@ def with_tiler(rng: Random) -> tuple[Any, ...]:
 def with_copies(rng: Random) -> tuple[Any, ...]:
     """A block and the layout of its copies, or a tuple of these."""
     block = g.any_layout(rng, rng.choice((8, 24, 60)))
-    return block, g.tiler(rng, block) if rng.random() < 0.3 else g.any_layout(rng, 16)
+    return block, g.tiler(rng, block) if rng.random() < 0.3 else g.small(rng, 16)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import layouts as L
-from layouts import ComposedLayout, Layout
+from layouts import Layout
 
 from .. import model as m
-from .check import distinct, law, must, one, same, two
+from .check import alike, distinct, law, must, one, same
 
 
 def _longest(r: Any, f: Any) -> None:
@@ -57,7 +57,7 @@ def _(r: Any, f: Any) -> None:
         )
 
 
-@law(L.max_common_layout, two())
+@law(L.max_common_layout, alike)
 def _(r: Any, a: Any, b: Any) -> None:
     """``A(R(i)) == B(R(i)) == i``."""
     if m.is_coordinates(a) or m.is_coordinates(b):
@@ -87,7 +87,7 @@ def _every_vector(r: int, a: Any, b: Any) -> None:
         same(block, list(range(to[first], to[first] + len(block))), f"the vector at offset {first}")
 
 
-@law(L.max_common_vector, two(), exactly=_every_vector)
+@law(L.max_common_vector, alike, exactly=_every_vector)
 def _(r: Any, a: Any, b: Any) -> None:
     """The offsets below it are at the same indices of both; so are all vectors of a copy."""
     must(r >= 1, "at least 1")
@@ -96,6 +96,3 @@ def _(r: Any, a: Any, b: Any) -> None:
         first, second = min(both)
         for k in range(r):
             must((first + k, second + k) in both, f"an index with the offset {first + k} in both")
-
-
-_ = ComposedLayout

@@ -104,7 +104,14 @@ def _(r: Any, f: Any, tiler: Any, coord: Any) -> None:
     check_slice(r.layout, r.offset, (every, coord), whole)
 
 
-@law(L.local_partition, lambda rng: (g.any_layout(rng), g.threads(rng), rng.randrange(12)))
+def _partitioned(rng: Random) -> tuple[Any, ...]:
+    f, tile = g.any_layout(rng), g.threads(rng)
+    if rng.random() < 0.5 and isinstance(f.shape, tuple):  # one thread layout mode for each of f
+        tile = g.of_shape(rng, g.even_tiler(rng, f))
+    return f, tile, rng.randrange(m.size(tile) + rng.choice((0, 0, 0, 1)))
+
+
+@law(L.local_partition, _partitioned)
 def _(r: Any, f: Any, tile: Any, index: int) -> None:
     """``offset + part(j) == zipped_divide(L, shape of tile)(t, j)`` where ``tile(t) == index``."""
     sizes = tuple(m.size(m.part(tile, k)) for k in range(m.rank(tile)))
