@@ -13,7 +13,9 @@ from typing import Any
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, joined
 from ..values.modes import Mode, extended, from_columns, has_xor_strides
+from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
+from .compose_coordinates import as_indices
 from .compose_integers import compose
 from .compose_xor import compose_xor
 
@@ -56,9 +58,13 @@ def layout_after_composed(a: Layout, b: ComposedLayout) -> Any:
         if found is not None:
             return found
     if isinstance(b.inner, Layout):
-        inner = _one_layout(a, extended(b.inner, _offset_bound(b)))
+        through = extended(b.inner, _offset_bound(b))
+        if kind_of(through.modes) is ArithTuple:
+            a, through = as_indices(a, through)
+        inner = _one_layout(a, through)
         if inner is not None:
             return ComposedLayout(inner, b.offset, b.outer)
+        b = ComposedLayout(through, b.offset, b.outer)
     return ComposedLayout(_chained(a, 0, b.inner, _offset_bound(b)), b.offset, b.outer)
 
 

@@ -103,7 +103,12 @@ def _right_inverse_swizzled(layout: Any) -> Layout | ComposedLayout:
         return right_inverse(_plain("right_inverse", layout)[1])
     swizzle, plain = layout.inner, right_inverse(layout.outer)
     count = size(plain)
-    if count % swizzle.block and count > swizzle.source & -swizzle.source:
+    if type(count) is not int and not divides(swizzle.block, count):
+        raise LayoutError(
+            f"right_inverse of {layout}: it is not proved that the swizzle permutes the first "
+            f"{count} offsets, which its layout has; write {swizzle.block}*m for their number"
+        )
+    if type(count) is int and count % swizzle.block and count > swizzle.source & -swizzle.source:
         whole = count // swizzle.block * swizzle.block
         count = next((i for i in range(whole, count) if swizzle(i) >= count), count)
     found: Layout | ComposedLayout = composition(plain, ComposedLayout(swizzle, 0, Layout(count)))

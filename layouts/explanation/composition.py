@@ -56,6 +56,10 @@ def _composition(lines: Lines, result: Any, a: Any, b: Any) -> None:
         lines.append("those of an integer layout, and A has modes as long as they reach:")
         substep(lines, algebra.composition, *as_indices(a, b))
         return
+    if not leaves(a.shape):
+        lines.append(f"A = {a} is 0 at every index")
+        _nested_and_checked(lines, result, a, b)
+        return
     splits: list[Split] = []
     digits = tuple(extent for extent in leaves(b.shape) if not equal(extent, 1))
     _, (before,) = read((b,), digits)

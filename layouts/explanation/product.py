@@ -18,7 +18,7 @@ from .. import algebra
 from ..algebra.complement import copies_of, covers, period
 from ..values.arith import divided, equal
 from ..values.layout import Layout, cosize, joined, make_ordered_layout
-from ..values.stride import F2, kind_of
+from ..values.stride import F2, ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout
 from ..values.symbols import free_symbols, plain
 from ..values.tuples import idx2crd, size, text
@@ -41,6 +41,8 @@ def _logical_product(lines: Lines, result: Any, layout: Any, tiler: Any) -> None
         lines.append(f"the outer layout of {layout} is repeated; the rest stays")
         return
     copies = tiler if isinstance(tiler, Layout) else Layout(tiler)
+    if kind_of(copies.modes) is ArithTuple:
+        return
     count = cosize(copies)
     target = _target(layout, count)
     lines.append(

@@ -9,7 +9,7 @@ from ..errors import LayoutError
 from .arith import ceil_div, equal
 from .layout import Layout, trusted
 from .stride import F2, StepStride, kind_of
-from .tuples import IntTuple, leaves, product, size, unflatten
+from .tuples import IntTuple, leaves, product, size, text, unflatten
 
 __all__ = [
     "Mode",
@@ -155,6 +155,11 @@ def extended_shape(shape: IntTuple, count: Any, power_of_two: bool) -> IntTuple:
         return shape
     last = ceil_div(count, product(extents[:-1]))
     if power_of_two:
+        if type(last) is not int:
+            raise LayoutError(
+                f"{text(shape)} with XOR strides: its last extent would have to be {last}, and "
+                f"must be a power of two known now"
+            )
         last = 1 << (last - 1).bit_length()
     return unflatten((*extents[:-1], last), shape)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial, reduce
+from itertools import starmap, zip_longest
 from numbers import Integral, Number
 from typing import Any, TypeAlias
 
@@ -302,15 +303,16 @@ def _compact(shape: IntTuple, start: Any) -> tuple[IntTuple, Any]:
 
 
 def added(a: IntTuple, b: IntTuple) -> IntTuple:
-    """The sum of two offsets: integers, or coordinates, of which `b` may lack trailing entries.
+    """The sum of two offsets: integers, or coordinates, of which one may lack trailing entries; an
+    integer beside a coordinate is 0.
 
-    >>> added(3, 4), added((1, (2, 3)), (4,)), added((1, (2, 3)), (0, (0, 5)))
-    (7, (5, (2, 3)), (1, (2, 8)))
+    >>> added(3, 4), added((1, (2, 3)), (4,)), added(0, (0, (0, 5)))
+    (7, (5, (2, 3)), (0, (0, 5)))
     """
-    if not isinstance(a, tuple):
+    if not isinstance(a, tuple) and not isinstance(b, tuple):
         return a + b
-    entries = b if isinstance(b, tuple) else ()
-    return tuple(added(x, entries[k] if k < len(entries) else 0) for k, x in enumerate(a))
+    entries = [x if isinstance(x, tuple) else () for x in (a, b)]
+    return tuple(starmap(added, zip_longest(*entries, fillvalue=0)))
 
 
 def place_values(extents: Iterable[Any], start: Any = 1) -> list[Any]:

@@ -306,3 +306,20 @@ def test_bad_input_is_refused_with_a_sentence(operation):
             operation(*arguments)
         except LayoutError as refusal:
             assert " " in str(refusal)  # noqa: PT017
+
+
+def test_a_layout_after_a_composed_one_that_gives_coordinates_takes_them_as_coordinates():
+    rows = ComposedLayout(Layout(4, E(1)), 0, Layout((2, 2), (2, 1)))
+    assert offsets(composition(Layout((8, 4), (1, 10)), rows)) == [0, 20, 10, 30]
+    with pytest.raises(LayoutError, match="it has no mode"):
+        composition(Layout(1, 1), ComposedLayout(Layout(1, E(3)), 0, Layout(2, 1)))
+
+
+def test_symbols_beside_xor_strides_are_refused_or_answered():
+    m = layouts.symbols("m")
+    with pytest.raises(LayoutError, match="a power of two known now"):
+        composition(Layout((1,), (F2(1),)), Layout(m, E(0)))
+    swizzled = ComposedLayout(Swizzle(1, 0, 2), 0, Layout(m))
+    with pytest.raises(LayoutError, match="not proved that the swizzle permutes"):
+        right_inverse(swizzled)
+    assert right_inverse(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8 * m))).shape == 8 * m

@@ -335,6 +335,8 @@ def test_coordinates(extents, index, nested):
     [
         (composition, (Layout((4, 8)), Layout((2, 2), (E(0), E(1))))),
         (composition, (Layout((4, 8), (F2(1), F2(4))), Layout((2, 2), (E(0), E(1))))),
+        (composition, (Layout((), ()), Layout(1, 0))),
+        (local_partition, (Layout(1, E(1)), Layout((), ()), 0)),
         (filter, (ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8)),)),
         (idx2crd, (0, ())),
         (tile_to_shape, (Layout((), ()), ())),
