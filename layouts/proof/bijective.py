@@ -28,6 +28,7 @@ from .certificates import (
     Claim,
     Counterexample,
     Exhaustive,
+    gives_coordinates,
     stages_of,
 )
 from .injective import (
@@ -40,6 +41,7 @@ from .injective import (
     moving_modes,
     of_integers,
 )
+from .law_bases import failed
 from .prove import Proof
 
 __all__ = ["Bijective"]
@@ -69,6 +71,8 @@ class Bijective(Value):
         """Decide whether the strides form a chain, and whether a swizzle permutes the range."""
         whole = as_one_layout(self.layout)
         layout, swizzle = whole.layout, whole.swizzle
+        if self._gives_coordinates():
+            return failed(self, self.claims()[0], 0, "its values are coordinates, not offsets")
         if layout is None or not of_integers(layout):
             return self._by_enumeration()
         if swizzle is None and self.start == 0:
@@ -86,6 +90,10 @@ class Bijective(Value):
     def _proved(self, reason: tuple[str, ...], witness: Any) -> Proof:
         (claim,) = self.claims()
         return Proof(self, True, reason, None, (Certificate(claim, witness),))
+
+    def _gives_coordinates(self) -> bool:
+        first = stages_of(self.layout)[0]
+        return isinstance(first, Layout) and gives_coordinates(first)
 
     def _starts_at_offset(self) -> bool:
         return isinstance(self.layout, ComposedLayout) and bool(self.layout.offset == self.start)

@@ -17,8 +17,8 @@ from ..algebra.compose_integers import ENUMERATION_LIMIT
 from ..algebra.injectivity import collision
 from ..errors import LayoutError
 from ..values.arith import less
-from ..values.layout import Layout
-from ..values.stride import F2, as_factor, kind
+from ..values.layout import Layout, cosize
+from ..values.stride import F2, ArithTuple, E, as_factor, kind_of, paths_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import at_least, free_symbols, plain
 from ..values.tuples import idx2crd, leaves, size, text
@@ -35,6 +35,8 @@ from .certificates import (
     Injection,
     NoDifference,
     Swizzled,
+    Weighted,
+    component,
     stages_of,
 )
 from .prove import Proof
@@ -153,10 +155,13 @@ class _Found(Value):
 
 def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
     """Why `layout` is injective, or two indices that collide; None if only enumeration tells."""
-    if kind(leaves(layout.stride)) is F2:
+    still = _still(layout)
+    if still is not None:
+        return 0, still
+    if kind_of(layout.modes) is F2:
         return _by_rank(layout)
-    if not of_integers(layout):
-        return None
+    if kind_of(layout.modes) is ArithTuple:
+        return _by_weights(layout)
     if not free_symbols(layout):
         pair = collision(layout)
         if pair is not None:
@@ -179,6 +184,35 @@ def _injective(layout: Layout) -> _Found | tuple[int, int] | None:
         f"0: every candidate was tried"
     )
     return _Found(reason, NoDifference())
+
+
+def _still(layout: Layout) -> int | None:
+    """The index of the second coordinate of a mode of stride 0, if all numbers are known."""
+    place = 1
+    for extent, stride in layout.modes:
+        if type(extent) is not int:
+            return None
+        if extent > 1 and type(stride) is int and stride == 0:
+            return place
+        place *= extent
+    return None
+
+
+def _by_weights(layout: Layout) -> _Found | tuple[int, int] | None:
+    """Coordinates as one integer: each counts in steps beyond the largest sum of those before it,
+    so two indices collide exactly if their integers are the same."""
+    weights: list[tuple[Any, Any]] = []
+    weight: Any = 1
+    for path in sorted(paths_of(stride for _, stride in layout.modes)):
+        weights.append((path, weight))
+        weight = plain(weight * cosize(component(layout, path)))
+    witness = Weighted(tuple(weights), None)
+    found = _injective(witness.of(layout))
+    if not isinstance(found, _Found):
+        return found
+    named = " + ".join(f"{as_factor(weight)}*{E(*path)}" for path, weight in weights)
+    reason = f"with its coordinates as the integer {named}, {found.reason}"
+    return _Found(reason, Weighted(tuple(weights), found.witness))
 
 
 def _by_rank(layout: Layout) -> _Found | tuple[int, int]:

@@ -162,7 +162,8 @@ class OfResult(Value):
             for statement in self.needed():
                 proof = statement.decide()
                 if not proof:
-                    return Proof(self, False, (str(error), *proof.reason), proof.counterexample)
+                    reason = tuple(dict.fromkeys((str(error), *proof.reason)))
+                    return Proof(self, False, reason, proof.counterexample)
         raise Undecided(str(error)) from None
 
     def __str__(self) -> str:

@@ -28,6 +28,7 @@ from .definition import (
     coordinate,
     evaluate,
     exact,
+    gives_coordinates,
     index_count,
     is_still,
     modes_of,
@@ -44,6 +45,7 @@ from .injective import (
     NoDifference,
     Permutation,
     Swizzled,
+    Weighted,
 )
 from .quantities import Equal, HasResult, IsLayout, NotLess, Refines, SameSize, refines
 from .same import (
@@ -89,6 +91,7 @@ __all__ = [
     "SameStages",
     "Stages",
     "Swizzled",
+    "Weighted",
     "affine",
     "check_chain",
     "combination",
@@ -96,6 +99,7 @@ __all__ = [
     "coordinate",
     "evaluate",
     "exact",
+    "gives_coordinates",
     "index_count",
     "is_still",
     "modes_of",

@@ -113,11 +113,16 @@ def refutes(statement: Any, found: Counterexample) -> bool:
     try:
         check_made(statement)
         statement = _at_symbols(statement, found.symbols)
-        return any(
-            exact(claim.counterexample(found.index), found._fields()[:4])
-            for claim in statement.claims()
-        )
-    except Exception:  # a statement without a meaning, or an index that is none
+        return any(_fails(claim, found) for claim in statement.claims())
+    except Exception:  # a statement without a meaning, or symbols without values
+        return False
+
+
+def _fails(claim: Claim, found: Counterexample) -> bool:
+    """Whether `claim` fails as `found` says."""
+    try:
+        return exact(claim.counterexample(found.index), found._fields()[:4])
+    except Exception:  # an index that is none of this claim
         return False
 
 

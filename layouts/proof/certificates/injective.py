@@ -1,12 +1,15 @@
 """The claims that a chain is injective or a bijection, and the witnesses that establish them.
 
-Growing       in some order, each stride exceeds the largest sum of the modes before it
-Chain         in some order, each stride is the product of the extents before it
-FullRank      the columns of a chain that is linear in the bits are linearly independent
-NoDifference  no difference of two coordinates but 0 has the offset 0
-Swizzled      a swizzle over a chain that is injective, or a bijection
-AsOne         the same function as one layout, which is injective, or a bijection
-Exhaustive    every value is computed
+Each witness is a class of its own:
+
+    Growing       in some order, each stride exceeds the largest sum of the modes before it
+    Chain         in some order, each stride is the product of the extents before it
+    FullRank      the columns of a chain that is linear in the bits are linearly independent
+    NoDifference  no difference of two coordinates but 0 has the offset 0
+    Weighted      a weighted sum of the coordinates is injective
+    Swizzled      a swizzle over a chain that is injective, or a bijection
+    AsOne         the same function as one layout, which is injective, or a bijection
+    Exhaustive    every value is computed
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 
 from ...values.layout import Layout
 from ...values.swizzle import Swizzle
+from ...values.tuples import unflatten
 from ...values.value import Value
 from .bits import affine, rank
 from .claims import Claim
@@ -26,6 +30,7 @@ from .definition import (
     evaluate,
     gives_coordinates,
     index_count,
+    is_still,
     modes_of,
     step,
     swizzled_bits,
@@ -43,6 +48,7 @@ __all__ = [
     "NoDifference",
     "Permutation",
     "Swizzled",
+    "Weighted",
 ]
 
 
@@ -221,6 +227,35 @@ def _has_no_difference(stages: Stages, _: NoDifference) -> bool:
     return not sums[0]
 
 
+# ------------------------------------------------------------------------------------ coordinates
+
+
+class Weighted(Value):
+    """A layout of coordinates is injective if a weighted sum of them is: a weight for each path,
+    and the witness for the layout of these sums."""
+
+    __slots__ = __match_args__ = ("weights", "inside")
+    weights: tuple[tuple[Any, Any], ...]
+    inside: Any
+
+    def __init__(self, weights: tuple[tuple[Any, Any], ...], inside: Any) -> None:
+        self._set(weights, inside)
+
+    def of(self, layout: Layout) -> Layout:
+        """The layout of the weighted sums."""
+        steps = [{} if is_still(d) else dict(d.terms) for _, d in modes_of(layout)]
+        strides = [
+            whole(sum(weight * step.get(path, 0) for path, weight in self.weights))
+            for step in steps
+        ]
+        return Layout(layout.shape, unflatten(strides, layout.shape))
+
+
+def _weighted_injection(stages: Stages, witness: Weighted) -> bool:
+    (layout,) = stages
+    return Injection((witness.of(layout),)).established_by(witness.inside)
+
+
 # -------------------------------------------------------------------------------------- swizzles
 
 
@@ -344,6 +379,7 @@ _INJECTIVE: dict[type, Any] = {
     Growing: _grows,
     NoDifference: _has_no_difference,
     Swizzled: _swizzled_injection,
+    Weighted: _weighted_injection,
 }
 
 _BIJECTIVE: dict[type, Any] = {

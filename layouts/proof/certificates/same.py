@@ -1,11 +1,13 @@
 """The claim that two chains are the same function, and the witnesses that establish it.
 
-SameStages      both begin with the same stages; the rest agrees
-SameComponents  both give coordinates; each component agrees
-SameFloors      both are one layout, and the same sum of c * floor(i/P)
-SameDigits      both are linear in the same digits of the index, with the same weights
-SameBits        both are linear in the bits of the index, with the same columns
-Exhaustive      both have the same value at every index
+Each witness is a class of its own:
+
+    SameStages      both begin with the same stages; the rest agrees
+    SameComponents  both give coordinates; each component agrees
+    SameFloors      both are one layout, and the same sum of c * floor(i/P)
+    SameDigits      both are linear in the same digits of the index, with the same weights
+    SameBits        both are linear in the bits of the index, with the same columns
+    Exhaustive      both have the same value at every index
 """
 
 from __future__ import annotations
