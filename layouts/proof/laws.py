@@ -35,7 +35,7 @@ from ..algebra.complement import by_coordinate, copies_of, covers, moving, perio
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, make_layout
 from ..values.modes import from_columns, has_xor_strides
-from ..values.stride import ArithTuple, kind_of
+from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain
 from ..values.tuples import product, size, text
@@ -50,6 +50,7 @@ from .certificates import (
     NotLess,
     Refines,
     Stages,
+    is_still,
     stages_of,
 )
 from .equivalence import Equivalent
@@ -306,6 +307,21 @@ class ComplementLaws(OfResult, EveryPart):
 
     def __init__(self, layout: Any, cotarget: Any = None, r: Any = None) -> None:
         self._set(layout_for("ComplementLaws", layout), cotarget, r)
+        if r is not None:
+            self._check_result(layout, r)
+
+    def _check_result(self, layout: Any, r: Any) -> None:
+        """Raise `LayoutError` unless R is a layout with strides as those of a complement."""
+        coordinates = isinstance(layout, Layout) and kind_of(layout.modes) is ArithTuple
+        wanted, named = (ArithTuple, "coordinates") if coordinates else (None, "integers")
+        fits = isinstance(r, Layout) and all(
+            is_still(stride) or kind([stride]) is wanted for _, stride in r.modes
+        )
+        if not fits:
+            raise LayoutError(
+                f"ComplementLaws: R is {r} and must be a Layout whose strides are {named}, as "
+                f"those of the complement of {layout} are"
+            )
 
     def description(self) -> str:
         """The complement of L"""

@@ -36,7 +36,7 @@ from .certificates import Certificate, Claim, Counterexample, proves, refutes
 __all__ = ["Counterexample", "Proof", "Statement", "prove"]
 
 #: So many values of the symbols are tried before a statement is left undecided.
-SMALL_VALUES = 60
+SMALL_VALUES = 30
 
 
 class Proof(Value):
@@ -126,12 +126,14 @@ def prove(statement: Any) -> Proof:
     if not names:
         return statement.decide()  # type: ignore[no-any-return]
     try:
-        return statement.decide()  # type: ignore[no-any-return]
+        proof = statement.decide()
+        why = "it fails for some values of its symbols"
     except LayoutError as error:
-        return _tried(statement, names, error)
+        proof, why = None, str(error)
+    return proof if proof else _tried(statement, names, why)
 
 
-def _tried(statement: Any, names: tuple[Any, ...], open_: LayoutError) -> Proof:
+def _tried(statement: Any, names: tuple[Any, ...], why: str) -> Proof:
     """The refutation by small values of the symbols, or `Undecided`."""
     tried = 0
     for values in small_values(names, SMALL_VALUES):
@@ -143,7 +145,7 @@ def _tried(statement: Any, names: tuple[Any, ...], open_: LayoutError) -> Proof:
         if not proof:
             return _refuted_at(statement, values, proof)
     raise Undecided(
-        f"{statement}: not decided. {open_}. It holds for the {tried} small values of "
+        f"{statement}: not decided. {why}. It holds for the {tried} small values of "
         f"{', '.join(map(str, names))} that were tried"
     )
 
