@@ -1,5 +1,6 @@
 """A block's tile in device code: its coordinate, a thread's partition of it, guarded copies."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import cutlass
@@ -8,7 +9,7 @@ from cutlass.experimental import primitives
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
-from layouts import cosize
+from layouts import cosize, slice_and_offset
 
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or a coordinate in them
 
@@ -51,10 +52,18 @@ def split_columns(matrix: cute.Tensor, column: cutlass.Int32) -> tuple[cute.Tens
     )
 
 
-def in_bounds(copy: TVLayout, thread: cutlass.Int32, value: Pair, extent: Pair) -> cutlass.Boolean:
-    """The predicate: whether a value's row and column are below the remaining extent."""
-    rows, columns = extent
-    return (copy.rows(thread, value) < rows) & (copy.columns(thread, value) < columns)
+def thread_coordinates(copy: TVLayout, thread: cutlass.Int32) -> Callable[[Pair], Pair]:
+    """value → (row, column), of one thread; what depends on the thread is computed once."""
+    (rows, row), (columns, column) = (
+        slice_and_offset((thread, None), layout) for layout in (copy.rows, copy.columns)
+    )
+    return lambda value: (row + rows((value,)), column + columns((value,)))
+
+
+def in_bounds(coord: Pair, extent: Pair) -> cutlass.Boolean:
+    """The predicate: whether a row and a column are below the remaining extent."""
+    (row, column), (rows, columns) = coord, extent
+    return (row < rows) & (column < columns)
 
 
 @cute.jit
@@ -69,13 +78,14 @@ def guarded_copy(
 
     A whole vector of `width` elements moves as one; one that an edge cuts, element by element.
     """
+    coord_in_tile = thread_coordinates(copy, thread)
     for line in cutlass.range_constexpr(copy.lines):
         for vector in cutlass.range_constexpr(copy.vectors):
-            if in_bounds(copy, thread, (line, (copy.width - 1, vector)), extent):
+            if in_bounds(coord_in_tile((line, (copy.width - 1, vector))), extent):
                 cute.autovec_copy(source[line, (None, vector)], target[line, (None, vector)])
             elif cutlass.const_expr(copy.width > 1):
                 for v in cutlass.range_constexpr(copy.width):
-                    if in_bounds(copy, thread, (line, (v, vector)), extent):
+                    if in_bounds(coord_in_tile((line, (v, vector))), extent):
                         target[line, (v, vector)] = source[line, (v, vector)]
 
 
@@ -132,10 +142,10 @@ def issue_cp_async(
     modifiers = primitives.LoadCacheModifier
     tile = thread_partition(cute.local_tile(matrix, tiler, coord), copy, thread)
     extent = remaining_extent(matrix, tiler, coord)
+    coord_in_tile = thread_coordinates(copy, thread)
     for move in cutlass.range_constexpr(copy.lines * copy.vectors):
         line, vector = move // copy.vectors, move % copy.vectors
-        first = (line, (0, vector))
-        row, column = copy.rows(thread, first), copy.columns(thread, first)
+        row, column = coord_in_tile((line, (0, vector)))
         target = lower.swizzled_pointer(smem.iterator + layout.outer(row, column), layout)
         present = copy.width
         if cutlass.const_expr(not whole):

@@ -24,9 +24,9 @@ class Direct(OneTilePerBlock):
         thread = cute.arch.thread_idx()[0]
         m, n = tile_coord(cute.arch.block_idx()[0], c, tiler)
         extent = remaining_extent(c, tiler, (m, n))
-        row = m * tiler[0] + plan.c.rows(thread, 0)
-        column = n * tiler[1] + plan.c.columns(thread, 0)
-        if in_bounds(plan.c, thread, (0, 0), extent):
+        at = plan.c.rows(thread, 0), plan.c.columns(thread, 0)  # in the tile
+        row, column = m * tiler[0] + at[0], n * tiler[1] + at[1]
+        if in_bounds(at, extent):
             total = Float32(0)
             for k in cutlass.range(a.shape[1], unroll=4):
                 total += a[row, k] * b[column, k]
