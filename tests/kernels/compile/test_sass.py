@@ -1,5 +1,6 @@
 """The machine code for sm_90a, compiled here without a GPU, is what the plan says and no more."""
 
+import functools
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 
+inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
 PLANS = [
     pingpong(),
     pingpong(dtype="float16", raster=Raster(1)),
@@ -36,7 +38,7 @@ PLANS = [
 )
 def test_instructions_and_resources(plan):
     _, bn, bk = plan.tile
-    report = build.inspect(plan)
+    report = inspect(plan)
     boxes = [
         len(tma.boxes(operand.smem, operand.contiguous).origins) for operand in (plan.a, plan.b)
     ]
@@ -73,7 +75,7 @@ def test_instructions_and_resources(plan):
     ids=lambda plan: f"{plan.schedule}-{plan.cluster}",
 )
 def test_a_shared_operand_is_multicast(plan):
-    report = build.inspect(plan)
+    report = inspect(plan)
     expected = Counter({"UTMALDG.2D.MULTICAST": 0, "UTMALDG.2D": 0})
     for operand in (plan.a, plan.b):
         boxes = tma.boxes(operand.slice_smem, operand.contiguous).origins
@@ -88,7 +90,7 @@ def test_a_shared_operand_is_multicast(plan):
 @pytest.mark.slow
 def test_a_single_warpgroup_keeps_its_registers():
     plan = single()
-    report = build.inspect(plan)
+    report = inspect(plan)
     assert report.count("HGMMA.64x128x16") == 2 * 4  # one k-tile, two m64, four k16
     assert report.count("STSM.16.M88.4") == 128 * 128 // (64 * 16)
     assert report.register_split == ()
@@ -99,7 +101,7 @@ def test_a_single_warpgroup_keeps_its_registers():
 @pytest.mark.parametrize("splits", [2, 6, 16])
 def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
     plan = split(splits=splits)
-    report = build.inspect(plan)
+    report = inspect(plan)
     assert report.instructions["STG.E.64"] == plan.registers // 2 + 1  # and four results of C
     assert report.count("LDG.E.128") == report.count("LDG.E") == splits
     assert report.count("HGMMA.64x128x16") == 2 * 4
@@ -112,7 +114,7 @@ def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
 @pytest.mark.slow
 def test_partial_sums_of_swapped_operands_move_in_four_and_sixteen_bytes():
     plan = split((128, 16, 64), splits=4, swapped=True)
-    report = build.inspect(plan)
+    report = inspect(plan)
     assert report.instructions["STG.E"] == plan.registers
     assert report.instructions["STG.E.64"] == 1  # four results of C
     assert report.count("LDG.E.128") == report.count("LDG.E") == plan.splits
@@ -122,7 +124,7 @@ def test_partial_sums_of_swapped_operands_move_in_four_and_sixteen_bytes():
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", [single(), pingpong(), cooperative()], ids=lambda p: p.schedule)
 def test_a_launch_may_overlap_the_one_before_and_waits(plan):
-    report = build.inspect(plan)
+    report = inspect(plan)
     assert (report.count("PREEXIT"), report.count("ACQBULK")) == (1, 1)
 
 

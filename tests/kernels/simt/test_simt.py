@@ -1,5 +1,6 @@
 """The SIMT ladder: exact on the executor, each rung cheaper than the last, compiled as planned."""
 
+import functools
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -16,6 +17,7 @@ from layouts import Layout
 
 MAJORS = list(product(("K", "MN"), repeat=2))
 SHAPES = [(520, 264, 136), (48, 128, 12), (1, 1, 1), (33, 65, 7), (128, 128, 8)]
+inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
 by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
 
 
@@ -114,7 +116,7 @@ def test_shared_memory_has_no_conflicts_in_any_major(majors):
 @pytest.mark.parametrize("majors", [("K", "MN"), ("MN", "K")], ids="-".join)
 def test_machine_code(rung, majors):
     plan = rung(*majors)
-    code = build.inspect(plan, "sm_80")
+    code = inspect(plan, "sm_80")
     assert code.count("FFMA") >= plan.thread_tile[0] * plan.thread_tile[1] * plan.tile[2]
     assert code.spills == code.stack_bytes == 0
     assert (code.count("LDS") > 0) == (code.count("STS") > 0) == (plan.a is not None)
@@ -125,7 +127,7 @@ def test_machine_code(rung, majors):
 
 @pytest.mark.slow
 def test_the_vectorised_rung_moves_16_bytes_everywhere():
-    code = build.inspect(block2d(), "sm_80")
+    code = inspect(block2d(), "sm_80")
     assert code.count("LDG.E.128") == 2  # of A and of B, each k-block
     assert code.count("LDS.128") == code.count("LDS") == 4 * 8  # two of A, two of B, each k
     assert code.count("STS.128") == 1  # B; A is turned on its way, one by one

@@ -1,5 +1,6 @@
 """The sm80 ladder: exact on the executor, each rung with its reason, compiled as planned."""
 
+import functools
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -31,6 +32,7 @@ from cutedsl_gemm.kernels.sm80.rungs import (
 from layouts import ComposedLayout, Layout, Swizzle
 
 MAJORS = list(product(("K", "MN"), repeat=2))
+inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
 by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
 by_majors = pytest.mark.parametrize("majors", MAJORS, ids="-".join)
 
@@ -58,10 +60,12 @@ def test_every_element_has_one_place(rung, majors):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("alignment", "opcode"), [(8, ".BYPASS.LTC128B.128"), (4, ".64"), (2, "")])
-def test_copies_are_as_wide_as_lines_allow(alignment, opcode):
-    plan = multistage("bfloat16", "K", "K", alignment)
-    report = build.inspect(plan)
+@pytest.mark.parametrize(
+    ("alignment", "opcode", "arch"),
+    [(8, ".BYPASS.LTC128B.128", "sm_80"), (4, ".64", "sm_90a"), (2, "", "sm_90a")],
+)
+def test_copies_are_as_wide_as_lines_allow(alignment, opcode, arch):
+    report = inspect(multistage("bfloat16", "K", "K", alignment), arch)
     for copies in ("", ".ZFILL"):
         start = "LDGSTS.E" + (opcode if alignment == 8 else f".LTC128B{opcode}")
         assert report.instructions[start + copies] % (2 * 128 * 64 // (128 * alignment)) == 0
@@ -243,7 +247,7 @@ def test_the_widest_access_says_what_must_be_aligned(rung, majors, alignment):
 @pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")], ids="-".join)
 def test_machine_code(rung, majors):
     plan = rung("bfloat16", *majors)
-    code = build.inspect(plan, "sm_80")
+    code = inspect(plan, "sm_80")
     loops = 1 if plan.stages == 1 else 2  # with copies that look for edges, and without
     crowded = (rung, majors) == (ahead, ("MN", "MN"))  # one address finds no register
     assert code.stack_bytes == (8 if crowded else 0)
