@@ -315,12 +315,19 @@ def _check_atom_layout(atom: MmaAtom, atoms: Layout) -> None:
 
 
 def _check_permutation(mma: TiledMma, mode: int, name: str) -> None:
+    """Raises `LayoutError` unless the tiler along a mode is made of whole groups of atoms."""
     tiler = mma._tiler(mode)
     require_bijective(f"the permutation of {name}", tiler)
-    atoms = mma.atom.shape[mode] * size(mma.atom_layout_mnk, mode)
-    if size(tiler) % atoms:
+    rows, count = mma.atom.shape[mode], size(mma.atom_layout_mnk, mode)
+    if size(tiler) % (rows * count):
         raise LayoutError(
             f"the permutation of {name} has {size(tiler)} elements: it must be a multiple of "
-            f"{atoms}, the extent of {size(mma.atom_layout_mnk, mode)} atoms of "
-            f"{mma.atom.shape[mode]}"
+            f"{rows * count}, the extent of {count} atoms of {rows}"
         )
+    try:
+        zipped_divide(zipped_divide(tiler, rows)[1], count)
+    except LayoutError as error:
+        raise LayoutError(
+            f"the permutation of {name}, {tiler}, cannot be cut into {count} atoms of {rows}: "
+            f"{error}"
+        ) from None

@@ -75,8 +75,7 @@ def to_registers(tiled_mma, operand, tiled, shared):
     [
         ((64, 32, 16), (1, 1, 1), (16, 16, 16)),
         ((64, 32, 16), (2, 2, 1), (32, 32, 16)),
-        ((64, 32, 64), (4, 1, 1), (None, 16, None)),
-        ((64, 64, 32), (2, 2, 1), (32, Layout((8, 2, 2), (1, 16, 8)), 16)),
+        ((32, 32, 64), (2, 1, 1), (None, Layout((8, 2, 2), (1, 16, 8)), None)),
     ],
 )
 def test_a_gemm_by_ldmatrix_mma_and_stmatrix_is_numpys_product(shape, atoms, permutation):
