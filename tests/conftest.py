@@ -13,6 +13,8 @@ NEED = "needs an H100 (sm_90)"
 
 # Workers share the cores. Two of torch's own threads doubled the executor's CPU time on two cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The CuTe DSL reads it when it is first imported; only for sm_90a does it trace wgmma.
+os.environ.setdefault("CUTE_DSL_ARCH", "sm_90a")
 
 # The same examples on every run and every machine, and no deadline, since CI's two cores are busy.
 # A test that needs more examples than its profile asks for a multiple of settings().max_examples.

@@ -3,7 +3,6 @@
 Ours must print the same, except where the DSL's layout leaves its tile or is not injective.
 """
 
-import os
 import random
 from functools import partial
 
@@ -33,7 +32,6 @@ from layouts import (
 )
 from layouts.tiled.tiled_mma import OPERAND_MODES
 
-os.environ.setdefault("CUTE_DSL_ARCH", "sm_90a")  # of wgmma; tracing needs no GPU
 cutlass = pytest.importorskip("cutlass")
 cute = pytest.importorskip("cutlass.cute")
 from cutlass.cute import nvgpu  # noqa: E402
