@@ -6,7 +6,8 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from functools import partial
+from multiprocessing import Pool
 from random import Random
 from typing import Any
 
@@ -20,32 +21,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.layouts.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, which share the cases")
     parser.add_argument("--only", default="", help="operations whose name contains this")
     parser.add_argument("--show", type=int, default=2, help="faults shown for each cause")
     parser.add_argument("--missed", action="store_true", help="show what is refused but exists")
     options = parser.parse_args()
-    laws = [law for law in LAWS if options.only in law.name]
-    start, report = time.perf_counter(), Report(options.show, options.missed)
-    for case, law, arguments in cases(laws, options.cases, options.seed):
-        report.add(case, law, arguments, outcome(law, arguments))
+    start = time.perf_counter()
+    with Pool(options.jobs) as pool:
+        total = sum(pool.imap(partial(run, options), range(options.jobs)), Report())
     print(f"\n{options.cases} cases, seed {options.seed}, {time.perf_counter() - start:.0f} s\n")
-    print(report.table())
-    return 1 if any(report.counts[law.name, kind] for law in laws for kind in FAULTS) else 0
+    print(total)
+    return 1 if any(total.counts[key] for key in total.counts if key[1] in FAULTS) else 0
 
 
-def cases(laws: list[Law], count: int, seed: int) -> Iterator[tuple[int, Law, tuple[Any, ...]]]:
-    """The cases of a seed: number, operation and arguments, each case by itself repeatable."""
-    weights = [law.weight for law in laws]
-    for case in range(count):
-        rng = Random(f"{seed}/{case}")
-        (law,) = rng.choices(laws, weights)
-        yield case, law, law.arguments(rng)
+def run(options: argparse.Namespace, job: int) -> Report:
+    """The outcomes of every so many cases, from case `job` on."""
+    laws = [law for law in LAWS if options.only in law.name]
+    report = Report(options.show, options.missed)
+    for case in range(job, options.cases, options.jobs):
+        law, arguments = drawn(laws, options.seed, case)
+        report.add(case, law, arguments, outcome(law, arguments))
+    return report
+
+
+def drawn(laws: list[Law], seed: int, case: int) -> tuple[Law, tuple[Any, ...]]:
+    """The operation and the arguments of one case, whichever cases are run beside it."""
+    rng = Random(f"{seed}/{case}")
+    (law,) = rng.choices(laws, [law.weight for law in laws])
+    return law, law.arguments(rng)
 
 
 class Report:
     """Outcomes counted by operation and kind; the first faults of each cause are printed."""
 
-    def __init__(self, show: int, missed: bool) -> None:
+    def __init__(self, show: int = 0, missed: bool = False) -> None:
         self.show, self.missed = show, missed
         self.counts: Counter[tuple[str, str]] = Counter()
         self.slowest: Counter[str] = Counter()
@@ -66,9 +75,15 @@ class Report:
             flush=True,
         )
 
-    def table(self) -> str:
-        """One line for each operation."""
-        names = list(dict.fromkeys(law.name for law in LAWS if self.slowest.get(law.name)))
+    def __add__(self, other: Report) -> Report:
+        """Both together."""
+        self.counts += other.counts
+        self.slowest |= other.slowest  # the larger of two
+        return self
+
+    def __str__(self) -> str:
+        """One line for each operation, and one for all."""
+        names = list(dict.fromkeys(law.name for law in LAWS if law.name in self.slowest))
         lines = [f"{'':20}" + "".join(f"{kind:>9}" for kind in KINDS) + f"{'slowest':>10}"]
         for name in names:
             numbers = "".join(f"{self.counts[name, kind]:9}" for kind in KINDS)
