@@ -58,19 +58,19 @@ def layout_after_composed(a: Layout, b: ComposedLayout) -> Any:
         if found is not None:
             return found
     if isinstance(b.inner, Layout):
-        through = extended(b.inner, _offset_bound(b))
-        if kind_of(through.modes) is ArithTuple:
-            a, through = as_indices(a, through)
-        inner = _one_layout(a, through)
+        if kind_of(b.inner.modes) is ArithTuple:
+            a, through = as_indices(a, extended(b.inner, _offset_bound(b)))
+            b = ComposedLayout(through, b.offset, b.outer)
+        inner = _one_layout(a, b.inner, _offset_bound(b))
         if inner is not None:
             return ComposedLayout(inner, b.offset, b.outer)
-        b = ComposedLayout(through, b.offset, b.outer)
     return ComposedLayout(_chained(a, 0, b.inner, _offset_bound(b)), b.offset, b.outer)
 
 
-def _one_layout(a: Layout, b: Layout) -> Layout | None:
-    """A(B(c)) as one layout, or None."""
+def _one_layout(a: Layout, b: Layout, count: Any) -> Layout | None:
+    """A(B(i)) for the indices i below `count` as one layout, or None; B goes on beyond its size."""
     try:
+        b = extended(b, count)
         return compose_xor(a, b) if has_xor_strides(a) or has_xor_strides(b) else compose(a, b)
     except LayoutError:
         return None

@@ -180,7 +180,9 @@ def _left_inverse_composed(layout: Layout | ComposedLayout) -> Layout | Composed
         if offset == 0:
             return left_inverse(under)
         undo = Layout(2)
-    plain, undo = left_inverse(under), extended(undo, cosize(layout))
+    plain, count = left_inverse(under), cosize(layout)
+    if type(count) is int or not has_xor_strides(undo):
+        undo = extended(undo, count)
     if offset == 0:
         return ComposedLayout(plain, 0, undo)
     if not isinstance(plain, Layout):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import LayoutError
-from .arith import ceil_div, equal
+from .arith import ceil_div, equal, less
 from .layout import Layout, trusted
 from .stride import F2, StepStride, kind_of
 from .tuples import IntTuple, leaves, product, size, text, unflatten
@@ -135,10 +135,12 @@ def _shape_and_stride(
 def extended(layout: Layout, count: Any) -> Layout:
     """The same function with at least `count` indices: the last extent grows if it has to.
 
+    Raises `LayoutError` if no single extent is long enough for all values of the symbols.
+
     >>> print(extended(Layout((4, 2), (2, 1)), 18), extended(Layout((4, 2), (2, 1)), 8))
     (4,5):(2,1) (4,2):(2,1)
     """
-    if type(count) is not int or not layout.modes or count <= size(layout):
+    if not layout.modes or less(count, size(layout) + 1):
         return layout
     shape = extended_shape(layout.shape, count, power_of_two=has_xor_strides(layout))
     return Layout(shape, layout.stride)

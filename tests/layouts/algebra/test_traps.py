@@ -43,6 +43,7 @@ from layouts import (
     zipped_divide,
 )
 from layouts.algebra import gf2
+from layouts.values.symbols import substitute
 
 
 def check(result, expected):
@@ -323,3 +324,10 @@ def test_symbols_beside_xor_strides_are_refused_or_answered():
     with pytest.raises(LayoutError, match="not proved that the swizzle permutes"):
         right_inverse(swizzled)
     assert right_inverse(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8 * m))).shape == 8 * m
+
+
+def test_a_layout_after_a_composed_one_of_symbols_takes_every_offset():
+    m = layouts.symbols("m")
+    a, b = Layout((4, 3), (1, 100)), ComposedLayout(Layout(4), 0, Layout(m))
+    result = substitute(composition(a, b), {m: 9})
+    assert offsets(result) == [a(i) for i in range(9)]

@@ -144,14 +144,16 @@ def a_unit(rng: Random) -> int | None:
 
 def swizzles(rng: Random, most: int = MOST) -> ComposedLayout:
     """A swizzle after an offset and a layout of integers or XOR strides."""
-    outer = rng.choice((integers, integers, xors))(rng, most)
+    outer = rng.choice(OUTER)(rng, most)
     return ComposedLayout(swizzle(rng), offset(rng), outer, a_unit(rng))
 
 
 def composed(rng: Random, most: int = MOST) -> ComposedLayout:
     """A layout, or a composed layout, after an offset and a layout."""
-    outer = rng.choice((integers, integers, xors))(rng, most)
-    inner = rng.choice((integers, integers, xors, swizzles, coordinates))(rng, 64)
+    outer = rng.choice(OUTER)(rng, most)
+    inner = rng.choice((integers, integers, integers, xors, xors, swizzles, coordinates, symbolic))(
+        rng, 64
+    )
     return ComposedLayout(inner, offset(rng), outer, a_unit(rng))
 
 
@@ -168,6 +170,10 @@ def symbolic(rng: Random, most: int = MOST) -> Layout:
         strides[k] = rng.choice((stride, stride, stride, stride, 0, 1, N))
         stride = stride * extents[k] * rng.choice((1, 1, 1, 2)) + rng.choice((0, 0, 0, 0, 1))
     return laid_out(rng, extents, strides)
+
+
+#: What a composed layout has as its outer layout.
+OUTER = (*(integers,) * 6, *(xors,) * 3, symbolic)
 
 
 def with_coordinates_and_symbols(rng: Random) -> Layout:

@@ -19,7 +19,20 @@ CASES = settings().max_examples // 3  # of the profile, for each operation
 #: Public functions without random arguments of their own: names of tables, and what is made of
 #: them, which the tests of `layouts.hardware` and `layouts.tiled` hold against the DSL.
 NOT_FUZZED = {
-    *("E", "symbols", "instruction", "staging_report", "banks", "rank", "product"),
+    *(
+        "select",
+        "group_modes",
+        "append",
+        "prepend",
+        "replace",
+        "E",
+        "symbols",
+        "instruction",
+        "staging_report",
+        "banks",
+        "rank",
+        "product",
+    ),
     *("ldmatrix", "stmatrix", "mma", "mfma", "volta_mma", "wgmma", "wgmma_accumulator"),
     *("wgmma_operand", "wgmma_smem_atom", "wgmma_descriptor", "universal_fma"),
     *("tcgen05_accumulator", "tcgen05_ld", "tcgen05_st"),
