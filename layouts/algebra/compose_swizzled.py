@@ -57,14 +57,14 @@ def layout_after_composed(a: Layout, b: ComposedLayout) -> Any:
         found = _layout_after_swizzled(a, b.inner, b)
         if found is not None:
             return found
-    if isinstance(b.inner, Layout):
-        if kind_of(b.inner.modes) is ArithTuple:
-            a, through = as_indices(a, extended(b.inner, _offset_bound(b)))
-            b = ComposedLayout(through, b.offset, b.outer)
-        inner = _one_layout(a, b.inner, _offset_bound(b))
+    count, through = _offset_bound(b), b.inner
+    if isinstance(through, Layout):
+        if kind_of(through.modes) is ArithTuple:
+            a, through = as_indices(a, extended(through, count))
+        inner = _one_layout(a, through, count)
         if inner is not None:
             return ComposedLayout(inner, b.offset, b.outer)
-    return ComposedLayout(_chained(a, 0, b.inner, _offset_bound(b)), b.offset, b.outer)
+    return ComposedLayout(_chained(a, 0, through, count), b.offset, b.outer)
 
 
 def _one_layout(a: Layout, b: Layout, count: Any) -> Layout | None:
