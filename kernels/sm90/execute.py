@@ -112,10 +112,12 @@ class TmaLoad:
 
     def _tma_addresses(self) -> Tensor:
         """Where TMA writes element (row, column): each block of a cluster loads its slice."""
-        smem, rows = self.operand.smem, self.operand.slice_shape[0]
-        starts = (smem.outer(rank * rows, 0) for rank in range(self.operand.slices))
-        tile, contiguous = self.operand.slice_smem, self.operand.contiguous
-        return torch.cat([_box_addresses(tile, contiguous, start) for start in starts])
+        operand, (rows, columns) = self.operand, self.operand.slice_shape
+        coords = [operand.slice_coord(part) for part in range(operand.slices)]
+        starts = (operand.smem.outer(i * rows, j * columns) for i, j in coords)
+        tile, contiguous = operand.slice_smem, operand.contiguous
+        parts = [_box_addresses(tile, contiguous, start) for start in starts]
+        return torch.cat(parts, dim=1 - contiguous)
 
     def _descriptor_addresses(self) -> Tensor:
         """Where wgmma reads element (row, column).

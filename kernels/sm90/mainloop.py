@@ -152,13 +152,13 @@ class Sm90Gemm:
         sB = lower.smem_tensor(
             shared.b, staged_layout(plan.b.smem, plan.stages)
         )  # (BN, BK, stages)
-        # (BM/slices, BK, slices_m, k_tiles) and (BN/slices, BK, slices_n, k_tiles)
+        # (rows, columns, slices along M or N, slices along K) of a slice
         gA = cute.local_tile(gA, plan.a.slice_shape, (None, None))
         gB = cute.local_tile(gB, plan.b.slice_shape, (None, None))
         tile_counts = (  # tiles down and across, where a cluster counts as one; k-tiles
-            cute.ceil_div(cute.size(gA, mode=[2]), plan.a.slices * down),
-            cute.ceil_div(cute.size(gB, mode=[2]), plan.b.slices * across),
-            cute.size(gA, mode=[3]),
+            cute.ceil_div(cute.size(gA, mode=[2]), plan.a.slice_counts[0] * down),
+            cute.ceil_div(cute.size(gB, mode=[2]), plan.b.slice_counts[0] * across),
+            cute.ceil_div(cute.size(gA, mode=[3]), plan.a.slice_counts[1]),
         )
         epilogue = self.epilogue_tensors(shared.epilogue, output)
 
@@ -254,9 +254,11 @@ class Sm90Gemm:
         if operand.slices > 1:
             part, mask = self.plan.multicast(operand, self.block_rank())
             multicast = {"mcast_mask": cutlass.Int16(mask)}
-        sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), (part, 0, 0))
-        sX, gX = lower.tma_partition(tma, sX, gX)  # (box, stages), (box, slices…, k_tiles)
-        source = gX[None, tile * operand.slices + part, k]
+        (down, across), (row, column) = operand.slice_counts, operand.slice_coord(part)
+        sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), (row, column, 0))
+        # (box, stages), (box, slices along M or N, slices along K)
+        sX, gX = lower.tma_partition(tma, sX, gX)
+        source = gX[None, tile * down + row, k * across + column]
         cute.copy(tma, source, sX[None, stage], tma_bar_ptr=full + stage, **multicast)
 
     # A consumer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS
@@ -33,8 +33,9 @@ class Operand:
     """The shared-memory tile of A or B, and how the blocks of a cluster load it.
 
     `smem` is the layout of one stage, (rows, BK) → element offset. `major` is the contiguous mode
-    in PTX's terms: "K" or "MN". If the blocks of a cluster share the operand, its rows are divided
-    into one slice a block. Each block loads its slice and multicasts it to all of them.
+    in PTX's terms: "K" or "MN". If the blocks of a cluster share the operand, the other mode is
+    divided into one slice a block: the rows of a K-major operand, the columns of an MN-major one.
+    Each block loads its slice and multicasts it to all of them.
     """
 
     name: str
@@ -48,19 +49,28 @@ class Operand:
         return size(self.smem[0]), size(self.smem[1])
 
     @property
+    def slice_counts(self) -> tuple[int, int]:
+        """Slices down and across a tile."""
+        return (self.slices, 1) if self.major == "K" else (1, self.slices)
+
+    @property
     def slice_shape(self) -> tuple[int, int]:
         """(rows, columns) of one slice."""
-        rows, columns = self.shape
-        return rows // self.slices, columns
+        (rows, columns), (down, across) = self.shape, self.slice_counts
+        return rows // down, columns // across
 
     @property
     def slice_smem(self) -> ComposedLayout:
-        """(rows / slices, BK) → element offset: one slice of a stage.
+        """(rows, columns) of one slice of a stage → element offset.
 
         >>> print(Operand("B", "K", swizzled(256, 64, "K"), slices=2).slice_smem)
         S<3,3,3> o 0 o (128,64):(64,1)
         """
         return composition(self.smem, tuple(map(Layout, self.slice_shape)))
+
+    def slice_coord(self, part: Any) -> tuple[Any, Any]:
+        """The coordinate of a slice among the `slice_counts` of a tile."""
+        return (part, 0) if self.major == "K" else (0, part)
 
     @property
     def contiguous(self) -> int:
@@ -74,11 +84,17 @@ class Operand:
 
     def problems(self) -> Iterator[str]:
         """Messages about what TMA or wgmma cannot do."""
-        contiguous = self.slice_shape[self.contiguous]
+        contiguous, lines = self.shape[self.contiguous], self.shape[1 - self.contiguous]
         if contiguous % SHORTEST_ROW:
             yield (
-                f"{self.name} has {contiguous} contiguous elements in the slice that one block "
-                f"loads; they must be a multiple of {SHORTEST_ROW}, a row of TMA's 32-byte swizzle"
+                f"{self.name} has {contiguous} contiguous elements; they must be a multiple of "
+                f"{SHORTEST_ROW}, a row of TMA's 32-byte swizzle"
+            )
+            return
+        if lines % (8 * self.slices):
+            yield (
+                f"{self.name} has {lines} {'rows' if self.major == 'K' else 'columns'} for "
+                f"{self.slices} blocks; each must load a multiple of 8, a period of the swizzle"
             )
             return
         try:
@@ -96,17 +112,16 @@ def operands(
     In a cluster of (down, across) tiles, the blocks of a column share B and those of a row share A.
     """
     (bm, bn, bk), (down, across) = tile, cluster
-    a = Operand("A", a_major, swizzled(bm, bk, a_major, across), slices=across)
-    return a, Operand("B", b_major, swizzled(bn, bk, b_major, down), slices=down)
+    a = Operand("A", a_major, swizzled(bm, bk, a_major), slices=across)
+    return a, Operand("B", b_major, swizzled(bn, bk, b_major), slices=down)
 
 
-def swizzled(rows: int, columns: int, major: Major, slices: int = 1) -> ComposedLayout:
+def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
     """The shared-memory tile (rows, columns) under the widest swizzle that fits.
 
     Columns are contiguous ("K") or rows ("MN"). The tile is made of the tensor core's swizzle atoms
     (PTX ISA, wgmma shared memory layout): eight rows of 64, 32 or 16 elements, the most that divide
-    the contiguous extent (of one of the `slices` into which the rows are divided). The atoms in
-    line along the other extent form a TMA box.
+    the contiguous extent. The atoms in line along the other extent form a TMA box.
 
     >>> print(swizzled(128, 64, "K"))
     S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))
@@ -116,7 +131,7 @@ def swizzled(rows: int, columns: int, major: Major, slices: int = 1) -> Composed
     S<2,3,3> o 0 o ((32,3),(8,8)):((1,2048),(32,256))
     """
     outer, inner = (rows, columns) if major == "K" else (columns, rows)
-    row = max(gcd(inner // (1 if major == "K" else slices), ROW), SHORTEST_ROW)
+    row = max(gcd(inner, ROW), SHORTEST_ROW)
     across = Layout((8, outer // 8), (row, 8 * row))
     along = Layout((row, inner // row), (1, outer * row if inner > row else 0))
     plain = make_layout(across, along) if major == "K" else make_layout(along, across)
