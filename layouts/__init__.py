@@ -97,7 +97,7 @@ _LAZY = {
     "tiled.thread_value": "make_layout_tv",
     "tiled.tiled_copy": (
         "ThrCopy TiledCopy make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C "
-        "make_tiled_copy_D make_tiled_copy_S make_tiled_copy_tv"
+        "make_tiled_copy_C_atom make_tiled_copy_D make_tiled_copy_S make_tiled_copy_tv"
     ),
     "tiled.tiled_mma": "ThrMma TiledMma make_tiled_mma",
 }

@@ -40,8 +40,10 @@ class Tensor(Composable):
     `offset`  the element at which the layout starts; in C++ the pointer moves there
 
     `composition`, the divides, `local_tile` and `local_partition` take a tensor too, and give the
-    tensor with the same data; ``table(tensor)`` shows its elements.  Two tensors are equal only if
-    they are one object.
+    tensor with the same data.  As in CuTe, a tile that does not divide its tensor reaches beyond
+    it; there, use only coordinates for which `elem_less` holds in the same tile of an identity
+    tensor.  ``table(tensor)`` shows the elements.  Two tensors are equal only if they are one
+    object.
     """
 
     __slots__ = __match_args__ = ("data", "layout", "offset")
@@ -99,6 +101,8 @@ class Tensor(Composable):
 
     def _in_data(self, index: Any, coord: IntTuple) -> Any:
         """`index`, if all of it is in the data."""
+        if not is_int(index) and not hasattr(index, "max"):
+            raise LayoutError(f"coordinate {shown(coord)} of {self!r}: it must be known now")
         last = index if is_int(index) else index.max()
         if last >= len(self.data):
             raise LayoutError(
@@ -170,8 +174,8 @@ class Tensor(Composable):
             )
 
     def fill(self, value: Any) -> None:
-        """Sets every element to `value` (DSL ``fill``, C++ ``fill``)."""
-        self.data[self.indices()] = value
+        """Sets every element to `value` (C++, DSL ``fill``)."""
+        self.store(value)
 
     @property
     def element_name(self) -> str:
@@ -285,8 +289,8 @@ def make_fragment_like(x: Any, dtype: Any = None) -> Any:
 
     Mode 0, the values of one instruction, is compact from left to right, where strides of 0 stay;
     the other modes follow, in the order of their strides in `x`.  Of coordinates or XOR strides
-    only the shape counts.  Of a layout the result is a layout; of a tensor it is a tensor of zeros,
-    of `dtype` or of the type of `x`.
+    only the shape counts.  Of a layout, or of a `Tile`, the result is a layout; of a tensor it is a
+    tensor of zeros, of `dtype` or of the type of `x`.
 
     >>> print(make_fragment_like(Layout(((2, 2), 4, 2), ((1, 16), 128, 2))))
     ((2,2),4,2):((1,2),8,4)
@@ -295,7 +299,7 @@ def make_fragment_like(x: Any, dtype: Any = None) -> Any:
         if dtype is None:
             x._require_data("make_fragment_like without a dtype")
         return make_rmem_tensor(make_fragment_like(x.layout), dtype or x.element_type)
-    layout = layout_for("make_fragment_like", x)
+    layout = layout_for("make_fragment_like", x.layout if isinstance(x, Tile) else x)
     outer: Layout = getattr(layout, "outer", layout)
     if len(outer) < 2 or kind_of(outer.modes) is not None:
         return Layout(outer.shape)

@@ -19,6 +19,8 @@ from typing import Any
 from ..algebra import (
     coalesce,
     composition,
+    filter,
+    left_inverse,
     logical_product,
     right_inverse,
     upcast,
@@ -31,7 +33,7 @@ from ..values.tuples import is_int, size
 from ..values.value import Value
 from .copy_atom import CopyAtom
 from .thread_value import at_thread, by_layout, make_layout_tv
-from .tiled_mma import OPERAND_MODES, TiledMma, make_tiled_mma, operand_tv, tv_layout_tiled
+from .tiled_mma import OPERAND_MODES, TiledMma, make_tiled_mma, thrfrg, tv_layout_tiled
 
 __all__ = [
     "ThrCopy",
@@ -40,6 +42,7 @@ __all__ = [
     "make_tiled_copy_A",
     "make_tiled_copy_B",
     "make_tiled_copy_C",
+    "make_tiled_copy_C_atom",
     "make_tiled_copy_D",
     "make_tiled_copy_S",
     "make_tiled_copy_tv",
@@ -189,15 +192,6 @@ def _retiled(tiled: TiledCopy, held: Layout) -> Layout:
             f"retile of {held}: mode 0 has {count} values, which must divide the {total} values of "
             f"a thread in a tile"
         )
-    groups = _value_groups(tiled, count)
-    values = logical_product(Layout(count), right_inverse(groups))  # → (value, m, n)
-    order = zipped_divide(values, Layout(size(tiled.atom.layout_ref_tv, 1)))
-    tiles, rest = zipped_divide(held, (count, *map(size, groups)))
-    return make_layout(composition(tiles, order), *list(rest)[1:])
-
-
-def _value_groups(tiled: TiledCopy, count: int) -> Layout:
-    """(m, n) of a tile, one for each `count` values of a thread → value / count."""
     tile = tiled._tile
     holders = right_inverse(tiled.layout_tv_tiled)  # m, n → thread + threads * value
     if size(holders) != size(tile):
@@ -205,8 +199,11 @@ def _value_groups(tiled: TiledCopy, count: int) -> Layout:
             f"retile: {tiled.layout_tv_tiled} does not give every element of the tile "
             f"{tile.shape} a thread"
         )
-    groups: Layout = upcast(composition(holders, tile), tiled.size * count)
-    return groups
+    groups = upcast(composition(holders, tile), tiled.size * count)  # m, n → value / count
+    values = logical_product(Layout(count), right_inverse(groups))  # → (value, m, n)
+    order = zipped_divide(values, Layout(size(tiled.atom.layout_ref_tv, 1)))
+    tiles, rest = zipped_divide(held, (count, *map(size, groups)))
+    return make_layout(composition(tiles, order), *list(rest)[1:])
 
 
 class ThrCopy(Value):
@@ -298,16 +295,30 @@ def make_tiled_copy_C(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
 
 
 def _make_tiled_copy_of(operand: str, atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    modes = OPERAND_MODES[operand]
     extents = tuple(map(mma.get_tile_size, range(3)))
+    modes = OPERAND_MODES[operand]
     tile = tuple(extents[mode] for mode in modes)
     made = TiledCopy(atom, tv_layout_tiled(mma, operand), tile)
-    order = right_inverse(_value_groups(made, size(operand_tv(mma.atom, operand), 1)))
-    if order == Layout(size(order)):
+    if _retile_fits(made, mma, operand):
         return made
     in_order = make_tiled_mma(mma.atom, mma.atom_layout_mnk, extents)
     tilers = tuple(mma.permutation_mnk[mode] or extents[mode] for mode in modes)
     return TiledCopy(atom, tv_layout_tiled(in_order, operand), tilers)
+
+
+def _retile_fits(made: TiledCopy, mma: TiledMma, operand: str) -> bool:
+    """Whether `retile` of the MMA's partition is the copy's, on the side of the registers.
+
+    Two tiles along each mode tell.  True also if `retile` refuses the partition.
+    """
+    matrix = Layout(tuple(2 * mma.get_tile_size(mode) for mode in OPERAND_MODES[operand]))
+    _, (held, tiles) = thrfrg(mma, operand, matrix)
+    _, (own, own_tiles) = _tidfrg(made, made.atom.layout_ref_tv, matrix)
+    try:
+        retiled = _retiled(made, make_layout(held, *tiles))
+    except LayoutError:
+        return True
+    return bool(coalesce(retiled) == coalesce(make_layout(own, *own_tiles)))
 
 
 def make_tiled_copy_S(atom: CopyAtom, copy: TiledCopy) -> TiledCopy:
@@ -318,3 +329,37 @@ def make_tiled_copy_S(atom: CopyAtom, copy: TiledCopy) -> TiledCopy:
 def make_tiled_copy_D(atom: CopyAtom, copy: TiledCopy) -> TiledCopy:
     """The tiled copy whose registers are what `copy` writes (C++, DSL)."""
     return TiledCopy(atom, copy.layout_dst_tv_tiled, copy.tiler_mn)
+
+
+def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
+    """The smallest tiled copy of C's registers: each thread moves one atom's values, in the order
+    of the MMA (C++, DSL).  An epilogue that stores C part by part uses it.
+
+    Raises `LayoutError` if the atom has more values than a thread holds of a tile, or if the MMA's
+    permutation puts the values out of order, so that `retile` would mix up the registers.
+
+    >>> from layouts import make_copy_atom, make_tiled_mma, mma, stmatrix
+    >>> tiled = make_tiled_mma(mma("m16n8k16", "bf16"), (2, 2, 1), (32, 64, 16))
+    >>> copy = make_tiled_copy_C_atom(make_copy_atom(stmatrix(2), 16), tiled)
+    >>> print(copy.layout_tv_tiled, *map(str, copy.tiler_mn))
+    ((4,8,2,2),(2,2)):((32,1,8,128),(256,16)) (8,2,2):(1,16,8) (8,2):(2,1)
+    """
+    held = mma.tv_layout_C_tiled
+    threads, count = mma.size, size(atom.layout_src_tv, 1)
+    if count > size(held, 1):
+        raise LayoutError(
+            f"make_tiled_copy_C_atom: {atom.name} has {count} values, and a thread holds "
+            f"{size(held, 1)} of a tile of C"
+        )
+    moved = composition(held, Layout((threads, count)))  # (thread, value) → m + tile_m * n
+    extents = tuple(map(mma.get_tile_size, OPERAND_MODES["C"]))
+    along = ((1, 0), (0, 1))
+    tiler = tuple(filter(composition(Layout(extents, stride), moved)) for stride in along)
+    tile = composition(Layout(extents), tiler)  # (m, n) of the copy's tile → m + tile_m * n
+    made = TiledCopy(atom, composition(left_inverse(tile), moved), tiler)
+    if not _retile_fits(made, mma, "C"):
+        raise LayoutError(
+            f"make_tiled_copy_C_atom: the permutation {mma.permutation_mnk} puts the values of a "
+            f"thread out of order, so that retile would mix up registers; use make_tiled_copy_C"
+        )
+    return made

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..algebra import composition, logical_divide, right_inverse, tiled_product, zipped_divide
 from ..algebra.by_mode import Tiler, tiler_layout
-from ..algebra.partition import get_flat_coord
+from ..algebra.partition import Tile, get_flat_coord
 from ..errors import LayoutError
 from ..hardware.atoms import MmaAtom, in_shared_memory
 from ..values.layout import Layout, make_layout
@@ -100,12 +100,11 @@ class TiledMma(Value):
         return self._thrfrg("C", x)
 
     def _thrfrg(self, operand: str, x: Any) -> Any:
-        return by_layout(f"thrfrg_{operand}", partial(_thrfrg, self, operand), x)
+        return by_layout(f"thrfrg_{operand}", partial(thrfrg, self, operand), x)
 
     @property
     def tv_layout_A_tiled(self) -> Layout:
-        """(thread, value) → m + tile_m * k: what each thread holds of A in a tile (DSL; C++
-        ``get_layoutA_TV``).
+        """(thread, value) → m + tile_m * k: what each thread holds of A in a tile (DSL).
 
         Atoms side by side along N hold the same elements of A: their threads have stride 0.
 
@@ -117,17 +116,29 @@ class TiledMma(Value):
 
     @property
     def tv_layout_B_tiled(self) -> Layout:
-        """(thread, value) → n + tile_n * k (DSL; C++ ``get_layoutB_TV``)."""
+        """(thread, value) → n + tile_n * k (DSL)."""
         return tv_layout_tiled(self, "B")
 
     @property
     def tv_layout_C_tiled(self) -> Layout:
-        """(thread, value) → m + tile_m * n (DSL; C++ ``get_layoutC_TV``).
+        """(thread, value) → m + tile_m * n (DSL).
 
         Atoms side by side along K hold parts of one sum: their threads have stride 0, and somebody
         has to add the parts.  (C++ and the DSL give these threads elements beyond the tile.)
         """
         return tv_layout_tiled(self, "C")
+
+    def get_layoutA_TV(self) -> Layout:
+        """`tv_layout_A_tiled` under its C++ name."""
+        return self.tv_layout_A_tiled
+
+    def get_layoutB_TV(self) -> Layout:
+        """`tv_layout_B_tiled` under its C++ name."""
+        return self.tv_layout_B_tiled
+
+    def get_layoutC_TV(self) -> Layout:
+        """`tv_layout_C_tiled` under its C++ name."""
+        return self.tv_layout_C_tiled
 
     # ------------------------------------------------------------------------ one thread
 
@@ -156,7 +167,7 @@ class TiledMma(Value):
         return self._partition_shape("C", shape_mn)
 
     def _partition_shape(self, operand: str, shape: IntTuple) -> IntTuple:
-        _, (held, rest) = _thrfrg(self, operand, Layout(shape))
+        _, (held, rest) = thrfrg(self, operand, Layout(shape))
         return (held.shape, size(rest[0]), size(rest[1]), *shape[2:])
 
     def make_fragment_A(self, x: Any, dtype: Any = None) -> Any:
@@ -183,7 +194,7 @@ class TiledMma(Value):
     def _fragment(self, operand: str, x: Any, dtype: Any) -> Any:
         if in_shared_memory(operand_tv(self.atom, operand)):
             return x
-        if isinstance(x, tuple):
+        if isinstance(x, tuple) and not isinstance(x, Tile):
             x = Layout(x)
         return make_fragment_like(x, dtype)
 
@@ -236,6 +247,14 @@ class ThrMma(Value):
         """(FrgV, RestM, RestN, ...): what the thread has of C (C++, DSL)."""
         return self._partition("C", x)
 
+    def partition_fragment_A(self, x: Any, dtype: Any = None) -> Any:
+        """The registers for `partition_A` (C++)."""
+        return self.mma.make_fragment_A(self.partition_A(x), dtype)
+
+    def partition_fragment_B(self, x: Any, dtype: Any = None) -> Any:
+        """The registers for `partition_B` (C++)."""
+        return self.mma.make_fragment_B(self.partition_B(x), dtype)
+
     def _partition(self, operand: str, x: Any) -> Any:
         v, *mnk = get_flat_coord(self.mma.thr_layout_vmnk, self.thr_idx)
         thread = (v, tuple(mnk[mode] for mode in OPERAND_MODES[operand]))
@@ -273,7 +292,7 @@ def make_tiled_mma(
 
 
 @lru_cache(maxsize=256)  # each thread of a block asks for the same
-def _thrfrg(mma: TiledMma, operand: str, matrix: Layout) -> Layout:
+def thrfrg(mma: TiledMma, operand: str, matrix: Layout) -> Layout:
     """((ThrV, (ThrI, ThrJ)), (FrgV, (RestI, RestJ, ...))) of a matrix with the modes I and J."""
     modes = OPERAND_MODES[operand]
     if len(matrix) < 2:
@@ -292,7 +311,7 @@ def tv_layout_tiled(mma: TiledMma, operand: str) -> Layout:
     require_bijective("the threads", threads)
     modes = OPERAND_MODES[operand]
     tile = Layout(tuple(map(mma.get_tile_size, modes)))
-    (thread, placed), values = _thrfrg(mma, operand, tile)
+    (thread, placed), values = thrfrg(mma, operand, tile)
     along = [Layout(size(mma.atom_layout_mnk, mode), 0) for mode in range(3)]
     for mode, layout in zip(modes, placed, strict=True):
         along[mode] = layout

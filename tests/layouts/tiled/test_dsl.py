@@ -19,6 +19,7 @@ from layouts import (
     make_tiled_copy_A,
     make_tiled_copy_B,
     make_tiled_copy_C,
+    make_tiled_copy_C_atom,
     make_tiled_copy_D,
     make_tiled_copy_S,
     make_tiled_copy_tv,
@@ -215,6 +216,9 @@ def copies_of(atom, operation, rng):
     op = nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
     tiled = make_tiled_mma(mma("m16n8k16", "f16"), (2, 2, 1), (32, 32, 16))
     traced = cute.make_tiled_mma(op, (2, 2, 1), permutation_mnk=(32, 32, 16))
+    if atom.layout_src_tv == atom.layout_ref_tv:
+        theirs = cute.make_tiled_copy_C_atom(operation, traced)
+        yield "C atom", make_tiled_copy_C_atom(atom, tiled), theirs
     yield "A", make_tiled_copy_A(atom, tiled), cute.make_tiled_copy_A(operation, traced)
     yield "B", make_tiled_copy_B(atom, tiled), cute.make_tiled_copy_B(operation, traced)
     yield "C", make_tiled_copy_C(atom, tiled), cute.make_tiled_copy_C(operation, traced)

@@ -27,6 +27,7 @@ from layouts import (
     make_tiled_copy_A,
     make_tiled_copy_B,
     make_tiled_copy_C,
+    make_tiled_copy_C_atom,
     make_tiled_copy_tv,
     make_tiled_mma,
     mma,
@@ -146,6 +147,23 @@ def test_retiled_registers_have_the_coordinates_of_the_copy(name, operand, op):
     for thread in range(0, tiled.size, 13):
         held = getattr(tiled.get_slice(thread), f"partition_{operand}")(matrix)
         own = getattr(made.get_slice(thread), registers)(matrix)
+        assert elements(made.retile(held)) == elements(own)
+
+
+@pytest.mark.parametrize("name", [name for name in TILED_MMAS if name not in NO_WARPS])
+def test_the_smallest_copy_of_c_takes_registers_in_order_or_is_refused(name):
+    tiled = TILED_MMAS[name]
+    try:
+        made = make_tiled_copy_C_atom(make_copy_atom(stmatrix(2), 16), tiled)
+    except LayoutError as error:
+        assert "out of order" in str(error)  # noqa: PT017
+        assert any(isinstance(tiler, Layout) for tiler in tiled.permutation_mnk)
+        return
+    rows, columns = tile_of(tiled, "C")
+    matrix = counted((2 * rows, 2 * columns))
+    for thread in range(0, tiled.size, 13):
+        held = tiled.get_slice(thread).partition_C(matrix)
+        own = made.get_slice(thread).partition_S(matrix)
         assert elements(made.retile(held)) == elements(own)
 
 
