@@ -131,7 +131,7 @@ def _plain(x: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _poly(x: Any) -> Any:
-    """`x` as a polynomial over the integers in its symbols."""
+    """`x`, which is expanded, as a polynomial over the integers in its symbols."""
     import sympy
 
     gens = sorted(sympy.sympify(x).free_symbols, key=str)
@@ -142,7 +142,7 @@ def _poly(x: Any) -> Any:
                 f"layouts.symbols({str(symbol)!r})"
             )
     try:
-        return sympy.Poly(x, *gens or [sympy.Dummy()], domain="ZZ")
+        return sympy.Poly(x, *gens or [sympy.Dummy()], domain="ZZ", expand=False)
     except (sympy.PolynomialError, sympy.CoercionFailed):
         raise LayoutError(
             f"{x}: it must be a polynomial with integer coefficients; write a multiple of 8 as a "
@@ -186,8 +186,8 @@ def _divided(a: Any, b: Any) -> tuple[Any, Any]:
     import sympy
 
     gens = sorted(sympy.sympify(a).free_symbols | sympy.sympify(b).free_symbols, key=str)
-    dividend = sympy.Poly(a, *gens, domain="ZZ")
-    divisor = sympy.Poly(b, *gens, domain="ZZ")
+    dividend = sympy.Poly(a, *gens, domain="ZZ", expand=False)
+    divisor = sympy.Poly(b, *gens, domain="ZZ", expand=False)
     if len(divisor.terms()) == 1:
         q = sympy.Poly.from_dict(_term_by_term(dividend, *divisor.terms()[0]), *gens, domain="ZZ")
         r = dividend - q * divisor
