@@ -251,7 +251,8 @@ def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
     The k values are 256 bits.  B is in shared memory; A is there or in registers, as `a` says.  The
     layout of an operand in shared memory gives every thread the whole matrix (C++ ``ABLayout``).
 
-    Raises `LayoutError` unless n is a multiple of 8 from 8 to 256, and `kind` one of its types.
+    Raises `LayoutError` unless n is a multiple of 8 from 8 to 256, and `kind` one of its types.  Of
+    s8 and u8, an n other than 8 and 24 must be a multiple of 16.
 
     >>> atom = wgmma(128, "bf16")
     >>> print(atom.shape, atom.a, atom.b)
@@ -265,6 +266,8 @@ def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
             f"wgmma of {kind}, A in {a!r}: types are {', '.join(WGMMA_TYPES)}; A is in 'smem' or "
             f"'rmem'"
         )
+    if kind in ("s8", "u8") and n % 16 and n not in (8, 24):
+        raise LayoutError(f"wgmma of {kind}, n = {n}: it must be 8, 24 or a multiple of 16")
     bits = MMA_TYPES[kind]
     k, threads = WGMMA_K_BITS // bits, size(c[0])
     shared = [Layout((threads, (rows, k)), (0, (1, rows))) for rows in (WGMMA_M, n)]

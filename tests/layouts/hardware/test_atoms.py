@@ -16,6 +16,7 @@ from layouts import (
     size,
     stmatrix,
     volta_mma,
+    wgmma,
     wgmma_accumulator,
     wgmma_operand,
 )
@@ -231,7 +232,7 @@ cutlass = pytest.importorskip("cutlass")
 cute = pytest.importorskip("cutlass.cute")
 
 
-def wgmma(n):
+def dsl_wgmma(n):
     from cutlass.cute.nvgpu import OperandMajorMode, warpgroup
 
     major, source = OperandMajorMode.K, warpgroup.OperandSource.SMEM
@@ -300,7 +301,7 @@ def fragments(op):
 def read_off():
     found = {}
     for n in range(8, 257, 8):
-        found[n] = str(wgmma(n).tv_layout_C)
+        found[n] = str(dsl_wgmma(n).tv_layout_C)
     for name, matrices, transposed, atom in matrix_copies():
         sides = str(atom.layout_src_tv), str(atom.layout_dst_tv)
         found[name, matrices, transposed] = sides
@@ -309,7 +310,7 @@ def read_off():
     for kind, tiled in wgmmas_from_registers():
         found["operand", kind] = str(tiled.tv_layout_A)
     atom = next(atom for *key, atom in matrix_copies() if key == ["stmatrix", 4, False])
-    found["epilogue"] = str(cute.make_tiled_copy_C(atom, wgmma(128)).layout_src_tv_tiled)
+    found["epilogue"] = str(cute.make_tiled_copy_C(atom, dsl_wgmma(128)).layout_src_tv_tiled)
     return found
 
 
@@ -377,3 +378,10 @@ def check_atom(atom, memory, registers):
 
 def test_the_dsl_s_epilogue_copies_the_accumulator(found):
     assert coalesce(parse(found["epilogue"]), (1, 1)) == coalesce(wgmma_accumulator(128), (1, 1))
+
+
+def test_wgmma_of_8_bit_integers_has_fewer_widths():
+    assert wgmma(24, "s8").shape == wgmma(24, "e4m3").shape == (64, 24, 32)
+    assert wgmma(40, "e4m3").shape == (64, 40, 32)
+    with pytest.raises(LayoutError, match="8, 24 or a multiple of 16"):
+        wgmma(40, "s8")

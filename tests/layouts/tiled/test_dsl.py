@@ -62,6 +62,22 @@ def mma_atoms():
         "m16n8k16": (mma("m16n8k16", "f16"), nvgpu.warp.MmaF16BF16Op(half, single, (16, 8, 16))),
         "m16n8k8": (mma("m16n8k8", "f16"), nvgpu.warp.MmaF16BF16Op(half, single, (16, 8, 8))),
         "m16n8k8 tf32": (mma("m16n8k8", "tf32"), nvgpu.warp.MmaTF32Op((16, 8, 8))),
+        "m16n8k32 e4m3": (
+            mma("m16n8k32", "e4m3"),
+            nvgpu.warp.MmaFP8Op(cutlass.Float8E4M3FN, single, (16, 8, 32)),
+        ),
+        "wgmma e4m3": (
+            wgmma(64, "e4m3"),
+            warpgroup.MmaF8Op(
+                cutlass.Float8E4M3FN,
+                cutlass.Float8E4M3FN,
+                single,
+                (64, 64, 32),
+                warpgroup.OperandSource.SMEM,
+                k_major,
+                k_major,
+            ),
+        ),
         "fma": (universal_fma(), nvgpu.MmaUniversalOp(single)),
         **{
             f"wgmma {n} {source}": (
