@@ -62,7 +62,8 @@ def _is_linear(inner: Any) -> bool:
     """Whether `inner` is linear in the bits of its index: a swizzle, or XOR strides."""
     if not isinstance(inner, Layout):
         return isinstance(inner, Swizzle)
-    ragged = any(extent & (extent - 1) for extent, _ in inner.modes[:-1])
+    extents = [extent for extent, _ in inner.modes[:-1]]
+    ragged = any(type(extent) is not int or extent & (extent - 1) for extent in extents)
     return has_xor_strides(inner) and not ragged
 
 

@@ -31,6 +31,7 @@ from ..proof.digits import Carry, Form, Reading, Step, highest, read, spelled
 from ..proof.laws import CompositionLaw
 from ..values.arith import divided, equal
 from ..values.layout import Layout
+from ..values.modes import has_xor_strides
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import free_symbols, plain, plain_if_symbolic
@@ -56,6 +57,9 @@ def _composition(lines: Lines, result: Any, a: Any, b: Any) -> None:
         lines.append("those of an integer layout, and A has modes as long as they reach:")
         substep(lines, algebra.composition, *as_indices(a, b))
         return
+    if has_xor_strides(b):
+        _bit_by_bit(lines, result, a, b)
+        return
     if not leaves(a.shape):
         lines.append(f"A = {a} is 0 at every index")
         _nested_and_checked(lines, result, a, b)
@@ -79,6 +83,20 @@ def _composition(lines: Lines, result: Any, a: Any, b: Any) -> None:
     modes = [f"{s}:{text(d)}" for s, d in zip(final, readings[-1].after[1:], strict=True)]
     lines.append(f"each digit becomes a mode with its weight as stride: {' '.join(modes) or '1:0'}")
     _nested_and_checked(lines, result, a, b)
+
+
+def _bit_by_bit(lines: Lines, result: Any, a: Any, b: Any) -> None:
+    """What A makes of the values of B that combine by XOR to all others."""
+    lines.append(f"the values of B = {b} combine by XOR")
+    if free_symbols((a, b)):
+        return
+    bits = [1 << bit for bit in range(min(SHOWN, size(b).bit_length() - 1))]
+    taken = ", ".join(f"{b(i)} -> {text(a(b(i)))}" for i in bits)
+    if bits:
+        lines.append(f"A takes those at the indices 1, 2, 4, ... so: {taken}")
+    if result is not None:
+        lines.append(f"the result is {result}")
+        check_values(lines, "R(i) == A(B(i))", lambda i: a(b(i)), result, size(b))
 
 
 def _bounds(digits: Sequence[Any]) -> str:

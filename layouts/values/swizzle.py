@@ -19,11 +19,12 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from ..errors import LayoutError
+from .arith import ceil_div, less
 from .elimination import largest
 from .layout import Composable, Layout, cosize, has_none
 from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_strides, placed
 from .stride import ArithTuple, kind_of
-from .tuples import IntTuple, checked, coordinate
+from .tuples import IntTuple, checked, coordinate, product
 
 __all__ = ["AnyLayout", "ComposedLayout", "Swizzle"]
 
@@ -240,10 +241,13 @@ def _swizzled_bound(swizzle: Swizzle, before: Any) -> Any:
     return -(-before // swizzle.block) * swizzle.block
 
 
-def _image_bound(layout: Layout, before: int) -> int:
+def _image_bound(layout: Layout, before: Any) -> Any:
     """`_bound` of a layout with integer strides, its last mode extended."""
     last, bound = before - 1, 1
     *modes, (_, last_stride) = flat_modes(layout) or [(1, 0)]
+    if type(before) is not int:
+        bound += sum((extent - 1) * stride for extent, stride in modes)
+        return bound + (ceil_div(before, product(tuple(s for s, _ in modes))) - 1) * last_stride
     for extent, stride in modes:
         bound += min(last, extent - 1) * stride
         last //= extent
@@ -253,4 +257,4 @@ def _image_bound(layout: Layout, before: int) -> int:
 def _xor_bound(layout: Layout, before: int) -> int:
     """`_bound` of a layout with XOR strides: the largest XOR of its columns, plus 1."""
     reached = placed(bit_modes(extended(layout, before).modes))
-    return largest(int(stride) for _, stride, place in reached if place < before) + 1
+    return largest(int(stride) for _, stride, place in reached if not less(before, place + 1)) + 1

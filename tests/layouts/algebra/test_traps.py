@@ -331,3 +331,12 @@ def test_a_layout_after_a_composed_one_of_symbols_takes_every_offset():
     a, b = Layout((4, 3), (1, 100)), ComposedLayout(Layout(4), 0, Layout(m))
     result = substitute(composition(a, b), {m: 9})
     assert offsets(result) == [a(i) for i in range(9)]
+
+
+def test_the_cosize_of_a_composed_layout_of_symbols_bounds_it():
+    m = layouts.symbols("m")
+    for inner in (Layout((4, 3), (1, 100)), Layout(8, 2), Swizzle(1, 0, 2), Layout((2, 2), (7, 1))):
+        composed = ComposedLayout(inner, 3, Layout(4 * m))
+        for count in (1, 2, 5):
+            bound = substitute(cosize(composed), {m: count})
+            assert bound > max(offsets(substitute(composed, {m: count})))

@@ -20,11 +20,6 @@ CASES = settings().max_examples // 3  # of the profile, for each operation
 #: them, which the tests of `layouts.hardware` and `layouts.tiled` hold against the DSL.
 NOT_FUZZED = {
     *(
-        "select",
-        "group_modes",
-        "append",
-        "prepend",
-        "replace",
         "E",
         "symbols",
         "instruction",

@@ -77,6 +77,76 @@ def _(r: Any, c: Any, f: Any) -> None:
     same(m.size(outer(r)) * others, m.size(f), "size")
 
 
+# ---------------------------------------------------------------------------------- rearranged
+
+
+def _same_modes(r: Any, modes: list[Any]) -> None:
+    """The modes of R are these, as functions."""
+    same(m.rank(r), len(modes), "rank")
+    for k, mode in enumerate(modes):
+        same(m.values(m.part(r, k)), m.values(mode), f"mode {k}")
+
+
+def _modes(f: Any) -> list[Any]:
+    return [m.part(f, k) for k in range(m.rank(f))]
+
+
+def _some_modes(rng: Random) -> tuple[Any, ...]:
+    f = g.any_layout(rng)
+    return f, tuple(rng.sample(range(m.rank(f)), rng.randint(0, m.rank(f))))
+
+
+def _with_mode(rng: Random) -> tuple[Any, ...]:
+    f = g.any_layout(rng)
+    return f, g.small(rng)
+
+
+@law(L.select, _some_modes, weight=0.5)
+def _(r: Any, f: Any, chosen: Any) -> None:
+    """The chosen modes, in that order."""
+    _same_modes(r, [m.part(f, k) for k in chosen])
+
+
+def _range_of_modes(rng: Random) -> tuple[Any, ...]:
+    f = g.any_layout(rng)
+    return f, *sorted(rng.randint(0, m.rank(f)) for _ in range(2))
+
+
+@law(L.group_modes, _range_of_modes, weight=0.5)
+def _(r: Any, f: Any, begin: int, end: int) -> None:
+    """The same function, with the modes of the range in one."""
+    same(m.values(r), m.values(f), "values")
+    same(m.rank(r), m.rank(f) - (end - begin) + 1, "rank")
+
+
+@law(L.append, _with_mode, weight=0.5)
+def _(r: Any, f: Any, mode: Any) -> None:
+    """One mode more, the last."""
+    _same_modes(r, [*_modes(f), _beside(f, mode)])
+
+
+@law(L.prepend, _with_mode, weight=0.5)
+def _(r: Any, f: Any, mode: Any) -> None:
+    """One mode more, the first."""
+    _same_modes(r, [_beside(f, mode), *_modes(f)])
+
+
+def _with_place(rng: Random) -> tuple[Any, ...]:
+    f, mode = _with_mode(rng)
+    return f, rng.randrange(m.rank(f) + 1), mode
+
+
+@law(L.replace, _with_place, weight=0.5)
+def _(r: Any, f: Any, place: int, mode: Any) -> None:
+    """Another mode in the place of one."""
+    _same_modes(r, [*_modes(f)[:place], _beside(f, mode), *_modes(f)[place + 1 :]])
+
+
+def _beside(f: Any, mode: Any) -> Any:
+    """A mode as a composed layout has it, under its inner function."""
+    return ComposedLayout(f.inner, f.offset, mode) if isinstance(f, ComposedLayout) else mode
+
+
 # ----------------------------------------------------------------------------------- partition
 
 
