@@ -90,7 +90,7 @@ def unflatten(flat: Iterable[Any], profile: IntTuple) -> IntTuple:
 
 def _unflatten(entries: Iterator[Any], profile: IntTuple) -> IntTuple:
     if isinstance(profile, tuple):
-        return tuple(_unflatten(entries, branch) for branch in profile)
+        return tuple([_unflatten(entries, branch) for branch in profile])
     return next(entries)
 
 
@@ -129,12 +129,17 @@ def shallow(t: Any) -> Any:
     >>> shallow((4, (2, 8)))
     (4, (2, 8))
     """
-    level = (t,)
-    for _ in range(DEEPEST + 1):
-        level = tuple([x for branch in level if isinstance(branch, tuple) for x in branch])
-        if not level:
-            return t
-    raise LayoutError(f"tuples are nested more than {DEEPEST} deep, which no layout needs")
+    if isinstance(t, tuple):
+        _check_depth(t, DEEPEST)
+    return t
+
+
+def _check_depth(t: tuple[Any, ...], deepest: int) -> None:
+    if not deepest:
+        raise LayoutError(f"tuples are nested more than {DEEPEST} deep, which no layout needs")
+    for branch in t:
+        if isinstance(branch, tuple):
+            _check_depth(branch, deepest - 1)
 
 
 def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTuple:
@@ -246,7 +251,7 @@ def size(x: Any, mode: int | Iterable[int] | None = None) -> Any:
     >>> size((4, 8)), size((4, 8), 1), size(())
     (32, 8, 1)
     """
-    return product(checked(mode_of(x, mode), "shape", 1))
+    return product(checked(shape_of(x) if mode is None else mode_of(x, mode), "shape", 1))
 
 
 def product(t: IntTuple) -> Any:
@@ -255,7 +260,19 @@ def product(t: IntTuple) -> Any:
     >>> product(((2, 4), 8))
     64
     """
-    return t if type(t) is int else reduce(times, leaves(shallow(t)), 1)
+    return _product(shallow(t), 1) if isinstance(t, tuple) else t
+
+
+def _product(t: tuple[Any, ...], total: Any) -> Any:
+    """`total` times the leaves of `t`, from left to right."""
+    for branch in t:
+        if type(branch) is int and type(total) is int:
+            total *= branch
+        elif isinstance(branch, tuple):
+            total = _product(branch, total)
+        else:
+            total = times(total, branch)
+    return total
 
 
 def times(a: Any, b: Any) -> Any:
