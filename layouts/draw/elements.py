@@ -16,7 +16,7 @@ class Elements(Scale):
     """The elements of a tensor at the offsets of its layout; the other arguments are `Scale`'s."""
 
     def __init__(self, tensor: Tensor, unit: int | None, show: str, banks: int) -> None:
-        own = DEFAULT_UNIT if tensor.data is None else 8 * tensor.data[:1].nbytes
+        own = DEFAULT_UNIT if tensor.data is None else tensor.element_bits
         super().__init__(own if unit is None else unit, show, banks)
         self.tensor = tensor
 

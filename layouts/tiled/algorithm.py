@@ -32,9 +32,12 @@ def copy(*arguments: Any, pred: Any = None) -> None:
     ``copy(atom, srcs, dsts)``  lists of the tensors of all threads: an atom of a warp needs them
 
     Mode 0 of a tensor begins with the values of one atom, as `partition_S` and `partition_D` give
-    them.  With `pred`, a tensor of bools, only the elements where it is true are touched.
+    them.  What one instruction reads or writes in memory, 16 bytes for example, must be contiguous,
+    and aligned if the data is.  With `pred`, a tensor of bools, only the elements where it is true
+    are touched.
 
-    Raises `LayoutError` if the sizes differ, or an element of `dst` would get several values.
+    Raises `LayoutError` if the sizes differ, if the atom is for elements of another width or cannot
+    access its elements at once, or if an element of `dst` would get several values.
 
     >>> import numpy
     >>> from layouts import make_rmem_tensor, make_tensor
@@ -46,18 +49,20 @@ def copy(*arguments: Any, pred: Any = None) -> None:
     """
     if len(arguments) not in (2, 3):
         raise LayoutError(f"copy takes (src, dst) or (atom, src, dst), not {len(arguments)} values")
-    *atom, src, dst = arguments
-    if isinstance(src, Tensor) and isinstance(dst, Tensor):
-        if atom and size(_copy_atom(atom[0]).thr_id) > 1:
-            raise LayoutError(
-                f"copy: {_copy_atom(atom[0]).name} needs all threads of its warp; give the lists "
-                f"of their tensors"
-            )
-        _copy_elements(src, dst, pred)
+    *given, src, dst = arguments
+    atom = _copy_atom(given[0]) if given else None
+    if not isinstance(src, Tensor) or not isinstance(dst, Tensor):
+        if pred is not None or atom is None:
+            raise LayoutError("copy of lists of tensors takes an atom, and no pred")
+        _copy_collectively(atom, src, dst)
         return
-    if pred is not None or not atom:
-        raise LayoutError("copy of lists of tensors takes an atom, and no pred")
-    _copy_collectively(_copy_atom(atom[0]), src, dst)
+    if atom is not None:
+        if size(atom.thr_id) > 1:
+            raise LayoutError(
+                f"copy: {atom.name} needs all threads of its warp; give the lists of their tensors"
+            )
+        _check_access(atom, [src], [dst])
+    _copy_elements(src, dst, pred)
 
 
 def elem_less(coord: IntTuple, shape: IntTuple) -> bool:
@@ -123,6 +128,33 @@ def _flat(tensor: Any) -> Tensor:
     return flat
 
 
+def _check_access(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]) -> None:
+    """Raises `LayoutError` unless each access to memory is to one aligned vector.
+
+    On the side of the registers of ldmatrix and stmatrix there is none.
+    """
+    matrices = size(atom.thr_id) > 1
+    for tv, tensors in ((atom.layout_src_tv, srcs), (atom.layout_dst_tv, dsts)):
+        count = size(tv, 1)
+        for tensor in tensors:
+            flat = _flat(tensor)
+            if flat.element_bits != atom.value_bits:
+                raise LayoutError(
+                    f"copy by {atom.name} of {atom.value_bits}-bit elements: {tensor!r} has "
+                    f"elements of {flat.element_bits} bits"
+                )
+            if matrices and tv == atom.layout_ref_tv:
+                continue
+            vectors = flat.offsets().reshape(-1, count)
+            steps = vectors - library(vectors).arange(count)
+            if (steps != steps[:, :1]).any() or (steps[:, 0] % count).any():
+                raise LayoutError(
+                    f"copy by {atom.name}: {tensor!r} is not made of aligned runs of {count} "
+                    f"elements, which the instruction accesses at once; use a narrower one, or a "
+                    f"swizzle that keeps so many elements together"
+                )
+
+
 def _copy_elements(src: Tensor, dst: Tensor, pred: Tensor | None) -> None:
     if size(src) != size(dst) or (pred is not None and size(pred) != size(dst)):
         sizes = ", ".join(str(size(x)) for x in (src, dst, pred) if x is not None)
@@ -146,6 +178,7 @@ def _copy_collectively(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Te
             f"be the tensors of {threads} threads, or a multiple, with {supplied} values of a "
             f"source and {received} of a destination for each atom"
         )
+    _check_access(atom, srcs, dsts)
     dst_to_src = atom.dst_to_src
     for first in range(0, len(srcs), threads):
         lanes = [_flat(src).load().reshape(-1, supplied) for src in srcs[first : first + threads]]

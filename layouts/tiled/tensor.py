@@ -134,6 +134,10 @@ class Tensor(Composable):
         array([[ 0,  1, 16, 17],
                [ 4,  5, 20, 21]])
         """
+        return self._in_data(self.offsets(), None)
+
+    def offsets(self) -> Any:
+        """`indices`, also where they are beyond the data."""
         self._require_data("an array of indices")
         arange = library(self.data).arange
         extents = [size(mode) for mode in self.layout]
@@ -142,7 +146,7 @@ class Tensor(Composable):
             broadcast = [1] * len(extents)
             broadcast[k] = extent
             coords.append(arange(extent).reshape(broadcast))
-        return self._in_data(self.offset + self.layout(*coords), None)
+        return self.offset + self.layout(*coords)
 
     def load(self) -> Any:
         """A copy of the elements, as an array whose extents are the sizes of the modes (DSL)."""
@@ -176,6 +180,12 @@ class Tensor(Composable):
     def fill(self, value: Any) -> None:
         """Sets every element to `value` (C++, DSL ``fill``)."""
         self.store(value)
+
+    @property
+    def element_bits(self) -> int:
+        """The bits of an element."""
+        self._require_data("the width of its elements")
+        return 8 * int(self.data[:1].nbytes)
 
     @property
     def element_name(self) -> str:

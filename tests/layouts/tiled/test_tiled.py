@@ -173,8 +173,9 @@ def test_what_a_lane_receives_is_what_the_copy_says(matrices, transposed):
     """ldmatrix to registers, then stmatrix back: each element has its coordinate's value."""
     layout_tv = Layout(((4, 8), (2, 2, 2)), ((32, 1), (16, 8, 128)))  # A of m16n8k16
     shape, threads = (32, 32), range(32)
-    source = make_tensor(numpy.arange(1024), ComposedLayout(Swizzle(2, 3, 3), 0, Layout(shape)))
-    back = make_tensor(numpy.zeros(1024, int), Layout(shape, (32, 1)))
+    matrix = Layout(shape) if transposed else Layout(shape, (32, 1))  # a matrix's rows: contiguous
+    source = make_tensor(numpy.arange(1024, dtype=numpy.int16), Swizzle(2, 3, 3) @ matrix)
+    back = make_tensor(numpy.zeros(1024, numpy.int16), matrix)
     load = make_tiled_copy(make_copy_atom(ldmatrix(matrices, transposed), 16), layout_tv, (16, 16))
     slices = [load.get_slice(thread) for thread in threads]
     held = [make_fragment_like(each.partition_D(source)) for each in slices]
@@ -185,6 +186,28 @@ def test_what_a_lane_receives_is_what_the_copy_says(matrices, transposed):
     store = make_tiled_copy(make_copy_atom(stmatrix(matrices, transposed), 16), layout_tv, (16, 16))
     copy(store, held, [store.get_slice(thread).partition_D(back) for thread in threads])
     assert (back.load() == source.load()).all()
+
+
+def test_an_access_that_is_no_aligned_vector_is_refused():
+    data = make_tensor(numpy.zeros((16, 64), numpy.float16))
+    columns = make_tensor(numpy.zeros(1024, numpy.float16), Layout((16, 64)))
+    rows = Layout((16, 64), (64, 1))
+    torn = make_tensor(numpy.zeros(1024, numpy.float16), Swizzle(2, 2, 4) @ rows)
+    shifted = make_tensor(numpy.zeros(1200, numpy.float16), Layout((16, 64), (68, 1)))
+    wide = make_tensor(numpy.zeros((16, 64), numpy.float32))
+    tiled = make_tiled_copy_tv(make_copy_atom(16, 16), Layout((4, 8), (8, 1)), Layout((1, 8)))
+    one = tiled.get_slice(9)
+    copy(tiled, one.partition_S(data), one.partition_D(data))
+    for other, reason in (
+        (columns, "aligned runs of 8"),
+        (torn, "aligned runs of 8"),
+        (shifted, "aligned runs of 8"),
+        (wide, "elements of 32 bits"),
+    ):
+        with pytest.raises(LayoutError, match=reason):
+            copy(tiled, one.partition_S(data), one.partition_D(other))
+        with pytest.raises(LayoutError, match=reason):
+            copy(tiled, one.partition_S(other), one.partition_D(data))
 
 
 TV_CASES = [
