@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .proof.equivalence import *
     from .proof.injective import *
     from .proof.laws import *
+    from .proof.postcondition import *
     from .proof.prove import *
     from .proof.theorems import *
     from .tiled.algorithm import *
@@ -86,6 +87,7 @@ _LAZY = {
     "proof.laws": (
         "ComplementLaws CompositionLaw DivideLaw LeftInverseLaw ProductLaw RightInverseLaw"
     ),
+    "proof.postcondition": "postcondition",
     "proof.prove": "Counterexample Proof prove",
     "proof.theorems": "SwizzleAlignment SwizzleInvolution",
     "tiled.algorithm": "copy elem_less gemm",

@@ -34,7 +34,7 @@ from ..algebra.by_mode import tiler_layout
 from ..algebra.complement import by_coordinate, copies_of, covers, moving, period
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, make_layout
-from ..values.modes import from_columns, has_xor_strides
+from ..values.modes import as_xor_strides, from_columns, has_xor_strides
 from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain
@@ -245,6 +245,8 @@ class DivideLaw(_TilerLaw):
             rest = complement(tiler, plain(size(self.layout)))
         except LayoutError:
             return [ComplementLaws(tiler, plain(size(self.layout)))]
+        if has_xor_strides(tiler):  # the sum of a tile and the rest is an XOR
+            rest = as_xor_strides(rest)
         return [CompositionLaw(self.layout, make_layout(tiler, rest), result)]
 
 
@@ -275,10 +277,9 @@ class ProductLaw(_TilerLaw):
             copies = copies_of(self.layout, count)
         except LayoutError:
             return [ComplementLaws(self.layout)]
-        complements: list[Statement] = [
-            ComplementLaws(self.layout, None, copies),
-            AtLeast(plain(size(copies)), plain(count)),
-        ]
+        complements: list[Statement] = [ComplementLaws(self.layout, None, copies)]
+        if kind_of(copies.modes) is not ArithTuple:  # coordinates go on beyond their last mode
+            complements.append(AtLeast(plain(size(copies)), plain(count)))
         if result is None:
             return [*complements, CompositionLaw(copies, tiler)]
         if len(result) != 2:

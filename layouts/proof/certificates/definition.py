@@ -100,7 +100,7 @@ def _at(at: Any, shape: Any, stride: Any) -> Any:
             raise Malformed(f"coordinate {at} of an extent")
         return sum(map(_at, _filled(at, shape), shape, stride), start=0)
     total: Any = 0
-    modes = _pairs(shape, stride)
+    modes = _pairs(shape, stride) or [(1, 0)]
     for extent, d in modes[:-1]:
         total, at = total + at % extent * d, at // extent
     return total + at * modes[-1][1]
@@ -147,7 +147,7 @@ def modes_of(layout: Layout) -> list[tuple[Any, Any]]:
     >>> modes_of(Layout((2, (4, 3)), (1, (2, 8)))), modes_of(Layout((), ()))
     ([(2, 1), (4, 2), (3, 8)], [(1, 0)])
     """
-    return _pairs(layout.shape, layout.stride)
+    return _pairs(layout.shape, layout.stride) or [(1, 0)]
 
 
 def _pairs(shape: Any, stride: Any) -> list[tuple[Any, Any]]:
@@ -158,7 +158,7 @@ def _pairs(shape: Any, stride: Any) -> list[tuple[Any, Any]]:
             for s, d in zip(shape, stride, strict=True):
                 yield from pairs(s, d)
 
-    return list(pairs(shape, stride)) or [(1, 0)]
+    return list(pairs(shape, stride))
 
 
 def index_count(layout: Layout) -> Any:
@@ -210,7 +210,8 @@ def component(layout: Layout, path: Any) -> Layout:
     >>> print(component(Layout((4, 8), (E(0), 2 * E(1))), (1,)))
     (4,8):(0,2)
     """
-    strides = [0 if is_still(d) else dict(d.terms).get(path, 0) for _, d in modes_of(layout)]
+    pairs = _pairs(layout.shape, layout.stride)
+    strides = [0 if is_still(d) else dict(d.terms).get(path, 0) for _, d in pairs]
     return Layout(layout.shape, unflatten(strides, layout.shape))
 
 
