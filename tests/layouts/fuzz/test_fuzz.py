@@ -32,7 +32,7 @@ NOT_FUZZED = {
     *("wgmma_operand", "wgmma_smem_atom", "wgmma_descriptor", "universal_fma"),
     *("tcgen05_accumulator", "tcgen05_ld", "tcgen05_st"),
     *("make_copy_atom", "make_tiled_copy", "make_tiled_copy_tv", "make_tiled_mma", "copy", "gemm"),
-    *(f"make_tiled_copy_{operand}" for operand in "ABCDS"),
+    *(f"make_tiled_copy_{side}" for side in ("A", "B", "C", "C_atom", "D", "S")),
     *("make_tensor", "make_rmem_tensor", "make_fragment_like", "make_counting_tensor"),
     *("make_identity_tensor", "make_layout_tv", "from_linear_layout", "to_linear_layout"),
 }
