@@ -26,6 +26,7 @@ from .values import *
 
 TYPE_CHECKING = False  # type checkers take it for typing's, whose import costs as much as the rest
 if TYPE_CHECKING:
+    from .algebra.named import *
     from .draw import *
     from .explanation import *
     from .hardware.atoms import *
@@ -61,6 +62,7 @@ __version__ = "0.1.0"
 
 #: What loads when it is first used, by module: `import layouts` takes milliseconds.
 _LAZY = {
+    "algebra.named": "NamedLayout named",
     "draw": "Table compare table table_tv",
     "explanation": "explain",
     "hardware.atoms": (

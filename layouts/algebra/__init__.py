@@ -22,6 +22,7 @@ are right, the result is structurally theirs.
     injectivity  collision                                two indices with one offset
     gf2          matrix, rank, kernel, image              layouts as bit matrices
     bit_matrix   to_bits, from_bits                       bit matrices out and in
+    named        named, NamedLayout                       modes with names; loaded when it is used
 """
 
 from __future__ import annotations
