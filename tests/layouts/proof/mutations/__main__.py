@@ -73,13 +73,14 @@ def outcome(proof: Proof) -> str:
     except Exception:
         return "raised"
     try:
-        if holds(proof.statement) is not proof.holds:
-            return "false accepted"
-        if not proof.holds and not refuted_by(proof.statement, proof.counterexample):
-            return "false accepted"
+        right = (
+            holds(proof.statement) is True
+            if proof.holds
+            else refuted_by(proof.statement, proof.counterexample)
+        )
     except Unknown:
         return "unknown"
-    return "accepted"
+    return "accepted" if right else "false accepted"
 
 
 def written(proof: Proof) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import layouts as L
 from layouts import F2, ArithTuple, ComposedLayout, Layout, LayoutError, Swizzle
+from layouts.algebra.complement import copies_of
 from layouts.values.symbols import free_symbols, substitute
 from tests.layouts.fuzz import model as m
 
@@ -46,11 +47,16 @@ def holds(statement: Any) -> bool | None:
 
 
 def refuted_by(statement: Any, found: Any) -> bool:
-    """Whether `found` is a counterexample to a statement that is false; True for laws of several
-    parts, whose parts have laws of their own."""
+    """Whether a statement is false, and `found` is a counterexample to it."""
     symbols = {str(symbol): symbol for symbol in free_symbols(statement)}
     if symbols:
         statement = substitute(statement, {symbols[name]: n for name, n in found.symbols})
+    return holds(statement) is False and _fails_at(statement, found)
+
+
+def _fails_at(statement: Any, found: Any) -> bool:
+    """Whether a statement without symbols fails as `found` says; True for laws of several parts,
+    whose parts have laws of their own."""
     match statement:
         case L.Injective(layout):
             return _collides(layout, found)
@@ -181,6 +187,9 @@ def _by_mode(one: Any, operation: Any, layout: Any, tiler: Any, r: Any) -> bool:
 def _divided(layout: Any, tile: Layout, r: Any) -> bool:
     _needs_injective(tile)
     rest = _result(L.complement, tile, _size(layout))
+    if m.is_xor(tile):  # the sum of a tile and the rest is an XOR
+        modes = [(s, F2(d)) for s, d in m.modes(rest)]
+        rest = Layout(tuple(s for s, _ in modes), tuple(d for _, d in modes))
     return _composed(layout, L.make_layout(tile, rest), r)
 
 
@@ -196,12 +205,11 @@ def _multiplied(layout: Any, tiler: Any, r: Any) -> bool:
 
 
 def _repeated(layout: Any, tile: Layout, r: Any) -> bool:
-    cotarget = _size(layout) * L.cosize(tile)
     if _not_injective(layout):
         if r is None:
             return False
         raise Unknown(layout)
-    places = _result(L.complement, layout, cotarget)
+    places = _result(copies_of, layout, L.cosize(tile))
     if r is None:
         return _composed(places, tile, None)
     return (
