@@ -14,10 +14,10 @@ from ..algebra import composition, right_inverse
 from ..errors import LayoutError
 from ..hardware.atoms import MmaAtom
 from ..values.layout import Layout, cosize
-from ..values.tuples import IntTuple, rank, size
+from ..values.tuples import IntTuple, is_int, rank, size
 from .copy_atom import CopyAtom
 from .tensor import Tensor, library
-from .thread_value import require_bijective
+from .thread_value import instance_of, require_bijective
 from .tiled_copy import TiledCopy
 from .tiled_mma import TiledMma
 
@@ -76,6 +76,8 @@ def elem_less(coord: IntTuple, shape: IntTuple) -> bool:
         return all(map(elem_less, coord, shape))
     if isinstance(coord, tuple) or isinstance(shape, tuple):
         raise LayoutError(f"elem_less: {coord} and {shape} must have the same nesting of tuples")
+    if not is_int(coord) or not is_int(shape):
+        raise LayoutError(f"elem_less of {coord!r} and {shape!r}: they must be known integers")
     return bool(coord < shape)
 
 
@@ -98,10 +100,12 @@ def gemm(mma: TiledMma, d: Any, a: Any, b: Any, c: Any) -> None:
            [ 8., 13.],
            [10., 17.]])
     """
+    instance_of("gemm", TiledMma, mma)
     threads = mma.thr_layout_vmnk
     require_bijective("gemm: the threads", threads)
     fragments = [[x] if isinstance(x, Tensor) else x for x in (d, a, b, c)]
     for name, held in zip("dabc", fragments, strict=True):
+        instance_of(f"gemm: {name}", Sequence, held)
         if len(held) != mma.size:
             raise LayoutError(f"gemm: {name} has {len(held)} fragments for {mma.size} threads")
     count = size(threads, 0)
@@ -114,16 +118,13 @@ def gemm(mma: TiledMma, d: Any, a: Any, b: Any, c: Any) -> None:
 
 
 def _copy_atom(x: Any) -> CopyAtom:
-    atom = x.atom if isinstance(x, TiledCopy) else x
-    if not isinstance(atom, CopyAtom):
-        raise LayoutError(f"copy: {x!r} must be a CopyAtom or a TiledCopy")
+    atom: CopyAtom = x.atom if isinstance(x, TiledCopy) else x
+    instance_of("copy, before the tensors", CopyAtom, atom)
     return atom
 
 
-def _flat(tensor: Any) -> Tensor:
+def _flat(tensor: Tensor) -> Tensor:
     """The elements of a tensor by index, in one mode."""
-    if not isinstance(tensor, Tensor):
-        raise LayoutError(f"{tensor!r} must be a Tensor; make_tensor makes one")
     flat: Tensor = composition(tensor, Layout((size(tensor),)))
     return flat
 
@@ -169,6 +170,10 @@ def _copy_elements(src: Tensor, dst: Tensor, pred: Tensor | None) -> None:
 
 def _copy_collectively(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]) -> None:
     """Each group of the atom's threads exchanges its values, once for each atom they hold."""
+    for tensors in (srcs, dsts):
+        instance_of("copy: the tensors of all threads", Sequence, tensors)
+        for tensor in tensors:
+            instance_of("copy", Tensor, tensor)
     threads, supplied = map(size, atom.layout_src_tv)
     received = size(atom.layout_dst_tv, 1)
     counts = {*(size(x) / supplied for x in srcs), *(size(x) / received for x in dsts)}

@@ -94,7 +94,11 @@ class Tensor(Composable):
             self[coord].store(value)
             return
         self._require_data("setting an element")
-        self.data[self._in_data(added(self.offset, self.layout(coord)), coord)] = value
+        index = self._in_data(added(self.offset, self.layout(coord)), coord)
+        try:
+            self.data[index] = value
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise LayoutError(f"{self!r}: its elements cannot be {value!r}: {error}") from None
 
     #: Python would otherwise iterate by index, without an end: the last mode is unbounded.
     __iter__ = None
@@ -288,10 +292,16 @@ def make_rmem_tensor(layout: Any, dtype: Any) -> Tensor:
     """
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout)
+    if not is_int(cosize(layout)):
+        raise LayoutError(f"make_rmem_tensor: {layout} must have as many elements as are known now")
     xp: Any = sys.modules.get("torch")
     if type(dtype).__module__ != "torch" or xp is None:
         import numpy as xp
-    return make_tensor(xp.zeros(cosize(layout), dtype=dtype), layout)
+    try:
+        data = xp.zeros(cosize(layout), dtype=dtype)
+    except TypeError:
+        raise LayoutError(f"dtype {dtype!r}: it must be a type of numpy or torch") from None
+    return make_tensor(data, layout)
 
 
 def make_fragment_like(x: Any, dtype: Any = None) -> Any:
@@ -308,7 +318,8 @@ def make_fragment_like(x: Any, dtype: Any = None) -> Any:
     if isinstance(x, Tensor):
         if dtype is None:
             x._require_data("make_fragment_like without a dtype")
-        return make_rmem_tensor(make_fragment_like(x.layout), dtype or x.element_type)
+        own = x.element_type if dtype is None else dtype
+        return make_rmem_tensor(make_fragment_like(x.layout), own)
     layout = layout_for("make_fragment_like", x.layout if isinstance(x, Tile) else x)
     outer: Layout = getattr(layout, "outer", layout)
     if len(outer) < 2 or kind_of(outer.modes) is not None:

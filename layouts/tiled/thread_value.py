@@ -42,6 +42,12 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[tuple[int, .
     return tuple(map(size, holders)), layout_tv
 
 
+def instance_of(what: str, kind: type, x: Any) -> None:
+    """Raises `LayoutError` unless `x` is a `kind`."""
+    if not isinstance(x, kind):
+        raise LayoutError(f"{what}: {x!r} is a {type(x).__name__} and must be a {kind.__name__}")
+
+
 def require_bijective(what: str, layout: Layout) -> None:
     """Raises `LayoutError` unless `layout` takes each integer below its size, once."""
     reach = size(right_inverse(layout))

@@ -29,10 +29,11 @@ from ..algebra import (
 from ..algebra.by_mode import Tiler, tiler_layout
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, make_layout
+from ..values.modes import flat_modes
 from ..values.tuples import is_int, size
 from ..values.value import Value
 from .copy_atom import CopyAtom
-from .thread_value import at_thread, by_layout, make_layout_tv
+from .thread_value import at_thread, by_layout, instance_of, make_layout_tv
 from .tiled_mma import OPERAND_MODES, TiledMma, make_tiled_mma, thrfrg, tv_layout_tiled
 
 __all__ = [
@@ -64,12 +65,13 @@ class TiledCopy(Value):
 
     def __init__(self, atom: CopyAtom, layout_tv: Layout, tiler_mn: tuple[Tiler, ...]) -> None:
         self._set(atom, layout_tv, tiler_mn)
-        if not isinstance(atom, CopyAtom):
-            raise LayoutError(f"a tiled copy of {atom!r}: it must be made by make_copy_atom")
-        if not isinstance(layout_tv, Layout) or len(layout_tv) != 2:
-            raise LayoutError(f"layout_tv {layout_tv!r}: its modes are (threads, values)")
-        if not isinstance(tiler_mn, tuple):
-            raise LayoutError(f"tiler {tiler_mn!r}: it must be a tuple, one tiler for each mode")
+        instance_of("a tiled copy", CopyAtom, atom)
+        instance_of("layout_tv", Layout, layout_tv)
+        instance_of("the tiler, one for each mode", tuple, tiler_mn)
+        if len(layout_tv) != 2:
+            raise LayoutError(f"layout_tv {layout_tv}: its modes are (threads, values)")
+        for layout in (layout_tv, self._tile):
+            flat_modes(layout)  # raises unless all are integers known now
         for mode, name in enumerate(("threads", "values")):
             own, atoms = size(layout_tv, mode), size(atom.layout_ref_tv, mode)
             if own % atoms:
@@ -295,6 +297,7 @@ def make_tiled_copy_C(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
 
 
 def _make_tiled_copy_of(operand: str, atom: CopyAtom, mma: TiledMma) -> TiledCopy:
+    instance_of(f"make_tiled_copy_{operand}", TiledMma, mma)
     extents = tuple(map(mma.get_tile_size, range(3)))
     modes = OPERAND_MODES[operand]
     tile = tuple(extents[mode] for mode in modes)
@@ -323,11 +326,13 @@ def _retile_fits(made: TiledCopy, mma: TiledMma, operand: str) -> bool:
 
 def make_tiled_copy_S(atom: CopyAtom, copy: TiledCopy) -> TiledCopy:
     """The tiled copy whose registers are what `copy` reads (C++, DSL)."""
+    instance_of("make_tiled_copy_S", TiledCopy, copy)
     return TiledCopy(atom, copy.layout_src_tv_tiled, copy.tiler_mn)
 
 
 def make_tiled_copy_D(atom: CopyAtom, copy: TiledCopy) -> TiledCopy:
     """The tiled copy whose registers are what `copy` writes (C++, DSL)."""
+    instance_of("make_tiled_copy_D", TiledCopy, copy)
     return TiledCopy(atom, copy.layout_dst_tv_tiled, copy.tiler_mn)
 
 
@@ -344,6 +349,8 @@ def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
     >>> print(copy.layout_tv_tiled, *map(str, copy.tiler_mn))
     ((4,8,2,2),(2,2)):((32,1,8,128),(256,16)) (8,2,2):(1,16,8) (8,2):(2,1)
     """
+    instance_of("make_tiled_copy_C_atom", CopyAtom, atom)
+    instance_of("make_tiled_copy_C_atom", TiledMma, mma)
     held = mma.tv_layout_C_tiled
     threads, count = mma.size, size(atom.layout_src_tv, 1)
     if count > size(held, 1):

@@ -22,7 +22,7 @@ from ..values.layout import Layout, make_layout
 from ..values.tuples import IntTuple, is_int, size
 from ..values.value import Value
 from .tensor import make_fragment_like
-from .thread_value import at_thread, by_layout, require_bijective
+from .thread_value import at_thread, by_layout, instance_of, require_bijective
 
 __all__ = ["ThrMma", "TiledMma", "make_tiled_mma"]
 
@@ -68,6 +68,8 @@ class TiledMma(Value):
 
     def get_tile_size(self, mode: int) -> int:
         """The rows of the tile along M, N or K: mode 0, 1 or 2 (DSL; C++ ``tile_size``)."""
+        if type(mode) is not int or mode not in (0, 1, 2):
+            raise LayoutError(f"mode {mode!r} of a tile: M, N and K are 0, 1 and 2")
         return int(size(self._tiler(mode)))
 
     def _tiler(self, mode: int) -> Layout:
@@ -326,8 +328,7 @@ def operand_tv(atom: MmaAtom, operand: str) -> Layout:
 
 def _check_atom_layout(atom: MmaAtom, atoms: Layout) -> None:
     """Raises `LayoutError` unless `atoms` gives each place of an atom other threads."""
-    if not isinstance(atom, MmaAtom):
-        raise LayoutError(f"make_tiled_mma: {atom!r} must be an MmaAtom, such as mma() gives")
+    instance_of("make_tiled_mma", MmaAtom, atom)
     if len(atoms) != 3 or not all(is_int(x) for mode in atoms.modes for x in mode):
         raise LayoutError(f"atom_layout_mnk {atoms}: it has one mode for each of M, N, K")
     require_bijective("atom_layout_mnk", atoms)
