@@ -144,6 +144,11 @@ def _check_access(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]
                     f"copy by {atom.name} of {atom.value_bits}-bit elements: {tensor!r} has "
                     f"elements of {flat.element_bits} bits"
                 )
+            if size(flat) % count:
+                raise LayoutError(
+                    f"copy by {atom.name}: {tensor!r} has {size(flat)} elements, which must be a "
+                    f"multiple of the {count} of one thread"
+                )
             if matrices and tv == atom.layout_ref_tv:
                 continue
             vectors = flat.offsets().reshape(-1, count)
@@ -229,7 +234,14 @@ def _matrix(tv: Layout, fragments: Sequence[Tensor], like: Any) -> Any:
                 f"gemm: {x!r} must be a tensor of three modes, the first with the {values} values "
                 f"of {tv}"
             )
-    held = library(fragments[0].data).stack([fragment.load() for fragment in fragments])
+    loaded = [fragment.load() for fragment in fragments]
+    xp = library(loaded[0] if like is None else like)
+    if any(library(x) is not xp or x.shape != loaded[0].shape for x in loaded):
+        raise LayoutError(
+            f"gemm: the fragments of all threads must have one shape, and be of {xp.__name__} as C "
+            f"is; the first is {fragments[0]!r}"
+        )
+    held = xp.stack(loaded)
     holder = right_inverse(tv)  # element → thread + threads * value
     holders = [holder(element) for element in range(cosize(tv))]
     found = held[[h % len(held) for h in holders], [h // len(held) for h in holders]]

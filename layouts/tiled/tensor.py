@@ -232,10 +232,11 @@ def make_tensor(data: Any, layout: Any = None) -> Tensor:
 
     >>> import numpy
     >>> a = make_tensor(numpy.arange(6).reshape(2, 3))
-    >>> a, a[1, 2]
-    (int64[0] o (2,3):(3,1), np.int64(5))
-    >>> make_tensor(numpy.arange(6), Layout((2, 3)))[1, 2]
-    np.int64(5)
+    >>> print(a, a[1, 2])
+    int64[0] o (2,3):(3,1) 5
+    >>> print(make_tensor(numpy.arange(6), Layout((2, 3))).load())
+    [[0 2 4]
+     [1 3 5]]
     """
     library(data)
     if layout is None:

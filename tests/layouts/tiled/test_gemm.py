@@ -194,6 +194,8 @@ def test_fragments_that_do_not_fit_are_refused():
     c = [make_rmem_tensor(tiled.partition_shape_C((16, 8)), FLOAT)] * 32
     with pytest.raises(LayoutError, match="the counts must agree"):
         gemm(tiled, c, a, b, c)
+    with pytest.raises(LayoutError, match="must have one shape"):
+        gemm(tiled, c, a[:31] + [make_rmem_tensor(tiled.partition_shape_A((16, 16)), HALF)], b, c)
     with pytest.raises(LayoutError, match="31 fragments for 32 threads"):
         gemm(tiled, c, a[:31], b, c)
     with pytest.raises(LayoutError, match="a tensor of three modes"):

@@ -210,6 +210,14 @@ def test_an_access_that_is_no_aligned_vector_is_refused():
             copy(tiled, one.partition_S(other), one.partition_D(data))
 
 
+def test_a_copy_of_part_of_a_vector_is_refused():
+    short = make_tensor(numpy.zeros(12, numpy.float16))
+    with pytest.raises(LayoutError, match="multiple of the 8"):
+        copy(make_copy_atom(16, 16), short, short)
+    with pytest.raises(LayoutError, match="multiple of the 8"):
+        copy(make_copy_atom(16, 16), [short], [short])
+
+
 TV_CASES = [
     (Layout((2, 3), (3, 1)), Layout((2, 2), (2, 1))),
     (Layout((8, 4)), Layout((1, 8))),
