@@ -20,8 +20,8 @@ from ..values.arith import divided, divides, equal
 from ..values.elimination import preimages
 from ..values.layout import Layout
 from ..values.modes import Mode, from_columns, without_ones
-from ..values.stride import ArithTuple, kind_of
-from ..values.swizzle import ComposedLayout, Swizzle, layout_for
+from ..values.stride import kind_of
+from ..values.swizzle import ComposedLayout, Swizzle, gives_coordinates, layout_for
 from ..values.symbols import has_symbols
 from ..values.tuples import size
 from .coalesce import coalesce
@@ -82,7 +82,7 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     (8, 512)
     """
     for each in (a, b):
-        if _gives_coordinates(layout_for("max_common_vector", each)):
+        if gives_coordinates(layout_for("max_common_vector", each)):
             raise LayoutError(f"max_common_vector of {each}: it gives coordinates, not offsets")
     proved, most = _by_modes(a, b)
     if proved is most or has_symbols((a, b)):
@@ -92,12 +92,6 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
         return 1 << sum(1 for _ in _common_indices(*bits))
     count = min(size(a), size(b))
     return proved if count > MOST_PAIRS else _by_offsets(a, b, count)
-
-
-def _gives_coordinates(layout: Any) -> bool:
-    while isinstance(layout, ComposedLayout):
-        layout = layout.inner
-    return isinstance(layout, Layout) and kind_of(layout.modes) is ArithTuple
 
 
 def _outer(layout: Layout | ComposedLayout) -> Layout:

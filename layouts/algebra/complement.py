@@ -268,7 +268,7 @@ def _xor_complement(layout: Layout | ComposedLayout, target: Any) -> Layout:
             f"starts from 0; take the complement of the layout without its offset"
         )
     try:
-        columns = [column for _, column in placed_columns(layout) if column]
+        columns = [column for _, column in placed_columns(layout)]
     except LayoutError:
         own = moving(layout) if isinstance(layout, Layout) else layout.over(moving(layout.outer))
         return _enumerated_complement(own, target)

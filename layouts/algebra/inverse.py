@@ -23,8 +23,7 @@ from ..values.modes import (
     placed,
     without_ones,
 )
-from ..values.stride import ArithTuple, kind_of
-from ..values.swizzle import ComposedLayout, Swizzle, layout_for
+from ..values.swizzle import ComposedLayout, Swizzle, gives_coordinates, layout_for
 from ..values.tuples import size
 from .as_layout import as_layout
 from .coalesce import coalesce
@@ -54,7 +53,8 @@ def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     >>> print(right_inverse(ComposedLayout(Swizzle(1, 0, 2), 0, Layout((2, 4), (4, 1)))))
     (4,2):(F2,F3)
     """
-    if isinstance(layout, ComposedLayout) or has_xor_strides(_integers("right_inverse", layout)):
+    layout = _integers("right_inverse", layout)
+    if isinstance(layout, ComposedLayout) or has_xor_strides(layout):
         return _right_inverse_xor(layout)
     modes = _placed_modes(layout)
     reach: Any = 1
@@ -133,7 +133,8 @@ def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     >>> print(left_inverse(Layout((2, 2), (2, 3))))
     (2,3):(1,1)
     """
-    if isinstance(layout, ComposedLayout) or has_xor_strides(_integers("left_inverse", layout)):
+    layout = _integers("left_inverse", layout)
+    if isinstance(layout, ComposedLayout) or has_xor_strides(layout):
         return _left_inverse_xor(layout)
     modes = ascending(_placed_modes(layout), lambda mode: mode[1])
     if not modes:
@@ -329,9 +330,9 @@ def _nullspace_xor(layout: Layout | ComposedLayout, domain: Layout) -> Layout:
     return assembled(merged(ascending(kept, lambda mode: mode[1])))
 
 
-def _integers(name: str, layout: Any) -> Layout:
-    """`layout`, if it is a Layout whose values are integers; `name` is the operation, in errors."""
-    if not isinstance(layout, Layout) or kind_of(layout.modes) is ArithTuple:
+def _integers(name: str, layout: Any) -> Any:
+    """`layout`, if its values are integers; `name` is the operation, in errors."""
+    if gives_coordinates(layout_for(name, layout)):
         raise LayoutError(
             f"{name} of {layout}: its values must be integers; take that of composition(A, L), "
             f"where A is the layout of the coordinates"

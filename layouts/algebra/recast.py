@@ -10,7 +10,7 @@ from ..values.arith import ceil_div, divided, divides, less
 from ..values.layout import Layout
 from ..values.modes import bit_modes, from_columns, has_xor_strides, merged, refined
 from ..values.stride import F2, StepStride
-from ..values.swizzle import AnyLayout, ComposedLayout, Swizzle, layout_for
+from ..values.swizzle import AnyLayout, ComposedLayout, Swizzle, gives_coordinates, layout_for
 from ..values.tuples import is_int, map_leaves
 from .as_layout import as_layout
 
@@ -152,7 +152,7 @@ def _recast_composed(layout: ComposedLayout, n: int, up: bool) -> ComposedLayout
         return _in_new_unit(layout, inner, layout.offset, layout.outer, n, up)
     except LayoutError:
         found = as_layout(layout)
-        if found is None:
+        if found is None or gives_coordinates(layout):
             raise
         try:
             return _in_new_unit(layout, Swizzle(0, 0, 0), *found, n, up)

@@ -26,7 +26,7 @@ from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_stride
 from .stride import ArithTuple, kind_of
 from .tuples import IntTuple, checked, coordinate, product
 
-__all__ = ["AnyLayout", "ComposedLayout", "Swizzle"]
+__all__ = ["AnyLayout", "ComposedLayout", "Swizzle", "gives_coordinates"]
 
 
 #: The most bits of an offset; far more than any memory has.
@@ -222,6 +222,19 @@ def layout_for(name: str, x: Any) -> Any:
     if isinstance(x, (Layout, ComposedLayout)):
         return x
     raise LayoutError(f"{name} of {x!r}: it takes a Layout or a ComposedLayout")
+
+
+def gives_coordinates(layout: Layout | ComposedLayout) -> bool:
+    """Whether the values of a layout are coordinates.
+
+    >>> from layouts import E
+    >>> gives_coordinates(ComposedLayout(Layout(8, E(0)), 0, Layout(4)))
+    True
+    """
+    function: Any = layout
+    while isinstance(function, ComposedLayout):
+        function = function.inner
+    return isinstance(function, Layout) and kind_of(function.modes) is ArithTuple
 
 
 def _bound(inner: Swizzle | Layout | ComposedLayout, before: Any) -> Any:

@@ -340,3 +340,10 @@ def test_the_cosize_of_a_composed_layout_of_symbols_bounds_it():
         for count in (1, 2, 5):
             bound = substitute(cosize(composed), {m: count})
             assert bound > max(offsets(substitute(composed, {m: count})))
+
+
+def test_a_composed_layout_whose_inner_function_joins_offsets_has_no_complement():
+    joined = ComposedLayout(Layout((4, 5), (F2(1), 0)), 0, Layout((2,), (F2(4),)))
+    assert offsets(joined) == [0, 0]
+    with pytest.raises(LayoutError, match="not injective"):
+        complement(joined)

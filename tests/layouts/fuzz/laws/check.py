@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from math import prod
 from random import Random
 from typing import Any
 
@@ -72,6 +73,11 @@ def refines(shape: Any, finer: Any) -> bool:
 def as_layout(tiler: Any) -> Any:
     """A tiler that is an integer as its layout."""
     return Layout(tiler) if type(tiler) is int else tiler
+
+
+def moving_size(layout: Any) -> int:
+    """The number of indices that differ in a mode whose stride is not 0."""
+    return prod(s for s, d in m.modes(outer(layout)) if m.moves(d))
 
 
 def outer(layout: Any) -> Layout:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import layouts as L
-from layouts import Layout
+from layouts import ComposedLayout, Layout
 
 from .. import model as m
-from .check import alike, distinct, law, must, one, same
+from .check import alike, distinct, law, moving_size, must, one, same
 
 
 def _longest(r: Any, f: Any) -> None:
@@ -28,12 +28,15 @@ def _(r: Any, f: Any) -> None:
 
 @law(L.left_inverse, one(), weight=2)
 def _(r: Any, f: Any) -> None:
-    """``R(L(i)) == i``; if L has modes of stride 0, ``L(R(L(i))) == L(i)``."""
+    """``R(L(i)) == i``; if L has modes of stride 0, or XOR strides that are not independent,
+    ``L(R(L(i))) == L(i)``."""
     values = m.values(f)
     back = [m.value(r, x) for x in values]
     if distinct(values):
         same(back, list(range(m.size(f))), "R(L(i))")
     else:
+        linear = isinstance(f, ComposedLayout) or m.is_xor(f)
+        must(linear or len(set(values)) == moving_size(f), "L is injective where it moves")
         same([m.value(f, i) for i in back], values, "L(R(L(i)))")
 
 

@@ -16,6 +16,7 @@ from .check import (
     at,
     distinct,
     law,
+    moving_size,
     must,
     outer,
     refines,
@@ -84,9 +85,7 @@ def _(r: Any, f: Any, target: Any = None) -> None:
     linear = isinstance(f, ComposedLayout) or m.is_xor(f)
     apart = distinct([a + b for a in own for b in copies])
     must(apart or (linear and distinct([a ^ b for a in own for b in copies])), "no copies overlap")
-    if isinstance(f, Layout):
-        moving = prod(s for s, d in m.modes(f) if m.moves(d))
-        must(len(own) == moving or (linear and len(own) <= moving), "L is injective where it moves")
+    must(len(own) == moving_size(f), "L is injective where it moves")
 
 
 # ------------------------------------------------------------------------------------- divides
