@@ -260,4 +260,5 @@ def _undoes(layout: Any, found: Any) -> bool:
         (extent, stride), *others = through.modes
         return not others and (equal(extent, 1) or equal(stride, 1))
     count = size(found)
-    return count <= MOST_PAIRS and all(layout(found(i)) == i for i in range(count))
+    few = type(count) is int and count <= MOST_PAIRS
+    return few and all(layout(found(i)) == i for i in range(count))

@@ -155,7 +155,12 @@ def _left_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayou
         return _left_inverse_composed(layout)
     start, columns = layout(0), [column for _, column in bits]
     top = max(value.bit_length() for value in (start, *columns, 1))
-    pairs = [pair for pair in eliminated(columns) if pair[1]]
+    pairs = eliminated(columns)
+    if not all(value for _, value in pairs):
+        raise LayoutError(
+            f"left_inverse of {layout}: it is not injective, even without its modes of stride 0: "
+            f"an XOR of its columns {', '.join(map(str, columns))} is 0"
+        )
     taken = {value.bit_length() - 1 for _, value in pairs}
     pairs += [(0, 1 << bit) for bit in range(top) if bit not in taken]
     pairs.sort(key=lambda pair: pair[1], reverse=True)

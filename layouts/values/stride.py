@@ -85,7 +85,7 @@ class ArithTuple(StepStride):
         return ArithTuple((path, check(value)) for path, value in self.terms)
 
     def __add__(self, other: Any) -> ArithTuple:
-        if type(other) is int and other == 0:
+        if _is_zero(other):
             return self
         if hasattr(other, "dtype"):  # an array times a stride of 0
             return ArithTuple((path, value + other) for path, value in self.terms)
@@ -137,6 +137,11 @@ def as_factor(value: Any) -> str:
     """
     written = str(value)
     return f"({written})" if " " in written else written
+
+
+def _is_zero(x: Any) -> bool:
+    """Whether `x` is the integer 0, of Python or sympy: 0 times a symbol is the latter."""
+    return x == 0 if type(x) is int else getattr(x, "is_zero", False) is True
 
 
 def _path(term: tuple[Path, Any]) -> Path:
@@ -222,7 +227,7 @@ class F2(StepStride):
         return F2(known)
 
     def __add__(self, other: Any) -> F2:
-        if type(other) is int and other == 0:
+        if _is_zero(other):
             return self
         if isinstance(other, F2):
             return F2(self.value ^ other.value)

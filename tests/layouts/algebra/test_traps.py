@@ -347,3 +347,14 @@ def test_a_composed_layout_whose_inner_function_joins_offsets_has_no_complement(
     assert offsets(joined) == [0, 0]
     with pytest.raises(LayoutError, match="not injective"):
         complement(joined)
+
+
+def test_a_left_inverse_of_xor_strides_that_are_not_independent_is_refused():
+    with pytest.raises(LayoutError, match="not injective, even without its modes of stride 0"):
+        left_inverse(Layout((2, 2), (F2(1), F2(1))))
+    assert offsets(left_inverse(Layout((2, 3), (F2(1), 0)))) == [0, 1]
+
+
+def test_coordinates_at_an_index_that_is_a_symbol_times_zero():
+    n = layouts.symbols("n")
+    assert ComposedLayout(Layout((1, 1), (E(0, 1), 0)), 0, Layout(1, n))(1) is not None

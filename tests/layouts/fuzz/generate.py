@@ -16,7 +16,7 @@ from .model import leaves, rank, size
 
 EXTENTS = (1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 12)
 POWERS = (1, 2, 2, 2, 4, 4, 8, 16)
-MOST = 400  # elements of a layout, so that brute force takes a millisecond
+MOST = 200  # elements of a layout, so that brute force takes a millisecond
 
 
 # ------------------------------------------------------------------------------------- shapes

@@ -9,7 +9,7 @@ inverses    inverses, nullspace, common vectors
 units       upcast, downcast, recast
 memory      wavefronts, sectors
 proofs      prove
-shown       explain, table
+shown       postcondition, explain, table
 """
 
 from . import composing, inverses, memory, parts, proofs, shown, tiling, units, values

@@ -1,4 +1,4 @@
-"""`explain` and `table`: they show what the operation gives, or that it gives nothing."""
+"""What shows an operation: its post-condition as a statement, `explain`, and pictures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import layouts as L
 from layouts import LayoutError
+from layouts.proof.postcondition import PROMISES
 
 from .. import generate as g
 from .check import LAWS, law, must, same, two
@@ -25,6 +26,23 @@ EXPLAINED = {
 def _operation(rng: Random) -> tuple[Any, ...]:
     chosen = rng.choice([x for x in LAWS if x.name in EXPLAINED])
     return (chosen.call, *chosen.arguments(rng))
+
+
+def prove_postcondition(operation: Any, *arguments: Any) -> Any:
+    """What the operation promises for these arguments, decided."""
+    return L.prove(L.postcondition(operation, *arguments))
+
+
+def _promised(rng: Random) -> tuple[Any, ...]:
+    chosen = rng.choice([x for x in LAWS if x.call in PROMISES])
+    return (chosen.call, *chosen.arguments(rng))
+
+
+@law(prove_postcondition, _promised, "postcondition", weight=3, by_value=False)
+def _(r: Any, operation: Any, *arguments: Any) -> None:
+    """It holds, and verify accepts the proof."""
+    must(r.holds, "refuted")
+    must(r.verify(), "verify rejects it")
 
 
 @law(L.explain, _operation, weight=4, by_value=False)
