@@ -30,9 +30,14 @@ if TYPE_CHECKING:
 CLUSTERS = tuple(
     (down, across) for down in (1, 2, 4, 8) for across in (1, 2, 4, 8) if down * across <= 8
 )
+# BN is a multiple of these, and why.
+PANEL_COLUMNS = 16, "a row of the 32-byte swizzle holds 16 columns of C"
+WGMMA_COLUMNS = 8, "a wgmma has 8 columns or a multiple"
 
 
-def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
+def tile_problems(
+    tile: Tile, dtype: str, schedule: Schedule, swapped: bool = False
+) -> Iterator[str]:
     """The instructions take only some extents and types."""
     bm, bn, bk = tile
     yield from choice_problem("schedule", schedule, get_args(Schedule))
@@ -41,7 +46,7 @@ def tile_problems(tile: Tile, dtype: str, schedule: Schedule) -> Iterator[str]:
         yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
     for name, extent, unit, reason in (
         ("BM", bm, 64, "a wgmma has 64 rows"),
-        ("BN", bn, 16, "stmatrix.x4 stores 16 columns of C"),
+        ("BN", bn, *(WGMMA_COLUMNS if swapped else PANEL_COLUMNS)),
         ("BK", bk, 32, "a row of the 64-byte swizzle holds 32 elements"),
     ):
         if extent < unit or extent % unit:

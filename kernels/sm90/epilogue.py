@@ -16,9 +16,9 @@ from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
-from cutedsl_gemm.kernels.sm90.epilogue_plan import STMATRIX_COLUMNS
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from layouts import cosize
+from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARPGROUP
 
 # L2 evicts C first, and A and B stay: up to 1.3 times as fast at K <= 256
@@ -59,10 +59,10 @@ class TmaStoreGemm(Sm90Gemm):
         return tma_c, sC, cute.local_tile(gC, (plan.rows, plan.panel_columns), (None, None))
 
     def make_stmatrix(self):
-        """stmatrix.x4 by four warps: 64 × 16 elements at a time."""
+        """stmatrix by four warps: 64 × S elements at a time."""
         atom = self.plan.stmatrix
         op = warp.StMatrix8x8x16bOp(atom.transposed, atom.matrices)
-        tiler = 64, STMATRIX_COLUMNS
+        tiler = WGMMA_M, self.plan.stmatrix_columns
         copy = cute.make_copy_atom(op, self.dtype)
         return cute.make_tiled_copy(copy, lower.layout(self.plan.stmatrix_tv), tiler)
 
@@ -72,9 +72,11 @@ class TmaStoreGemm(Sm90Gemm):
         plan, (tma_c, sC, gC) = self.plan, epilogue
         issues_tma = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0
         stmatrix = self.make_stmatrix()
-        # tC (8, R/64, P/16, staged_panels), values (8, R/64, P/16, panels)
         tC = stmatrix.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_D(sC)
+        # tC (S/2, R/64, P/S, staged_panels), values (S/2, R/64, P/S, panels)
         values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
+        # A lane addresses eight elements. Of x2 it holds four, and cute.copy takes as many of both.
+        tC = cute.logical_divide(tC, (values.shape[0],))[(None, 0), None, None, None]
         # (box, staged_panels), (box, row of panels, panel)
         sC, gC = lower.tma_partition(tma_c, sC, gC)
         for panel in cutlass.range_constexpr(plan.panels):

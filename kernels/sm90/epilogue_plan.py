@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from cutedsl_gemm.kernels.plan import tma
@@ -28,11 +29,8 @@ from layouts import (
     stmatrix,
     wgmma_accumulator,
 )
-from layouts.hardware.atoms import MatrixAtom
+from layouts.hardware.atoms import WGMMA_M, MatrixAtom
 from layouts.hardware.lane_addresses import row_addresses
-
-STMATRIX_COLUMNS = 16  # of four warps' stmatrix.x4
-STMATRIX_TV = wgmma_accumulator(STMATRIX_COLUMNS)  # (thread, value) → m + 64 * n: what they store
 
 
 @dataclass(frozen=True)
@@ -41,12 +39,13 @@ class TmaStorePlan(Sm90Plan):
 
     A panel is contiguous along the same mode as C. Along n, P is 64, 32 or 16, the most that divide
     BN, and a panel has the 128-, 64- or 32-byte swizzle. Along m, if operands are swapped, P is the
-    greatest multiple of 16 up to 64 that divides BN, and a panel has the 128-byte swizzle.
+    greatest multiple of 8 up to 64 that divides BN, and a panel has the 128-byte swizzle. Four
+    warps store S columns of 64 rows at a time: 16 by stmatrix.x4, or 8 by stmatrix.x2.
     """
 
-    # (8, R/64, P/16, BN/P) = (stmatrix, m64, 16 columns, panel) → accumulator value
+    # (S/2, R/64, P/S, BN/P) = (stmatrix, m64, S columns, panel) → accumulator value
     fragment: Layout
-    stmatrix_tv: Layout  # (thread, value) → m + 64 * n of the (64, 16) tile of one stmatrix.x4
+    stmatrix_tv: Layout  # (thread, value) → m + 64 * n of the (64, S) tile of four warps' stmatrix
     staging: ComposedLayout  # (R, P) → element offset: a panel of C in shared memory
     c_stages: int  # panels that a consumer may have in flight
 
@@ -61,7 +60,12 @@ class TmaStorePlan(Sm90Plan):
 
         A thread of wgmma holds neighbours along n.
         """
-        return stmatrix(4, transposed=self.contiguous == 0)
+        return stmatrix(self.stmatrix_columns // 4, transposed=self.contiguous == 0)
+
+    @property
+    def stmatrix_columns(self) -> int:
+        """S, the columns of the tile of four warps' stmatrix."""
+        return size(self.stmatrix_tv) // WGMMA_M
 
     @property
     def panel_columns(self) -> int:
@@ -112,16 +116,18 @@ class TmaStorePlan(Sm90Plan):
 
     @property
     def stmatrix_rows(self) -> Layout:
-        """The row address of each lane: (lane, warp, m64, 16 columns) → m + R * n in a panel.
+        """The row address of each lane: (lane, warp, m64, S columns) → m + R * n in a panel.
 
         A lane gives stmatrix the address of the first of eight contiguous elements. Which lane
         addresses which row follows from `stmatrix_tv` (layouts/hardware/lane_addresses.py).
         """
-        values = composition(Layout((64, STMATRIX_COLUMNS), (1, self.rows)), self.stmatrix_tv)
+        columns = self.stmatrix_columns
+        values = composition(Layout((WGMMA_M, columns), (1, self.rows)), self.stmatrix_tv)
         (lane, warp, _), _ = row_addresses(self.stmatrix, values)
-        stores = self.panel_columns // STMATRIX_COLUMNS
-        columns16 = Layout(stores, STMATRIX_COLUMNS * self.rows)
-        return make_layout(lane, warp, Layout(self.rows // 64, 64), columns16)
+        m64 = Layout(self.rows // WGMMA_M, WGMMA_M)
+        return make_layout(
+            lane, warp, m64, Layout(self.panel_columns // columns, columns * self.rows)
+        )
 
     @property
     def panel_store(self) -> BankReport:
@@ -133,10 +139,11 @@ class TmaStorePlan(Sm90Plan):
 
     def explain_lines(self) -> Iterator[tuple[str, str]]:
         yield from super().explain_lines()
-        yield "stmatrix", f"{self.stmatrix_tv}   (thread, value) → m + 64n of 64×16"
+        columns = self.stmatrix_columns
+        yield "stmatrix", f"{self.stmatrix_tv}   (thread, value) → m + 64n of 64×{columns}"
         yield "C panel", f"{self.staging}   ({self.rows}, {self.panel_columns})"
         report = self.panel_store
-        yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, 16 columns)"
+        yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, {columns} columns)"
         yield "", _cost(report)
         yield "", f"read by TMA, {BY_DESCRIPTOR}"
 
@@ -166,19 +173,33 @@ class TmaStorePlan(Sm90Plan):
     def required(self) -> Iterator[tuple[str, object, str]]:
         yield from super().required()
         why = "as wgmma leaves its registers, and stmatrix takes them (PTX ISA, Matrix Fragments)"
-        yield "fragment", fragment(self.rows, self.tile[1], self.panel_columns), why
-        yield "stmatrix_tv", STMATRIX_TV, why
+        columns = panel_columns(self.tile[1], self.swapped)
+        yield "fragment", fragment(self.rows, self.tile[1], columns), why
+        yield "stmatrix_tv", stmatrix_tv(columns), why
         yield "splits", 1, "since a block stores final sums; to split K, take `split`"
 
 
 def fragment(rows: int, bn: int, columns: int) -> Layout:
-    """(stmatrix, m64, 16 columns, panel) → value of the accumulator, in panels of `columns`.
+    """(stmatrix, m64, S columns, panel) → value of the accumulator, in panels of `columns`.
 
-    >>> print(fragment(128, 128, 64))
-    (8,2,4,2):(1,64,8,32)
+    >>> print(fragment(128, 128, 64), fragment(128, 80, 40))
+    (8,2,4,2):(1,64,8,32) (4,2,5,2):(1,40,4,20)
     """
-    stores = columns // STMATRIX_COLUMNS  # of a panel and 64 rows
-    return Layout((8, rows // 64, stores, bn // columns), (1, bn // 2, 8, columns // 2))
+    held = size(stmatrix_tv(columns)[1])  # values that one stmatrix takes of a thread
+    stores = columns // 2 // held  # of a panel and 64 rows
+    shape = (held, rows // WGMMA_M, stores, bn // columns)
+    return Layout(shape, (1, bn // 2, held, columns // 2))
+
+
+def stmatrix_tv(columns: int) -> Layout:
+    """(thread, value) → m + 64 * n of 64 rows and S columns: what four warps' stmatrix stores.
+
+    S is 16 if it divides the columns of a panel, else 8.
+
+    >>> print(stmatrix_tv(48), stmatrix_tv(40))
+    ((4,8,4),(2,2,2)):((128,1,16),(64,8,512)) ((4,8,4),(2,2,1)):((128,1,16),(64,8,512))
+    """
+    return wgmma_accumulator(gcd(columns, 16))
 
 
 def panel_columns(bn: int, swapped: bool = False) -> int:
@@ -186,10 +207,10 @@ def panel_columns(bn: int, swapped: bool = False) -> int:
 
     >>> [panel_columns(bn) for bn in (256, 96, 176)]
     [64, 32, 16]
-    >>> [panel_columns(bn, swapped=True) for bn in (256, 96, 176)]
-    [64, 48, 16]
+    >>> [panel_columns(bn, swapped=True) for bn in (256, 96, 176, 80, 8)]
+    [64, 48, 16, 40, 8]
     """
-    widths = range(STMATRIX_COLUMNS, ROW + 1, STMATRIX_COLUMNS) if swapped else SWIZZLES
+    widths = range(8, ROW + 1, 8) if swapped else SWIZZLES
     return max(columns for columns in widths if bn % columns == 0)
 
 

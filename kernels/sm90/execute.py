@@ -145,8 +145,9 @@ class TmaStore:
         threads, values = thread_values(plan.accumulator)
         self.accumulator = plan.accumulator(threads, values)  # (thread, value) → m + R * n
         _check_written_once(self.accumulator, self.rows * self.bn, "wgmma, accumulator")
-        self.fragment = plan.fragment(values).view(self.panels, -1, self.rows // 64, 8)
-        # (P/16, R/64, 8, thread), elements of a panel
+        held = size(plan.fragment[0])  # S/2, values of a thread's stmatrix
+        self.fragment = plan.fragment(values).view(self.panels, -1, self.rows // 64, held)
+        # (P/S, R/64, S/2, thread), elements of a panel
         self.written = self._stmatrix_addresses(plan)
         self.read = _box_addresses(plan.staging, plan.contiguous)  # (R, P)
         _check_written_once(self.written, self.elements, "stmatrix, C panel")
@@ -158,7 +159,7 @@ class TmaStore:
         out = acc.new_empty(acc.shape, dtype=dtype)
         for panel in range(self.panels):
             shared = torch.full((len(acc), self.elements), torch.nan, dtype=dtype)
-            # (wave, P/16, R/64, 8, thread)
+            # (wave, P/S, R/64, S/2, thread)
             values = registers[:, :, self.fragment[panel]].to(dtype).movedim(1, -1)
             shared[:, self.written.flatten()] = values.flatten(1)
             columns = slice(panel * self.columns, (panel + 1) * self.columns)
@@ -168,11 +169,12 @@ class TmaStore:
     def _stmatrix_addresses(self, plan: TmaStorePlan) -> Tensor:
         """Where value v of a thread is written: lanes address the rows of eight elements."""
         atom, index = plan.stmatrix, torch.arange(size(plan.stmatrix_rows))
-        # (16 columns, m64, warp, lane)
-        address = plan.staging(plan.stmatrix_rows(index)).view(-1, plan.rows // 64, 4, 32)
+        lanes, held = 8 * atom.matrices, 2 * atom.matrices  # that supply an address; of a lane
+        # (S columns, m64, warp, lane)
+        address = plan.staging(plan.stmatrix_rows(index)).view(-1, plan.rows // 64, 4, lanes)
         # (lane, value) → column + 8 * supplying lane
-        element = atom.fragment(torch.arange(32)[:, None], torch.arange(8))
-        written = address[..., element // 8] + element % 8  # (16 columns, m64, warp, lane, value)
+        element = atom.fragment(torch.arange(32)[:, None], torch.arange(held))
+        written = address[..., element // 8] + element % 8  # (S columns, m64, warp, lane, value)
         return written.movedim(-1, 2).flatten(-2)
 
 

@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any, TypeAlias
 
 from cutedsl_gemm.kernels.plan import tma
-from cutedsl_gemm.kernels.plan.checks import BITS
+from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from layouts import (
     ComposedLayout,
     Layout,
@@ -102,6 +102,12 @@ class Operand:
             wgmma_descriptor(self.smem, self.major)
         except LayoutError as error:
             yield f"shared memory of {self.name}: {error}"
+        stage_bytes = self.elements * BITS // 8
+        if stage_bytes % tma.ATOM_BYTES:
+            yield (
+                f"a stage of {self.name} takes {stage_bytes} bytes; it must be a multiple of "
+                f"{tma.ATOM_BYTES}, the longest period of a swizzle; take a larger tile"
+            )
 
 
 def operands(
@@ -129,8 +135,17 @@ def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
     S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
     >>> print(swizzled(96, 64, "MN"))
     S<2,3,3> o 0 o ((32,3),(8,8)):((1,2048),(32,256))
+
+    PlanError if the contiguous extent is not a multiple of 16, the shortest row of a swizzle.
     """
     outer, inner = (rows, columns) if major == "K" else (columns, rows)
+    if inner % SHORTEST_ROW:
+        raise PlanError(
+            f"an operand of {rows} × {columns} elements, {major}-major, has {inner} contiguous "
+            f"elements in a tile; they must be a multiple of {SHORTEST_ROW}, a row of TMA's "
+            "32-byte swizzle; take another tile, or an operand that is contiguous along the other "
+            "mode"
+        )
     row = max(gcd(inner, ROW), SHORTEST_ROW)
     across = Layout((8, outer // 8), (row, 8 * row))
     along = Layout((row, inner // row), (1, outer * row if inner > row else 0))

@@ -362,7 +362,7 @@ class Sm90Plan:
 
     def problems(self) -> Iterator[str]:
         """Messages about what the hardware cannot do."""
-        yield from checks.tile_problems(self.tile, self.dtype, self.schedule)
+        yield from checks.tile_problems(self.tile, self.dtype, self.schedule, self.swapped)
         yield from checks.shape_problems(self)
         for name, wanted, why in self.required():
             yield from field_problem(name, getattr(self, name), wanted, why)

@@ -13,10 +13,10 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
 from cutedsl_gemm.kernels.sm90.epilogue_plan import (
-    STMATRIX_TV,
     TmaStorePlan,
     fragment,
     panel_columns,
+    stmatrix_tv,
 )
 from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
 from cutedsl_gemm.kernels.sm90.plan import accumulator
@@ -116,7 +116,7 @@ def split(
     >>> plan.stages, plan.smem_bytes, plan.reduction_rows
     (7, 230400, 8)
     """
-    for problem in (*tile_problems(tile, dtype, "cooperative"), *split_problems(splits)):
+    for problem in (*tile_problems(tile, dtype, "cooperative", swapped), *split_problems(splits)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     majors = (b_major, a_major) if swapped else (a_major, b_major)
@@ -153,7 +153,7 @@ def _tma_store_plan(
     swapped: bool = False,
 ) -> TmaStorePlan:
     """By default, a consumer stages as many panels of C as have 64 columns together."""
-    for problem in (*tile_problems(tile, dtype, schedule), *cluster_problems(cluster)):
+    for problem in (*tile_problems(tile, dtype, schedule, swapped), *cluster_problems(cluster)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     rows = bm // consumers(schedule, bm) if schedule == "cooperative" else bm
@@ -173,7 +173,7 @@ def _tma_store_plan(
         stages=0,  # as many as fit, below
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn, columns),
-        stmatrix_tv=STMATRIX_TV,
+        stmatrix_tv=stmatrix_tv(columns),
         staging=swizzled(rows, columns, "MN" if swapped else "K"),
         c_stages=c_stages,
         raster=raster,

@@ -29,6 +29,7 @@ PLANS = [
     cooperative((192, 176, 64), a_major="MN"),
     pingpong((128, 144, 64), swapped=True),
     cooperative((256, 96, 64), b_major="MN", swapped=True),
+    pingpong((128, 8, 64), swapped=True),
 ]
 
 
@@ -48,8 +49,9 @@ def test_instructions_and_resources(plan):
     # the boxes of each panel: more would mean a wrong swizzle unit
     boxes = tma.boxes(plan.staging, plan.contiguous).origins
     assert report.count("UTMASTG") == plan.panels * len(boxes)
-    stores = "STSM.16.MT88.4" if plan.swapped else "STSM.16.M88.4"
-    assert report.count("STSM") == report.count(stores) == plan.rows * bn // (64 * 16)
+    stores = f"STSM.16.M{'T' * plan.swapped}88.{plan.stmatrix.matrices}"
+    count = plan.rows * bn // (64 * plan.stmatrix_columns)
+    assert report.count("STSM") == report.count(stores) == count
     assert report.register_split == (plan.producer_registers, plan.consumer_registers)
     least = plan.producer_registers + plan.consumers * plan.consumer_registers
     assert (1 + plan.consumers) * report.registers == least

@@ -86,11 +86,11 @@ def test_the_accumulator_is_laid_out_as_the_tensor_core_leaves_it(tile):
     assert [fragment(i) for i in range(plan.registers)] == list(range(plan.registers))
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-def test_the_lanes_of_stmatrix_address_the_rows_of_the_plan(swapped):
-    plan = pingpong((64, 16, 64), swapped=swapped)
+@pytest.mark.parametrize(("bn", "swapped"), [(16, False), (16, True), (8, True)])
+def test_the_lanes_of_stmatrix_address_the_rows_of_the_plan(bn, swapped):
+    plan = pingpong((64, bn, 64), swapped=swapped)
     copy = traced(lambda: plain(Pingpong(plan).make_stmatrix().layout_dst_tv_tiled))
-    for lane, warp in itertools.product(range(32), range(4)):
+    for lane, warp in itertools.product(range(8 * plan.stmatrix.matrices), range(4)):
         assert copy(lane + 32 * warp, 0) == plan.stmatrix_rows(lane, warp, 0, 0)
 
 

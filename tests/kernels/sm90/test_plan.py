@@ -51,6 +51,8 @@ PLANS = [
     pingpong((64, 16, 64), a_major="MN", swapped=True),
     pingpong((128, 144, 64), swapped=True),
     cooperative((256, 160, 64), b_major="MN", swapped=True),
+    pingpong((64, 8, 64), swapped=True),
+    cooperative((192, 72, 64), b_major="MN", swapped=True),
 ]
 every_plan = pytest.mark.parametrize(
     "plan", PLANS, ids=lambda plan: f"{plan.schedule} {plan.tile}{' swapped' * plan.swapped}"
@@ -66,14 +68,14 @@ def test_accumulator_covers_what_a_consumer_multiplies_once(plan):
 
 @every_plan
 def test_stmatrix_stores_the_values_that_wgmma_left(plan):
-    """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, P * panel + 16j)."""
-    bm, columns = plan.rows, plan.panel_columns
-    last = bm // 64 - 1, columns // 16 - 1, plan.panels - 1
+    """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, P * panel + S * j)."""
+    bm, columns, width = plan.rows, plan.panel_columns, plan.stmatrix_columns
+    last = width // 2 - 1, bm // 64 - 1, columns // width - 1, plan.panels - 1
     for thread in (0, 1, 37, 127):
-        for v, i, j, panel in ((0, 0, 0, 0), (5, 0, last[1], 0), (7, *last)):
+        for v, i, j, panel in ((0, 0, 0, 0), (3, 0, last[2], 0), last):
             element = plan.accumulator(thread, plan.fragment(v, i, j, panel))
-            n, m = divmod(plan.stmatrix_tv(thread, v), 64)  # of a (64, 16) tile
-            assert element == (64 * i + m) + bm * (columns * panel + 16 * j + n)
+            n, m = divmod(plan.stmatrix_tv(thread, v), 64)  # of a (64, S) tile
+            assert element == (64 * i + m) + bm * (columns * panel + width * j + n)
 
 
 @pytest.mark.parametrize("c_stages", range(1, 8))
@@ -183,12 +185,28 @@ def test_swapped_operands_change_places():
     assert "swapped" not in pingpong().explain()
 
 
-@pytest.mark.parametrize("bn", range(16, 257, 16))
+@pytest.mark.parametrize("bn", range(8, 257, 8))
 def test_swapped_panels_are_as_wide_as_64_columns_allow(bn):
     plan = pingpong((64, bn, 64), swapped=True)
-    wider = range(plan.panel_columns + 16, 65, 16)
+    wider = range(plan.panel_columns + 8, 65, 8)
     assert plan.panels * plan.panel_columns == bn
     assert not [columns for columns in wider if bn % columns == 0]
+    assert plan.stmatrix.matrices == (2 if plan.panel_columns % 16 else 4)
+
+
+@pytest.mark.parametrize(
+    ("tile", "options", "message"),
+    [
+        ((128, 12, 64), {}, "BN is 12; it must be a multiple of 8, since a wgmma has 8 columns"),
+        ((128, 8, 64), {"a_major": "MN"}, "8 × 64 elements, MN-major, has 8 contiguous"),
+        ((128, 24, 64), {"a_major": "MN"}, "24 × 64 elements, MN-major, has 24 contiguous"),
+        ((128, 8, 32), {}, "a stage of B takes 512 bytes; .* multiple of 1024"),
+        ((128, 8, 64), {"cluster": (2, 1)}, "B has 8 rows for 2 blocks"),
+    ],
+)
+def test_an_impossible_tile_of_swapped_operands_is_refused(tile, options, message):
+    with pytest.raises(PlanError, match=message):
+        pingpong(tile, swapped=True, **options)
 
 
 def test_a_plan_is_a_value():
