@@ -22,6 +22,7 @@ from importlib import import_module
 from . import algebra, values
 from .algebra import *
 from .errors import LayoutError as LayoutError
+from .errors import Undecided as Undecided
 from .values import *
 
 TYPE_CHECKING = False  # type checkers take it for typing's, whose import costs as much as the rest
@@ -107,7 +108,7 @@ _LAZY = {
 }
 _MODULE_OF = {name: module for module, names in _LAZY.items() for name in names.split()}
 
-__all__ = sorted(["LayoutError", *values.__all__, *algebra.__all__, *_MODULE_OF])
+__all__ = sorted(["LayoutError", "Undecided", *values.__all__, *algebra.__all__, *_MODULE_OF])
 
 
 def __getattr__(name: str) -> object:

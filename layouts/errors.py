@@ -1,4 +1,4 @@
-"""The one exception of the package."""
+"""The exception of the package, and its case that nothing was decided."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ class LayoutError(ValueError):
     """
 
     counterexample: tuple[Any, ...] | None = None
+
+
+class Undecided(LayoutError):
+    """Neither proved nor refuted, neither a result nor a proof that there is none.
+
+    The message says what could not be shown: for all values of the symbols, or within the steps
+    that a search may take (`budget`).
+    """

@@ -9,20 +9,22 @@ the value at a coordinate is the sum of those along its leaves.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.modes import Mode, refined
+from ..values.offsets import sums_at
+from ..values.steps import STEPS, Steps
+from ..values.stride import kind_of
 from ..values.symbols import fails_at
-from ..values.tuples import idx2crd, size, text
+from ..values.tuples import idx2crd, text
 from .digits import extended_modes, form_of, modes_of_leaves, read_through
 
 __all__ = ["ENUMERATION_LIMIT", "compose"]
 
-#: What the theorems do not decide is checked at every index, if there are at most so many.
-ENUMERATION_LIMIT = 1 << 20
+#: For the modules that count their indices themselves.
+ENUMERATION_LIMIT = STEPS
 
 
 def compose(a: Layout, b: Layout) -> Layout:
@@ -43,57 +45,78 @@ def compose(a: Layout, b: Layout) -> Layout:
 
 # -------------------------------------------------------------------------- exhaustive check
 
-
-class _Leaf:
-    """A leaf of B whose modes are being found from its values.
-
-    `begun` holds a pair (place, stride) for each mode so far, where place is the index at which the
-    mode begins; the last mode has no end yet.
-    """
-
-    def __init__(self, extent: int) -> None:
-        self.extent: int = extent
-        self.begun: list[tuple[int, Any]] = [(1, 0)]
-
-    def __call__(self, x: int) -> Any:
-        """The value that the modes so far give at index `x`."""
-        value: Any = 0
-        for place, stride in reversed(self.begun):
-            digit, x = divmod(x, place)
-            value += digit * stride
-        return value
-
-    def begin(self, x: int, value: Any) -> bool:
-        """Begin a mode at `x`, where the modes so far do not give `value`; False if none can."""
-        if self.extent % x or x % self.begun[-1][0]:
-            return False
-        self.begun.append((x, value))
-        return True
-
-    def modes(self) -> list[Mode]:
-        """The modes, each of which ends where the next begins."""
-        places = [place for place, _ in self.begun] + [self.extent]
-        extents = [end // place for place, end in pairwise(places)]
-        strides = [stride for _, stride in self.begun]
-        return [mode for mode in zip(extents, strides, strict=True) if mode[0] != 1]
+#: So many values are computed at once, so that a refusal by one of the first is quick.
+_BLOCK = 4096
 
 
 def _checked_at_every_index(a: Layout, b: Layout, carry: tuple[Any, Any]) -> Layout:
-    """The only layout that can equal A(B(c)), compared with it at every index, or `LayoutError`."""
-    _check_enumerable(a, b, carry)
-    leaves_of_b = [_Leaf(extent) for extent, _ in b.modes]
-    shape = tuple(leaf.extent for leaf in leaves_of_b)
-    for index in range(size(b)):
-        value = a.value(b(index)) or 0
-        moved = [(leaf, x) for leaf, x in zip(leaves_of_b, idx2crd(index, shape), strict=True) if x]
-        forced = sum(leaf(x) for leaf, x in moved) or 0
-        if value != forced and not (len(moved) == 1 and moved[0][0].begin(moved[0][1], value)):
-            raise _refusal(a, b, index, forced)
-    return refined(b.shape, [leaf.modes() for leaf in leaves_of_b])
+    """The only layout that can equal A(B(c)), compared with it at every index, or `LayoutError`.
+
+    Leaf by leaf: `offsets` are those of the leaves of B so far, and `values` those of A there.
+    """
+    _check_integers(a, b, carry)
+    steps = Steps(f"composition of {a} with {b}")
+    offsets, values = [0], [0]
+    modes_of_b = []
+    for extent, stride in b.modes:
+        line, modes, end, forced = _line(a, extent, stride, steps)
+        for x in range(1, end, many := max(1, _BLOCK // len(offsets))):
+            block = range(x, min(x + many, end))
+            steps.take(len(block) * (len(offsets) - 1))
+            actual = _values(a, [y * stride + offset for y in block for offset in offsets])
+            sums = [(line[y] + value) or 0 for y in block for value in values]
+            if actual != sums:
+                k = [one == other for one, other in zip(actual, sums, strict=True)].index(False)
+                raise _refusal(a, b, x * len(offsets) + k, sums[k])
+        if end < extent:
+            raise _refusal(a, b, end * len(offsets), forced)
+        modes_of_b.append(modes)
+        offsets = [x * stride + offset for x in range(extent) for offset in offsets]
+        values = [own + value for own in line for value in values]
+    return refined(b.shape, modes_of_b)
 
 
-def _check_enumerable(a: Layout, b: Layout, carry: tuple[Any, Any]) -> None:
-    """Raise `LayoutError` if B has symbols or too many indices to check each."""
+def _values(a: Layout, offsets: list[int]) -> list[Any]:
+    """The sums of strides of A at `offsets`; a sum of no coordinates is 0."""
+    sums = sums_at(a, offsets)
+    return sums if kind_of(a.modes) is None else [value or 0 for value in sums]
+
+
+def _line(
+    a: Layout, extent: int, stride: int, steps: Steps
+) -> tuple[list[Any], list[Mode], int, Any]:
+    """The values of A along a leaf of B, its modes, and where they end: at `extent`, or at the
+    first value that no mode can have; the last is the value that is forced there."""
+    count = min(extent, _BLOCK)
+    while True:
+        steps.take(count)
+        line = _values(a, [x * stride for x in range(count)])
+        modes, end, forced = _modes_of_line(line, extent)
+        if end < count or count == extent:
+            return line, modes, end, forced
+        count = min(extent, count * 16)
+
+
+def _modes_of_line(line: list[Any], extent: int) -> tuple[list[Mode], int, Any]:
+    """The modes of a leaf of `extent` whose values begin with `line`, as in `_line`.
+
+    A mode ends where the values stop being linear.
+    """
+    modes: list[Mode] = []
+    place, count = 1, len(line)
+    while place < count:
+        stride = line[place]
+        linear = (line[x % place] + x // place * stride for x in range(count))
+        end = next((x for x, value in enumerate(linear) if (value or 0) != line[x]), count)
+        if end < count and (extent % end or end % place):
+            return modes, end, (line[end % place] + end // place * stride) or 0
+        modes.append(((end if end < count else extent) // place, stride))
+        place = end
+    return modes, count, None
+
+
+def _check_integers(a: Layout, b: Layout, carry: tuple[Any, Any]) -> None:
+    """Raise `LayoutError` if A or B has symbols: their indices cannot be tried."""
     numbers = (*(extent for extent, _ in a.modes), *(x for mode in b.modes for x in mode))
     if any(type(x) is not int for x in numbers):
         raise LayoutError(
@@ -101,11 +124,6 @@ def _check_enumerable(a: Layout, b: Layout, carry: tuple[Any, Any]) -> None:
             f"of A into the next unless {carry[0]} < {carry[1]}, and that is not proved; write the "
             f"divisibility into the expressions (M = 8*m), or give the symbols values."
             + fails_at(compose, a, b)
-        )
-    if size(b) > ENUMERATION_LIMIT:
-        raise LayoutError(
-            f"composition of {a} with {b} is not decided: digits carry from one mode of A into the "
-            f"next, and {size(b)} indices are too many to check; split B where the modes of A end"
         )
 
 

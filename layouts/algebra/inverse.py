@@ -7,9 +7,10 @@ inverse of one after the other comes from elimination over GF(2); it is a layout
 from __future__ import annotations
 
 from itertools import combinations, pairwise
+from math import isqrt
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.arith import ascending, divided, divides, equal, less
 from ..values.elimination import eliminated, kernel, preimages, reduced, solved
 from ..values.layout import Layout, cosize
@@ -23,6 +24,7 @@ from ..values.modes import (
     placed,
     without_ones,
 )
+from ..values.steps import Steps
 from ..values.swizzle import ComposedLayout, Swizzle, gives_coordinates, layout_for
 from ..values.tuples import size
 from .as_layout import as_layout
@@ -198,9 +200,8 @@ def _left_inverse_composed(layout: Layout | ComposedLayout) -> Layout | Composed
     return ComposedLayout(periodic, -offset % size(whole), undo)
 
 
-#: The most steps of the search for a left inverse, a second or two; and the most pairs (offset,
-#: index) that it starts from.
-SEARCH_STEPS, POINTS = 2_000_000, 20_000
+#: The most pairs (offset, index) that the search for a left inverse starts from.
+POINTS = 20_000
 
 
 def _searched_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) -> Layout:
@@ -218,25 +219,29 @@ def _searched_left_inverse(layout: Layout, modes: list[tuple[Any, Any, Any]]) ->
             f"the offset {own(pair[0])} occurs more than once, so it does not determine its index"
         )
     places = assembled([(extent, place) for extent, _, place in modes])
-    steps_left = [SEARCH_STEPS]
+    steps = Steps(f"left_inverse of {layout}")
+    steps.take(size(own) if size(own) > POINTS else 1)
     points = [(own(i), places(i)) for i in range(min(size(own), POINTS))]
-    found = _through_points(points, steps_left) if size(own) <= POINTS else None
+    found = _through_points(points, steps) if size(own) <= POINTS else None
     if found is None:
-        decided = size(own) <= POINTS and steps_left[0] >= 0
+        decided = size(own) <= POINTS
         why = "no layout is its inverse" if decided else "the search for an inverse was given up"
         offsets = ", ".join(f"{own(i)} -> {places(i)}" for i in range(min(size(own), 6)))
-        raise LayoutError(
+        raise (LayoutError if decided else Undecided)(
             f"left_inverse of {layout}: {why}; it would map {offsets}, ..., but not every stride, "
             f"in rising order, is a multiple of the stride before it"
         )
-    return assembled(found)
+    return assembled(merged(found))
 
 
-def _through_points(points: list[tuple[int, int]], steps_left: list[int]) -> list[Mode] | None:
-    """Modes of a layout that maps x to y for each pair (x, y), the last unbounded; or None."""
-    steps_left[0] -= len(points)
+def _through_points(points: list[tuple[int, int]], steps: Steps) -> list[Mode] | None:
+    """Modes of a layout that maps x to y for each pair (x, y), the last unbounded; or None.
+
+    The extents are prime, except for the last: other modes are several of these.
+    """
+    steps.take(len(points))
     moved = [(x, y) for x, y in points if x]
-    if any(y < 0 or (not x and y) for x, y in points) or steps_left[0] < 0:
+    if any(y < 0 or (not x and y) for x, y in points):
         return None
     if not moved:
         return []
@@ -245,20 +250,19 @@ def _through_points(points: list[tuple[int, int]], steps_left: list[int]) -> lis
     if not remainder and all(y == slope * x for x, y in moved):
         return [(top + 1, slope)]
     for extent in range(2, top + 1):
-        steps_left[0] -= 1
-        if steps_left[0] < 0:
-            return None
+        if any(extent % divisor == 0 for divisor in range(2, isqrt(extent) + 1)):
+            continue
+        steps.take()
         for stride in _strides(points, extent):
-            if steps_left[0] < 0:
-                return None
             higher: dict[int, int] = {}
-            for x, y in points:
-                steps_left[0] -= 1
+            for taken, (x, y) in enumerate(points):
                 remaining = y - x % extent * stride
                 if higher.setdefault(x // extent, remaining) != remaining:
+                    steps.take(taken + 1)
                     break
             else:
-                found = _through_points(sorted(higher.items()), steps_left)
+                steps.take(len(points))
+                found = _through_points(sorted(higher.items()), steps)
                 if found is not None:
                     return [(extent, stride), *found]
     return None
@@ -267,8 +271,11 @@ def _through_points(points: list[tuple[int, int]], steps_left: list[int]) -> lis
 def _strides(points: list[tuple[int, int]], extent: int) -> range:
     """The candidate strides of a first mode of `extent`.
 
-    Two points that differ only in this mode leave one candidate at most.
+    Two points that differ only in this mode leave one candidate at most.  If every x is a multiple
+    of the extent, any stride would do.
     """
+    if all(x % extent == 0 for x, _ in points):
+        return range(1)
     for (x, y), (other, z) in pairwise(points):
         if x // extent == other // extent:
             stride, remainder = divmod(z - y, other - x)

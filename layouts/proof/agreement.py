@@ -18,7 +18,7 @@ from typing import Any
 
 from ..algebra.compose_integers import ENUMERATION_LIMIT
 from ..algebra.digits import extended_modes
-from ..errors import LayoutError
+from ..errors import Undecided
 from ..values.arith import equal
 from ..values.layout import Layout
 from ..values.stride import F2, ArithTuple, E, as_factor, kind, paths_of
@@ -44,10 +44,6 @@ from .certificates import (
 from .digits import Carry, Form, Reading, highest, index_form, read, spelled
 
 __all__ = ["Agreement", "Undecided", "agree", "floors", "written"]
-
-
-class Undecided(LayoutError):
-    """Neither proved nor refuted; the message says what could not be shown."""
 
 
 class Agreement(Value):

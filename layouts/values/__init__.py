@@ -7,6 +7,7 @@
     symbols      polynomials in positive integer symbols
     elimination  linear algebra over GF(2)
     major        LayoutLeft, LayoutRight
+    steps        how many steps a search may take: budget
     layout       Layout
     swizzle      Swizzle and ComposedLayout
     modes        layouts as flat lists of modes
@@ -22,6 +23,7 @@ from .layout import (
     make_ordered_layout,
 )
 from .major import LayoutLeft, LayoutRight
+from .steps import budget
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
 from .symbols import symbols
@@ -48,6 +50,7 @@ __all__ = [
     "LayoutLeft",
     "LayoutRight",
     "Swizzle",
+    "budget",
     "compatible",
     "congruent",
     "cosize",

@@ -3,6 +3,8 @@
 C1, M2, ... number the traps as studies/algebra.md, section 3, does.
 """
 
+import random
+
 import pytest
 
 from layouts import (
@@ -10,13 +12,17 @@ from layouts import (
     ComplementLaws,
     ComposedLayout,
     E,
+    Injective,
     Layout,
     LayoutError,
     ProductLaw,
     Swizzle,
+    Undecided,
+    budget,
     coalesce,
     complement,
     composition,
+    left_inverse,
     local_partition,
     local_tile,
     logical_divide,
@@ -165,8 +171,29 @@ def test_at_composes():
 
 
 def test_a_composition_too_large_to_look_at_says_so():
-    with pytest.raises(LayoutError, match="not decided"):
+    with pytest.raises(Undecided, match="not decided"):
+        composition(Layout((3, 3, 4), (3, 9, 2)), Layout((2, 4, 1 << 28), (1, 5, 36)))
+
+
+def test_a_large_composition_is_refused_by_its_first_counterexample():
+    with pytest.raises(LayoutError, match="at index 3") as caught:
         composition(Layout((3, 1 << 40), (1, 7)), Layout(1 << 30, 2))
+    assert caught.value.counterexample == (3, 3, 14, 10)
+
+
+def test_a_budget_bounds_each_search_inside_and_no_other():
+    a, b = Layout((3, 3, 4), (3, 9, 2)), Layout((2, 4, 1000), (1, 5, 36))
+    modes = random.Random(1).sample(range(1 << 59, 1 << 60), 28)
+    with budget(1000):
+        with pytest.raises(Undecided, match="1000 steps"):
+            composition(a, b)
+        with pytest.raises(Undecided, match="1000 steps"):
+            prove(Injective(Layout((2,) * 28, tuple(modes))))
+        with pytest.raises(Undecided, match="1000 steps"):
+            left_inverse(Layout((5, 5), (48, 128)))
+    assert size(composition(a, b)) == 8000
+    with pytest.raises(LayoutError, match="at least 1 step"):
+        budget(0)
 
 
 def test_large_compositions_are_decided_without_looking():
