@@ -148,6 +148,7 @@ def _multiplied(
     if not isinstance(layout, Layout):
         raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
     if not isinstance(tiler, (tuple, NoneType)) and _xors(layout, tiler_layout(tiler)):
+        _check_numbers(layout, tiler_layout(tiler))
         indices = gather(name, _block_and_copy_indices, layout, tiler)
         found: AnyLayout = composition(_bits(layout, tiler_layout(tiler)), indices)
         return found
@@ -156,14 +157,19 @@ def _multiplied(
 
 def _block_and_copies(layout: Layout, copies: Layout) -> Any:
     """(A, copies of A arranged by the layout `copies`)."""
+    _check_numbers(layout, copies)
     if _xors(layout, copies):
         return composition(_bits(layout, copies), _block_and_copy_indices(layout, copies))
+    return joined([layout, composition(copies_of(layout, cosize(copies)), copies)])
+
+
+def _check_numbers(layout: Layout, copies: Layout) -> None:
+    """Raises `LayoutError` if `copies` gives coordinates."""
     if kind_of(copies.modes) is ArithTuple:
         raise LayoutError(
             f"product of {layout} with {copies}: the tiler must give integers, the numbers of the "
             f"copies; take composition(A, tiler), where A is the layout of the coordinates"
         )
-    return joined([layout, composition(copies_of(layout, cosize(copies)), copies)])
 
 
 def _blocked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:

@@ -235,7 +235,7 @@ def mma(shape: str, kind: str) -> MmaAtom:
     >>> print(mma("m16n8k64", "s4").a, mma("m8n8k4", "f64").a)
     ((4,8),(8,2,2)):((128,1),(16,8,512)) ((4,8),1):((8,1),0)
     """
-    if (shape, kind) not in MMA_KINDS:
+    if not (isinstance(shape, str) and isinstance(kind, str)) or (shape, kind) not in MMA_KINDS:
         known = "; ".join(f"m{m}n8k{k} of {kinds}" for m, k, kinds, _ in MMA_SHAPES)
         raise LayoutError(f"mma {shape} of {kind}: the table has {known}")
     return MMA[shape, MMA_TYPES[kind]]

@@ -84,8 +84,7 @@ def mfma(shape: str, kind: str) -> MmaAtom:
     >>> print(mfma("16x16x16", "f16").c, mfma("16x16x4", "f64").c)
     ((16,4),4):((16,4),1) ((16,4),4):((16,1),4)
     """
-    atom = MFMA.get((shape, kind))
-    if atom is None:
+    if not (isinstance(shape, str) and isinstance(kind, str)) or (shape, kind) not in MFMA:
         known = ", ".join(f"{name} of {of}" for name, of in MFMA)
         raise LayoutError(f"mfma {shape} of {kind}: the table has {known}")
-    return atom
+    return MFMA[shape, kind]

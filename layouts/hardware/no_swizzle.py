@@ -45,7 +45,8 @@ class NoSwizzle(Claim):
     width of the widest access.  If it is less, a swizzle must also keep together the bytes that
     each lane accesses, at the addresses given here; elsewhere it may split as many bytes.
 
-    Raises `LayoutError` unless `vector_bytes` is 1, 2, 4, 8 or 16.
+    Raises `LayoutError` unless `accesses` is a tuple of `Access`, and `vector_bytes` 1, 2, 4, 8
+    or 16.
 
     >>> from layouts import prove
     >>> lanes = Access(4, Layout(32)), Access(16, Layout((4, 2), (1, 128)))
@@ -68,6 +69,10 @@ class NoSwizzle(Claim):
         unit: int,
         vector_bytes: int | None = None,
     ) -> None:
+        if not isinstance(layout, Layout) or not _all_accesses(accesses):
+            raise LayoutError(
+                f"NoSwizzle: {layout!r} must be a Layout, and {accesses!r} a tuple of Access"
+            )
         if vector_bytes is None:
             vector_bytes = max(access.instruction.width for access in accesses)
         if type(vector_bytes) is not int or vector_bytes not in ACCESS_BYTES:
@@ -190,6 +195,12 @@ class NoSwizzle(Claim):
             if pair is not None:
                 return number, pair
         return None
+
+
+def _all_accesses(accesses: Any) -> bool:
+    """Whether `accesses` is a tuple of at least one Access."""
+    of_access = isinstance(accesses, tuple) and all(isinstance(a, Access) for a in accesses)
+    return of_access and bool(accesses)
 
 
 def splits(swizzle: Swizzle, offset: int, units: int) -> bool:

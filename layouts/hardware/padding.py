@@ -91,7 +91,10 @@ def tile_and_accesses(
         layout = layout.outer
     if not isinstance(layout, Layout) or not all(map(is_int, leaves(layout.stride))):
         raise LayoutError(f"{layout!r}: give the Layout of a tile, with integer strides")
-    wanted = tuple(a if isinstance(a, Access) else Access(a) for a in accesses)
+    try:
+        wanted = tuple(a if isinstance(a, Access) else Access(a) for a in accesses)
+    except TypeError:
+        raise LayoutError(f"{layout}: accesses {accesses!r} must be a list") from None
     if not wanted:
         raise LayoutError(f"{layout}: give at least one access that is to be free of conflicts")
     for access in wanted:  # what no swizzle or padding can mend raises at once

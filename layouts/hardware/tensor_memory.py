@@ -56,7 +56,8 @@ def tcgen05_accumulator(m: int, n: int, cta_group: int = 1) -> Layout:
     (64,(16,2)):(65536,(1,4194304))
     """
     step = 8 if m == 64 else 16
-    if not is_int(n) or (m, cta_group) not in ACCUMULATORS or n not in range(step, 257, step):
+    ints = is_int(m) and is_int(n) and is_int(cta_group)
+    if not ints or (m, cta_group) not in ACCUMULATORS or n not in range(step, 257, step):
         known = ", ".join(f"{rows} of cta_group {ctas}" for rows, ctas in ACCUMULATORS)
         raise LayoutError(
             f"tcgen05_accumulator({m!r}, {n!r}, cta_group={cta_group!r}): m must be {known}, and n "
@@ -107,7 +108,7 @@ class TmemAtom(Value):
 
     def __init__(self, name: str, shape: str, repeat: int) -> None:
         self._set(name, shape, repeat)
-        if shape not in SHAPES:
+        if not isinstance(shape, str) or shape not in SHAPES:
             raise LayoutError(f"{name} of shape {shape!r}: it must be one of {', '.join(SHAPES)}")
         most = REGISTERS * 32 // (self.lanes * SHAPES[shape][2])
         if not is_int(repeat) or repeat < 1 or repeat & (repeat - 1) or repeat > most:

@@ -146,7 +146,7 @@ def to_linear_layout(
        register=2 -> (8, 0)
     where out dims are: [dim0 (size 64), dim1 (size 8)]
     """
-    columns, names = to_bits(layout), list(in_dims)
+    columns, names = to_bits(layout), _names(in_dims)
     out = LinearLayout({}, out_dims).out_dims
     if len(names) != len(layout):
         raise LayoutError(
@@ -166,6 +166,16 @@ def to_linear_layout(
         bases[name] = [idx2crd(column, sizes) for column in columns[start:end]]
         start = end
     return LinearLayout(bases, out)
+
+
+def _names(in_dims: Any) -> list[str]:
+    try:
+        names = list(in_dims)
+    except TypeError:
+        names = [in_dims]
+    if not all(isinstance(name, str) for name in names):
+        raise LayoutError(f"to_linear_layout: in_dims {in_dims!r} must be the names of the modes")
+    return names
 
 
 # ------------------------------------------------------------------------------ out dimensions

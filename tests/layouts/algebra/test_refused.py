@@ -94,6 +94,14 @@ def test_a_layout_of_coordinates_has_no_inverse_and_no_other_unit(name):
         getattr(layouts, name)(identity, *arguments)
 
 
+@pytest.mark.parametrize("block", [Layout((4, 2)), Layout((4, 2), (F2(1), F2(5)))])
+def test_copies_are_numbered_by_integers_whatever_the_block(block):
+    coordinates = Layout((4, 4), (E(0), E(1)))
+    for tiler in (coordinates, (coordinates, None)):
+        with pytest.raises(LayoutError, match="the tiler must give integers"):
+            layouts.logical_product(block, tiler)
+
+
 def test_what_is_no_statement_is_not_proved():
     for refused in (lambda: prove(4), lambda: prove("x"), lambda: layouts.equivalent(4, 4)):
         with pytest.raises(LayoutError):

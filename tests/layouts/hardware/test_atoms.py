@@ -212,6 +212,7 @@ def test_an_accumulator_can_be_the_operand_of_the_next_product():
         (lambda: mma("m16n8k64", "e2m1"), "m16n8k64 of s4 u4"),
         (lambda: mma("m8n8k16", "e4m3"), "m8n8k16 of s8 u8"),
         (lambda: mma("m16n8k16", 16), "m16n8k16 of 16: the table"),
+        (lambda: mma("m16n8k16", ["bf16"]), "m16n8k16 of .*: the table"),
         (lambda: volta_mma("K"), "are 'row' or 'col'"),
         (lambda: volta_mma(accumulator="bf16"), "accumulator is 'f32' or 'f16'"),
         (lambda: wgmma_operand(64), "elements of 64 bits"),

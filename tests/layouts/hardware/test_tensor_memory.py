@@ -63,6 +63,8 @@ def test_a_warp_loads_whole_rows_or_the_fragment_of_an_mma():
         (lambda: tcgen05_accumulator(64, 264), "n a multiple of 8 up to 256"),
         (lambda: tcgen05_accumulator(64, 8, 2), "m must be 64 of cta_group 1, 128 of cta_group 1"),
         (lambda: tcgen05_accumulator(128, "16"), "n a multiple of 16"),
+        (lambda: tcgen05_accumulator([128], 16), r"tcgen05_accumulator\(\[128\]"),
+        (lambda: tcgen05_ld(["16x64b"]), "must be one of 32x32b"),
         (lambda: tcgen05_ld("16x512b"), "must be one of 32x32b, 16x64b"),
         (lambda: tcgen05_st("16x256b", 64), r"repeat 64 must be 1, 2, 4 \.\.\. 32"),
         (lambda: tcgen05_ld("32x32b", 3), "repeat 3"),

@@ -139,6 +139,7 @@ def test_a_layout_gives_the_xor_of_the_bases(linear):
         (lambda: from_linear_layout({"lane": [[4]]}, 8), "out_dims 8 must be names"),
         (lambda: from_linear_layout({"lane": [[4]]}, [8]), "must be names with their sizes"),
         (lambda: to_linear_layout(Layout(8), ["a", "b"], {"m": 8}), "it has 1 modes"),
+        (lambda: to_linear_layout(Layout(8), 4, {"m": 8}), "in_dims 4 must be the names"),
         (lambda: to_linear_layout(Layout(8, 2), ["a"], {"m": 8}), "takes the value 8"),
         (lambda: to_linear_layout(Layout(6), ["a"], {"m": 8}), "the extent 6"),
     ],
