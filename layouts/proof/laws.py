@@ -465,6 +465,8 @@ class AtLeast(_OfNumbers):
         difference = plain(self.a - self.b)
         if not free_symbols(difference):
             return ()
+        if "ceiling" in str(difference):
+            return (f"{difference} is at least 0, since n <= d*ceiling(n/d) <= n + d - 1",)
         return (f"{difference} has no negative coefficient once m + 1 replaces each symbol m",)
 
 

@@ -1,7 +1,8 @@
 """Polynomials in positive integer symbols, and what can be decided about them.
 
 A symbol is a positive integer.  An extent or a stride may be a polynomial in symbols with integer
-coefficients.  A multiple of 8 is written as one: ``M = 8*m``.
+coefficients.  A multiple of 8 is written as one: ``M = 8*m``.  The number of tiles of 8 that hold a
+plain m is ``ceiling(m/8)``; polynomials take such a ceiling as one more positive integer.
 
 >>> m, n = symbols("m n")
 >>> quotient(8 * m * n, 4 * m), quotient(m, 4), at_least(m + n, 2), at_least(m, 4)
@@ -9,8 +10,8 @@ coefficients.  A multiple of 8 is written as one: ``M = 8*m``.
 
 Division is exact division of polynomials.  To find a sign, ``m + 1`` is put for every symbol m: a
 polynomial in symbols from 0 up without a negative coefficient is never negative.  This test is
-sound and incomplete; where it does not decide, the answer is None.  sympy is imported with the
-first symbol.
+sound and incomplete; where it does not decide, the answer is None.  Of a ceiling it also uses that
+``n <= d*ceiling(n/d) <= n + d - 1``.  sympy is imported with the first symbol.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def _poly(x: Any) -> Any:
     """`x`, which is expanded, as a polynomial over the integers in its symbols."""
     import sympy
 
-    gens = sorted(sympy.sympify(x).free_symbols, key=str)
+    gens = generators(sympy.sympify(x))
     for symbol in gens:
         if not (symbol.is_integer and symbol.is_nonnegative):
             raise LayoutError(
@@ -148,6 +149,25 @@ def _poly(x: Any) -> Any:
             f"{x}: it must be a polynomial with integer coefficients; write a multiple of 8 as a "
             f"product, 8*m"
         ) from None
+
+
+def generators(x: Any) -> list[Any]:
+    """What the sympy expression `x` is a polynomial in: its symbols and ceilings, ordered by name.
+
+    >>> m = symbols("m")
+    >>> generators(m * ceil_div(m, 128) + 1)
+    [ceiling(m/128), m]
+    """
+    import sympy
+
+    found, rest = set(), [x]
+    while rest:
+        part = rest.pop()
+        if part.is_Symbol or isinstance(part, sympy.ceiling):
+            found.add(part)
+        else:
+            rest += part.args
+    return sorted(found, key=str)
 
 
 # ------------------------------------------------------------------------------- division
@@ -185,7 +205,7 @@ def divided(a: Any, b: Any) -> tuple[Any, Any]:
 def _divided(a: Any, b: Any) -> tuple[Any, Any]:
     import sympy
 
-    gens = sorted(sympy.sympify(a).free_symbols | sympy.sympify(b).free_symbols, key=str)
+    gens = generators(sympy.Tuple(a, b))
     dividend = sympy.Poly(a, *gens, domain="ZZ", expand=False)
     divisor = sympy.Poly(b, *gens, domain="ZZ", expand=False)
     if len(divisor.terms()) == 1:
@@ -219,23 +239,41 @@ def divides(d: Any, n: Any) -> bool:
 
 
 def ceil_div(n: Any, d: Any) -> Any:
-    """`n` divided by `d`, rounded up, if that is a polynomial.
-
-    Raises `LayoutError` otherwise, since no single expression then holds for all values.
+    """`n` divided by `d`, rounded up: a polynomial if there is one, or a ceiling if d is a number.
 
     >>> m = symbols("m")
-    >>> ceil_div(8 * m, 4), ceil_div(8 * m + 1, 4), ceil_div(3, 4 * m)
-    (2*m, 2*m + 1, 1)
+    >>> ceil_div(8 * m, 4), ceil_div(8 * m + 1, 4), ceil_div(3, 4 * m), ceil_div(m, 128)
+    (2*m, 2*m + 1, 1, ceiling(m/128))
+
+    Raises `LayoutError` otherwise.
     """
     q, r = divided(n, d)
     if type(r) is int and r == 0:
         return q
     if at_least(r, 1) and at_least(d, r):
         return plain(q + 1)
-    raise LayoutError(
-        f"{n} divided by {d}, rounded up, is not a polynomial: it is not proved that {d} divides "
-        f"{n}; write {n} as a multiple of {d}"
-    )
+    rounded_up = _ceiling(plain(n), d) if isinstance(d, int) else None
+    if rounded_up is None:
+        raise LayoutError(
+            f"{n} divided by {d}, rounded up, is not a polynomial: it is not proved that {d} "
+            f"divides {n}; write {n} as a multiple of {d}, or divide by a number"
+        )
+    return rounded_up
+
+
+@lru_cache(maxsize=4096)
+def _ceiling(n: Any, d: int) -> Any:
+    """The ceiling of ``n / d``, where n is a product or linear; otherwise None.
+
+    sympy takes seconds for what it can assume of a sum of higher powers.
+    """
+    import sympy
+
+    poly = _poly(n)
+    if len(poly.terms()) > 1 and poly.total_degree() > 1:
+        return None
+    found = sympy.ceiling(n / sympy.Integer(d))
+    return plain(found) if found.is_nonnegative else None
 
 
 # ------------------------------------------------------------------------------ comparison
@@ -268,10 +306,32 @@ def at_least(a: Any, b: Any) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def never_negative(x: Any) -> bool:
-    """Whether `x` is proved to be at least 0, by putting 1 + m for every positive symbol m."""
+    """Whether `x` is proved to be at least 0, by putting 1 + m for every positive symbol m, or by
+    the bounds of a ceiling."""
     if isinstance(x, int):
         return x >= 0
-    return all(c >= 0 for c in _from_zero(_poly(x)).values())
+    poly = _poly(x)
+    if all(c >= 0 for c in _from_zero(poly).values()):
+        return True
+    return any(never_negative(lower) for lower in _without_a_ceiling(poly))
+
+
+def _without_a_ceiling(poly: Any) -> Iterator[Any]:
+    """For each ceiling in `poly`: a polynomial without it that is never greater.
+
+    A coefficient of ``ceiling(n/d)`` that is k times d gives k*n if k is never negative, and
+    k*(n + d - 1) if k is never positive.
+    """
+    for ceiling in poly.gens:
+        if ceiling.is_Symbol or poly.degree(ceiling) != 1:
+            continue
+        n, d = ceiling.args[0].as_numer_denom()
+        coefficient = plain(poly.as_expr().coeff(ceiling, 1))
+        rest = plain(poly.as_expr() - coefficient * ceiling)
+        for sign, bound in ((1, n), (-1, n + d - 1)):
+            times = quotient(sign * coefficient, d)
+            if times is not None and at_least(times, 0):
+                yield plain(rest + sign * times * bound)
 
 
 def _from_zero(poly: Any) -> dict[tuple[int, ...], int]:

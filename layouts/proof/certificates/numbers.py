@@ -1,5 +1,8 @@
 """Whole numbers: ints, and polynomials with integer coefficients in symbols that are integers.
 
+A ceiling, such as ``ceiling(m/128)``, counts as one more symbol.  What is shown of it holds for any
+integer of its sign, and so for the ceiling.
+
 Every number of a statement or of a certificate passes through `whole`, which refuses fractions,
 bools, floats and whatever else compares equal to an integer.  sympy expands the polynomials.
 """
@@ -39,7 +42,7 @@ def whole(x: Any) -> Any:
 def _expanded(x: Any) -> Any:
     import sympy
 
-    symbols = sorted(x.free_symbols, key=str)
+    symbols = _symbols(x)
     if not all(symbol.is_integer and symbol.is_nonnegative for symbol in symbols):
         raise Malformed(f"{x}: its symbols must be integers from 0 up")
     try:
@@ -47,6 +50,16 @@ def _expanded(x: Any) -> Any:
     except (sympy.PolynomialError, sympy.CoercionFailed):
         raise Malformed(f"{x} is no polynomial with integer coefficients") from None
     return int(polynomial) if polynomial.is_Integer else polynomial
+
+
+def _symbols(x: Any) -> list[Any]:
+    """The symbols of `x`, and its ceilings in place of the symbols inside them."""
+    import sympy
+
+    ceilings = {each: sympy.Dummy(str(each)) for each in x.atoms(sympy.ceiling)}
+    outside = x.xreplace(ceilings).free_symbols
+    kept = [each for each, dummy in ceilings.items() if dummy in outside]
+    return sorted([*kept, *(outside - set(ceilings.values()))], key=str)
 
 
 def is_zero(x: Any) -> bool:
@@ -57,19 +70,38 @@ def is_zero(x: Any) -> bool:
 def never_negative(x: Any) -> bool:
     """Whether no coefficient of `x` is negative once m + 1 replaces each positive symbol m.
 
-    The new symbols start from 0, so `x` is then never negative.
+    The new symbols start from 0, so `x` is then never negative.  If `x` has ceilings, it is also
+    enough that this holds for something smaller: ``k*d*ceiling(n/d)`` is at least ``k*n`` for
+    k >= 0, and at least ``k*(n + d - 1)`` for k <= 0.
     """
     x = whole(x)
-    return x >= 0 if type(x) is int else _no_negative_coefficient(x)
+    if type(x) is int:
+        return bool(x >= 0)
+    return _no_negative_coefficient(x) or any(map(never_negative, _smaller(x)))
 
 
 @lru_cache(maxsize=4096)
 def _no_negative_coefficient(x: Any) -> bool:
     import sympy
 
-    fresh = {s: sympy.Dummy(str(s)) for s in x.free_symbols}
-    moved = sympy.expand(x.subs({s: fresh[s] + 1 if s.is_positive else fresh[s] for s in fresh}))
+    fresh = {s: sympy.Dummy(str(s)) for s in _symbols(x)}
+    shifted = {s: fresh[s] + 1 if s.is_positive else fresh[s] for s in fresh}
+    moved = sympy.expand(x.xreplace(shifted))
     return all(c >= 0 for c in moved.as_coefficients_dict().values())
+
+
+def _smaller(x: Any) -> list[Any]:
+    """For each ceiling whose coefficient is a number: `x` with a bound in place of the ceiling."""
+    import sympy
+
+    found = []
+    for ceiling in (symbol for symbol in _symbols(x) if isinstance(symbol, sympy.ceiling)):
+        n, d = ceiling.args[0].as_numer_denom()
+        coefficient = x.coeff(ceiling, 1)
+        rest, times = sympy.expand(x - coefficient * ceiling), coefficient / d
+        if times.is_Integer and d.is_Integer and not rest.has(ceiling):
+            found.append(whole(rest + times * (n if times > 0 else n + d - 1)))
+    return found
 
 
 def least(x: Any, lowest: int) -> Any:

@@ -1,5 +1,6 @@
 """Shapes and strides with symbols: each result is compared with those on numbers."""
 
+import math
 import random
 from functools import cache
 from itertools import product as cartesian
@@ -24,13 +25,16 @@ from layouts import (
     complement,
     composition,
     cosize,
+    elem_less,
     equivalent,
     filter,
     left_inverse,
     local_tile,
     logical_divide,
     logical_product,
+    make_identity_layout,
     make_ordered_layout,
+    parse,
     prove,
     raked_product,
     right_inverse,
@@ -179,10 +183,69 @@ def test_a_swizzled_tile_of_symbols():
 def test_what_is_not_so_for_all_values_is_refused_with_the_inequality():
     with pytest.raises(LayoutError, match=r"9 < m.* For m = 4, n = 1 there is none: .* at index 3"):
         composition(Layout((m, n), (n, 1)), Layout(4, 3))
-    with pytest.raises(LayoutError, match="4 divides m; write m as a multiple of 4"):
-        logical_divide(Layout((m, n), (n, 1)), (4, 4))
-    with pytest.raises(LayoutError, match="4 divides m"):
-        complement(Layout(4), m)
+    with pytest.raises(LayoutError, match="carry"):
+        logical_divide(Layout((m, n), (n, 1)), 4)
+
+
+# -------------------------------------------------------------------------------- remainders
+
+
+def test_a_plain_symbol_is_tiled_with_a_remainder():
+    assert str(zipped_divide(Layout(m), 128)) == "(128,ceiling(m/128)):(1,128)"
+    matrix = Layout((m, n), (n, 1))
+    tiles = zipped_divide(matrix, (128, 64))
+    assert str(tiles) == "((128,64),(ceiling(m/128),ceiling(n/64))):((n,1),(128*n,64))"
+    assert parse(str(tiles)) == tiles
+    assert substitute(tiles, {m: 128 * k}).shape[1][0] == k
+    for law in (DivideLaw(matrix, (128, 64)), ComplementLaws(Layout(4), m)):
+        proof = prove(law)
+        assert proof
+        assert proof.verify()
+    assert not prove(ComplementLaws(Layout(4), m, Layout(m, 4 * m)))
+
+
+@pytest.mark.parametrize("values", [(1, 1), (4, 6), (9, 5), (3, 12), (8, 8)])
+def test_the_tiles_of_a_plain_symbol_are_those_of_each_number(values):
+    numbers = dict(zip((m, n), values, strict=True))
+    for matrix in (Layout((m, n), (n, 1)), Layout((m, n), (1, d)), make_identity_layout((m, n))):
+        known = {**numbers, d: 20}
+        put = substitute(zipped_divide(matrix, (4, 3)), known)
+        concrete = zipped_divide(substitute(matrix, known), (4, 3))
+        assert put.shape == concrete.shape
+        assert [put(i) for i in range(size(put))] == [concrete(i) for i in range(size(put))]
+
+
+@pytest.mark.parametrize("extents", [(1, 1), (4, 6), (9, 5), (3, 12)])
+def test_the_predicate_keeps_each_element_once(extents):
+    matrix, predicate = Layout((m, n), (n, 1)), make_identity_layout((m, n))
+    numbers = dict(zip((m, n), extents, strict=True))
+    data, coords = (substitute(zipped_divide(x, (4, 3)), numbers) for x in (matrix, predicate))
+    kept = [i for i in range(size(coords)) if elem_less(coords(i), extents)]
+    plain_matrix = substitute(matrix, numbers)
+    assert sorted(data(i) for i in kept) == sorted(map(plain_matrix, range(size(plain_matrix))))
+    assert all(data(i) == plain_matrix(coords(i)) for i in kept)
+    for tile in range(size(coords[1])):  # a tile is full if its last coordinate is in range
+        whole = elem_less(coords(size(coords[0]) - 1, tile), extents)
+        inside = [elem_less(coords(i, tile), extents) for i in range(size(coords[0]))]
+        assert whole == all(inside)
+
+
+def test_the_bounds_of_a_ceiling():
+    tiles = ceil_div(m, 128)
+    assert at_least(128 * tiles, m) is True
+    assert at_least(m + 127, 128 * tiles) is True
+    for false in ((m + 126, 128 * tiles), (m, 128 * tiles), (128 * tiles, m + 1), (tiles, m)):
+        assert at_least(*false) is not True
+    for value in (1, 127, 128, 129, 1000):
+        assert substitute(tiles, {m: value}) == -(-value // 128)
+    for a, by, c in ((m, 3, n), (2 * m + n + 1, 4, n + 2)):
+        up = ceil_div(a, by)
+        for more, fewer in ((by * up, a), (a + by - 1, by * up), (a, up), (up, c), (m, by * up)):
+            answer = at_least(more, fewer)
+            for x in ({m: 1, n: 1}, {m: 7, n: 2}, {m: 3, n: 8}) if answer is not None else ():
+                assert (substitute(more, x) >= substitute(fewer, x)) == answer
+    with pytest.raises(LayoutError, match="or divide by a number"):
+        ceil_div(m, n)
 
 
 def test_a_wrong_claim_is_refuted_by_small_values():
@@ -222,7 +285,7 @@ def test_arithmetic_on_random_polynomials():
     written = cache(lambda x: compile(str(x), "polynomial", "eval"))
 
     def at(x, point):
-        return eval(written(x), point)
+        return eval(written(x), {**point, "ceiling": math.ceil})
 
     decided = dict.fromkeys(["quotient", "at_least", "equal", "less", "ceil_div"], 0)
     for _ in range(200):
