@@ -32,7 +32,7 @@ from layouts import (
     wgmma,
 )
 
-CALLS = 20 * settings().max_examples
+CALLS = 10 * settings().max_examples
 
 MMA = make_tiled_mma(mma("m16n8k16", "f16"), (2, 1, 1))
 LOAD = make_tiled_copy_A(make_copy_atom(ldmatrix(4), 16), MMA)

@@ -211,7 +211,7 @@ def compare_copy(found, name, tiled, traced):
 
 def trace_copies(found):
     rng = random.Random(4)
-    for op, operation, arguments in sample(5, copy_atoms(), EXAMPLES // 6):
+    for op, operation, arguments in sample(5, copy_atoms(), EXAMPLES // 8):
         atom = make_copy_atom(op, 16)
         traced = cute.make_copy_atom(operation, cutlass.Float16, **arguments)
         for name, ours, theirs in copies_of(atom, traced, rng):
@@ -260,7 +260,7 @@ def compare_registers(found, name, operand, mmas, matrix):
     theirs = getattr(traced.get_slice(0), f"partition_{operand}")(tensor)
     fragment = getattr(traced, f"make_fragment_{operand}")(theirs)
     compare(found, f"fragment {name}", held, lambda: fragment.layout)
-    for op, operation, arguments in sample(name, copy_atoms(), EXAMPLES // 6):
+    for op, operation, arguments in sample(name, copy_atoms(), EXAMPLES // 8):
         atom = make_copy_atom(op, 16)
         traced_atom = cute.make_copy_atom(operation, cutlass.Float16, **arguments)
         try:
