@@ -283,7 +283,8 @@ def measured(case: Case, libraries: list[Any], repeats: int) -> dict[str, float]
 #: What the red figures of construction say.
 WHY_SLOWER = """\
 With a stride, construction takes longer than pycute's, which stores two attributes and looks at
-nothing: here every extent and stride is checked, and the layout is frozen.
+nothing: here every extent and stride is checked, and the layout is frozen.  A frozen value that
+checks nothing takes 1.5 times pycute's time already (CPython 3.11); the checks take the rest.
 """
 
 

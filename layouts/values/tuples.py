@@ -153,12 +153,10 @@ def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTu
     if isinstance(t, tuple):
         if not deepest:
             raise LayoutError(f"{what}: tuples are nested more than {DEEPEST} deep")
-        return tuple(
-            [
-                x if type(x) is int and x >= least else checked(x, what, least, deepest - 1)
-                for x in t
-            ]
-        )
+        for x in t:
+            if type(x) is not int or x < least:
+                return tuple([checked(branch, what, least, deepest - 1) for branch in t])
+        return tuple(t)
     if is_int(t):
         if int(t) < least:
             raise LayoutError(f"{what} {t}: it must be at least {least}")
@@ -300,22 +298,24 @@ def compact_col_major(shape: IntTuple, start: Any = 1) -> IntTuple:
     >>> compact_col_major((4, (2, 3), 1))
     (1, (4, 8), 0)
     """
-    return _compact(shape, start)[0]
+    if isinstance(shape, tuple):
+        return _compact(shape, start)[0]
+    return 0 if type(shape) is int and shape == 1 else start
 
 
-def _compact(shape: IntTuple, start: Any) -> tuple[IntTuple, Any]:
-    """`compact_col_major`, and the stride after it."""
-    if not isinstance(shape, tuple):
-        one = type(shape) is int and shape == 1
-        return (0, start) if one else (start, times(start, shape))
+def _compact(shape: tuple[IntTuple, ...], start: Any) -> tuple[tuple[IntTuple, ...], Any]:
+    """`compact_col_major` of a tuple, and the stride after it."""
     strides = []
     for mode in shape:
         if type(mode) is int and mode > 1:
             strides.append(start)
             start *= mode
+        elif isinstance(mode, tuple):
+            nested, start = _compact(mode, start)
+            strides.append(nested)
         else:
-            stride, start = _compact(mode, start)
-            strides.append(stride)
+            strides.append(compact_col_major(mode, start))
+            start = times(start, mode)
     return tuple(strides), start
 
 
