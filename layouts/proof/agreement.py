@@ -13,7 +13,9 @@ resort:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import takewhile
+from operator import or_
 from typing import Any
 
 from ..algebra.compose_integers import ENUMERATION_LIMIT
@@ -36,7 +38,6 @@ from .certificates import (
     SameStages,
     Stages,
     component,
-    index_count,
     is_still,
     modes_of,
     step,
@@ -268,7 +269,7 @@ def _description(reading: Reading, digits: Sequence[Any]) -> str:
 
 def _by_bits(left: Stages, right: Stages, count: int) -> Agreement | None:
     """The answer if both sides are bit matrices, or None."""
-    bits = count.bit_length() - 1
+    bits = (count - 1).bit_length()
     if not (_is_bit_matrix(left, count) and _is_bit_matrix(right, count)):
         return None
     for index in (0, *(1 << bit for bit in range(bits))):
@@ -283,22 +284,35 @@ def _by_bits(left: Stages, right: Stages, count: int) -> Agreement | None:
 
 
 def _is_bit_matrix(stages: Stages, count: int) -> bool:
-    """Whether `stages` is a layout of powers of two whose offsets share no bit, then perhaps an
-    offset that shares none either, then stages that are linear over XOR."""
+    """Whether every stage is linear over XOR on the bits that reach it: a swizzle, XOR strides, or
+    integer strides of powers of two that never carry; an offset that shares no bit with them."""
     *after, layout = stages
-    if not _counts_in_bits(layout) or index_count(layout) != count or count & (count - 1):
+    bits = (count - 1).bit_length()
+    if not _is_linear(layout, bits):
         return False
-    seen = after.pop() if after and type(after[-1]) is int else 0
-    if not all(_is_xor(stage) and _counts_in_bits(stage) for stage in after):
-        return False
-    if _is_xor(layout):
-        return seen == 0
-    for extent, stride in modes_of(layout):
-        for bit in range(extent.bit_length() - 1):
-            if seen & stride << bit:
+    reached = _reached(layout, bits)
+    for stage in reversed(after):
+        if type(stage) is int:
+            if stage & reached:
                 return False
-            seen |= stride << bit
+            reached |= stage
+        elif _is_linear(stage, reached.bit_length()):
+            reached = _reached(stage, reached.bit_length())
+        else:
+            return False
     return True
+
+
+def _is_linear(stage: Any, bits: int) -> bool:
+    """Whether `stage` is linear over XOR on the indices below ``2**bits``."""
+    if _is_xor(stage) or not _counts_in_bits(stage):
+        return _counts_in_bits(stage)
+    return bool(sum(stage(1 << bit) for bit in range(bits)) == _reached(stage, bits))
+
+
+def _reached(stage: Any, bits: int) -> int:
+    """The bits that are set in a value of `stage` at some power of two below ``2**bits``."""
+    return reduce(or_, (stage(1 << bit) for bit in range(bits)), 0)
 
 
 def _counts_in_bits(stage: Any) -> bool:

@@ -275,9 +275,9 @@ class SameBits(Value):
 
 
 def _on_bits(claim: SameFunction, _: SameBits) -> bool:
-    bits = claim.count.bit_length() - 1
+    bits = (claim.count - 1).bit_length()
     left, right = affine(claim.left, bits), affine(claim.right, bits)
-    return claim.count == 1 << bits and left is not None and left == right
+    return left is not None and left == right
 
 
 _RULES: dict[type, Any] = {
