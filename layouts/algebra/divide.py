@@ -13,14 +13,15 @@ from functools import partial
 
 from ..values.layout import Layout, joined
 from ..values.modes import as_xor_strides, has_xor_strides
+from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import AnyLayout, ComposedLayout
-from ..values.tuples import size
+from ..values.tuples import IntTuple, size
 from .by_mode import Tiler, flat, logical, tiled, tiled_coordinates, zipped
 from .complement import complement
 from .composition import composition
 from .on_tensors import on_tensor
 
-__all__ = ["flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]
+__all__ = ["extent_of", "flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]
 
 
 def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -91,8 +92,19 @@ def _divided(
 
 
 def _tile_and_rest(layout: Layout, tile: Layout) -> Layout:
-    rest = complement(tile, size(layout))
+    rest = complement(tile, extent_of(layout, tile))
     if has_xor_strides(tile):  # the sum of a tile and the rest is an XOR
         rest = as_xor_strides(rest)
     found: Layout = composition(layout, joined([tile, rest]))
     return found
+
+
+def extent_of(layout: Layout, tile: Layout) -> IntTuple:
+    """Up to where the complement of `tile` goes: the size of `layout`, or its shape if the tile
+    gives coordinates.
+
+    >>> from layouts import E
+    >>> extent_of(Layout((8, 16)), Layout(4)), extent_of(Layout((8, 16)), Layout(4, E(0)))
+    (128, (8, 16))
+    """
+    return layout.shape if kind_of(tile.modes) is ArithTuple else size(layout)

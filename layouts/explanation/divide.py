@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import algebra
+from ..algebra.divide import extent_of
 from ..proof.laws import DivideLaw
 from ..values.layout import Layout, make_layout
-from ..values.symbols import plain
-from ..values.tuples import size, text
+from ..values.symbols import plain_if_symbolic
+from ..values.tuples import text
 from .by_mode import each_mode, gathered, in_outer
 from .checks import check
 from .steps import Lines, explains, substep
@@ -33,7 +34,8 @@ def _logical_divide(lines: Lines, result: Any, layout: Any, tiler: Any) -> None:
         return
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     lines.append(f"the tile is T = {tile}; T* is its complement up to the size of A = {layout}:")
-    rest = substep(lines, algebra.complement, tile, plain(size(layout)))
+    extent = plain_if_symbolic(extent_of(layout, tile))
+    rest = substep(lines, algebra.complement, tile, extent)
     if rest is None:
         return
     both = make_layout(tile, rest)

@@ -32,12 +32,13 @@ from ..algebra import (
 )
 from ..algebra.by_mode import tiler_layout
 from ..algebra.complement import by_coordinate, copies_of, covers, moving, period
+from ..algebra.divide import extent_of
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, make_layout
 from ..values.modes import as_xor_strides, from_columns, has_xor_strides
 from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
-from ..values.symbols import free_symbols, plain
+from ..values.symbols import free_symbols, plain, plain_if_symbolic
 from ..values.tuples import product, size, text
 from ..values.value import Value
 from .agreement import Undecided, written
@@ -241,10 +242,11 @@ class DivideLaw(_TilerLaw):
 
     def of_one(self, tiler: Layout, result: Any) -> list[Statement]:
         """R is the composition of A with the tile and its complement."""
+        extent = plain_if_symbolic(extent_of(self.layout, tiler))
         try:
-            rest = complement(tiler, plain(size(self.layout)))
+            rest = complement(tiler, extent)
         except LayoutError:
-            return [ComplementLaws(tiler, plain(size(self.layout)))]
+            return [ComplementLaws(tiler, extent)]
         if has_xor_strides(tiler):  # the sum of a tile and the rest is an XOR
             rest = as_xor_strides(rest)
         return [CompositionLaw(self.layout, make_layout(tiler, rest), result)]

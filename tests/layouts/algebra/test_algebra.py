@@ -11,6 +11,7 @@ from layouts import (
     F2,
     ComplementLaws,
     ComposedLayout,
+    DivideLaw,
     E,
     Injective,
     Layout,
@@ -262,6 +263,14 @@ def test_the_complement_of_a_layout_whose_gaps_cannot_be_filled(layout, cotarget
 )
 def test_the_complement_of_a_layout_of_coordinates_is_that_of_each(layout, cotarget, expected):
     check(complement(parse(layout), cotarget), expected)
+
+
+def test_a_tiler_of_coordinates_divides_by_the_shape():
+    tile = Layout(4, E(0))
+    check(logical_divide(Layout((8, 16), (1, 8)), tile), "(4,(2,16)):(1,(4,8))")
+    check(logical_divide(Layout((8, 16), (16, 1)), tile), "(4,(2,16)):(16,(64,1))")
+    check(logical_divide(parse("(8,16):(1@0,1@1)"), tile), "(4,(2,16)):(1@0,(4@0,1@1))")
+    assert prove(DivideLaw(Layout((8, 16), (16, 1)), tile)).verify()
 
 
 def test_a_diagonal_step_has_no_complement():
