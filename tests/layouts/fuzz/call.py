@@ -149,6 +149,8 @@ def replaced(x: Any, given: dict[Any, int]) -> Any:
     """`x` with its symbols replaced by the given values."""
     if isinstance(x, Tile):
         return Tile(*(substitute(part, given) for part in x))
+    if isinstance(x, tuple):
+        return tuple(replaced(part, given) for part in x)
     return substitute(x, given)
 
 

@@ -16,7 +16,7 @@ from .model import leaves, rank, size
 
 EXTENTS = (1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 12)
 POWERS = (1, 2, 2, 2, 4, 4, 8, 16)
-MOST = 200  # elements of a layout, so that brute force takes a millisecond
+MOST = 120  # elements of a layout, so that brute force takes a millisecond
 
 
 # ------------------------------------------------------------------------------------- shapes
@@ -214,8 +214,8 @@ def large(rng: Random) -> Any:
 def any_layout(rng: Random, most: int = MOST) -> Any:
     """A layout or a composed layout of any kind."""
     pick = rng.random()
-    if pick < 0.02:
-        wide = pick < 0.01 and most == MOST
+    if pick < 0.012:
+        wide = pick < 0.003 and most == MOST
         return large(rng) if wide else with_coordinates_and_symbols(rng)
     kinds = (
         integers,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import wraps
 from math import prod
 from random import Random
 from typing import Any
@@ -29,6 +30,18 @@ def law(
         return holds
 
     return enter
+
+
+def beside(operation: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+    """The results of an operation of two or more arguments, and of another of the first two, in
+    whose terms its law is stated.  With symbols, that may differ from the other's result for their
+    values."""
+
+    @wraps(operation)
+    def both(*arguments: Any) -> tuple[Any, Any]:
+        return operation(*arguments), other(*arguments[:2])
+
+    return both
 
 
 def must(condition: bool, what: str) -> None:

@@ -95,7 +95,7 @@ def _pair(rng: Random) -> tuple[Any, ...]:
         return g.swizzle(rng), kind(rng)
     a, pick = g.any_layout(rng), rng.random()
     if pick < 0.6:
-        return a, g.any_layout(rng, rng.choice((8, 60, 200)))
+        return a, g.any_layout(rng, rng.choice((8, 60, 120)))
     if pick < 0.68:
         return a, g.swizzle(rng)
     return a, g.coordinates(rng, 60) if pick < 0.8 else g.tiler(rng, a)

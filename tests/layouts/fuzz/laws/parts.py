@@ -12,7 +12,7 @@ from layouts import ComposedLayout
 
 from .. import generate as g
 from .. import model as m
-from .check import law, must, outer, same, steps
+from .check import beside, law, must, outer, same, steps
 
 MOST = 200  # elements of a part that are compared
 
@@ -157,10 +157,10 @@ def _tiled(rng: Random) -> tuple[Any, ...]:
     return f, tiler, coord if rng.random() < 0.8 else rng.randrange(4)
 
 
-@law(L.local_tile, _tiled)
+@law(beside(L.local_tile, L.zipped_divide), _tiled)
 def _(r: Any, f: Any, tiler: Any, coord: Any) -> None:
     """``offset + tile(t) == zipped_divide(L, tiler)(t, coord)``."""
-    whole = L.zipped_divide(f, tiler)
+    (part, offset), whole = r
     tile, rest = m.part(whole, 0), m.part(whole, 1)
     if isinstance(coord, tuple):
         if not isinstance(rest.shape, tuple):
@@ -171,7 +171,7 @@ def _(r: Any, f: Any, tiler: Any, coord: Any) -> None:
     elif coord >= m.size(rest):
         return
     every = (None,) * m.rank(tile) if isinstance(tile.shape, tuple) else None
-    check_slice(r.layout, r.offset, (every, coord), whole)
+    check_slice(part, offset, (every, coord), whole)
 
 
 def _partitioned(rng: Random) -> tuple[Any, ...]:

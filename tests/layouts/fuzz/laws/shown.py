@@ -25,7 +25,7 @@ EXPLAINED = {
 
 def _operation(rng: Random) -> tuple[Any, ...]:
     chosen = rng.choice([x for x in LAWS if x.name in EXPLAINED])
-    return (chosen.call, *chosen.arguments(rng))
+    return (getattr(L, chosen.name), *chosen.arguments(rng))
 
 
 def prove_postcondition(operation: Any, *arguments: Any) -> Any:
@@ -34,8 +34,8 @@ def prove_postcondition(operation: Any, *arguments: Any) -> Any:
 
 
 def _promised(rng: Random) -> tuple[Any, ...]:
-    chosen = rng.choice([x for x in LAWS if x.call in PROMISES])
-    return (chosen.call, *chosen.arguments(rng))
+    chosen = rng.choice([x for x in LAWS if getattr(L, x.name, None) in PROMISES])
+    return (getattr(L, chosen.name), *chosen.arguments(rng))
 
 
 @law(prove_postcondition, _promised, "postcondition", weight=3, by_value=False)
