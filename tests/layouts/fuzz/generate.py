@@ -303,7 +303,7 @@ def threads(rng: Random) -> Layout:
 
 
 def size_divisor(rng: Random, count: Any) -> int:
-    if type(count) is not int:
+    if type(count) is not int or count > 4096:
         return 4
     return rng.choice([d for d in range(1, count + 1) if count % d == 0])
 
