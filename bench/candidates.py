@@ -43,16 +43,11 @@ SECONDS, LAUNCHES, ROUNDS = 0.3e-3, 50, 3  # of a graph: the time, at most so ma
 PADDED = [(2048, 2048, 2048), (4096, 4096, 4096), (8448, 9216, 512), (8192, 1024, 4096)]
 PADDING = 8, 16, 32, 64  # elements between the rows of A and of B
 RASTERS = Raster(1), Raster(4), Raster(8)
-SHARED_PINGPONG = (
-    (64, 128, 64),
-    (64, 192, 64),
-    (128, 64, 64),
-    (128, 96, 64),
-    (128, 128, 64),
-    (128, 160, 64),
-    (128, 192, 64),
-)
-SHARED_COOPERATIVE = (128, 256, 64), (192, 160, 64), (192, 192, 64), (256, 128, 64), (256, 160, 64)
+SHARED = {  # tiles in clusters
+    pingpong: [(64, bn) for bn in (96, 128, 160, 192)]
+    + [(128, bn) for bn in (64, 80, 96, 112, 128, 144, 160, 176, 192)],
+    cooperative: [(128, 256), (192, 128), (192, 160), (192, 192), (256, 128), (256, 160)],
+}
 
 
 def tried() -> Iterator[Candidate]:
@@ -66,20 +61,18 @@ def tried() -> Iterator[Candidate]:
                 yield Candidate(cooperative, (bm, bn, 64), swapped=swapped)
         for bn in range(96, 193, 16):
             yield Candidate(cooperative, (256, bn, 64), swapped=swapped)
-        for cluster in ((2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (4, 2), (2, 4)):
-            for tile in SHARED_PINGPONG:
-                yield Candidate(pingpong, tile, cluster=cluster, swapped=swapped)
-            for tile in SHARED_COOPERATIVE:
-                yield Candidate(cooperative, tile, cluster=cluster, swapped=swapped)
+        for down, across in ((2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (4, 2), (2, 4)):
+            for maker, tiles in SHARED.items():
+                for bm, bn in tiles:
+                    if bn % (8 * down) == 0:  # a block loads whole periods of the swizzle
+                        yield Candidate(maker, (bm, bn, 64), 1, (down, across), swapped)
     for bm, bn in ((128, 256), (256, 128)):
         for splits in (2, 3, 4, 6):
             yield Candidate(split, (bm, bn, 64), splits)
-    for bn, splits in ((32, 4), (32, 8), (48, 8), (96, 4), (96, 8), (176, 3), (176, 4)):
-        yield Candidate(split, (128, bn, 64), splits)
-    for bn in (16, 32, 64):
-        yield Candidate(pingpong, (64, bn, 128), swapped=True)
-        for splits in (2, 4, 8):
-            yield Candidate(split, (128, bn, 64), splits, swapped=True)
+    for bn in (16, 32, 48, 64, 80, 96, 128, 144, 176):
+        for splits in (2, 3, 4, 6, 8, 12, 16):
+            for swapped in (False, True):
+                yield Candidate(split, (128, bn, 64), splits, swapped=swapped)
 
 
 ALL = (*CANDIDATES, *(each for each in tried() if each not in CANDIDATES))

@@ -107,38 +107,63 @@ def _plan(
     return maker(tile, dtype, a_major, b_major, **options)
 
 
-# New candidates go to the end: the numbers of the plans that `build` compiles then stay.
+def _tiles(
+    maker: Maker,
+    bm: int,
+    *bns: int,
+    bk: int = 64,
+    cluster: tuple[int, int] = (1, 1),
+    swapped: bool = False,
+) -> list[Candidate]:
+    """Candidates that differ in BN only."""
+    return [Candidate(maker, (bm, bn, bk), 1, cluster, swapped) for bn in bns]
+
+
+def _splits(bm: int, bn: int, *splits: int, swapped: bool = False) -> list[Candidate]:
+    """Candidates that differ only in how many blocks split K."""
+    return [Candidate(split, (bm, bn, 64), each, swapped=swapped) for each in splits]
+
+
+# Chosen from 450 plans on 1,447 random shapes, one after the other: each improves most what the
+# model's choice among all before it leaves (docs/performance/notebook.md, "The candidates").
 CANDIDATES = (
-    Candidate(pingpong, (128, 128, 64)),
-    Candidate(pingpong, (128, 192, 64)),
-    Candidate(pingpong, (64, 128, 64)),
-    Candidate(pingpong, (64, 128, 128)),
-    Candidate(pingpong, (64, 64, 64)),
-    Candidate(pingpong, (64, 64, 128)),
-    Candidate(cooperative, (128, 256, 64)),
-    Candidate(cooperative, (256, 128, 64)),
-    Candidate(cooperative, (256, 192, 64)),
-    *(Candidate(split, (128, 128, 64), splits) for splits in (2, 3, 4, 6, 8)),
-    *(Candidate(split, (128, 64, 64), splits) for splits in (2, 3, 4, 6, 8, 16)),
-    Candidate(pingpong, (128, 64, 64)),
-    Candidate(pingpong, (192, 64, 64)),
-    Candidate(pingpong, (64, 192, 64)),
-    Candidate(cooperative, (128, 128, 64)),
-    Candidate(pingpong, (128, 128, 64), cluster=(2, 1)),
-    Candidate(pingpong, (128, 192, 64), cluster=(2, 1)),
-    Candidate(pingpong, (192, 128, 64), cluster=(1, 2)),
-    Candidate(cooperative, (128, 256, 64), cluster=(2, 1)),
-    Candidate(cooperative, (256, 128, 64), cluster=(1, 2)),
-    Candidate(split, (128, 256, 64), 3),
-    Candidate(split, (256, 128, 64), 3),
-    Candidate(split, (256, 128, 64), 6),
-    Candidate(pingpong, (128, 160, 64)),
-    Candidate(pingpong, (64, 160, 64)),
-    Candidate(pingpong, (64, 48, 64)),
-    Candidate(pingpong, (128, 96, 64)),
-    Candidate(pingpong, (64, 96, 64)),
-    Candidate(cooperative, (192, 128, 64)),
-    Candidate(pingpong, (128, 112, 64)),
+    *_tiles(pingpong, 64, 48, 64, 96, 112, 128, 160),
+    *_tiles(pingpong, 64, 64, 128, bk=128),
+    *_tiles(pingpong, 128, 64, 96, 128, 160, 192),
+    *_tiles(pingpong, 192, 80),
+    *_tiles(cooperative, 128, 224, 256),
+    *_tiles(cooperative, 192, 192),
+    *_tiles(cooperative, 256, 128, 192),
+    *_tiles(pingpong, 64, 16, 96, swapped=True),
+    *_tiles(pingpong, 128, 80, 112, 160, 176, swapped=True),
+    *_tiles(cooperative, 128, 208, swapped=True),
+    *_tiles(cooperative, 192, 96, 144, 160, swapped=True),
+    # clusters
+    *_tiles(pingpong, 128, 96, 160, 192, cluster=(4, 2)),
+    *_tiles(cooperative, 192, 160, cluster=(1, 2)),
+    *_tiles(cooperative, 256, 128, cluster=(1, 2)),
+    *_tiles(cooperative, 128, 256, cluster=(2, 1)),
+    *_tiles(cooperative, 192, 160, cluster=(4, 2)),
+    *_tiles(pingpong, 128, 192, cluster=(2, 1), swapped=True),
+    *_tiles(pingpong, 128, 176, cluster=(2, 2), swapped=True),
+    *_tiles(pingpong, 64, 128, cluster=(2, 4), swapped=True),
+    *_tiles(pingpong, 128, 128, 144, 160, 176, cluster=(2, 4), swapped=True),
+    *_tiles(pingpong, 64, 128, cluster=(4, 1), swapped=True),
+    *_tiles(pingpong, 128, 128, cluster=(4, 1), swapped=True),
+    *_tiles(pingpong, 64, 96, cluster=(4, 2), swapped=True),
+    *_tiles(pingpong, 128, 128, 160, 192, cluster=(4, 2), swapped=True),
+    *_tiles(cooperative, 192, 192, cluster=(1, 2), swapped=True),
+    # K split over blocks
+    *_splits(128, 32, 8),
+    *_splits(128, 64, 4, 6, 8, 16),
+    *_splits(128, 80, 4),
+    *_splits(128, 96, 4, 8),
+    *_splits(128, 128, 4, 8),
+    *_splits(128, 144, 4),
+    *_splits(128, 176, 3),
+    *_splits(128, 48, 6, 16, swapped=True),
+    *_splits(128, 80, 4, 12, swapped=True),
+    *_splits(128, 96, 8, swapped=True),
 )
 
 
@@ -160,7 +185,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose.
 
     >>> len(plans())
-    472
+    968
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [

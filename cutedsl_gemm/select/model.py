@@ -2,11 +2,11 @@
 
 Blocks compute tiles of C in waves, one tile a multiprocessor at a time:
 
-    time = launch + max(main loops, DRAM) + last epilogue + reduction
+    time = launch + (main loops⁴ + DRAM⁴)^¼ + last epilogue + reduction
 
 A k-tile takes the longest of three times:
 
-    tensor core    its flops and its loads, slower where more multiprocessors share the power
+    tensor core    its flops, slower where more multiprocessors share the power
     shared memory  what TMA writes and wgmma reads there; at least the latency of wgmma
     L2             what the loads of all multiprocessors ask of it
 
@@ -25,8 +25,9 @@ import math
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
@@ -35,27 +36,28 @@ from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 # Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
 BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
-SM_RATE = 5.95e12  # flops a second of a multiprocessor while all multiply
-ROW_LOAD = 1.04e-10  # seconds that loading 128 bytes takes from the tensor core meanwhile
-SMEM = 264e9  # bytes a second of a multiprocessor's shared memory
-K_TILE_LATENCY = 0.15e-6  # seconds
-L2 = 6.7e12  # bytes a second
+SM_RATE = 6.10e12  # flops a second of a multiprocessor while all multiply
+POWER = 0.25  # a multiprocessor is slower by this power of the share that is busy
+SMEM = 237e9  # bytes a second of a multiprocessor's shared memory
+K_TILE_LATENCY = 0.107e-6  # seconds
+L2 = 7.94e12  # bytes a second
 GPC = 16  # multiprocessors of a GPC; consecutive blocks run there
 # By alignment of rows in bytes: what L2 serves for each row that the blocks of a GPC need, to all
 # of them together and to each of them, in rows.
-SERVED = {128: (0.67, 0.33), 64: (1.45, 0.26), 32: (1.28, 0.43), 16: (0.70, 1.00)}
-IN_STEP = SERVED | {128: (0.75, 0.25)}  # in a single wave
-MISSING_ROW = 14e-12  # seconds that a row beyond the edge adds to all boxes of 64 columns
+SERVED = {128: (0.96, 0.36), 64: (0.96, 0.62), 32: (0.96, 0.65), 16: (0.32, 1.27)}
+IN_STEP = SERVED | {128: (1.48, 0.0)}  # in a single wave
+MISSING_ROW = 31e-12  # seconds that a row beyond the edge adds to all boxes of 64 columns
 DRAM = 3.1e12  # bytes a second
-STREAM = 1.25  # share of DRAM: this times the root of a stream's share of the smem pipeline
-SM_DRAM = 58e9  # bytes a second that one multiprocessor reads from DRAM
-LAUNCH = 2.75e-6  # seconds: launch to first load, and last store to the end
-OVERLAP = 0.49e-6  # seconds of LAUNCH that overlapping launches save (kernels/sm90/mainloop.py)
-FILL = 0.34e-6  # seconds until the first k-tile of a tile has arrived
-CLUSTER_LAUNCH, CLUSTER_FILL = 0.74e-6, 0.11e-6  # seconds that a cluster adds to LAUNCH and FILL
-EPILOGUE, STORE = 0.06e-6, 74e9  # seconds, and bytes of C a second of a multiprocessor
-REDUCTION_LAUNCH = 0.57e-6  # seconds: the launch of the kernel that adds partial sums
-REDUCTION_RATE = 5e12  # bytes a second at which partial sums are written to and read from L2
+KEPT = 17e6  # bytes of A, B and C that L2 keeps from launch to launch
+SM_DRAM = 57e9  # bytes a second that one multiprocessor reads from DRAM
+LAUNCH = 2.57e-6  # seconds: launch to first load, and last store to the end
+OVERLAP = 0.78e-6  # seconds of LAUNCH that overlapping launches save (kernels/sm90/mainloop.py)
+FILL = 0.27e-6  # seconds until the first k-tile of a tile has arrived
+CLUSTER_LAUNCH, CLUSTER_FILL = 1.05e-6, 0.19e-6  # seconds that a cluster adds to LAUNCH and FILL
+STORE = 39e9  # bytes of C a second of a multiprocessor
+NARROW_WRITE = 1.78e12  # bytes of C a second that DRAM takes in rows of 32 bytes
+REDUCTION_LAUNCH = 0.15e-6  # seconds: the launch of the kernel that adds partial sums
+REDUCTION_RATE = 4.9e12  # bytes a second at which partial sums are written to and read from L2
 
 
 class Estimate(NamedTuple):
@@ -71,7 +73,7 @@ class Estimate(NamedTuple):
     l2: float
     launch: float  # seconds
     mainloop: float  # seconds of all waves, with the epilogues between them
-    dram: float  # seconds in which DRAM moves A, B and C once
+    dram: float  # seconds in which DRAM moves what L2 does not keep of A, B and C
     epilogue: float  # seconds of the last epilogue
     reduction: float  # seconds in which partial sums are added; 0 if K is whole
 
@@ -85,7 +87,7 @@ class Estimate(NamedTuple):
         """What decides the time.
 
         >>> square, askew = (Problem.dense(4096, 4096, k) for k in (4096, 4104))
-        >>> [estimate(each, CANDIDATES[0]).bound for each in (square, askew)]
+        >>> [estimate(each, Candidate(pingpong, (128, 192, 64))).bound for each in (square, askew)]
         ['tensor core', 'L2']
         """
         if self.dram > self.mainloop:
@@ -108,6 +110,7 @@ class _Constants(NamedTuple):
     epilogue: float
     launch: float
     groups: tuple[int, ...]  # tile rows of a raster group, by depth of K
+    write: float  # bytes of C a second
     overlaps: bool  # pingpong: one consumer stores while the other multiplies
 
 
@@ -115,8 +118,9 @@ class _Constants(NamedTuple):
 def _constants(candidate: Candidate) -> _Constants:
     (bm, bn, bk), splits, (down, across) = candidate.tile, candidate.splits, candidate.cluster
     clustered = down * across > 1
-    loaded = 2 * bk * (bm + bn)
-    read = 2 * bk * (bm + bm // 64 * bn)  # bytes: B once for each 64 rows of A
+    # Bytes that TMA writes and wgmma reads: B once for each 64 rows of A.
+    moved = 2 * bk * (bm + bn) + 2 * bk * (bm + bm // 64 * bn)
+    narrow = splits == 1 and not candidate.swapped and panel_columns(bn) == 16
     return _Constants(
         candidate,
         splits,
@@ -124,12 +128,13 @@ def _constants(candidate: Candidate) -> _Constants:
         (bm * down, bn * across, bk * splits),
         down * across * splits,
         BLOCKS_AT_ONCE[down * across],
-        (2 * bm * bn * bk / SM_RATE + loaded / 128 * ROW_LOAD) / math.sqrt(SMS),
-        max((loaded + read) / SMEM, K_TILE_LATENCY),
+        2 * bm * bn * bk / SM_RATE / SMS**POWER,
+        max(moved / SMEM, K_TILE_LATENCY),
         FILL + clustered * CLUSTER_FILL,
-        EPILOGUE + 2 * bm * bn / STORE,
+        2 * bm * bn / STORE,
         LAUNCH + clustered * CLUSTER_LAUNCH,
         tuple(raster.group for raster in candidate.rasters),
+        NARROW_WRITE if narrow else DRAM,
         candidate.maker is pingpong,
     )
 
@@ -137,11 +142,13 @@ def _constants(candidate: Candidate) -> _Constants:
 def estimate(problem: Problem, candidate: Candidate) -> Estimate:
     """The expected time of a candidate.
 
-    >>> found = estimate(Problem.dense(4096, 4096, 4096), CANDIDATES[6])
+    >>> from cutedsl_gemm.kernels.sm90.rungs import cooperative
+    >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(cooperative, (128, 256, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('cooperative 128×256×64', 512, 4, 196)
+    ('cooperative 128×256×64', 512, 4, 185)
     """
-    return _estimate(_key(candidate.as_planned(problem)), _constants(candidate))
+    key = _key(candidate.as_planned(problem))
+    return Estimate(candidate, *_seconds(key, _constants(candidate)))
 
 
 def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> list[Estimate]:
@@ -158,7 +165,7 @@ def best(problem: Problem) -> Candidate:
     """The first candidate of `ranking`, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
-    ['cooperative 128×256×64', 'cooperative 128×256×64, cluster 2×1']
+    ['pingpong 128×128×64', 'cooperative 128×256×64, cluster 2×1']
     """
     return _best(_key(problem))
 
@@ -176,52 +183,46 @@ def _best(key: Key) -> Candidate:
     m, n, k, a_alignment, b_alignment = key
     keys = key, (n, m, k, b_alignment, a_alignment)  # of C, and of Cᵀ
     least: list[tuple[float, int]] = []
-    for number, constants in enumerate(_ALL):
-        # fmt: off
-        (
-            _, splits, swapped, (step_m, step_n, step_k), blocks, sms, tensor_core, smem, fill,
-            epilogue, launch, _, _,
-        ) = constants
-        # fmt: on
-        m, n, *_ = keys[swapped]
-        blocks *= -(-m // step_m) * -(-n // step_n)
+    for number, swapped, steps, blocks, sms, tensor_core, smem, fill, fixed, splits in _BOUNDS:
+        rows, columns = (n, m) if swapped else (m, n)
+        step_m, step_n, step_k = steps
+        blocks *= -(-rows // step_m) * -(-columns // step_n)
         waves = -(-blocks // sms)
         if splits == 1 or waves == 1:
-            k_tile = tensor_core * math.sqrt(blocks / waves)
+            k_tile = tensor_core * (blocks / waves) ** POWER
             k_tile = k_tile if k_tile > smem else smem  # max() takes twice as long
-            mainloop = waves * (-(-k // step_k) * k_tile + fill)
-            least.append((launch - OVERLAP + mainloop + epilogue, number))
+            least.append((fixed + waves * (-(-k // step_k) * k_tile + fill), number))
     least.sort()
     fastest = math.inf, 0
     for bound, number in least:
         if bound > fastest[0]:
             break
         of = _ALL[number]
-        fastest = min(fastest, (_estimate(keys[of.swapped], of).seconds, number))
+        fastest = min(fastest, (_seconds(keys[of.swapped], of)[0], number))
     return CANDIDATES[fastest[1]]
 
 
 _ALL = [_constants(candidate) for candidate in CANDIDATES]
+_BOUNDS = [
+    (number, of.swapped, of.step, of.blocks, of.sms, of.tensor_core, of.smem, of.fill)
+    + (of.launch - OVERLAP + of.epilogue, of.splits)
+    for number, of in enumerate(_ALL)
+]
 
 
-def _estimate(key: Key, of: _Constants) -> Estimate:
-    """The estimate for a problem whose C is the plan's."""
+def _seconds(key: Key, of: _Constants) -> tuple[Any, ...]:
+    """The fields of an Estimate but the candidate, for a problem whose C is the plan's."""
     m, n, k, a_alignment, b_alignment = key
-    # fmt: off
-    (
-        candidate, splits, _, (step_m, step_n, step_k), blocks, sms, tensor_core, smem, fill,
-        epilogue, launch, groups, overlaps,
-    ) = of
-    # fmt: on
-    (bm, bn, bk), (down, across) = candidate.tile, candidate.cluster
+    (bm, bn, bk), (down, across) = of.candidate.tile, of.candidate.cluster
+    step_m, step_n, step_k = of.step
     rows, columns = -(-m // step_m) * down, -(-n // step_n) * across  # tiles of whole clusters
     tiles = rows * columns
-    waves = -(-tiles * splits // sms)
-    busy = -(-tiles * splits // waves)
+    waves = -(-tiles * of.splits // of.sms)
+    busy = -(-tiles * of.splits // waves)
     k_tiles = -(-k // step_k)
 
     together = min(GPC, tiles)  # blocks of a GPC: they compute high × wide tiles
-    wide = min(together / min(groups[depth(k)], rows, together), columns)
+    wide = min(together / min(of.groups[depth(k)], rows, together), columns)
     high = min(together / wide, rows)
     served = IN_STEP if waves == 1 else SERVED
     (a_once, a_each), (b_once, b_each) = served[a_alignment], served[b_alignment]
@@ -229,29 +230,27 @@ def _estimate(key: Key, of: _Constants) -> Estimate:
     each = a_each * min(bm, m) / across + b_each * min(bn, n) / down
     l2 = 2 * bk * (once + each) * busy / L2
 
-    tensor_core *= math.sqrt(busy)
-    first = fill + k_tiles * max(tensor_core, smem, l2)
-    if overlaps:
-        mainloop = max(waves * first, waves / 2 * (first + epilogue) - epilogue)
+    tensor_core = of.tensor_core * busy**POWER
+    first = of.fill + k_tiles * max(tensor_core, of.smem, l2)
+    if of.overlaps:
+        mainloop = max(waves * first, waves / 2 * (first + of.epilogue) - of.epilogue)
     else:
-        mainloop = waves * (first + epilogue) - epilogue
+        mainloop = waves * (first + of.epilogue) - of.epilogue
     # the last tile row and column: one wave has them, or one wave in `rows`
     tile_rows, tile_columns = -(-m // bm), -(-n // bn)
-    missing = (bm - m / tile_rows) * max(1, waves / tile_rows)
-    missing += (bn - n / tile_columns) * max(1, waves / tile_columns)
+    missing = (bm - m / tile_rows) * max(1, waves / tile_rows) / across
+    missing += (bn - n / tile_columns) * max(1, waves / tile_columns) / down
     mainloop += k_tiles * bk / 64 * busy * missing * MISSING_ROW
 
-    stream = STREAM * math.sqrt((m * bm + n * bn) / ((m + n) * (bm + bn)))
-    dram = 2 * (m * k + k * n + m * n) / min(DRAM, DRAM * stream, SM_DRAM * busy)
-    reduction = 0.0
-    if splits > 1:  # partial sums of fp32, written and read
-        reduction = REDUCTION_LAUNCH + 2 * 4 * tiles * splits * bm * bn / REDUCTION_RATE
-    elif 2 * tiles <= SMS and blocks == 1:
+    moved = max(0, 2 * (m * k + k * n + m * n) - KEPT)
+    dram = max(moved / min(DRAM, SM_DRAM * busy), 2 * m * n / of.write)
+    launch, reduction = of.launch, 0.0
+    if of.splits > 1:  # partial sums of fp32, written and read
+        reduction = REDUCTION_LAUNCH + 2 * 4 * tiles * of.splits * bm * bn / REDUCTION_RATE
+    elif 2 * tiles <= SMS and of.blocks == 1:
         launch -= OVERLAP
-    seconds = launch + max(mainloop, dram) + epilogue + reduction
-    # fmt: off
-    return Estimate(
-        candidate, seconds, tiles, waves, busy, tensor_core, smem, l2, launch, mainloop, dram,
-        epilogue, reduction,
-    )
-    # fmt: on
+    # Main loops and DRAM hinder each other where they take equally long.
+    seconds = launch + math.sqrt(math.hypot(mainloop**2, dram**2)) + of.epilogue + reduction
+    shape = tiles, waves, busy
+    k_tile = tensor_core, of.smem, l2
+    return seconds, *shape, *k_tile, launch, mainloop, dram, of.epilogue, reduction
