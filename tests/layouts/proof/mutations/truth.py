@@ -220,7 +220,36 @@ def _repeated(layout: Any, tile: Layout, r: Any) -> bool:
 
 
 def _complement(layout: Any, cotarget: Any, r: Any) -> bool:
+    """False if two pairs of an offset of L and one of R have one sum, or if R does not rise.
+
+    How far R must reach is another matter, which is left open.
+    """
+    r = _result(L.complement, layout, cotarget) if r is None else r
+    _check(r)
+    own, xor = _moving_values(layout), isinstance(layout, ComposedLayout) or m.is_xor(layout)
+    sums: list[Any] = []
+    for a, b in cartesian(own, _values(r)):
+        sums.append(a ^ b if xor else m.plus(a, b) or 0)
+        if len(sums) > TRIED:
+            raise Unknown(layout)
+    if any(value in sums[:k] for k, value in enumerate(sums)):
+        return False
+    reach = 0
+    for extent, stride in m.modes(r) if not m.is_coordinates(r) else []:
+        if extent > 1 and stride <= reach:
+            return False
+        reach += (extent - 1) * stride
     raise Unknown(layout)
+
+
+def _moving_values(layout: Any) -> list[Any]:
+    """The offsets of a layout without its modes of stride 0."""
+    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    moving = [mode for mode in m.modes(outer) if m.moves(mode[1])]
+    part = Layout(tuple(s for s, _ in moving), tuple(d for _, d in moving))
+    if isinstance(layout, ComposedLayout):
+        return _values(ComposedLayout(layout.inner, layout.offset, part))
+    return _values(part)
 
 
 def _needs_injective(layout: Any) -> None:
@@ -232,8 +261,7 @@ def _not_injective(layout: Any) -> bool:
     """Whether two coordinates of the modes that move have one offset."""
     if isinstance(layout, ComposedLayout):
         raise Unknown(layout)
-    moving = [mode for mode in m.modes(layout) if m.moves(mode[1])]
-    values = _values(Layout(tuple(s for s, _ in moving), tuple(d for _, d in moving)))
+    values = _moving_values(layout)
     return any(value in values[:k] for k, value in enumerate(values))
 
 
