@@ -209,7 +209,7 @@ def _has_no_difference(stages: Stages, _: NoDifference) -> bool:
     (layout,) = stages
     modes = [mode for mode in modes_of(layout) if mode[0] != 1]
     falling = sorted(modes, key=lambda mode: -whole(mode[1]))
-    sums = {0: False}  # a sum of differences times strides: whether one of them is not 0
+    sums = {0: False}  # |sum of differences times strides|: whether one of them is not 0
     for k, (extent, stride) in enumerate(falling):
         if stride == 0:
             return False
@@ -221,7 +221,7 @@ def _has_no_difference(stages: Stages, _: NoDifference) -> bool:
             if len(after) + high - low > TRIED_AT_MOST:
                 return False
             for x in range(low, high + 1):
-                here = total + x * stride
+                here = abs(total + x * stride)  # with x also -x is a difference
                 after[here] = after.get(here, False) or moved or x != 0
         sums = after
     return not sums[0]
