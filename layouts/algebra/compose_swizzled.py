@@ -132,7 +132,7 @@ def _layout_after_swizzled(
     None
     """
     if has_xor_strides(b.outer) or not all(
-        type(x) is int for mode in (*a.modes, *b.outer.modes) for x in mode
+        type(x) is int for mode in (*a.modes, *b.outer.modes, (b.offset,)) for x in mode
     ):
         return None
     image = _image_swizzle(a, swizzle, _offset_bound(b))

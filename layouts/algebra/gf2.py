@@ -92,6 +92,8 @@ def _placed_columns(layout: Layout, offset: int) -> list[tuple[int, int]]:
     columns = [column for _, column in bits]
     if linear and offset == 0:
         return bits
+    if type(offset) is not int:
+        raise LayoutError(f"{layout} at offset {offset} is not a bit matrix: it has no known bits")
     if offset & reduce(or_, columns, 0) or not (linear or sum(columns) == reduce(or_, columns, 0)):
         raise LayoutError(f"{layout} at offset {offset} is not a bit matrix: its strides carry")
     return bits

@@ -26,6 +26,7 @@ from ..values.modes import (
 )
 from ..values.steps import Steps
 from ..values.swizzle import ComposedLayout, Swizzle, gives_coordinates, layout_for
+from ..values.symbols import plain
 from ..values.tuples import size
 from .as_layout import as_layout
 from .coalesce import coalesce
@@ -155,7 +156,7 @@ def _left_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayou
         bits = placed_columns(layout)
     except LayoutError:
         return _left_inverse_composed(layout)
-    start, columns = layout(0), [column for _, column in bits]
+    start, columns = plain(layout(0)), [column for _, column in bits]
     top = max(value.bit_length() for value in (start, *columns, 1))
     pairs = eliminated(columns)
     if not all(value for _, value in pairs):

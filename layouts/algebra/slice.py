@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import LayoutError
-from ..values.layout import Layout, cosize, trusted
-from ..values.modes import from_columns, has_xor_strides
+from ..values.layout import Layout, trusted
+from ..values.modes import bit_modes, from_columns, has_xor_strides
 from ..values.swizzle import ComposedLayout, layout_for
+from ..values.symbols import plain
 from ..values.tuples import IntTuple, coordinate, shallow, text
 
 __all__ = ["dice", "slice_", "slice_and_offset"]
@@ -57,15 +58,24 @@ def slice_and_offset(coord: IntTuple, layout: Any) -> tuple[Any, Any]:
     return part, layout(_fixed(coord))
 
 
-def _xored(layout: ComposedLayout, part: Layout, fixed: int) -> ComposedLayout:
+def _xored(layout: ComposedLayout, part: Layout, fixed: Any) -> ComposedLayout:
     """``inner(offset + (fixed ^ part(c)))``.
 
     If `fixed` and `part` share no bit, the XOR is a sum.  Else the offset sets one more bit, whose
     column is `fixed`.
     """
-    top = max(cosize(part) - 1, fixed).bit_length()
-    if all(not fixed & int(d) << k for s, d in part.modes for k in range(s.bit_length() - 1)):
+    columns = [int(stride) for _, stride in bit_modes(part.modes) if stride]
+    fixed = plain(fixed)
+    if not columns or fixed == 0:
         return ComposedLayout(layout.inner, layout.offset + fixed, part, layout.unit)
+    if type(fixed) is not int:
+        raise LayoutError(
+            f"slice of {layout}: the fixed coordinates add {fixed} to XOR strides, which needs the "
+            f"bits of an integer known now"
+        )
+    if not any(fixed & column for column in columns):
+        return ComposedLayout(layout.inner, layout.offset + fixed, part, layout.unit)
+    top = max(*columns, fixed).bit_length()
     added = from_columns([*(1 << k for k in range(top)), fixed])
     inner = ComposedLayout(layout.inner, layout.offset, added)
     return ComposedLayout(inner, 1 << top, part, layout.unit)

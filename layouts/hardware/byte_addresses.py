@@ -13,6 +13,7 @@ from ..algebra import gf2
 from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
+from ..values.symbols import free_symbols
 from ..values.tuples import is_int, size
 
 __all__ = [
@@ -40,6 +41,8 @@ def check_lanes(lanes: Layout | ComposedLayout) -> None:
     """Raises `LayoutError` unless `lanes` has integer extents and gives integer offsets."""
     if not is_int(size(lanes)):
         raise LayoutError(f"{lanes}: its extents must be integers; give the symbols values first")
+    if free_symbols(lanes):
+        raise LayoutError(f"{lanes}: its strides must be integers; give the symbols values first")
     if not is_int(lanes(0)):
         raise LayoutError(f"{lanes} gives coordinates: an access needs offsets in memory")
 

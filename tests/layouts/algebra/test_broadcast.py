@@ -24,10 +24,12 @@ from layouts import (
     nullspace,
     right_inverse,
     size,
+    slice_and_offset,
     symbols,
     upcast,
 )
 from layouts.algebra.gf2 import matrix
+from layouts.values.symbols import substitute
 
 CASES = 6 * settings().max_examples  # of the profile
 
@@ -187,3 +189,24 @@ def test_left_inverse_refuses_symbols_that_may_overlap():
     with pytest.raises(LayoutError, match="not proved"):
         left_inverse(Layout((2, m), (1, n)))  # n = 1: the offset 1 occurs twice
     assert left_inverse(Layout((2, m), (1, 2 * n))) == Layout((2 * n, m), (1, 2))
+
+
+def test_symbols_beside_xor_strides_are_answered_or_refused():
+    m = symbols("m")
+    broadcast = Layout((3 * m, 4), (0, F2(1)))
+    assert left_inverse(broadcast) == right_inverse(broadcast) == Layout(4, 3 * m)
+    assert nullspace(broadcast) == Layout(3 * m, 1)
+    swizzled = ComposedLayout(Swizzle(2, 1, -3), 4 * m, Layout(4))
+    assert composition(Layout(1, 4), swizzled).offset == 4 * m
+    linear = ComposedLayout(Layout((4, m), (1, 8)), m, Layout((4, 2), (F2(8), F2(1))))
+    with pytest.raises(LayoutError, match="known now"):
+        slice_and_offset((None, m), linear)
+    swizzled = ComposedLayout(Swizzle(2, 1, -3), m, Layout(2, F2(5)))
+    inverse = left_inverse(swizzled)
+    for value in range(1, 30):
+        layout, undo = (substitute(each, {m: value}) for each in (swizzled, inverse))
+        assert [undo(offset) for offset in offsets(layout)] == [0, 1]
+    part, _ = slice_and_offset(
+        (None, 1, None), ComposedLayout(Swizzle(1, 0, 2), 0, Layout((4 * m, 4, 2), (0, F2(5), 0)))
+    )
+    assert part.offset == 5

@@ -27,6 +27,7 @@ from layouts import (
     right_inverse,
     size,
     slice_and_offset,
+    symbols,
     zipped_divide,
 )
 
@@ -152,3 +153,17 @@ def test_the_left_inverse_undoes_the_xor():
 def test_what_is_no_xor_stride_is_refused(value):
     with pytest.raises(LayoutError, match="XOR stride"):
         F2(value)
+
+
+def test_a_symbol_times_an_xor_stride_is_refused():
+    """sympy would take int(stride): 5 * F5 is 17 without carry, and 25 as a product of integers."""
+    m = symbols("m")
+    for call in (
+        lambda: m * F2(5),
+        lambda: F2(5) * m,
+        lambda: Layout((8, 2), (F2(5), F2(64)))((m, 0)),
+        lambda: Layout(8, F2(5))(m),
+    ):
+        with pytest.raises(LayoutError, match="known now"):
+            call()
+    assert m * E(0) == E(0) * m
