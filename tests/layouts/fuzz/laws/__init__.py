@@ -7,12 +7,13 @@ tiling      complement, divides, products, tile_to_shape
 parts       slices, tiles of a block, elements of a thread
 inverses    inverses, nullspace, common vectors
 units       upcast, downcast, recast
+names       named modes, Triton's linear layouts
 memory      wavefronts, sectors
 proofs      prove
 shown       postcondition, explain, table
 """
 
-from . import composing, inverses, memory, parts, proofs, shown, tiling, units, values
+from . import composing, inverses, memory, names, parts, proofs, shown, tiling, units, values
 from .check import LAWS
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "composing",
     "inverses",
     "memory",
+    "names",
     "parts",
     "proofs",
     "shown",
