@@ -8,6 +8,7 @@ are right, the result is structurally theirs.
     composition  composition                              a layout after a layout; read it first
       compose_*  its steps, one for each kind of stride and for swizzles
       digits     its core: one layout read through another, digit by digit
+      as_layout  a composed layout as an offset and a layout, where it is one
     complement   complement                               the offsets that a layout leaves free
     by_mode      by_mode, logical, zipped, tiled, flat    one operation on every mode
     divide       logical, zipped, tiled, flat             cutting into tiles

@@ -11,6 +11,7 @@
     layout       Layout
     swizzle      Swizzle and ComposedLayout
     modes        layouts as flat lists of modes
+    offsets      the values at many indices at once
 """
 
 from .layout import (
