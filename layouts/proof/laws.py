@@ -39,7 +39,7 @@ from ..values.modes import as_xor_strides, from_columns, has_xor_strides
 from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain, plain_if_symbolic
-from ..values.tuples import product, size, text
+from ..values.tuples import checked, product, size, text
 from ..values.value import Value
 from .agreement import Undecided, written
 from .bijective import Bijective
@@ -200,7 +200,7 @@ class _TilerLaw(OfResult, EveryPart):
     tiler: Any
 
     def __init__(self, layout: Any, tiler: Any, r: Any = None) -> None:
-        self._set(layout_for(type(self).__name__, layout), tiler, r)
+        self._set(layout_for(type(self).__name__, layout), _checked_tiler(tiler), r)
 
     def parts(self) -> list[Statement]:
         """The statements for each tiler; a mode without one stays as it is."""
@@ -309,6 +309,8 @@ class ComplementLaws(OfResult, EveryPart):
     cotarget: Any
 
     def __init__(self, layout: Any, cotarget: Any = None, r: Any = None) -> None:
+        if cotarget is not None and not isinstance(cotarget, Layout):
+            cotarget = checked(cotarget, "cotarget", 1)
         self._set(layout_for("ComplementLaws", layout), cotarget, r)
         if r is not None:
             self._check_result(layout, r)
@@ -355,10 +357,11 @@ class ComplementLaws(OfResult, EveryPart):
         """The laws of the steps of each coordinate."""
         steps, free = by_coordinate(self.layout), by_coordinate(result)
         none = Layout(1, 0)
-        return [
+        laws = (
             ComplementLaws(steps.get(path, none), _entry(self.cotarget, path), free.get(path, none))
             for path in sorted({*steps, *free})
-        ]
+        )
+        return [Injective(result), *laws]
 
     def decide(self) -> Proof:
         """Decided part by part; the reason adds whether L and R have every offset."""
@@ -473,6 +476,15 @@ class AtLeast(_OfNumbers):
 
 
 # ------------------------------------------------------------------------------- printing
+
+
+def _checked_tiler(tiler: Any) -> Any:
+    """`tiler`, if it is one; raises `LayoutError` if not."""
+    if isinstance(tiler, tuple):
+        return tuple(map(_checked_tiler, tiler))
+    if tiler is not None:
+        tiler_layout(tiler)
+    return tiler
 
 
 def _tiler_text(tiler: Any) -> str:

@@ -28,6 +28,7 @@ from textwrap import wrap
 from typing import Any, Protocol
 
 from ..errors import LayoutError
+from ..values.steps import budget
 from ..values.symbols import free_symbols, small_values, substitute
 from ..values.value import Value
 from .agreement import Undecided
@@ -37,6 +38,9 @@ __all__ = ["Counterexample", "Proof", "Statement", "prove"]
 
 #: So many values of the symbols are tried before a statement is left undecided.
 SMALL_VALUES = 30
+
+#: Each of them takes at most so many steps of a search.
+SMALL_STEPS = 1 << 14
 
 
 class Proof(Value):
@@ -138,7 +142,8 @@ def _tried(statement: Any, names: tuple[Any, ...], why: str) -> Proof:
     tried = 0
     for values in small_values(names, SMALL_VALUES):
         try:
-            proof = substitute(statement, values).decide()
+            with budget(SMALL_STEPS):
+                proof = substitute(statement, values).decide()
         except LayoutError:
             continue
         tried += 1

@@ -279,7 +279,7 @@ def exact(a: Any, b: Any) -> bool:
     (True, False)
     """
     if hasattr(a, "free_symbols") and hasattr(b, "free_symbols"):
-        return bool(whole(a) == whole(b))
+        return a is b or bool(whole(a) == whole(b))
     if type(a) is not type(b):
         return False
     if isinstance(a, Value):

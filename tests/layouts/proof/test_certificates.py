@@ -223,6 +223,13 @@ def test_a_result_with_more_modes_or_another_swizzle_is_not_enough():
     assert prove(ProductLaw(tile, 2, other)).verify()  # its refutation
 
 
+def test_a_complement_of_coordinates_that_repeats_itself_is_refuted():
+    layout, twice = Layout((5, 1), (E(0), E(1))), Layout((2, 2), (5 * E(0), 0))
+    proof = prove(ComplementLaws(layout, None, twice))
+    assert not proof
+    assert proof.verify()
+
+
 def test_what_an_operation_refuses_is_not_proved_by_what_it_needs():
     injective = Layout((2, 3), (2, 5))  # no layout is its left inverse, though it is injective
     assert claimed(Injective(injective), Growing((0, 1)))

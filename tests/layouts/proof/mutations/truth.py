@@ -210,8 +210,10 @@ def _repeated(layout: Any, tile: Layout, r: Any) -> bool:
             return False
         raise Unknown(layout)
     places = _result(copies_of, layout, L.cosize(tile))
-    if r is None:
+    if r is None and not m.is_xor(layout):
         return _composed(places, tile, None)
+    r = _result(L.logical_product, layout, tile) if r is None else r
+    _check(r)
     return (
         m.rank(r) == 2
         and _values(layout) == _values(m.part(r, 0))
