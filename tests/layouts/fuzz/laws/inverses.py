@@ -28,15 +28,17 @@ def _(r: Any, f: Any) -> None:
 
 @law(L.left_inverse, one(), weight=2)
 def _(r: Any, f: Any) -> None:
-    """``R(L(i)) == i``; if L has modes of stride 0, or XOR strides that are not independent,
-    ``L(R(L(i))) == L(i)``."""
+    """``R(L(i)) == i``; if L has modes of stride 0, ``L(R(L(i))) == L(i)``.
+
+    Of a composed layout, those are the modes of the layout that it is as a whole.
+    """
     values = m.values(f)
     back = [m.value(r, x) for x in values]
     if distinct(values):
         same(back, list(range(m.size(f))), "R(L(i))")
     else:
-        linear = isinstance(f, ComposedLayout) or m.is_xor(f)
-        must(linear or len(set(values)) == moving_size(f), "L is injective where it moves")
+        joined = isinstance(f, ComposedLayout)
+        must(joined or len(set(values)) == moving_size(f), "L is injective where it moves")
         same([m.value(f, i) for i in back], values, "L(R(L(i)))")
 
 
@@ -54,10 +56,8 @@ def _(r: Any, f: Any) -> None:
     must(distinct(found), "each index once")
     must(all(m.value(f, i) == start for i in found), f"indices with the value {start}")
     if isinstance(f, Layout):
-        must(
-            m.size(r) % m.size(tuple(s for s, d in m.modes(f) if not m.moves(d))) == 0,
-            "all of them",
-        )
+        still = m.size(tuple(s for s, d in m.modes(f) if not m.moves(d)))
+        must(m.size(r) % still == 0, f"all {still} of them")
 
 
 @law(L.max_common_layout, alike)
@@ -78,13 +78,10 @@ def _every_vector(r: int, a: Any, b: Any) -> None:
     base of the swizzle protects.
     """
     pairs = sorted(zip(m.values(a), m.values(b), strict=False))
-    if r == 1 or m.size(a) != m.size(b) or not distinct([x for x, _ in pairs]):
-        return
-    if {x for x, _ in pairs} != set(range(len(pairs))) or sorted(y for _, y in pairs) != [
-        x for x, _ in pairs
-    ]:
-        return  # only of bijections is it plain what the vectors are
+    every = list(range(m.size(a)))
     to = [y for _, y in pairs]
+    if r == 1 or [x for x, _ in pairs] != every or sorted(to) != every:
+        return  # only of bijections is it plain what the vectors are
     for first in range(0, len(to), r):
         block = to[first : first + r]
         same(block, list(range(to[first], to[first] + len(block))), f"the vector at offset {first}")

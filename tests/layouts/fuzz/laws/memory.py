@@ -14,13 +14,19 @@ from .check import law, must, same
 
 WARP = 32
 
+#: Swizzles that are tried where none is said to help.
+SWIZZLES = [
+    L.Swizzle(bits, base, bits + more)
+    for bits in (1, 2, 3)
+    for base in range(1, 6)
+    for more in range(3)
+]
+
 
 def _access(rng: Random) -> tuple[Any, ...]:
-    return (
-        g.any_layout(rng, rng.choice((8, 32, 64))),
-        rng.choice((4, 8, 16)),
-        rng.choice((8, 16, 32)),
-    )
+    """Lanes, the bytes that each accesses, and the bits of an offset."""
+    lanes = g.any_layout(rng, rng.choice((8, 32, 64)))
+    return lanes, rng.choice((4, 8, 16)), rng.choice((8, 16, 32))
 
 
 def _warps(lanes: Any, unit: int) -> list[list[int]]:
@@ -70,13 +76,12 @@ def _(r: Any, tile: Any, accesses: Any, unit: int) -> None:
     """The swizzle frees every access; or none does that moves the accessed bytes as a whole."""
     if r:
         must(all(_is_free(r.layout, access, unit) for access in accesses), "it has conflicts")
-    else:
-        for swizzle in (
-            L.Swizzle(b, k, s) for b in (1, 2, 3) for k in range(1, 6) for s in (b, b + 1, b + 2)
-        ):
-            if unit << swizzle.base >= 8 * max(a.instruction.width for a in accesses):
-                tried = L.ComposedLayout(swizzle, 0, tile)
-                must(not all(_is_free(tried, a, unit) for a in accesses), f"{swizzle} frees them")
+        return
+    widest = 8 * max(access.instruction.width for access in accesses)
+    for swizzle in SWIZZLES:
+        if unit << swizzle.base >= widest:
+            tried = L.ComposedLayout(swizzle, 0, tile)
+            must(not all(_is_free(tried, a, unit) for a in accesses), f"{swizzle} frees them")
 
 
 @law(L.padding_for, _accesses, by_value=False)
