@@ -87,14 +87,14 @@ def _line(
 ) -> tuple[list[Any], list[Mode], int, Any]:
     """The values of A along a leaf of B, its modes, and where they end: at `extent`, or at the
     first value that no mode can have; the last is the value that is forced there."""
-    count = min(extent, _BLOCK)
+    known, count = 1, min(extent, _BLOCK)
     while True:
-        steps.take(count)
+        steps.take(count - known)
         line = _values(a, [x * stride for x in range(count)])
         modes, end, forced = _modes_of_line(line, extent)
         if end < count or count == extent:
             return line, modes, end, forced
-        count = min(extent, count * 16)
+        known, count = count, min(extent, count * 16)
 
 
 def _modes_of_line(line: list[Any], extent: int) -> tuple[list[Mode], int, Any]:

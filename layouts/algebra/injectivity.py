@@ -108,8 +108,8 @@ def _searched(modes: list[Mode]) -> list[_Mode]:
     return found[::-1]
 
 
-#: A candidate takes as long as four indices: its entries are computed, and its sum is kept.
-_CANDIDATE = 4
+#: A candidate takes as long as six indices: its entries are computed, and its sum is kept.
+_CANDIDATE = 6
 
 
 def _vanishing(modes: list[_Mode], steps: Steps) -> list[int] | None:

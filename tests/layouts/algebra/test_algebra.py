@@ -192,7 +192,8 @@ def test_a_budget_bounds_each_search_inside_and_no_other():
             prove(Injective(Layout((2,) * 28, tuple(modes))))
         with pytest.raises(Undecided, match="1000 steps"):
             left_inverse(Layout((5, 5), (48, 128)))
-    assert size(composition(a, b)) == 8000
+    with budget(size(b) - 1):  # the value at index 0 needs no step
+        assert size(composition(a, b)) == 8000
     with pytest.raises(LayoutError, match="at least 1 step"):
         budget(0)
 
