@@ -12,6 +12,7 @@ from hypothesis import settings
 
 import layouts
 from layouts import (
+    E,
     Layout,
     LayoutError,
     Swizzle,
@@ -247,6 +248,49 @@ def test_results_are_structurally_those_of_the_dsl():
         others = count[name, "refused by the DSL"] + count[name, "wrong in the DSL"]
         assert count[name, "the same"] > 0.5 * CASES
         assert others < 0.15 * count[name, "the same"]
+
+
+COORDINATES = [
+    ("complement", (Layout(4, E(0)), 16)),
+    ("complement", (Layout(4, E(1)), 16)),
+    ("complement", (Layout((4, 8), (E(0), E(1))), 32)),
+    ("complement", (Layout((4, 8), (E(0), E(1))), (8, 32))),
+    ("complement", (Layout((4, 2), (E(0), 4 * E(0))), 32)),
+    ("complement", (Layout(4, 2 * E(0)), 16)),
+    ("logical_divide", (Layout((8, 16), (E(0), E(1))), Layout(4, E(0)))),
+    ("logical_divide", (Layout((8, 16)), Layout(4, E(0)))),
+    ("logical_product", (Layout((4, 8), (E(0), E(1))), Layout(3))),
+    ("logical_product", (Layout((4, 8), (E(0), E(1))), (3, 2))),
+    ("blocked_product", (Layout((4, 8), (E(0), E(1))), Layout((3, 2)))),
+    ("tile_to_shape", (Layout((4, 8), (E(0), E(1))), (8, 16), (0, 1))),
+]
+
+
+@cute.jit
+def trace_coordinates(found: cutlass.Constexpr):
+    ask_coordinates(found)
+
+
+def ask_coordinates(found):
+    for name, arguments in COORDINATES:
+        known = {x: in_dsl(x) for x in arguments if isinstance(x, Layout)}
+        found.append(asked(name, arguments, known))
+
+
+def in_dsl(layout):
+    """A layout whose strides may be coordinates."""
+
+    def stride(d):
+        return d if isinstance(d, int) else d.terms[0][1] * cute.E(list(d.terms[0][0]))
+
+    return cute.make_layout(layout.shape, stride=map_leaves(stride, layout.stride))
+
+
+def test_layouts_of_coordinates_are_complemented_and_repeated_as_in_the_dsl():
+    found = []
+    trace_coordinates(found)
+    results = [str(getattr(layouts, name)(*arguments)) for name, arguments in COORDINATES]
+    assert results == found
 
 
 @cute.jit
