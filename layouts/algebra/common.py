@@ -20,6 +20,8 @@ from ..values.arith import divided, divides, equal
 from ..values.elimination import preimages
 from ..values.layout import Layout
 from ..values.modes import Mode, from_columns, without_ones
+from ..values.offsets import all_offsets, offsets_at
+from ..values.steps import too_many
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, gives_coordinates, layout_for
 from ..values.symbols import has_symbols
@@ -31,8 +33,8 @@ from .inverse import right_inverse
 
 __all__ = ["max_common_layout", "max_common_vector"]
 
-#: So many pairs of offsets are compared, a quarter of a second.
-MOST_PAIRS = 1 << 17
+#: The steps, in the sense of `budget`, that it takes to compare one pair of offsets.
+STEPS_OF_A_PAIR = 8
 
 
 def max_common_layout(
@@ -69,8 +71,8 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     the offsets of A and those of B rise by 1 together.  This is about every vector, not about the
     first alone, and neither layout needs to begin at offset 0.  So a swizzle limits the result to
     the elements that it keeps together, and an offset that is not aligned to them limits it more.
-    With symbols, the result is the largest that is proved, and so it is of more than 2**17 elements
-    if neither modes nor bits decide.
+    With symbols, the result is the largest that is proved, and so it is if neither modes nor bits
+    decide and the pairs of offsets are more than the `budget` allows.
 
     Raises `LayoutError` if A or B gives coordinates.
 
@@ -91,7 +93,7 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     if bits is not None:
         return 1 << sum(1 for _ in _common_indices(*bits))
     count = min(size(a), size(b))
-    return proved if count > MOST_PAIRS else _by_offsets(a, b, count)
+    return proved if too_many(count * STEPS_OF_A_PAIR) else _by_offsets(a, b, count)
 
 
 def _outer(layout: Layout | ComposedLayout) -> Layout:
@@ -198,7 +200,8 @@ def _common_indices(a: Bits, b: Bits, most: int | None = None) -> Iterator[int]:
 def _by_offsets(a: Any, b: Any, count: int) -> int:
     """The largest number that divides the length of every run of pairs of offsets that rise by 1
     together."""
-    both = zip(_offsets(a, count), _offsets(b, count), strict=True)
+    indices = list(range(count))
+    both = zip(offsets_at(a, indices), offsets_at(b, indices), strict=True)
     pairs = sorted({(x - y, x) for x, y in both})
     vector = 0
     for _, run in groupby(enumerate(pairs), lambda item: (item[1][0], item[1][1] - item[0])):
@@ -206,19 +209,6 @@ def _by_offsets(a: Any, b: Any, count: int) -> int:
         if vector == 1:
             break
     return vector
-
-
-def _offsets(layout: Any, count: int) -> list[int]:
-    """The offsets of the indices below `count`."""
-    if isinstance(layout, ComposedLayout):
-        return [layout.inner(layout.offset + x) for x in _offsets(layout.outer, count)]
-    if kind_of(layout.modes) is not None:
-        return [layout(i) for i in range(count)]
-    sums = [0]
-    for extent, stride in layout.modes:
-        steps = range(min(extent, -(-count // len(sums))))
-        sums = [step * stride + x for step in steps for x in sums]
-    return sums[:count]
 
 
 # ---------------------------------------------------------------------------------- the first
@@ -260,5 +250,5 @@ def _undoes(layout: Any, found: Any) -> bool:
         (extent, stride), *others = through.modes
         return not others and (equal(extent, 1) or equal(stride, 1))
     count = size(found)
-    few = type(count) is int and count <= MOST_PAIRS
-    return few and all(layout(found(i)) == i for i in range(count))
+    few = type(count) is int and not too_many(count)
+    return few and offsets_at(layout, all_offsets(found)) == list(range(count))
