@@ -18,11 +18,11 @@ from itertools import takewhile
 from operator import or_
 from typing import Any
 
-from ..algebra.compose_integers import ENUMERATION_LIMIT
 from ..algebra.digits import extended_modes
 from ..errors import Undecided
 from ..values.arith import equal
 from ..values.layout import Layout
+from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, E, as_factor, kind, paths_of
 from ..values.swizzle import Swizzle
 from ..values.symbols import at_least, has_symbols, plain
@@ -328,7 +328,7 @@ def _counts_in_bits(stage: Any) -> bool:
 def _by_enumeration(left: Stages, right: Stages, count: Any) -> Agreement:
     if has_symbols((left, right, count)):
         raise Undecided(f"{written(left)}: symbols under a swizzle are beyond every method")
-    if count > ENUMERATION_LIMIT:
+    if too_many(count):
         raise Undecided(f"{count} indices are too many to enumerate")
     for index in range(count):
         if step(left, index) != step(right, index):

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..algebra.compose_integers import ENUMERATION_LIMIT
 from ..algebra.injectivity import collision
 from ..values.arith import equal
 from ..values.layout import Layout
+from ..values.steps import too_many
 from ..values.stride import as_factor
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import free_symbols, plain, quotient
@@ -200,7 +200,7 @@ def _permutes(swizzle: Swizzle, start: Any, count: Any) -> str | None:
     head = range(start, min(end, -(-start // swizzle.block) * swizzle.block))
     tail = range(max(head.stop, end - end % swizzle.block), end)
     cut = len(head) + len(tail)
-    if cut <= ENUMERATION_LIMIT and all(
+    if not too_many(cut) and all(
         start <= swizzle(offset) < end for part in (head, tail) for offset in part
     ):
         which = "last" if not head else "first and last"

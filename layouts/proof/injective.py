@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..algebra import composition, gf2
-from ..algebra.compose_integers import ENUMERATION_LIMIT
 from ..algebra.injectivity import collision
 from ..errors import LayoutError
 from ..values.arith import less
 from ..values.layout import Layout, cosize
+from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, E, as_factor, kind_of, paths_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import at_least, free_symbols, plain
@@ -298,7 +298,7 @@ def index_of_offsets(statement: Any, layout: Layout | ComposedLayout) -> dict[An
     count = size(layout)
     if free_symbols(statement):
         raise Undecided(f"{written(stages_of(layout))}: symbols in it are beyond every method")
-    if count > ENUMERATION_LIMIT:
+    if too_many(count):
         raise Undecided(f"{statement}: not decided, and {count} indices are too many to enumerate")
     index_of: dict[Any, int] = {}
     for index in range(count):
