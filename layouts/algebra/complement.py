@@ -5,16 +5,17 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.arith import ascending, ceil_div, divided, divides, equal, less
 from ..values.elimination import eliminated
 from ..values.layout import Layout, cosize, trusted
 from ..values.modes import Mode, assembled, merged, without_ones
+from ..values.offsets import all_offsets
+from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, Path, kind_of
 from ..values.swizzle import ComposedLayout, layout_for
 from ..values.symbols import has_symbols
 from ..values.tuples import IntTuple, checked, product, size
-from .compose_integers import ENUMERATION_LIMIT
 from .gf2 import placed_columns
 from .injectivity import collision
 
@@ -284,18 +285,17 @@ def _enumerated_complement(layout: Any, target: int) -> Layout:
     """The complement of the layout under the swizzle, if it is one of the swizzled layout too;
     otherwise copies fit beyond the last offset only."""
     count = size(layout)
-    if count > ENUMERATION_LIMIT:
-        raise LayoutError(f"complement of {layout}: {count} offsets are too many to compare")
-    own = {layout(i) for i in range(count)}
+    if too_many(count):
+        raise Undecided(f"complement of {layout}: {count} offsets are too many to compare")
+    own = {*all_offsets(layout)}
     if len(own) < count:
         raise LayoutError(f"complement of {layout}: it is not injective")
     outer = layout.outer if isinstance(layout, ComposedLayout) else layout
     if kind_of(outer.modes) is None and covers(outer):
         rest = complement(outer, target)
         total = count * size(rest)
-        if total <= ENUMERATION_LIMIT:
-            places = [rest(i) for i in range(size(rest))]
-            if {a + place for a in own for place in places} == set(range(total)):
-                return rest
+        few = not too_many(total)
+        if few and {a + b for a in own for b in all_offsets(rest)} == set(range(total)):
+            return rest
     beyond = max(own) + 1
     return _assembled([], ceil_div(target, beyond), beyond)
