@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 SHAPES = "sweep", "curve", "squares", "weights", "split"  # bench.SHAPES, without importing torch
-RANDOM = "random"
+RANDOM, DECODE = "random", "decode"
 DRAWINGS = ".svg", ".png", ".pdf"
 
 
@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     ladder.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
     bench = commands.add_parser("bench", help="compare gemm with torch.mm, quack and Triton")
     bench.add_argument(
-        "--shapes", choices=(*SHAPES, RANDOM), default="sweep", help="default: sweep"
+        "--shapes", choices=(*SHAPES, RANDOM, DECODE), default="sweep", help="default: sweep"
     )
     bench.add_argument("--seed", type=int, metavar="S", help="of --shapes random")
     bench.add_argument("--count", type=count, metavar="N", help="of --shapes random")
@@ -147,17 +147,23 @@ def run_on_gpu(options: argparse.Namespace) -> None:
 
 
 def run_bench(options: argparse.Namespace) -> None:
-    """bench over named shapes, or over random ones."""
+    """bench over named shapes, random ones, or those of decoding."""
     given = {name: vars(options)[name] for name in ("count", "seed")}
     given = {name: value for name, value in given.items() if value is not None}
+    if options.sustained and options.shapes in (RANDOM, DECODE):
+        raise Refused(f"--sustained is for named shapes; omit it with --shapes {options.shapes}")
+    if given and options.shapes != RANDOM:
+        raise Refused(f"--{next(iter(given))} is for --shapes random")
     if options.shapes == RANDOM:
         from cutedsl_gemm.measure import random_shapes
 
-        if options.sustained:
-            raise Refused("--sustained is for named shapes; omit it with --shapes random")
         random_shapes.main(**given, file=options.csv, drawing=options.plot)
-    elif given:
-        raise Refused(f"--{next(iter(given))} is for --shapes random")
+    elif options.shapes == DECODE:
+        from cutedsl_gemm.measure import decode
+
+        if options.plot is not None:
+            raise Refused("--plot does not draw --shapes decode; omit it, or take --csv")
+        decode.main(options.csv)
     else:
         from cutedsl_gemm.measure import bench
 

@@ -98,6 +98,8 @@ def test_the_plot_is_drawn(tmp_path):
     ("words", "message"),
     [
         (["--shapes", "random", "--sustained"], "omit it with --shapes random"),
+        (["--shapes", "decode", "--sustained"], "omit it with --shapes decode"),
+        (["--shapes", "decode", "--plot", "x.svg"], "--plot does not draw --shapes decode"),
         (["--seed", "3"], "--seed is for --shapes random"),
         (["--shapes", "squares", "--count", "3"], "--count is for --shapes random"),
         (["--shapes", "random", "--count", "0"], "0 must be a positive integer"),
