@@ -358,3 +358,9 @@ def test_a_left_inverse_of_xor_strides_that_are_not_independent_is_refused():
 def test_coordinates_at_an_index_that_is_a_symbol_times_zero():
     n = layouts.symbols("n")
     assert ComposedLayout(Layout((1, 1), (E(0, 1), 0)), 0, Layout(1, n))(1) is not None
+
+
+def test_an_xor_stride_times_a_symbol_is_refused():
+    n = layouts.symbols("n")
+    with pytest.raises(LayoutError, match="the bits of an integer known now"):
+        ComposedLayout(Layout(1, F2(3)), 0, Layout(1, n))(1)

@@ -120,8 +120,8 @@ def _(r: Any, a: Any, b: Any) -> None:
     """As `check_divide`; every value of A is in a tile, if tiles fill what they leave free."""
     if isinstance(b, Layout) and not m.is_xor(b) and not m.is_coordinates(b) and fills(b):
         check_composition(m.part(r, 0), a, b)
-        tiled = m.values(r)
-        missing = [x for x in m.values(a) if x not in tiled]
+        tiled = [x or 0 for x in m.values(r)]
+        missing = [x for x in m.values(a) if (x or 0) not in tiled]
         same(missing, [], "values that are in no tile")
 
 
