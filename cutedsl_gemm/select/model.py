@@ -36,27 +36,27 @@ from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 # Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
 BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
-SM_RATE = 6.10e12  # flops a second of a multiprocessor while all multiply
+SM_RATE = 5.97e12  # flops a second of a multiprocessor while all multiply
 POWER = 0.25  # a multiprocessor is slower by this power of the share that is busy
-SMEM = 237e9  # bytes a second of a multiprocessor's shared memory
-K_TILE_LATENCY = 0.107e-6  # seconds
-L2 = 7.94e12  # bytes a second
+SMEM = 238e9  # bytes a second of a multiprocessor's shared memory
+K_TILE_LATENCY = 0.173e-6  # seconds
+L2 = 8.42e12  # bytes a second
 GPC = 16  # multiprocessors of a GPC; consecutive blocks run there
 # By alignment of rows in bytes: what L2 serves for each row that the blocks of a GPC need, to all
 # of them together and to each of them, in rows.
-SERVED = {128: (0.96, 0.36), 64: (0.96, 0.62), 32: (0.96, 0.65), 16: (0.32, 1.27)}
-IN_STEP = SERVED | {128: (1.48, 0.0)}  # in a single wave
-MISSING_ROW = 31e-12  # seconds that a row beyond the edge adds to all boxes of 64 columns
+SERVED = {128: (1.01, 0.43), 64: (1.12, 0.63), 32: (1.12, 0.72), 16: (0.40, 1.41)}
+IN_STEP = SERVED | {128: (1.60, 0.05)}  # in a single wave
+MISSING_ROW = 22e-12  # seconds that a row beyond the edge adds to all boxes of 64 columns
 DRAM = 3.1e12  # bytes a second
-KEPT = 17e6  # bytes of A, B and C that L2 keeps from launch to launch
-SM_DRAM = 57e9  # bytes a second that one multiprocessor reads from DRAM
-LAUNCH = 2.57e-6  # seconds: launch to first load, and last store to the end
-OVERLAP = 0.78e-6  # seconds of LAUNCH that overlapping launches save (kernels/sm90/mainloop.py)
-FILL = 0.27e-6  # seconds until the first k-tile of a tile has arrived
-CLUSTER_LAUNCH, CLUSTER_FILL = 1.05e-6, 0.19e-6  # seconds that a cluster adds to LAUNCH and FILL
-STORE = 39e9  # bytes of C a second of a multiprocessor
-NARROW_WRITE = 1.78e12  # bytes of C a second that DRAM takes in rows of 32 bytes
-REDUCTION_LAUNCH = 0.15e-6  # seconds: the launch of the kernel that adds partial sums
+KEPT = 16e6  # bytes of A, B and C that L2 keeps from launch to launch
+SM_DRAM = 120e9  # bytes a second that one multiprocessor reads from DRAM
+LAUNCH = 2.44e-6  # seconds: launch to first load, and last store to the end
+OVERLAP = 0.72e-6  # seconds of LAUNCH that overlapping launches save (kernels/sm90/mainloop.py)
+FILL = 0.24e-6  # seconds until the first k-tile of a tile has arrived
+CLUSTER_LAUNCH, CLUSTER_FILL = 1.42e-6, 0.23e-6  # seconds that a cluster adds to LAUNCH and FILL
+STORE, NARROW_STORE = 39e9, 30e9  # bytes of C a second of a multiprocessor; in rows of 32 bytes
+NARROW_WRITE = 1.70e12  # bytes of C a second that DRAM takes in rows of 32 bytes
+REDUCTION_LAUNCH = 0.60e-6  # seconds: the launch of the kernel that adds partial sums
 REDUCTION_RATE = 4.9e12  # bytes a second at which partial sums are written to and read from L2
 
 
@@ -131,7 +131,7 @@ def _constants(candidate: Candidate) -> _Constants:
         2 * bm * bn * bk / SM_RATE / SMS**POWER,
         max(moved / SMEM, K_TILE_LATENCY),
         FILL + clustered * CLUSTER_FILL,
-        2 * bm * bn / STORE,
+        2 * bm * bn / (NARROW_STORE if narrow else STORE),
         LAUNCH + clustered * CLUSTER_LAUNCH,
         tuple(raster.group for raster in candidate.rasters),
         NARROW_WRITE if narrow else DRAM,
@@ -145,7 +145,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
     >>> from cutedsl_gemm.kernels.sm90.rungs import cooperative
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(cooperative, (128, 256, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('cooperative 128×256×64', 512, 4, 185)
+    ('cooperative 128×256×64', 512, 4, 189)
     """
     key = _key(candidate.as_planned(problem))
     return Estimate(candidate, *_seconds(key, _constants(candidate)))
