@@ -6,6 +6,8 @@ inverse of one after the other comes from elimination over GF(2); it is a layout
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import combinations, pairwise
 from math import isqrt
 from typing import Any
@@ -250,10 +252,8 @@ def _through_points(points: list[tuple[int, int]], steps: Steps) -> list[Mode] |
     top = max(x for x, _ in points)
     if not remainder and all(y == slope * x for x, y in moved):
         return [(top + 1, slope)]
-    for extent in range(2, top + 1):
-        if any(extent % divisor == 0 for divisor in range(2, isqrt(extent) + 1)):
-            continue
-        steps.take()
+    for extent in _primes(top, steps):
+        steps.take(len(points))
         for stride in _strides(points, extent):
             higher: dict[int, int] = {}
             for taken, (x, y) in enumerate(points):
@@ -267,6 +267,16 @@ def _through_points(points: list[tuple[int, int]], steps: Steps) -> list[Mode] |
                 if found is not None:
                     return [(extent, stride), *found]
     return None
+
+
+def _primes(most: int, steps: Steps) -> Iterator[int]:
+    """The primes up to `most`; every number that is tried takes two steps."""
+    found: list[int] = []
+    for number in range(2, most + 1):
+        steps.take(2)
+        if all(number % prime for prime in found[: bisect_right(found, isqrt(number))]):
+            found.append(number)
+            yield number
 
 
 def _strides(points: list[tuple[int, int]], extent: int) -> range:
