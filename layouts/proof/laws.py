@@ -149,7 +149,8 @@ class _InverseLaw(OfResult, ChainsAgree):
     layout: Any
 
     def __init__(self, layout: Any, r: Any = None) -> None:
-        self._set(layout_for(type(self).__name__, layout), r)
+        name = type(self).__name__
+        self._set(layout_for(name, layout), None if r is None else layout_for(name, r))
 
 
 class RightInverseLaw(_InverseLaw):

@@ -1,5 +1,6 @@
 """The laws as statements: proofs and refutations, held against computing every value."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -170,3 +171,9 @@ def test_a_billion_indices_at_once():
     found = equivalent(big, Layout(((1 << 9, 2), 1 << 20), ((1 << 20, (1 << 29) + 1), 1)))
     assert found.counterexample.index == 512
     assert found.verify()
+
+
+@pytest.mark.parametrize("law", [LeftInverseLaw, RightInverseLaw])
+def test_an_inverse_must_be_a_layout(law):
+    with pytest.raises(LayoutError):
+        law(Layout(4, 0), 0)
