@@ -31,17 +31,16 @@ def gemm(
 
     CUDA tensors run on torch's current stream, by the sm90 kernel that a model expects to be
     fastest (before Hopper, by an sm80 kernel). CPU tensors run through the same plan on the
-    executor. Strides and addresses may be any. TMA reads and writes a matrix where it is if one
-    mode is contiguous, and the other stride and the address are multiples of 16 bytes; of other
-    tensors it gets an aligned copy. `out` receives the result. Without it, the result is a new
-    contiguous tensor.
+    executor. Any strides and addresses are accepted. TMA reads and writes a matrix in place if one
+    mode is contiguous, and the other stride and the address are multiples of 16 bytes; any other
+    tensor is copied. `out` receives the result. Without it, the result is a new contiguous tensor.
 
     `tile` is (BM, BN, BK); None lets the model choose. A column-major out is computed as bᵀ · aᵀ,
     and the tile is one of that product. Without `out`, gemm supports autograd (reverse and forward
     mode), torch.func and vmap; torch.compile and torch.export trace it as one operator.
 
     `kernel` names a rung of the ladder, one of `cutedsl_gemm.KERNELS`, and refuses tensors that it
-    cannot read where they are. The sm80 family reads what TMA reads, and by narrower copies also
+    cannot read in place. The sm80 family reads what TMA reads, and by narrower copies also
     multiples of 8 or 4 bytes. The simt family takes float32; all its kernels except simt_block2d
     accept any alignment.
 

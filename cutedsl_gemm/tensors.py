@@ -9,7 +9,7 @@ from cutedsl_gemm.problem import MAX_EXTENT, TMA, Matrix, Problem, Requirements,
 
 
 class AlignmentError(ValueError):
-    """A kernel cannot read or write a tensor where it is: its strides or its address do not fit."""
+    """A kernel cannot read or write a tensor in place: its strides or its address do not fit."""
 
 
 def problem_of(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> Problem:

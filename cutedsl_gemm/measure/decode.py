@@ -27,7 +27,7 @@ from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, Shape
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.choose import choose
-from cutedsl_gemm.select.precompile import compile_all
+from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import Launch, race
 
 ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 256
@@ -82,11 +82,8 @@ def copies(n: int, k: int) -> int:
 def measure() -> Iterator[Sample]:
     """Compile the kernels that gemm chooses on all cores, then time each shape."""
     shapes = [(m, n, k) for (n, k), m in product(WEIGHTS, ROWS)]
-    plans = dict.fromkeys(choose(Problem.dense(*mnk)) for mnk in shapes)
-    bar = partial(track, console=Console(stderr=True))
-    for _ in bar(compile_all(plans), "compiling", total=len(plans)):
-        pass
-    for n, k in bar(WEIGHTS, "measuring"):
+    compiled_with_bar({choose(Problem.dense(*mnk)) for mnk in shapes})
+    for n, k in track(WEIGHTS, "measuring", console=Console(stderr=True)):
         weights = [normal(n, k).mT for _ in range(copies(n, k))]  # each (K, N)
         for m in ROWS:
             for cold in (True, False):

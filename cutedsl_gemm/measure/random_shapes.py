@@ -30,7 +30,7 @@ from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import SMS
-from cutedsl_gemm.select.precompile import compile_all
+from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import Launch, race, timed
 
 LEAST, MOST = 64, 16384
@@ -101,11 +101,8 @@ CLASSES: dict[str, Callable[[Shape], bool]] = {
 def measure(shapes: Sequence[Shape]) -> Iterator[Sample]:
     """Compile the kernels that gemm chooses on all cores, then time each shape."""
     plans = {mnk: choose(Problem.dense(*mnk)) for mnk in shapes}
-    distinct = dict.fromkeys(plans.values())
-    bar = partial(track, console=Console(stderr=True))
-    for _ in bar(compile_all(distinct), "compiling", total=len(distinct)):
-        pass
-    for mnk in bar(shapes, "measuring"):
+    compiled_with_bar({*plans.values()})
+    for mnk in track(shapes, "measuring", console=Console(stderr=True)):
         cublas, ours = _seconds(mnk)
         candidate = candidate_of(plans[mnk])
         yield Sample(mnk, cublas, ours, candidate.name if candidate else "")

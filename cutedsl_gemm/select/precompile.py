@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -38,6 +38,12 @@ def compile_all(plans: Iterable[KernelPlan]) -> Iterator[Path]:
             pool.shutdown(cancel_futures=True)
 
 
+def compiled_with_bar(plans: Collection[KernelPlan]) -> list[Path]:
+    """The libraries of the plans; a bar on stderr shows how many are compiled."""
+    console = Console(stderr=True)
+    return [*track(compile_all(plans), "compiling", total=len(plans), console=console)]
+
+
 def _quiet() -> None:
     """Hide the spinner of a worker process: the parent shows one bar for all."""
     sys.stderr = io.StringIO()
@@ -47,7 +53,5 @@ def main(folder: Path | None = None) -> None:
     """Compile every default plan into `folder`, or into the cache folder, and show a bar."""
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
-    default = plans()
-    bar = track(compile_all(default), "compiling", total=len(default), console=Console(stderr=True))
-    sizes = [path.stat().st_size for path in bar]
+    sizes = [path.stat().st_size for path in compiled_with_bar(plans())]
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")

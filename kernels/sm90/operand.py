@@ -111,13 +111,19 @@ class Operand:
 
 
 def operands(
-    tile: Tile, a_major: Major, b_major: Major, cluster: tuple[int, int] = (1, 1)
+    tile: Tile,
+    a_major: Major,
+    b_major: Major,
+    cluster: tuple[int, int] = (1, 1),
+    swapped: bool = False,
 ) -> tuple[Operand, Operand]:
-    """A and B of a tile, swizzled.
+    """A and B of a tile in swizzled shared memory; `a_major` and `b_major` are the caller's.
 
     In a cluster of (down, across) tiles, the blocks of a column share B and those of a row share A.
     """
     (bm, bn, bk), (down, across) = tile, cluster
+    if swapped:
+        a_major, b_major = b_major, a_major
     a = Operand("A", a_major, swizzled(bm, bk, a_major), slices=across)
     return a, Operand("B", b_major, swizzled(bn, bk, b_major), slices=down)
 

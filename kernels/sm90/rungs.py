@@ -119,8 +119,7 @@ def split(
     for problem in (*tile_problems(tile, dtype, "cooperative", swapped), *split_problems(splits)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
-    majors = (b_major, a_major) if swapped else (a_major, b_major)
-    a, b = operands(tile, *majors)
+    a, b = operands(tile, a_major, b_major, swapped=swapped)
     plan = SplitKPlan(
         tile=tile,
         dtype=dtype,
@@ -160,8 +159,7 @@ def _tma_store_plan(
     columns = panel_columns(bn, swapped)
     if c_stages is None:
         c_stages = min(ROW, bn) // columns
-    majors = (b_major, a_major) if swapped else (a_major, b_major)
-    a, b = operands(tile, *majors, cluster)
+    a, b = operands(tile, a_major, b_major, cluster, swapped)
     plan = TmaStorePlan(
         tile=tile,
         dtype=dtype,

@@ -15,16 +15,13 @@ from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.modes import Mode, refined
 from ..values.offsets import sums_at
-from ..values.steps import STEPS, Steps
+from ..values.steps import Steps
 from ..values.stride import kind_of
 from ..values.symbols import fails_at
 from ..values.tuples import idx2crd, text
 from .digits import extended_modes, form_of, modes_of_leaves, read_through
 
-__all__ = ["ENUMERATION_LIMIT", "compose"]
-
-#: For the modules that count their indices themselves.
-ENUMERATION_LIMIT = STEPS
+__all__ = ["compose"]
 
 
 def compose(a: Layout, b: Layout) -> Layout:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from math import prod
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import layouts as L
 from layouts import ComposedLayout, Layout
@@ -28,6 +29,8 @@ from .check import (
     with_tiler,
 )
 from .composing import check_composition
+
+Check: TypeAlias = Callable[[Any, Any, Any], None]  # (result, layout, tiler)
 
 # --------------------------------------------------------------------------------- complement
 
@@ -93,18 +96,29 @@ def _(r: Any, f: Any, target: Any = None) -> None:
 # ------------------------------------------------------------------------------------- divides
 
 
+def _mode_by_mode(check: Check) -> Check:
+    """`check` for each tiler of a tuple; a mode without one keeps its values."""
+
+    @wraps(check)
+    def checked(r: Any, a: Any, b: Any) -> None:
+        b = as_layout(b)
+        if b is None:
+            same(m.values(r), m.values(a), "values")
+            return
+        if isinstance(b, tuple):
+            same(m.rank(r), m.rank(a), "rank")
+            for k in range(m.rank(a)):
+                checked(m.part(r, k), m.part(a, k), b[k] if k < len(b) else None)
+            return
+        same(m.rank(r), 2, "rank")
+        check(r, a, b)
+
+    return checked
+
+
+@_mode_by_mode
 def check_divide(r: Any, a: Any, b: Any) -> None:
-    """``R((t, r)) == A(B(t) + complement(B, size(A))(r))``; of a tuple of tilers, mode by mode."""
-    b = as_layout(b)
-    if b is None:
-        same(m.values(r), m.values(a), "values")
-        return
-    if isinstance(b, tuple):
-        same(m.rank(r), m.rank(a), "rank")
-        for k in range(m.rank(a)):
-            check_divide(m.part(r, k), m.part(a, k), b[k] if k < len(b) else None)
-        return
-    same(m.rank(r), 2, "rank")
+    """``R((t, r)) == A(B(t) + complement(B, size(A))(r))``."""
     check_composition(m.part(r, 0), a, b)
     if m.is_coordinates(b):
         return
@@ -169,18 +183,9 @@ _gathers(L.logical_product, L.zipped_product, L.tiled_product, L.flat_product)
 # ------------------------------------------------------------------------------------ products
 
 
+@_mode_by_mode
 def check_product(r: Any, a: Any, b: Any) -> None:
     """``R((x, y)) == A(x) + A*(B(y))``: copies of A that do not overlap, in the order of B."""
-    b = as_layout(b)
-    if b is None:
-        same(m.values(r), m.values(a), "values")
-        return
-    if isinstance(b, tuple):
-        same(m.rank(r), m.rank(a), "rank")
-        for k in range(m.rank(a)):
-            check_product(m.part(r, k), m.part(a, k), b[k] if k < len(b) else None)
-        return
-    same(m.rank(r), 2, "rank")
     same(m.values(m.part(r, 0)), m.values(a), "the block")
     must(refines(b.shape, m.part(r, 1).shape), f"the shape of the copies refines {b.shape}")
     if isinstance(a, Layout) and not m.is_coordinates(r) and not m.is_coordinates(b):
