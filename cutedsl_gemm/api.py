@@ -26,6 +26,7 @@ def gemm(
     out: Tensor | None = None,
     kernel: str | None = None,
     tune: bool = False,
+    invariant: bool = False,
 ) -> Tensor:
     """a (M, K) · b (K, N) as torch.mm gives it: bfloat16 or float16, accumulated in float32.
 
@@ -48,6 +49,13 @@ def gemm(
     fastest on disk. Later calls with tune=True use it, in any process. Other calls ignore it: their
     plan depends only on the tensors and the kind of GPU. On CPU tensors it is a ValueError.
 
+    `invariant=True` makes the bits of C[m, n] depend on row m of a, column n of b, and K only: the
+    order in which K is summed is that of the plan, and M and N do not change it. A row of a batch
+    then has the same result whatever the other rows are, and how many. The model chooses among the
+    plans of sm90 that do not split K, so that few tiles of large K are slower. The gradients are
+    computed in the same way; that of b is a sum over M. See docs/invariance.md for what is
+    guaranteed between plans, versions and devices.
+
     Raises TypeError, ValueError or its subclass PlanError; the message names the argument, what it
     is and what it must be. Raises RuntimeError on a GPU that the kernel does not run on, and if
     tune=True would measure during the capture of a CUDA graph.
@@ -59,18 +67,18 @@ def gemm(
     if is_dynamo_compiling() or is_exporting():
         from cutedsl_gemm import operator  # here: only traced calls need torch.library
 
-        return operator.gemm(a, b, out, tile, kernel, tune)
-    multiply = call(a, b, tile, out, kernel, tune)
+        return operator.gemm(a, b, out, tile, kernel, tune, invariant)
+    multiply = call(a, b, tile, out, kernel, tune, invariant)
     if (
         (a.requires_grad or b.requires_grad or (out is not None and out.requires_grad))
         and torch.is_grad_enabled()
     ) or (forward_ad._current_level >= 0 and _any(_has_tangent, a, b, out)):
-        return _differentiable(a, b, out, tile, kernel, tune)
+        return _differentiable(a, b, out, tile, kernel, tune, invariant)
     try:
         return multiply(a, b, out)
     except RuntimeError:
         if _any(is_functorch_wrapped_tensor, a, b, out):  # as vmap passes
-            return _differentiable(a, b, out, tile, kernel, tune)
+            return _differentiable(a, b, out, tile, kernel, tune, invariant)
         raise
 
 
@@ -78,9 +86,14 @@ gemm.explain = explain  # type: ignore[attr-defined]
 
 
 def plan_for(
-    a: Tensor, b: Tensor, *, tile: Tile | None = None, kernel: str | None = None
+    a: Tensor,
+    b: Tensor,
+    *,
+    tile: Tile | None = None,
+    kernel: str | None = None,
+    invariant: bool = False,
 ) -> KernelPlan:
-    """The plan that gemm(a, b, tile=tile, kernel=kernel) runs.
+    """The plan that gemm runs with the same arguments.
 
     Raises as gemm does, and ValueError for an empty product.
 
@@ -93,7 +106,7 @@ def plan_for(
     requirements = found.requirements_for(a, b)
     if kernel is None:
         a, b = planned(a, requirements), planned(b, requirements)
-    problem = problem_of(a, b, requirements)
+    problem = problem_of(a, b, requirements, invariant)
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
     return found.plan(problem, tile)

@@ -46,6 +46,7 @@ def call(
     out: Tensor | None,
     kernel: str | None = None,
     tune: bool = False,
+    invariant: bool = False,
 ) -> Call:
     """The call for these tensors, found in less than a microsecond if their signature is known.
 
@@ -62,12 +63,12 @@ def call(
         if out is None:
             signature: Any = (
                 a.shape, a.stride(), b.shape, b.stride(), a.dtype, a.get_device(), tile, kernel,
-                tune,
+                tune, invariant,
             )
         else:
             signature = (
                 a.shape, a.stride(), b.shape, b.stride(), a.dtype, a.get_device(), tile, kernel,
-                tune, out.stride(),
+                tune, invariant, out.stride(),
             )
         # fmt: on
         return _calls[signature]
@@ -75,8 +76,8 @@ def call(
         pass
     except (AttributeError, TypeError, RuntimeError):
         signature = None  # an argument is not a dense tensor: `_make` raises with the reason
-    on_copies = partial(_on_copies, tile, tune) if kernel is None else None
-    made = _make(a, b, tile, out, named(kernel, device_of(a)), tune, on_copies)
+    on_copies = partial(_on_copies, tile, tune, invariant) if kernel is None else None
+    made = _make(a, b, tile, out, named(kernel, device_of(a)), tune, invariant, on_copies)
     if len(_calls) >= REMEMBERED:
         _calls.clear()
     _calls[signature] = made
@@ -90,11 +91,13 @@ def _make(
     out: Tensor | None,
     kernel: Kernel,
     tune: bool,
+    invariant: bool,
     on_copies: Call | None,
 ) -> Call:
     check_operands(a, b, kernel.requirements)
     if out is not None:
         check_out(out, a, b, kernel.requirements)
+    _check_flag("invariant", invariant)
     _check_tune(tune, a, tile, kernel)
     tensors = (a, b) if out is None else (a, b, out)
     requirements = kernel.requirements_for(*tensors)
@@ -103,7 +106,7 @@ def _make(
         return partial(_empty, requirements)
     if on_copies and not all(fits(tensor, requirements) for tensor in tensors):
         return on_copies
-    problem, result = problem_of(a, b, requirements), out
+    problem, result = problem_of(a, b, requirements, invariant), out
     # kernels write rows: a column-major C is made as Cᵀ = Bᵀ · Aᵀ
     transposed = out is not None and not matrix_of("out", out, requirements).row_major
     vector = requirements.alignment if out is None else requirements.store_vector
@@ -136,7 +139,9 @@ def _make(
     return writing(run(plan), requirements, spans, on_copies)
 
 
-def _on_copies(tile: Tile | None, tune: bool, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
+def _on_copies(
+    tile: Tile | None, tune: bool, invariant: bool, a: Tensor, b: Tensor, out: Tensor | None
+) -> Tensor:
     """The product of tensors that no kernel accepts in place, by aligned copies.
 
     At 2047³ it takes 68 µs, of which the copies are more than half; torch.mm takes 110
@@ -150,8 +155,8 @@ def _on_copies(tile: Tile | None, tune: bool, a: Tensor, b: Tensor, out: Tensor 
         for each in (a, b)
     )
     if out is None or aligned(out, requirements):
-        return call(a, b, tile, out, None, tune)(a, b, out)
-    return out.copy_(call(a, b, tile, None, None, tune)(a, b, None))
+        return call(a, b, tile, out, None, tune, invariant)(a, b, out)
+    return out.copy_(call(a, b, tile, None, None, tune, invariant)(a, b, None))
 
 
 def _tuned(
@@ -163,10 +168,15 @@ def _tuned(
         return tuned(problem, torch.cuda.get_device_name(device), launch)
 
 
+def _check_flag(name: str, flag: object) -> None:
+    """TypeError unless it is True or False."""
+    if flag not in (False, True):
+        raise TypeError(f"{name} is {flag!r}: it must be True or False")
+
+
 def _check_tune(tune: object, a: Tensor, tile: Tile | None, kernel: Kernel) -> None:
     """TypeError unless it is True or False; ValueError if there is nothing to measure."""
-    if tune not in (False, True):
-        raise TypeError(f"tune is {tune!r}: it must be True or False")
+    _check_flag("tune", tune)
     if not tune:
         return
     if a.device.type != "cuda":

@@ -17,7 +17,7 @@ from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.tensors import aligned_copy
 
-Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, tile=, kernel=, tune=), as gemm
+Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, tile=, kernel=, …), as gemm
 
 NO_GRADIENT = (
     "out: a result written into a tensor has no gradient and cannot be transformed; "
@@ -30,18 +30,24 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        a: Tensor, b: Tensor, multiply: Multiply, tile: Tile | None, kernel: str | None, tune: bool
+        a: Tensor,
+        b: Tensor,
+        multiply: Multiply,
+        tile: Tile | None,
+        kernel: str | None,
+        tune: bool,
+        invariant: bool,
     ) -> Tensor:
-        return call(a, b, tile, None, kernel, tune)(a, b, None)
+        return call(a, b, tile, None, kernel, tune, invariant)(a, b, None)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        a, b, ctx.multiply, _, kernel, tune = inputs
-        save(ctx, a, b, kernel, tune)
+        a, b, ctx.multiply, _, kernel, tune, invariant = inputs
+        save(ctx, a, b, kernel, tune, invariant)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return *gradients(ctx, grad, ctx.multiply), None, None, None, None
+        return *gradients(ctx, grad, ctx.multiply), None, None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
@@ -67,10 +73,11 @@ class Product(torch.autograd.Function):
         return torch.stack([Product.apply(x, y, *options) for x, y in samples]), 0
 
 
-def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool) -> None:
+def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool) -> None:
     """Keep in `ctx` what `gradients` and `jvp` need."""
     # sm70 requires an aligned K. That of a derivative is M or N, which need not be aligned.
-    ctx.options = {"kernel": None if named(kernel).family == "sm70" else kernel, "tune": tune}
+    kernel = None if named(kernel).family == "sm70" else kernel
+    ctx.options = {"kernel": kernel, "tune": tune, "invariant": invariant}
     ctx.save_for_backward(a, b)
     ctx.save_for_forward(a, b)
 

@@ -15,34 +15,58 @@ from cutedsl_gemm.tensors import check_operands
 
 
 def gemm(
-    a: Tensor, b: Tensor, out: Tensor | None, tile: Tile | None, kernel: str | None, tune: bool
+    a: Tensor,
+    b: Tensor,
+    out: Tensor | None,
+    tile: Tile | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool,
 ) -> Tensor:
     """What `api.gemm` is inside a traced graph."""
     if out is None:
-        product: Tensor = _allocating(a, b, tile, kernel, tune)
+        product: Tensor = _allocating(a, b, tile, kernel, tune, invariant)
         return product
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or out.requires_grad):
         raise ValueError(NO_GRADIENT)
-    _writing(a, b, out, tile, kernel, tune)
+    _writing(a, b, out, tile, kernel, tune, invariant)
     return out
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm", mutates_args=())
 def _allocating(
-    a: Tensor, b: Tensor, tile: list[int] | None, kernel: str | None, tune: bool
+    a: Tensor,
+    b: Tensor,
+    tile: list[int] | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool = False,
 ) -> Tensor:
-    return call(a, b, _checked_tile(tile), None, kernel, tune)(a, b, None)
+    return call(a, b, _checked_tile(tile), None, kernel, tune, invariant)(a, b, None)
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm_out", mutates_args=("out",))
 def _writing(
-    a: Tensor, b: Tensor, out: Tensor, tile: list[int] | None, kernel: str | None, tune: bool
+    a: Tensor,
+    b: Tensor,
+    out: Tensor,
+    tile: list[int] | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool = False,
 ) -> None:
-    call(a, b, _checked_tile(tile), out, kernel, tune)(a, b, out)
+    call(a, b, _checked_tile(tile), out, kernel, tune, invariant)(a, b, out)
 
 
 @_allocating.register_fake
-def _fake(a: Tensor, b: Tensor, tile: list[int] | None, kernel: str | None, tune: bool) -> Tensor:
+def _fake(
+    a: Tensor,
+    b: Tensor,
+    tile: list[int] | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool = False,
+) -> Tensor:
     _checked_tile(tile)
     found = named(kernel, a.device)
     check_operands(a, b, found.requirements)
@@ -50,12 +74,12 @@ def _fake(a: Tensor, b: Tensor, tile: list[int] | None, kernel: str | None, tune
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, _, kernel, tune = inputs
-    save(ctx, a, b, kernel, tune)
+    a, b, _, kernel, tune, invariant = inputs
+    save(ctx, a, b, kernel, tune, invariant)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    return *gradients(ctx, grad, _allocating), None, None, None
+    return *gradients(ctx, grad, _allocating), None, None, None, None
 
 
 _allocating.register_autograd(_backward, setup_context=_setup_context)

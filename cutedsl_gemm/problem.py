@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -73,6 +73,7 @@ class Problem:
     b: Matrix
     dtype: str
     alignment: int = UNIT  # of leading strides and addresses, in elements
+    invariant: bool = False  # whether M and N must not change the order of the sum over K
 
     @classmethod
     def dense(cls, m: int, n: int, k: int, dtype: str = "bfloat16") -> Problem:
@@ -82,7 +83,7 @@ class Problem:
     @property
     def transposed(self) -> Problem:
         """Cᵀ = Bᵀ · Aᵀ."""
-        return Problem(self.b.transposed, self.a.transposed, self.dtype, self.alignment)
+        return replace(self, a=self.b.transposed, b=self.a.transposed)
 
     @property
     def majors(self) -> tuple[Major, Major]:

@@ -12,12 +12,14 @@ class AlignmentError(ValueError):
     """A kernel cannot read or write a tensor in place: its strides or its address do not fit."""
 
 
-def problem_of(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> Problem:
+def problem_of(
+    a: Tensor, b: Tensor, requirements: Requirements = TMA, invariant: bool = False
+) -> Problem:
     """The problem a · b; TypeError or ValueError if a kernel with these requirements refuses it."""
     check_operands(a, b, requirements)
     dtype = str(a.dtype).removeprefix("torch.")
     matrices = matrix_of("a", a, requirements), matrix_of("b", b, requirements)
-    return Problem(*matrices, dtype, requirements.alignment)
+    return Problem(*matrices, dtype, requirements.alignment, invariant)
 
 
 def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Matrix:

@@ -35,6 +35,24 @@ def thread_values(layout: Layout) -> tuple[Tensor, Tensor]:
     return torch.arange(size(layout[0]))[:, None], torch.arange(size(layout[1]))
 
 
+def multiply_in_order(acc: Tensor, rA: Tensor, rB: Tensor) -> None:
+    """acc (tiles, BM, BN) += rA (tiles, BM, BK) · rBᵀ (tiles, BK, BN) in fp32, k after k.
+
+    Each step is one IEEE operation on each element, so that a bit depends on the element's row and
+    column only. A matrix product of torch may sum in another order at another place or extent.
+
+    >>> acc, ones = torch.zeros(1, 2, 3), torch.ones(1, 3, 4)
+    >>> multiply_in_order(acc, ones[:, :2], ones)
+    >>> acc.unique()
+    tensor([4.])
+    """
+    product = torch.empty(acc.shape[1:])  # of one tile: it stays in the cache
+    for total, a, b in zip(acc, rA.float().mT, rB.float().mT, strict=True):
+        for row_elements, column_elements in zip(a.contiguous(), b.contiguous(), strict=True):
+            torch.mul(row_elements[:, None], column_elements, out=product)
+            total += product
+
+
 def tiles(matrix: Tensor, rows: int, columns: int, at_once: int = 1) -> Tensor:
     """The matrix as (row tiles, column tiles, rows, columns); zero out of bounds.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from typing import Any, TypeAlias, get_args
@@ -69,10 +69,17 @@ class Candidate:
     def plan(self, problem: Problem, raster: Raster | None = None) -> Sm90Plan:
         """The checked plan for a problem; `raster` defaults to the one for the problem's K.
 
-        PlanError if the plan cannot exist, or needs a workspace of 2^31 elements or more.
+        PlanError if the plan cannot exist, needs a workspace of 2^31 elements or more, or splits K
+        where the problem is invariant.
         """
         m, n, k = problem.mnk
-        plan = _plan(self, raster or self.raster(k), problem.dtype, *problem.majors)
+        if problem.invariant and self.maker is split:
+            raise PlanError(
+                "invariant=True, and sm90_split divides K into as many parts as suit M and N: "
+                "omit kernel, or omit invariant"
+            )
+        make = _invariant_plan if problem.invariant else _plan
+        plan = make(self, raster or self.raster(k), problem.dtype, *problem.majors)
         if (elements := plan.workspace(m, n)) >= 1 << 31:
             raise PlanError(
                 f"C is {m} × {n}: the partial sums of {plan.splits} parts of K take "
@@ -105,6 +112,11 @@ def _plan(
     if maker is cooperative and tile[1] == 256:
         options["c_stages"] = 2  # they fit beside four stages
     return maker(tile, dtype, a_major, b_major, **options)
+
+
+@cache
+def _invariant_plan(*arguments: Any) -> Sm90Plan:
+    return replace(_plan(*arguments), invariant=True)
 
 
 def _tiles(
@@ -184,16 +196,18 @@ def candidate_of(plan: Sm90Plan) -> Candidate | None:
     return None
 
 
-def plans() -> list[Sm90Plan]:
-    """Every plan that the model may choose.
+def plans(invariant: bool = False) -> list[Sm90Plan]:
+    """Every plan that the model may choose, for `invariant` problems or for all others.
 
-    >>> len(plans())
-    928
+    >>> len(plans()), len(plans(invariant=True))
+    (928, 768)
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
+    make = _invariant_plan if invariant else _plan
     return [
-        _plan(candidate, raster, dtype, *majors)
+        make(candidate, raster, dtype, *majors)
         for dtype, *majors in kinds
         for candidate in CANDIDATES
+        if not (invariant and candidate.splits > 1)
         for raster in dict.fromkeys(candidate.rasters)
     ]

@@ -21,12 +21,12 @@ SHOWN = 3  # candidates
 ANYWHERE = replace(TMA, devices=(*TMA.devices, "meta"))  # shapes and strides suffice
 
 
-def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> str:
-    """The plan of gemm(a, b, tile=tile) on an H100: the candidates, the bounds and the layouts.
+def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None, invariant: bool = False) -> str:
+    """The plan that gemm runs on an H100: the candidates, the bounds and the layouts.
 
-    Times are estimates of the model in `cutedsl_gemm.select.model`. The tensors may be on any
-    device, "meta" included: nothing is computed. Raises as gemm does. `gemm.explain` is this
-    function.
+    `tile` and `invariant` are those of gemm. Times are estimates of the model in
+    `cutedsl_gemm.select.model`. The tensors may be on any device, "meta" included: nothing is
+    computed. Raises as gemm does. `gemm.explain` is this function.
 
     >>> import torch
     >>> a = torch.empty(8448, 1984, dtype=torch.bfloat16, device="meta")
@@ -43,7 +43,7 @@ def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None) -> str:
     """
     check_operands(a, b, ANYWHERE)
     copied = [name for name, tensor in (("A", a), ("B", b)) if not fits(tensor, TMA)]
-    problem = problem_of(planned(a, TMA), planned(b, TMA), ANYWHERE)
+    problem = problem_of(planned(a, TMA), planned(b, TMA), ANYWHERE, invariant)
     return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile, copied))
 
 

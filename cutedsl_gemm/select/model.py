@@ -154,11 +154,15 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> list[Estimate]:
     """The estimates of the candidates that may serve, the fastest first; ties keep their order.
 
-    K is split only to fill a single wave: the partial sums of several waves do not fit in L2.
+    K is split only to fill a single wave: the partial sums of several waves do not fit in L2. It is
+    not split if the problem is invariant.
     """
+
+    def serves(found: Estimate) -> bool:
+        return found.candidate.splits == 1 or (found.waves == 1 and not problem.invariant)
+
     found = (estimate(problem, candidate) for candidate in candidates)
-    serving = (each for each in found if each.waves == 1 or each.candidate.splits == 1)
-    return sorted(serving, key=attrgetter("seconds"))
+    return sorted(filter(serves, found), key=attrgetter("seconds"))
 
 
 def best(problem: Problem) -> Candidate:
@@ -167,7 +171,7 @@ def best(problem: Problem) -> Candidate:
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
     ['pingpong 128×128×64', 'cooperative 128×256×64, cluster 2×1']
     """
-    return _best(_key(problem))
+    return _best(_key(problem), problem.invariant)
 
 
 Key: TypeAlias = tuple[int, int, int, int, int]  # M, N, K, alignments of the rows of A and B
@@ -178,7 +182,7 @@ def _key(problem: Problem) -> Key:
 
 
 @lru_cache(maxsize=4096)
-def _best(key: Key) -> Candidate:
+def _best(key: Key, invariant: bool) -> Candidate:
     """A few estimates suffice: in the order of what the main loops alone take at least."""
     m, n, k, a_alignment, b_alignment = key
     keys = key, (n, m, k, b_alignment, a_alignment)  # of C, and of Cᵀ
@@ -188,7 +192,7 @@ def _best(key: Key) -> Candidate:
         step_m, step_n, step_k = steps
         blocks *= -(-rows // step_m) * -(-columns // step_n)
         waves = -(-blocks // sms)
-        if splits == 1 or waves == 1:
+        if splits == 1 or (waves == 1 and not invariant):
             k_tile = tensor_core * (blocks / waves) ** POWER
             k_tile = k_tile if k_tile > smem else smem  # max() takes twice as long
             least.append((fixed + waves * (-(-k // step_k) * k_tile + fill), number))

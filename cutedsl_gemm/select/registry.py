@@ -96,6 +96,11 @@ def _fixed(
             f"{plan.alignment} if a is row-major or b is column-major; pad a and b with zeros, or "
             "pass a column-major and b row-major"
         )
+    if problem.invariant:
+        raise PlanError(
+            f"invariant=True is a promise of the sm90 kernels, for Hopper, and the kernel is "
+            f"{plan.name}: omit invariant, or take kernel='sm90'"
+        )
     if tile not in (None, plan.tile):
         raise PlanError(f"tile is {tile!r}: {plan.name} has the fixed tile {plan.tile}; omit tile")
     return plan

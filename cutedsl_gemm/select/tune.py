@@ -121,4 +121,5 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _shape(problem: Problem) -> str:
     majors = f"{'K' if problem.a.row_major else 'M'}-{'N' if problem.b.row_major else 'K'}"
-    return f"{'×'.join(map(str, problem.mnk))} {problem.dtype} {majors}"
+    invariant = " invariant" if problem.invariant else ""
+    return f"{'×'.join(map(str, problem.mnk))} {problem.dtype} {majors}{invariant}"

@@ -22,7 +22,13 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import executor, thread_values, tiles, write_tiles
+from cutedsl_gemm.kernels.executor import (
+    executor,
+    multiply_in_order,
+    thread_values,
+    tiles,
+    write_tiles,
+)
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import TmaStorePlan
@@ -65,7 +71,10 @@ def gemm(plan: TmaStorePlan | SplitKPlan, a: Tensor, b: Tensor, out: Tensor) -> 
                 ks, stage = first_k + (begin + step) % count, step % plan.stages
                 rA = load_a(sA, gA[ms, ks], stage)
                 rB = load_b(sB, gB[ns, ks], stage)
-                acc[split].baddbmm_(rA.float(), rB.float().mT)
+                if plan.invariant:
+                    multiply_in_order(acc[split], rA, rB)
+                else:
+                    acc[split].baddbmm_(rA.float(), rB.float().mT)
         gC[ms, ns] = epilogue(acc, out.dtype)
         visits.index_put_((ms, ns), torch.ones_like(ms), accumulate=True)
         yield (first + len(wave)) / (tiles_m * tiles_n)

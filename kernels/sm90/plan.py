@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Checked = TypeVar("Checked", bound="Sm90Plan")
+KOrder: TypeAlias = tuple[tuple[range, ...], ...]  # parts, each of ranges of k
 Element = TypeVar("Element")
 
 BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
@@ -73,6 +74,7 @@ class Sm90Plan:
     swapped: bool  # the kernel computes Cᵀ = Bᵀ · Aᵀ
     accumulator: Layout  # (thread, value) → m + R * n, of one consumer
     raster: Raster
+    invariant: bool  # M and N do not change the order in which an output is summed over K
 
     @property
     def kind(self) -> str:
@@ -283,7 +285,7 @@ class Sm90Plan:
 
         The order of summation thus depends on n and on M: equal columns of B, or a row of A in a
         short and in a tall matrix, may give results that differ in the last bit. From run to run,
-        one plan gives one problem the same bits.
+        one plan gives one problem the same bits. An `invariant` plan begins every tile at k = 0.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> [pingpong().first_k_tile((0, n), (1, 8), 64) for n in range(8)]
@@ -293,12 +295,44 @@ class Sm90Plan:
         >>> pingpong(swapped=True).first_k_tile((7, 0), (8, 1), 64)  # row 7 of Cᵀ
         6
         """
-        if self.schedule == "single" or self.splits > 1:  # splits begin at different k anyway
+        if self.invariant or self.schedule == "single":
+            return 0
+        if self.splits > 1:  # they begin at different k anyway
             return 0
         columns = 0 if self.swapped else 1  # the mode that counts C's columns
         cluster, (step, whole) = tile[columns] // self.cluster[columns], K_STAGGER
         first = cluster % whole * step * k_tiles // whole % k_tiles
         return minimum(FEW_TILE_ROWS // clusters[1 - columns], 1) * first
+
+    def k_order(
+        self, k: int, tile: tuple[int, int] = (0, 0), clusters: tuple[int, int] = (1, 1)
+    ) -> KOrder:
+        """The order in which the outputs of a tile (m, n) are summed over K.
+
+        Each part, one for each split, is summed in an fp32 accumulator of its own: one wgmma adds
+        the products of `instruction_k` neighbouring k, range after range. The parts are then added
+        in their order. A range ends with the last k-tile, where k beyond K are zeros. Equal orders
+        give equal bits (tests/cutedsl_gemm/test_gpu.py). That of an `invariant` plan is the same in
+        every tile.
+
+        >>> from dataclasses import replace
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> pingpong().k_order(500, tile=(0, 1), clusters=(1, 2))
+        ((range(64, 512, 16), range(0, 64, 16)),)
+        >>> invariant = replace(pingpong(), invariant=True)
+        >>> invariant.k_order(500, tile=(0, 1), clusters=(1, 2))
+        ((range(0, 512, 16),),)
+        """
+        bk, k_tiles = self.tile[2], -(-k // self.tile[2])
+
+        def part(split: int) -> tuple[range, ...]:
+            first, last = self.k_tile_range(split, k_tiles)
+            begin = first + self.first_k_tile(tile, clusters, last - first)
+            ends = (begin, last), (first, begin)
+            step = self.instruction_k
+            return tuple(range(x * bk, y * bk, step) for x, y in ends if x < y)
+
+        return tuple(map(part, range(self.splits)))
 
     def workspace(self, m: int, n: int) -> int:
         """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""
@@ -344,6 +378,8 @@ class Sm90Plan:
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
         yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
+        if self.invariant:
+            yield "invariant", "every output is summed over K in one order, whatever M and N"
         if self.cluster_size == 1:
             yield "raster", str(self.raster)
             return

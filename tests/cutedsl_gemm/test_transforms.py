@@ -165,6 +165,21 @@ def test_it_is_exported_as_an_operator(strict):
 def test_the_operator_passes_torchs_opcheck():
     from cutedsl_gemm import operator
 
-    assert operator.gemm(A, B, None, None, None, False).equal(gemm(A, B))
+    assert operator.gemm(A, B, None, None, None, False, False).equal(gemm(A, B))
     a = A.clone().requires_grad_()
-    torch.library.opcheck(torch.ops.cutedsl_gemm.gemm.default, (a, B, None, None, False))
+    torch.library.opcheck(torch.ops.cutedsl_gemm.gemm.default, (a, B, None, None, False, True))
+
+
+def test_the_operator_and_its_gradient_are_invariant_if_asked():
+    """The exact product is 0, so that the order of the sum alone gives the bits."""
+    from cutedsl_gemm import operator
+
+    a, b, order = draw(40, 150), draw(150, 24), torch.randperm(150)
+    a, b = torch.cat((a, a[:, order]), 1), torch.cat((b, -b[order]))
+    exact, out = gemm(a, b, invariant=True), torch.empty(40, 24, dtype=a.dtype)
+    assert not torch.equal(gemm(a, b), exact)
+    assert torch.equal(operator.gemm(a, b, None, None, None, False, True), exact)
+    assert torch.equal(operator.gemm(a, b, out, None, None, False, True), exact)
+    x = draw(40, 24).requires_grad_()
+    (operator.gemm(x, b.mT, None, None, None, False, True) * a).sum().backward()
+    assert torch.equal(x.grad, exact)

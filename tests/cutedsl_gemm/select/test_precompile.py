@@ -1,5 +1,7 @@
 """The precompiled kernels are those that gemm can choose."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import ranking
 
 ALL = frozenset(plans())
+INVARIANT = frozenset(plans(invariant=True))
 extents = st.one_of(st.integers(1, 300), st.integers(1, 300).map(lambda x: 128 * x))
 strides = st.tuples(*[st.sampled_from([(64, 1), (1, 64)])] * 2)
 
@@ -22,6 +25,7 @@ def test_every_choice_is_precompiled(m, n, k, strides, dtype):
     assert choose(problem) in ALL
     for found in ranking(problem):  # nor does another constant of the model leave them
         assert found.candidate.plan(problem) in ALL
+    assert choose(replace(problem, invariant=True)) in INVARIANT
 
 
 @pytest.mark.slow

@@ -76,9 +76,7 @@ def test_a_rank_of_one_and_other_strides():
     assert named(Layout(8, 2), "i")().names == ("i",)
     assert named(Layout((4, 8), (E(0), E(1))), "m", "k")(k=5, m=1) == (1, 5)
     assert named(Layout((4, 2), (F2(1), F2(5))), "m", "k")(m=1, k=1) == 4
-    assert named(m=4, k=8).logical_product(k=2).layout == logical_product(
-        Layout((4, 8)), (None, 2)
-    )
+    assert named(m=4, k=8).logical_product(k=2).layout == logical_product(Layout((4, 8)), (None, 2))
 
 
 def test_a_linear_layout_by_its_dimensions():

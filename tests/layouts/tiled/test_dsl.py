@@ -113,6 +113,7 @@ WARP_ARRANGEMENTS = [
     ((4, 1, 1), (Layout((16, 4), (4, 1)), 16, 32)),
 ]
 
+
 def matrices(rows, columns):
     """Two tiles along each mode: row-major, column-major, and nested with a third mode."""
     m, n = 2 * rows, 2 * columns
