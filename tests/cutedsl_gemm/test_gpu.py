@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,9 +19,10 @@ from cutedsl_gemm import gemm, plan_for
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
-from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import tune
 from cutedsl_gemm.select.candidate import CANDIDATES
+from cutedsl_gemm.select.precompile import compiled_with_bar
 
 pytestmark = pytest.mark.gpu
 
@@ -385,6 +387,85 @@ def test_every_plan_of_the_family_is_exact_on_integers_and_repeats_to_the_bit(pl
         for sms in (132, 132, 8):  # with 8, a block makes many tiles
             kernel(a, b, out := poisoned(m, n, dtype), sms)
             assert torch.equal(out, (a.double() @ b.double()).to(dtype))
+
+
+ROWS = 1, 2, 8, 17, 64, 65, 128, 129, 192, 256, 300, 512, 1000, 4096, 8192
+WEIGHTS = [(4096, 4096), (1024, 14336), (12288, 1536), (776, 1280), (136, 8192)]  # (N, K)
+
+
+def cancelling(m, n, k, dtype=torch.bfloat16):
+    """A (M, K) and B (K, N) whose product is 0: the order of the sum alone gives its bits."""
+    order = torch.randperm(k // 2, device="cuda")
+    a, b = matrix(m, k // 2, dtype=dtype), matrix(n, k // 2, dtype=dtype)
+    return torch.cat((a, a[:, order]), 1), torch.cat((b, -b[:, order]), 1).mT
+
+
+def same_bits(one, other):
+    return torch.equal(one.view(torch.int16), other.view(torch.int16))
+
+
+@pytest.fixture(scope="module")
+def invariant_plans():
+    """Every plan that an invariant product of WEIGHTS may get, and FAMILY's."""
+    majors = itertools.product(((64, 1), (1, 64)), repeat=2)
+    kinds = itertools.product(majors, ("bfloat16", "float16"))
+    problems = [
+        Problem(Matrix((64, 64), a), Matrix((64, 64), b), dtype, invariant=True)
+        for (a, b), dtype in kinds
+    ]
+    chosen = [
+        candidate.plan(problem, candidate.raster(4096))
+        for candidate, problem in itertools.product(CANDIDATES, problems)
+        if candidate.splits == 1
+    ]
+    others = [replace(plan, invariant=True) for plan in FAMILY if plan.splits == 1]
+    plans = list(dict.fromkeys(chosen + others))
+    compiled_with_bar(plans)
+    return plans
+
+
+@pytest.mark.parametrize("nk", WEIGHTS, ids=str)
+def test_plans_of_one_order_of_k_give_a_row_the_same_bits_whatever_m(nk, invariant_plans):
+    n, k = nk
+    by_dtype, wholes = {}, {}  # by dtype, and by dtype and order of K
+    for dtype in DTYPES:
+        a, b = cancelling(ROWS[-1], n, k, dtype)
+        k_major, other = (a, b), (a.mT.contiguous().mT, b.contiguous())
+        by_dtype[str(dtype)] = {"K": k_major, "MN": other}
+    for plan in invariant_plans:
+        kernel, of = build.load(plan), by_dtype[f"torch.{plan.dtype}"]
+        a, b = of[plan.a_major][0], of[plan.b_major][1]
+        for m in reversed(ROWS):
+            kernel(a[:m], b, out := poisoned(m, n, a.dtype), 132)
+            whole = wholes.setdefault((a.dtype, plan.k_order(k)), out)
+            assert same_bits(out, whole[:m]), (m, plan)
+
+
+def test_another_order_of_k_gives_other_bits():
+    (a, b), plan = cancelling(64, 512, 8192), replace(pingpong(), invariant=True)
+    outs = [poisoned(64, 512, a.dtype) for _ in range(3)]
+    for each, out in zip((plan, pingpong(), split(splits=4)), outs, strict=True):
+        build.load(each)(a, b, out, 132)
+    in_order, staggered, in_parts = outs
+    assert same_bits(in_order[:, :128], staggered[:, :128])  # the first tile begins at k = 0
+    assert not same_bits(in_order[:, 128:], staggered[:, 128:])
+    assert not same_bits(in_order, in_parts)
+
+
+@pytest.mark.parametrize("nk", [(4096, 4096), (1000, 4098)], ids=str)
+def test_an_invariant_row_has_the_same_bits_in_every_batch(nk):
+    n, k = nk
+    a, b = cancelling(ROWS[-1], n, k)
+    sizes = {*range(1, 400), *random.Random(0).sample(range(400, ROWS[-1]), 100), *ROWS}
+    compiled_with_bar({plan_for(a[:m], b, invariant=True) for m in sizes})
+    whole = gemm(a, b, invariant=True)
+    for m in sorted(sizes):
+        assert same_bits(gemm(a[:m], b, invariant=True), whole[:m]), m
+    rows = torch.randperm(len(a), device="cuda")[:777]
+    assert same_bits(gemm(a[rows], b, invariant=True), whole[rows])
+    strange = a.clone()
+    strange[1::2] = torch.nan
+    assert same_bits(gemm(strange, b, invariant=True)[::2], whole[::2])
 
 
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
