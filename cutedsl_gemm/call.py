@@ -6,6 +6,7 @@ signature → problem → plan → the executor, or the kernel compiled and boun
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.aliasing import check_disjoint, span_bytes
+from cutedsl_gemm.copies import aligned_copies
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.problem import Problem, Requirements
 from cutedsl_gemm.run import Run, run_restrided, run_through_copy, run_transposed, runner
@@ -21,10 +23,11 @@ from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
 from cutedsl_gemm.tensors import (
     AlignmentError,
     aligned,
-    aligned_copy,
     check_call,
+    check_memory,
     check_operands,
     check_out,
+    column_major,
     device_of,
     empty_padded,
     fits,
@@ -47,8 +50,12 @@ def call(
     kernel: str | None = None,
     tune: bool = False,
     invariant: bool = False,
+    staged: bool = False,
 ) -> Call:
     """The call for these tensors, found in less than a microsecond if their signature is known.
+
+    It writes `out` in place, or, if `staged`, through a padded copy: out may then have any strides
+    and any address.
 
     The signature holds what the plan depends on; each attribute costs 0.05 µs. The call itself
     refuses what the signature does not hold: tensors on another device of the same number (-1 is
@@ -68,7 +75,7 @@ def call(
         else:
             signature = (
                 a.shape, a.stride(), b.shape, b.stride(), a.dtype, a.get_device(), tile, kernel,
-                tune, invariant, out.stride(),
+                tune, invariant, out.stride(), staged,
             )
         # fmt: on
         return _calls[signature]
@@ -77,7 +84,8 @@ def call(
     except (AttributeError, TypeError, RuntimeError):
         signature = None  # an argument is not a dense tensor: `_make` raises with the reason
     on_copies = partial(_on_copies, tile, tune, invariant) if kernel is None else None
-    made = _make(a, b, tile, out, named(kernel, device_of(a)), tune, invariant, on_copies)
+    options = tune, invariant, staged
+    made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)
     if len(_calls) >= REMEMBERED:
         _calls.clear()
     _calls[signature] = made
@@ -92,6 +100,7 @@ def _make(
     kernel: Kernel,
     tune: bool,
     invariant: bool,
+    staged: bool,
     on_copies: Call | None,
 ) -> Call:
     check_operands(a, b, kernel.requirements)
@@ -99,7 +108,7 @@ def _make(
         check_out(out, a, b, kernel.requirements)
     _check_flag("invariant", invariant)
     _check_tune(tune, a, tile, kernel)
-    tensors = (a, b) if out is None else (a, b, out)
+    tensors = (a, b) if out is None or staged else (a, b, out)
     requirements = kernel.requirements_for(*tensors)
     (m, k), n = a.shape, b.shape[1]
     if m * n * k == 0:
@@ -108,12 +117,15 @@ def _make(
         return on_copies
     problem, result = problem_of(a, b, requirements, invariant), out
     # kernels write rows: a column-major C is made as Cᵀ = Bᵀ · Aᵀ
-    transposed = out is not None and not matrix_of("out", out, requirements).row_major
+    transposed = out is not None and (
+        column_major(out) if staged else not matrix_of("out", out, requirements).row_major
+    )
     vector = requirements.alignment if out is None else requirements.store_vector
-    padded = (m if transposed else n) % vector != 0  # stores would pass the end of a row
-    if result is None or padded:
+    shape = (n, m) if transposed else (m, n)
+    through_copy = staged or shape[1] % vector != 0  # stores would pass the end of a row
+    if result is None or through_copy:
         result = torch.empty(0, dtype=a.dtype, device="meta")
-        result = empty_padded(result, (n, m) if transposed else (m, n), requirements.alignment)
+        result = empty_padded(result, shape) if through_copy else result.new_empty(shape)
         result = result.mT if transposed else result
     matrices = problem.a, problem.b, matrix_of("out", result, requirements)
     pairs = zip(matrices, (a, b, result), strict=True)
@@ -125,7 +137,7 @@ def _make(
             run = run_transposed(run)
         if not same_strides:
             run = run_restrided(run, requirements, matrices)
-        return run_through_copy(run, requirements.alignment) if padded else run
+        return run_through_copy(run, transposed) if through_copy else run
 
     problem = problem.transposed if transposed else problem
     if tune:
@@ -136,27 +148,27 @@ def _make(
     if out is None:
         return allocating(run(plan), requirements, (m, n), on_copies)
     spans = span_bytes(a), span_bytes(b), span_bytes(out)
+    if staged:
+        return writing(run(plan), replace(requirements, alignment=1), spans)
     return writing(run(plan), requirements, spans, on_copies)
 
 
 def _on_copies(
     tile: Tile | None, tune: bool, invariant: bool, a: Tensor, b: Tensor, out: Tensor | None
 ) -> Tensor:
-    """The product of tensors that no kernel accepts in place, by aligned copies.
+    """The product of tensors that no kernel accepts in place, by aligned copies of them.
 
-    At 2047³ it takes 68 µs, of which the copies are more than half; torch.mm takes 110
-    (docs/performance/notebook.md, "Any strides, by copies").
+    One launch copies a and b, and another one the result (docs/performance/notebook.md, "Any
+    strides, by copies").
     """
     requirements = named(None, a.device).requirements
+    check_memory("a", a)
+    check_memory("b", b)
     if out is not None:
         check_disjoint(out, a, b)
-    a, b = (
-        each if aligned(each, requirements) else aligned_copy(each, requirements.alignment)
-        for each in (a, b)
-    )
-    if out is None or aligned(out, requirements):
-        return call(a, b, tile, out, None, tune, invariant)(a, b, out)
-    return out.copy_(call(a, b, tile, None, None, tune, invariant)(a, b, None))
+    a, b = aligned_copies(a, b, requirements)
+    staged = out is not None and not aligned(out, requirements)
+    return call(a, b, tile, out, None, tune, invariant, staged)(a, b, out)
 
 
 def _tuned(

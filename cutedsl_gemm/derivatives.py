@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.call import Tile, call
-from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.tensors import aligned_copy
 
@@ -95,4 +94,4 @@ def gradients(ctx: Any, grad: Tensor, multiply: Multiply) -> tuple[Tensor | None
 
 def _readable(derivative: Tensor, ctx: Any) -> Tensor:
     """A derivative, which may have any strides; an aligned copy if a named kernel is to read it."""
-    return derivative if ctx.options["kernel"] is None else aligned_copy(derivative, UNIT)
+    return derivative if ctx.options["kernel"] is None else aligned_copy(derivative)

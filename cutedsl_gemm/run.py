@@ -12,6 +12,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
@@ -82,14 +83,14 @@ def run_transposed(run: Run) -> Run:
     return transposed
 
 
-def run_through_copy(run: Run, alignment: int) -> Run:
-    """`run` into a padded tensor, then copied to `out`: stores would pass the end of its rows."""
+def run_through_copy(run: Run, column_major: bool) -> Run:
+    """`run` into a padded tensor, then copied to `out`: the kernel cannot store its rows."""
 
     def copied(a: Tensor, b: Tensor, out: Tensor) -> None:
-        row_major = out.stride(1) == 1
-        padded = empty_padded(out, (out if row_major else out.mT).shape, alignment)
-        run(a, b, padded if row_major else padded.mT)
-        out.copy_(padded if row_major else padded.mT)
+        padded = empty_padded(out, (out.mT if column_major else out).shape)
+        padded = padded.mT if column_major else padded
+        run(a, b, padded)
+        copy((padded, out))
 
     return copied
 

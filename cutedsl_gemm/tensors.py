@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.problem import MAX_EXTENT, TMA, Matrix, Problem, Requirements, round_up
+
+LINE = 64  # elements of 16 bits in a line of L2, 128 bytes
 
 
 class AlignmentError(ValueError):
@@ -50,22 +53,36 @@ def fits(tensor: Tensor, requirements: Requirements) -> bool:
     return _contiguous_mode(tensor, requirements.alignment) is not None
 
 
-def empty_padded(like: Tensor, shape: tuple[int, ...], alignment: int) -> Tensor:
-    """A new matrix of the dtype and device of `like`; rows start at multiples of `alignment`.
+def empty_padded(like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A new matrix of the dtype and device of `like`, whose rows every kernel reads and writes.
+
+    Rows start at multiples of 64 elements, since TMA asks L2 twice for one that starts inside a
+    line of 128 bytes. Rows of at most 32 elements share a line: 8, 16 or 32 apart.
 
     >>> import torch
-    >>> empty_padded(torch.empty(0), (4, 23), 8).stride()
-    (24, 1)
+    >>> [empty_padded(torch.empty(0), (4, columns)).stride() for columns in (5, 23, 136)]
+    [(8, 1), (32, 1), (192, 1)]
     """
     rows, columns = shape
-    return like.new_empty(rows, round_up(columns, alignment))[:, :columns]
+    pitch = max(UNIT, min(LINE, 1 << (columns - 1).bit_length()))
+    return like.new_empty(rows, round_up(columns, pitch))[:, :columns]
 
 
-def aligned_copy(tensor: Tensor, alignment: int) -> Tensor:
-    """A copy of a matrix that a kernel accepts, contiguous along the mode that was."""
-    if tensor.stride(0) == 1 and tensor.stride(1) != 1:
-        return aligned_copy(tensor.mT, alignment).mT
-    return empty_padded(tensor, (tensor.shape[0], tensor.shape[1]), alignment).copy_(tensor)
+def empty_aligned(like: Tensor) -> Tensor:
+    """A new matrix of this shape that every kernel accepts, contiguous along the mode that was."""
+    if column_major(like):
+        return empty_padded(like, like.mT.shape).mT
+    return empty_padded(like, like.shape)
+
+
+def column_major(tensor: Tensor) -> bool:
+    """Whether columns are contiguous, and rows are not."""
+    return tensor.stride(0) == 1 and tensor.stride(1) != 1
+
+
+def aligned_copy(tensor: Tensor) -> Tensor:
+    """A copy of a matrix that every kernel accepts, contiguous along the mode that was."""
+    return empty_aligned(tensor).copy_(tensor)
 
 
 def aligned(tensor: Tensor, requirements: Requirements) -> bool:
@@ -79,7 +96,7 @@ def planned(tensor: Tensor, requirements: Requirements) -> Tensor:
         return tensor
     shape, stride = tensor.shape, tensor.stride()
     meta = torch.empty_strided(shape, stride, dtype=tensor.dtype, device="meta")
-    return aligned_copy(meta, requirements.alignment)
+    return empty_aligned(meta)
 
 
 def _contiguous_mode(tensor: Tensor, alignment: int) -> int | None:
@@ -147,11 +164,7 @@ def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = T
     problem_of(a, b, requirements)
     check_out(out, a, b, requirements)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
-        if not tensor.data_ptr():
-            raise ValueError(
-                f"{name} has no memory of its own (freed, fake, or the wrapper of another tensor): "
-                "pass a tensor that holds its data"
-            )
+        check_memory(name, tensor)
         if tensor.data_ptr() % requirements.alignment_bytes:
             remedy = f"{name}.clone(), or " if name != "out" else ""
             raise AlignmentError(
@@ -159,6 +172,15 @@ def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = T
                 f"multiple of {requirements.alignment_bytes} bytes; pass {remedy}a view that "
                 f"starts at a multiple of {requirements.alignment} elements"
             )
+
+
+def check_memory(name: str, tensor: Tensor) -> None:
+    """ValueError unless a tensor has memory."""
+    if not tensor.data_ptr():
+        raise ValueError(
+            f"{name} has no memory of its own (freed, fake, or the wrapper of another tensor): "
+            "pass a tensor that holds its data"
+        )
 
 
 def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None:

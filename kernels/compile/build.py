@@ -1,8 +1,9 @@
 """From a plan to a callable: compiled once for an architecture, kept in memory and on disk.
 
-A compiled kernel is a TVM-FFI function (a, b, c, sms) on torch tensors and torch's current stream.
+A compiled GEMM is a TVM-FFI function (a, b, c, sms) on torch tensors and torch's current stream.
 It serves every M, N, K; `sms` is the number of multiprocessors that a persistent grid fills. A
-split-K kernel also takes a workspace, which `load` allocates.
+split-K kernel also takes a workspace, which `load` allocates. A compiled copy takes the pairs
+(source, target) that it copies.
 """
 
 from __future__ import annotations
@@ -11,26 +12,26 @@ import functools
 import hashlib
 import platform
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import layouts
 from cutedsl_gemm.kernels.compile import cache, library, progress, sass, versions
-from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from cutedsl_gemm.kernels.plan.kernel_plan import Plan
 
 ARCH = "sm_90a"
 
 
 @functools.cache
-def load(plan: KernelPlan, arch: str = ARCH) -> Callable[..., None]:
-    """The plan's kernel as `gemm(a, b, c, sms)` on CUDA tensors; compiled unless it is cached."""
+def load(plan: Plan, arch: str = ARCH) -> Callable[..., None]:
+    """The plan's kernel as a function on CUDA tensors; compiled unless it is cached."""
     kernel = library.load(make(plan, arch))
     return _with_workspace(plan, kernel) if plan.workspace(1, 1) else kernel
 
 
-def _with_workspace(plan: KernelPlan, kernel: Callable[..., None]) -> Callable[..., None]:
+def _with_workspace(plan: Plan, kernel: Callable[..., None]) -> Callable[..., None]:
     """The kernel, with a workspace from torch's allocator, which reuses it in stream order."""
     import torch  # here, since it takes a second, and compiling needs none of it
 
@@ -40,19 +41,19 @@ def _with_workspace(plan: KernelPlan, kernel: Callable[..., None]) -> Callable[.
     return gemm
 
 
-def make(plan: KernelPlan, arch: str = ARCH) -> Path:
+def make(plan: Plan, arch: str = ARCH) -> Path:
     """The plan's library in the cache folder; compiled if it is not there. Needs no GPU."""
     return cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch))
 
 
-def export(plan: KernelPlan, path: Path, arch: str = ARCH) -> None:
+def export(plan: Plan, path: Path, arch: str = ARCH) -> None:
     """Compile the plan and write its library to `path`. Needs no GPU."""
     tile = "×".join(map(str, plan.tile))
     with progress.spinner(f"compiling {tile} {plan.dtype} for {arch}, once"):
         library.link(compile_plan(plan, arch), path)
 
 
-def inspect(plan: KernelPlan, arch: str = ARCH) -> sass.Report:
+def inspect(plan: Plan, arch: str = ARCH) -> sass.Report:
     """Registers, spills and instructions of the plan's machine code. Needs no GPU."""
     with tempfile.TemporaryDirectory() as folder:
         compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
@@ -60,43 +61,20 @@ def inspect(plan: KernelPlan, arch: str = ARCH) -> sass.Report:
         return sass.report(cubin)
 
 
-def compile_plan(plan: KernelPlan, arch: str = ARCH, options: str = "") -> Any:
-    """The plan's kernel, compiled by the DSL for symbolic M, N, K and leading strides."""
+def compile_plan(plan: Plan, arch: str = ARCH, options: str = "") -> Any:
+    """The plan's kernel, compiled by the DSL for the arguments that its device code states."""
     import cutlass.cute as cute
 
-    from cutedsl_gemm.kernels.device.lower import DTYPES
-
-    m, n, k = (cute.sym_int() for _ in range(3))
-    dtype = DTYPES[plan.dtype]
-
-    def matrix(rows: Any, columns: Any, row_major: bool) -> Any:
-        leading = cute.sym_int64(divisibility=plan.alignment)
-        stride = (leading, 1) if row_major else (1, leading)
-        align = plan.alignment * dtype.width // 8  # bytes
-        return cute.runtime.make_fake_tensor(dtype, (rows, columns), stride, assumed_align=align)
-
+    code = plan.device_code()
     return cute.compile(
-        plan.device_code(),
-        matrix(m, k, row_major=plan.a_major == "K"),
-        matrix(k, n, row_major=plan.b_major == "MN"),
-        matrix(m, n, row_major=True),
-        *_workspace(plan),
-        cute.Int32(1),
+        code,
+        *code.arguments(),
         cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
         options=f"--enable-tvm-ffi --gpu-arch {arch} {options}",
     )
 
 
-def _workspace(plan: KernelPlan) -> Iterator[Any]:
-    """The argument beside A, B and C, if the plan needs a workspace."""
-    if plan.workspace(1, 1):
-        import cutlass.cute as cute
-
-        size = (cute.sym_int(),)
-        yield cute.runtime.make_fake_tensor(cute.Float32, size, (1,), assumed_align=16)
-
-
-def key(plan: KernelPlan, arch: str = ARCH) -> str:
+def key(plan: Plan, arch: str = ARCH) -> str:
     """The name of a plan's library in the cache.
 
     A digest of the plan, both architectures (the library holds host code too), our source, and the

@@ -1,16 +1,47 @@
-"""The host side of every kernel that computes one tile of C per block."""
+"""The host side of GEMM kernels: their arguments, and the launch of one block per tile of C."""
 
 from typing import Any
 
 import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
-from cutlass import Int32
+from cutlass import Float32, Int32
 
+from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import tile_count, transposed
 
 
-class OneTilePerBlock:
-    """One kernel for every M, N, K of a plan; a subclass gives `kernel`, its device code."""
+class Gemm:
+    """One kernel for every M, N, K of a plan."""
+
+    plan: Any
+
+    def arguments(self) -> tuple[Any, ...]:
+        """A, B and C with symbolic extents and leading strides, the workspace if any, and sms."""
+        m, n, k = (cute.sym_int() for _ in range(3))
+        plan = self.plan
+        matrices = (
+            self._matrix(m, k, row_major=plan.a_major == "K"),
+            self._matrix(k, n, row_major=plan.b_major == "MN"),
+            self._matrix(m, n, row_major=True),
+        )
+        return *matrices, *self._workspace(), Int32(1)
+
+    def _matrix(self, rows: Any, columns: Any, row_major: bool) -> Any:
+        alignment, dtype = self.plan.alignment, lower.DTYPES[self.plan.dtype]
+        leading = cute.sym_int64(divisibility=alignment)
+        stride = (leading, 1) if row_major else (1, leading)
+        align = alignment * dtype.width // 8  # bytes
+        return cute.runtime.make_fake_tensor(dtype, (rows, columns), stride, assumed_align=align)
+
+    def _workspace(self) -> tuple[Any, ...]:
+        if not self.plan.workspace(1, 1):
+            return ()
+        size = (cute.sym_int(),)
+        return (cute.runtime.make_fake_tensor(Float32, size, (1,), assumed_align=16),)
+
+
+class OneTilePerBlock(Gemm):
+    """One block for each tile of C; a subclass gives `kernel`, its device code."""
 
     kernel: Any
 

@@ -1,4 +1,4 @@
-"""What a plan of any family answers: the protocol between plans and their users.
+"""What plans answer: the protocols between plans and their users.
 
 `gemm` runs a plan, `compile.build` compiles it, tests prove it, and docs explain it, all without
 knowing its family.
@@ -20,23 +20,52 @@ if TYPE_CHECKING:
 Tell: TypeAlias = Callable[[float], object]  # takes the fraction that is done
 
 
-class KernelPlan(Protocol):
-    """A frozen, hashable value: how one kernel computes C (M, N) = A (M, K) · B (K, N).
+class Plan(Protocol):
+    """A frozen, hashable value: how one kernel moves its data.
 
     A plan imports neither torch nor the CuTe DSL until `device_code` or `execute` is called.
     """
 
     @property
     def name(self) -> str:
-        """The name of the kernel, as `gemm(a, b, kernel=name)` takes it: "sm80_mma"."""
+        """The name of the kernel; for a GEMM as `gemm(a, b, kernel=name)` takes it: "sm80_mma"."""
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The extents of what a block computes or moves."""
+
+    @property
+    def dtype(self) -> str:
+        """The type of the elements: "bfloat16", "float16" or "float32"."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+
+    def workspace(self, m: int, n: int) -> int:
+        """Elements of fp32 in global memory for an (M, N) result; 0 if the kernel needs none."""
+
+    def __hash__(self) -> int: ...
+
+    def check(self) -> Plan:
+        """The plan itself; PlanError with the first problem if the hardware cannot run it."""
+
+    def proofs(self) -> tuple[Proof, ...]:
+        """What must hold for the plan to be right and fast, decided."""
+
+    def explain(self) -> str:
+        """The plan as text: what moves where, by which layout."""
+
+    def device_code(self) -> Any:
+        """The kernel object that `cute.compile` takes, after what its `arguments()` returns."""
+
+
+class KernelPlan(Plan, Protocol):
+    """How one kernel computes C (M, N) = A (M, K) · B (K, N)."""
 
     @property
     def tile(self) -> tuple[int, int, int]:
         """(BM, BN, BK): a block computes BM×BN outputs, BK deep at a time."""
-
-    @property
-    def dtype(self) -> str:
-        """The type of the elements of A, B and C: "bfloat16", "float16" or "float32"."""
 
     @property
     def a_major(self) -> Major:
@@ -49,10 +78,6 @@ class KernelPlan(Protocol):
     @property
     def alignment(self) -> int:
         """Leading strides and addresses must be multiples of so many elements."""
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
 
     @property
     def cluster_size(self) -> int:
@@ -70,25 +95,11 @@ class KernelPlan(Protocol):
     def instruction_k(self) -> int:
         """The depth that one instruction multiplies: 16 for wgmma of 16-bit elements, 1 for FMA."""
 
-    def workspace(self, m: int, n: int) -> int:
-        """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""
-
-    def __hash__(self) -> int: ...
-
     def check(self) -> KernelPlan:
         """The plan itself; PlanError with the first problem if the hardware cannot run it."""
 
-    def proofs(self) -> tuple[Proof, ...]:
-        """What must hold for the plan to be right and fast, decided."""
-
-    def explain(self) -> str:
-        """The plan as text: what moves where, by which layout."""
-
     def memory_report(self) -> MemoryReport | None:
         """The memory report; None for a family that has none."""
-
-    def device_code(self) -> Any:
-        """The kernel object that `cute.compile` takes."""
 
     def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
         """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""

@@ -24,16 +24,15 @@ from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.launch import Gemm
 from cutedsl_gemm.kernels.device.tile import tile_count, transposed
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 
 
-class Sm90Gemm:
+class Sm90Gemm(Gemm):
     """One kernel for every M, N, K of a plan; a subclass gives what raises NotImplementedError."""
-
-    plan: Any
 
     def __init__(self, plan: Sm90Plan) -> None:
         self.plan = plan

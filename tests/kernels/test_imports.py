@@ -15,6 +15,7 @@ BELOW = {  # package → the packages from which it imports
     "device": {"plan"},
     "executor": {"plan"},
     "compile": {"plan", "device"},
+    "copies": SHARED,
     "simt": SHARED,
     "sm80": SHARED,
     "sm70": SHARED | {"sm80"},
