@@ -16,8 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -42,7 +40,7 @@ def tuned(problem: Problem, device: str, launch: Callable[[Sm90Plan], Launch]) -
     """
     winner = _stored(problem, device)
     if winner is None:
-        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+        if build.capturing():
             raise RuntimeError(
                 "tune=True measures at the first call with a shape, which is not possible during "
                 "the capture of a CUDA graph: call gemm once before the capture"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import platform
+import sys
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
@@ -19,6 +20,7 @@ from typing import Any
 
 import layouts
 from cutedsl_gemm.kernels.compile import cache, library, progress, sass, versions
+from cutedsl_gemm.kernels.device.compiler import DSL_LOCK, compile_kernel
 from cutedsl_gemm.kernels.plan.kernel_plan import Plan
 
 ARCH = "sm_90a"
@@ -26,7 +28,12 @@ ARCH = "sm_90a"
 
 @functools.cache
 def load(plan: Plan, arch: str = ARCH) -> Callable[..., None]:
-    """The plan's kernel as a function on CUDA tensors; compiled unless it is cached."""
+    """The plan's kernel as a function on CUDA tensors; compiled unless it is cached.
+
+    Threads may call it, and launch what it returns: a plan is compiled once, and one plan at a
+    time (`DSL_LOCK`). A kernel that is in memory needs no lock. RuntimeError if it would have to
+    be compiled while torch's current stream captures a CUDA graph.
+    """
     kernel = library.load(make(plan, arch))
     return _with_workspace(plan, kernel) if plan.workspace(1, 1) else kernel
 
@@ -47,31 +54,47 @@ def make(plan: Plan, arch: str = ARCH) -> Path:
 
 
 def export(plan: Plan, path: Path, arch: str = ARCH) -> None:
-    """Compile the plan and write its library to `path`. Needs no GPU."""
-    tile = "×".join(map(str, plan.tile))
-    with progress.spinner(f"compiling {tile} {plan.dtype} for {arch}, once"):
+    """Compile the plan and write its library to `path`. Needs no GPU.
+
+    RuntimeError if torch's current stream captures a CUDA graph.
+    """
+    if capturing():
+        raise RuntimeError(
+            f"{plan.name} {_brief(plan)} is not compiled for {arch} yet, and a CUDA graph is being "
+            "captured: call gemm once with such tensors before the capture, or compile ahead every "
+            "kernel that gemm chooses by itself (python -m cutedsl_gemm build)"
+        )
+    with DSL_LOCK, progress.spinner(f"compiling {_brief(plan)} for {arch}, once"):
         library.link(compile_plan(plan, arch), path)
+
+
+def capturing() -> bool:
+    """Does torch's current stream capture a CUDA graph? False if torch uses no GPU yet."""
+    if sys.modules.get("torch") is None:  # a process that compiles ahead needs no torch
+        return False
+    import torch  # waits until a thread that is importing it has done so
+
+    return torch.cuda.is_initialized() and bool(torch.cuda.is_current_stream_capturing())
 
 
 def inspect(plan: Plan, arch: str = ARCH) -> sass.Report:
     """Registers, spills and instructions of the plan's machine code. Needs no GPU."""
     with tempfile.TemporaryDirectory() as folder:
-        compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
+        with DSL_LOCK:  # the compiled kernel is freed under it, too
+            compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
         (cubin,) = Path(folder).glob("*.cubin")
         return sass.report(cubin)
 
 
 def compile_plan(plan: Plan, arch: str = ARCH, options: str = "") -> Any:
     """The plan's kernel, compiled by the DSL for the arguments that its device code states."""
-    import cutlass.cute as cute
+    with DSL_LOCK:
+        code = plan.device_code()
+        return compile_kernel(code, *code.arguments(), arch=arch, options=options)
 
-    code = plan.device_code()
-    return cute.compile(
-        code,
-        *code.arguments(),
-        cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
-        options=f"--enable-tvm-ffi --gpu-arch {arch} {options}",
-    )
+
+def _brief(plan: Plan) -> str:
+    return f"{'×'.join(map(str, plan.tile))} {plan.dtype}"
 
 
 def key(plan: Plan, arch: str = ARCH) -> str:

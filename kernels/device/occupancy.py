@@ -30,12 +30,6 @@ def _clusters(device: torch.device, size: int, smem_bytes: int) -> int:
     """Clusters that run at the same time (CUDA driver API, cuOccupancyMaxActiveClusters)."""
     from cuda.bindings import driver
 
-    def checked(returned: tuple[Any, ...]) -> Any:
-        error, *found = returned
-        if error != driver.CUresult.CUDA_SUCCESS:
-            raise RuntimeError(f"the CUDA driver returned {error.name}")
-        return found[0] if found else None
-
     dynamic = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     shape = driver.CUlaunchAttribute()
     shape.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
@@ -46,9 +40,28 @@ def _clusters(device: torch.device, size: int, smem_bytes: int) -> int:
     config.sharedMemBytes = smem_bytes
     config.attrs, config.numAttrs = [shape], 1
     with torch.cuda.device(device):
-        module = checked(driver.cuModuleLoadData(EMPTY_KERNEL))
-        kernel = checked(driver.cuModuleGetFunction(module, b"empty"))
-        checked(driver.cuFuncSetAttribute(kernel, dynamic, smem_bytes))
-        clusters: int = checked(driver.cuOccupancyMaxActiveClusters(kernel, config))
-        checked(driver.cuModuleUnload(module))
+        kernel = _empty_kernel(device)
+        _checked(driver.cuFuncSetAttribute(kernel, dynamic, smem_bytes))
+        clusters: int = _checked(driver.cuOccupancyMaxActiveClusters(kernel, config))
     return clusters
+
+
+@cache
+def _empty_kernel(device: torch.device) -> Any:
+    """`EMPTY_KERNEL` on the current device, which is `device`.
+
+    It stays loaded. A driver of CUDA 12.3 or later loads a module while a CUDA graph is captured,
+    but to unload one ends the capture (NVIDIA/warp#401).
+    """
+    from cuda.bindings import driver
+
+    module = _checked(driver.cuModuleLoadData(EMPTY_KERNEL))
+    return _checked(driver.cuModuleGetFunction(module, b"empty"))
+
+
+def _checked(returned: tuple[Any, ...]) -> Any:
+    """What a call of the driver returns beside its error code. RuntimeError if it failed."""
+    error, *found = returned
+    if error.value:
+        raise RuntimeError(f"the CUDA driver returned {error.name}")
+    return found[0] if found else None

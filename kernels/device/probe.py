@@ -13,6 +13,8 @@ from cuda.bindings.driver import CUstream
 from cutlass import Int32, Uint32
 from cutlass.memory import SmemAllocator
 
+from cutedsl_gemm.kernels.device.compiler import compile_kernel
+
 BYTES = 65_536  # of shared memory; an offset must be below
 
 MATRIX = "sync.aligned.m8n8.{}.shared.b16"
@@ -79,6 +81,4 @@ def compile_probe(instruction: str):
     """The probe of an instruction as a TVM-FFI function (offsets, sink) of torch tensors."""
     offsets = cute.runtime.make_fake_compact_tensor(Int32, (32,), assumed_align=4)
     sink = cute.runtime.make_fake_compact_tensor(Uint32, (32, 4), stride_order=(1, 0))
-    stream = cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True)
-    options = "--enable-tvm-ffi --gpu-arch sm_90a"
-    return cute.compile(Probe(instruction), offsets, sink, stream, options=options)
+    return compile_kernel(Probe(instruction), offsets, sink, arch="sm_90a")

@@ -13,6 +13,8 @@ from cuda.bindings.driver import CUstream
 from cutlass import BFloat16, Float32, Int32
 from cutlass.cute.nvgpu import warp
 
+from cutedsl_gemm.kernels.device.compiler import compile_kernel
+
 WARPS = 8
 TILE = (64, 64, 16)  # what a warp multiplies in a round
 ROUNDS, UNROLLED = 4096, 4
@@ -67,12 +69,11 @@ def build(arch: str) -> Callable[..., None]:
     """Compiled: (numbers (threads, NUMBERS) bfloat16, sums (blocks, threads), rounds, blocks)."""
     fake, any_extent, one = cute.runtime.make_fake_tensor, cute.sym_int, cute.Int32(1)
     threads = 32 * WARPS
-    return cute.compile(
+    return compile_kernel(
         Ceiling(),
         fake(BFloat16, (threads, NUMBERS), (NUMBERS, 1)),
         fake(Float32, (any_extent(), threads), (threads, 1)),
         one,
         one,
-        cute.runtime.make_fake_stream(use_tvm_ffi_env_stream=True),
-        options=f"--enable-tvm-ffi --gpu-arch {arch}",
+        arch=arch,
     )

@@ -10,13 +10,14 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 import torch
 
 from cutedsl_gemm import gemm, plan_for
-from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.problem import Matrix, Problem
@@ -184,6 +185,47 @@ def test_it_can_be_captured_in_a_graph():
     assert error(out, a, b) < 6e-3
 
 
+def test_a_capture_refuses_to_compile_and_goes_on(monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    build.load.cache_clear()
+    a, b, out = matrix(504, 248), matrix(248, 376), poisoned(504, 376, torch.bfloat16)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        with pytest.raises(RuntimeError, match="call gemm once with such tensors before"):
+            gemm(a, b, out=out)
+        out.zero_()
+    graph.replay()
+    assert not out.any()
+    assert error(gemm(a, b, out=out), a, b) < 6e-3
+
+
+CAPTURED = """
+import torch
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.device.occupancy import multiprocessors
+from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
+plan = {plan}
+build.make(plan)
+a = torch.randint(-3, 4, (520, 136), device="cuda").bfloat16()
+b = torch.randint(-3, 4, (264, 136), device="cuda").bfloat16().mT
+c = torch.full((520, 264), torch.nan, device="cuda").bfloat16()
+expected = (a.double() @ b.double()).bfloat16()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    build.load(plan)(a, b, c, multiprocessors(a.device, plan))
+graph.replay()
+assert torch.equal(c, expected)
+"""
+
+
+@pytest.mark.parametrize("plan", ["pingpong()", "pingpong(cluster=(2, 1))", "split(splits=2)"])
+def test_a_capture_loads_a_compiled_kernel_and_counts_its_clusters(plan):
+    """In a process of its own, where nothing is loaded yet: what `gemm` does at a first call."""
+    code = CAPTURED.format(plan=plan)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+
+
 def test_the_winner_of_a_race_is_right_and_stored(monkeypatch, tmp_path):
     monkeypatch.setattr(tune, "_file", lambda: tmp_path / "tuned.json")
     a, b, out = matrix(520, 1024), matrix(1024, 776), poisoned(520, 776, torch.bfloat16)
@@ -199,6 +241,16 @@ def test_the_winner_of_a_race_is_right_and_stored(monkeypatch, tmp_path):
     assert torch.equal(gemm(a, b, tune=True), out)
     column_major = matrix(520, 776, "column").fill_(torch.nan)
     assert error(gemm(a, b, out=column_major, tune=True), a, b) < 6e-3
+
+
+def test_threads_that_first_meet_different_plans_compile_them_one_by_one(monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    build.load.cache_clear()
+    a, b = matrix(1016, 328), matrix(328, 712)
+    tiles = [(128, columns, 64) for columns in (64, 80, 112, 160)]
+    with ThreadPoolExecutor(8) as pool:
+        results = [*pool.map(lambda tile: gemm(a, b, tile=tile), 2 * tiles)]
+    assert max(error(c, a, b) for c in results) < 6e-3
 
 
 def test_threads_may_share_it():

@@ -80,6 +80,14 @@ def test_each_shape_and_each_device_has_its_own(clock):
     assert not run(problem())[1]
 
 
+def test_a_capture_takes_a_stored_winner_and_refuses_a_race(clock, monkeypatch):
+    run(problem())
+    monkeypatch.setattr(build, "capturing", lambda: True)
+    assert not run(problem())[1]
+    with pytest.raises(RuntimeError, match="call gemm once before the capture"):
+        run(problem(k=2048))
+
+
 def test_another_release_measures_again(clock, monkeypatch):
     run(problem())
     monkeypatch.setattr(build, "_source", lambda: "another source")

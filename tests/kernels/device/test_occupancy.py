@@ -1,0 +1,51 @@
+"""The questions that the driver is asked; its answers are fakes."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+from cutedsl_gemm.kernels.device import occupancy
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
+
+driver = pytest.importorskip("cuda.bindings.driver")
+OK, ERROR = driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The calls of the driver, in order. It answers that 60 clusters run at once."""
+    calls = []
+    answers = {
+        "cuModuleLoadData": (OK, "module"),
+        "cuModuleGetFunction": (OK, "kernel"),
+        "cuFuncSetAttribute": (OK,),
+        "cuOccupancyMaxActiveClusters": (OK, 60),
+        "cuModuleUnload": (ERROR,),
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(
+            driver, name, lambda *_, name=name, answer=answer: (calls.append(name), answer)[1]
+        )
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    occupancy._clusters.cache_clear()
+    occupancy._empty_kernel.cache_clear()
+    yield calls
+    occupancy._clusters.cache_clear()
+    occupancy._empty_kernel.cache_clear()
+
+
+def test_clusters_are_counted_by_a_kernel_that_stays_loaded(asked):
+    """To unload it would end the capture of a CUDA graph."""
+    device = torch.device("cuda", 0)
+    for cluster, expected in (((2, 1), 120), ((2, 2), 240), ((1, 2), 120)):
+        assert occupancy.multiprocessors(device, pingpong(cluster=cluster)) == expected
+    assert asked.count("cuModuleLoadData") == 1
+    assert asked.count("cuOccupancyMaxActiveClusters") == 2  # (1, 2) is asked as (2, 1)
+    assert "cuModuleUnload" not in asked
+
+
+def test_an_error_of_the_driver_is_named(asked, monkeypatch):
+    monkeypatch.setattr(driver, "cuModuleLoadData", lambda _: (ERROR, None))
+    with pytest.raises(RuntimeError, match="CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"):
+        occupancy.multiprocessors(torch.device("cuda", 0), pingpong(cluster=(2, 1)))
