@@ -155,7 +155,7 @@ def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
 
 def _left_inverse_xor(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     try:
-        bits = placed_columns(layout)
+        bits = [(place, column) for place, column in placed_columns(layout) if column]
     except LayoutError:
         return _left_inverse_composed(layout)
     start, columns = plain(layout(0)), [column for _, column in bits]

@@ -9,6 +9,7 @@ from ..values.layout import Layout
 from ..values.modes import has_xor_strides, placed
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.symbols import remainder
 from ..values.tuples import IntTuple, is_int, is_symbolic, size, text
 from .by_mode import Tiler
 from .divide import zipped_divide
@@ -121,7 +122,7 @@ def get_flat_coord(threads: Layout, index: Any) -> tuple[Any, ...]:
         found: Any = 0
         for extent, stride, place in placed(mode.modes):
             if extent != 1 and stride != 0:
-                found = found + index // stride % extent * place
+                found = found + remainder(index // stride, extent) * place
         coord.append(found)
     if is_int(index) and threads(*coord) != index:
         raise LayoutError(f"thread {index}: {threads} has no such thread")

@@ -16,7 +16,7 @@ from ..proof.certificates import (
     rank,
     stages_of,
 )
-from ..proof.prove import Proof
+from ..proof.prove import Proof, Statement
 from ..values.elimination import image
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
@@ -29,7 +29,7 @@ from .wavefronts import conflict, phases, wavefronts
 __all__ = ["ConflictFree", "Ranks", "byte_addresses", "conflicts_nowhere"]
 
 
-class ConflictFree(Claim):
+class ConflictFree(Statement, Claim):
     """Every phase of an access by the lanes of `layout` takes one wavefront.
 
     `layout` takes a lane to its offset in shared memory, `access` is the bytes per lane or the name

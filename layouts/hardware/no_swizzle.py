@@ -21,7 +21,7 @@ from ..proof.certificates import (
     index_count,
     stages_of,
 )
-from ..proof.prove import Proof
+from ..proof.prove import Proof, Statement
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import size
@@ -36,7 +36,7 @@ __all__ = ["EachCollides", "NoSwizzle"]
 AnyLayout: TypeAlias = Layout | ComposedLayout
 
 
-class NoSwizzle(Claim):
+class NoSwizzle(Statement, Claim):
     """No swizzle of `layout` that moves `vector_bytes` as a whole frees all `accesses` of bank
     conflicts.
 

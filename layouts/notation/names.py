@@ -10,6 +10,7 @@ from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.stride import F2, E
 from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.symbols import remainder
 
 __all__ = ["CONSTRUCTORS", "PRODUCTS", "SUMS", "power"]
 
@@ -39,6 +40,13 @@ def _rounding(name: str) -> Callable[..., Any]:
     return function
 
 
+def _modulo(n: Any, d: Any) -> Any:
+    """The remainder of `n` divided by `d`, as an int if it is one."""
+    import sympy
+
+    return _integer_or_symbolic(remainder(sympy.sympify(n), d))
+
+
 def _integer_or_symbolic(value: Any) -> Any:
     """A sympy expression, as an int if it is one."""
     return int(value) if value.is_Integer else value
@@ -57,7 +65,7 @@ def _arith_tuple(*coordinate: Any) -> Any:
 
 
 SUMS = {"+": operator.add, "-": operator.sub}
-PRODUCTS = {"*": operator.mul, "/": _quotient, "//": operator.floordiv, "%": operator.mod}
+PRODUCTS = {"*": operator.mul, "/": _quotient, "//": operator.floordiv, "%": remainder}
 
 #: The names that `parse` knows.
 CONSTRUCTORS: dict[str, Any] = {
@@ -69,7 +77,7 @@ CONSTRUCTORS: dict[str, Any] = {
     "ArithTuple": _arith_tuple,
     "floor": _rounding("floor"),
     "ceiling": _rounding("ceiling"),
-    "Mod": _rounding("Mod"),
+    "Mod": _modulo,
     "None": None,
     "_": None,
 }

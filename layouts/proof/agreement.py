@@ -19,7 +19,7 @@ from operator import or_
 from typing import Any
 
 from ..algebra.digits import extended_modes
-from ..errors import Undecided
+from ..errors import LayoutError, Undecided
 from ..values.arith import equal
 from ..values.layout import Layout
 from ..values.steps import too_many
@@ -41,6 +41,7 @@ from .certificates import (
     is_still,
     modes_of,
     step,
+    steps,
 )
 from .digits import Carry, Form, Reading, highest, index_form, read, spelled
 
@@ -78,17 +79,26 @@ def agree(left: Stages, right: Stages, count: Any) -> Agreement:
     >>> agree((Layout((4, 2), (1, 5)),), (Layout(8),), 8).index
     4
     """
-    same = len(list(takewhile(_same_swizzle, zip(left[:-1], right[:-1], strict=False))))
+    pairs = zip(left[:-1], right[:-1], strict=False)
+    shared = [stage for stage, other in takewhile(lambda pair: bool(pair[0] == pair[1]), pairs)]
+    swizzles = len(list(takewhile(lambda stage: isinstance(stage, Swizzle), shared)))
+    if len(shared) > swizzles:
+        try:
+            found = _agree_before(len(shared), left, right, count)
+        except LayoutError:  # not decided
+            found = None
+        if found is not None and found.witness is not None:
+            return found
+    return _agree_before(swizzles, left, right, count)  # a swizzle is injective
+
+
+def _agree_before(same: int, left: Stages, right: Stages, count: Any) -> Agreement:
+    """Whether the two agree before their last `same` stages, which they share."""
     inside = _agree(left[same:], right[same:], count)
     if not same or inside.witness is None:
         return inside
     after = f"both sides then apply {written(left[:same])}"
     return Agreement(SameStages(same, inside.witness), (*inside.reason, after))
-
-
-def _same_swizzle(pair: tuple[Any, Any]) -> bool:
-    """Whether both stages are one swizzle; it is injective, so the rest must agree without it."""
-    return isinstance(pair[0], Swizzle) and bool(pair[0] == pair[1])
 
 
 def _agree(left: Stages, right: Stages, count: Any) -> Agreement:
@@ -325,12 +335,19 @@ def _counts_in_bits(stage: Any) -> bool:
 # ------------------------------------------------------------------------------ exhaustive
 
 
+#: So many indices are tried before the two sides are compared.
+TRIED_TOGETHER = 1 << 12
+
+
 def _by_enumeration(left: Stages, right: Stages, count: Any) -> Agreement:
     if has_symbols((left, right, count)):
         raise Undecided(f"{written(left)}: symbols under a swizzle are beyond every method")
-    if too_many(count):
+    if too_many(count * len(left + right)):  # a step for each function that is applied
         raise Undecided(f"{count} indices are too many to enumerate")
-    for index in range(count):
-        if step(left, index) != step(right, index):
-            return _differ(index)
+    for start in range(0, count, TRIED_TOGETHER):
+        indices = range(start, min(start + TRIED_TOGETHER, count))
+        pairs = zip(steps(left, indices), steps(right, indices), strict=True)
+        differs = [one != other for one, other in pairs]
+        if any(differs):
+            return _differ(start + differs.index(True))
     return Agreement(Exhaustive(), (f"all {count} values were computed and compared",))

@@ -19,7 +19,6 @@ from ..values.stride import as_factor
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import free_symbols, plain, quotient
 from ..values.tuples import idx2crd, leaves, size, text
-from ..values.value import Value
 from .agreement import Undecided
 from .certificates import (
     Bijection,
@@ -42,12 +41,12 @@ from .injective import (
     of_integers,
 )
 from .law_bases import failed
-from .prove import Proof
+from .prove import Proof, Statement
 
 __all__ = ["Bijective"]
 
 
-class Bijective(Value):
+class Bijective(Statement):
     """`layout` takes each offset from `start` to ``start + size - 1`` exactly once."""
 
     __slots__ = __match_args__ = ("layout", "start")

@@ -17,6 +17,7 @@ from ..algebra.injectivity import collision
 from ..errors import LayoutError
 from ..values.arith import less
 from ..values.layout import Layout, cosize
+from ..values.offsets import each_offset
 from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, E, as_factor, kind_of, paths_of
 from ..values.swizzle import ComposedLayout, Swizzle
@@ -39,12 +40,12 @@ from .certificates import (
     component,
     stages_of,
 )
-from .prove import Proof
+from .prove import Proof, Statement
 
 __all__ = ["Injective"]
 
 
-class Injective(Value):
+class Injective(Statement):
     """No two coordinates of `layout` have the same offset."""
 
     __slots__ = __match_args__ = ("layout",)
@@ -301,8 +302,8 @@ def index_of_offsets(statement: Any, layout: Layout | ComposedLayout) -> dict[An
     if too_many(count):
         raise Undecided(f"{statement}: not decided, and {count} indices are too many to enumerate")
     index_of: dict[Any, int] = {}
-    for index in range(count):
-        other = index_of.setdefault(layout(index), index)
+    for index, offset in enumerate(each_offset(layout)):
+        other = index_of.setdefault(offset, index)
         if other != index:
             return collided(statement, layout, other, index)
     return index_of

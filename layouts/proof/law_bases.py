@@ -8,7 +8,6 @@ from typing import Any
 from ..errors import LayoutError
 from ..values.symbols import free_symbols
 from ..values.tuples import text
-from ..values.value import Value
 from .agreement import Undecided, agree, written
 from .certificates import (
     Certificate,
@@ -32,7 +31,7 @@ def failed(statement: Any, claim: Claim, index: Any, *reason: str) -> Proof:
     return Proof(statement, False, reason, Counterexample(*found))
 
 
-class ChainsAgree(Value):
+class ChainsAgree(Statement):
     """A law that two chains of functions agree."""
 
     __slots__ = ()
@@ -80,7 +79,7 @@ def _differs(law: ChainsAgree, same: SameFunction, index: Any) -> Proof:
     return Proof(law, False, (reason,), proof.counterexample)
 
 
-class EveryPart(Value):
+class EveryPart(Statement):
     """A statement that holds exactly if each of its parts does."""
 
     __slots__ = ()
@@ -92,6 +91,13 @@ class EveryPart(Value):
     def claims(self) -> list[Claim]:
         """Those of every part."""
         return [claim for part in self.parts() for claim in part.claims()]
+
+    def with_results(self) -> Statement:
+        """Each part with its results."""
+        try:
+            return PartsOf(self, tuple(part.with_results() for part in self.parts()))
+        except LayoutError:  # an operation refuses
+            return self
 
     def decide(self) -> Proof:
         """Decide the parts one after the other; the first that fails refutes it."""
@@ -107,6 +113,24 @@ class EveryPart(Value):
         return Proof(self, True, reason, None, certificates)
 
 
+class PartsOf(EveryPart):
+    """The `statements` that are the parts of `whole`."""
+
+    __slots__ = __match_args__ = ("whole", "statements")
+    whole: Statement
+    statements: tuple[Statement, ...]
+
+    def __init__(self, whole: Statement, statements: tuple[Statement, ...]) -> None:
+        self._set(whole, statements)
+
+    def __str__(self) -> str:
+        return str(self.whole)
+
+    def parts(self) -> list[Statement]:
+        """The statements."""
+        return [*self.statements]
+
+
 def _with_heading(proof: Proof) -> list[str]:
     """The statement, and its reason indented below it."""
     if not proof.reason:
@@ -114,7 +138,7 @@ def _with_heading(proof: Proof) -> list[str]:
     return [f"{proof.statement}:", *(f"  {line}" for line in proof.reason)]
 
 
-class OfResult(Value):
+class OfResult(Statement):
     """A statement about the result R of an operation on operands.
 
     The fields are the operands and then R, which is None for what the operation returns.  A law
@@ -146,7 +170,7 @@ class OfResult(Value):
         except LayoutError:
             claims = [claim for statement in self.needed() for claim in statement.claims()]
             return [HasResult(type(self).__name__, self._fields()), *claims]
-        return super().claims()  # type: ignore[misc,no-any-return]
+        return super().claims()
 
     def decide(self) -> Proof:
         """Decide what holds of R.  If the operation refuses, the law is refuted where something
@@ -155,7 +179,17 @@ class OfResult(Value):
             self.result()
         except LayoutError as error:
             return self._refused(error)
-        return super().decide()  # type: ignore[misc,no-any-return]
+        return super().decide()
+
+    def with_results(self) -> Statement:
+        """The law of R as it is now; without a result, the law stays as it is."""
+        try:
+            result = self.result()
+        except LayoutError:
+            return self
+        law: Any = type(self)
+        *operands, _ = self._fields()
+        return super(OfResult, law(*operands, result)).with_results()
 
     def _refused(self, error: LayoutError) -> Proof:
         if not free_symbols(self):

@@ -40,7 +40,6 @@ from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain, plain_if_symbolic
 from ..values.tuples import checked, product, size, text
-from ..values.value import Value
 from .agreement import Undecided, written
 from .bijective import Bijective
 from .certificates import (
@@ -113,7 +112,7 @@ class CompositionLaw(OfResult, ChainsAgree):
         return stages_of(self.a) + stages_of(self.b)
 
 
-class IsOneLayout(Value):
+class IsOneLayout(Statement):
     """A chain is a layout, whose shape refines that of the last stage."""
 
     __slots__ = __match_args__ = ("stages",)
@@ -407,7 +406,7 @@ def _count(cotarget: Any) -> Any:
     return plain(size(cotarget) if isinstance(cotarget, Layout) else product(cotarget))
 
 
-class _OfNumbers(Value):
+class _OfNumbers(Statement):
     """A statement that is one claim about `a` and `b`, which needs no witness."""
 
     __slots__ = ()

@@ -22,6 +22,8 @@ from math import gcd
 from typing import Any
 
 from .. import algebra
+from ..algebra import gf2
+from ..algebra.as_layout import as_layout
 from ..algebra.by_mode import flat, tiled, tiler_layout, zipped
 from ..algebra.partition import get_flat_coord
 from ..errors import LayoutError
@@ -122,16 +124,22 @@ def _composition(result: Any, a: Any, b: Any) -> Statement:
 
 def _left_inverse(result: Any, layout: Any) -> Statement:
     """With modes of stride 0, the inverse of L on the indices that are 0 in them."""
-    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
-    moving = _moving_places(outer)
-    if equal(size(moving), size(outer)):
+    moving = _moving_places(layout)
+    if equal(size(moving), size(layout)):
         return LeftInverseLaw(layout, result)
     return _after(_composed(result, layout), moving, moving)
 
 
-def _moving_places(layout: Layout) -> Layout:
-    """The indices of `layout` that are 0 in its modes of stride 0."""
-    places = [(s, place) for s, d, place in placed(layout.modes) if d != 0 and s != 1]
+def _moving_places(layout: Any) -> Layout:
+    """The indices of `layout` that are 0 in its modes, or its bits, of stride 0."""
+    if isinstance(layout, ComposedLayout) and not isinstance(layout.inner, Swizzle):
+        found = as_layout(layout)
+        if found is None:
+            bits = gf2.placed_columns(layout)
+            return assembled([(2, place) for place, column in bits if column])
+        layout = found[1]
+    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    places = [(s, place) for s, d, place in placed(outer.modes) if d != 0 and s != 1]
     return assembled(places)
 
 

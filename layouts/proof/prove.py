@@ -25,7 +25,7 @@ proved: (m,n):(n,1) is a bijection onto the offsets 0 to m*n - 1
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import LayoutError
 from ..values.steps import budget
@@ -40,7 +40,7 @@ __all__ = ["Counterexample", "Proof", "Statement", "prove"]
 SMALL_VALUES = 30
 
 #: Each of them takes at most so many steps of a search.
-SMALL_STEPS = 1 << 9
+SMALL_STEPS = 1 << 10
 
 
 class Proof(Value):
@@ -98,14 +98,26 @@ class Proof(Value):
         return f"prove({self.statement!r})"
 
 
-class Statement(Protocol):
+class Statement(Value):
     """A claim about layouts that can be decided."""
+
+    __slots__ = ()
 
     def decide(self) -> Proof:
         """The proof or the refutation; `Undecided` if symbols leave it open."""
+        raise NotImplementedError
 
     def claims(self) -> list[Claim]:
         """What it says, in full: it holds exactly if each of these does."""
+        raise NotImplementedError
+
+    def with_results(self) -> Statement:
+        """The same statement, with the results of operations that it is about written into it.
+
+        For a value of a symbol, it is about these results for that value.  The operation itself may
+        give another result for the value, as right as this one.
+        """
+        return self
 
 
 def prove(statement: Any) -> Proof:
@@ -139,11 +151,11 @@ def prove(statement: Any) -> Proof:
 
 def _tried(statement: Any, names: tuple[Any, ...], why: str) -> Proof:
     """The refutation by small values of the symbols, or `Undecided`."""
-    tried = 0
+    general, tried = statement.with_results(), 0
     for values in small_values(names, SMALL_VALUES):
         try:
             with budget(SMALL_STEPS):
-                proof = substitute(statement, values).decide()
+                proof = substitute(general, values).decide()
         except LayoutError:
             continue
         tried += 1

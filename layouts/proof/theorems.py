@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..values.swizzle import Swizzle
-from ..values.value import Value
 from .certificates import (
     Certificate,
     Claim,
@@ -32,7 +31,7 @@ from .certificates import (
     Permutation,
     combination,
 )
-from .prove import Proof
+from .prove import Proof, Statement
 
 __all__ = ["SwizzleAlignment", "SwizzleInvolution"]
 
@@ -68,7 +67,7 @@ HIGHER_BITS_UNREAD = (
 )
 
 
-class _OfSwizzles(Value):
+class _OfSwizzles(Statement):
     """A theorem about `swizzle`, or about all swizzles if it is None."""
 
     __slots__ = __match_args__ = ("swizzle",)

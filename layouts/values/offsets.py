@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .layout import Layout
@@ -9,7 +10,10 @@ from .stride import kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .tuples import size
 
-__all__ = ["all_offsets", "offsets_at", "sums_at"]
+__all__ = ["all_offsets", "each_offset", "offsets_at", "sums_at"]
+
+#: `each_offset` computes so many values at once.
+TOGETHER = 1 << 12
 
 
 def all_offsets(layout: Layout | ComposedLayout) -> list[Any]:
@@ -21,6 +25,18 @@ def all_offsets(layout: Layout | ComposedLayout) -> list[Any]:
     [0, 1, 3, 2]
     """
     return offsets_at(layout, list(range(size(layout))))
+
+
+def each_offset(layout: Layout | ComposedLayout) -> Iterator[Any]:
+    """The values at the indices of `layout`, in order, for those who may stop early.
+
+    >>> from itertools import islice
+    >>> list(islice(each_offset(Layout((4, 10**9), (2, 1))), 5))
+    [0, 2, 4, 6, 1]
+    """
+    count = size(layout)
+    for start in range(0, count, TOGETHER):
+        yield from offsets_at(layout, list(range(start, min(start + TOGETHER, count))))
 
 
 def offsets_at(layout: Layout | Swizzle | ComposedLayout, indices: list[Any]) -> list[Any]:

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from ..errors import LayoutError
 from .stride import StepStride
+from .symbols import remainder
 
 #: An integer (or something that computes like one), or a tuple of `IntTuple`.
 IntTuple: TypeAlias = Any
@@ -494,7 +495,7 @@ def _mode_indices(idx: Any, shape: tuple[IntTuple, ...]) -> tuple[Any, ...]:
     digits = []
     for mode in shape[:-1]:
         extent = product(mode)
-        digits.append(idx % extent)
+        digits.append(remainder(idx, extent))
         idx = idx // extent
     return (*digits, idx) if shape else ()
 

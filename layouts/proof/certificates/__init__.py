@@ -34,6 +34,7 @@ from .definition import (
     modes_of,
     stages_of,
     step,
+    steps,
 )
 from .injective import (
     AsOne,
@@ -109,4 +110,5 @@ __all__ = [
     "refutes",
     "stages_of",
     "step",
+    "steps",
 ]

@@ -132,4 +132,4 @@ def _at_symbols(statement: Any, values: tuple[tuple[str, int], ...]) -> Any:
     given = dict(values)
     if set(given) != set(symbols) or not all(type(n) is int and n >= 1 for n in given.values()):
         raise ValueError(f"{values} does not give every symbol of {statement} a value")
-    return substitute(statement, {symbols[name]: n for name, n in given.items()})
+    return substitute(statement.with_results(), {symbols[name]: n for name, n in given.items()})

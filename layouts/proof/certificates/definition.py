@@ -9,7 +9,7 @@ strides; what a layout has computed beforehand is not trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -36,6 +36,7 @@ __all__ = [
     "shown",
     "stages_of",
     "step",
+    "steps",
     "swizzled_bits",
 ]
 
@@ -64,14 +65,7 @@ def evaluate(stages: Sequence[Any], index: int) -> Any:
     >>> evaluate((Swizzle(1, 0, 2), 4, Layout(8)), 1)
     4
     """
-    value: Any = index
-    for stage in reversed(stages):
-        if isinstance(stage, Layout):
-            value = shown(stage, _at(value, stage.shape, stage.stride))
-        elif isinstance(stage, Swizzle):
-            value = _swizzle(value, swizzled_bits(stage))
-        else:
-            value = value + stage
+    (value,) = _values(stages, [index])
     return value
 
 
@@ -83,27 +77,61 @@ def step(stages: Sequence[Any], index: int) -> Any:
     >>> step((Layout((4, 2), (E(0), E(1))),), 3), step((Layout(4, E(0)),), 3)
     (3 * E(0), 3 * E(0))
     """
+    (value,) = steps(stages, [index])
+    return value
+
+
+def steps(stages: Sequence[Any], indices: Iterable[int]) -> list[Any]:
+    """`step` at many indices.
+
+    >>> steps((Swizzle(1, 0, 2), Layout(8)), range(8))
+    [0, 1, 2, 3, 5, 4, 7, 6]
+    """
     first = stages[0]
     if not isinstance(first, Layout):
-        return evaluate(stages, index)
-    value = evaluate(stages[1:], index)
-    total = _at(value, first.shape, first.stride)
+        return _values(stages, indices)
+    return [_step(total) for total in _sums(first, _values(stages[1:], indices))]
+
+
+def _step(total: Any) -> Any:
     if isinstance(total, F2):
         return total.value
     return 0 if isinstance(total, ArithTuple) and not total else total
 
 
-def _at(at: Any, shape: Any, stride: Any) -> Any:
-    """The sum of digits times strides at an index or a coordinate; the last digit has no end."""
-    if isinstance(at, tuple):
-        if not isinstance(shape, tuple):
-            raise Malformed(f"coordinate {at} of an extent")
-        return sum(map(_at, _filled(at, shape), shape, stride), start=0)
-    total: Any = 0
-    modes = _pairs(shape, stride) or [(1, 0)]
+def _values(stages: Sequence[Any], indices: Iterable[int]) -> list[Any]:
+    values: list[Any] = list(indices)
+    for stage in reversed(stages):
+        if isinstance(stage, Layout):
+            values = _all_shown(stage, _sums(stage, values))
+        elif isinstance(stage, Swizzle):
+            added = swizzled_bits(stage)
+            values = [_swizzle(value, added) for value in values]
+        else:
+            values = [value + stage for value in values]
+    return values
+
+
+def _sums(layout: Layout, indices: list[Any]) -> list[Any]:
+    """The sums of digits times strides at indices or coordinates; the last digit has no end."""
+    modes = modes_of(layout)
+    if any(isinstance(at, tuple) for at in indices):
+        return [_at(at, layout.shape, layout.stride) for at in indices]
+    totals: list[Any] = [0] * len(indices)
     for extent, d in modes[:-1]:
-        total, at = total + at % extent * d, at // extent
-    return total + at * modes[-1][1]
+        totals = [total + at % extent * d for total, at in zip(totals, indices, strict=True)]
+        indices = [at // extent for at in indices]
+    last = modes[-1][1]
+    return [total + at * last for total, at in zip(totals, indices, strict=True)]
+
+
+def _at(at: Any, shape: Any, stride: Any) -> Any:
+    """The sum at one index or coordinate."""
+    if not isinstance(at, tuple):
+        return _sums(Layout(shape, stride), [at])[0]
+    if not isinstance(shape, tuple):
+        raise Malformed(f"coordinate {at} of an extent")
+    return sum(map(_at, _filled(at, shape), shape, stride), start=0)
 
 
 def _filled(at: tuple[Any, ...], shape: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -115,10 +143,16 @@ def _filled(at: tuple[Any, ...], shape: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def shown(layout: Layout, total: Any) -> Any:
     """A sum of strides as `layout` gives it: an integer, or a tuple of coordinates."""
-    if gives_coordinates(layout):
-        strides = [stride for _, stride in modes_of(layout)]
-        return evaluated(total if isinstance(total, ArithTuple) else ArithTuple(), strides)
-    return total.value if isinstance(total, F2) else total
+    (value,) = _all_shown(layout, [total])
+    return value
+
+
+def _all_shown(layout: Layout, totals: list[Any]) -> list[Any]:
+    if not gives_coordinates(layout):
+        return [total.value if isinstance(total, F2) else total for total in totals]
+    strides = [stride for _, stride in modes_of(layout)]
+    sums = [total if isinstance(total, ArithTuple) else ArithTuple() for total in totals]
+    return [evaluated(total, strides) for total in sums]
 
 
 def _swizzle(value: int, added: dict[int, int]) -> int:
@@ -151,14 +185,9 @@ def modes_of(layout: Layout) -> list[tuple[Any, Any]]:
 
 
 def _pairs(shape: Any, stride: Any) -> list[tuple[Any, Any]]:
-    def pairs(shape: Any, stride: Any) -> Iterator[tuple[Any, Any]]:
-        if not isinstance(shape, tuple):
-            yield shape, stride
-        else:
-            for s, d in zip(shape, stride, strict=True):
-                yield from pairs(s, d)
-
-    return list(pairs(shape, stride))
+    if not isinstance(shape, tuple):
+        return [(shape, stride)]
+    return [pair for mode in zip(shape, stride, strict=True) for pair in _pairs(*mode)]
 
 
 def index_count(layout: Layout) -> Any:

@@ -32,7 +32,7 @@ from .definition import (
     index_count,
     is_still,
     modes_of,
-    step,
+    steps,
     swizzled_bits,
 )
 from .numbers import is_multiple, is_zero, least, never_negative, whole
@@ -359,7 +359,7 @@ def _values(stages: Stages) -> list[Any]:
     count = index_count(stages[-1])
     if count > TRIED_AT_MOST:
         raise ValueError(f"{count} indices are too many to try")
-    return [step(stages, index) for index in range(count)]
+    return steps(stages, range(count))
 
 
 def _no_value_twice(stages: Stages, _: Exhaustive) -> bool:

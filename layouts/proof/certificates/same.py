@@ -29,6 +29,7 @@ from .definition import (
     is_still,
     modes_of,
     step,
+    steps,
 )
 from .numbers import is_zero, least, never_negative, whole
 
@@ -86,8 +87,8 @@ class Exhaustive(Value):
 
 
 def _at_every_index(claim: SameFunction, _: Exhaustive) -> bool:
-    return claim.count <= TRIED_AT_MOST and all(
-        step(claim.left, i) == step(claim.right, i) for i in range(claim.count)
+    return claim.count <= TRIED_AT_MOST and (
+        steps(claim.left, range(claim.count)) == steps(claim.right, range(claim.count))
     )
 
 

@@ -191,6 +191,18 @@ def test_left_inverse_refuses_symbols_that_may_overlap():
     assert left_inverse(Layout((2, m), (1, 2 * n))) == Layout((2 * n, m), (1, 2))
 
 
+def test_left_inverse_of_bits_that_do_not_move():
+    xors = Layout((2, 2, 2), (F2(1), 0, F2(2)))
+    for layout in (
+        ComposedLayout(xors, 0, Layout((4, 2), (1, 4))),
+        ComposedLayout(xors, 0, Layout((2, 4), (4, 1))),
+        ComposedLayout(xors, 4, Layout((2, 2))),
+        ComposedLayout(Layout((4, 2), (1, 0)), 0, Layout(8)),
+    ):
+        inverse = left_inverse(layout)
+        assert all(layout(inverse(layout(i))) == layout(i) for i in range(size(layout)))
+
+
 def test_symbols_beside_xor_strides_are_answered_or_refused():
     m = symbols("m")
     broadcast = Layout((3 * m, 4), (0, F2(1)))

@@ -11,8 +11,10 @@ from layouts import (
     Injective,
     Layout,
     LayoutError,
+    ProductLaw,
     RightInverseLaw,
     Swizzle,
+    equivalent,
     prove,
     symbols,
 )
@@ -86,3 +88,34 @@ def test_what_symbols_leave_open_names_the_inequality():
     away = (m - 2) ** 2 + 10  # never below 10, which the coefficients do not show
     with pytest.raises(LayoutError, match=r"not decided.*carry: 9 >= \(m - 2\)\*\*2 \+ 10.*small"):
         prove(CompositionLaw(Layout((away, 3), (1, 100)), Layout(4, 3), Layout(4, 3)))
+
+
+def test_small_values_are_tried_with_the_results_that_the_symbols_gave():
+    # for m = 1 the complement is 32:2, since a mode of extent 1 bounds nothing; (2,16):(2,5) has
+    # disjoint and ordered offsets as well
+    m = symbols("m")
+    law = ProductLaw(Layout((m, 2), (5, 1)), Layout((2, 4, 4), (4, 1, 8)))
+    for value in (1, 2, 3):
+        assert prove(substitute(law.with_results(), {m: value}))
+    other = ProductLaw(*law._fields()[:2], substitute(law.result(), {m: 2}))
+    assert not prove(other)
+    assert prove(other).verify()
+
+
+def test_the_same_stages_are_applied_to_the_same_values():
+    m, n = symbols("m n")
+    inner = ComposedLayout(Swizzle(3, 0, 3), 32, Layout((4 * m, 2), (n, 1)))
+    proof = prove(
+        Equivalent(
+            ComposedLayout(inner, 3, Layout((8, 4), (1, 8))), ComposedLayout(inner, 3, Layout(32))
+        )
+    )
+    assert proof
+    assert proof.verify()
+    halves = Layout((2, 4), (0, 1))  # what differs before it may agree after it
+    assert equivalent(
+        ComposedLayout(halves, 0, Layout(4, 2)), ComposedLayout(halves, 0, Layout((2, 2), (2, 4)))
+    )
+    assert equivalent(
+        ComposedLayout(halves, 0, Layout(4, 2)), ComposedLayout(halves, 1, Layout((2, 2), (2, 4)))
+    )

@@ -13,6 +13,7 @@ from layouts import (
     ComposedLayout,
     CompositionLaw,
     DivideLaw,
+    E,
     Equivalent,
     Layout,
     LayoutError,
@@ -28,6 +29,7 @@ from layouts import (
     elem_less,
     equivalent,
     filter,
+    idx2crd,
     left_inverse,
     local_tile,
     logical_divide,
@@ -44,6 +46,7 @@ from layouts import (
     tiled_divide,
     zipped_divide,
 )
+from layouts.algebra.partition import get_flat_coord
 from layouts.values.symbols import (
     at_least,
     ceil_div,
@@ -332,6 +335,32 @@ def test_symbols_are_positive_integers():
     zero = sympy.Symbol("z", integer=True, nonnegative=True)
     assert at_least(zero, 0)
     assert at_least(zero, 1) is None
+
+
+def test_a_remainder_of_a_remainder_is_right():
+    """sympy 1.14 has ``Mod(2*Mod(7, m), 3) == Mod(2*Mod(7, m)**2, 3)``, and
+    ``Mod(2*Mod(m, 3), 3) == 2*Mod(m, 3)``."""
+    m, n = symbols("m n")
+    for after, before in (
+        (Layout((3, 1), (1, 0)), Layout((m, 1), (2, 0))),
+        (Layout((3, 1), (E(0), 0)), Layout((m, 1), (2, 0))),
+        (Layout((2, 3), (n, 1)), Layout((m + 1, m + 1), (m, m * (m + 1)))),
+        (Layout((3, 4), (4, 1)), Layout((3, n), (2, 5))),
+    ):
+        layout = ComposedLayout(after, 0, before)
+        for index, value in cartesian((5, 7, 19), (1, 2, 3, 4, 5)):
+            at = {m: value, n: value + 2}
+            assert substitute(layout(index), at) == substitute(layout, at)(index)
+    three = Layout((3, 4), (4, 1))
+    for value in range(1, 9):
+        at = 2 * (n % 3)
+        assert substitute(three(at), {n: value}) == three(2 * (value % 3))
+        assert substitute(idx2crd(at, (3, 4)), {n: value}) == idx2crd(2 * (value % 3), (3, 4))
+        assert substitute(get_flat_coord(three, at), {n: value}) == get_flat_coord(
+            three, 2 * (value % 3)
+        )
+    assert substitute(parse("4:(2*Mod(m,3))%3").stride, {m: 2}) == 1
+    assert substitute(parse("4:Mod(2*Mod(m,3),3)").stride, {m: 2}) == 1
 
 
 def test_sympy_is_loaded_where_the_first_symbol_is_met():
