@@ -1,6 +1,6 @@
 """What the algebra costs: the table of the study, as ratios to pycute.
 
-    make bench-algebra          or          python bench/algebra.py [--repeats 5]
+    make bench-algebra          or          python bench/algebra.py [--repeats 100]
 
 The first column is this package, now, on this machine; the second is pycute's as published in the
 study (CUTLASS 4.7's python/pycute, Python 3.11, two cores of an EPYC, best of 5), and the ratio to
@@ -13,15 +13,21 @@ the same run, turn about with this package, and the ratio to them holds anywhere
             the way down, which asks it the same question.
     tl      tensor-layouts, if it is installed
 
-A peer that has no such operation, or gives another answer, has no figure.
+    floor   no peer: a frozen value of a shape and a stride, neither looked at.  No layout of ours
+            can be made faster than it.
+
+A peer that has no such operation, or gives another answer, has no figure.  A turn takes about a
+millisecond, less than a busy machine gives a process at a time, and the best of many turns counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count, repeat
 from timeit import Timer
@@ -32,6 +38,7 @@ from rich.table import Table
 
 import layouts as own
 from layouts import ComposedLayout, Layout, Swizzle
+from layouts.values.value import Value
 
 #: (4,8,..) threads and values of the accumulator of SM80's 16x8x16 MMA.
 SM80_C = (((4, 8), (2, 2)), ((32, 1), (16, 8)))
@@ -111,6 +118,35 @@ class TensorLayouts(Library):
     def __init__(self) -> None:
         super().__init__()
         self.composition = self.library.compose
+
+
+class Pair:
+    """A shape and a stride, not frozen."""
+
+    __slots__ = ("shape", "stride")
+
+
+class FrozenPair(Pair, Value):
+    """A frozen value of any shape and stride, made as `Layout` is."""
+
+    __slots__ = ()
+
+    def __new__(cls, shape: Any, stride: Any = None) -> Any:
+        made: Any = Pair()
+        made.shape, made.stride = shape, stride
+        made.__class__ = cls
+        return made
+
+
+class Floor(Library):
+    """Construction without its checks; it has no other operation."""
+
+    name = "floor"
+
+    def __init__(self) -> None:
+        self.library = type(self)
+
+    Layout = FrozenPair
 
 
 #: In place of an extent of a new layout.
@@ -221,13 +257,10 @@ CASES = [
 # -------------------------------------------------------------------------------- measuring
 
 
-def best(calls: list[Call], repeats: int, least: float = 0.02) -> list[float]:
-    """The best time of each call in microseconds, of `repeats` rounds in which all take turns."""
+def best(calls: list[Call], repeats: int, least: float = 0.001) -> list[float]:
+    """The best time of each call in microseconds, of `repeats` turns of `least` seconds."""
     timers = [call.timer() for call in calls]
-    loops = []
-    for timer in timers:
-        once = max(timer.timeit(20) / 20, 1e-9)
-        loops.append(max(20, int(least / once)))
+    loops = [max(1, int(least / max(timer.timeit(20) / 20, 1e-9))) for timer in timers]
     times = [float("inf")] * len(calls)
     for _ in range(repeats):
         for k, (timer, loop) in enumerate(zip(timers, loops, strict=True)):
@@ -255,9 +288,9 @@ def answers(library: Any, value: Any) -> Any:
     if not hasattr(value, "shape"):
         return value
     count = own.size(value.shape)
-    if library.name == "torch":  # its last mode is fastest, as our first
-        value = own.Layout(reversed_all(value.shape), reversed_all(value.stride))
-    return sorted(value(index) for index in range(count))
+    turn = reversed_all if library.name == "torch" else lambda t: t  # its last mode is fastest
+    layout = own.Layout(turn(value.shape), turn(value.stride))
+    return sorted(layout(index) for index in range(count))
 
 
 def measured(case: Case, libraries: list[Any], repeats: int) -> dict[str, float]:
@@ -283,8 +316,9 @@ def measured(case: Case, libraries: list[Any], repeats: int) -> dict[str, float]
 #: What the red figures of construction say.
 WHY_SLOWER = """\
 With a stride, construction takes longer than pycute's, which stores two attributes and looks at
-nothing: here every extent and stride is checked, and the layout is frozen.  A frozen value that
-checks nothing takes 1.5 times pycute's time already (CPython 3.11); the checks take the rest.
+nothing.  Here every extent and stride is checked, and the layout is frozen.  Freezing alone takes
+what `floor` says; the rest is the checks, about 40 ns for an int (CPython 3.11).
+The notebook, docs/performance/notebook.md, says what was tried.
 """
 
 
@@ -337,33 +371,39 @@ def tables(repeats: int, libraries: list[Any]) -> Table:
     table.add_column("layouts", justify="right")
     table.add_column("to compare with")
     for name, call, other in lines:
-        (time,) = best([Call(call)], repeats, least=0.005)
+        (time,) = best([Call(call)], max(repeats // 5, 1))
         table.add_row(name, f"{time / 1000:.3f}", other)
     return table
 
 
 def import_time(repeats: int) -> float:
-    """Milliseconds that ``import layouts`` takes in a fresh interpreter, the best."""
-    script = "import time; t = time.perf_counter(); import layouts; print(time.perf_counter() - t)"
-    runs = [
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        for _ in range(max(repeats, 5))
-    ]
+    """Milliseconds of CPU that ``import layouts`` takes in a fresh interpreter, the best.
+
+    The first run compiles; the others find the bytecode, as those of an installed package do.
+    """
+    script = "import time; t = time.process_time(); import layouts; print(time.process_time() - t)"
+    with tempfile.TemporaryDirectory() as compiled:
+        env = {**os.environ, "PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""}
+        command = [sys.executable, "-c", script]
+        runs = [
+            subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+            for _ in range(max(repeats // 5, 5))
+        ]
     return min(float(run.stdout) for run in runs) * 1000
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="What the algebra costs.")
-    parser.add_argument("--repeats", type=int, default=5, help="rounds, of which the best counts")
+    parser.add_argument("--repeats", type=int, default=100, help="turns, of which the best counts")
     repeats = parser.parse_args().repeats
     console = Console(width=None if sys.stdout.isatty() else 128)
-    libraries = [Library(), *peers()]
+    libraries = [Library(), Floor(), *peers()]
     console.print(scalars(repeats, libraries))
     console.print("* published: CUTLASS's python/pycute, Python 3.11, on the study's machine")
     console.print(WHY_SLOWER)
     console.print(tables(repeats, libraries))
-    console.print(f"\nimport layouts: {import_time(repeats):.1f} ms, of 20 allowed")
+    console.print(f"\nimport layouts: {import_time(repeats):.1f} ms of CPU")
 
 
 if __name__ == "__main__":

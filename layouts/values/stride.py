@@ -36,7 +36,6 @@ class StepStride(Value):
     __slots__ = ()
     __array_ufunc__ = None  # numpy leaves array * stride to the stride
     _op_priority = 1000.0  # so does sympy, which would take the int of an XOR stride
-    _op_priority = 1000.0  # and sympy symbol * stride, which it would multiply by int(stride)
 
     def __rmul__(self, factor: Any) -> Any:
         return self * factor

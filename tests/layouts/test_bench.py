@@ -39,3 +39,13 @@ def test_pycute_and_the_fork_of_it_with_its_modes_reversed_give_the_same_answers
     for case in bench.CASES:
         if not case.name.startswith(("left", "Swizzle")):
             assert answer(bench, library, case) == answer(bench, bench.Library(), case), case.name
+
+
+def test_the_floor_constructs_the_same_layouts_and_does_nothing_else(bench):
+    floor, own = bench.Floor(), bench.Library()
+    for case in bench.CASES:
+        if case.name.startswith("new"):
+            assert answer(bench, floor, case) == answer(bench, own, case), case.name
+        elif not case.name.startswith("construct"):
+            with pytest.raises((AttributeError, TypeError)):
+                answer(bench, floor, case)
