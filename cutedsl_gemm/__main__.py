@@ -25,6 +25,9 @@ def parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--folder", type=folder, metavar="F", help="write there, not to the cache; F can be shipped"
     )
+    build.add_argument(
+        "--invariant", action="store_true", help="those of gemm(…, invariant=True) instead"
+    )
     ladder = commands.add_parser("ladder", help="time every kernel, from naive to pingpong")
     ladder.add_argument("--size", type=size, metavar="N", help="use N×N×N for all kernels")
     ladder.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
@@ -34,6 +37,12 @@ def parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--seed", type=int, metavar="S", help="of --shapes random")
     bench.add_argument("--count", type=count, metavar="N", help="of --shapes random")
+    bench.add_argument(
+        "--invariant",
+        action="store_true",
+        default=None,
+        help="of --shapes random: gemm(…, invariant=True)",
+    )
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
     bench.add_argument("--csv", type=file, metavar="FILE", help="also write the table to FILE")
     bench.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
@@ -117,7 +126,7 @@ def run_anywhere(options: argparse.Namespace) -> None:
     elif options.command == "build":
         from cutedsl_gemm.select import precompile
 
-        precompile.main(options.folder)
+        precompile.main(options.folder, options.invariant)
     else:
         from cutedsl_gemm.measure import hierarchy
 
@@ -148,7 +157,7 @@ def run_on_gpu(options: argparse.Namespace) -> None:
 
 def run_bench(options: argparse.Namespace) -> None:
     """bench over named shapes, random ones, or those of decoding."""
-    given = {name: vars(options)[name] for name in ("count", "seed")}
+    given = {name: vars(options)[name] for name in ("count", "seed", "invariant")}
     given = {name: value for name, value in given.items() if value is not None}
     if options.sustained and options.shapes in (RANDOM, DECODE):
         raise Refused(f"--sustained is for named shapes; omit it with --shapes {options.shapes}")

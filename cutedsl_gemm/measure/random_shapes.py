@@ -11,7 +11,7 @@ import csv
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -37,7 +37,7 @@ LEAST, MOST = 64, 16384
 MULTIPLES = 8, 8, 16, 64, 128  # of which an extent is one; equally likely
 SEED, COUNT = 2, 150
 SECONDS, LAUNCHES, ROUNDS = 0.5e-3, 50, 5  # of a graph: the time, at most so many launches
-FEW_ROWS = 128
+FEW_ROWS, MANY_ROWS = 128, 256
 SLOW = 0.95  # a ratio under which a shape counts as slow
 WORST = 20  # shapes that are listed
 
@@ -95,27 +95,30 @@ CLASSES: dict[str, Callable[[Shape], bool]] = {
     **{name: partial(leads, line) for line, name in LINES.items()},
     f"fewer than {SMS} tiles of 128×128": few_tiles,
     f"M or N at most {FEW_ROWS}": lambda mnk: min(mnk[:2]) <= FEW_ROWS,
+    f"M at least {MANY_ROWS}": lambda mnk: mnk[0] >= MANY_ROWS,
 }
 
 
-def measure(shapes: Sequence[Shape]) -> Iterator[Sample]:
+def measure(shapes: Sequence[Shape], invariant: bool = False) -> Iterator[Sample]:
     """Compile the kernels that gemm chooses on all cores, then time each shape."""
-    plans = {mnk: choose(Problem.dense(*mnk)) for mnk in shapes}
+    problems = {mnk: replace(Problem.dense(*mnk), invariant=invariant) for mnk in shapes}
+    plans = {mnk: choose(problem) for mnk, problem in problems.items()}
     compiled_with_bar({*plans.values()})
     for mnk in track(shapes, "measuring", console=Console(stderr=True)):
-        cublas, ours = _seconds(mnk)
+        cublas, ours = _seconds(mnk, invariant)
         candidate = candidate_of(plans[mnk])
         yield Sample(mnk, cublas, ours, candidate.name if candidate else "")
 
 
-def _seconds(mnk: Shape) -> list[float]:
+def _seconds(mnk: Shape, invariant: bool) -> list[float]:
     """Seconds a launch of torch.mm and of gemm."""
     m, n, k = mnk
     a, b = normal(m, k), normal(n, k).mT
     expected = (a @ b).float()
     outs = [torch.full_like(expected, torch.nan, dtype=a.dtype) for _ in range(2)]
     launches: list[Launch] = [
-        partial(run, a, b, out=out) for run, out in zip((torch.mm, gemm), outs, strict=True)
+        partial(torch.mm, a, b, out=outs[0]),
+        partial(gemm, a, b, out=outs[1], invariant=invariant),
     ]
     for launch in launches:
         launch()  # loads the kernel
@@ -217,12 +220,17 @@ def plot(samples: Sequence[Sample], title: str, file: Path) -> None:
 
 
 def main(
-    count: int = COUNT, seed: int = SEED, file: Path | None = None, drawing: Path | None = None
+    count: int = COUNT,
+    seed: int = SEED,
+    invariant: bool = False,
+    file: Path | None = None,
+    drawing: Path | None = None,
 ) -> None:
     """Print the distribution and the worst shapes; write the samples as CSV, and plot them."""
-    samples = list(measure(draw(count, seed)))
+    samples = list(measure(draw(count, seed), invariant))
     console = Console(width=160)
-    title = f"{machine()}: speed of {OURS} / {CUBLAS}, {count} random shapes of seed {seed}"
+    ours = f"{OURS}(…, invariant=True)" if invariant else OURS
+    title = f"{machine()}: speed of {ours} / {CUBLAS}, {count} random shapes of seed {seed}"
     console.print(summary(samples, title), worst(samples))
     if file is not None:
         write(samples, file)

@@ -49,9 +49,12 @@ def _quiet() -> None:
     sys.stderr = io.StringIO()
 
 
-def main(folder: Path | None = None) -> None:
-    """Compile every default plan into `folder`, or into the cache folder, and show a bar."""
+def main(folder: Path | None = None, invariant: bool = False) -> None:
+    """Compile every default plan into `folder`, or into the cache folder, and show a bar.
+
+    If `invariant`, the plans are those of `gemm(…, invariant=True)`.
+    """
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
-    sizes = [path.stat().st_size for path in compiled_with_bar(plans())]
+    sizes = [path.stat().st_size for path in compiled_with_bar(plans(invariant))]
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")

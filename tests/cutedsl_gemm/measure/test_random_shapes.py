@@ -67,8 +67,9 @@ def test_a_class_without_samples_has_no_row_and_slow_shapes_are_counted():
     rows = shown(random_shapes.summary(slow, "title"))
     assert [row[0] for row in rows] == (
         ["all", "leading strides of 16 bytes", "fewer than 132 tiles of 128×128"]
+        + ["M at least 256"]
     )
-    assert [row[-1] for row in rows] == ["2"] * 3
+    assert [row[-1] for row in rows] == ["2"] * 4
 
 
 def test_the_worst_come_first():
@@ -102,6 +103,7 @@ def test_the_plot_is_drawn(tmp_path):
         (["--shapes", "decode", "--plot", "x.svg"], "--plot does not draw --shapes decode"),
         (["--seed", "3"], "--seed is for --shapes random"),
         (["--shapes", "squares", "--count", "3"], "--count is for --shapes random"),
+        (["--invariant"], "--invariant is for --shapes random"),
         (["--shapes", "random", "--count", "0"], "0 must be a positive integer"),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_folder_of_precompiled_kernels_serves_without_being_written(
 ):
     some = sorted(ALL, key=repr)[:2]
     monkeypatch.setenv(cache.VARIABLE, "elsewhere")
-    monkeypatch.setattr(precompile, "plans", lambda: some)
+    monkeypatch.setattr(precompile, "plans", lambda invariant: some)
     precompile.main(tmp_path)
     assert capsys.readouterr().out.startswith("2 kernels, ")
     assert {*tmp_path.glob("*.so")} == {build.make(plan) for plan in some}
