@@ -165,6 +165,7 @@ def _on_copies(
     check_memory("a", a)
     check_memory("b", b)
     if out is not None:
+        check_out(out, a, b, requirements)  # the signature holds its strides, not its shape
         check_disjoint(out, a, b)
     a, b = aligned_copies(a, b, requirements)
     staged = out is not None and not aligned(out, requirements)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import TypeAlias
 
 import torch
@@ -59,6 +60,15 @@ def plan_of(*pairs: Pair, overlap: bool = True) -> CopyPlan:
         return sum(-(-rows // tile[0]) * -(-columns // tile[1]) for rows, columns in shapes)
 
     return _plan(_dtype(pairs[0][0]), len(pairs), min(TILES, key=blocks), overlap)
+
+
+def plans() -> list[CopyPlan]:
+    """Every plan of a copy that gemm may choose on Hopper.
+
+    >>> len(plans())
+    8
+    """
+    return [_plan(*each, True) for each in product(DTYPES, (1, 2), TILES)]
 
 
 @cache

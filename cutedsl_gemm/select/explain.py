@@ -50,8 +50,9 @@ def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None, invariant: bool =
 def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[tuple[str, str]]:
     m, n, k = problem.mnk
     yield "problem", f"C {m, n} = A {m, k} · B {k, n}, {problem.dtype}"
-    for name in copied:
-        yield "copies", f"{name}: TMA reads rows that start at multiples of 16 bytes"
+    if copied:
+        one_launch = " and ".join(copied) + (", in one launch" if len(copied) > 1 else "")
+        yield "copies", f"{one_launch}: TMA reads rows that start at multiples of 16 bytes"
     if n % TMA.store_vector:
         yield "copies", f"C: TMA stores rows that end at multiples of 16 bytes, and N is {n}"
     if m * n * k == 0:

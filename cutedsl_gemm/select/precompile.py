@@ -18,12 +18,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
+from cutedsl_gemm import copies
 from cutedsl_gemm.kernels.compile import build, cache
-from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from cutedsl_gemm.kernels.plan.kernel_plan import Plan
 from cutedsl_gemm.select.candidate import plans
 
 
-def compile_all(plans: Iterable[KernelPlan]) -> Iterator[Path]:
+def compile_all(plans: Iterable[Plan]) -> Iterator[Path]:
     """The libraries of the plans, each as soon as it is compiled; one process for each core.
 
     A library that the cache folder already contains is not compiled again.
@@ -38,7 +39,7 @@ def compile_all(plans: Iterable[KernelPlan]) -> Iterator[Path]:
             pool.shutdown(cancel_futures=True)
 
 
-def compiled_with_bar(plans: Collection[KernelPlan]) -> list[Path]:
+def compiled_with_bar(plans: Collection[Plan]) -> list[Path]:
     """The libraries of the plans; a bar on stderr shows how many are compiled."""
     console = Console(stderr=True)
     return [*track(compile_all(plans), "compiling", total=len(plans), console=console)]
@@ -56,5 +57,6 @@ def main(folder: Path | None = None, invariant: bool = False) -> None:
     """
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
-    sizes = [path.stat().st_size for path in compiled_with_bar(plans(invariant))]
+    every = [*plans(invariant), *copies.plans()]
+    sizes = [path.stat().st_size for path in compiled_with_bar(every)]
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")

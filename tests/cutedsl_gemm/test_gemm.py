@@ -141,10 +141,23 @@ def test_any_strides_and_addresses_agree_with_float64(data):
     truth = a.double() @ b.double()
     assert (c.double() - truth).norm() <= 4e-3 * truth.norm()
     wide = torch.zeros(2 * m + 1, 3 * n + 1, dtype=dtype)
-    out = wide[1::2, 1::3]
+    out = wide[1::2, 1 :: data.draw(st.sampled_from([1, 3]))][:, :n]
     gemm(a, b, out=out)
     assert torch.equal(out, c)
     assert wide.count_nonzero() == out.count_nonzero()  # nothing else was written
+
+
+@pytest.mark.parametrize("start", [(0, 0), (0, 1), (3, 5), (8, 8)], ids=str)
+@pytest.mark.parametrize("extent", [8, 13, 1], ids=str)
+def test_out_may_be_columns_at_any_address(extent, start):
+    """Cᵀ = Bᵀ · Aᵀ is stored to a matrix whose columns are contiguous, and to nothing else."""
+    row, column = start
+    a, b = matrix(extent, 24), matrix(24, 11)
+    wide = torch.zeros(31, 29, dtype=a.dtype).mT
+    out = wide[row : row + extent, column : column + 11]
+    assert gemm(a, b, out=out) is out
+    assert error(out, a, b) < 3e-3
+    assert wide.count_nonzero() == out.count_nonzero()
 
 
 @pytest.mark.parametrize("k", [0, 32])
@@ -159,10 +172,12 @@ def test_a_remembered_call_checks_its_tensors(k):
         gemm(a, b, out=matrix(24, 24)[:8])
 
 
+@pytest.mark.parametrize("pitch", [64, 65])
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 24, 32), (1, 24, 32), (16, 1, 32), (9, 13, 8)])
-def test_a_remembered_call_refuses_an_out_of_another_shape(m, n, k):
+def test_a_remembered_call_refuses_an_out_of_another_shape(m, n, k, pitch):
     """The signature holds the strides of out, not its shape."""
-    a, b, wide = matrix(m, k), matrix(k, n, COLUMN), torch.zeros(64, 64, dtype=torch.bfloat16)
+    a, b = matrix(m, k), matrix(k, n, COLUMN)
+    wide = torch.zeros(64, pitch, dtype=torch.bfloat16)
     gemm(a, b, out=wide[:m, :n])
     before = wide.clone()
     for wrong in (wide[: m + 1, :n], wide[:m, : n + 1], wide[:n, :m] if m != n else wide):

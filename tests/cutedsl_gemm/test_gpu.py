@@ -5,6 +5,7 @@ Into poisoned outputs, on streams, in graphs, under the sanitizers.
 
 import itertools
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cutedsl_gemm import gemm, plan_for
+from cutedsl_gemm import copies, gemm, plan_for
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
@@ -322,8 +323,51 @@ def test_gradients_agree_with_torch():
     assert error(b.grad, a.detach().mT, grad) < 6e-3
 
 
+def odd(rows, columns, gap, start, dtype):
+    """A matrix of random bits in memory of its own, and that memory."""
+    lead = columns + gap
+    flat = torch.randint(-(2**15), 2**15, (start + rows * lead + 5,), device="cuda")
+    flat = flat.to(torch.int16).view(dtype)
+    return flat, flat.as_strided((rows, columns), (lead, 1), start)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_copies_are_exact_to_the_bit_and_write_nothing_else(dtype):
+    draw = random.Random(0)
+    for _ in range(200):
+        pairs, expected = [], []
+        for _ in range(draw.choice((1, 2))):
+            rows, columns = (draw.randint(1, draw.choice((9, 80, 600))) for _ in range(2))
+            _, source = odd(rows, columns, draw.randint(0, 9), draw.randint(0, 9), dtype)
+            flat, target = odd(rows, columns, draw.randint(0, 9), draw.randint(0, 9), dtype)
+            after = flat.clone()
+            after.as_strided(target.shape, target.stride(), target.storage_offset()).copy_(source)
+            expected.append((flat, after))
+            pairs.append((source.mT, target.mT) if draw.random() < 0.5 else (source, target))
+        copies.copy(*pairs)
+        for flat, after in expected:
+            assert torch.equal(flat.view(torch.int16), after.view(torch.int16)), pairs
+
+
+def test_a_copied_product_can_be_captured_in_a_graph_on_a_side_stream():
+    a, b, out = matrix(511, 257), matrix(257, 383), poisoned(511, 383, torch.bfloat16)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        gemm(a, b, out=out)
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        gemm(a, b, out=out)
+    a.copy_(matrix(511, 257))
+    out.fill_(torch.nan)
+    graph.replay()
+    assert error(out, a, b) < 6e-3
+
+
 SANITIZED = """
 import torch
+from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.problem import Problem
@@ -345,6 +389,11 @@ for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
         build.load(plan)(a, b, c, 132)
         c = c.double()
         assert (c - a.double() @ b.double()).norm() < 6e-3 * c.norm()
+for rows, columns in ((33, 77), (129, 513)):
+    source = torch.randn(rows * columns + 3, device="cuda").bfloat16()[3:].view(rows, columns)
+    target = torch.zeros(rows * columns + 1, device="cuda").bfloat16()[1:].view(rows, columns)
+    copy((source, target), (source, aligned := torch.empty_like(source)))
+    assert torch.equal(source, target) and torch.equal(source, aligned)
 """
 
 
@@ -531,6 +580,7 @@ def test_the_sanitizer_finds_nothing(tool):
             *("--report-api-errors", "no"),  # the DSL asks the driver for what it has not
             *(sys.executable, "-c", SANITIZED),
         ],
+        env={**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},  # a tensor ends its memory
         capture_output=True,
         text=True,
     )
