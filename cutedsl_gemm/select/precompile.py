@@ -57,6 +57,6 @@ def main(folder: Path | None = None, invariant: bool = False) -> None:
     """
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
-    every = [*plans(invariant), *copies.plans()]
+    every: list[Plan] = [*plans(invariant), *copies.plans()]
     sizes = [path.stat().st_size for path in compiled_with_bar(every)]
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")
