@@ -79,9 +79,8 @@ def capturing() -> bool:
 
 def inspect(plan: Plan, arch: str = ARCH) -> sass.Report:
     """Registers, spills and instructions of the plan's machine code. Needs no GPU."""
-    with tempfile.TemporaryDirectory() as folder:
-        with DSL_LOCK:  # the compiled kernel is freed under it, too
-            compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
+    with DSL_LOCK, tempfile.TemporaryDirectory() as folder:  # a fork waits for the tools' pipes too
+        compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
         (cubin,) = Path(folder).glob("*.cubin")
         return sass.report(cubin)
 
