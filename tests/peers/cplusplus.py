@@ -2,6 +2,9 @@
 
 It knows as much C++ as those tests are written in: ``auto a = make_layout(Shape<_4,_2>{}, 7);`` and
 statements that are one call.  A statement in any other form is left out, and so are loops.
+
+``_4`` is known when C++ is compiled, and is 4 here.  ``4`` is known at run time, and is a symbol
+here; what C++ computes at run time, comparisons among it, is computed with its number.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any, NamedTuple
 
 import layouts as L
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle
+from layouts.values.symbols import free_symbols, substitute
 
 
 class Call(NamedTuple):
@@ -78,7 +82,7 @@ def _statement(tokens: list[str], scope: dict[str, Any]) -> Iterator[Call]:
     elif len(tokens) > 2 and tokens[1] == "(" and tokens[-1] == ")":
         for values in _values(["args", *tokens[1:]], scope):
             arguments = values if isinstance(values, tuple) else (values,)
-            yield Call(tokens[0], arguments, "".join(tokens[2:-1]))
+            yield Call(tokens[0], tuple(map(numbers, arguments)), "".join(tokens[2:-1]))
 
 
 def _values(tokens: list[str], scope: dict[str, Any]) -> Iterator[Any]:
@@ -96,6 +100,7 @@ class Reader:
 
     def __init__(self, tokens: list[str], scope: dict[str, Any]) -> None:
         self.tokens, self.scope, self.place = tokens, scope, 0
+        self.is_type = False  # inside <>, where every number is known
 
     def whole(self) -> Any:
         """The value of all tokens."""
@@ -121,7 +126,10 @@ class Reader:
         """An expression of products and comparisons."""
         value = self.factor()
         while self.next in ("*", "=="):
-            value = value * self.factor() if self.take() == "*" else value == self.factor()
+            if self.take() == "*":
+                value = value * self.factor()
+            else:
+                value = numbers(value) == numbers(self.factor())
         return value
 
     def factor(self) -> Any:
@@ -134,7 +142,7 @@ class Reader:
         if token == "-":
             return -self.factor()
         if token.isdigit():
-            return int(token)
+            return int(token) if self.is_type else run_time(int(token))
         if re.fullmatch(r"_m?\d+", token):
             return self.braced(int(token[1:].replace("m", "-")))
         if token in self.scope and self.next not in ("(", "<"):
@@ -162,13 +170,29 @@ class Reader:
     def arguments(self, opening: str, closing: str) -> list[Any]:
         """The values between two brackets."""
         self.take(opening)
+        around, self.is_type = self.is_type, opening == "<"
         found = []
         while self.next != closing:
             found.append(self.value())
             if self.next != closing:
                 self.take(",")
         self.take(closing)
+        self.is_type = around
         return found
+
+
+def run_time(number: int) -> Any:
+    """A symbol for a number that is known at run time; 0 is no positive integer, and stays."""
+    return L.symbols(f"run_time_{number}") if number else 0
+
+
+def numbers(x: Any) -> Any:
+    """`x` with their numbers for such symbols."""
+    return substitute(x, {each: int(str(each).split("_")[-1]) for each in free_symbols(x)})
+
+
+def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments: function(*map(numbers, arguments))
 
 
 def _tuple(*entries: Any) -> tuple[Any, ...]:
@@ -222,7 +246,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "compact_row_major": compact_row_major,
     **{
         name: getattr(L, name)
-        for name in ("composition", "logical_divide", "weakly_congruent", "congruent", "compatible")
+        for name in ("composition", "logical_divide")
+    },
+    **{
+        name: _on_numbers(getattr(L, name))
+        for name in ("weakly_congruent", "congruent", "compatible")
     },
     "args": _tuple,
     "shape": lambda *of: _entry(of[-1].shape, *of[:-1]),

@@ -62,12 +62,25 @@ def theirs(x: Any) -> Any:
 
 
 def through(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation of this library on their values."""
+    """An operation of this library on their values.
+
+    They have two forms for a swizzle over a layout, and this library has one.  The result has the
+    form of the arguments.
+    """
 
     def converted(*arguments: Any) -> Any:
-        return theirs(operation(*map(ours, arguments)))
+        result = theirs(operation(*map(ours, arguments)))
+        composed = any(isinstance(x, T.ComposedLayout) for x in arguments)
+        return _as_two(result) if composed else result
 
     return converted
+
+
+def _as_two(x: Any) -> Any:
+    """A swizzle over a layout as two functions, one after the other."""
+    if isinstance(x, T.Layout) and x.swizzle is not None:
+        return T.ComposedLayout(x.swizzle, T.Layout(x.shape, x.stride))
+    return tuple(map(_as_two, x)) if isinstance(x, tuple) else x
 
 
 # ---------------------------------------------------------------------------------- operations
@@ -87,6 +100,13 @@ def _slice_and_offset(coord: Any, layout: Any) -> Any:
         part, offset = L.slice_and_offset(ours(coord), L.Layout(layout.shape, layout.stride))
         return T.Layout(part.shape, part.stride, swizzle=layout.swizzle), offset
     return through(L.slice_and_offset)(coord, layout)
+
+
+def _compose(a: Any, b: Any) -> Any:
+    """What comes after a swizzle of theirs is a function of its own."""
+    result = through(L.composition)(a, b)
+    swizzled = isinstance(b, T.Swizzle) or getattr(b, "swizzle", None) is not None
+    return _as_two(result) if swizzled else result
 
 
 def _coalesce(layout: Any, profile: Any = None) -> Any:
@@ -123,7 +143,7 @@ SAME = (
 )
 REPLACED = {
     **{name: through(getattr(L, name)) for name in SAME},
-    "compose": through(L.composition),
+    "compose": _compose,
     "coalesce": _coalesce,
     "flatten": _flatten,
     "slice_and_offset": _slice_and_offset,
