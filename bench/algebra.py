@@ -260,7 +260,8 @@ CASES = [
 def best(calls: list[Call], repeats: int, least: float = 0.001) -> list[float]:
     """The best time of each call in microseconds, of `repeats` turns of `least` seconds."""
     timers = [call.timer() for call in calls]
-    loops = [max(1, int(least / max(timer.timeit(20) / 20, 1e-9))) for timer in timers]
+    once = [max(min(timer.repeat(3, 20)) / 20, 1e-9) for timer in timers]
+    loops = [max(1, int(least / seconds)) for seconds in once]
     times = [float("inf")] * len(calls)
     for _ in range(repeats):
         for k, (timer, loop) in enumerate(zip(timers, loops, strict=True)):

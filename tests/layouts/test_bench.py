@@ -1,5 +1,6 @@
 """The benchmark asks every library the same questions; here they are only asked."""
 
+import importlib
 import importlib.util
 from pathlib import Path
 
@@ -49,3 +50,18 @@ def test_the_floor_constructs_the_same_layouts_and_does_nothing_else(bench):
         elif not case.name.startswith("construct"):
             with pytest.raises((AttributeError, TypeError)):
                 answer(bench, floor, case)
+
+
+def test_every_way_to_make_a_value_holds_its_parts_and_every_check_takes_them(monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.syspath_prepend(str(FILE.parent))
+    construction = importlib.import_module("construction")
+    shape, stride = (4, 8), (8, 1)
+    for way in construction.WAYS.values():
+        made = way(shape, stride)
+        assert (made.shape, made.stride) == (shape, stride)
+        if way is not construction.Unfrozen:
+            with pytest.raises(AttributeError):
+                made.shape = shape
+    for name, check in construction.CHECKS.items():
+        assert bool(check(shape, stride)) != ("dictionary" in name), name
