@@ -15,7 +15,7 @@ from cutedsl_gemm.derivatives import NO_GRADIENT, Product
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
-from cutedsl_gemm.tensors import check_operands, device_of, planned, problem_of
+from cutedsl_gemm.tensors import aligned, check_operands, device_of, problem_of
 
 
 def gemm(
@@ -105,9 +105,10 @@ def plan_for(
     found = named(kernel, device_of(a))
     check_operands(a, b, found.requirements)
     requirements = found.requirements_for(a, b)
-    if kernel is None:
-        a, b = planned(a, requirements), planned(b, requirements)
-    problem = problem_of(a, b, requirements, invariant)
+    on_copies = kernel is None and not all(aligned(each, requirements) for each in (a, b))
+    if on_copies:
+        requirements = found.requirements  # copies have the widest alignment
+    problem = problem_of(a, b, requirements, invariant, on_copies)
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
     return found.plan(problem, tile)

@@ -16,11 +16,20 @@ class AlignmentError(ValueError):
 
 
 def problem_of(
-    a: Tensor, b: Tensor, requirements: Requirements = TMA, invariant: bool = False
+    a: Tensor,
+    b: Tensor,
+    requirements: Requirements = TMA,
+    invariant: bool = False,
+    on_copies: bool = False,
 ) -> Problem:
-    """The problem a · b; TypeError or ValueError if a kernel with these requirements refuses it."""
+    """The problem a · b; TypeError or ValueError if a kernel with these requirements refuses it.
+
+    If `on_copies`, an operand that the kernel cannot read in place counts as its aligned copy.
+    """
     check_operands(a, b, requirements)
     dtype = str(a.dtype).removeprefix("torch.")
+    if on_copies:
+        a, b = _readable_copy(a, requirements), _readable_copy(b, requirements)
     matrices = matrix_of("a", a, requirements), matrix_of("b", b, requirements)
     return Problem(*matrices, dtype, requirements.alignment, invariant)
 
@@ -90,9 +99,9 @@ def aligned(tensor: Tensor, requirements: Requirements) -> bool:
     return fits(tensor, requirements) and tensor.data_ptr() % requirements.alignment_bytes == 0
 
 
-def planned(tensor: Tensor, requirements: Requirements) -> Tensor:
+def _readable_copy(tensor: Tensor, requirements: Requirements) -> Tensor:
     """What a kernel reads: the matrix, or, on the meta device, the aligned copy of it."""
-    if fits(tensor, requirements):
+    if aligned(tensor, requirements):
         return tensor
     shape, stride = tensor.shape, tensor.stride()
     meta = torch.empty_strided(shape, stride, dtype=tensor.dtype, device="meta")

@@ -14,7 +14,7 @@ from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, ranking
-from cutedsl_gemm.tensors import check_operands, fits, planned, problem_of
+from cutedsl_gemm.tensors import aligned, problem_of
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
 SHOWN = 3  # candidates
@@ -41,9 +41,8 @@ def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None, invariant: bool =
     kernel       sm90 pingpong, bfloat16, fp32 accumulation, tile 128×192×64
     ...
     """
-    check_operands(a, b, ANYWHERE)
-    copied = [name for name, tensor in (("A", a), ("B", b)) if not fits(tensor, TMA)]
-    problem = problem_of(planned(a, TMA), planned(b, TMA), ANYWHERE, invariant)
+    problem = problem_of(a, b, ANYWHERE, invariant, on_copies=True)
+    copied = [name for name, tensor in (("A", a), ("B", b)) if not aligned(tensor, TMA)]
     return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile, copied))
 
 

@@ -100,9 +100,9 @@ class CopyRows:
         (bm, bn), width = self.plan.tile, self.plan.width
         source, source_stride, target, target_stride, rows, columns = matrices
         end = source + (rows - 1) * source_stride + Int64(columns) * self.element
-        # (registers of a word, this word and the next, words of a thread)
-        loaded = cute.make_rmem_tensor((self.registers, 2, self.moves), Uint32)
-        shifted = cute.make_rmem_tensor((self.registers,), Uint32)
+        # (elements of a word, this word and the next, words of a thread)
+        loaded = cute.make_rmem_tensor((width, 2, self.moves), self.dtype)
+        shifted = cute.make_rmem_tensor((width,), self.dtype)
         loaded.fill(0)
         coord = thread_coordinates(self.plan.copy, cute.arch.thread_idx()[0])
         words = []
@@ -128,33 +128,36 @@ class CopyRows:
                 self.store(shifted, start, column, columns)
 
     @cute.jit
-    def load(self, address, first, end, registers):
+    def load(self, address, first, end, elements):
         """The word at an address, as far as it lies in the bytes from `first` to `end`."""
         if (address >= first) & (address + self.plan.word_bytes <= end):
-            cute.autovec_copy(_word(address, Uint32, self.registers), registers)
+            cute.autovec_copy(_word(address, self.dtype, self.plan.width), elements)
         else:
-            elements = cute.recast_tensor(registers, self.dtype)
             for i in cutlass.range_constexpr(self.plan.width):
                 at = address + i * self.element
                 if (at >= first) & (at < end):
                     elements[i] = _word(at, self.dtype, 1)[0]
 
     @cute.jit
-    def store(self, registers, start, column, columns):
+    def store(self, elements, start, column, columns):
         """The word of a row from a column on, as far as the row has these columns."""
         address = start + Int64(column) * self.element
         if (column >= 0) & (column + self.plan.width <= columns):
-            cute.autovec_copy(registers, _word(address, Uint32, self.registers))
+            cute.autovec_copy(elements, _word(address, self.dtype, self.plan.width))
         else:
-            elements = cute.recast_tensor(registers, self.dtype)
             for i in cutlass.range_constexpr(self.plan.width):
                 if (column + i >= 0) & (column + i < columns):
                     target = _word(address + i * self.element, self.dtype, 1)
                     target[0] = elements[i]
 
     def funnel_shift(self, words, shift, shifted):
-        """The word that starts `shift` bytes inside two neighbouring words (registers, 2)."""
-        values = [words[i] for i in range(2 * self.registers)]
+        """The word that starts `shift` bytes inside two neighbouring words (elements, 2).
+
+        Registers are views of elements. The DSL gives a vector of one register the stride 0, so
+        that all elements of a view of it would be the first.
+        """
+        registers, shifted = (cute.recast_tensor(each, Uint32) for each in (words, shifted))
+        values = [registers[i] for i in range(2 * self.registers)]
         step = self.registers // 2
         while step:  # by so many registers, if that bit of the shift is set
             far = (shift & (step * REGISTER)) != 0

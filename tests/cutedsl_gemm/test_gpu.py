@@ -19,6 +19,7 @@ import torch
 
 from cutedsl_gemm import copies, gemm, plan_for
 from cutedsl_gemm.kernels.compile import build, cache
+from cutedsl_gemm.kernels.copies.plan import WIDTHS, copy_plan
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.problem import Matrix, Problem
@@ -347,6 +348,18 @@ def test_copies_are_exact_to_the_bit_and_write_nothing_else(dtype):
         copies.copy(*pairs)
         for flat, after in expected:
             assert torch.equal(flat.view(torch.int16), after.view(torch.int16)), pairs
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_words_of_every_width_copy_to_the_bit(width):
+    run = build.load(copy_plan(tile=(16, 32 * width), width=width))
+    for start, gap in itertools.product(range(width), repeat=2):
+        _, source = odd(77, 131, gap, start, torch.bfloat16)
+        flat, target = odd(77, 131, 3, gap, torch.bfloat16)
+        after = flat.clone()
+        after.as_strided(target.shape, target.stride(), target.storage_offset()).copy_(source)
+        run(((source, target),))
+        assert torch.equal(flat.view(torch.int16), after.view(torch.int16)), (start, gap)
 
 
 def test_a_copied_product_can_be_captured_in_a_graph_on_a_side_stream():

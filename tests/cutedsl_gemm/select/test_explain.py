@@ -8,6 +8,7 @@ import torch
 from cutedsl_gemm import PlanError, explain, gemm, plan_for
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.model import ranking
+from cutedsl_gemm.tensors import check_call
 
 SHAPES = [(8448, 9216, 64), (512, 512, 16384), (16, 8192, 8192), (1, 8, 8), (1024, 1024, 1024)]
 
@@ -25,6 +26,29 @@ def test_it_names_the_choice_the_best_candidates_and_all_layouts(mnk):
     assert f"choice       {best.candidate.name}, expected in {best.seconds * 1e6:.1f} µs" in text
     assert all(found.candidate.name in text for found in ranked[:3])
     assert text.endswith(plan_for(a, b).explain())
+
+
+@pytest.mark.parametrize("column", range(2), ids=["aligned", "askew"])
+@pytest.mark.parametrize("invariant", [False, True])
+@pytest.mark.parametrize("pitch", [264, 259])
+def test_the_plan_that_gemm_runs_is_planned_and_explained(pitch, invariant, column, monkeypatch):
+    """Also where gemm runs on copies, of a matrix whose stride or address TMA cannot read."""
+    ran = []
+    monkeypatch.setattr(
+        "cutedsl_gemm.call.runner",
+        lambda kernel, requirements, plan, device: lambda a, b, out: (
+            check_call(a, b, out, requirements),
+            ran.append(plan),
+        ),
+    )
+    monkeypatch.setattr("cutedsl_gemm.call._calls", {})
+    wide = torch.zeros(40, pitch, dtype=torch.bfloat16)
+    a, b = wide[:, column : column + 257], matrix(257, 48, "cpu")
+    gemm(a, b, invariant=invariant)
+    assert ran == [plan_for(a, b, invariant=invariant)]
+    text = explain(a, b, invariant=invariant)
+    assert text.endswith(ran[0].explain())
+    assert ("copies       A:" in text) == (pitch == 259 or column > 0)
 
 
 TINY_AND_HUGE = [(1, 1, 1), (8, 8, 8), (64, 64, 64), (65536, 65536, 65536)]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import cutlass.cute as cute
 import pytest
 import torch
 from hypothesis import given
@@ -120,6 +121,24 @@ PLAN = copy_plan()
 def test_a_plan_altered_anywhere_is_refused(plan, message):
     with pytest.raises(PlanError, match=message):
         plan.check()
+
+
+@pytest.mark.slow
+def test_registers_are_viewed_whole_in_words_of_one_register(monkeypatch):
+    """The DSL's view of one Uint32 as elements of 16 bits has one element: the other was lost."""
+    recast, views = cute.recast_tensor, []
+
+    def bits_of(tensor):
+        return cute.size(tensor) * tensor.element_type.width
+
+    def recorded(tensor, dtype):
+        view = recast(tensor, dtype)
+        views.append((bits_of(tensor), bits_of(view)))
+        return view
+
+    monkeypatch.setattr(cute, "recast_tensor", recorded)
+    build.compile_plan(copy_plan(tile=(8, 32), threads=128, width=2))
+    assert {*views} == {(32, 32), (64, 64)}  # a word, and two
 
 
 @pytest.mark.slow
