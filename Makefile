@@ -7,9 +7,10 @@
 
 PYTHON ?= python3
 # Options of pytest, e.g. make test PYTEST=--require-gpu. With --hypothesis-profile=ci, property tests
-# try four times as many examples, as they do in CI (tests/conftest.py). With worksteal, no worker is
-# left alone with the slow tests: 5 min, not 8.
-PYTEST ?= -n 2 --dist worksteal
+# try four times as many examples, and tests marked `deep` run, as in CI (tests/conftest.py). A worker
+# waits for the browser and for processes: the third fills the gaps on two cores. With worksteal, none
+# is left alone with the slow tests: about 4 min.
+PYTEST ?= -n 3 --dist worksteal
 
 bin := .venv/bin
 ready := .venv/.ready

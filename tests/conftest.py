@@ -17,6 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("CUTE_DSL_ARCH", "sm_90a")
 
 # The same examples on every run and every machine, and no deadline, since CI's two cores are busy.
+# Tests marked `deep` run under `ci` alone.
 # A test that needs more examples than its profile asks for a multiple of settings().max_examples.
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)
 settings.register_profile("quick", REPEATABLE, max_examples=10)  # make check
@@ -46,6 +47,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if item.config.getoption("--require-gpu"):
             pytest.fail(NEED, pytrace=False)
         pytest.skip(NEED)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if settings().max_examples < settings.get_profile("ci").max_examples:
+        deep = [item for item in items if item.get_closest_marker("deep")]
+        config.hook.pytest_deselected(items=deep)
+        items[:] = [item for item in items if not item.get_closest_marker("deep")]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import gcd
 from typing import Any
 
@@ -224,7 +225,13 @@ def _cost(report: BankReport) -> str:
     return f"{found.count} wavefronts, ideal {found.ideal}; {name} {why}"
 
 
-def _staging_problems(staging: ComposedLayout, contiguous: int) -> Iterator[str]:
+@cache
+def _staging_problems(staging: ComposedLayout, contiguous: int) -> tuple[str, ...]:
+    """What is wrong with the layout of a panel. Hundreds of plans share a few such layouts."""
+    return tuple(_staging_problem(staging, contiguous))
+
+
+def _staging_problem(staging: ComposedLayout, contiguous: int) -> Iterator[str]:
     line, along = ("row", "columns") if contiguous else ("column", "rows")
     for i in range(size(staging[1 - contiguous])):
         # stmatrix writes lines of eight elements

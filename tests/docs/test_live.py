@@ -121,7 +121,7 @@ def test_the_access_is_counted(browser, site):
 
 
 def test_the_address_keeps_the_expression(browser, site):
-    opened(browser, site, "playground.html")
+    running(browser, site)
     typed(browser, "expression", "composition((4,8):(8,1), (4,2):(2,16))")
     address = browser.current_url
     opened(browser, site, address.removeprefix(site + "/"))
@@ -131,7 +131,7 @@ def test_the_address_keeps_the_expression(browser, site):
 
 def test_symbols_are_answered_too(browser, site):
     """sympy is loaded when first needed."""
-    opened(browser, site, "playground.html")
+    running(browser, site)
     for expression in ("4/2:1", "prove(SwizzleInvolution(S<3,4,3>))", "size((m,4):(4,1))"):
         typed(browser, "expression", expression)
         text = browser.execute_script("return document.getElementById('value').textContent")

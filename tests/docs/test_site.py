@@ -66,31 +66,39 @@ def test_pages_load_nothing_from_other_hosts(folder):
         assert not re.search(r"(url|fetch)\([\"']?https?:", path.read_text()), path
 
 
-@pytest.mark.parametrize(
-    ("page", "message"),
-    [
-        ("```{layout} (4,8):(8,1\n```", r"index.md:3: .*layout: "),
-        ("```{run}\n1 / 0\n```", r"index.md:3: .*run: ZeroDivisionError"),
-        ("```{run}\n:raises:\n1\n```", r"index.md:3: .*this must raise"),
-        (
-            "```{puzzle} 4.\n:solution: 5:1\n:wrong: 3\n\nsize(answer) == 4 :: not 4\n```",
-            r"5:1 is not a solution: .*not 4",
-        ),
-        (
-            "```{puzzle} 4.\n:solution: 4:1\n:wrong: 4:2\n\nsize(answer) == 4 :: not 4\n```",
-            r"4:2 is wrong, and no condition refuses it",
-        ),
-    ],
-)
-def test_a_wrong_directive_fails_the_build_with_its_place(tmp_path, page, message):
+PUZZLE = "```{puzzle} 4.\n:solution: %s\n:wrong: %s\n\nsize(answer) == 4 :: not 4\n```"
+# Of each page: its text, and the message.
+WRONG = {
+    "layout": ("```{layout} (4,8):(8,1\n```", "layout: "),
+    "run": ("```{run}\n1 / 0\n```", "run: ZeroDivisionError"),
+    "raises": ("```{run}\n:raises:\n1\n```", "this must raise"),
+    "solution": (PUZZLE % ("5:1", "3"), "5:1 is not a solution: .*not 4"),
+    "wrong": (PUZZLE % ("4:1", "4:2"), "4:2 is wrong, and no condition refuses it"),
+}
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """What the build of all wrong pages says: they have nothing else to warn of."""
     pytest.importorskip("sphinx", reason="the docs extra is not installed")
+    folder = tmp_path_factory.mktemp("wrong")
     extensions = "myst_parser", "layout_tables", "run_code", "puzzles"
-    (tmp_path / "conf.py").write_text(
+    (folder / "conf.py").write_text(
         f"import sys\nsys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'docs' / '_ext')!r}]\n"
         f"extensions = {list(extensions)}\n"
     )
-    (tmp_path / "index.md").write_text(f"# Page\n\n{page}\n")
-    build = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", ".", "out"]
-    run = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True)
+    (folder / "index.md").write_text("# Pages\n\n```{toctree}\n:glob:\n\nwrong/*\n```\n")
+    (folder / "wrong").mkdir()
+    for name, (page, _) in WRONG.items():
+        (folder / "wrong" / f"{name}.md").write_text(f"# Page\n\n{page}\n")
+    build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ".", "out"]
+    run = subprocess.run(build, cwd=folder, capture_output=True, text=True)
     assert run.returncode != 0
-    assert re.search(message, run.stderr), run.stderr
+    return run.stderr
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_directive_fails_the_build_with_its_place(refused, name):
+    _, message = WRONG[name]
+    # -W fails the build for an error as for a warning.
+    assert re.search(rf"{name}.md:3: (ERROR|WARNING): .*{message}", refused), refused

@@ -1,5 +1,6 @@
 """The precompiled kernels are those that gemm can choose."""
 
+import functools
 from dataclasses import replace
 
 import pytest
@@ -14,26 +15,30 @@ from cutedsl_gemm.select.candidate import plans
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import ranking
 
-ALL = frozenset(plans())
-INVARIANT = frozenset(plans(invariant=True))
 extents = st.one_of(st.integers(1, 300), st.integers(1, 300).map(lambda x: 128 * x))
 strides = st.tuples(*[st.sampled_from([(64, 1), (1, 64)])] * 2)
+
+
+@functools.cache
+def precompiled(invariant=False):
+    """The plans, made when first needed: it takes a second."""
+    return frozenset(plans(invariant=invariant))
 
 
 @given(extents, extents, extents, strides, st.sampled_from(["bfloat16", "float16"]))
 def test_every_choice_is_precompiled(m, n, k, strides, dtype):
     problem = Problem(Matrix((m, k), strides[0]), Matrix((k, n), strides[1]), dtype)
-    assert choose(problem) in ALL
+    assert choose(problem) in precompiled()
     for found in ranking(problem):  # nor does another constant of the model leave them
-        assert found.candidate.plan(problem) in ALL
-    assert choose(replace(problem, invariant=True)) in INVARIANT
+        assert found.candidate.plan(problem) in precompiled()
+    assert choose(replace(problem, invariant=True)) in precompiled(invariant=True)
 
 
 @pytest.mark.slow
 def test_a_folder_of_precompiled_kernels_serves_without_being_written(
     monkeypatch, tmp_path, capsys
 ):
-    gemm, copy = min(ALL, key=repr), copies.plans()[0]
+    gemm, copy = min(precompiled(), key=repr), copies.plans()[0]
     some = [gemm, copy]
     monkeypatch.setenv(cache.VARIABLE, "elsewhere")
     monkeypatch.setattr(precompile, "plans", lambda invariant: [gemm])
@@ -50,4 +55,4 @@ def test_a_folder_of_precompiled_kernels_serves_without_being_written(
     assert all(callable(library.load(build.make(plan))) for plan in some)
     assert {path.name for path in tmp_path.iterdir()} == before
     with pytest.raises(cache.CacheError, match="cannot be written"):
-        build.make(sorted(ALL, key=repr)[2])
+        build.make(sorted(precompiled(), key=repr)[2])

@@ -1,6 +1,5 @@
 """The machine code for sm_90a, compiled here without a GPU, is what the plan says and no more."""
 
-import functools
 from collections import Counter
 from pathlib import Path
 
@@ -12,12 +11,11 @@ from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 
-inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
 PLANS = [
     pingpong(),
     pingpong(dtype="float16", raster=Raster(1)),
-    pingpong(a_major="MN"),
-    pingpong(b_major="MN"),
+    pytest.param(pingpong(a_major="MN"), marks=pytest.mark.deep),
+    pytest.param(pingpong(b_major="MN"), marks=pytest.mark.deep),
     pingpong(a_major="MN", b_major="MN"),
     pingpong(tile=(128, 192, 64)),
     cooperative(c_stages=2),
@@ -33,13 +31,18 @@ PLANS = [
 ]
 
 
+def overlaps_the_launch_before(report):
+    """And waits for it, once."""
+    return (report.count("PREEXIT"), report.count("ACQBULK")) == (1, 1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "plan", PLANS, ids=lambda plan: f"{plan.tile}-{plan.dtype}-{plan.a.major}-{plan.b.major}"
 )
 def test_instructions_and_resources(plan):
     _, bn, bk = plan.tile
-    report = inspect(plan)
+    report = build.inspect(plan)
     boxes = [
         len(tma.boxes(operand.smem, operand.contiguous).origins) for operand in (plan.a, plan.b)
     ]
@@ -62,6 +65,7 @@ def test_instructions_and_resources(plan):
         report.count("FENCE.VIEW.ASYNC") == plan.panels + 1
     )  # and one before mbarrier.init, by ptxas
     assert report.spills == report.stack_bytes == 0
+    assert overlaps_the_launch_before(report)
     assert plan.smem_bytes <= SMEM_BYTES
 
 
@@ -77,7 +81,7 @@ def test_instructions_and_resources(plan):
     ids=lambda plan: f"{plan.schedule}-{plan.cluster}",
 )
 def test_a_shared_operand_is_multicast(plan):
-    report = inspect(plan)
+    report = build.inspect(plan)
     expected = Counter({"UTMALDG.2D.MULTICAST": 0, "UTMALDG.2D": 0})
     for operand in (plan.a, plan.b):
         boxes = tma.boxes(operand.slice_smem, operand.contiguous).origins
@@ -92,18 +96,19 @@ def test_a_shared_operand_is_multicast(plan):
 @pytest.mark.slow
 def test_a_single_warpgroup_keeps_its_registers():
     plan = single()
-    report = inspect(plan)
+    report = build.inspect(plan)
     assert report.count("HGMMA.64x128x16") == 2 * 4  # one k-tile, two m64, four k16
     assert report.count("STSM.16.M88.4") == 128 * 128 // (64 * 16)
     assert report.register_split == ()
     assert report.spills == report.stack_bytes == 0
+    assert overlaps_the_launch_before(report)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("splits", [2, 6, 16])
+@pytest.mark.parametrize("splits", [2, pytest.param(6, marks=pytest.mark.deep), 16])
 def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
     plan = split(splits=splits)
-    report = inspect(plan)
+    report = build.inspect(plan)
     assert report.instructions["STG.E.64"] == plan.registers // 2 + 1  # and four results of C
     assert report.count("LDG.E.128") == report.count("LDG.E") == splits
     assert report.count("HGMMA.64x128x16") == 2 * 4
@@ -116,18 +121,11 @@ def test_partial_sums_move_in_eight_and_sixteen_bytes(splits):
 @pytest.mark.slow
 def test_partial_sums_of_swapped_operands_move_in_four_and_sixteen_bytes():
     plan = split((128, 16, 64), splits=4, swapped=True)
-    report = inspect(plan)
+    report = build.inspect(plan)
     assert report.instructions["STG.E"] == plan.registers
     assert report.instructions["STG.E.64"] == 1  # four results of C
     assert report.count("LDG.E.128") == report.count("LDG.E") == plan.splits
     assert report.spills == report.stack_bytes == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("plan", [single(), pingpong(), cooperative()], ids=lambda p: p.schedule)
-def test_a_launch_may_overlap_the_one_before_and_waits(plan):
-    report = inspect(plan)
-    assert (report.count("PREEXIT"), report.count("ACQBULK")) == (1, 1)
 
 
 def test_a_cubin_without_a_kernel_is_refused(monkeypatch):

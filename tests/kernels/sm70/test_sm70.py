@@ -154,7 +154,15 @@ def opcodes(cubin: bytes) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("majors", [("MN", "MN"), ("K", "K")], ids="-".join)
+@pytest.mark.parametrize(
+    "majors",
+    [
+        ("K", "MN"),  # one of each: A is transposed on its way, and B is not
+        pytest.param(("MN", "MN"), marks=pytest.mark.deep),
+        pytest.param(("K", "K"), marks=pytest.mark.deep),
+    ],
+    ids="-".join,
+)
 def test_machine_code_for_a_volta(majors, tmp_path):
     """The DSL begins at sm_80: its PTX, without what came later, goes to an older ptxas."""
     build.compile_plan(volta884("float16", *majors), "sm_80", f"--keep-ptx --dump-dir {tmp_path}")

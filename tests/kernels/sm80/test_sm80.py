@@ -2,7 +2,7 @@
 
 import functools
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import cycle, pairwise, product
 
 import cutlass.cute as cute
 import pytest
@@ -242,24 +242,39 @@ def test_the_widest_access_says_what_must_be_aligned(rung, majors, alignment):
     assert rung("bfloat16", *majors, alignment).alignment == alignment
 
 
+COMPILED = (
+    # The rungs take turns at which operand is K-major.
+    *zip(RUNGS, cycle([("K", "MN"), ("MN", "K")])),
+    *(
+        pytest.param(rung, majors, marks=pytest.mark.deep)
+        for rung, majors in product(RUNGS, [("K", "K"), ("MN", "MN")])
+    ),
+)
+
+
 @pytest.mark.slow
-@by_name
-@pytest.mark.parametrize("majors", [("K", "K"), ("MN", "MN")], ids="-".join)
+@pytest.mark.parametrize(
+    ("rung", "majors"),
+    COMPILED,
+    ids=lambda case: "-".join(case) if isinstance(case, tuple) else case.__name__,
+)
 def test_machine_code(rung, majors):
     plan = rung("bfloat16", *majors)
     code = inspect(plan, "sm_80")
     loops = 1 if plan.stages == 1 else 2  # with copies that look for edges, and without
-    crowded = (rung, majors) == (ahead, ("MN", "MN"))  # one address finds no register
+    # In two kernels one address finds no register.
+    crowded = (rung, majors) in ((ahead, ("MN", "MN")), (wide, ("MN", "K")))
     assert code.stack_bytes == (8 if crowded else 0)
     assert code.spills == (2 if crowded else 0)
     hmma = "HMMA.1688.F32.BF16" if plan.step[2] == 8 else "HMMA.16816.F32.BF16"
     (m, n, _), (down, along) = plan.tile, plan.warps
     rows, columns = m // down // 16, n // along // 8  # mma of a warp
     assert code.count(hmma) == code.count("HMMA") == loops * rows * columns * plan.steps
-    loads = rows + columns * plan.step[2] // 8 // plan.matrices_per_ldmatrix[1]
+    loads = rows, columns * plan.step[2] // 8 // plan.matrices_per_ldmatrix[1]  # of A, of B
+    transposed = [load for load, major in zip(loads, majors, strict=True) if major == "MN"]
     fetched = loops * plan.steps + plan.prefetch_fragments  # the first step's, before the loop
-    assert code.count("LDSM") == loads * fetched
-    assert code.count("LDSM.16.MT88") == (code.count("LDSM") if majors == ("MN", "MN") else 0)
+    assert code.count("LDSM") == sum(loads) * fetched
+    assert code.count("LDSM.16.MT88") == sum(transposed) * fetched
     moves = plan.a.copy.lines * plan.a.copy.vectors + plan.b.copy.lines * plan.b.copy.vectors
     assert code.count("LDGSTS") == (0 if plan.stages == 1 else (plan.stages + 1) * moves)
     assert code.count("LDG.E.128") == (moves if plan.stages == 1 else 0)
