@@ -37,7 +37,7 @@ from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import ComposedLayout, cosize, size, wgmma_descriptor
 
-WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
+WAVE = 132  # tiles that move together, at most: as many as an H100 has multiprocessors
 
 
 @executor
@@ -54,8 +54,9 @@ def gemm(plan: TmaStorePlan | SplitKPlan, a: Tensor, b: Tensor, out: Tensor) -> 
     load_a, load_b = TmaLoad(plan.a, plan.stages), TmaLoad(plan.b, plan.stages)
     epilogue = Reduction(plan) if isinstance(plan, SplitKPlan) else TmaStore(plan)
     visits = torch.zeros(tiles_m, tiles_n, dtype=torch.int64)
-    for first in range(0, tiles_m * tiles_n, WAVE):
-        wave = range(first, min(first + WAVE, tiles_m * tiles_n))
+    together = WAVE - WAVE % plan.cluster_size  # whole clusters
+    for first in range(0, tiles_m * tiles_n, together):
+        wave = range(first, min(first + together, tiles_m * tiles_n))
         blocks = (divmod(block, plan.cluster_size) for block in wave)  # (cluster, rank)
         ms, ns = torch.tensor(
             [plan.tile_coord(*block, clusters_m, clusters_n) for block in blocks]

@@ -218,6 +218,12 @@ def test_a_cluster_with_two_first_k_tiles_is_refused(monkeypatch):
         run(plan)
 
 
+def test_the_blocks_of_a_cluster_move_together():
+    """A wave has whole clusters: a part of one and a part of the next begin at different k."""
+    tile = 64, 16, 64
+    assert run(pingpong(tile, cluster=(1, 8)), 64, 20 * 8 * 16, 9 * 64) < 3e-3
+
+
 def test_a_raster_that_misses_a_tile_is_refused():
     class Incomplete(Raster):
         def __call__(self, index, tiles_m, tiles_n, minimum=min):
