@@ -1,10 +1,10 @@
-"""Hopper (sm90) cooperative GEMM: two or three consumer warpgroups share each tile.
+"""Hopper (sm90) cooperative GEMM: the consumer warpgroups share each tile.
 
 When   producer    │ load t0 │ load t1 │ load t2 …   always `stages` k-tiles ahead
        consumer 0  │ multiply t0, upper half │ store │ multiply t1, upper half │ store …
        consumer 1  │ multiply t0, lower half │ store │ multiply t1, lower half │ store …
 
-       If BM is 192, there are three consumers, with 64 rows each.
+       If BM is 192, there are three consumers, with 64 rows each; if it is 64, there is one.
 
 Gains  tiles of 128×256 and 256×128, which move fewer bytes a flop through shared memory and L2.
 Costs  the tensor core waits for the epilogue. It pays for large K, and for shapes whose waves such
@@ -26,14 +26,15 @@ class Cooperative(PersistentGemm):
         """Multiply this consumer's rows, then store them."""
         tiles_m, tiles_n, k_tiles = tile_counts
         first, step, _ = self.tile_walk(k_tiles)
+        reloaded = self.reloaded_k_tiles(tile_counts)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = cutlass.Int32(0)  # of the block's, of all tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
-            self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles)
+            self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             warpgroup.wait_group(0)
-            self.release_stage(empty, k_tile + k_tiles - 1)
+            self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
             self.store(consumer, acc, epilogue, m * self.plan.consumers_per_tile + consumer, n)
             k_tile += k_tiles
         self.wait_for_stores()

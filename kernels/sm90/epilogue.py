@@ -101,11 +101,6 @@ class TmaStoreGemm(Sm90Gemm):
 
     @cute.jit
     def wait_for_stores(self):
-        """Keep shared memory alive until the last store has read it, in the whole cluster.
-
-        The other blocks of a cluster also arrive on this block's mbarriers.
-        """
+        """Keep shared memory alive until the last store has read it."""
         if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
-        if cutlass.const_expr(self.plan.cluster_size > 1):
-            self.cluster_sync()

@@ -30,6 +30,7 @@ class Pingpong(PersistentGemm):
         tiles_m, tiles_n, k_tiles = tile_counts
         tiles = tiles_m * tiles_n
         first, step, _ = self.tile_walk(k_tiles)
+        reloaded = self.reloaded_k_tiles(tile_counts)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = consumer * k_tiles  # of the block's; those between are the other consumer's
@@ -39,13 +40,13 @@ class Pingpong(PersistentGemm):
                 cute.arch.barrier(
                     barrier_id=TURN_BARRIER + consumer, number_of_threads=CONSUMERS * WARPGROUP
                 )
-            self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles)
+            self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             if tile + step < tiles:
                 cute.arch.barrier_arrive(
                     barrier_id=TURN_BARRIER + 1 - consumer, number_of_threads=CONSUMERS * WARPGROUP
                 )
             warpgroup.wait_group(0)
-            self.release_stage(empty, k_tile + k_tiles - 1)
+            self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
             self.store(consumer, acc, epilogue, m, n)
             k_tile += CONSUMERS * k_tiles
         self.wait_for_stores()

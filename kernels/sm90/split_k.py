@@ -6,8 +6,9 @@ When   block 0   │ multiply k-tiles 0 … │ store partial sums ┃ add F row
        The second kernel is launched while the first ends, and waits for its memory.
 
 Where  the blocks of one split are neighbours: sixteen tiles of one GPC then ask L2 for the same
-       panels of A and B at the same time. In a cluster that splits K and reduces through
-       distributed shared memory, the blocks share none: 24.6 µs at 512×512×16384, not 18.2
+       panels of A and B at the same time. A cluster, too, has tiles of one split, which share A or
+       B by multicast. If the blocks of a cluster split K instead, and add their sums through
+       distributed shared memory, they share nothing: 24.6 µs at 512×512×16384, not 18.2
        (docs/performance).
 
 Gains  few tiles of large K keep all multiprocessors busy.
@@ -27,6 +28,7 @@ from cutedsl_gemm.kernels.device.tile import (
     remaining_extent,
     thread_partition,
     tile_count,
+    transposed,
 )
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from layouts.hardware.facts import WARPGROUP
@@ -46,7 +48,9 @@ class SplitK(Sm90Gemm):
         stream: CUstream,
     ):
         """C = A · B, with one block for each tile and split, whatever `sms` is."""
-        plan, tiles = self.plan, tile_count(c, self.plan.c_tile)
+        plan = self.plan
+        # tiles of whole clusters
+        tiles = tile_count(c, plan.exchanged(plan.cluster_tile)) * plan.cluster_size
         # (BM, BN, tiles, splits), and by row and column of the caller's C
         sums = lower.tile_array(workspace.iterator, plan.partial_sums, tiles, plan.splits)
         c_sums = lower.tile_array(workspace.iterator, plan.c_partial_sums, tiles, plan.splits)
@@ -61,12 +65,14 @@ class SplitK(Sm90Gemm):
 
     def grid_size(self, tiles, sms):
         """One block a tile and split, however many multiprocessors there are."""
-        return tiles * self.plan.splits
+        return tiles * self.plan.splits * self.plan.cluster_size
 
     def tile_and_split(self):
-        """This block's tile, the number of tiles, and its split of K."""
-        block, tiles = cute.arch.block_idx()[0], cute.arch.grid_dim()[0] // self.plan.splits
-        return block % tiles, tiles, block // tiles
+        """This block's tile, the number of tiles, and its split of K. A cluster counts as one."""
+        size, splits = self.plan.cluster_size, self.plan.splits
+        cluster, clusters = (x[0] // size for x in (cute.arch.block_idx(), cute.arch.grid_dim()))
+        tiles = clusters // splits
+        return cluster % tiles, tiles, cluster // tiles
 
     def tile_walk(self, k_tiles):
         """This block's only tile, a step past all others, and its range of k-tiles."""
@@ -80,8 +86,13 @@ class SplitK(Sm90Gemm):
     def epilogue_tensors(self, storage, output):
         """This block's partial sums (BM, BN), and the rows of the plan's C from its tile on."""
         (sums, c), (tile, _, split) = output, self.tile_and_split()
-        at = self.tile_coord(tile, *(cute.ceil_div(c.shape[i], self.plan.tile[i]) for i in (0, 1)))
+        at = self.tile_coord(tile, *self.cluster_counts(c))
+        tile = tile * self.plan.cluster_size + self.block_rank()  # of all, block by block
         return sums[None, None, tile, split], remaining_extent(c, self.plan.tile[:2], at)[0]
+
+    def cluster_counts(self, c):
+        """Clusters of tiles of the plan's C, down and across."""
+        return tuple(cute.ceil_div(c.shape[mode], self.plan.cluster_tile[mode]) for mode in (0, 1))
 
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
@@ -96,7 +107,8 @@ class SplitK(Sm90Gemm):
         sums = mma.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_C(sums)
         acc.fill(0)  # for a block without k-tiles
         if k_first < k_last:
-            self.mainloop(mma, rA, rB, acc, full, empty, Int32(0), k_last - k_first)
+            reloaded = self.reloaded_k_tiles(tile_counts)
+            self.mainloop(mma, rA, rB, acc, full, empty, Int32(0), k_last - k_first, reloaded)
             warpgroup.wait_group(0)
         warp = cute.arch.warp_idx() % 4
         if consumer * self.plan.rows + 16 * warp < rows:  # the warp's first row
@@ -111,8 +123,9 @@ class SplitK(Sm90Gemm):
         parts = c_tile[0] // rows
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
         tile, part = block // parts, block % parts
-        tiles = cute.ceil_div(c.shape[0], c_tile[0]), cute.ceil_div(c.shape[1], columns)
-        at = plan.exchanged(self.tile_coord(tile, *plan.exchanged(tiles)))
+        cluster, rank = tile // plan.cluster_size, tile % plan.cluster_size
+        clusters = self.cluster_counts(transposed(c) if plan.swapped else c)
+        at = plan.exchanged(plan.tile_coord(cluster, rank, *clusters, cutlass.min))
         rows_left, columns_left = remaining_extent(c, c_tile, at)
         cute.arch.griddepcontrol_wait()
         if part * rows < rows_left:  # at the edge of C, not every part has rows
