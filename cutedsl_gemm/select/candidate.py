@@ -106,7 +106,9 @@ def _plan(
     if candidate.splits > 1:
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):
-        options |= {"raster": raster, "cluster": candidate.cluster}
+        options["raster"] = raster
+    if candidate.cluster != (1, 1):
+        options["cluster"] = candidate.cluster
     if candidate.swapped:
         options["swapped"] = True
     if maker is cooperative and tile[1] == 256:

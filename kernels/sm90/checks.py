@@ -41,7 +41,6 @@ def tile_problems(
     """The instructions take only some extents and types."""
     bm, bn, bk = tile
     yield from choice_problem("schedule", schedule, get_args(Schedule))
-    shared = schedule == "cooperative"
     if dtype not in ("bfloat16", "float16"):
         yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
     for name, extent, unit, reason in (
@@ -51,8 +50,6 @@ def tile_problems(
     ):
         if extent < unit or extent % unit:
             yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"
-    if shared and bm < 128:
-        yield f"BM is {bm}; it must be at least 128, since two consumers share its rows"
     if bm > 256 or bk > 1024:
         yield f"the tile has BM = {bm} and BK = {bk}; no stage of BM > 256 or BK > 1024 fits"
     if bn > 256:
@@ -76,10 +73,10 @@ def shape_problems(plan: Sm90Plan) -> Iterator[str]:
     yield from count_problem("splits", plan.splits, 1)
     yield from raster_problem(plan.raster)
     yield from cluster_problems(plan.cluster)
-    if plan.cluster_size > 1 and (plan.splits > 1 or plan.schedule == "single"):
+    if plan.cluster_size > 1 and plan.schedule == "single":
         yield (
-            f"cluster is {plan.cluster}; it must be (1, 1) where K is split or one warpgroup does "
-            "everything: these kernels do not wait for another block's slice of A or B"
+            f"cluster is {plan.cluster}; it must be (1, 1) where one warpgroup does everything: "
+            "this kernel does not wait for another block's slice of A or B"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 # single: one warpgroup does everything. pingpong: two consumers, fed by a producer, take turns with
-# whole tiles. cooperative: two consumers, or three, share the rows of every tile.
+# whole tiles. cooperative: one to three consumers share the rows of every tile.
 Schedule: TypeAlias = Literal["single", "pingpong", "cooperative"]
 
 # A block's limit at compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
@@ -15,7 +15,9 @@ REGISTER_FILE = 65_536  # registers of a multiprocessor
 # Consumer warpgroups of a block → registers of a producer thread, and of a consumer thread. 384
 # threads start with 168 registers each: a producer thread releases 128 of them, and each of two
 # consumer threads takes 64. 512 threads start with 128: it releases 96, and each of three takes 32.
-REGISTERS = {1: (0, 232), 2: (40, 232), 3: (32, 160)}
+# 256 threads start with 232: nobody takes what the producer releases. The 128 of `single`, which
+# have no producer, may have as many as those consumers.
+REGISTERS = {1: (40, 232), 2: (40, 232), 3: (32, 160)}
 # Registers that a consumer thread needs in addition to its accumulator: 128×256 (256 of 232)
 # spills, 128×192 does not.
 ADDRESS_REGISTERS = 40
@@ -27,9 +29,9 @@ WGMMA_REGISTERS = 26
 def consumers(schedule: Schedule, bm: int) -> int:
     """Consumer warpgroups of a block whose tile has BM rows.
 
-    >>> consumers("cooperative", 256), consumers("cooperative", 192), consumers("pingpong", 192)
-    (2, 3, 2)
+    >>> [consumers("cooperative", bm) for bm in (64, 128, 192, 256)], consumers("pingpong", 192)
+    ([1, 2, 3, 2], 2)
     """
-    if schedule == "single":
-        return 1
-    return 3 if schedule == "cooperative" and bm % 128 else 2
+    if schedule == "cooperative":
+        return {64: 1, 192: 3}.get(bm, 2)
+    return 1 if schedule == "single" else 2

@@ -59,7 +59,7 @@ def cooperative(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
 ) -> TmaStorePlan:
-    """Two consumer warpgroups, or three if BM is 192, share each tile.
+    """Two consumer warpgroups share each tile; three if BM is 192, one if it is 64.
 
     New: roles. A producer warp loads k-tiles as far ahead as stages are free, and the consumer
     warpgroups multiply. Blocks are persistent: they walk tile after tile. Gains: loads and
@@ -105,6 +105,7 @@ def split(
     a_major: Major = "K",
     b_major: Major = "K",
     splits: int = 8,
+    cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
 ) -> SplitKPlan:
     """Blocks split the K of each tile, and a second kernel adds their partial sums.
@@ -116,10 +117,14 @@ def split(
     >>> plan.stages, plan.smem_bytes, plan.reduction_rows
     (7, 230400, 8)
     """
-    for problem in (*tile_problems(tile, dtype, "cooperative", swapped), *split_problems(splits)):
+    for problem in (
+        *tile_problems(tile, dtype, "cooperative", swapped),
+        *split_problems(splits),
+        *cluster_problems(cluster),
+    ):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
-    a, b = operands(tile, a_major, b_major, swapped=swapped)
+    a, b = operands(tile, a_major, b_major, cluster, swapped)
     plan = SplitKPlan(
         tile=tile,
         dtype=dtype,
@@ -133,7 +138,7 @@ def split(
         raster=Raster(1),
         invariant=False,
         partial_sums=partial_sums(bm, bn, swapped),
-        reduction=reduction(bm if swapped else bn),
+        reduction=reduction(*((bn, bm) if swapped else (bm, bn))),
     )
     return replace(plan, stages=plan.stages_that_fit).check()
 

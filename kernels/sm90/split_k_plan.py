@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
@@ -36,7 +37,7 @@ class SplitKPlan(Sm90Plan):
     @property
     def reduction_rows(self) -> int:
         """F, the rows of a tile that one block of the second kernel reduces."""
-        return reduction_rows(self.c_tile[1])
+        return reduction_rows(*self.c_tile)
 
     @property
     def c_partial_sums(self) -> Layout:
@@ -45,13 +46,15 @@ class SplitKPlan(Sm90Plan):
         return make_layout(*self.exchanged((m, n)))
 
     def workspace(self, m: int, n: int) -> int:
-        """Elements of fp32 that the partial sums of an (M, N) product take.
+        """Elements of fp32 that the partial sums of an (M, N) product take, in whole clusters.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import split
         >>> split(splits=8).workspace(512, 500) == 8 * 512 * 512
         True
+        >>> split(splits=8, cluster=(4, 1)).workspace(8, 500) == 8 * 512 * 512
+        True
         """
-        rows, columns = self.c_tile
+        rows, columns = self.exchanged(self.cluster_tile)
         return self.splits * -(-m // rows) * -(-n // columns) * rows * columns
 
     @property
@@ -115,7 +118,7 @@ class SplitKPlan(Sm90Plan):
         yield from super().required()
         sums = partial_sums(bm, bn, self.swapped)
         yield "partial_sums", sums, "since 16 contiguous bytes are of one row of C"
-        yield "reduction", reduction(self.c_tile[1]), "since a lane adds 16 bytes along a row of C"
+        yield "reduction", reduction(*self.c_tile), "since a lane adds 16 bytes along a row of C"
 
 
 def split_problems(splits: int) -> Iterator[str]:
@@ -138,23 +141,24 @@ def partial_sums(bm: int, bn: int, swapped: bool = False) -> Layout:
     return Layout((bm, bn), (1, bm) if swapped else (bn, 1))
 
 
-def reduction_rows(columns: int) -> int:
-    """Rows of so many partial sums that the threads of a block load at a time.
+def reduction_rows(rows: int, columns: int) -> int:
+    """Rows of a (rows, columns) tile of C that the threads of a block reduce at a time.
 
-    The greatest power of two for which there are enough threads; it divides the rows of C in a
-    tile, BM (64 at least), or BN if operands are swapped: columns are then at least 128.
+    The greatest power of two that divides the rows and for which there are enough threads.
 
-    >>> reduction_rows(64), reduction_rows(128), reduction_rows(176)
+    >>> reduction_rows(128, 64), reduction_rows(128, 128), reduction_rows(128, 176)
     (16, 8, 4)
+    >>> reduction_rows(24, 64)  # if operands are swapped
+    8
     """
-    return 1 << (REDUCTION_THREADS * VECTOR // columns).bit_length() - 1
+    return gcd(rows, 1 << (REDUCTION_THREADS * VECTOR // columns).bit_length() - 1)
 
 
-def reduction(columns: int) -> TVLayout:
-    """(thread, value) → row and column of the F rows that a block reduces.
+def reduction(rows: int, columns: int) -> TVLayout:
+    """(thread, value) → row and column of the F rows that a block reduces, of a tile of C.
 
-    >>> reduction(128).threads, reduction(176).threads  # 4 rows of 44 vectors
+    >>> reduction(128, 128).threads, reduction(128, 176).threads  # 4 rows of 44 vectors
     (256, 176)
     """
-    rows = reduction_rows(columns)
+    rows = reduction_rows(rows, columns)
     return load_layout(rows, columns, "K", rows * columns // VECTOR, VECTOR)

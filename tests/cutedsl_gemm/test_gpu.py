@@ -20,6 +20,7 @@ import torch
 from cutedsl_gemm import copies, gemm, plan_for
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.copies.plan import WIDTHS, copy_plan
+from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.problem import Matrix, Problem
@@ -151,10 +152,24 @@ def test_it_runs_on_the_current_stream():
     assert error(c, a, b) < 6e-3
 
 
-CHAINS = [(("sm90",), 512), (("sm90_split",), 128), (("sm90", "sm90_split", "sm90_single"), 1024)]
+CHAINS = [
+    (("sm90",), 512),
+    (("sm90_split",), 128),
+    (("sm90", "sm90_split", "sm90_single"), 1024),
+    ((pingpong((64, 16, 64)), pingpong(cluster=(2, 1)), single()), 512),
+    ((split((64, 128, 64), splits=2, cluster=(2, 2)), cooperative(cluster=(1, 4))), 1024),
+]
 
 
-@pytest.mark.parametrize(("kernels", "extent"), CHAINS, ids=str)
+def launcher(kernel):
+    """A function (a, b, out) of a kernel's name or a plan."""
+    if isinstance(kernel, str):
+        return lambda a, b, out: gemm(a, b, out=out, kernel=kernel)
+    loaded = build.load(kernel)
+    return lambda a, b, out: loaded(a, b, out, multiprocessors(out.device, kernel))
+
+
+@pytest.mark.parametrize(("kernels", "extent"), CHAINS)
 def test_an_overlapping_launch_waits_for_what_it_reads_and_overwrites(kernels, extent):
     """Each launch reads what the previous one wrote and overwrites what it read; on two streams."""
     order = torch.randperm(extent, device="cuda")
@@ -163,11 +178,12 @@ def test_an_overlapping_launch_waits_for_what_it_reads_and_overwrites(kernels, e
     pairs = [(start.clone(), torch.empty_like(start)) for start in starts]
     streams = [torch.cuda.Stream() for _ in starts]
     torch.cuda.synchronize()
-    for _, kernel in zip(range(120), itertools.cycle(kernels)):
+    launches = [launcher(kernel) for kernel in kernels]
+    for _, launch in zip(range(120), itertools.cycle(launches)):
         for stream, (there, back) in zip(streams, pairs, strict=True):
             with torch.cuda.stream(stream):
-                gemm(step, there, out=back, kernel=kernel)
-                gemm(step, back, out=there, kernel=kernel)
+                launch(step, there, back)
+                launch(step, back, there)
     torch.cuda.synchronize()
     for start, (there, _) in zip(starts, pairs, strict=True):
         for _ in range(240):
@@ -220,7 +236,9 @@ assert torch.equal(c, expected)
 """
 
 
-@pytest.mark.parametrize("plan", ["pingpong()", "pingpong(cluster=(2, 1))", "split(splits=2)"])
+@pytest.mark.parametrize(
+    "plan", ["pingpong()", "pingpong(cluster=(2, 1))", "split(splits=2, cluster=(2, 1))"]
+)
 def test_a_capture_loads_a_compiled_kernel_and_counts_its_clusters(plan):
     """In a process of its own, where nothing is loaded yet: what `gemm` does at a first call."""
     code = CAPTURED.format(plan=plan)
@@ -393,6 +411,8 @@ plans = (pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single()
          pingpong((128, 80, 64)), cooperative((128, 176, 64)), pingpong((64, 96, 64)),
          pingpong((64, 16, 64)), split((128, 176, 64), splits=3), cooperative((192, 192, 64)),
          split((128, 64, 64), splits=4, swapped=True), pingpong(cluster=(2, 2), swapped=True),
+         split((128, 64, 64), splits=3, cluster=(2, 1)), split((64, 128, 64), splits=4),
+         split((64, 24, 64), splits=8, cluster=(1, 4), swapped=True), cooperative((64, 128, 64)),
          *(each.plan(Problem.dense(64, 64, 64)) for each in kinds.values()))
 for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
     a = torch.randn(m, k, device="cuda").bfloat16()
@@ -470,6 +490,16 @@ FAMILY = [
     pingpong((128, 160, 64), b_major="MN", cluster=(4, 2), swapped=True),
     cooperative((192, 160, 64), a_major="MN", cluster=(2, 4)),
     cooperative((128, 256, 64), "float16", cluster=(4, 1), swapped=True),
+    cooperative((64, 128, 64)),
+    cooperative((64, 256, 64), "float16", "MN", "MN", cluster=(1, 2), swapped=True),
+    split((64, 128, 64), splits=4),
+    split((64, 24, 64), "float16", splits=8, swapped=True),
+    split((64, 16, 64), b_major="MN", splits=3, cluster=(1, 8), swapped=True),
+    split((64, 256, 64), a_major="MN", splits=2, cluster=(1, 4)),
+    split((128, 64, 64), splits=6, cluster=(2, 1)),
+    split((128, 128, 64), "float16", "MN", "MN", splits=3, cluster=(2, 2)),
+    split((192, 96, 64), splits=16, cluster=(4, 2)),
+    split((128, 32, 64), splits=8, cluster=(2, 4), swapped=True),
 ]
 DENSE = Problem.dense(64, 64, 64)
 M_AND_N_MAJOR = Problem(DENSE.a.transposed, DENSE.b.transposed, "float16")

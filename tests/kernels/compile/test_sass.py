@@ -77,6 +77,7 @@ def test_instructions_and_resources(plan):
         cooperative(b_major="MN", cluster=(2, 1)),
         cooperative((256, 128, 64), a_major="MN", cluster=(1, 2)),
         pingpong(cluster=(4, 2)),
+        split((64, 128, 64), splits=3, cluster=(2, 1)),
     ],
     ids=lambda plan: f"{plan.kind}-{plan.cluster}",
 )

@@ -98,6 +98,27 @@ def test_split_is_right(tile, splits, majors):
     assert run(plan, 100, 72, 64) < 3e-3  # one k-tile: most of the blocks have none
 
 
+@pytest.mark.parametrize(
+    ("tile", "cluster", "swapped"),
+    [
+        ((128, 64, 64), (2, 1), False),
+        ((64, 128, 64), (1, 4), False),
+        ((128, 32, 64), (2, 2), True),
+        ((64, 16, 64), (1, 8), True),
+        ((64, 24, 64), (1, 1), True),  # 16 rows of 64 fill a block, and 24 are no multiple
+    ],
+)
+def test_split_in_clusters_and_of_64_rows_is_right(tile, cluster, swapped):
+    plan = split(tile, splits=3, cluster=cluster, swapped=swapped)
+    assert run(plan, 200, 300, 64 * 5 + 8) < 3e-3  # odd numbers of tiles, down and across
+    assert run(plan, 8, 72, 64) < 3e-3  # a cluster for one tile; two splits have no k-tile
+
+
+def test_one_consumer_is_right():
+    assert run(cooperative((64, 128, 64))) < 3e-3
+    assert run(cooperative((64, 48, 128), b_major="MN", cluster=(2, 1), swapped=True)) < 3e-3
+
+
 @pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("make", [pingpong, cooperative])
 def test_a_staggered_first_k_tile_is_right(make, cluster):
@@ -138,8 +159,8 @@ def calls(draw):
         arguments["splits"] = draw(st.integers(2, 9))
     if make is not single:
         arguments["swapped"] = draw(st.booleans())
-    if make in (pingpong, cooperative):
         arguments["cluster"] = draw(st.sampled_from(CLUSTERS))
+    if make in (pingpong, cooperative):
         arguments["c_stages"] = draw(st.sampled_from([None, None, 1, 2, 3]))
     return make, arguments
 

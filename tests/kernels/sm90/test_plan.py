@@ -129,6 +129,13 @@ def test_three_consumers_have_fewer_registers():
         cooperative((192, 208, 64))
 
 
+@pytest.mark.parametrize("make", [cooperative, split])
+def test_one_consumer_multiplies_64_rows(make):
+    plan = make((64, 256, 64))
+    assert (plan.consumers, plan.rows, plan.threads) == (1, 64, 256)
+    assert all(plan.proofs())
+
+
 def test_an_unsupported_dtype_is_refused():
     with pytest.raises(PlanError, match="dtype is float32"):
         pingpong(dtype="float32")
@@ -302,7 +309,7 @@ def test_a_plan_altered_anywhere_is_refused():
             "B has 176 rows for 4 blocks; each must",
         ),
         (lambda: replace(single(), b=replace(single().b, slices=2)), "one warpgroup does everyth"),
-        (lambda: replace(split(), b=replace(split().b, slices=2)), "where K is split"),
+        (lambda: split(cluster=(3, 1)), r"cluster is \(3, 1\); it must be one of"),
     ],
 )
 def test_impossible_clusters_are_refused(make, message):
@@ -351,12 +358,14 @@ SPLIT = [
     ((128, 176, 64), 5),
     ((256, 48, 64), 4),
     ((192, 128, 64), 3),
+    ((64, 80, 64), 2),
 ]
+SPLIT_SWAPPED = [*SPLIT[2:3], *SPLIT[6:], ((64, 8, 64), 4), ((64, 24, 64), 3)]
 
 
 @pytest.mark.parametrize(
     ("tile", "splits", "swapped"),
-    [(*each, False) for each in SPLIT] + [(*each, True) for each in (*SPLIT[2:3], *SPLIT[6:])],
+    [(*each, False) for each in SPLIT] + [(*each, True) for each in SPLIT_SWAPPED],
 )
 def test_partial_sums_move_in_whole_sectors(tile, splits, swapped):
     """Counted request by request; a reduction thread loads four.
@@ -379,8 +388,10 @@ def test_partial_sums_move_in_whole_sectors(tile, splits, swapped):
         assert len({(word + k) // 8 for word in words for k in range(4)}) == plan.load_sectors == 16
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize(("tile", "splits"), SPLIT)
+@pytest.mark.parametrize(
+    ("tile", "splits", "swapped"),
+    [(*each, False) for each in SPLIT] + [(*each, True) for each in (*SPLIT, *SPLIT_SWAPPED[-2:])],
+)
 def test_every_k_tile_has_one_split_and_every_row_one_reduction_block(tile, splits, swapped):
     plan = split(tile, splits=splits, swapped=swapped)
     for k_tiles in (1, splits - 1, splits, 3 * splits + 1, 257):
@@ -391,13 +402,20 @@ def test_every_k_tile_has_one_split_and_every_row_one_reduction_block(tile, spli
     assert plan.workspace(rows + 1, columns) == splits * 2 * tile[0] * tile[1]
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_workspace_has_whole_clusters_of_tiles(swapped):
+    plan = split((64, 32, 64), splits=3, cluster=(2, 4), swapped=swapped)
+    extents = plan.exchanged((2 * 64 + 1, 4 * 32))  # two clusters
+    assert plan.workspace(*extents) == 3 * 2 * 8 * 64 * 32
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: split(splits=33), "splits is 33; it must be 2 to 32"),
         (lambda: split(splits=1), "splits is 1; it must be 2 to 32"),
         (lambda: split((128, 200, 64)), "BN is 200; it must be a multiple of 16"),
-        (lambda: split((64, 128, 64)), "BM is 64; it must be at least 128"),
+        (lambda: split((32, 128, 64)), "BM is 32; it must be a multiple of 64"),
         (lambda: split((256, 256, 64)), "the accumulator takes 256 registers"),
         (
             lambda: replace(split(), reduction=split((128, 64, 64)).reduction).check(),
