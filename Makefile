@@ -12,6 +12,9 @@ PYTHON ?= python3
 # is left alone with the slow tests: about 4 min.
 PYTEST ?= -n 3 --dist worksteal
 
+# pytest and its workers each take 3 s to rewrite assertions, unless they may keep what they rewrote.
+unexport PYTHONDONTWRITEBYTECODE
+
 bin := .venv/bin
 ready := .venv/.ready
 

@@ -65,7 +65,7 @@ def test_every_element_has_one_place(rung, majors):
     [(8, ".BYPASS.LTC128B.128", "sm_80"), (4, ".64", "sm_90a"), (2, "", "sm_90a")],
 )
 def test_copies_are_as_wide_as_lines_allow(alignment, opcode, arch):
-    report = inspect(multistage("bfloat16", "K", "K", alignment), arch)
+    report = inspect(multistage("bfloat16", "MN", "K", alignment), arch)
     for copies in ("", ".ZFILL"):
         start = "LDGSTS.E" + (opcode if alignment == 8 else f".LTC128B{opcode}")
         assert report.instructions[start + copies] % (2 * 128 * 64 // (128 * alignment)) == 0
