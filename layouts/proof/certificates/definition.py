@@ -117,12 +117,28 @@ def _sums(layout: Layout, indices: list[Any]) -> list[Any]:
     modes = modes_of(layout)
     if any(isinstance(at, tuple) for at in indices):
         return [_at(at, layout.shape, layout.stride) for at in indices]
+    if is_xor(layout):
+        return [F2(total) for total in _xors(modes, indices)]
     totals: list[Any] = [0] * len(indices)
     for extent, d in modes[:-1]:
         totals = [total + at % extent * d for total, at in zip(totals, indices, strict=True)]
         indices = [at // extent for at in indices]
     last = modes[-1][1]
     return [total + at * last for total, at in zip(totals, indices, strict=True)]
+
+
+def _xors(modes: list[tuple[Any, Any]], indices: list[int]) -> list[int]:
+    """The XORs of ``d << k`` for the bits k of the digits, d the XOR stride of the mode."""
+    totals = [0] * len(indices)
+    for place, (extent, stride) in enumerate(modes):
+        digits = indices if place + 1 == len(modes) else [at % extent for at in indices]
+        if not is_still(stride):
+            shifts = range(max(digits, default=0).bit_length())
+            for k, step in [(k, stride.value << k) for k in shifts]:
+                pairs = zip(totals, digits, strict=True)
+                totals = [total ^ step if digit >> k & 1 else total for total, digit in pairs]
+        indices = [at // extent for at in indices]
+    return totals
 
 
 def _at(at: Any, shape: Any, stride: Any) -> Any:
