@@ -95,8 +95,7 @@ def _misaligned(extent: Any, stride: Any, n: int) -> Any:
     """The first element of a mode of ints that is not at its place in a unit."""
     if type(stride) is not int or type(extent) is not int:
         return "1"
-    held = max(1, n // stride)
-    return next((i for i in range(extent) if i * stride % n != i % held * stride), extent - 1)
+    return extent - 1 if n % stride == 0 else max(1, n // stride)
 
 
 def downcast(layout: AnyLayout, n: int) -> AnyLayout:

@@ -20,7 +20,7 @@ from .. import algebra
 from ..values.arith import divided, equal
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import free_symbols
-from ..values.tuples import idx2crd, leaves, size, unflatten
+from ..values.tuples import idx2crd, is_int, leaves, size, unflatten
 from .checks import check_values
 from .steps import Lines, by_other_means, explains, substep
 
@@ -89,6 +89,8 @@ def _in_composed(lines: Lines, result: Any, op: Callable[..., Any], layout: Any,
 
 @explains("recast")
 def _recast(lines: Lines, result: Any, layout: Any, old_bits: int, new_bits: int) -> None:
+    if not (is_int(old_bits) and is_int(new_bits)):
+        return
     common = gcd(old_bits, new_bits)
     old, new = old_bits // common, new_bits // common
     lines.append(

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..algebra import gf2
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.layout import Layout
-from ..values.swizzle import ComposedLayout
+from ..values.offsets import all_offsets
+from ..values.steps import too_many
+from ..values.swizzle import ComposedLayout, layout_for
 from ..values.symbols import free_symbols
 from ..values.tuples import is_int, size
 
@@ -39,6 +41,7 @@ def byte_unit(lanes: Any, unit: int | None = None) -> int:
 
 def check_lanes(lanes: Layout | ComposedLayout) -> None:
     """Raises `LayoutError` unless `lanes` has integer extents and gives integer offsets."""
+    layout_for("the lanes of an access", lanes)
     if not is_int(size(lanes)):
         raise LayoutError(f"{lanes}: its extents must be integers; give the symbols values first")
     if free_symbols(lanes):
@@ -53,7 +56,12 @@ def byte_addresses(lanes: Layout | ComposedLayout, unit: int) -> list[int]:
     >>> byte_addresses(Layout(4, 8), 16)
     [0, 16, 32, 48]
     """
-    return [lanes(lane) * unit // 8 for lane in range(size(lanes))]
+    if too_many(size(lanes)):
+        raise Undecided(
+            f"{lanes}: {size(lanes)} lanes are too many to compute their addresses one by one; "
+            f"layouts.budget(steps) sets how many may be"
+        )
+    return [offset * unit // 8 for offset in all_offsets(lanes)]
 
 
 def byte_columns(lanes: Layout | ComposedLayout, unit: int) -> list[int] | None:

@@ -89,8 +89,9 @@ def tile_and_accesses(
         if not isinstance(layout.inner, Swizzle) or layout.offset != 0:
             raise LayoutError(f"{layout}: give the Layout of a tile, without an offset")
         layout = layout.outer
-    if not isinstance(layout, Layout) or not all(map(is_int, leaves(layout.stride))):
-        raise LayoutError(f"{layout!r}: give the Layout of a tile, with integer strides")
+    numbers = leaves((layout.shape, layout.stride)) if isinstance(layout, Layout) else (layout,)
+    if not all(map(is_int, numbers)):
+        raise LayoutError(f"{layout!r}: give the Layout of a tile of integer extents and strides")
     try:
         wanted = tuple(a if isinstance(a, Access) else Access(a) for a in accesses)
     except TypeError:

@@ -12,7 +12,7 @@ an H100, case by case.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 
@@ -20,7 +20,7 @@ from ..algebra import coalesce, gf2, logical_divide
 from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.tuples import size
+from ..values.tuples import is_int, size
 from ..values.value import Value
 from .byte_addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
 from .facts import WARP
@@ -121,6 +121,8 @@ def wavefronts(
     """
     how = instruction(access)
     if not isinstance(lanes, (Layout, ComposedLayout)):
+        if not isinstance(lanes, Iterable) or not all(map(is_int, lanes)):
+            raise LayoutError(f"wavefronts of {lanes!r}: give a layout, or a list of addresses")
         return _lane_by_lane(lanes, how, every_base=False)
     check_lanes(lanes)
     unit = byte_unit(lanes, unit)

@@ -16,9 +16,9 @@ from ..values.arith import equal
 from ..values.layout import Layout
 from ..values.steps import too_many
 from ..values.stride import as_factor
-from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain, quotient
-from ..values.tuples import idx2crd, leaves, size, text
+from ..values.tuples import checked, idx2crd, leaves, size, text
 from .agreement import Undecided
 from .certificates import (
     Bijection,
@@ -54,7 +54,7 @@ class Bijective(Statement):
     start: Any
 
     def __init__(self, layout: Layout | ComposedLayout, start: Any = 0) -> None:
-        self._set(layout, start)
+        self._set(layout_for("Bijective", layout), checked(start, "start", 0))
 
     def __str__(self) -> str:
         return f"{self.layout} is a bijection onto the offsets {self.start} to {self._last()}"

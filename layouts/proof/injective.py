@@ -20,7 +20,7 @@ from ..values.layout import Layout, cosize
 from ..values.offsets import each_offset
 from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, E, as_factor, kind_of, paths_of
-from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import at_least, free_symbols, plain
 from ..values.tuples import idx2crd, leaves, size, text
 from ..values.value import Value
@@ -52,7 +52,7 @@ class Injective(Statement):
     layout: Layout | ComposedLayout
 
     def __init__(self, layout: Layout | ComposedLayout) -> None:
-        self._set(layout)
+        self._set(layout_for("Injective", layout))
 
     def __str__(self) -> str:
         return f"{self.layout} is injective"

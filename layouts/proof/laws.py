@@ -88,6 +88,7 @@ class CompositionLaw(OfResult, ChainsAgree):
             b = ComposedLayout(b, 0, Layout(a.shape))  # it takes the coordinates of A
         if not isinstance(a, Swizzle):
             layout_for("CompositionLaw", a)
+        r = None if r is None else layout_for("CompositionLaw", r)
         self._set(a, layout_for("CompositionLaw", b), r)
 
     def description(self) -> str:
@@ -200,7 +201,9 @@ class _TilerLaw(OfResult, EveryPart):
     tiler: Any
 
     def __init__(self, layout: Any, tiler: Any, r: Any = None) -> None:
-        self._set(layout_for(type(self).__name__, layout), _checked_tiler(tiler), r)
+        name = type(self).__name__
+        r = None if r is None else layout_for(name, r)
+        self._set(layout_for(name, layout), _checked_tiler(tiler), r)
 
     def parts(self) -> list[Statement]:
         """The statements for each tiler; a mode without one stays as it is."""

@@ -38,7 +38,7 @@ from ..values.layout import (
 )
 from ..values.modes import assembled, has_xor_strides, placed
 from ..values.stride import F2, ArithTuple
-from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.tuples import leaves, size, unflatten
 from .certificates import component
 from .equivalence import Equivalent
@@ -75,7 +75,7 @@ def postcondition(operation: Callable[..., Any], *operands: Any, result: Any = N
     >>> bool(prove(postcondition(tile_to_shape, Layout((8, 8), (9, 1)), (16, 32))))
     True
     """
-    promise = PROMISES.get(operation)
+    promise = PROMISES.get(operation) if callable(operation) else None
     if promise is None:
         name = getattr(operation, "__name__", repr(operation))
         raise LayoutError(
@@ -231,12 +231,13 @@ def _select(result: Any, layout: Any, modes: Any) -> Statement:
 
 
 def _dice(result: Any, coord: Any, layout: Any) -> Statement:
-    return _after(layout, algebra.dice(coord, Layout(layout.shape)), result)
+    shape = layout_for("postcondition of dice", layout).shape
+    return _after(layout, algebra.dice(coord, Layout(shape)), result)
 
 
 def _slice(result: Any, coord: Any, layout: Any) -> Statement:
     """The offset of the other entries is dropped; a composed layout holds it."""
-    if isinstance(layout, ComposedLayout):
+    if isinstance(layout_for("postcondition of slice_", layout), ComposedLayout):
         return _slice_and_offset((result, 0), coord, layout)
     return _after(layout, algebra.slice_(coord, Layout(layout.shape)), result)
 

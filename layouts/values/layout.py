@@ -30,6 +30,7 @@ from .stride import (
 from .tuples import (
     DEEPEST,
     IntTuple,
+    check_array_bits,
     checked,
     compact_col_major,
     congruent,
@@ -151,7 +152,9 @@ class Layout(_Parts, Composable):
         """The sum of strides at an index or a coordinate; a `StepStride` stays one."""
         if type(at) is int and at >= 0:
             return _at_index(at, self._modes or self.modes)
-        return inner_product(coordinate(at), self.shape, self.stride)
+        at = coordinate(at)
+        check_array_bits(at, self._cosize, self)
+        return inner_product(at, self.shape, self.stride)
 
     def _evaluated(self, value: Any) -> Any:
         strides = [stride for _, stride in self.modes]
@@ -376,6 +379,8 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple | Major) -> Layout:
 def _ordered_modes(shape: IntTuple, order: IntTuple) -> list[tuple[int, IntTuple]]:
     """The pairs (order, mode of shape), from left to right."""
     if not isinstance(order, tuple):
+        if not is_int(order):
+            raise LayoutError(f"order {order!r}: the order of a mode is an integer from 0 up")
         return [(checked(order, "order", 0), shape)]
     if not isinstance(shape, tuple) or len(shape) != len(order):
         raise LayoutError(f"order {text(order)} must have one entry per mode of {text(shape)}")

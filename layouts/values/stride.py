@@ -83,7 +83,10 @@ class ArithTuple(StepStride):
     __rmul__ = __mul__
 
     def checked(self, check: Callable[[Any], Any]) -> ArithTuple:
-        return ArithTuple((path, check(value)) for path, value in self.terms)
+        terms = [(_checked_path(path), check(value)) for path, value in self.terms]
+        if any(isinstance(value, tuple) for _, value in terms):
+            raise LayoutError(f"stride {self}: the step of a coordinate is an integer")
+        return ArithTuple(terms)
 
     def __add__(self, other: Any) -> ArithTuple:
         if _is_zero(other):
@@ -122,11 +125,22 @@ def E(*path: int) -> ArithTuple:
     >>> print(identity, identity(3, 5), identity(11))
     (8,16):(1@0,1@1) (3, 5) (3, 1)
     """
-    if not path or not all(type(mode) is int and mode >= 0 for mode in path):
+    return ArithTuple([(_checked_path(path), 1)])
+
+
+#: A coordinate has at most so many modes.
+MOST_MODES = 1 << 16
+
+
+def _checked_path(path: Any) -> Path:
+    """`path`, if it leads to a mode: numbers from 0 up."""
+    fits = isinstance(path, tuple) and bool(path)
+    if not fits or not all(type(mode) is int and 0 <= mode < MOST_MODES for mode in path):
         raise LayoutError(
-            f"E{path}: it takes the number of a mode, or a path to a nested mode, each at least 0"
+            f"E{path}: it takes the number of a mode, or a path to a nested mode, each from 0 to "
+            f"{MOST_MODES - 1}"
         )
-    return ArithTuple([(path, 1)])
+    return tuple(path)
 
 
 def as_factor(value: Any) -> str:

@@ -24,7 +24,7 @@ from .elimination import largest
 from .layout import Composable, Layout, cosize, has_none
 from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_strides, placed
 from .stride import ArithTuple, kind_of
-from .tuples import IntTuple, checked, coordinate, product
+from .tuples import IntTuple, check_array_bits, checked, coordinate, product
 
 __all__ = ["AnyLayout", "ComposedLayout", "Swizzle", "gives_coordinates"]
 
@@ -85,6 +85,7 @@ class Swizzle(Composable):
         if type(offset) is int and offset >= 0 <= self.shift:  # the usual case
             return offset ^ (offset & self.source) >> self.shift
         x = coordinate(offset)
+        check_array_bits(x, lambda: self.source | self.target, self)
         try:
             y = x & self.source
             return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
@@ -181,7 +182,9 @@ class ComposedLayout(Composable):
             from ..algebra.slice import slice_  # it imports this file
 
             return slice_(at, self)
-        return self.inner(self.offset + self.outer(at))
+        offset = self.offset + self.outer(at)
+        check_array_bits(offset, lambda: (self.offset + cosize(self.outer), cosize(self)), self)
+        return self.inner(offset)
 
     def __len__(self) -> int:
         return len(self.outer)

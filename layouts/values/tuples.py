@@ -18,7 +18,7 @@ from numbers import Integral, Number
 from typing import Any, TypeAlias
 
 from ..errors import LayoutError
-from .stride import StepStride
+from .stride import StepStride, kind, refusal
 from .symbols import remainder
 
 #: An integer (or something that computes like one), or a tuple of `IntTuple`.
@@ -27,6 +27,7 @@ IntTuple: TypeAlias = Any
 __all__ = [
     "IntTuple",
     "added",
+    "check_array_bits",
     "compact_col_major",
     "compatible",
     "congruent",
@@ -80,7 +81,10 @@ def unflatten(flat: Iterable[Any], profile: IntTuple) -> IntTuple:
     >>> unflatten((1, 2, 8), ((2, 4), 8))
     ((1, 2), 8)
     """
-    entries = tuple(flat)
+    try:
+        entries = tuple(flat)
+    except TypeError:
+        raise LayoutError(f"unflatten: {flat!r} must be entries, one per leaf") from None
     if len(entries) != len(leaves(shallow(profile))):
         raise LayoutError(
             f"unflatten: {len(entries)} entries for the {len(leaves(profile))} leaves of "
@@ -386,7 +390,7 @@ def compatible(a: Any, b: Any) -> bool:
     """
     a, b = shape_of(a), shape_of(b)
     if not isinstance(a, tuple):
-        return bool(a == product(b))
+        return bool(a == product(checked(b, "shape", 0)))
     return isinstance(b, tuple) and len(a) == len(b) and all(map(compatible, a, b))
 
 
@@ -417,6 +421,30 @@ def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
         f"coordinate {c!r} is a {type(c).__name__}: it must be an integer of at least 0, an array "
         f"of integers, or a tuple of these"
     )
+
+
+#: The bits of an offset in an array; one more is the sign.
+ARRAY_BITS = 63
+
+
+def check_array_bits(c: IntTuple, highest: Callable[[], IntTuple], what: Any) -> None:
+    """Raise `LayoutError` if there is an array in `c`, and numbers up to `highest()` do not fit in
+    arrays; `what` is the function, for the error."""
+
+    def check(most: Any) -> Any:
+        if type(most) is int and most >> ARRAY_BITS:
+            raise LayoutError(
+                f"{what} of an array: its values reach {most}, and an array of 64-bit integers "
+                f"would wrap around; pass integers one by one"
+            )
+        return most
+
+    if any(hasattr(x, "ndim") for x in leaves(c)):
+        for most in leaves(highest()):
+            if isinstance(most, StepStride):
+                most.checked(check)
+            else:
+                check(most)
 
 
 def _wide(c: Any) -> Any:
@@ -450,7 +478,17 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) ->
         raise LayoutError(
             f"shape {text(shape)} and stride {text(strides)} must have the same nesting of tuples"
         )
-    return inner_product(coordinate(coord), shape, strides)
+    why = refusal(leaves(shape), leaves(strides)) if kind(leaves(strides)) is not None else None
+    if why is not None:
+        raise LayoutError(f"shape {text(shape)} and stride {text(strides)}: {why}")
+    at = coordinate(coord)
+    check_array_bits(at, lambda: inner_product(_last(shape), shape, strides), "crd2idx")
+    return inner_product(at, shape, strides)
+
+
+def _last(shape: IntTuple) -> IntTuple:
+    """The last coordinate of `shape`."""
+    return map_leaves(lambda extent: extent - 1, shape)
 
 
 def inner_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
