@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..hardware.facts import ACCESS_BYTES, PHASE_LANES
 from ..hardware.wavefronts import wavefronts
 from ..tiled.tensor import Tensor
 from ..values.layout import Layout
+from ..values.steps import too_many
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import is_int, rank, size, text
 from .cells import COLOURS, DEFAULT_UNIT, Cell, Panel, Table
@@ -178,6 +179,7 @@ def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LI
     tile = Layout(shape) if not isinstance(shape, Layout) else shape
     if rank(tile) != 2:
         raise LayoutError(f"table_tv: the tile {text(tile.shape)} must have two modes, (M, N)")
+    check_integer_extents(tile)
     holders = _holders(layout, size(tile))
     rows = size(tile, 0)
 
@@ -191,9 +193,18 @@ def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LI
     return Table((panel,), "T thread, V value", f"colour = thread mod {len(COLOURS)}:")
 
 
+#: The steps, in the sense of `budget`, that it takes to make a cell.
+STEPS_OF_A_CELL = 4
+
+
 def _holders(layout: Layout | ComposedLayout, count: int) -> list[list[tuple[int, int]]]:
     """For each index of a tile of `count` elements, the pairs (thread, value) that hold it."""
     check_integer_extents(layout)
+    if too_many(STEPS_OF_A_CELL * (count + size(layout))):
+        raise Undecided(
+            f"table_tv of {layout} over {count} elements: they are too many to place one by one; "
+            f"layouts.budget(steps) sets how many may be"
+        )
     holders: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     for thread in range(size(layout, 0)):
         for value in range(size(layout, 1)):

@@ -152,7 +152,7 @@ def _warp_columns(lanes: Layout | ComposedLayout, unit: int, how: Instruction) -
         own, plain = gf2.matrix(lanes.over(warp)), gf2.matrix(warp)
     except LayoutError:
         return None
-    fields = [gf2.span(extent, stride) for extent, stride in rest.modes]
+    fields = [gf2.span(extent, int(stride)) for extent, stride in rest.modes]
     fields += [lanes.offset, reduce(or_, plain, 0)]
     others = sum(fields[:-1])
     if sum(fields) != reduce(or_, fields):

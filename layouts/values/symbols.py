@@ -28,6 +28,7 @@ from .value import Value
 __all__ = [
     "at_least",
     "ceil_div",
+    "coefficients",
     "divided",
     "divides",
     "equal",
@@ -384,6 +385,19 @@ def equal(a: Any, b: Any) -> bool | None:
 
 
 # ---------------------------------------------------------------------------------- values
+
+
+def coefficients(x: Any) -> dict[Any, int]:
+    """The polynomial `x` as its monomials, each with its coefficient; that of a number is 1.
+
+    >>> m = symbols("m")
+    >>> coefficients(4 * (m + 2)) == {m: 4, 1: 8}, coefficients(7)
+    (True, {1: 7})
+    """
+    x = plain(x)
+    if isinstance(x, int):
+        return {1: x} if x else {}
+    return {plain(monomial): int(c) for monomial, c in x.as_coefficients_dict().items()}
 
 
 def substitute(x: Any, values: dict[Any, int]) -> Any:

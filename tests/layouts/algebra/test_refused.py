@@ -160,3 +160,65 @@ def outcome(function, *arguments):
     except TypeError as error:
         if not any(word in str(error) for word in ("argument", "callable", "iterable")):
             raise
+
+
+def test_an_array_of_coordinates_beyond_64_bits_is_refused():
+    """numpy would wrap around without a word."""
+    wide = Layout((4, 8), (1 << 62, 1))
+    at = np.array([3])
+    for function in (
+        wide,
+        Layout((4, 8), ((1 << 62) * E(0), E(1))),
+        Layout((4, 8), (F2(1 << 62), F2(1))),
+        Swizzle(2, 0, -62),
+        ComposedLayout(Swizzle(1, 0, 1), 1 << 62, Layout(4, 1 << 62)),
+        ComposedLayout(Layout(4, 1 << 40), 1 << 30, Layout(4)),
+        lambda c: layouts.crd2idx(c, wide.shape, wide.stride),
+    ):
+        with pytest.raises(LayoutError, match="would wrap around"):
+            function(at)
+    assert wide(3) == 3 << 62
+    assert Layout((4, 8), (1 << 59, 1))(at) == 3 << 59
+
+
+@pytest.mark.parametrize("path", [(1 << 62,), (-1,), (True,), (m,), ()], ids=str)
+def test_what_is_no_path_to_a_coordinate_is_refused(path):
+    with pytest.raises(LayoutError, match="mode"):
+        E(*path)
+    with pytest.raises(LayoutError):
+        Layout((2, 3), ((2, 2) * E(0), E(1)))
+
+
+def test_arguments_that_are_no_layouts_are_refused_by_name():
+    L = Layout((4, 8), (8, 1))
+    for call in (
+        lambda: layouts.Injective(4),
+        lambda: layouts.Bijective(None),
+        lambda: layouts.Bijective(L, -1),
+        lambda: layouts.CompositionLaw(L, L, 3),
+        lambda: layouts.ProductLaw(L, L, m - 1),
+        lambda: layouts.DivideLaw(L, 4, "4"),
+        lambda: layouts.postcondition(np.array(3), L),
+        lambda: layouts.postcondition(slice_, None, None),
+        lambda: layouts.wavefronts(0, 8),
+        lambda: layouts.sectors(4, 4),
+        lambda: layouts.sectors(Layout(1 << 64, 0), 4),
+        lambda: layouts.swizzle_for(Layout((16, m), (64, 1)), [layouts.Access(8, Layout(8))]),
+        lambda: layouts.table_tv(Layout((1 << 20, 1 << 20)), (1 << 20, 1 << 20)),
+        lambda: layouts.table_tv(Layout((2, 2)), (m, 4)),
+        lambda: layouts.crd2idx((0, (2,)), (1, (12,)), (E(0, 1), (6,))),
+        lambda: layouts.crd2idx((10, 1), (16, 4), (F2(8), m)),
+        lambda: layouts.unflatten(True, (2, 3)),
+        lambda: layouts.make_ordered_layout((1, 3), (m, 1)),
+        lambda: layouts.compatible((2,), ((2, L),)),
+    ):
+        with pytest.raises(LayoutError):
+            call()
+    assert not explain(layouts.recast, L, F2(3), 4).result
+
+
+def test_a_huge_extent_that_does_not_divide_is_refused_at_once():
+    with pytest.raises(LayoutError, match=f"element {1 << 62} is misaligned"):
+        layouts.upcast(Layout((1 << 62) + 1), 2)
+    with pytest.raises(LayoutError, match="element 3 is misaligned"):
+        layouts.upcast(Layout(10**30, 3), 10)

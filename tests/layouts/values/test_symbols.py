@@ -337,6 +337,24 @@ def test_symbols_are_positive_integers():
     assert at_least(zero, 1) is None
 
 
+def test_a_composition_by_coincidence_takes_symbols_for_strides():
+    m, n = symbols("m n")
+    a, b = Layout((3, 3, 4), (3 * n, 9 * n, m - 1)), Layout((2, 4, 100), (1, 5, 36))
+    found = composition(a, b)
+    assert str(found) == "(2,(2,2),100):(3*n,(15*n,m + 3*n - 1),4*m - 4)"
+    coordinates = Layout(a.shape, tuple(d * E(k // 2) for k, d in enumerate(a.stride)))
+    of_coordinates = composition(coordinates, b)
+    for values in ({m: 1, n: 1}, {m: 5, n: 2}):
+        numbers = substitute(a, values)
+        assert offsets(substitute(found, values)) == [numbers(b(i)) for i in range(size(b))]
+        tuples = substitute(coordinates, values)
+        assert all(
+            substitute(of_coordinates, values)(i) == tuples(b(i)) for i in range(0, size(b), 7)
+        )
+    with pytest.raises(LayoutError, match=r"A\(9\) = m, but .* has 27\*n there"):
+        composition(Layout((3, 3, 4), (3 * n, 9 * n, m)), Layout((2, 3, 4), (1, 4, 36)))
+
+
 def test_a_remainder_of_a_remainder_is_right():
     """sympy 1.14 has ``Mod(2*Mod(7, m), 3) == Mod(2*Mod(7, m)**2, 3)``, and
     ``Mod(2*Mod(m, 3), 3) == 2*Mod(m, 3)``."""
