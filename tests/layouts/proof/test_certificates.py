@@ -299,7 +299,9 @@ def test_what_makes_no_sense_is_false_and_does_not_raise():
         ):
             assert not claimed(statement, witness)
     assert not Proof(None, True, (), None, ()).verify()
-    assert not Proof(Bijective("a layout"), True, (), None, (CHAIN,)).verify()
+    forged = Bijective(Layout(8))
+    object.__setattr__(forged, "layout", "a layout")
+    assert not Proof(forged, True, (), None, (CHAIN,)).verify()
     assert not Proof(Bijective(Layout(8)), True, (), None, None).verify()
     assert not Proof(Bijective(Layout(8)), 1, (), None, (Certificate(None, Chain((0,))),)).verify()
     assert not Proof(Bijective(Layout(8)), False, (), "none").verify()
