@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.modes import assembled, merged, without_ones
-from ..values.swizzle import AnyLayout, ComposedLayout
+from ..values.swizzle import AnyLayout, ComposedLayout, layout_for
 from ..values.tuples import IntTuple
 from .by_mode import by_mode
 
@@ -37,17 +37,22 @@ def _coalesce_unless_none(layout: Layout, profile: IntTuple) -> Layout:
     return layout if profile is None else coalesce(layout, profile)
 
 
-def filter(layout: Layout, profile: IntTuple = None) -> Layout:
+def filter(layout: AnyLayout, profile: IntTuple = None) -> AnyLayout:
     """`layout` without its modes of stride 0 and of extent 1, coalesced (C++ ``filter``).
 
     R has the offsets of L, each as often as the modes that are kept have it.  `profile` as in
-    `coalesce`: each mode that faces a leaf is filtered by itself.
+    `coalesce`: each mode that faces a leaf is filtered by itself.  Of a composed layout, the outer
+    layout is filtered.
 
     >>> print(filter(Layout((2, 4, 4), (1, 0, 2))), filter(Layout((2, 4), (0, 1)), (1, 1)))
     8:1 (1,4):(0,1)
+    >>> from layouts import Swizzle
+    >>> print(filter(ComposedLayout(Swizzle(1, 0, 2), 0, Layout((4, 2), (0, 4)))))
+    S<1,0,2> o 0 o 2:4
     """
-    if not isinstance(layout, Layout):
-        raise LayoutError(f"filter of {layout}: only a Layout has modes of stride 0")
+    if isinstance(layout, ComposedLayout):
+        return layout.over(filter(layout.outer, profile))
+    layout_for("filter", layout)
     if isinstance(profile, tuple):
         return by_mode("filter", layout, profile, _filter_unless_none, keep_others=True)
     return assembled(merged([mode for mode in without_ones(layout) if mode[1] != 0]))

@@ -40,7 +40,7 @@ def _coalesce(lines: Lines, result: Any, layout: Any, profile: Any = None) -> No
 
 @explains("filter")
 def _filter(lines: Lines, result: Any, layout: Any, profile: Any = None) -> None:
-    if not isinstance(layout, Layout):
+    if in_outer(lines, algebra.filter, layout, profile):
         return
     if isinstance(profile, tuple):
         lines.append("each mode of the profile is filtered by itself")

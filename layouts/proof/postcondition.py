@@ -221,9 +221,8 @@ def _filter(result: Any, layout: Any, profile: Any = None) -> Statement:
         whole = [*profile, *[None] * (len(layout) - len(profile))]
         parts = map(_filter, result, layout, whole)
         return Every("filter", (Same("rank", len(layout), len(result)), *parts))
-    if isinstance(layout, ComposedLayout):
-        raise LayoutError(f"postcondition of filter of {layout}: it takes a Layout")
-    return _after(layout, _moving_places(layout), result)
+    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    return _after(layout, _moving_places(outer), result)
 
 
 def _select(result: Any, layout: Any, modes: Any) -> Statement:

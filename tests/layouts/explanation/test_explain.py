@@ -244,7 +244,7 @@ def test_tile_to_shape(block, shape, backwards):
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [(name, ()) for name in OF_ONE if name != "filter"]
+    [(name, ()) for name in OF_ONE]
     + [(name, (2,)) for name in [*OF_A_TILER, "blocked_product", "raked_product"]]
     + [("upcast", (2,)), ("downcast", (2,)), ("recast", (16, 8)), ("recast", (16, 32))],
 )

@@ -45,9 +45,11 @@ def _(r: Any, f: Any, profile: Any) -> None:
 
 @law(L.filter, one())
 def _(r: Any, f: Any) -> None:
-    """The function of the modes that move."""
-    kept = [mode for mode in m.modes(f) if mode[0] != 1 and m.moves(mode[1])]
-    moving = Layout(tuple(s for s, _ in kept), tuple(d for _, d in kept))
+    """The function of the modes that move; of a composed layout, those of its outer layout."""
+    outer = f.outer if isinstance(f, ComposedLayout) else f
+    kept = [mode for mode in m.modes(outer) if mode[0] != 1 and m.moves(mode[1])]
+    moving: Any = Layout(tuple(s for s, _ in kept), tuple(d for _, d in kept))
+    moving = f.over(moving) if isinstance(f, ComposedLayout) else moving
     same(m.values(r), m.values(moving), "values")
 
 
