@@ -7,7 +7,8 @@
     layout     = sum [: sum]                        shape:stride
     sum        = term {+ term | - term}
     term       = factor {* factor | / factor | // factor | % factor}
-    factor     = - factor | suffixed [** integer] {@ integer}
+    factor     = {-} power
+    power      = suffixed [** integer] {@ integer}
     suffixed   = value {[ entries ] | ( entries )}  a mode; an offset
     value      = integer | swizzle | pointer | name [( entries )] | ( entries )
     entries    = [expression {, expression} [,]]
@@ -147,15 +148,22 @@ class Reader:
         return value
 
     def factor(self) -> Any:
-        """factor = - factor | suffixed [** integer] {@ integer}"""
-        at = self.start
-        if self.token == "-":
+        """factor = {-} power"""
+        at, sign = self.start, 1
+        while self.token == "-":
             self.advance()
-            value = _ungrouped(self.factor())
-            if is_symbolic(value):
-                return -value
+            sign = -sign
+        is_negated = self.start != at
+        value = self.power()
+        if not is_negated:
+            return value
+        if not is_symbolic(_ungrouped(value)):
             raise self.error("a layout has no negative extents, strides or offsets", at)
-        value = self.suffixed()
+        return sign * _ungrouped(value)
+
+    def power(self) -> Any:
+        """power = suffixed [** integer] {@ integer}"""
+        at, value = self.start, self.suffixed()
         if self.token == "**":
             self.advance()
             value = self.apply(at, power, _ungrouped(value), self.value())

@@ -215,6 +215,16 @@ def test_repr_keeps_an_inner_unit():
     assert parse(repr(value)) == value
 
 
+@pytest.mark.parametrize("text", ["-" * 5000 + "1", "--4:1", "(--m,-(-4)):1"])
+def test_signs_without_a_meaning_are_refused(text):
+    with pytest.raises(LayoutError):
+        parse(text)
+
+
+def test_two_signs_cancel():
+    assert parse("(4,n--m):(1,4)") == parse("(4,n+m):(1,4)")
+
+
 @pytest.mark.parametrize("text", ["(m/2):1", "7/8:1", "floor(m,n,2):1", "m@n", "m/0", "Mod(8):1"])
 def test_fractions_and_wrong_calls_raise(text):
     with pytest.raises(LayoutError):
