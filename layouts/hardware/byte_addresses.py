@@ -12,7 +12,7 @@ from typing import Any
 from ..algebra import gf2
 from ..errors import LayoutError, Undecided
 from ..values.layout import Layout
-from ..values.offsets import all_offsets
+from ..values.offsets import all_offsets, steps_of_a_value
 from ..values.steps import too_many
 from ..values.swizzle import ComposedLayout, layout_for
 from ..values.symbols import free_symbols
@@ -56,7 +56,7 @@ def byte_addresses(lanes: Layout | ComposedLayout, unit: int) -> list[int]:
     >>> byte_addresses(Layout(4, 8), 16)
     [0, 16, 32, 48]
     """
-    if too_many(size(lanes)):
+    if too_many(size(lanes) * (1 + steps_of_a_value(lanes))):
         raise Undecided(
             f"{lanes}: {size(lanes)} lanes are too many to compute their addresses one by one; "
             f"layouts.budget(steps) sets how many may be"

@@ -22,6 +22,7 @@ from ..algebra.digits import extended_modes
 from ..errors import LayoutError, Undecided
 from ..values.arith import equal
 from ..values.layout import Layout
+from ..values.offsets import steps_of_a_value
 from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, E, as_factor, kind, paths_of
 from ..values.swizzle import Swizzle
@@ -342,7 +343,7 @@ TRIED_TOGETHER = 1 << 12
 def _by_enumeration(left: Stages, right: Stages, count: Any) -> Agreement:
     if has_symbols((left, right, count)):
         raise Undecided(f"{written(left)}: symbols under a swizzle are beyond every method")
-    if too_many(count * len(left + right)):  # a step for each function that is applied
+    if too_many(count * sum(map(steps_of_a_value, left + right))):
         raise Undecided(f"{count} indices are too many to enumerate")
     for start in range(0, count, TRIED_TOGETHER):
         indices = range(start, min(start + TRIED_TOGETHER, count))

@@ -17,7 +17,7 @@ from ..algebra.injectivity import collision
 from ..errors import LayoutError
 from ..values.arith import less
 from ..values.layout import Layout, cosize
-from ..values.offsets import each_offset
+from ..values.offsets import each_offset, steps_of_a_value
 from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, E, as_factor, kind_of, paths_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
@@ -299,7 +299,7 @@ def index_of_offsets(statement: Any, layout: Layout | ComposedLayout) -> dict[An
     count = size(layout)
     if free_symbols(statement):
         raise Undecided(f"{written(stages_of(layout))}: symbols in it are beyond every method")
-    if too_many(count):
+    if too_many(count * steps_of_a_value(layout)):
         raise Undecided(f"{statement}: not decided, and {count} indices are too many to enumerate")
     index_of: dict[Any, int] = {}
     for index, offset in enumerate(each_offset(layout)):

@@ -40,7 +40,7 @@ __all__ = ["Counterexample", "Proof", "Statement", "prove"]
 SMALL_VALUES = 30
 
 #: Each of them takes at most so many steps of a search.
-SMALL_STEPS = 1 << 10
+SMALL_STEPS = 1 << 12
 
 
 class Proof(Value):

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from .layout import Layout
-from .stride import kind_of
+from .stride import F2, ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
 from .tuples import size
 
-__all__ = ["all_offsets", "each_offset", "offsets_at", "sums_at"]
+__all__ = ["all_offsets", "each_offset", "offsets_at", "steps_of_a_value", "sums_at"]
 
 #: `each_offset` computes so many values at once.
 TOGETHER = 1 << 12
@@ -52,6 +52,22 @@ def offsets_at(layout: Layout | Swizzle | ComposedLayout, indices: list[Any]) ->
     if isinstance(layout, Layout) and kind_of(layout.modes) is None:
         return sums_at(layout, indices)
     return [layout(index) for index in indices]
+
+
+#: The steps, in the sense of `budget`, that a value takes, by the kind of the strides.
+STEPS_OF_A_VALUE: dict[Any, int] = {None: 1, F2: 8, ArithTuple: 24}
+
+
+def steps_of_a_value(function: Any) -> int:
+    """The steps that it takes to compute one value of a layout, a swizzle or an offset.
+
+    >>> swizzled = ComposedLayout(Swizzle(1, 0, 1), 0, Layout(8))
+    >>> steps_of_a_value(swizzled), steps_of_a_value(swizzled.outer)
+    (2, 1)
+    """
+    if isinstance(function, ComposedLayout):
+        return steps_of_a_value(function.inner) + steps_of_a_value(function.outer)
+    return STEPS_OF_A_VALUE[kind_of(function.modes)] if isinstance(function, Layout) else 1
 
 
 def sums_at(layout: Layout, indices: list[int]) -> list[Any]:

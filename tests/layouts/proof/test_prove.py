@@ -7,6 +7,7 @@ from layouts import (
     ComplementLaws,
     ComposedLayout,
     CompositionLaw,
+    E,
     Equivalent,
     Injective,
     Layout,
@@ -14,6 +15,7 @@ from layouts import (
     ProductLaw,
     RightInverseLaw,
     Swizzle,
+    Undecided,
     equivalent,
     prove,
     symbols,
@@ -119,3 +121,9 @@ def test_the_same_stages_are_applied_to_the_same_values():
     assert equivalent(
         ComposedLayout(halves, 0, Layout(4, 2)), ComposedLayout(halves, 1, Layout((2, 2), (2, 4)))
     )
+
+
+def test_indices_of_slow_kinds_take_more_steps():
+    a = ComposedLayout(Layout((5, 1000, 3), (2 * E(0), 3 * E(0), E(1))), 8, Layout((60_000, 7)))
+    with pytest.raises(Undecided, match="too many to enumerate"):
+        prove(Injective(a))
