@@ -25,9 +25,6 @@ def parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--folder", type=folder, metavar="F", help="write there, not to the cache; F can be shipped"
     )
-    build.add_argument(
-        "--invariant", action="store_true", help="those of gemm(…, invariant=True) instead"
-    )
     ladder = commands.add_parser("ladder", help="time every kernel, from naive to pingpong")
     ladder.add_argument("--size", type=size, metavar="N", help="use N×N×N for all kernels")
     ladder.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
@@ -126,7 +123,7 @@ def run_anywhere(options: argparse.Namespace) -> None:
     elif options.command == "build":
         from cutedsl_gemm.select import precompile
 
-        precompile.main(options.folder, options.invariant)
+        precompile.main(options.folder)
     else:
         from cutedsl_gemm.measure import hierarchy
 

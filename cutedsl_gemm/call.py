@@ -132,7 +132,7 @@ def _make(
     same_strides = all(matrix.stride == tensor.stride() for matrix, tensor in pairs)
 
     def run(plan: KernelPlan) -> Run:
-        run = runner(kernel, requirements, plan, a.device)
+        run = runner(kernel, requirements, plan, a.device, invariant)
         if transposed:
             run = run_transposed(run)
         if not same_strides:

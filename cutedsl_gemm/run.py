@@ -25,20 +25,31 @@ Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
 
 
 def runner(
-    kernel: Kernel, requirements: Requirements, plan: KernelPlan, device: torch.device
+    kernel: Kernel,
+    requirements: Requirements,
+    plan: KernelPlan,
+    device: torch.device,
+    invariant: bool = False,
 ) -> Run:
-    """The plan on a device: its executor, or its kernel, which is compiled if necessary."""
+    """The plan on a device: its executor, or its kernel, which is compiled if necessary.
+
+    Kernels sum in the order of the plan. For an `invariant` problem, which only plans of sm90
+    serve, so does the executor: torch's products of another tile may sum in another order.
+    """
     if device.type == "cpu":
-        return partial(_execute, requirements, plan)
+        execute: Callable[..., None] = plan.execute
+        if invariant:
+            execute = partial(execute, one_by_one=True)
+        return partial(_execute, requirements, execute)
     return _launcher(kernel, plan, device)
 
 
 def _execute(
-    requirements: Requirements, plan: KernelPlan, a: Tensor, b: Tensor, out: Tensor
+    requirements: Requirements, execute: Callable[..., None], a: Tensor, b: Tensor, out: Tensor
 ) -> None:
     check_call(a, b, out, requirements)
     with bar("executor") as tell:
-        plan.execute(a, b, out, tell)
+        execute(a, b, out, tell)
 
 
 def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:

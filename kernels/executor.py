@@ -16,14 +16,16 @@ from layouts import Layout, size
 def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
     """An executor (plan, a, b, out, tell=None) from a generator of its steps.
 
-    `steps` yields the fraction that is done; `tell`, if given, is called with it. Every tensor is
-    made on the CPU, whatever torch's default device is.
+    `steps` yields the fraction that is done; `tell`, if given, is called with it. Further keywords
+    go to `steps`. Every tensor is made on the CPU, whatever torch's default device is.
     """
 
     @wraps(steps)
-    def gemm(plan: Any, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
+    def gemm(
+        plan: Any, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None, **options: Any
+    ) -> None:
         with torch.device("cpu"):
-            for done in steps(plan, a, b, out):
+            for done in steps(plan, a, b, out, **options):
                 if tell is not None:
                     tell(done)
 
@@ -35,14 +37,14 @@ def thread_values(layout: Layout) -> tuple[Tensor, Tensor]:
     return torch.arange(size(layout[0]))[:, None], torch.arange(size(layout[1]))
 
 
-def multiply_in_order(acc: Tensor, rA: Tensor, rB: Tensor) -> None:
+def multiply_one_by_one(acc: Tensor, rA: Tensor, rB: Tensor) -> None:
     """acc (tiles, BM, BN) += rA (tiles, BM, BK) · rBᵀ (tiles, BK, BN) in fp32, k after k.
 
     Each step is one IEEE operation on each element, so that a bit depends on the element's row and
     column only. A matrix product of torch may sum in another order at another place or extent.
 
     >>> acc, ones = torch.zeros(1, 2, 3), torch.ones(1, 3, 4)
-    >>> multiply_in_order(acc, ones[:, :2], ones)
+    >>> multiply_one_by_one(acc, ones[:, :2], ones)
     >>> acc.unique()
     tensor([4.])
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any, TypeAlias, get_args
@@ -78,8 +78,7 @@ class Candidate:
                 "invariant=True, and sm90_split divides K into as many parts as suit M and N: "
                 "omit kernel, or omit invariant"
             )
-        make = _invariant_plan if problem.invariant else _plan
-        plan = make(self, raster or self.raster(k), problem.dtype, *problem.majors)
+        plan = _plan(self, raster or self.raster(k), problem.dtype, *problem.majors)
         if (elements := plan.workspace(m, n)) >= 1 << 31:
             raise PlanError(
                 f"C is {m} × {n}: the partial sums of {plan.splits} parts of K take "
@@ -114,11 +113,6 @@ def _plan(
     if maker is cooperative and tile[1] == 256:
         options["c_stages"] = 2  # they fit beside four stages
     return maker(tile, dtype, a_major, b_major, **options)
-
-
-@cache
-def _invariant_plan(*arguments: Any) -> Sm90Plan:
-    return replace(_plan(*arguments), invariant=True)
 
 
 def _tiles(
@@ -198,18 +192,16 @@ def candidate_of(plan: Sm90Plan) -> Candidate | None:
     return None
 
 
-def plans(invariant: bool = False) -> list[Sm90Plan]:
-    """Every plan that the model may choose, for `invariant` problems or for all others.
+def plans() -> list[Sm90Plan]:
+    """Every plan that the model may choose; those that do not split K serve invariant problems.
 
-    >>> len(plans()), len(plans(invariant=True))
-    (928, 768)
+    >>> len(plans())
+    928
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
-    make = _invariant_plan if invariant else _plan
     return [
-        make(candidate, raster, dtype, *majors)
+        _plan(candidate, raster, dtype, *majors)
         for dtype, *majors in kinds
         for candidate in CANDIDATES
-        if not (invariant and candidate.splits > 1)
         for raster in dict.fromkeys(candidate.rasters)
     ]

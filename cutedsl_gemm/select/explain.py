@@ -57,6 +57,8 @@ def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[t
     if m * n * k == 0:
         yield "choice", "no kernel: C is empty or zero"
         return
+    if problem.invariant:
+        yield "invariant", "K is not split: every output is summed in one order, whatever M and N"
     plan = choose(problem, tile)
     yield from _choice(problem, plan, given=tile is not None)
     yield from _bounds(problem)

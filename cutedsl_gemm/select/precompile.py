@@ -50,13 +50,10 @@ def _quiet() -> None:
     sys.stderr = io.StringIO()
 
 
-def main(folder: Path | None = None, invariant: bool = False) -> None:
-    """Compile every default plan into `folder`, or into the cache folder, and show a bar.
-
-    If `invariant`, the plans are those of `gemm(…, invariant=True)`.
-    """
+def main(folder: Path | None = None) -> None:
+    """Compile every default plan into `folder`, or into the cache folder, and show a bar."""
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
-    every: list[Plan] = [*plans(invariant), *copies.plans()]
+    every: list[Plan] = [*plans(), *copies.plans()]
     sizes = [path.stat().st_size for path in compiled_with_bar(every)]
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")

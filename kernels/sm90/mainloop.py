@@ -95,8 +95,8 @@ class Sm90Gemm(Gemm):
             block=(plan.threads, 1, 1),
             cluster=self.cluster,
             smem=self.shared_storage().size_in_bytes(),
-            # ptxas keeps setmaxnreg without this, too (DSL 4.8.1), but then pingpong's code has 704
-            # instructions, not 712; it was not timed.
+            # ptxas keeps setmaxnreg without this, too (DSL 4.8.1), but then pingpong's code has 616
+            # instructions, not 640; it was not timed.
             min_blocks_per_mp=1,
             stream=stream,
             use_pdl=plan.overlaps(blocks, sms, a.shape[1]),
@@ -223,17 +223,11 @@ class Sm90Gemm(Gemm):
         loaded = Int32(0)  # k-tiles, of all tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
-            count = k_last - k_first
-            clusters = tiles_m, tiles_n
-            k = k_first + self.plan.first_k_tile((m, n), clusters, count, cutlass.min)
-            for _ in cutlass.range(count, unroll=1):
+            for k in cutlass.range(k_first, k_last, unroll=1):
                 stage, phase = self.stage_and_phase(loaded)
                 cute.arch.mbarrier_wait(empty + stage, phase ^ 1)
                 self.load_k_tile(operands, m, n, k, stage, full)
                 loaded += 1
-                k += 1
-                if k == k_last:
-                    k = k_first
 
     def load_k_tile(self, operands, m, n, k, stage, full):
         """Load A and B of k-tile k of tile (m, n) into a stage; its full mbarrier counts bytes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
@@ -41,13 +41,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Checked = TypeVar("Checked", bound="Sm90Plan")
-KOrder: TypeAlias = tuple[tuple[range, ...], ...]  # parts, each of ranges of k
 Element = TypeVar("Element")
 
 BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
-# With at most so many rows of tiles, B streams from DRAM: no third row reads it again, from L2.
-FEW_TILE_ROWS = 2
-K_STAGGER = 5, 32  # then each column of tiles begins 5/32 of K behind its neighbour
 SHORT_K = 512  # a launch of at most so large a K overlaps the one before it
 
 
@@ -75,7 +71,6 @@ class Sm90Plan:
     swapped: bool  # the kernel computes Cᵀ = Bᵀ · Aᵀ
     accumulator: Layout  # (thread, value) → m + R * n, of one consumer
     raster: Raster
-    invariant: bool  # M and N do not change the order in which an output is summed over K
 
     @property
     def kind(self) -> str:
@@ -293,46 +288,6 @@ class Sm90Plan:
         """The first k-tile of a split, and the one after its last."""
         return split * k_tiles // self.splits, (split + 1) * k_tiles // self.splits
 
-    def first_k_tile(
-        self,
-        tile: tuple[Any, Any],
-        clusters: tuple[Any, Any],
-        k_tiles: Any,
-        minimum: Any = min,
-    ) -> Any:
-        """The k-tile with which a tile (m, n) begins; after the last comes k-tile 0.
-
-        `clusters` are those of C, (down, across).
-
-        If C has at most two rows of clusters, all multiprocessors stream B from DRAM at once. The
-        columns of a K-major B are K elements apart: if every column of tiles began at k = 0, their
-        loads would meet on the same DRAM channels. So each begins 5/32 of K behind its neighbour.
-        With 64×64×128 tiles, 16×4096×14336 then takes 48.6 µs, not 55.2. 16×14336×4096 takes 54.9
-        µs, not 47.5, but the model gives it other tiles (docs/performance). The blocks of a cluster
-        begin together, since each loads a slice of A for all. If operands are swapped, a column of
-        C is a row of the plan's.
-
-        The order of summation thus depends on n and on M: equal columns of B, or a row of A in a
-        short and in a tall matrix, may give results that differ in the last bit. From run to run,
-        one plan gives one problem the same bits. An `invariant` plan begins every tile at k = 0.
-
-        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> [pingpong().first_k_tile((0, n), (1, 8), 64) for n in range(8)]
-        [0, 10, 20, 30, 40, 50, 60, 6]
-        >>> pingpong().first_k_tile((0, 7), (3, 8), 64)  # three rows of clusters
-        0
-        >>> pingpong(swapped=True).first_k_tile((7, 0), (8, 1), 64)  # row 7 of Cᵀ
-        6
-        """
-        if self.invariant or self.schedule == "single":
-            return 0
-        if self.splits > 1:  # they begin at different k anyway
-            return 0
-        columns = 0 if self.swapped else 1  # the mode that counts C's columns
-        cluster, (step, whole) = tile[columns] // self.cluster[columns], K_STAGGER
-        first = cluster % whole * step * k_tiles // whole % k_tiles
-        return minimum(FEW_TILE_ROWS // clusters[1 - columns], 1) * first
-
     def overlaps(self, blocks: Any, sms: Any, k: Any) -> Any:
         """Whether a launch of so many blocks starts before the launch in front of it has ended.
 
@@ -351,35 +306,22 @@ class Sm90Plan:
             return True
         return (blocks * 2 <= sms) | (k <= SHORT_K)
 
-    def k_order(
-        self, k: int, tile: tuple[int, int] = (0, 0), clusters: tuple[int, int] = (1, 1)
-    ) -> KOrder:
-        """The order in which the outputs of a tile (m, n) are summed over K.
+    def k_order(self, k: int) -> tuple[range, ...]:
+        """The order in which every output is summed over K: a range of k for each split.
 
-        Each part, one for each split, is summed in an fp32 accumulator of its own: one wgmma adds
-        the products of `instruction_k` neighbouring k, range after range. The parts are then added
-        in their order. A range ends with the last k-tile, where k beyond K are zeros. Equal orders
-        give equal bits (tests/cutedsl_gemm/test_gpu.py). That of an `invariant` plan is the same in
-        every tile.
+        One wgmma adds the products of `instruction_k` neighbouring k to an fp32 accumulator, from
+        the range's first on; the accumulators of the splits are then added in their order. The last
+        range ends with the last k-tile, where k beyond K are zeros. Equal orders give equal bits
+        (tests/cutedsl_gemm/test_gpu.py). M and N play no part: if a plan does not split K, a row of
+        C has the same bits whatever the other rows are, as `gemm(…, invariant=True)` promises.
 
-        >>> from dataclasses import replace
-        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> pingpong().k_order(500, tile=(0, 1), clusters=(1, 2))
-        ((range(64, 512, 16), range(0, 64, 16)),)
-        >>> invariant = replace(pingpong(), invariant=True)
-        >>> invariant.k_order(500, tile=(0, 1), clusters=(1, 2))
-        ((range(0, 512, 16),),)
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
+        >>> pingpong().k_order(500), split(splits=2).k_order(500)
+        ((range(0, 512, 16),), (range(0, 256, 16), range(256, 512, 16)))
         """
         bk, k_tiles = self.tile[2], -(-k // self.tile[2])
-
-        def part(split: int) -> tuple[range, ...]:
-            first, last = self.k_tile_range(split, k_tiles)
-            begin = first + self.first_k_tile(tile, clusters, last - first)
-            ends = (begin, last), (first, begin)
-            step = self.instruction_k
-            return tuple(range(x * bk, y * bk, step) for x, y in ends if x < y)
-
-        return tuple(map(part, range(self.splits)))
+        spans = (self.k_tile_range(split, k_tiles) for split in range(self.splits))
+        return tuple(range(first * bk, last * bk, self.instruction_k) for first, last in spans)
 
     def workspace(self, m: int, n: int) -> int:
         """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""
@@ -397,11 +339,22 @@ class Sm90Plan:
         """The kernel object that `cute.compile` takes."""
         raise NotImplementedError
 
-    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
-        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+    def execute(
+        self,
+        a: Tensor,
+        b: Tensor,
+        out: Tensor,
+        tell: Tell | None = None,
+        one_by_one: bool = False,
+    ) -> None:
+        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts.
+
+        If `one_by_one`, the executor adds one product after the other, in the order of K. The bits
+        of an output then depend on `k_order`, its row of a and its column of b only.
+        """
         from cutedsl_gemm.kernels.sm90.execute import gemm
 
-        gemm(self, a, b, out, tell)
+        gemm(self, a, b, out, tell, one_by_one=one_by_one)
 
     def explain(self) -> str:
         """The plan as text: what moves where, by which layout."""
@@ -425,8 +378,6 @@ class Sm90Plan:
         yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
         yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
-        if self.invariant:
-            yield "invariant", "every output is summed over K in one order, whatever M and N"
         if self.cluster_size == 1:
             yield "raster", str(self.raster)
             return

@@ -136,7 +136,6 @@ def split(
         swapped=swapped,
         accumulator=accumulator(bm // consumers("cooperative", bm), bn),
         raster=Raster(1),
-        invariant=False,
         partial_sums=partial_sums(bm, bn, swapped),
         reduction=reduction(*((bn, bm) if swapped else (bm, bn))),
     )
@@ -181,6 +180,5 @@ def _tma_store_plan(
         staging=swizzled(rows, columns, "MN" if swapped else "K"),
         c_stages=c_stages,
         raster=raster,
-        invariant=False,
     )
     return replace(plan, stages=plan.stages_that_fit).check()

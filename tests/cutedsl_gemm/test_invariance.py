@@ -1,7 +1,6 @@
 """gemm(a, b, invariant=True): the bits of a row do not depend on the other rows, nor on M."""
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 import torch
@@ -18,8 +17,6 @@ from cutedsl_gemm.select.choose import choose_among
 from cutedsl_gemm.select.model import best, ranking
 
 DEPTHS = 1, 63, 64, 65, 136, 1096, 4096
-GRIDS = (1, 1), (1, 9), (2, 7), (3, 5), (9, 1), (7, 2)  # clusters of C, down and across
-
 
 WHOLE_K = [candidate for candidate in CANDIDATES if candidate.splits == 1]
 
@@ -28,38 +25,43 @@ def invariant(m, n, k):
     return replace(Problem.dense(m, n, k), invariant=True)
 
 
-def orders(plan, k):
-    """The orders of K in all tiles of several grids."""
-    down, across = plan.cluster
-    return {
-        plan.k_order(k, tile, clusters)
-        for clusters in GRIDS
-        for tile in product((0, clusters[0] * down - 1), range(0, clusters[1] * across, 2))
-    }
-
-
 @pytest.mark.parametrize("candidate", WHOLE_K, ids=lambda candidate: candidate.name)
-def test_every_plan_that_may_be_chosen_sums_k_in_one_order_in_every_tile(candidate):
+def test_every_plan_that_may_be_chosen_sums_k_in_one_order(candidate):
     plan = candidate.plan(invariant(64, 64, 64))
     for k in DEPTHS:
-        assert orders(plan, k) == {((range(0, -(-k // 64) * 64, 16),),)}
+        assert plan.k_order(k) == (range(0, -(-k // 64) * 64, 16),)
 
 
-def test_other_plans_sum_k_in_several_orders():
-    assert len(orders(pingpong(), 4096)) > 1
-    assert len(orders(pingpong(swapped=True), 4096)) > 1
-    assert orders(split(splits=3), 640) == {
-        ((range(0, 192, 16),), (range(192, 384, 16),), (range(384, 640, 16),))
-    }
+def test_split_k_sums_in_another_order():
+    assert split(splits=3).k_order(640) == (
+        *(range(0, 192, 16), range(192, 384, 16), range(384, 640, 16)),
+    )
 
 
-@pytest.mark.parametrize("plan", [pingpong(), cooperative(swapped=True), split(splits=5), single()])
+PLANS = pingpong(), cooperative(swapped=True), split(splits=5), single()
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 @pytest.mark.parametrize("k", DEPTHS)
 def test_an_order_has_every_k_once(plan, k):
-    bk = plan.tile[2]
-    for order in orders(plan, k):
-        steps = sorted(start for part in order for ks in part for start in ks)
-        assert steps == list(range(0, -(-k // bk) * bk, plan.instruction_k))
+    bk, steps = plan.tile[2], [start for part in plan.k_order(k) for start in part]
+    assert steps == list(range(0, -(-k // bk) * bk, plan.instruction_k))
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+@pytest.mark.parametrize("mnk", [(3, 264, 456), (200, 8, 712)])
+def test_the_executor_adds_in_the_order_of_the_plan(plan, mnk):
+    m, n, k = mnk
+    a, b = cancelling(m, n, k // 2, torch.bfloat16)
+    plan.execute(a, b, out := torch.empty(m, n, dtype=a.dtype), one_by_one=True)
+    total = torch.zeros(m, n)
+    for part in plan.k_order(k):
+        acc = torch.zeros(m, n)
+        for at in (start + step for start in part for step in range(plan.instruction_k)):
+            if at < k:  # zeros follow
+                acc += a[:, at, None].float() * b[at].float()
+        total += acc
+    assert torch.equal(out, total.to(a.dtype))
 
 
 def cancelling(m, n, k, dtype):
@@ -118,8 +120,7 @@ def test_every_way_to_call_it_gives_the_same_bits(whole):
 
 
 def test_a_call_with_the_keyword_and_one_without_are_remembered_apart():
-    assert not plan_for(A, B).invariant
-    assert plan_for(A, B, invariant=True).invariant
+    assert plan_for(A, B) == plan_for(A, B, invariant=True)  # K is not split anyway
     deep = cancelling(24, 24, 1536, torch.bfloat16)
     assert plan_for(*deep).splits > 1
     assert plan_for(*deep, invariant=True).splits == 1
@@ -152,12 +153,12 @@ def test_the_choice_is_the_first_of_a_ranking_without_split_k():
         assert {each.candidate.splits for each in ranked} == {1}
 
 
-def test_tuning_races_invariant_plans_and_remembers_them_apart(monkeypatch, tmp_path):
+def test_tuning_races_plans_that_do_not_split_k_and_remembers_them_apart(monkeypatch, tmp_path):
     monkeypatch.setattr(tune, "_file", lambda: tmp_path / "tuned.json")
     asked, plain = invariant(512, 512, 16384), Problem.dense(512, 512, 16384)
     entries = tune.entries(asked)
     assert len(entries) == tune.ENTRIES
-    assert all(tune._plan(asked, entry).invariant for entry in entries)
+    assert all(tune._plan(asked, entry).splits == 1 for entry in entries)
     splitting = next(each for each in CANDIDATES if each.maker is split)
     tune._store(plain, "H100", (splitting, splitting.raster(64)))
     assert tune._stored(asked, "H100") is None
@@ -170,7 +171,7 @@ def test_explain_says_so():
     assert "split" in explain(a, b)
     text = explain(a, b, invariant=True)
     assert "K over" not in text
-    assert "invariant    every output is summed over K in one order" in text
+    assert "invariant    K is not split: every output is summed in one order" in text
 
 
 ERRORS = [

@@ -36,9 +36,11 @@ def test_the_plan_that_gemm_runs_is_planned_and_explained(pitch, invariant, colu
     ran = []
     monkeypatch.setattr(
         "cutedsl_gemm.call.runner",
-        lambda kernel, requirements, plan, device: lambda a, b, out: (
-            check_call(a, b, out, requirements),
-            ran.append(plan),
+        lambda kernel, requirements, plan, device, invariant: (
+            lambda a, b, out: (
+                check_call(a, b, out, requirements),
+                ran.append(plan),
+            )
         ),
     )
     monkeypatch.setattr("cutedsl_gemm.call._calls", {})

@@ -427,19 +427,3 @@ def test_the_workspace_has_whole_clusters_of_tiles(swapped):
 def test_an_impossible_split_is_refused(call, message):
     with pytest.raises(PlanError, match=message):
         call()
-
-
-@pytest.mark.parametrize("k_tiles", [1, 7, 64, 257])
-def test_few_rows_of_tiles_stagger_the_first_k_tile_by_column(k_tiles):
-    plan, swapped = pingpong(), pingpong(swapped=True)
-    for n in range(70):
-        first = plan.first_k_tile((0, n), (1, 70), k_tiles)
-        assert 0 <= first < k_tiles
-        assert first == plan.first_k_tile((1, n), (2, 70), k_tiles)
-        assert plan.first_k_tile((2, n), (3, 70), k_tiles) == 0
-        # a column of C is a row of Cᵀ
-        assert first == swapped.first_k_tile((n, 1), (70, 2), k_tiles)
-    firsts = {plan.first_k_tile((0, n), (1, 32), k_tiles) for n in range(32)}
-    assert len(firsts) == min(32, k_tiles)
-    for plan in (single(), split()):
-        assert plan.first_k_tile((0, 5), (1, 9), k_tiles) == 0
