@@ -153,8 +153,10 @@ class Layout(_Parts, Composable):
         if type(at) is int and at >= 0:
             return _at_index(at, self._modes or self.modes)
         at = coordinate(at)
-        check_array_bits(at, self._cosize, self)
-        return inner_product(at, self.shape, self.stride)
+        found = inner_product(at, self.shape, self.stride)
+        if type(found) is not int:
+            check_array_bits(at, self._cosize, self)
+        return found
 
     def _evaluated(self, value: Any) -> Any:
         strides = [stride for _, stride in self.modes]

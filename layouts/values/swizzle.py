@@ -85,7 +85,8 @@ class Swizzle(Composable):
         if type(offset) is int and offset >= 0 <= self.shift:  # the usual case
             return offset ^ (offset & self.source) >> self.shift
         x = coordinate(offset)
-        check_array_bits(x, lambda: self.source | self.target, self)
+        if type(x) is not int:
+            check_array_bits(x, lambda: self.source | self.target, self)
         try:
             y = x & self.source
             return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
@@ -178,12 +179,15 @@ class ComposedLayout(Composable):
         offset of the other entries before its inner function, so nothing is lost.
         """
         at = coord[0] if len(coord) == 1 else coord
+        if type(at) is int:
+            return self.inner(self.offset + self.outer(at))
         if has_none(at):
             from ..algebra.slice import slice_  # it imports this file
 
             return slice_(at, self)
         offset = self.offset + self.outer(at)
-        check_array_bits(offset, lambda: (self.offset + cosize(self.outer), cosize(self)), self)
+        if type(offset) is not int:
+            check_array_bits(offset, lambda: (self.offset + cosize(self.outer), cosize(self)), self)
         return self.inner(offset)
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ from numbers import Integral, Number
 from typing import Any, TypeAlias
 
 from ..errors import LayoutError
-from .stride import StepStride, kind, refusal
+from .stride import StepStride, refusal
 from .symbols import remainder
 
 #: An integer (or something that computes like one), or a tuple of `IntTuple`.
@@ -478,12 +478,15 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) ->
         raise LayoutError(
             f"shape {text(shape)} and stride {text(strides)} must have the same nesting of tuples"
         )
-    why = refusal(leaves(shape), leaves(strides)) if kind(leaves(strides)) is not None else None
-    if why is not None:
-        raise LayoutError(f"shape {text(shape)} and stride {text(strides)}: {why}")
     at = coordinate(coord)
-    check_array_bits(at, lambda: inner_product(_last(shape), shape, strides), "crd2idx")
-    return inner_product(at, shape, strides)
+    try:
+        found = inner_product(at, shape, strides)
+    except TypeError:  # strides of two kinds do not add
+        why = refusal(leaves(shape), leaves(strides))
+        raise LayoutError(f"shape {text(shape)} and stride {text(strides)}: {why}") from None
+    if type(found) is not int:
+        check_array_bits(at, lambda: inner_product(_last(shape), shape, strides), "crd2idx")
+    return found
 
 
 def _last(shape: IntTuple) -> IntTuple:
