@@ -95,7 +95,7 @@ class EveryPart(Statement):
     def with_results(self) -> Statement:
         """Each part with its results."""
         try:
-            return PartsOf(self, tuple(part.with_results() for part in self.parts()))
+            return AllOf(tuple(part.with_results() for part in self.parts()))
         except LayoutError:  # an operation refuses
             return self
 
@@ -113,18 +113,17 @@ class EveryPart(Statement):
         return Proof(self, True, reason, None, certificates)
 
 
-class PartsOf(EveryPart):
-    """The `statements` that are the parts of `whole`."""
+class AllOf(EveryPart):
+    """All `statements` hold."""
 
-    __slots__ = __match_args__ = ("whole", "statements")
-    whole: Statement
+    __slots__ = __match_args__ = ("statements",)
     statements: tuple[Statement, ...]
 
-    def __init__(self, whole: Statement, statements: tuple[Statement, ...]) -> None:
-        self._set(whole, statements)
+    def __init__(self, statements: tuple[Statement, ...]) -> None:
+        self._set(statements)
 
     def __str__(self) -> str:
-        return str(self.whole)
+        return ", and ".join(map(str, self.statements)) or "nothing is said"
 
     def parts(self) -> list[Statement]:
         """The statements."""
