@@ -12,16 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..errors import LayoutError
 from ..proof.certificates import stages_of
 from ..values.layout import Layout
 from ..values.swizzle import Swizzle
-from ..values.tuples import idx2crd, leaves, text
+from ..values.tuples import idx2crd, is_int, leaves, text
 from .steps import Explanation, Lines, explains
 
 
 @explains("Swizzle")
-def _swizzle(swizzle: Swizzle, x: int) -> Explanation:
-    """The bits of x, those that are read, where they are added, and the sum."""
+def _swizzle(swizzle: Swizzle, *offset: int) -> Explanation:
+    """The bits of an offset, those that are read, where they are added, and the sum."""
+    if len(offset) != 1 or not is_int(offset[0]):
+        raise LayoutError(f"explain({swizzle}, ...): a swizzle takes one integer, not {offset}")
+    x = int(offset[0])
     result = swizzle(x)
     width = max(x.bit_length(), swizzle.source.bit_length(), swizzle.target.bit_length(), 1)
     read = x & swizzle.source

@@ -11,12 +11,13 @@ from operator import xor
 from typing import Any
 
 from ..algebra.divide import zipped_divide
+from ..algebra.partition import get_flat_coord
 from ..algebra.slice import shown
 from ..values.layout import Layout
 from ..values.modes import has_xor_strides
 from ..values.swizzle import ComposedLayout
 from ..values.symbols import free_symbols
-from ..values.tuples import added, idx2crd, is_int, leaves, size, text
+from ..values.tuples import added, is_int, leaves, size, text
 from .checks import check_values
 from .steps import Lines, explains, substep
 
@@ -43,8 +44,7 @@ def _local_partition(
         lines.append(f"as zipped_divide of {_without_swizzle(layout)}, for thread {text(index)}")
         return
     shape = tuple(map(size, tile))
-    coords = (idx2crd(i, shape) for i in range(size(tile)))
-    coord = next(coord for coord in coords if tile(coord) == index)
+    coord = get_flat_coord(tile, index)
     lines.append(f"thread {index} of {tile} is at {text(coord)}")
     threads, rest = divided = substep(lines, zipped_divide, layout, shape)
     start = threads(coord)

@@ -33,7 +33,8 @@ def byte_unit(lanes: Any, unit: int | None = None) -> int:
 
     Raises `LayoutError` unless it is 8, 16, 32 ... bits.
     """
-    unit = unit or getattr(lanes, "unit", None) or 8
+    if unit is None:
+        unit = getattr(lanes, "unit", None) or 8
     if type(unit) is not int or unit < 8 or unit & (unit - 1):
         raise LayoutError(f"unit {unit} bits: an offset must count 1, 2, 4, 8 ... bytes")
     return unit

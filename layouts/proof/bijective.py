@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..algebra.injectivity import collision
+from ..errors import LayoutError
 from ..values.arith import equal
 from ..values.layout import Layout
 from ..values.steps import too_many
@@ -54,6 +55,8 @@ class Bijective(Statement):
     start: Any
 
     def __init__(self, layout: Layout | ComposedLayout, start: Any = 0) -> None:
+        if isinstance(start, tuple):
+            raise LayoutError(f"Bijective: start is {text(start)} and must be an integer")
         self._set(layout_for("Bijective", layout), checked(start, "start", 0))
 
     def __str__(self) -> str:

@@ -195,6 +195,8 @@ def test_arguments_that_are_no_layouts_are_refused_by_name():
         lambda: layouts.Injective(4),
         lambda: layouts.Bijective(None),
         lambda: layouts.Bijective(L, -1),
+        lambda: layouts.Bijective(L, ()),
+        lambda: explain(Swizzle(1, 0, 1), 1, 2),
         lambda: layouts.CompositionLaw(L, L, 3),
         lambda: layouts.ProductLaw(L, L, m - 1),
         lambda: layouts.DivideLaw(L, 4, "4"),

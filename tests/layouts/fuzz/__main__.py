@@ -13,6 +13,7 @@ from typing import Any
 
 from .call import FAULTS, KINDS, Law, Outcome, outcome
 from .laws import LAWS
+from .odd import odd_arguments, unchecked
 from .shrink import cause, shrunk
 
 
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes, which share the cases")
     parser.add_argument("--only", default="", help="operations whose name contains this")
     parser.add_argument("--show", type=int, default=2, help="faults shown for each cause")
+    parser.add_argument("--odd", action="store_true", help="put an argument out of place")
     parser.add_argument("--missed", action="store_true", help="show what is refused but exists")
     options = parser.parse_args()
     start = time.perf_counter()
@@ -39,8 +41,15 @@ def run(options: argparse.Namespace, job: int) -> Report:
     laws = [law for law in LAWS if options.only in law.name]
     report = Report(options.show, options.missed)
     for case in range(job, options.cases, options.jobs):
-        law, arguments = drawn(laws, options.seed, case)
-        report.add(case, law, arguments, outcome(law, arguments))
+        if not options.odd:
+            law, arguments = drawn(laws, options.seed, case)
+            report.add(case, law, arguments, outcome(law, arguments))
+            continue
+        rng = Random(f"odd/{options.seed}/{case}")
+        (law,) = rng.choices(laws, [law.weight for law in laws])
+        odd = odd_arguments(rng, law)
+        if odd is not None:
+            report.add(case, unchecked(law), odd, outcome(unchecked(law), odd))
     return report
 
 

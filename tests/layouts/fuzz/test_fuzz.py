@@ -12,6 +12,7 @@ from layouts import Layout, LayoutError, composition
 from .call import FAULTS, Law, outcome
 from .laws import LAWS
 from .laws.composing import check_composition
+from .odd import odd_arguments, unchecked
 from .shrink import shrunk
 
 CASES = settings().max_examples // 3  # of the profile, for each operation
@@ -33,6 +34,15 @@ def test_random_calls_give_what_brute_force_gives(law: Law) -> None:
         ):  # CI's cores are busy
             arguments, found = shrunk(law, arguments, found)
             pytest.fail(f"{found.kind}: {law.name}{arguments}: {found.what}")
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_an_argument_out_of_place_raises_layout_error_alone(law: Law) -> None:
+    for case in range(max(1, CASES // 4)):
+        arguments = odd_arguments(Random(f"odd/{law.name}/{case}"), law)
+        if arguments is not None:
+            found = outcome(unchecked(law), arguments)
+            assert found.kind != "foreign", f"{law.name}{arguments}: {found.what}"
 
 
 def test_every_operation_has_a_law():
