@@ -27,6 +27,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
+from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
@@ -35,7 +36,7 @@ from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.measure.report import Shape
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import precompile
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
 from cutedsl_gemm.select.model import best, ranking
 from cutedsl_gemm.select.timing import Launch, race, timed
 
@@ -43,36 +44,38 @@ SECONDS, LAUNCHES, ROUNDS = 0.3e-3, 50, 3  # of a graph: the time, at most so ma
 PADDED = [(2048, 2048, 2048), (4096, 4096, 4096), (8448, 9216, 512), (8192, 1024, 4096)]
 PADDING = 8, 16, 32, 64  # elements between the rows of A and of B
 RASTERS = Raster(1), Raster(4), Raster(8)
-SHARED = {  # tiles in clusters
-    pingpong: [(64, bn) for bn in (96, 128, 160, 192)]
-    + [(128, bn) for bn in (64, 80, 96, 112, 128, 144, 160, 176, 192)],
-    cooperative: [(128, 256), (192, 128), (192, 160), (192, 192), (256, 128), (256, 160)],
+CLUSTERS = (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (4, 2), (2, 4)
+TILES: dict[Maker, dict[int, range]] = {  # BM → BN
+    pingpong: {64: range(16, 257, 16), 128: range(16, 193, 16), 192: range(64, 129, 16)},
+    cooperative: {128: range(208, 257, 16), 192: range(96, 193, 16), 256: range(96, 193, 16)},
 }
+SPLITS = 2, 3, 4, 6, 8, 12, 16
 
 
 def tried() -> Iterator[Candidate]:
-    """Plans beside those of the model: of many tiles and clusters, with operands swapped or not."""
-    for swapped in (False, True):
-        for bm, widest in ((64, 256), (128, 192), (192, 128)):
-            for bn in range(16 if bm < 192 else 64, widest + 1, 16):
-                yield Candidate(pingpong, (bm, bn, 64), swapped=swapped)
-        for bm, bns in ((128, (208, 224, 240, 256)), (192, range(96, 193, 16))):
-            for bn in bns:
-                yield Candidate(cooperative, (bm, bn, 64), swapped=swapped)
-        for bn in range(96, 193, 16):
-            yield Candidate(cooperative, (256, bn, 64), swapped=swapped)
-        for down, across in ((2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (4, 2), (2, 4)):
-            for maker, tiles in SHARED.items():
-                for bm, bn in tiles:
-                    if bn % (8 * down) == 0:  # a block loads whole periods of the swizzle
-                        yield Candidate(maker, (bm, bn, 64), 1, (down, across), swapped)
-    for bm, bn in ((128, 256), (256, 128)):
-        for splits in (2, 3, 4, 6):
-            yield Candidate(split, (bm, bn, 64), splits)
-    for bn in (16, 32, 48, 64, 80, 96, 128, 144, 176):
-        for splits in (2, 3, 4, 6, 8, 12, 16):
-            for swapped in (False, True):
-                yield Candidate(split, (128, bn, 64), splits, swapped=swapped)
+    """Plans beside those of the model, with operands swapped or not, if they can exist."""
+    for swapped, cluster in itertools.product((False, True), ((1, 1), *CLUSTERS)):
+        plans = [
+            Candidate(maker, (bm, bn, 64), 1, cluster, swapped)
+            for maker, tiles in TILES.items()
+            for bm, bns in tiles.items()
+            for bn in bns
+        ]
+        plans += [Candidate(pingpong, (64, bn, 128), 1, cluster, swapped) for bn in (32, 64, 96)]
+        plans += [
+            Candidate(split, (bm, bn, 64), splits, cluster, swapped)
+            for bm, bn, splits in itertools.product((64, 128), range(16, 177, 16), SPLITS)
+        ]
+        yield from filter(exists, plans)
+
+
+def exists(candidate: Candidate) -> bool:
+    """Whether the candidate is a legal plan."""
+    try:
+        candidate.plan(Problem.dense(64, 64, 64))
+    except PlanError:
+        return False
+    return True
 
 
 ALL = (*CANDIDATES, *(each for each in tried() if each not in CANDIDATES))

@@ -4,31 +4,35 @@ Blocks compute tiles of C in waves, one tile a multiprocessor at a time:
 
     time = launch + (main loops⁴ + DRAM⁴)^¼ + last epilogue + reduction
 
-A k-tile takes the longest of three times:
+A k-tile takes about the longest of four times:
 
-    tensor core    its flops, slower where more multiprocessors share the power
-    shared memory  what TMA writes and wgmma reads there; at least the latency of wgmma
+    tensor core    its flops
+    shared memory  what TMA writes and wgmma reads there
+    latency        from one wgmma to the next
     L2             what the loads of all multiprocessors ask of it
 
-L2 serves all blocks of a GPC at once if they ask for the same line at the same time. Rows of 128
-bytes that start off 128-byte lines touch two lines each. Those at odd multiples of 16 bytes are
-mostly served to one block at a time: clusters, whose blocks share loads by multicast, ask for less.
-A TMA box with rows beyond the edge of the matrix is slow. Where K is split, a second kernel adds
-the partial sums.
+L2 serves all blocks of a GPC at once if they ask for the same line at the same time, as the blocks
+of a single wave mostly do. Rows of 128 bytes that start off 128-byte lines touch two lines each.
+Those at odd multiples of 16 bytes are mostly served to one block at a time: clusters, whose blocks
+share loads by multicast, ask for less. A TMA box with rows beyond the edge of the matrix is slow.
+Where K is split, a second kernel adds the partial sums.
 
-Every constant was fitted to measurements on an H100 SXM: docs/performance/notebook.md, "The model".
+`bench/fit_model.py` fits the constants to measurements on an H100 SXM:
+docs/performance/notebook.md, "The model". All candidates are estimated at once, as arrays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from functools import cache, lru_cache
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
-from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
@@ -36,28 +40,49 @@ from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 # Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
 BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
-SM_RATE = 5.97e12  # flops a second of a multiprocessor while all multiply
-POWER = 0.25  # a multiprocessor is slower by this power of the share that is busy
-SMEM = 238e9  # bytes a second of a multiprocessor's shared memory
-K_TILE_LATENCY = 0.173e-6  # seconds
-L2 = 8.42e12  # bytes a second
 GPC = 16  # multiprocessors of a GPC; consecutive blocks run there
-# By alignment of rows in bytes: what L2 serves for each row that the blocks of a GPC need, to all
-# of them together and to each of them, in rows.
-SERVED = {128: (1.01, 0.43), 64: (1.12, 0.63), 32: (1.12, 0.72), 16: (0.40, 1.41)}
-IN_STEP = SERVED | {128: (1.60, 0.05)}  # in a single wave
-MISSING_ROW = 22e-12  # seconds that a row beyond the edge adds to all boxes of 64 columns
-DRAM = 3.1e12  # bytes a second
-KEPT = 16e6  # bytes of A, B and C that L2 keeps from launch to launch
-SM_DRAM = 120e9  # bytes a second that one multiprocessor reads from DRAM
-LAUNCH = 2.44e-6  # seconds: launch to first load, and last store to the end
-OVERLAP = 0.72e-6  # seconds of LAUNCH that overlapping launches save (kernels/sm90/mainloop.py)
-FILL = 0.24e-6  # seconds until the first k-tile of a tile has arrived
-CLUSTER_LAUNCH, CLUSTER_FILL = 1.42e-6, 0.23e-6  # seconds that a cluster adds to LAUNCH and FILL
-STORE, NARROW_STORE = 39e9, 30e9  # bytes of C a second of a multiprocessor; in rows of 32 bytes
-NARROW_WRITE = 1.70e12  # bytes of C a second that DRAM takes in rows of 32 bytes
-REDUCTION_LAUNCH = 0.60e-6  # seconds: the launch of the kernel that adds partial sums
-REDUCTION_RATE = 4.9e12  # bytes a second at which partial sums are written to and read from L2
+DRAM = 3.1e12  # bytes a second, at most
+ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Constants(NamedTuple):
+    """What the fit decides. Times are in seconds; rates, if not of flops, in bytes a second.
+
+    The tables have an entry for each of ALIGNMENTS: what L2 serves for each row that the blocks of
+    a GPC need, to all of them together (once) and to each of them (each), in rows.
+    """
+
+    sm_rate: float = 6.75e12  # flops a second of a multiprocessor while all multiply
+    smem: float = 2.72e11  # of a multiprocessor's shared memory
+    latency: float = 1.07e-07  # of a k-tile,
+    latency_16: float = 9.72e-09  # and for each wgmma in it
+    l2: float = 1.04e13
+    once: tuple[float, ...] = (0.954, 0.452, 0.674, 0.193)
+    each: tuple[float, ...] = (0.386, 0.968, 1.1, 1.85)
+    in_step_once: tuple[float, ...] = (1.95, 0.768, 0.925, 0.287)  # in a single wave
+    in_step_each: tuple[float, ...] = (0.00135, 0.876, 0.966, 1.69)
+    missing_row: float = 3.87e-11  # that a row beyond the edge adds to all boxes of 64 columns
+    clustered: float = 1.59  # of `once`, in a cluster
+    dram: float = 2.84e12
+    kept: float = 1.56e07  # bytes of A, B and C that L2 keeps from launch to launch
+    sm_dram: float = 8.97e10  # that one multiprocessor reads from DRAM
+    launch: float = 1.37e-06  # launch to first load, and last store to the end
+    overlap: float = 3.19e-07  # of it, what launches save that overlap
+    fill: float = 2.25e-08  # until the first k-tile of a tile arrives,
+    fill_rate: float = 8.3e10  # and its bytes
+    cluster_launch: float = 3.04e-07  # what a cluster adds to `launch`
+    cluster_fill: float = 3.48e-09  # and to `fill`
+    store: float = 3.42e10  # of C, of one consumer
+    shared_store: float = 4.17e10  # of the consumers of a cooperative tile
+    narrow_store: float = 2.39e10  # in rows of 32 bytes
+    narrow_write: float = 1.41e12  # of C that DRAM takes in rows of 32 bytes
+    reduction_launch: float = 1.48e-06  # of the kernel that adds partial sums
+    reduction_rate: float = 4.98e12  # of partial sums, to L2 and from there
+
+
+FITTED = Constants()
 
 
 class Estimate(NamedTuple):
@@ -95,48 +120,72 @@ class Estimate(NamedTuple):
         return max(self.k_tile, key=lambda name: self.k_tile[name])
 
 
-class _Constants(NamedTuple):
-    """What the model needs of a candidate; times in seconds."""
+class Table(NamedTuple):
+    """What the model needs of candidates, and what each of them costs: arrays of an entry each."""
 
-    candidate: Candidate
-    splits: int
-    swapped: bool  # M and N are then those of Cᵀ
-    step: Tile  # M, N and K that a cluster computes in a k-tile, with all splits
-    blocks: int  # of a cluster, with all splits
-    sms: int  # multiprocessors that its clusters fill at once
-    tensor_core: float  # of a k-tile, if one multiprocessor is busy
-    smem: float  # of a k-tile
-    fill: float
-    epilogue: float
-    launch: float
-    groups: tuple[int, ...]  # tile rows of a raster group, by depth of K
-    write: float  # bytes of C a second
-    overlaps: bool  # pingpong: one consumer stores while the other multiplies
+    tile: Array  # (2, candidates): BM, BN
+    cluster: Array  # (2, candidates): tiles down, across
+    depth: Array  # of a k-tile of all splits
+    splits: Array
+    swapped: Array  # M and N are then those of Cᵀ
+    turns: Array  # pingpong: one consumer stores while the other multiplies
+    at_once: Array  # blocks that run at once
+    groups: Array  # (3, candidates): tile rows of a raster group, by depth of K
+    tensor_core: Array  # seconds of a k-tile, if all multiprocessors are busy
+    smem: Array  # seconds of a k-tile
+    l2: Array  # seconds of a k-tile, for each row that L2 serves to each block
+    latency: Array  # seconds of a k-tile
+    clustered: Array  # factor of what L2 serves to all blocks of a GPC together
+    missing: Array  # seconds of a k-tile, for each missing row
+    fill: Array  # seconds
+    epilogue: Array
+    launch: Array
+    write: Array  # bytes of C a second
+    sums: Array  # seconds in which the partial sums of a tile are added
 
 
-@cache
-def _constants(candidate: Candidate) -> _Constants:
-    (bm, bn, bk), splits, (down, across) = candidate.tile, candidate.splits, candidate.cluster
-    clustered = down * across > 1
-    # Bytes that TMA writes and wgmma reads: B once for each 64 rows of A.
-    moved = 2 * bk * (bm + bn) + 2 * bk * (bm + bm // 64 * bn)
-    narrow = splits == 1 and not candidate.swapped and panel_columns(bn) == 16
-    return _Constants(
-        candidate,
-        splits,
-        candidate.swapped,
-        (bm * down, bn * across, bk * splits),
-        down * across * splits,
-        BLOCKS_AT_ONCE[down * across],
-        2 * bm * bn * bk / SM_RATE / SMS**POWER,
-        max(moved / SMEM, K_TILE_LATENCY),
-        FILL + clustered * CLUSTER_FILL,
-        2 * bm * bn / (NARROW_STORE if narrow else STORE),
-        LAUNCH + clustered * CLUSTER_LAUNCH,
-        tuple(raster.group for raster in candidate.rasters),
-        NARROW_WRITE if narrow else DRAM,
-        candidate.maker is pingpong,
+def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
+    """The table of candidates."""
+    tile = np.array([each.tile for each in candidates], dtype=float).T  # (3, candidates)
+    cluster = np.array([each.cluster for each in candidates], dtype=float).T
+    splits = np.array([each.splits for each in candidates], dtype=float)
+    narrow = np.array(
+        [
+            each.splits == 1 and not each.swapped and panel_columns(each.tile[1]) == 16
+            for each in candidates
+        ]
     )
+    turns = np.array([each.maker is pingpong for each in candidates])
+    (bm, bn, bk), clustered = tile, cluster.prod(0) > 1
+    # Bytes that TMA writes and wgmma reads: B once for each 64 rows of A.
+    written, read = 2 * bk * (bm + bn), 2 * bk * (bm + bm / 64 * bn)
+    return Table(
+        tile[:2],
+        cluster,
+        bk * splits,
+        splits,
+        np.array([each.swapped for each in candidates]),
+        turns,
+        np.array([BLOCKS_AT_ONCE[math.prod(each.cluster)] for each in candidates], dtype=float),
+        np.array([[of.group for of in each.rasters] for each in candidates], dtype=float).T,
+        tensor_core=2 * bm * bn * bk / c.sm_rate,
+        smem=(written + read) / c.smem,
+        l2=2 * bk / c.l2,
+        latency=c.latency + bk / 16 * c.latency_16,
+        clustered=np.where(clustered, c.clustered, 1.0),
+        missing=bk / 64 * c.missing_row,
+        fill=c.fill + clustered * c.cluster_fill + written / c.fill_rate,
+        epilogue=2
+        * bm
+        * bn
+        / np.select([~turns, narrow], [c.shared_store, c.narrow_store], c.store),
+        launch=c.launch + clustered * c.cluster_launch + (splits > 1) * c.reduction_launch,
+        write=np.where(narrow, c.narrow_write, c.dram),
+        sums=(splits > 1) * 2 * 4 * splits * bm * bn / c.reduction_rate,
+    )
+
+
+Key: TypeAlias = tuple[int, int, int, int, int]  # M, N, K, alignments of the rows of A and B
 
 
 def estimate(problem: Problem, candidate: Candidate) -> Estimate:
@@ -145,116 +194,144 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
     >>> from cutedsl_gemm.kernels.sm90.rungs import cooperative
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(cooperative, (128, 256, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('cooperative 128×256×64', 512, 4, 189)
+    ('cooperative 128×256×64', 512, 4, 185)
     """
-    key = _key(candidate.as_planned(problem))
-    return Estimate(candidate, *_seconds(key, _constants(candidate)))
+    return _estimates(problem, (candidate,))[0]
 
 
 def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> list[Estimate]:
     """The estimates of the candidates that may serve, the fastest first; ties keep their order.
 
-    K is split only to fill a single wave: the partial sums of several waves do not fit in L2. It is
-    not split if the problem is invariant.
+    K is split only to fill a single wave: the partial sums of several waves do not fit in L2. Only
+    some candidates serve an invariant problem.
     """
 
     def serves(found: Estimate) -> bool:
-        return found.candidate.splits == 1 or (found.waves == 1 and not problem.invariant)
+        if problem.invariant:
+            return found.candidate.invariant
+        return found.candidate.splits == 1 or found.waves == 1
 
-    found = (estimate(problem, candidate) for candidate in candidates)
-    return sorted(filter(serves, found), key=attrgetter("seconds"))
+    return sorted(filter(serves, _estimates(problem, tuple(candidates))), key=attrgetter("seconds"))
 
 
 def best(problem: Problem) -> Candidate:
     """The first candidate of `ranking`, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
-    ['pingpong 128×128×64', 'cooperative 128×256×64, cluster 2×1']
+    ['cooperative 256×128×64', 'cooperative 256×128×64, cluster 1×2']
     """
     return _best(_key(problem), problem.invariant)
-
-
-Key: TypeAlias = tuple[int, int, int, int, int]  # M, N, K, alignments of the rows of A and B
 
 
 def _key(problem: Problem) -> Key:
     return *problem.mnk, problem.a.row_alignment, problem.b.row_alignment
 
 
+_ALL = table(CANDIDATES)
+_INVARIANT = np.array([each.invariant for each in CANDIDATES])
+
+
 @lru_cache(maxsize=4096)
 def _best(key: Key, invariant: bool) -> Candidate:
-    """A few estimates suffice: in the order of what the main loops alone take at least."""
+    found = terms(key, _ALL)
+    serves = _INVARIANT if invariant else (_ALL.splits == 1) | (found["waves"] == 1)
+    return CANDIDATES[np.where(serves, found["seconds"], np.inf).argmin()]
+
+
+_table = lru_cache(maxsize=64)(table)
+
+
+def _estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
+    found = terms(_key(problem), _table(candidates))
+    counts = {name: found[name].astype(int) for name in ("tiles", "waves", "busy_sms")}
+    fields = ((found | counts)[name].tolist() for name in Estimate._fields[1:])
+    return [Estimate(*row) for row in zip(candidates, *fields, strict=True)]
+
+
+def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, Array]:
+    """The fields of an Estimate but the candidate, an entry for each candidate of the table.
+
+    The key is that of one problem; or its members are arrays, a problem for each candidate.
+    """
     m, n, k, a_alignment, b_alignment = key
-    keys = key, (n, m, k, b_alignment, a_alignment)  # of C, and of Cᵀ
-    least: list[tuple[float, int]] = []
-    for number, swapped, steps, blocks, sms, tensor_core, smem, fill, fixed, splits in _BOUNDS:
-        rows, columns = (n, m) if swapped else (m, n)
-        step_m, step_n, step_k = steps
-        blocks *= -(-rows // step_m) * -(-columns // step_n)
-        waves = -(-blocks // sms)
-        if splits == 1 or (waves == 1 and not invariant):
-            k_tile = tensor_core * (blocks / waves) ** POWER
-            k_tile = k_tile if k_tile > smem else smem  # max() takes twice as long
-            least.append((fixed + waves * (-(-k // step_k) * k_tile + fill), number))
-    least.sort()
-    fastest = math.inf, 0
-    for bound, number in least:
-        if bound > fastest[0]:
-            break
-        of = _ALL[number]
-        fastest = min(fastest, (_seconds(keys[of.swapped], of)[0], number))
-    return CANDIDATES[fastest[1]]
+    extents = _sides(of, m, n)  # (2, candidates), as all that follows of M and N
+    grid = np.ceil(extents / (of.tile * of.cluster)) * of.cluster  # tiles, of whole clusters
+    blocks = grid[0] * grid[1] * of.splits
+    waves = np.ceil(blocks / of.at_once)
+    busy = blocks / waves
+    k_tiles = np.ceil(k / of.depth)
 
+    tensor_core = of.tensor_core * np.sqrt(np.sqrt(busy / SMS))
+    aligned = _sides(
+        of, *(np.searchsorted(_DESCENDING, -each) for each in (a_alignment, b_alignment))
+    )
+    l2 = of.l2 * busy * _served(c, of, (extents, k), grid, aligned + 4 * (waves == 1))
+    k_tile = _longest(tensor_core, of.smem, l2, of.latency + 0 * busy)
+    first = of.fill + k_tiles * k_tile
+    whole = waves * (first + of.epilogue) - of.epilogue
+    in_turns = np.maximum(waves * first, waves / 2 * (first + of.epilogue) - of.epilogue)
+    # the last tile row and column: one wave has them, or one wave in `tiles`
+    tiles = np.ceil(extents / of.tile)
+    missing = (of.tile - extents / tiles) * np.maximum(1, waves / tiles) / of.cluster[::-1]
+    slow = k_tiles * of.missing * busy * missing.sum(0)
+    mainloop = np.where(of.turns, in_turns, whole) + slow
 
-_ALL = [_constants(candidate) for candidate in CANDIDATES]
-_BOUNDS = [
-    (number, of.swapped, of.step, of.blocks, of.sms, of.tensor_core, of.smem, of.fill)
-    + (of.launch - OVERLAP + of.epilogue, of.splits)
-    for number, of in enumerate(_ALL)
-]
-
-
-def _seconds(key: Key, of: _Constants) -> tuple[Any, ...]:
-    """The fields of an Estimate but the candidate, for a problem whose C is the plan's."""
-    m, n, k, a_alignment, b_alignment = key
-    (bm, bn, bk), (down, across) = of.candidate.tile, of.candidate.cluster
-    step_m, step_n, step_k = of.step
-    rows, columns = -(-m // step_m) * down, -(-n // step_n) * across  # tiles of whole clusters
-    tiles = rows * columns
-    waves = -(-tiles * of.splits // of.sms)
-    busy = -(-tiles * of.splits // waves)
-    k_tiles = -(-k // step_k)
-
-    together = min(GPC, tiles)  # blocks of a GPC: they compute high × wide tiles
-    wide = min(together / min(of.groups[depth(k)], rows, together), columns)
-    high = min(together / wide, rows)
-    served = IN_STEP if waves == 1 else SERVED
-    (a_once, a_each), (b_once, b_each) = served[a_alignment], served[b_alignment]
-    once = (a_once * min(high * bm, m) + b_once * min(wide * bn, n)) / together
-    each = a_each * min(bm, m) / across + b_each * min(bn, n) / down
-    l2 = 2 * bk * (once + each) * busy / L2
-
-    tensor_core = of.tensor_core * busy**POWER
-    first = of.fill + k_tiles * max(tensor_core, of.smem, l2)
-    if of.overlaps:
-        mainloop = max(waves * first, waves / 2 * (first + of.epilogue) - of.epilogue)
-    else:
-        mainloop = waves * (first + of.epilogue) - of.epilogue
-    # the last tile row and column: one wave has them, or one wave in `rows`
-    tile_rows, tile_columns = -(-m // bm), -(-n // bn)
-    missing = (bm - m / tile_rows) * max(1, waves / tile_rows) / across
-    missing += (bn - n / tile_columns) * max(1, waves / tile_columns) / down
-    mainloop += k_tiles * bk / 64 * busy * missing * MISSING_ROW
-
-    moved = max(0, 2 * (m * k + k * n + m * n) - KEPT)
-    dram = max(moved / min(DRAM, SM_DRAM * busy), 2 * m * n / of.write)
-    launch, reduction = of.launch, 0.0
-    if of.splits > 1:  # partial sums of fp32, written and read
-        reduction = REDUCTION_LAUNCH + 2 * 4 * tiles * of.splits * bm * bn / REDUCTION_RATE
-    elif 2 * tiles <= SMS and of.blocks == 1:
-        launch -= OVERLAP
+    moved = np.maximum(0, 2 * (m * k + k * n + m * n) - c.kept)
+    dram = np.maximum(moved / np.minimum(c.dram, c.sm_dram * busy), 2 * m * n / of.write)
+    launch = of.launch - (2 * blocks <= of.at_once) * c.overlap
+    reduction = of.sums * grid[0] * grid[1]
     # Main loops and DRAM hinder each other where they take equally long.
-    seconds = launch + math.sqrt(math.hypot(mainloop**2, dram**2)) + of.epilogue + reduction
-    shape = tiles, waves, busy
-    k_tile = tensor_core, of.smem, l2
-    return seconds, *shape, *k_tile, launch, mainloop, dram, of.epilogue, reduction
+    seconds = launch + _longest(mainloop, dram) + of.epilogue + reduction
+    return {
+        "seconds": seconds,
+        "tiles": grid[0] * grid[1],
+        "waves": waves,
+        "busy_sms": np.ceil(busy),
+        "tensor_core": tensor_core,
+        "smem": of.smem,
+        "l2": l2,
+        "launch": launch,
+        "mainloop": mainloop,
+        "dram": dram,
+        "epilogue": of.epilogue,
+        "reduction": reduction,
+    }
+
+
+_DESCENDING = -np.array(ALIGNMENTS)
+
+
+def _sides(of: Table, first: Any, second: Any) -> Array:
+    """(2, candidates): a value for M and one for N, exchanged where operands are swapped."""
+    both = np.array((first, second)).reshape(2, -1)
+    return np.where(of.swapped, both[::-1], both)
+
+
+def _longest(*times: Array) -> Array:
+    """Their 4-norm: the longest, and more where others are as long."""
+    squares = sum((time * time) ** 2 for time in times)
+    return np.sqrt(np.sqrt(squares))
+
+
+def _served(
+    c: Constants, of: Table, problem: tuple[Array, Any], grid: Array, entry: Array
+) -> Array:
+    """The rows of A and of B that L2 serves to each block, in a k-tile."""
+    extents, k = problem
+    rows, together = grid[0], np.minimum(GPC, grid[0] * grid[1])  # blocks of a GPC
+    group = np.minimum(np.minimum(np.choose(depth(k), of.groups), rows), together)
+    wide = np.minimum(together / group, grid[1])
+    high = np.minimum(together / wide, rows)  # the blocks of a GPC compute high × wide tiles
+    shared = np.minimum(np.stack((high, wide)) * of.tile, extents) / together
+    own = np.minimum(of.tile, extents) / of.cluster[::-1]
+    return (_once(c)[entry] * shared * of.clustered + _each(c)[entry] * own).sum(0)
+
+
+@lru_cache(maxsize=4)
+def _once(c: Constants) -> Array:
+    return np.array(c.once + c.in_step_once)
+
+
+@lru_cache(maxsize=4)
+def _each(c: Constants) -> Array:
+    return np.array(c.each + c.in_step_each)

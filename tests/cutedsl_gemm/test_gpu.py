@@ -559,7 +559,7 @@ def invariant_plans():
     chosen = [
         candidate.plan(problem, candidate.raster(4096))
         for candidate, problem in itertools.product(CANDIDATES, problems)
-        if candidate.splits == 1
+        if candidate.invariant
     ]
     others = [plan for plan in FAMILY if plan.splits == 1]
     plans = list(dict.fromkeys(chosen + others))
