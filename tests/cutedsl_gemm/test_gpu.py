@@ -151,12 +151,25 @@ def test_it_runs_on_the_current_stream():
     assert error(c, a, b) < 6e-3
 
 
-CHAINS = [
+CHAINS = [  # the second matrix is row-major
     (("sm90",), 512),
     (("sm90_split",), 128),
     (("sm90", "sm90_split", "sm90_single"), 1024),
-    ((pingpong((64, 16, 64)), pingpong(cluster=(2, 1)), single()), 512),
-    ((split((64, 128, 64), splits=2, cluster=(2, 2)), cooperative(cluster=(1, 4))), 1024),
+    (
+        (
+            pingpong((64, 16, 64), b_major="MN"),
+            pingpong(b_major="MN", cluster=(2, 1)),
+            single(b_major="MN"),
+        ),
+        512,
+    ),
+    (
+        (
+            split((64, 128, 64), b_major="MN", splits=2, cluster=(2, 2)),
+            cooperative(b_major="MN", cluster=(1, 4)),
+        ),
+        1024,
+    ),
 ]
 
 
