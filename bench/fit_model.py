@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
-from cutedsl_gemm.select.model import FITTED, Constants, Table, table, terms
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
+from cutedsl_gemm.select.model import ALIGNMENTS, FITTED, Constants, Table, table, terms
 
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
@@ -78,9 +78,10 @@ def read(paths: Sequence[Path]) -> Runs:
         cublas.append(times.pop(CUBLAS))
         best.append(min(times.values()))
         lines = math.gcd(2 * (k + padding), 128)
-        rows += [(at, number[name], t, m, n, k, lines) for name, t in times.items()]
-    shape, candidate, seconds, *mnk, lines = np.array(rows).T
-    key = *mnk, lines, lines
+        entry = ALIGNMENTS.index(lines)
+        rows += [(at, number[name], t, m, n, k, entry) for name, t in times.items()]
+    shape, candidate, seconds, *mnk, entry = np.array(rows).T
+    key = *mnk, entry.astype(int)
     found = shape.astype(int), candidate.astype(int), seconds, key
     return Runs(*found, np.array(cublas), np.array(best), [known[name] for name in names])
 
@@ -88,7 +89,9 @@ def read(paths: Sequence[Path]) -> Runs:
 def expected(runs: Runs, c: Constants) -> tuple[Array, Array]:
     """The seconds that the model expects of each run, and whether it may choose the plan."""
     of = Table(*(column[..., runs.candidate] for column in table(runs.names, c)))
-    found = terms(runs.key, of, c)
+    m, n, k, entry = runs.key
+    of = of._replace(groups=np.choose(depth(k), of.groups)[None])
+    found = terms((m, n, k, 0, entry, entry), of, c)
     return found["seconds"], (of.splits == 1) | (found["waves"] == 1)
 
 

@@ -185,7 +185,8 @@ def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
     )
 
 
-Key: TypeAlias = tuple[int, int, int, int, int]  # M, N, K, alignments of the rows of A and B
+# M, N, K, its depth, and the entries in the tables of A's and of B's rows
+Key: TypeAlias = tuple[int, int, int, int, int, int]
 
 
 def estimate(problem: Problem, candidate: Candidate) -> Estimate:
@@ -224,7 +225,9 @@ def best(problem: Problem) -> Candidate:
 
 
 def _key(problem: Problem) -> Key:
-    return *problem.mnk, problem.a.row_alignment, problem.b.row_alignment
+    m, n, k = problem.mnk
+    a, b = (ALIGNMENTS.index(each.row_alignment) for each in (problem.a, problem.b))
+    return m, n, k, depth(k), a, b
 
 
 _ALL = table(CANDIDATES)
@@ -251,9 +254,10 @@ def _estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Esti
 def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, Array]:
     """The fields of an Estimate but the candidate, an entry for each candidate of the table.
 
-    The key is that of one problem; or its members are arrays, a problem for each candidate.
+    The key is that of one problem; or its members are arrays, a problem for each candidate, but for
+    the depth.
     """
-    m, n, k, a_alignment, b_alignment = key
+    m, n, k, of_k, a_entry, b_entry = key
     extents = _sides(of, m, n)  # (2, candidates), as all that follows of M and N
     grid = np.ceil(extents / (of.tile * of.cluster)) * of.cluster  # tiles, of whole clusters
     blocks = grid[0] * grid[1] * of.splits
@@ -262,10 +266,8 @@ def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, A
     k_tiles = np.ceil(k / of.depth)
 
     tensor_core = of.tensor_core * np.sqrt(np.sqrt(busy / SMS))
-    aligned = _sides(
-        of, *(np.searchsorted(_DESCENDING, -each) for each in (a_alignment, b_alignment))
-    )
-    l2 = of.l2 * busy * _served(c, of, (extents, k), grid, aligned + 4 * (waves == 1))
+    entries = _sides(of, a_entry, b_entry) + len(ALIGNMENTS) * (waves == 1)
+    l2 = of.l2 * busy * _served(c, of, of.groups[of_k], (extents, grid, entries))
     k_tile = _longest(tensor_core, of.smem, l2, of.latency + 0 * busy)
     first = of.fill + k_tiles * k_tile
     whole = waves * (first + of.epilogue) - of.epilogue
@@ -273,7 +275,7 @@ def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, A
     # the last tile row and column: one wave has them, or one wave in `tiles`
     tiles = np.ceil(extents / of.tile)
     missing = (of.tile - extents / tiles) * np.maximum(1, waves / tiles) / of.cluster[::-1]
-    slow = k_tiles * of.missing * busy * missing.sum(0)
+    slow = k_tiles * of.missing * busy * (missing[0] + missing[1])
     mainloop = np.where(of.turns, in_turns, whole) + slow
 
     moved = np.maximum(0, 2 * (m * k + k * n + m * n) - c.kept)
@@ -298,9 +300,6 @@ def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, A
     }
 
 
-_DESCENDING = -np.array(ALIGNMENTS)
-
-
 def _sides(of: Table, first: Any, second: Any) -> Array:
     """(2, candidates): a value for M and one for N, exchanged where operands are swapped."""
     both = np.array((first, second)).reshape(2, -1)
@@ -309,22 +308,22 @@ def _sides(of: Table, first: Any, second: Any) -> Array:
 
 def _longest(*times: Array) -> Array:
     """Their 4-norm: the longest, and more where others are as long."""
-    squares = sum((time * time) ** 2 for time in times)
-    return np.sqrt(np.sqrt(squares))
+    total = np.zeros_like(times[0])
+    for time in times:
+        total += (time * time) ** 2
+    return np.sqrt(np.sqrt(total))
 
 
-def _served(
-    c: Constants, of: Table, problem: tuple[Array, Any], grid: Array, entry: Array
-) -> Array:
+def _served(c: Constants, of: Table, group: Array, sides: tuple[Array, Array, Array]) -> Array:
     """The rows of A and of B that L2 serves to each block, in a k-tile."""
-    extents, k = problem
-    rows, together = grid[0], np.minimum(GPC, grid[0] * grid[1])  # blocks of a GPC
-    group = np.minimum(np.minimum(np.choose(depth(k), of.groups), rows), together)
-    wide = np.minimum(together / group, grid[1])
-    high = np.minimum(together / wide, rows)  # the blocks of a GPC compute high × wide tiles
-    shared = np.minimum(np.stack((high, wide)) * of.tile, extents) / together
+    extents, (rows, columns), entries = sides
+    together = np.minimum(GPC, rows * columns)  # blocks of a GPC: they compute high × wide tiles
+    wide = np.minimum(together / np.minimum(np.minimum(group, rows), together), columns)
+    high = np.minimum(together / wide, rows)
+    shared = np.minimum(np.array((high, wide)) * of.tile, extents) / together * of.clustered
     own = np.minimum(of.tile, extents) / of.cluster[::-1]
-    return (_once(c)[entry] * shared * of.clustered + _each(c)[entry] * own).sum(0)
+    found = _once(c)[entries] * shared + _each(c)[entries] * own
+    return found[0] + found[1]
 
 
 @lru_cache(maxsize=4)
