@@ -120,7 +120,9 @@ def _by_modes(a: Any, b: Any) -> tuple[Any, Any]:
         shared.remove(found)
         reach = reach * found[0]
     proved = _kept(a, [d for _, d, _ in shared], _kept(b, [d for _, _, d in shared], reach))
-    return (reach, reach) if equal(proved, reach) else (proved, None)
+    # under a swizzle or an offset, vectors may begin elsewhere than in the outer layout
+    plain = isinstance(a, Layout) and isinstance(b, Layout)
+    return (reach, reach) if plain and equal(proved, reach) else (proved, None)
 
 
 def _shared_modes(a: Layout, b: Layout) -> list[tuple[Any, Any, Any]] | None:

@@ -75,14 +75,17 @@ class LinearLayout(Value):
         try:
             pairs = tuple(
                 (str(name), tuple(tuple(basis) for basis in found))
-                for name, found in dict(bases).items()
+                for name, found in (bases.items() if isinstance(bases, Mapping) else bases)
             )
         except (TypeError, ValueError):
             raise LayoutError(
                 f"LinearLayout: the bases {bases!r} must have a list of bases for each input "
                 f"dimension, such as {{'lane': [[0, 1], [0, 2]]}}"
             ) from None
-        self._set(pairs, _sized(out_dims, [basis for _, found in pairs for basis in found]))
+        sized = _sized(out_dims, [basis for _, found in pairs for basis in found])
+        for names, what in ((pairs, "input"), (sized, "output")):
+            _check_distinct([name for name, _ in names], f"LinearLayout: the {what} dimensions")
+        self._set(pairs, sized)
 
     def __str__(self) -> str:
         lines = []
@@ -168,6 +171,11 @@ def to_linear_layout(
     return LinearLayout(bases, out)
 
 
+def _check_distinct(names: list[str], what: str) -> None:
+    if len({*names}) < len(names):
+        raise LayoutError(f"{what} are {', '.join(names)}: each must have a name of its own")
+
+
 def _names(in_dims: Any) -> list[str]:
     try:
         names = list(in_dims)
@@ -175,6 +183,7 @@ def _names(in_dims: Any) -> list[str]:
         names = [in_dims]
     if not all(isinstance(name, str) for name in names):
         raise LayoutError(f"to_linear_layout: in_dims {in_dims!r} must be the names of the modes")
+    _check_distinct(names, "to_linear_layout: in_dims")
     return names
 
 

@@ -226,7 +226,15 @@ def _filter(result: Any, layout: Any, profile: Any = None) -> Statement:
 
 
 def _select(result: Any, layout: Any, modes: Any) -> Statement:
-    return _after(layout, algebra.select(Layout(layout.shape), modes), result)
+    """Where a mode is taken twice, its indices in L would add up and carry: the modes are named."""
+    taken = [modes] if isinstance(modes, int) else [*modes]
+    if len({*taken}) == len(taken):
+        return _after(layout, algebra.select(Layout(layout.shape), modes), result)
+    before, after = (
+        each.outer if isinstance(each, ComposedLayout) else each for each in (layout, result)
+    )
+    parts = (Equivalent(before[mode], found) for mode, found in zip(taken, after, strict=True))
+    return Every("select", (Same("rank", len(taken), len(result)), *parts))
 
 
 def _dice(result: Any, coord: Any, layout: Any) -> Statement:

@@ -107,7 +107,9 @@ class Tensor(Composable):
         """`index`, if all of it is in the data."""
         if not is_int(index) and not hasattr(index, "max"):
             raise LayoutError(f"coordinate {shown(coord)} of {self!r}: it must be known now")
-        last = index if is_int(index) else index.max()
+        first, last = (index, index) if is_int(index) else (index.min(), index.max())
+        if first < 0:
+            raise LayoutError(f"coordinate array of {self!r}: element {first} is negative")
         if last >= len(self.data):
             raise LayoutError(
                 f"coordinate {shown(coord) if is_int(index) else 'array'} of {self!r}: element "

@@ -35,6 +35,7 @@ from .tuples import (
     compact_col_major,
     congruent,
     coordinate,
+    highest_entries,
     inner_product,
     is_int,
     leaves,
@@ -155,8 +156,16 @@ class Layout(_Parts, Composable):
         at = coordinate(at)
         found = inner_product(at, self.shape, self.stride)
         if type(found) is not int:
-            check_array_bits(at, self._cosize, self)
+            check_array_bits(at, lambda: self._highest(at), self)
         return found
+
+    def _highest(self, at: Any) -> Any:
+        """A bound of the values at a coordinate with arrays; the last mode is unbounded."""
+        end, reached = self._cosize(), highest_entries(at)
+        if not all(map(is_int, leaves(reached))):
+            return end
+        last = self.value(reached)
+        return end + last if is_int(end) and is_int(last) and last >= end else end
 
     def _evaluated(self, value: Any) -> Any:
         strides = [stride for _, stride in self.modes]

@@ -400,7 +400,7 @@ def compatible(a: Any, b: Any) -> bool:
 def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
     """`c`, if it is a coordinate of ints from 0 up, symbols, or arrays of integers (made 64-bit).
 
-    The entries of an array must be at least 0; this is not checked.
+    The entries of an array must be at least 0, too; of NumPy's arrays this is checked.
 
     >>> coordinate((1, (2, 3)))
     (1, (2, 3))
@@ -447,12 +447,30 @@ def check_array_bits(c: IntTuple, highest: Callable[[], IntTuple], what: Any) ->
                 check(most)
 
 
+def highest_entries(c: IntTuple) -> IntTuple:
+    """`c` with the highest entry for each of NumPy's arrays.
+
+    >>> import numpy as np
+    >>> highest_entries((np.array([3, 1]), (2, np.array([5]))))
+    (3, (2, 5))
+    """
+
+    def highest(x: Any) -> Any:
+        return (int(x.max()) if x.size else 0) if hasattr(x, "astype") else x
+
+    return map_leaves(highest, c)
+
+
 def _wide(c: Any) -> Any:
     """`c`, an array converted to 64 bits: offsets in narrow integers could wrap around."""
     dtype = getattr(c, "dtype", None)
     if getattr(dtype, "kind", "i") not in "iu" or getattr(dtype, "is_floating_point", False):
         raise LayoutError(f"coordinate array of {dtype}: its entries must be integers")
     if hasattr(c, "astype"):
+        if c.size and c.min() < 0:
+            raise LayoutError(
+                f"coordinate array with {c.min()}: a layout is a function on the integers from 0 up"
+            )
         return c.astype("int64", copy=False)
     return c.long() if hasattr(c, "long") and hasattr(c, "numel") else c
 

@@ -364,3 +364,15 @@ def test_an_xor_stride_times_a_symbol_is_refused():
     n = layouts.symbols("n")
     with pytest.raises(LayoutError, match="the bits of an integer known now"):
         ComposedLayout(Layout(1, F2(3)), 0, Layout(1, n))(1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "vector"),
+    [
+        (ComposedLayout(Layout((5, 4, 5), (0, 1, 8)), 0, Layout(6, 7)), Layout(3), 3),
+        (ComposedLayout(Swizzle(1, 0, 1), 2, Layout(2, 2)), Layout(2), 2),
+    ],
+)
+def test_vectors_that_the_outer_layout_does_not_have(a, b, vector):
+    """An inner layout, or a swizzle beside an offset, can make neighbours of what is none."""
+    assert max_common_vector(a, b) == vector

@@ -147,3 +147,16 @@ def test_a_layout_gives_the_xor_of_the_bases(linear):
 def test_what_is_no_linear_layout_is_refused(call, words):
     with pytest.raises(LayoutError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: to_linear_layout(Layout((4, 8)), ["a", "a"], {"x": 32}),
+        lambda: LinearLayout([("a", [[1]]), ("a", [[2]])]),
+        lambda: LinearLayout({"a": [[1, 1]]}, [("x", 2), ("x", 2)]),
+    ],
+)
+def test_a_name_that_stands_twice_is_refused(make):
+    with pytest.raises(LayoutError, match="name of its own"):
+        make()

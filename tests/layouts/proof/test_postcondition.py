@@ -75,6 +75,17 @@ def test_what_an_operation_returns_is_proved_to_be_what_it_promises(call):
     assert proof.verify()
 
 
+@pytest.mark.parametrize(
+    "layout", [Layout((1, 6, 4), (0, 5, 7)), Layout((2, 4), (0, F2(1)))], ids=str
+)
+def test_a_mode_that_is_selected_twice_keeps_its_strides(layout):
+    proof = prove(postcondition(L.select, layout, [1, 1, 0]))
+    assert proof
+    assert proof.verify()
+    wrong = L.select(layout, [1, 0, 1])
+    assert not prove(postcondition(L.select, layout, [1, 1, 0], result=wrong))
+
+
 def test_every_operation_is_here():
     assert {call[0] for call in CALLS} == set(PROMISES)
     structural = {"append", "prepend", "replace", "gf2", "Tile", "max_common_vector"}

@@ -13,6 +13,7 @@ import torch
 from layouts import (
     Layout,
     LayoutError,
+    Swizzle,
     cosize,
     flatten,
     make_layout,
@@ -326,3 +327,22 @@ def test_import_loads_the_standard_library_alone():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "['layouts']"
+
+
+@pytest.mark.parametrize("function", [Layout((4, 8)), Swizzle(3, 3, 3)], ids=str)
+def test_negative_entries_of_an_array_raise(function):
+    with pytest.raises(LayoutError, match="array with -1"):
+        function(np.array([3, -1]))
+
+
+@pytest.mark.parametrize(
+    ("layout", "at"),
+    [
+        (Layout((4, 8), (1, 2**60)), (np.array([3]), np.array([20]))),
+        (Layout(4, 2**61), np.array([3, 9])),
+    ],
+    ids=str,
+)
+def test_an_array_beyond_the_size_raises_where_its_offsets_need_more_than_63_bits(layout, at):
+    with pytest.raises(LayoutError, match="would wrap around"):
+        layout(*at) if isinstance(at, tuple) else layout(at)
