@@ -87,15 +87,17 @@ def _upcast_mode(layout: Layout, extent: Any, stride: Any, n: int) -> tuple[tupl
     raise LayoutError(
         f"upcast of {layout} by {n}: the mode {extent}:{stride} does not divide into units: its "
         f"stride must be a multiple of {n}, or divide {n} with an extent that {n}/stride divides; "
-        f"its element {_misaligned(extent, stride, n)} is misaligned"
+        + _misaligned(extent, stride, n)
     )
 
 
-def _misaligned(extent: Any, stride: Any, n: int) -> Any:
-    """The first element of a mode of ints that is not at its place in a unit."""
+def _misaligned(extent: Any, stride: Any, n: int) -> str:
+    """The first element of a mode that is not at its place in a unit; with symbols, why none is
+    known."""
     if type(stride) is not int or type(extent) is not int:
-        return "1"
-    return extent - 1 if n % stride == 0 else max(1, n // stride)
+        return f"with symbols, {extent}:{stride} is not known to be so"
+    first = extent - 1 if n % stride == 0 else max(1, n // stride)
+    return f"its element {first} is misaligned"
 
 
 def downcast(layout: AnyLayout, n: int) -> AnyLayout:
