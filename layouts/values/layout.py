@@ -156,8 +156,12 @@ class Layout(_Parts, Composable):
         at = coordinate(at)
         found = inner_product(at, self.shape, self.stride)
         if type(found) is not int:
-            check_array_bits(at, lambda: self._highest(at), self)
+            self._check_array_bits(at)
         return found
+
+    def _check_array_bits(self, at: Any) -> None:
+        """A function of its own: a closure in `value` would slow every call, with an int too."""
+        check_array_bits(at, lambda: self._highest(at), self)
 
     def _highest(self, at: Any) -> Any:
         """A bound of the values at a coordinate with arrays; the last mode is unbounded."""

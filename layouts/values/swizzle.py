@@ -86,12 +86,15 @@ class Swizzle(Composable):
             return offset ^ (offset & self.source) >> self.shift
         x = coordinate(offset)
         if type(x) is not int:
-            check_array_bits(x, lambda: self.source | self.target, self)
+            self._check_array_bits(x)
         try:
             y = x & self.source
             return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
         except TypeError:
             raise LayoutError(f"{self} takes an integer or an array, not {offset!r}") from None
+
+    def _check_array_bits(self, x: Any) -> None:
+        check_array_bits(x, lambda: self.source | self.target, self)
 
     @property
     def layout(self) -> Layout:
@@ -187,8 +190,11 @@ class ComposedLayout(Composable):
             return slice_(at, self)
         offset = self.offset + self.outer(at)
         if type(offset) is not int:
-            check_array_bits(offset, lambda: (self.offset + cosize(self.outer), cosize(self)), self)
+            self._check_array_bits(offset)
         return self.inner(offset)
+
+    def _check_array_bits(self, offset: Any) -> None:
+        check_array_bits(offset, lambda: (self.offset + cosize(self.outer), cosize(self)), self)
 
     def __len__(self) -> int:
         return len(self.outer)
