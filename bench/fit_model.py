@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
-from cutedsl_gemm.select.model import ALIGNMENTS, FITTED, Constants, Table, table, terms
+from cutedsl_gemm.select.model import ALIGNMENTS, FITTED, Constants, Table, serves, table, terms
 
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
@@ -92,7 +92,7 @@ def expected(runs: Runs, c: Constants) -> tuple[Array, Array]:
     m, n, k, entry = runs.key
     of = of._replace(groups=np.choose(depth(k), of.groups)[None])
     found = terms((m, n, k, 0, entry, entry), of, c)
-    return found["seconds"], (of.splits == 1) | (found["waves"] == 1)
+    return found["seconds"], serves(of, found["waves"])
 
 
 def chosen(runs: Runs, c: Constants) -> Array:

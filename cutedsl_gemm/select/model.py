@@ -23,6 +23,7 @@ docs/performance/notebook.md, "The model". All candidates are estimated at once,
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -127,6 +128,7 @@ class Table(NamedTuple):
     cluster: Array  # (2, candidates): tiles down, across
     depth: Array  # of a k-tile of all splits
     splits: Array
+    invariant: Array  # whether it serves an invariant problem
     swapped: Array  # M and N are then those of Cᵀ
     turns: Array  # pingpong: one consumer stores while the other multiplies
     at_once: Array  # blocks that run at once
@@ -164,6 +166,7 @@ def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
         cluster,
         bk * splits,
         splits,
+        np.array([each.invariant for each in candidates]),
         np.array([each.swapped for each in candidates]),
         turns,
         np.array([BLOCKS_AT_ONCE[math.prod(each.cluster)] for each in candidates], dtype=float),
@@ -207,12 +210,15 @@ def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> l
     some candidates serve an invariant problem.
     """
 
-    def serves(found: Estimate) -> bool:
-        if problem.invariant:
-            return found.candidate.invariant
-        return found.candidate.splits == 1 or found.waves == 1
+    found = _estimates(problem, asked := tuple(candidates))
+    waves = np.array([each.waves for each in found])
+    serving = itertools.compress(found, serves(_table(asked), waves, problem.invariant))
+    return sorted(serving, key=attrgetter("seconds"))
 
-    return sorted(filter(serves, _estimates(problem, tuple(candidates))), key=attrgetter("seconds"))
+
+def serves(of: Table, waves: Array, invariant: bool = False) -> Array:
+    """Whether each candidate of a table may serve, as `ranking` says; `waves` are its own."""
+    return of.invariant if invariant else (of.splits == 1) | (waves == 1)
 
 
 def best(problem: Problem) -> Candidate:
@@ -231,14 +237,13 @@ def _key(problem: Problem) -> Key:
 
 
 _ALL = table(CANDIDATES)
-_INVARIANT = np.array([each.invariant for each in CANDIDATES])
 
 
 @lru_cache(maxsize=4096)
 def _best(key: Key, invariant: bool) -> Candidate:
     found = terms(key, _ALL)
-    serves = _INVARIANT if invariant else (_ALL.splits == 1) | (found["waves"] == 1)
-    return CANDIDATES[np.where(serves, found["seconds"], np.inf).argmin()]
+    serving = serves(_ALL, found["waves"], invariant)
+    return CANDIDATES[np.where(serving, found["seconds"], np.inf).argmin()]
 
 
 _table = lru_cache(maxsize=64)(table)
@@ -268,7 +273,7 @@ def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, A
     tensor_core = of.tensor_core * np.sqrt(np.sqrt(busy / SMS))
     entries = _sides(of, a_entry, b_entry) + len(ALIGNMENTS) * (waves == 1)
     l2 = of.l2 * busy * _served(c, of, of.groups[of_k], (extents, grid, entries))
-    k_tile = _longest(tensor_core, of.smem, l2, of.latency + 0 * busy)
+    k_tile = _longest(tensor_core, of.smem, l2, of.latency)
     first = of.fill + k_tiles * k_tile
     whole = waves * (first + of.epilogue) - of.epilogue
     in_turns = np.maximum(waves * first, waves / 2 * (first + of.epilogue) - of.epilogue)
@@ -322,15 +327,6 @@ def _served(c: Constants, of: Table, group: Array, sides: tuple[Array, Array, Ar
     high = np.minimum(together / wide, rows)
     shared = np.minimum(np.array((high, wide)) * of.tile, extents) / together * of.clustered
     own = np.minimum(of.tile, extents) / of.cluster[::-1]
-    found = _once(c)[entries] * shared + _each(c)[entries] * own
+    once, each = np.array(c.once + c.in_step_once), np.array(c.each + c.in_step_each)
+    found = once[entries] * shared + each[entries] * own
     return found[0] + found[1]
-
-
-@lru_cache(maxsize=4)
-def _once(c: Constants) -> Array:
-    return np.array(c.once + c.in_step_once)
-
-
-@lru_cache(maxsize=4)
-def _each(c: Constants) -> Array:
-    return np.array(c.each + c.in_step_each)

@@ -69,7 +69,7 @@ def export(plan: Plan, path: Path, arch: str = ARCH) -> None:
 
 
 def capturing() -> bool:
-    """Does torch's current stream capture a CUDA graph? False if torch uses no GPU yet."""
+    """Whether torch's current stream captures a CUDA graph; False if torch uses no GPU yet."""
     if sys.modules.get("torch") is None:  # a process that compiles ahead needs no torch
         return False
     import torch  # waits until a thread that is importing it has done so

@@ -60,7 +60,7 @@ def _empty_kernel(device: torch.device) -> Any:
 
 
 def _checked(returned: tuple[Any, ...]) -> Any:
-    """What a call of the driver returns beside its error code. RuntimeError if it failed."""
+    """The result of a driver call, without the error code. RuntimeError if the call failed."""
     error, *found = returned
     if error.value:
         raise RuntimeError(f"the CUDA driver returned {error.name}")
