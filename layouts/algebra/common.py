@@ -23,7 +23,7 @@ from ..values.modes import Mode, from_columns, without_ones
 from ..values.offsets import all_offsets, offsets_at
 from ..values.steps import too_many
 from ..values.stride import kind_of
-from ..values.swizzle import ComposedLayout, Swizzle, gives_coordinates, layout_for
+from ..values.swizzle import ComposedLayout, Swizzle, gives_coordinates, layout_for, outer_layout
 from ..values.symbols import has_symbols
 from ..values.tuples import size
 from .coalesce import coalesce
@@ -96,10 +96,6 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     return proved if too_many(count * STEPS_OF_A_PAIR) else _by_offsets(a, b, count)
 
 
-def _outer(layout: Layout | ComposedLayout) -> Layout:
-    return layout.outer if isinstance(layout, ComposedLayout) else layout
-
-
 # ----------------------------------------------------------------------------------- modes
 
 
@@ -109,7 +105,7 @@ def _by_modes(a: Any, b: Any) -> tuple[Any, Any]:
     The layouts under the swizzles have the chain of the modes that begin with stride 1 in both and
     go on in both.  A swizzle keeps its aligned runs together.
     """
-    shared = _shared_modes(_outer(a), _outer(b))
+    shared = _shared_modes(outer_layout(a), outer_layout(b))
     if shared is None:
         return 1, None
     reach: Any = 1

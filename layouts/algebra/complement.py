@@ -13,7 +13,7 @@ from ..values.modes import Mode, assembled, merged, without_ones
 from ..values.offsets import all_offsets
 from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, Path, kind_of
-from ..values.swizzle import ComposedLayout, layout_for
+from ..values.swizzle import ComposedLayout, layout_for, outer_layout
 from ..values.symbols import has_symbols
 from ..values.tuples import IntTuple, checked, product, size
 from .gf2 import placed_columns
@@ -290,7 +290,7 @@ def _enumerated_complement(layout: Any, target: int) -> Layout:
     own = {*all_offsets(layout)}
     if len(own) < count:
         raise LayoutError(f"complement of {layout}: it is not injective")
-    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    outer = outer_layout(layout)
     if kind_of(outer.modes) is None and covers(outer):
         rest = complement(outer, target)
         total = count * size(rest)

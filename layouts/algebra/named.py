@@ -21,7 +21,7 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..values.layout import Layout, has_none, make_layout
-from ..values.swizzle import ComposedLayout, layout_for
+from ..values.swizzle import ComposedLayout, layout_for, outer_layout
 from ..values.tuples import IntTuple, text
 from ..values.value import Value
 from .by_mode import Tiler
@@ -148,7 +148,7 @@ class NamedLayout(Value):
 
     def _outer(self) -> Layout:
         """The Layout that has the modes; one mode is a tuple too."""
-        outer = self.layout.outer if isinstance(self.layout, ComposedLayout) else self.layout
+        outer = outer_layout(self.layout)
         return outer if isinstance(outer.shape, tuple) else make_layout(outer)
 
     def _over(self, outer: Layout, names: tuple[str, ...]) -> NamedLayout:

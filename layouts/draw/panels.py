@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import LayoutError
 from ..hardware.facts import BANK_BYTES, BANKS
 from ..values.layout import Layout, make_layout
-from ..values.swizzle import ComposedLayout
+from ..values.swizzle import ComposedLayout, outer_layout
 from ..values.tuples import idx2crd, is_int, leaves, size, text
 from .cells import COLOURS, Cell, Panel
 
@@ -134,7 +134,7 @@ def panels_of(
     Raises `LayoutError` unless `layout` is a layout with integer extents.
     """
     check_drawable(layout)
-    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    outer = outer_layout(layout)
     check_integer_extents(outer)
     modes = list(outer) or [Layout(1, 0)]
     if len(modes) == 1:

@@ -19,7 +19,7 @@ from ..algebra.complement import copies_of, covers, period
 from ..values.arith import divided, equal
 from ..values.layout import Layout, cosize, joined, make_ordered_layout
 from ..values.stride import F2, ArithTuple, kind_of
-from ..values.swizzle import ComposedLayout
+from ..values.swizzle import ComposedLayout, outer_layout
 from ..values.symbols import free_symbols, plain
 from ..values.tuples import idx2crd, size, text
 from .by_mode import each_mode, gathered, in_outer
@@ -113,7 +113,7 @@ def _side_by_side(
     both = substep(lines, algebra.logical_product, *operands)
     if result is None:
         return
-    halves = both.outer if isinstance(both, ComposedLayout) else both
+    halves = outer_layout(both)
     pairs = [pair[::-1] if raked else pair for pair in zip(*halves, strict=True)]
     for k, pair in enumerate(pairs):
         lines.append(f"mode {k} has, inner first, {pair[0]} and {pair[1]}")

@@ -19,7 +19,7 @@ from ..algebra import composition
 from ..errors import LayoutError
 from ..proof.prove import Proof, prove
 from ..values.layout import Layout, make_layout
-from ..values.swizzle import ComposedLayout
+from ..values.swizzle import ComposedLayout, outer_layout
 from ..values.tuples import size
 from ..values.value import Value
 from .atoms import MATRIX_BITS, MATRIX_ROWS, MatrixAtom
@@ -167,7 +167,7 @@ def _after(layout: AnyLayout, lanes: AnyLayout) -> AnyLayout:
 
 def _first_lanes(lanes: AnyLayout, how: Instruction) -> AnyLayout:
     """The lanes that supply an address: the first of every warp, or all of mode 0."""
-    outer = lanes.outer if isinstance(lanes, ComposedLayout) else lanes
+    outer = outer_layout(lanes)
     count = size(outer)
     if not how.name or how.lanes in (size(outer[0]), count):
         return lanes

@@ -38,7 +38,7 @@ from ..values.layout import (
 )
 from ..values.modes import assembled, has_xor_strides, placed
 from ..values.stride import F2, ArithTuple
-from ..values.swizzle import ComposedLayout, Swizzle, layout_for
+from ..values.swizzle import ComposedLayout, Swizzle, layout_for, outer_layout
 from ..values.tuples import leaves, size, unflatten
 from .certificates import component
 from .equivalence import Equivalent
@@ -138,7 +138,7 @@ def _moving_places(layout: Any) -> Layout:
             bits = gf2.placed_columns(layout)
             return assembled([(2, place) for place, column in bits if column])
         layout = found[1]
-    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    outer = outer_layout(layout)
     places = [(s, place) for s, d, place in placed(outer.modes) if d != 0 and s != 1]
     return assembled(places)
 
@@ -221,7 +221,7 @@ def _filter(result: Any, layout: Any, profile: Any = None) -> Statement:
         whole = [*profile, *[None] * (len(layout) - len(profile))]
         parts = map(_filter, result, layout, whole)
         return Every("filter", (Same("rank", len(layout), len(result)), *parts))
-    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    outer = outer_layout(layout)
     return _after(layout, _moving_places(outer), result)
 
 
@@ -230,10 +230,8 @@ def _select(result: Any, layout: Any, modes: Any) -> Statement:
     taken = [modes] if isinstance(modes, int) else [*modes]
     if len({*taken}) == len(taken):
         return _after(layout, algebra.select(Layout(layout.shape), modes), result)
-    before, after = (
-        each.outer if isinstance(each, ComposedLayout) else each for each in (layout, result)
-    )
-    parts = (Equivalent(before[mode], found) for mode, found in zip(taken, after, strict=True))
+    pairs = zip(taken, outer_layout(result), strict=True)
+    parts = (Equivalent(outer_layout(layout)[mode], found) for mode, found in pairs)
     return Every("select", (Same("rank", len(taken), len(result)), *parts))
 
 

@@ -26,7 +26,7 @@ from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_stride
 from .stride import ArithTuple, kind_of
 from .tuples import IntTuple, check_array_bits, checked, coordinate, product
 
-__all__ = ["AnyLayout", "ComposedLayout", "Swizzle", "gives_coordinates"]
+__all__ = ["AnyLayout", "ComposedLayout", "Swizzle", "gives_coordinates", "outer_layout"]
 
 
 #: The most bits of an offset; far more than any memory has.
@@ -235,6 +235,15 @@ def layout_for(name: str, x: Any) -> Any:
     if isinstance(x, (Layout, ComposedLayout)):
         return x
     raise LayoutError(f"{name} of {x!r}: it takes a Layout or a ComposedLayout")
+
+
+def outer_layout(layout: Layout | ComposedLayout) -> Layout:
+    """The layout that takes the coordinates: the outer one of a composed layout, else `layout`.
+
+    >>> print(outer_layout(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(8))), outer_layout(Layout(8)))
+    8:1 8:1
+    """
+    return layout.outer if isinstance(layout, ComposedLayout) else layout
 
 
 def gives_coordinates(layout: Layout | ComposedLayout) -> bool:
