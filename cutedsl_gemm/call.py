@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -54,8 +54,8 @@ def call(
 ) -> Call:
     """The call for these tensors, found in less than a microsecond if their signature is known.
 
-    It writes `out` in place, or, if `staged`, through a padded copy: out may then have any strides
-    and any address.
+    It writes `out` in place. If `staged`, out may have any strides and any address: the kernel
+    stores it anywhere, if its rows or columns are contiguous, or else in a padded copy of it.
 
     The signature holds what the plan depends on; each attribute costs 0.05 µs. The call itself
     refuses what the signature does not hold: tensors on another device of the same number (-1 is
@@ -113,21 +113,21 @@ def _make(
     (m, k), n = a.shape, b.shape[1]
     if m * n * k == 0:
         return partial(_empty, requirements)
-    if on_copies and not all(fits(tensor, requirements) for tensor in tensors):
+    stored = _stored(out, n, requirements, staged)
+    transposed, through_copy = stored.transposed, stored.through_copy
+    if requirements.stores_anywhere:
+        requirements = replace(requirements, c_alignment=stored.alignment)
+    needed = requirements, requirements, requirements.for_c
+    if on_copies and not all(map(fits, tensors, needed)):
         return on_copies
     problem, result = problem_of(a, b, requirements, invariant), out
-    # kernels write rows: a column-major C is made as Cᵀ = Bᵀ · Aᵀ
-    transposed = out is not None and (
-        column_major(out) if staged else not matrix_of("out", out, requirements).row_major
-    )
-    vector = requirements.alignment if out is None else requirements.store_vector
+    problem = replace(problem, c_alignment=stored.alignment)
     shape = (n, m) if transposed else (m, n)
-    through_copy = staged or shape[1] % vector != 0  # stores would pass the end of a row
     if result is None or through_copy:
         result = torch.empty(0, dtype=a.dtype, device="meta")
         result = empty_padded(result, shape) if through_copy else result.new_empty(shape)
         result = result.mT if transposed else result
-    matrices = problem.a, problem.b, matrix_of("out", result, requirements)
+    matrices = problem.a, problem.b, matrix_of("out", result, requirements.for_c)
     pairs = zip(matrices, (a, b, result), strict=True)
     same_strides = all(matrix.stride == tensor.stride() for matrix, tensor in pairs)
 
@@ -149,8 +149,33 @@ def _make(
         return allocating(run(plan), requirements, (m, n), on_copies)
     spans = span_bytes(a), span_bytes(b), span_bytes(out)
     if staged:
-        return writing(run(plan), replace(requirements, alignment=1), spans)
+        return writing(run(plan), replace(requirements, c_alignment=1), spans)
     return writing(run(plan), requirements, spans, on_copies)
+
+
+class _Stored(NamedTuple):
+    """How a kernel stores a result."""
+
+    transposed: bool  # as Cᵀ = Bᵀ · Aᵀ: kernels write rows, and those of out are columns
+    alignment: int  # of its row length, leading stride and address, in elements
+    through_copy: bool  # in a padded tensor, which is then copied
+
+
+def _stored(out: Tensor | None, n: int, requirements: Requirements, staged: bool) -> _Stored:
+    """How a kernel with these requirements stores `out`, or a new result of n columns."""
+    alignment = requirements.alignment
+    if out is None:
+        transposed, vectors = False, n % alignment == 0
+    elif staged or not fits(out, requirements):
+        transposed, vectors = column_major(out), False
+    else:
+        transposed = not matrix_of("out", out, requirements).row_major
+        vectors = out.shape[0 if transposed else 1] % alignment == 0
+    if not requirements.stores_anywhere:
+        return _Stored(transposed, alignment, staged or (out is None and not vectors))
+    anywhere = replace(requirements, alignment=1)
+    apart = out is not None and staged and not fits(out, anywhere)  # no mode is contiguous
+    return _Stored(transposed, alignment if vectors or apart else 1, apart)
 
 
 def _on_copies(

@@ -16,15 +16,16 @@ MAX_EXTENT = 2**31 - 256  # coordinates have 32 bits, and the last tile may exte
 class Requirements:
     """What a kernel requires of its tensors.
 
-    Addresses and leading strides must be multiples of `alignment` elements. The kernel stores a row
-    of the result in whole vectors of `store_vector` elements: where a row ends inside a vector, it
-    fills the rest of that vector with zeros.
+    Addresses and leading strides must be multiples of `alignment` elements, those of the result
+    multiples of `c_alignment`, if that is another. A kernel that `stores_anywhere` also has plans
+    for a result whose contiguous rows have any length, stride and address.
     """
 
     owner: str  # the kernel, or the hardware unit, that messages name
     dtypes: tuple[torch.dtype, ...]
     alignment: int
-    store_vector: int = 1
+    c_alignment: int | None = None
+    stores_anywhere: bool = False
     devices: tuple[str, ...] = ("cpu", "cuda")
 
     @property
@@ -32,9 +33,19 @@ class Requirements:
         """The alignment of addresses, in bytes."""
         return self.alignment * self.dtypes[0].itemsize
 
+    @property
+    def for_c(self) -> Requirements:
+        """What the kernel requires of the result alone, as its `alignment`.
 
-# A TMA store clips rows exactly, but columns only to 16 bytes (observed on an H100).
-TMA = Requirements("TMA", (torch.bfloat16, torch.float16), UNIT, store_vector=UNIT)
+        >>> TMA.for_c.alignment, replace(TMA, c_alignment=1).for_c.alignment
+        (8, 1)
+        """
+        return self if self.c_alignment is None else replace(self, alignment=self.c_alignment)
+
+
+# A TMA store clips rows exactly, but columns only to 16 bytes (observed on an H100): threads store
+# all other results.
+TMA = Requirements("TMA", (torch.bfloat16, torch.float16), UNIT, stores_anywhere=True)
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,7 @@ class Problem:
     dtype: str
     alignment: int = UNIT  # of leading strides and addresses, in elements
     invariant: bool = False  # whether M and N must not change the order of the sum over K
+    c_alignment: int = UNIT  # of C's row length, leading stride and address, in elements
 
     @classmethod
     def dense(cls, m: int, n: int, k: int, dtype: str = "bfloat16") -> Problem:

@@ -24,14 +24,16 @@ def problem_of(
 ) -> Problem:
     """The problem a · b; TypeError or ValueError if a kernel with these requirements refuses it.
 
-    If `on_copies`, an operand that the kernel cannot read in place counts as its aligned copy.
+    If `on_copies`, an operand that the kernel cannot read in place counts as its aligned copy. C is
+    a new contiguous matrix.
     """
     check_operands(a, b, requirements)
     dtype = str(a.dtype).removeprefix("torch.")
     if on_copies:
         a, b = _readable_copy(a, requirements), _readable_copy(b, requirements)
     matrices = matrix_of("a", a, requirements), matrix_of("b", b, requirements)
-    return Problem(*matrices, dtype, requirements.alignment, invariant)
+    whole = not requirements.stores_anywhere or b.shape[1] % UNIT == 0
+    return Problem(*matrices, dtype, requirements.alignment, invariant, UNIT if whole else 1)
 
 
 def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Matrix:
@@ -174,12 +176,13 @@ def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = T
     check_out(out, a, b, requirements)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
         check_memory(name, tensor)
-        if tensor.data_ptr() % requirements.alignment_bytes:
+        needs = requirements.for_c if name == "out" else requirements
+        if tensor.data_ptr() % needs.alignment_bytes:
             remedy = f"{name}.clone(), or " if name != "out" else ""
             raise AlignmentError(
-                f"{name} starts at address {tensor.data_ptr():#x}: {requirements.owner} needs a "
-                f"multiple of {requirements.alignment_bytes} bytes; pass {remedy}a view that "
-                f"starts at a multiple of {requirements.alignment} elements"
+                f"{name} starts at address {tensor.data_ptr():#x}: {needs.owner} needs a "
+                f"multiple of {needs.alignment_bytes} bytes; pass {remedy}a view that "
+                f"starts at a multiple of {needs.alignment} elements"
             )
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import product
 from typing import Any, TypeAlias, get_args
 
-from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
@@ -87,7 +87,8 @@ class Candidate:
                 "invariant=True, and sm90_split divides K into as many parts as suit M and N: "
                 "omit kernel, or omit invariant"
             )
-        plan = _plan(self, raster or self.raster(k), problem.dtype, *problem.majors)
+        raster = raster or self.raster(k)
+        plan = _plan(self, raster, problem.dtype, *problem.majors, problem.c_alignment)
         if (elements := plan.workspace(m, n)) >= 1 << 31:
             raise PlanError(
                 f"C is {m} × {n}: the partial sums of {plan.splits} parts of K take "
@@ -107,10 +108,15 @@ def depth(k: int) -> int:
 
 @cache
 def _plan(
-    candidate: Candidate, raster: Raster, dtype: str, a_major: Major, b_major: Major
+    candidate: Candidate,
+    raster: Raster,
+    dtype: str,
+    a_major: Major,
+    b_major: Major,
+    c_alignment: int = UNIT,
 ) -> Sm90Plan:
     maker, tile = candidate.maker, candidate.tile
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"c_alignment": c_alignment}
     if candidate.splits > 1:
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):
@@ -225,7 +231,7 @@ def candidate_of(plan: Sm90Plan) -> Candidate | None:
 
 
 def plans() -> list[Sm90Plan]:
-    """Every plan that the model may choose; those that do not split K serve invariant problems.
+    """Every plan that the model may choose if TMA stores C; some serve invariant problems.
 
     >>> len(plans())
     1272

@@ -52,8 +52,8 @@ def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[t
     if copied:
         one_launch = " and ".join(copied) + (", in one launch" if len(copied) > 1 else "")
         yield "copies", f"{one_launch}: TMA reads rows that start at multiples of 16 bytes"
-    if n % TMA.store_vector:
-        yield "copies", f"C: TMA stores rows that end at multiples of 16 bytes, and N is {n}"
+    if n % TMA.alignment:
+        yield "stores", f"C: by threads; TMA stores rows of multiples of 16 bytes, and N is {n}"
     if m * n * k == 0:
         yield "choice", "no kernel: C is empty or zero"
         return

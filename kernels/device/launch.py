@@ -20,14 +20,19 @@ class Gemm:
         m, n, k = (cute.sym_int() for _ in range(3))
         plan = self.plan
         matrices = (
-            self._matrix(m, k, row_major=plan.a_major == "K"),
-            self._matrix(k, n, row_major=plan.b_major == "MN"),
-            self._matrix(m, n, row_major=True),
+            self._matrix(m, k, plan.alignment, row_major=plan.a_major == "K"),
+            self._matrix(k, n, plan.alignment, row_major=plan.b_major == "MN"),
+            self._matrix(m, n, self.c_alignment, row_major=True),
         )
         return *matrices, *self._workspace(), Int32(1)
 
-    def _matrix(self, rows: Any, columns: Any, row_major: bool) -> Any:
-        alignment, dtype = self.plan.alignment, lower.DTYPES[self.plan.dtype]
+    @property
+    def c_alignment(self) -> int:
+        """The leading stride and the address of C are multiples of so many elements."""
+        return int(self.plan.alignment)
+
+    def _matrix(self, rows: Any, columns: Any, alignment: int, row_major: bool) -> Any:
+        dtype = lower.DTYPES[self.plan.dtype]
         leading = cute.sym_int64(divisibility=alignment)
         stride = (leading, 1) if row_major else (1, leading)
         align = alignment * dtype.width // 8  # bytes

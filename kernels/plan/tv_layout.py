@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -70,6 +71,15 @@ class TVLayout:
         return size(self.rows[1][1][1])
 
     @property
+    def elementwise(self) -> TVLayout:
+        """The same elements of the same threads, moved one at a time: vectors of width 1.
+
+        >>> print(load_layout(8, 8, "K", threads=16, width=4).elementwise.columns)
+        ((2,8),(1,(1,(4,1)))):((4,0),(0,(0,(1,0))))
+        """
+        return TVLayout(*(_elementwise(layout) for layout in (self.rows, self.columns)))
+
+    @property
     def registers(self) -> Layout:
         """value → register: the elements of a vector are neighbours."""
         return make_ordered_layout(self.rows.shape[1], (1, 0))
@@ -83,6 +93,11 @@ class TVLayout:
         """(thread, value) → row_stride * row + column_stride * column."""
         rows, columns = self.rows, self.columns
         return Layout(rows.shape, _combined(rows.stride, columns.stride, row_stride, column_stride))
+
+
+def _elementwise(layout: Layout) -> Layout:
+    (threads, (lines, vectors)), (thread, (line, vector)) = layout.shape, layout.stride
+    return Layout((threads, (lines, (1, vectors))), (thread, (line, (0, vector))))
 
 
 def _combined(rows: Any, columns: Any, row_stride: int, column_stride: int) -> Any:
@@ -112,16 +127,19 @@ def partition_problems(
 def load_layout(rows: int, columns: int, major: Major, threads: int, width: int) -> TVLayout:
     """How threads load a tile: vectors of `width` elements, neighbours side by side along memory.
 
-    The threads cover as many lines as they can; then each moves on by that number of lines.
+    The threads cover as many lines as they can; then each moves on by that number of lines. Of a
+    line whose vectors do not divide among the threads, a thread loads several.
 
     >>> copy = load_layout(128, 8, "K", threads=256, width=4)
     >>> print(copy.rows, copy.columns)
     ((2,128),(1,(4,1))):((0,1),(0,(0,0))) ((2,128),(1,(4,1))):((4,0),(0,(1,0)))
+    >>> print(load_layout(192, 16, "MN", threads=128, width=1).rows)
+    ((64,2),(8,(1,3))):((1,0),(0,(1,64)))
     """
     inner, outer = (columns, rows) if major == "K" else (rows, columns)
-    along = inner // width
-    across = threads // along
-    shape = ((along, across), (outer // across, (width, 1)))
-    contiguous = Layout(shape, ((width, 0), (0, (1, 0))))
+    along = gcd(inner // width, threads)
+    across, vectors = threads // along, inner // width // along
+    shape = ((along, across), (outer // across, (width, vectors)))
+    contiguous = Layout(shape, ((width, 0), (0, (1, along * width if vectors > 1 else 0))))
     lines = Layout(shape, ((0, 1), (across if outer > across else 0, (0, 0))))
     return TVLayout(lines, contiguous) if major == "K" else TVLayout(contiguous, lines)

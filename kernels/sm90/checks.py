@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
 from cutedsl_gemm.kernels.plan.checks import (
+    UNIT,
     choice_problem,
     count_problem,
     raster_problem,
@@ -62,6 +63,15 @@ def cluster_problems(cluster: tuple[int, int]) -> Iterator[str]:
         yield f"cluster is {cluster!r}; it must be one of {CLUSTERS}, tiles (down, across)"
 
 
+def c_alignment_problems(c_alignment: object) -> Iterator[str]:
+    """C must have rows that TMA stores, or any."""
+    if type(c_alignment) is not int or c_alignment not in (1, UNIT):
+        yield (
+            f"c_alignment is {c_alignment!r}; it must be {UNIT}, since TMA stores whole multiples "
+            "of 16 bytes, or 1, where threads store C element by element"
+        )
+
+
 def shape_problems(plan: Sm90Plan) -> Iterator[str]:
     """The operands, counts, raster and cluster must agree with the tile and with each other."""
     bm, bn, bk = plan.tile
@@ -71,6 +81,7 @@ def shape_problems(plan: Sm90Plan) -> Iterator[str]:
     yield from shape_problem("B", plan.b.smem, (bn, bk))
     yield from count_problem("stages", plan.stages, 0)
     yield from count_problem("splits", plan.splits, 1)
+    yield from c_alignment_problems(plan.c_alignment)
     yield from raster_problem(plan.raster)
     yield from cluster_problems(plan.cluster)
     if plan.cluster_size > 1 and plan.schedule == "single":

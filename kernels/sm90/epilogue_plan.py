@@ -1,5 +1,8 @@
 """TmaStorePlan: C is stored through shared memory, by stmatrix and TMA, one panel at a time.
 
+TMA stores rows of whole multiples of 16 bytes. Any other C is stored by the consumer's threads, out
+of the same panels: `panel_copy` is the element of each thread.
+
 `stmatrix_rows` is the row address of each lane. `panel_store` is the bank report of all stores into
 a panel; its proof is that of ConflictFree (layouts/hardware/conflict_free.py).
 """
@@ -13,11 +16,13 @@ from math import gcd
 from typing import Any
 
 from cutedsl_gemm.kernels.plan import tma
-from cutedsl_gemm.kernels.plan.checks import BITS, count_problem, shape_problem
+from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_problem
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.operand import ROW, SWIZZLES
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
 from layouts import (
     BankReport,
+    Bijective,
     ComposedLayout,
     Layout,
     LayoutError,
@@ -26,11 +31,14 @@ from layouts import (
     composition,
     cosize,
     make_layout,
+    prove,
     size,
     stmatrix,
     wgmma_accumulator,
 )
 from layouts.hardware.atoms import WGMMA_M, MatrixAtom
+from layouts.hardware.descriptor import Major
+from layouts.hardware.facts import WARPGROUP
 from layouts.hardware.lane_addresses import row_addresses
 
 
@@ -135,8 +143,37 @@ class TmaStorePlan(Sm90Plan):
         """The bank report of one consumer's stmatrix stores into a whole panel of C."""
         return banks(self.staging, self.stmatrix, lanes=self.stmatrix_rows)
 
+    @property
+    def stored_by_tma(self) -> bool:
+        """Whether TMA stores C; else the consumer's threads do."""
+        return self.c_alignment == UNIT
+
+    @property
+    def panel_copy(self) -> TVLayout:
+        """(thread, value) → row and column of a panel: what a thread stores if TMA does not.
+
+        Neighbouring threads store neighbours along memory.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> copy = pingpong(c_alignment=1).panel_copy
+        >>> print(copy.rows, copy.columns)
+        ((64,2),(64,(1,1))):((0,1),(2,(0,0))) ((64,2),(64,(1,1))):((1,0),(0,(1,0)))
+        """
+        major: Major = "K" if self.contiguous else "MN"
+        return load_layout(self.rows, self.panel_columns, major, WARPGROUP, 1)
+
+    @property
+    def panel_load(self) -> BankReport:
+        """The bank report of one consumer's loads of a whole panel, if its threads store C."""
+        lanes = self.panel_copy.offsets(1, self.rows)
+        return banks(self.staging, f"ld.shared.b{BITS}", lanes=lanes)
+
     def proofs(self) -> tuple[Proof, ...]:
-        return *super().proofs(), self.panel_store.proof()
+        proofs = *super().proofs(), self.panel_store.proof()
+        if self.stored_by_tma:
+            return proofs
+        stored_once = prove(Bijective(self.panel_copy.offsets(1, self.rows)))
+        return *proofs, stored_once, self.panel_load.proof()
 
     def explain_lines(self) -> Iterator[tuple[str, str]]:
         yield from super().explain_lines()
@@ -146,7 +183,14 @@ class TmaStorePlan(Sm90Plan):
         report = self.panel_store
         yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, {columns} columns)"
         yield "", _cost(report)
-        yield "", f"read by TMA, {BY_DESCRIPTOR}"
+        if self.stored_by_tma:
+            yield "", f"read by TMA, {BY_DESCRIPTOR}"
+            return
+        copy, report = self.panel_copy, self.panel_load
+        yield "C", "stored by the consumer's threads, as its rows may start anywhere"
+        yield "", f"{copy.offsets(1, self.rows)}   (thread, value) → m + {self.rows}n of a panel"
+        yield "", f"read by {report.access} at {report.addresses}"
+        yield "", _cost(report)
 
     def device_code(self) -> Any:
         """The kernel of the plan's schedule."""

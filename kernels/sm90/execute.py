@@ -2,7 +2,7 @@
 
     global ─ TMA boxes ▶ swizzled shared memory ─ wgmma descriptor ▶ tensor core
            ─ (thread, value) ▶ registers ─ stmatrix lane addresses ▶ swizzled panel
-           ─ TMA boxes ▶ global
+           ─ TMA boxes, or (thread, value) of the panel's copy ▶ global
 
 or, if blocks split K, from the registers
 
@@ -83,7 +83,7 @@ def gemm(
         raise PlanError(
             f"{plan.raster} visits {wrong} of {visits.numel()} tiles never, or more than once"
         )
-    write_tiles(gC, out)  # TMA clips what is out of bounds
+    write_tiles(gC, out)  # TMA clips what is out of bounds, and threads do not store it
 
 
 class TmaLoad:
@@ -132,7 +132,7 @@ class TmaLoad:
 
 
 class TmaStore:
-    """The epilogue of a TmaStorePlan: registers, stmatrix into a panel, TMA out of it."""
+    """The epilogue of a TmaStorePlan: registers, stmatrix into a panel, TMA or threads out."""
 
     def __init__(self, plan: TmaStorePlan) -> None:
         self.rows, self.bn = plan.rows, plan.tile[1]
@@ -145,7 +145,10 @@ class TmaStore:
         self.fragment = plan.fragment(values).view(self.panels, -1, self.rows // 64, held)
         # (P/S, R/64, S/2, thread), elements of a panel
         self.written = self._stmatrix_addresses(plan)
-        self.read = _box_addresses(plan.staging, plan.contiguous)  # (R, P)
+        if plan.stored_by_tma:
+            self.read = _box_addresses(plan.staging, plan.contiguous)  # (R, P)
+        else:
+            self.read = self._thread_addresses(plan)
         _check_written_once(self.written, self.elements, "stmatrix, C panel")
 
     def __call__(self, acc: Tensor, dtype: torch.dtype) -> Tensor:
@@ -161,6 +164,15 @@ class TmaStore:
             columns = slice(panel * self.columns, (panel + 1) * self.columns)
             out[:, :, columns] = shared[:, self.read.flatten()].view(-1, *self.read.shape)
         return out.view(shape)
+
+    def _thread_addresses(self, plan: TmaStorePlan) -> Tensor:
+        """(row, column) → element of the panel that a thread reads, to store it there in C."""
+        every, copy = thread_values(plan.panel_copy.rows), plan.panel_copy
+        row, column = copy.rows(*every), copy.columns(*every)
+        _check_written_once(row * self.columns + column, self.elements, "threads, C panel")
+        read = torch.empty(self.rows, self.columns, dtype=torch.int64)
+        read[row, column] = plan.staging(row + self.rows * column)
+        return read
 
     def _stmatrix_addresses(self, plan: TmaStorePlan) -> Tensor:
         """Where value v of a thread is written: lanes address the rows of eight elements."""

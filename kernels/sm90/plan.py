@@ -69,6 +69,7 @@ class Sm90Plan:
     stages: int
     splits: int  # blocks that compute one tile together, each over its range of K
     swapped: bool  # the kernel computes Cᵀ = Bᵀ · Aᵀ
+    c_alignment: int  # of the caller's C: its row length, leading stride and address, in elements
     accumulator: Layout  # (thread, value) → m + R * n, of one consumer
     raster: Raster
 
@@ -163,7 +164,7 @@ class Sm90Plan:
 
     @property
     def alignment(self) -> int:
-        """Leading strides and addresses must be multiples of so many elements."""
+        """Leading strides and addresses of A and B must be multiples of so many elements."""
         return UNIT
 
     @property

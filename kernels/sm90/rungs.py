@@ -2,14 +2,15 @@
 
 Each function returns a checked plan with as many stages as fit into shared memory. `a_major` and
 `b_major` are those of the caller's A and B. If `swapped`, the kernel computes Cᵀ = Bᵀ · Aᵀ: BM
-counts columns of the caller's C, and BN rows.
+counts columns of the caller's C, and BN rows. `c_alignment` is 8, or 1 for a C of any row length,
+leading stride and address, which the consumers' threads store instead of TMA.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
 from cutedsl_gemm.kernels.sm90.epilogue_plan import (
@@ -35,6 +36,7 @@ def single(
     dtype: str = "bfloat16",
     a_major: Major = "K",
     b_major: Major = "K",
+    c_alignment: int = UNIT,
 ) -> TmaStorePlan:
     """One warpgroup loads, multiplies and stores, one tile a block.
 
@@ -46,7 +48,9 @@ def single(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 214016, 128)
     """
-    return _tma_store_plan("single", tile, dtype, a_major, b_major, Raster(1))
+    return _tma_store_plan(
+        "single", tile, dtype, a_major, b_major, Raster(1), c_alignment=c_alignment
+    )
 
 
 def cooperative(
@@ -58,6 +62,7 @@ def cooperative(
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
+    c_alignment: int = UNIT,
 ) -> TmaStorePlan:
     """Two consumer warpgroups share each tile; three if BM is 192, one if it is 64.
 
@@ -71,7 +76,16 @@ def cooperative(
     (4, 214016, 128)
     """
     return _tma_store_plan(
-        "cooperative", tile, dtype, a_major, b_major, raster, c_stages, cluster, swapped
+        "cooperative",
+        tile,
+        dtype,
+        a_major,
+        b_major,
+        raster,
+        c_stages,
+        cluster,
+        swapped,
+        c_alignment,
     )
 
 
@@ -84,6 +98,7 @@ def pingpong(
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
+    c_alignment: int = UNIT,
 ) -> TmaStorePlan:
     """Two consumer warpgroups take turns with whole tiles.
 
@@ -95,7 +110,7 @@ def pingpong(
     (6, 230400, 128)
     """
     return _tma_store_plan(
-        "pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster, swapped
+        "pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster, swapped, c_alignment
     )
 
 
@@ -107,6 +122,7 @@ def split(
     splits: int = 8,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
+    c_alignment: int = UNIT,
 ) -> SplitKPlan:
     """Blocks split the K of each tile, and a second kernel adds their partial sums.
 
@@ -134,6 +150,7 @@ def split(
         stages=0,  # as many as fit, below
         splits=splits,
         swapped=swapped,
+        c_alignment=c_alignment,
         accumulator=accumulator(bm // consumers("cooperative", bm), bn),
         raster=Raster(1),
         partial_sums=partial_sums(bm, bn, swapped),
@@ -155,6 +172,7 @@ def _tma_store_plan(
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
+    c_alignment: int = UNIT,
 ) -> TmaStorePlan:
     """By default, a consumer stages as many panels of C as have 64 columns together."""
     for problem in (*tile_problems(tile, dtype, schedule, swapped), *cluster_problems(cluster)):
@@ -173,6 +191,7 @@ def _tma_store_plan(
         schedule=schedule,
         splits=1,
         swapped=swapped,
+        c_alignment=c_alignment,
         stages=0,  # as many as fit, below
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn, columns),

@@ -119,6 +119,7 @@ class SplitK(Sm90Gemm):
     def reduce(self, sums: cute.Tensor, c: cute.Tensor):
         """F rows of a tile of C: partial sums (*c_tile, tiles, splits), added in split order."""
         plan, layout, c_tile = self.plan, self.plan.reduction, self.plan.c_tile
+        store = plan.reduction_store
         rows, columns = plan.reduction_rows, c_tile[1]  # F, and those of a tile
         parts = c_tile[0] // rows
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
@@ -139,6 +140,7 @@ class SplitK(Sm90Gemm):
                 total.store(total.load() + loaded.load())
             result = cute.make_rmem_tensor(total.layout, self.dtype)
             result.store(total.load().to(self.dtype))
+            result = cute.make_tensor(result.iterator, lower.layout(store.registers))
             gC = cute.local_tile(cute.local_tile(c, c_tile, at), (rows, columns), (part, 0))
             extent = (rows_left - part * rows, columns_left)
-            guarded_copy(result, thread_partition(gC, layout, thread), layout, thread, extent)
+            guarded_copy(result, thread_partition(gC, store, thread), store, thread, extent)

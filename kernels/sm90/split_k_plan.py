@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from layouts import Bijective, Layout, Proof, composition, make_layout, prove, sectors
@@ -58,6 +59,11 @@ class SplitKPlan(Sm90Plan):
         return self.splits * -(-m // rows) * -(-n // columns) * rows * columns
 
     @property
+    def reduction_store(self) -> TVLayout:
+        """`reduction` as it stores C: element by element if rows of C may start anywhere."""
+        return self.reduction if self.c_alignment == UNIT else self.reduction.elementwise
+
+    @property
     def store_vector(self) -> int:
         """Partial sums that a lane stores at a time: two if they are neighbours, else one.
 
@@ -98,6 +104,8 @@ class SplitKPlan(Sm90Plan):
         yield from super().explain_lines()
         yield "split", f"{self.splits} blocks split K; a second kernel adds their partial sums"
         yield "", f"its blocks add {self.reduction_rows} rows of a tile each"
+        if self.c_alignment != UNIT:
+            yield "", "and store C element by element, as its rows may start anywhere"
         yield "partial sums", f"{self.partial_sums}   (BM, BN), fp32, in global memory"
         stores = f"{self.store_sectors} sectors a store of {WARP * self.store_vector * 4} bytes"
         yield "", f"{stores}, {self.load_sectors} a load of 512"
