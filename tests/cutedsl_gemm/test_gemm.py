@@ -1,6 +1,7 @@
 """gemm(a, b) computes what torch.mm computes, or raises with a message that says why not."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from torch.nn.functional import pad
 
 import cutedsl_gemm
 from cutedsl_gemm import PlanError, gemm, plan_for
-from cutedsl_gemm.call import allocating
+from cutedsl_gemm.aliasing import span_bytes
+from cutedsl_gemm.call import allocating, writing
+from cutedsl_gemm.kernels.sm90.epilogue_plan import TmaStorePlan
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.select.registry import LADDER
 
@@ -158,6 +161,42 @@ def test_out_may_be_columns_at_any_address(extent, start):
     assert gemm(a, b, out=out) is out
     assert error(out, a, b) < 3e-3
     assert wide.count_nonzero() == out.count_nonzero()
+
+
+@pytest.mark.parametrize("order", [ROW, COLUMN])
+@pytest.mark.parametrize(("start", "pitch"), [(0, 88), (3, 88), (8, 87), (1, 73)])
+@pytest.mark.parametrize("extent", [72, 71])
+def test_an_out_with_contiguous_rows_or_columns_is_stored_in_place(
+    extent, start, pitch, order, monkeypatch
+):
+    """By TMA if its rows are aligned and of whole vectors, else by threads; it is never copied."""
+    monkeypatch.setattr("cutedsl_gemm.run.copy", None)
+    ran, execute = [], TmaStorePlan.execute
+    monkeypatch.setattr(
+        TmaStorePlan, "execute", lambda plan, *rest: (ran.append(plan), execute(plan, *rest))
+    )
+    a, b = matrix(extent, 64), matrix(64, extent)
+    flat = torch.full((start + extent * pitch + 8,), 7.0, dtype=a.dtype)
+    out = flat.as_strided((extent, extent), (pitch, 1), start)
+    monkeypatch.setattr("cutedsl_gemm.call._calls", {})
+    gemm(a, b, tile=(64, 64, 64), out=out if order == ROW else out.mT)
+    whole = extent % 8 == start % 8 == pitch % 8 == 0
+    assert [plan.c_alignment for plan in ran] == [8 if whole else 1]
+    assert error(out if order == ROW else out.mT, a, b) < 3e-3
+    out.fill_(7.0)
+    assert bool((flat == 7.0).all())  # nothing else was written
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_a_negative_out_is_refused_where_any_address_will_do():
+    """A remembered call meets it with the strides of an out without the negative bit."""
+    half = torch.zeros(16, 1, dtype=torch.complex32)
+    a, b = matrix(16, 32, dtype=torch.float16), matrix(32, 1, dtype=torch.float16)
+    spans = span_bytes(a), span_bytes(b), span_bytes(half.imag)
+    write = writing(lambda *tensors: None, replace(TMA, c_alignment=1), spans)
+    write(a, b, half.imag)
+    with pytest.raises(ValueError, match="out is a view with the negative bit set"):
+        write(a, b, half.conj().imag)
 
 
 @pytest.mark.parametrize("k", [0, 32])

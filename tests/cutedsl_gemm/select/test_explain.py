@@ -30,9 +30,12 @@ def test_it_names_the_choice_the_best_candidates_and_all_layouts(mnk):
 
 @pytest.mark.parametrize("column", range(2), ids=["aligned", "askew"])
 @pytest.mark.parametrize("invariant", [False, True])
-@pytest.mark.parametrize("pitch", [264, 259])
-def test_the_plan_that_gemm_runs_is_planned_and_explained(pitch, invariant, column, monkeypatch):
-    """Also where gemm runs on copies, of a matrix whose stride or address TMA cannot read."""
+@pytest.mark.parametrize(("pitch", "n"), [(264, 48), (264, 45), (259, 48), (259, 45)])
+def test_the_plan_that_gemm_runs_is_planned_and_explained(pitch, n, invariant, column, monkeypatch):
+    """Also where gemm runs on copies, of a matrix whose stride or address TMA cannot read.
+
+    A C of rows that TMA cannot store is not copied.
+    """
     ran = []
     monkeypatch.setattr(
         "cutedsl_gemm.call.runner",
@@ -45,12 +48,13 @@ def test_the_plan_that_gemm_runs_is_planned_and_explained(pitch, invariant, colu
     )
     monkeypatch.setattr("cutedsl_gemm.call._calls", {})
     wide = torch.zeros(40, pitch, dtype=torch.bfloat16)
-    a, b = wide[:, column : column + 257], matrix(257, 48, "cpu")
+    a, b = wide[:, column : column + 257], torch.zeros(257, 48, dtype=torch.bfloat16)[:, :n]
     gemm(a, b, invariant=invariant)
     assert ran == [plan_for(a, b, invariant=invariant)]
     text = explain(a, b, invariant=invariant)
     assert text.endswith(ran[0].explain())
     assert ("copies       A:" in text) == (pitch == 259 or column > 0)
+    assert ("stores       C: by threads" in text) == (ran[0].c_alignment == 1) == (n == 45)
 
 
 TINY_AND_HUGE = [(1, 1, 1), (8, 8, 8), (64, 64, 64), (65536, 65536, 65536)]

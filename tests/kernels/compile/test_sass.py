@@ -1,6 +1,7 @@
 """The machine code for sm_90a, compiled here without a GPU, is what the plan says and no more."""
 
 from collections import Counter
+from math import gcd
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,28 @@ def test_instructions_and_resources(plan):
 @pytest.mark.parametrize(
     "plan",
     [
+        pingpong((128, 192, 64), c_alignment=1),
+        pytest.param(cooperative(c_alignment=1), marks=pytest.mark.deep),
+        pytest.param(cooperative((256, 192, 64), c_alignment=1), marks=pytest.mark.deep),
+        pytest.param(single(c_alignment=1), marks=pytest.mark.deep),
+        pytest.param(pingpong((192, 80, 64), swapped=True, c_alignment=1), marks=pytest.mark.deep),
+        pytest.param(cooperative((192, 192, 64), c_alignment=1), marks=pytest.mark.deep),
+    ],
+    ids=lambda plan: f"{plan.kind}-{plan.tile}",
+)
+def test_threads_store_a_panel_as_loads_and_stores_of_one_element(plan):
+    report, copy = build.inspect(plan), plan.panel_copy
+    assert report.count("UTMASTG") == report.count("UTMACMDFLUSH") == 0
+    moves = plan.panels * copy.vectors * gcd(copy.lines, 8)  # of one turn of each loop
+    assert report.instructions["LDS.U16"] == report.instructions["STG.E.U16"] == moves
+    assert report.count("STG") == moves
+    assert report.spills == report.stack_bytes == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "plan",
+    [
         pingpong(cluster=(2, 1)),
         cooperative(b_major="MN", cluster=(2, 1)),
         cooperative((256, 128, 64), a_major="MN", cluster=(1, 2)),
@@ -126,6 +149,16 @@ def test_partial_sums_of_swapped_operands_move_in_four_and_sixteen_bytes():
     assert report.instructions["STG.E"] == plan.registers
     assert report.instructions["STG.E.64"] == 1  # four results of C
     assert report.count("LDG.E.128") == report.count("LDG.E") == plan.splits
+    assert report.spills == report.stack_bytes == 0
+
+
+@pytest.mark.slow
+@pytest.mark.deep
+def test_the_reduction_stores_rows_that_start_anywhere_element_by_element():
+    plan = split((128, 80, 64), splits=3, c_alignment=1)
+    report = build.inspect(plan)
+    assert report.instructions["STG.E.U16"] == plan.reduction.values
+    assert report.instructions["STG.E.64"] == plan.registers // 2  # partial sums
     assert report.spills == report.stack_bytes == 0
 
 

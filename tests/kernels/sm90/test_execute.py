@@ -129,6 +129,37 @@ def test_split_of_swapped_operands_is_right(tile, splits, majors):
     assert run(plan, 1, 72, 64) < 3e-3  # one k-tile: most of the blocks have none
 
 
+ANYWHERE = [
+    single((64, 48, 64), c_alignment=1),
+    pingpong((192, 80, 64), "float16", "MN", "MN", c_alignment=1),
+    pingpong((192, 40, 64), swapped=True, c_alignment=1),
+    pingpong((64, 96, 64), cluster=(2, 2), c_stages=1, c_alignment=1),
+    cooperative((128, 64, 64), cluster=(1, 2), swapped=True, c_alignment=1),
+    split((128, 48, 64), splits=3, cluster=(2, 1), c_alignment=1),
+    split((128, 24, 64), splits=2, swapped=True, c_alignment=1),
+]
+
+
+@pytest.mark.parametrize("plan", ANYWHERE, ids=lambda plan: f"{plan.kind} {plan.tile}")
+def test_threads_store_rows_of_any_length_at_any_address_and_nothing_beside_them(plan):
+    dtype = getattr(torch, plan.dtype)
+    a, b = torch.randint(-3, 4, (205, 136)).to(dtype), torch.randint(-2, 3, (136, 211)).to(dtype)
+    frame = torch.full((207, 223), 7.0, dtype=dtype)
+    expected = frame.clone()
+    expected[1:206, 5:216] = a.float() @ b.float()
+    execute.gemm(plan, a, b, frame[1:206, 5:216])
+    assert torch.equal(frame, expected)
+
+
+def test_a_panel_whose_threads_miss_an_element_is_refused(monkeypatch):
+    plan = pingpong(c_alignment=1)
+    half = replace(plan.panel_copy, columns=plan.panel_copy.zeros)
+    monkeypatch.setattr(type(plan), "panel_copy", half)
+    assert not all(plan.proofs())
+    with pytest.raises(PlanError, match=r"threads, C panel.*written twice"):
+        run(plan)
+
+
 def test_partial_sums_that_are_written_twice_are_refused():
     plan = split()
     folded = Layout((128, (64, 2)), (128, (1, 0)))
@@ -154,6 +185,7 @@ def calls(draw):
         arguments["cluster"] = draw(st.sampled_from(CLUSTERS))
     if make in (pingpong, cooperative):
         arguments["c_stages"] = draw(st.sampled_from([None, None, 1, 2, 3]))
+    arguments["c_alignment"] = draw(st.sampled_from([1, 8]))
     return make, arguments
 
 

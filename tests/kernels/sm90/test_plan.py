@@ -67,6 +67,25 @@ def test_accumulator_covers_what_a_consumer_multiplies_once(plan):
 
 
 @every_plan
+def test_threads_store_each_element_of_a_panel_once_and_load_it_without_conflicts(plan):
+    anywhere = replace(plan, c_alignment=1).check()
+    stored_once, conflict_free = anywhere.proofs()[-2:]
+    assert stored_once.statement == Bijective(anywhere.panel_copy.offsets(1, plan.rows))
+    assert conflict_free.statement == anywhere.panel_load.statement
+    assert all(anywhere.proofs())
+    assert len(anywhere.proofs()) == len(plan.proofs()) + 2
+
+
+@pytest.mark.parametrize("c_alignment", [0, 2, 4, 16, True, "8"])
+def test_an_alignment_of_c_that_no_store_has_is_refused(c_alignment):
+    for plan in (pingpong(), split()):
+        with pytest.raises(
+            PlanError, match=f"c_alignment is {c_alignment!r}; it must be 8, .*or 1"
+        ):
+            replace(plan, c_alignment=c_alignment).check()
+
+
+@every_plan
 def test_stmatrix_stores_the_values_that_wgmma_left(plan):
     """Register `fragment(v, i, j, panel)` is what `store` sends to (64i, P * panel + S * j)."""
     bm, columns, width = plan.rows, plan.panel_columns, plan.stmatrix_columns
