@@ -26,6 +26,7 @@ from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import tune
 from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.select.precompile import compiled_with_bar
+from cutedsl_gemm.tensors import aligned_copy
 
 pytestmark = pytest.mark.gpu
 
@@ -347,6 +348,15 @@ def test_any_strides_and_addresses_are_right(m, n, k):
         assert bool((frame == 7.0).all())  # nothing else was written
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_a_negative_out_is_refused_where_any_address_will_do():
+    half = torch.zeros(16, 1, dtype=torch.complex32, device="cuda")
+    a, b = matrix(16, 32, dtype=torch.float16), matrix(32, 1, dtype=torch.float16)
+    gemm(a, b, out=half.imag)
+    with pytest.raises(ValueError, match="out is a view with the negative bit set"):
+        gemm(a, b, out=half.conj().imag)
+
+
 def test_gradients_agree_with_torch():
     a, b = matrix(256, 136).requires_grad_(), matrix(136, 64).requires_grad_()
     gemm(a, b).backward(grad := matrix(256, 64))
@@ -426,11 +436,18 @@ plans = (pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single()
          split((128, 64, 64), splits=3, cluster=(2, 1)), split((64, 128, 64), splits=4),
          split((64, 24, 64), splits=8, cluster=(1, 4), swapped=True), cooperative((64, 128, 64)),
          *(each.plan(Problem.dense(64, 64, 64)) for each in kinds.values()))
-for m, n, k in ((520, 264, 136), (1000, 1800, 392)):
+anywhere = (pingpong(c_alignment=1), pingpong((64, 96, 64), cluster=(2, 1), c_alignment=1),
+            pingpong((128, 48, 64), c_stages=1, c_alignment=1), single(c_alignment=1),
+            cooperative((192, 144, 64), swapped=True, c_alignment=1),
+            cooperative((256, 192, 64), c_alignment=1), split(splits=3, c_alignment=1),
+            split((128, 24, 64), splits=2, swapped=True, c_alignment=1))
+for m, n, k, start, chosen in (
+    (520, 264, 136, 0, plans), (1000, 1800, 392, 0, plans), (1001, 1803, 392, 3, anywhere),
+):
     a = torch.randn(m, k, device="cuda").bfloat16()
     b = torch.randn(n, k, device="cuda").bfloat16().mT
-    for plan in plans:
-        c = torch.full((m, n), torch.nan, device="cuda").bfloat16()
+    for plan in chosen:
+        c = torch.full((start + m * n,), torch.nan, device="cuda").bfloat16()[start:].view(m, n)
         build.load(plan)(a, b, c, 132)
         c = c.double()
         assert (c - a.double() @ b.double()).norm() < 6e-3 * c.norm()
@@ -543,6 +560,52 @@ def test_every_plan_of_the_family_is_exact_on_integers_and_repeats_to_the_bit(pl
         for sms in (132, 132, 8):  # with 8, a block makes many tiles
             kernel(a, b, out := poisoned(m, n, dtype), sms)
             assert torch.equal(out, (a.double() @ b.double()).to(dtype))
+
+
+ANYWHERE = [
+    single((64, 48, 64), c_alignment=1),
+    pingpong(c_alignment=1),
+    pingpong((128, 192, 64), "float16", "MN", "MN", c_alignment=1),
+    pingpong((64, 16, 64), c_alignment=1),
+    pingpong((192, 80, 64), c_stages=1, c_alignment=1),
+    pingpong((64, 96, 64), cluster=(4, 2), c_alignment=1),
+    pingpong((128, 136, 64), b_major="MN", swapped=True, c_alignment=1),
+    pingpong((192, 40, 64), c_stages=1, swapped=True, c_alignment=1),
+    pingpong((128, 160, 64), "float16", cluster=(2, 2), swapped=True, c_alignment=1),
+    cooperative(c_stages=2, c_alignment=1),
+    cooperative((256, 192, 64), cluster=(1, 2), c_alignment=1),
+    cooperative((64, 128, 64), c_alignment=1),
+    cooperative((192, 144, 64), a_major="MN", swapped=True, c_alignment=1),
+    split((128, 80, 64), splits=3, c_alignment=1),
+    split((64, 128, 64), "float16", "MN", "MN", splits=4, cluster=(2, 1), c_alignment=1),
+    split((128, 24, 64), splits=8, swapped=True, c_alignment=1),
+]
+
+
+@pytest.mark.parametrize(
+    "plan", ANYWHERE, ids=lambda plan: f"{plan.kind} {plan.tile} {plan.cluster}"
+)
+def test_threads_store_rows_of_any_length_at_any_address_and_nothing_beside_them(plan):
+    kernel, dtype = build.load(plan), getattr(torch, plan.dtype)
+    for m, n, k, gap, start in (
+        (520, 261, 136, 0, 0),
+        (263, 137, 1096, 3, 1),
+        (1001, 2047, 512, 0, 5),
+        (17, 4099, 1096, 1, 3),
+        (256, 256, 64, 1, 0),
+        (2, 2, 8, 0, 1),
+    ):
+        a, b = torch.randint(-3, 4, (m, k)).to(dtype), torch.randint(-2, 3, (n, k)).to(dtype).mT
+        a = aligned_copy((a if plan.a_major == "K" else a.mT.contiguous().mT).cuda())
+        b = aligned_copy((b if plan.b_major == "K" else b.contiguous()).cuda())
+        lead = n + gap
+        frame = torch.full((start + m * lead + 5,), 7.0, dtype=dtype, device="cuda")
+        out, expected = frame.as_strided((m, n), (lead, 1), start), frame.clone()
+        expected.as_strided(out.shape, out.stride(), start).copy_(a.double() @ b.double())
+        for sms in (132, 8):  # with 8, a block makes many tiles
+            frame.fill_(7.0)
+            kernel(a, b, out, sms)
+            assert torch.equal(frame, expected), (m, n, k, gap, start, sms)
 
 
 ROWS = 1, 2, 8, 17, 64, 65, 128, 129, 192, 256, 300, 512, 1000, 4096, 8192
