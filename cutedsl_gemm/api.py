@@ -32,9 +32,11 @@ def gemm(
 
     CUDA tensors run on torch's current stream, by the sm90 kernel that a model expects to be
     fastest (before Hopper, by an sm80 kernel). CPU tensors run through the same plan on the
-    executor. Any strides and addresses are accepted. TMA reads and writes a matrix in place if one
-    mode is contiguous, and the other stride and the address are multiples of 16 bytes; any other
-    tensor is copied. `out` receives the result. Without it, the result is a new contiguous tensor.
+    executor. Any strides and addresses are accepted. TMA reads a or b in place if one mode is
+    contiguous, and the other stride and the address are multiples of 16 bytes; otherwise it reads a
+    copy. It stores such a result if its rows are multiples of 16 bytes long, too. Threads store any
+    other result whose rows or columns are contiguous. `out` receives the result. Without it, the
+    result is a new contiguous tensor.
 
     `tile` is (BM, BN, BK); None lets the model choose. A column-major out is computed as bᵀ · aᵀ,
     and the tile is one of that product. Without `out`, gemm supports autograd (reverse and forward

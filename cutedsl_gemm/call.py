@@ -183,8 +183,8 @@ def _on_copies(
 ) -> Tensor:
     """The product of tensors that no kernel accepts in place, by aligned copies of them.
 
-    One launch copies a and b, and another one the result (docs/performance/notebook.md, "Any
-    strides, by copies").
+    One launch copies a and b (docs/performance/notebook.md, "Any strides, by copies"). A result is
+    copied only if the kernel cannot store it anywhere: before Hopper, or if no mode is contiguous.
     """
     requirements = named(None, a.device).requirements
     check_memory("a", a)

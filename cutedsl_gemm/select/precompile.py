@@ -1,5 +1,8 @@
 """Precompile every kernel that gemm can choose, on a machine without a GPU too.
 
+Those that store rows of C which TMA cannot, as of an N that is no multiple of 8, are compiled when
+they are first needed.
+
 The folder can be shipped: point CUTEDSL_GEMM_CACHE_DIR at it on the machine that runs the kernels.
 It may be read-only there, unless a call needs a kernel that it does not contain. It serves one
 release of this library, of the CuTe DSL and of TVM-FFI, on one processor architecture.

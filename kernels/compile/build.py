@@ -62,7 +62,7 @@ def export(plan: Plan, path: Path, arch: str = ARCH) -> None:
         raise RuntimeError(
             f"{plan.name} {_brief(plan)} is not compiled for {arch} yet, and a CUDA graph is being "
             "captured: call gemm once with such tensors before the capture, or compile ahead every "
-            "kernel that gemm chooses by itself (python -m cutedsl_gemm build)"
+            "kernel that gemm chooses by itself if TMA stores C (python -m cutedsl_gemm build)"
         )
     with DSL_LOCK, progress.spinner(f"compiling {_brief(plan)} for {arch}, once"):
         library.link(compile_plan(plan, arch), path)

@@ -1,7 +1,7 @@
 """The plan of the copy kernel: contiguous rows at any address, to rows at any other.
 
 TMA reads rows that start at multiples of 16 bytes. `gemm` copies a matrix whose rows do not into
-rows that do, and a result back into rows that do not.
+rows that do, and, before Hopper, a result back into rows that do not.
 
     source   … │ a b c d e f g h │ i j k l m n o p │ …      aligned words of 16 bytes
                          └───── shift 2 ────┐

@@ -3,7 +3,7 @@
 A kernel's plan is one frozen value that holds every layout by which its data moves. Device code
 lowers these layouts to `cute` objects; the executor moves data by them on the CPU; proofs and
 pictures use them too. What an instruction does with a layout is modelled, not lowered: the DSL
-makes stmatrix from `TmaStorePlan.stmatrix_tv`, and `stmatrix_rows` is the model of the rows that
+makes stmatrix from `PanelPlan.stmatrix_tv`, and `stmatrix_rows` is the model of the rows that
 its lanes then address. `check` refuses a plan that the hardware cannot run, with a message, before
 anything is compiled.
 

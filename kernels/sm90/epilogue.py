@@ -8,7 +8,7 @@ Who    TMA stores the panel, behind the next one (`TmaPanels`). It stores whole 
        consumer, element by element (`ThreadPanels`).
 
 Where  each consumer has its own panels: no consumer waits for the other's stores.
-       `TmaStorePlan.stmatrix_rows` is the row that each lane addresses, and `panel_store` proves
+       `PanelPlan.stmatrix_rows` is the row that each lane addresses, and `panel_store` proves
        that the stores are free of bank conflicts (ConflictFree, layouts/hardware/conflict_free.py).
        `panel_copy` says which elements of a panel a thread stores to C, and `panel_load` proves
        that its loads are free of bank conflicts.
@@ -23,7 +23,12 @@ from cutlass import Int32, Int64
 from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.tile import remaining_extent, thread_coordinates, thread_partition
+from cutedsl_gemm.kernels.device.tile import (
+    in_bounds,
+    remaining_extent,
+    thread_coordinates,
+    thread_partition,
+)
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from layouts import cosize
@@ -90,7 +95,7 @@ class TmaPanels:
 
 
 class ThreadPanels:
-    """The threads of a consumer store its panels, what lies in C of them: neighbours together."""
+    """The threads of a consumer store its panels, neighbours in memory by neighbouring threads."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -140,19 +145,18 @@ class ThreadPanels:
                 if part * at_once + line < lines:
                     gPart[line] = values[line]
 
-    def lines_in_bounds(self, coord, extent):
-        """How many of a thread's lines C has, if the first element of them is at a coordinate."""
-        along, copy = self.plan.contiguous, self.plan.panel_copy
-        step = (copy.rows, copy.columns)[1 - along](0, (1, (0, 0)))  # from line to line
-        lines = cute.ceil_div(extent[1 - along] - coord[1 - along], step)
-        inside = (coord[along] < extent[along]) & (coord[1 - along] < extent[1 - along])
-        return cutlass.select_(inside, cutlass.min(lines, copy.lines), Int32(0))
+    def lines_in_bounds(self, first, extent):
+        """How many of a thread's lines C has; `first` is the coordinate in the first of them."""
+        across, copy = 1 - self.plan.contiguous, self.plan.panel_copy
+        step = (copy.rows, copy.columns)[across](0, (1, (0, 0)))  # from line to line
+        lines = cute.ceil_div(extent[across] - first[across], step)
+        return cutlass.select_(in_bounds(first, extent), lines, Int32(0))
 
     def wait_for_stores(self):
         """Nothing: shared memory has been read."""
 
 
-class TmaStoreGemm(Sm90Gemm):
+class PanelGemm(Sm90Gemm):
     """A GEMM that stores C panel by panel; the schedule is the subclasses'."""
 
     def __init__(self, plan):

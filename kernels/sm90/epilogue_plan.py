@@ -1,4 +1,4 @@
-"""TmaStorePlan: C is stored through shared memory, by stmatrix and TMA, one panel at a time.
+"""PanelPlan: C is stored through shared memory, one panel at a time: stmatrix, then TMA or threads.
 
 TMA stores rows of whole multiples of 16 bytes. Any other C is stored by the consumer's threads, out
 of the same panels: `panel_copy` is the element of each thread.
@@ -43,8 +43,8 @@ from layouts.hardware.lane_addresses import row_addresses
 
 
 @dataclass(frozen=True)
-class TmaStorePlan(Sm90Plan):
-    """A GEMM that stages C in shared memory for TMA, in panels of P columns.
+class PanelPlan(Sm90Plan):
+    """A GEMM that stages C in shared memory, in panels of P columns.
 
     A panel is contiguous along the same mode as C. Along n, P is 64, 32 or 16, the most that divide
     BN, and a panel has the 128-, 64- or 32-byte swizzle. Along m, if operands are swapped, P is the

@@ -31,7 +31,7 @@ from cutedsl_gemm.kernels.executor import (
 )
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
-from cutedsl_gemm.kernels.sm90.epilogue_plan import TmaStorePlan
+from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.operand import Operand
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import ComposedLayout, cosize, size, wgmma_descriptor
@@ -41,7 +41,7 @@ WAVE = 132  # tiles that move together: as many as an H100 has multiprocessors
 
 @executor
 def gemm(
-    plan: TmaStorePlan | SplitKPlan, a: Tensor, b: Tensor, out: Tensor, one_by_one: bool = False
+    plan: PanelPlan | SplitKPlan, a: Tensor, b: Tensor, out: Tensor, one_by_one: bool = False
 ) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0. A step is a wave of tiles.
 
@@ -57,7 +57,7 @@ def gemm(
     clusters_m, clusters_n = tiles_m // down, tiles_n // across
     gC = out.new_empty(tiles_m, tiles_n, bm, bn)
     load_a, load_b = TmaLoad(plan.a, plan.stages), TmaLoad(plan.b, plan.stages)
-    epilogue = Reduction(plan) if isinstance(plan, SplitKPlan) else TmaStore(plan)
+    epilogue = Reduction(plan) if isinstance(plan, SplitKPlan) else PanelStore(plan)
     visits = torch.zeros(tiles_m, tiles_n, dtype=torch.int64)
     for first in range(0, tiles_m * tiles_n, WAVE):
         wave = range(first, min(first + WAVE, tiles_m * tiles_n))
@@ -131,10 +131,10 @@ class TmaLoad:
         return descriptor.address(start, row % rows, column % 16) * 8 // BITS
 
 
-class TmaStore:
-    """The epilogue of a TmaStorePlan: registers, stmatrix into a panel, TMA or threads out."""
+class PanelStore:
+    """The epilogue of a PanelPlan: registers, stmatrix into a panel, TMA or threads out."""
 
-    def __init__(self, plan: TmaStorePlan) -> None:
+    def __init__(self, plan: PanelPlan) -> None:
         self.rows, self.bn = plan.rows, plan.tile[1]
         self.panels, self.columns = plan.panels, plan.panel_columns  # columns: P
         self.elements = cosize(plan.staging)
@@ -165,7 +165,7 @@ class TmaStore:
             out[:, :, columns] = shared[:, self.read.flatten()].view(-1, *self.read.shape)
         return out.view(shape)
 
-    def _thread_addresses(self, plan: TmaStorePlan) -> Tensor:
+    def _thread_addresses(self, plan: PanelPlan) -> Tensor:
         """(row, column) → element of the panel that a thread reads, to store it there in C."""
         every, copy = thread_values(plan.panel_copy.rows), plan.panel_copy
         row, column = copy.rows(*every), copy.columns(*every)
@@ -174,7 +174,7 @@ class TmaStore:
         read[row, column] = plan.staging(row + self.rows * column)
         return read
 
-    def _stmatrix_addresses(self, plan: TmaStorePlan) -> Tensor:
+    def _stmatrix_addresses(self, plan: PanelPlan) -> Tensor:
         """Where value v of a thread is written: lanes address the rows of eight elements."""
         atom, index = plan.stmatrix, torch.arange(size(plan.stmatrix_rows))
         lanes, held = 8 * atom.matrices, 2 * atom.matrices  # that supply an address; of a lane

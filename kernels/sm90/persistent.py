@@ -6,10 +6,10 @@ When   block 0   │ tile 0 │ tile G     │ tile 2G     │ …     G blocks 
 
 import cutlass.cute as cute
 
-from cutedsl_gemm.kernels.sm90.epilogue import TmaStoreGemm
+from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
 
 
-class PersistentGemm(TmaStoreGemm):
+class PersistentGemm(PanelGemm):
     """The consumers and a producer walk the tiles; subclasses say how the consumers share them."""
 
     def grid_size(self, tiles, sms):

@@ -14,7 +14,7 @@ from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
 from cutedsl_gemm.kernels.sm90.epilogue_plan import (
-    TmaStorePlan,
+    PanelPlan,
     fragment,
     panel_columns,
     stmatrix_tv,
@@ -37,7 +37,7 @@ def single(
     a_major: Major = "K",
     b_major: Major = "K",
     c_alignment: int = UNIT,
-) -> TmaStorePlan:
+) -> PanelPlan:
     """One warpgroup loads, multiplies and stores, one tile a block.
 
     New: TMA loads whole tiles, swizzled, and wgmma multiplies 64 rows of shared memory at a time.
@@ -48,9 +48,7 @@ def single(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 214016, 128)
     """
-    return _tma_store_plan(
-        "single", tile, dtype, a_major, b_major, Raster(1), c_alignment=c_alignment
-    )
+    return _panel_plan("single", tile, dtype, a_major, b_major, Raster(1), c_alignment=c_alignment)
 
 
 def cooperative(
@@ -63,7 +61,7 @@ def cooperative(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
     c_alignment: int = UNIT,
-) -> TmaStorePlan:
+) -> PanelPlan:
     """Two consumer warpgroups share each tile; three if BM is 192, one if it is 64.
 
     New: roles. A producer warp loads k-tiles as far ahead as stages are free, and the consumer
@@ -75,7 +73,7 @@ def cooperative(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (4, 214016, 128)
     """
-    return _tma_store_plan(
+    return _panel_plan(
         "cooperative",
         tile,
         dtype,
@@ -99,7 +97,7 @@ def pingpong(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
     c_alignment: int = UNIT,
-) -> TmaStorePlan:
+) -> PanelPlan:
     """Two consumer warpgroups take turns with whole tiles.
 
     New: each consumer has a tile of its own; while one stores, the other multiplies. Gains: the
@@ -109,7 +107,7 @@ def pingpong(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 230400, 128)
     """
-    return _tma_store_plan(
+    return _panel_plan(
         "pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster, swapped, c_alignment
     )
 
@@ -162,7 +160,7 @@ def split(
 RUNGS = single, cooperative, pingpong, split
 
 
-def _tma_store_plan(
+def _panel_plan(
     schedule: Schedule,
     tile: Tile,
     dtype: str,
@@ -173,7 +171,7 @@ def _tma_store_plan(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
     c_alignment: int = UNIT,
-) -> TmaStorePlan:
+) -> PanelPlan:
     """By default, a consumer stages as many panels of C as have 64 columns together."""
     for problem in (*tile_problems(tile, dtype, schedule, swapped), *cluster_problems(cluster)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
@@ -183,7 +181,7 @@ def _tma_store_plan(
     if c_stages is None:
         c_stages = min(ROW, bn) // columns
     a, b = operands(tile, a_major, b_major, cluster, swapped)
-    plan = TmaStorePlan(
+    plan = PanelPlan(
         tile=tile,
         dtype=dtype,
         a=a,

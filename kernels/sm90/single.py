@@ -12,10 +12,10 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.epilogue import TmaStoreGemm
+from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
 
 
-class Single(TmaStoreGemm):
+class Single(PanelGemm):
     """One warpgroup computes one tile."""
 
     def grid_size(self, tiles, sms):

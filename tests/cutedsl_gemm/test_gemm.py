@@ -14,7 +14,7 @@ import cutedsl_gemm
 from cutedsl_gemm import PlanError, gemm, plan_for
 from cutedsl_gemm.aliasing import span_bytes
 from cutedsl_gemm.call import allocating, writing
-from cutedsl_gemm.kernels.sm90.epilogue_plan import TmaStorePlan
+from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.select.registry import LADDER
 
@@ -171,9 +171,9 @@ def test_an_out_with_contiguous_rows_or_columns_is_stored_in_place(
 ):
     """By TMA if its rows are aligned and of whole vectors, else by threads; it is never copied."""
     monkeypatch.setattr("cutedsl_gemm.run.copy", None)
-    ran, execute = [], TmaStorePlan.execute
+    ran, execute = [], PanelPlan.execute
     monkeypatch.setattr(
-        TmaStorePlan, "execute", lambda plan, *rest: (ran.append(plan), execute(plan, *rest))
+        PanelPlan, "execute", lambda plan, *rest: (ran.append(plan), execute(plan, *rest))
     )
     a, b = matrix(extent, 64), matrix(64, extent)
     flat = torch.full((start + extent * pitch + 8,), 7.0, dtype=a.dtype)
