@@ -6,7 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 SHAPES = "sweep", "curve", "squares", "weights", "split"  # bench.SHAPES, without importing torch
-RANDOM, DECODE = "random", "decode"
+RANDOM, ODD, DECODE = "random", "odd", "decode"
+DRAWN = RANDOM, ODD  # whose shapes are drawn
 DRAWINGS = ".svg", ".png", ".pdf"
 
 
@@ -30,15 +31,15 @@ def parser() -> argparse.ArgumentParser:
     ladder.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
     bench = commands.add_parser("bench", help="compare gemm with torch.mm, quack and Triton")
     bench.add_argument(
-        "--shapes", choices=(*SHAPES, RANDOM, DECODE), default="sweep", help="default: sweep"
+        "--shapes", choices=(*SHAPES, *DRAWN, DECODE), default="sweep", help="default: sweep"
     )
-    bench.add_argument("--seed", type=int, metavar="S", help="of --shapes random")
-    bench.add_argument("--count", type=count, metavar="N", help="of --shapes random")
+    bench.add_argument("--seed", type=int, metavar="S", help=f"of --shapes {' or '.join(DRAWN)}")
+    bench.add_argument("--count", type=count, metavar="N", help="how many of these shapes to draw")
     bench.add_argument(
         "--invariant",
         action="store_true",
         default=None,
-        help="of --shapes random: gemm(…, invariant=True)",
+        help=f"of --shapes {' or '.join(DRAWN)}: gemm(…, invariant=True)",
     )
     bench.add_argument("--sustained", action="store_true", help="at the power limit, not in bursts")
     bench.add_argument("--csv", type=file, metavar="FILE", help="also write the table to FILE")
@@ -153,17 +154,18 @@ def run_on_gpu(options: argparse.Namespace) -> None:
 
 
 def run_bench(options: argparse.Namespace) -> None:
-    """bench over named shapes, random ones, or those of decoding."""
+    """bench over named shapes, drawn ones, or those of decoding."""
     given = {name: vars(options)[name] for name in ("count", "seed", "invariant")}
     given = {name: value for name, value in given.items() if value is not None}
-    if options.sustained and options.shapes in (RANDOM, DECODE):
+    if options.sustained and options.shapes in (*DRAWN, DECODE):
         raise Refused(f"--sustained is for named shapes; omit it with --shapes {options.shapes}")
-    if given and options.shapes != RANDOM:
-        raise Refused(f"--{next(iter(given))} is for --shapes random")
-    if options.shapes == RANDOM:
-        from cutedsl_gemm.measure import random_shapes
+    if given and options.shapes not in DRAWN:
+        raise Refused(f"--{next(iter(given))} is for --shapes {' or '.join(DRAWN)}")
+    if options.shapes in DRAWN:
+        from cutedsl_gemm.measure import distribution, odd_shapes, random_shapes
 
-        random_shapes.main(**given, file=options.csv, drawing=options.plot)
+        drawn = random_shapes if options.shapes == RANDOM else odd_shapes
+        distribution.main(drawn.POPULATION, **given, file=options.csv, drawing=options.plot)
     elif options.shapes == DECODE:
         from cutedsl_gemm.measure import decode
 
