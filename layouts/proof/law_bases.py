@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import LayoutError
@@ -20,7 +20,7 @@ from .certificates import (
 )
 from .prove import Proof, Statement
 
-__all__ = ["ChainsAgree", "EveryPart", "OfResult", "failed"]
+__all__ = ["AllOf", "ChainsAgree", "EveryPart", "OfResult", "failed"]
 
 
 def failed(statement: Any, claim: Claim, index: Any, *reason: str) -> Proof:
@@ -95,7 +95,7 @@ class EveryPart(Statement):
     def with_results(self) -> Statement:
         """Each part with its results."""
         try:
-            return AllOf(tuple(part.with_results() for part in self.parts()))
+            return AllOf(part.with_results() for part in self.parts())
         except LayoutError:  # an operation refuses
             return self
 
@@ -119,8 +119,11 @@ class AllOf(EveryPart):
     __slots__ = __match_args__ = ("statements",)
     statements: tuple[Statement, ...]
 
-    def __init__(self, statements: tuple[Statement, ...]) -> None:
-        self._set(statements)
+    def __init__(self, statements: Iterable[Statement]) -> None:
+        self._set(tuple(statements))
+        for each in self.statements:
+            if not isinstance(each, Statement):
+                raise LayoutError(f"AllOf: {each!r} is not a statement, such as Injective(layout)")
 
     def __str__(self) -> str:
         return ", and ".join(map(str, self.statements)) or "nothing is said"

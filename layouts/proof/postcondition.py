@@ -43,7 +43,7 @@ from ..values.tuples import leaves, size, unflatten
 from .certificates import component
 from .equivalence import Equivalent
 from .injective import Injective
-from .law_bases import EveryPart
+from .law_bases import AllOf
 from .laws import (
     ComplementLaws,
     CompositionLaw,
@@ -86,24 +86,6 @@ def postcondition(operation: Callable[..., Any], *operands: Any, result: Any = N
     return found
 
 
-class Every(EveryPart):
-    """All `statements` hold: together they are the post-condition of the operation `name`."""
-
-    __slots__ = __match_args__ = ("name", "statements")
-    name: str
-    statements: tuple[Statement, ...]
-
-    def __init__(self, name: str, statements: tuple[Statement, ...]) -> None:
-        self._set(name, statements)
-
-    def __str__(self) -> str:
-        return f"{self.name} returns what it promises"
-
-    def parts(self) -> list[Statement]:
-        """The statements."""
-        return [*self.statements]
-
-
 def _after(layout: Any, indices: Layout, result: Any, offset: Any = 0) -> Statement:
     """``result(i) == layout(offset + indices(i))`` for every i."""
     return Equivalent(ComposedLayout(layout, offset, indices), result)
@@ -119,7 +101,7 @@ def _composition(result: Any, a: Any, b: Any) -> Statement:
     if not isinstance(b, tuple):
         return CompositionLaw(a, b, result)
     parts = [_composition(*each) for each in zip(result, a, b, strict=False)]
-    return Every("composition", (Same("rank", len(b), len(result)), *parts))
+    return AllOf((Same("rank", len(b), len(result)), *parts))
 
 
 def _left_inverse(result: Any, layout: Any) -> Statement:
@@ -154,13 +136,12 @@ def _composed(after: Any, before: Any) -> ComposedLayout:
 def _nullspace(result: Any, layout: Any) -> Statement:
     """L is L(0) at every index that N gives, and N gives each once."""
     constant = _plus(layout, layout(0), Layout(size(result), 0))
-    return Every("nullspace", (_after(layout, result, constant), Injective(result)))
+    return AllOf((_after(layout, result, constant), Injective(result)))
 
 
 def _max_common_layout(result: Any, a: Any, b: Any) -> Statement:
     """The result is a right inverse of both."""
-    laws = RightInverseLaw(a, result), RightInverseLaw(b, result)
-    return Every("max_common_layout", laws)
+    return AllOf((RightInverseLaw(a, result), RightInverseLaw(b, result)))
 
 
 # ------------------------------------------------------------------------------ divides, products
@@ -172,7 +153,7 @@ def _gathered(
     """The halves of the logical operation, gathered."""
     logical = operation(layout, tiler)
     indices = gather(name, lambda halves, _: halves, Layout(logical.shape), tiler)
-    return Every(name, (law(layout, tiler, logical), _after(logical, indices, result)))
+    return AllOf((law(layout, tiler, logical), _after(logical, indices, result)))
 
 
 _cut = partial(_gathered, operation=algebra.logical_divide, law=DivideLaw)
@@ -187,7 +168,7 @@ def _blocked(result: Any, block: Any, tiler: Any, name: str = "blocked_product")
     pairs = zip(*Layout(logical.shape), strict=True)
     turned = name == "raked_product"
     indices = joined(joined(reversed(pair) if turned else pair) for pair in pairs)
-    return Every(name, (ProductLaw(block, tiler, logical), _after(logical, indices, result)))
+    return AllOf((ProductLaw(block, tiler, logical), _after(logical, indices, result)))
 
 
 def _padded(layout: Any, rank: int) -> Any:
@@ -205,7 +186,7 @@ def _tile_to_shape(result: Any, block: Any, shape: Any, order: Any = None) -> St
     places = tuple(range(len(copies))) if order is None else order
     tiler = make_ordered_layout(copies, places) if isinstance(shape, tuple) else Layout(*copies)
     same = Same("size of each mode", sizes, tuple(size(mode) for mode in result))
-    return Every("tile_to_shape", (same, _blocked(result, block, tiler)))
+    return AllOf((same, _blocked(result, block, tiler)))
 
 
 # ----------------------------------------------------------------------------- modes and parts
@@ -220,7 +201,7 @@ def _filter(result: Any, layout: Any, profile: Any = None) -> Statement:
     if isinstance(profile, tuple):
         whole = [*profile, *[None] * (len(layout) - len(profile))]
         parts = map(_filter, result, layout, whole)
-        return Every("filter", (Same("rank", len(layout), len(result)), *parts))
+        return AllOf((Same("rank", len(layout), len(result)), *parts))
     outer = outer_layout(layout)
     return _after(layout, _moving_places(outer), result)
 
@@ -232,7 +213,7 @@ def _select(result: Any, layout: Any, modes: Any) -> Statement:
         return _after(layout, algebra.select(Layout(layout.shape), modes), result)
     pairs = zip(taken, outer_layout(result), strict=True)
     parts = (Equivalent(outer_layout(layout)[mode], found) for mode, found in pairs)
-    return Every("select", (Same("rank", len(taken), len(result)), *parts))
+    return AllOf((Same("rank", len(taken), len(result)), *parts))
 
 
 def _dice(result: Any, coord: Any, layout: Any) -> Statement:
@@ -261,7 +242,7 @@ def _local_tile(result: Any, layout: Any, tiler: Any, coord: Any, proj: Any = No
     tiles = algebra.zipped_divide(layout, tiler)
     if isinstance(coord, tuple):
         coord = (*coord, *[None] * (len(tiles[1]) - len(coord)))
-    return _of_tiles("local_tile", result, layout, tiler, (_all_of(tiles[0]), coord))
+    return _of_tiles(result, layout, tiler, (_all_of(tiles[0]), coord))
 
 
 def _local_partition(
@@ -272,7 +253,7 @@ def _local_partition(
     tiler = tuple(size(mode) for mode in tile)
     rest = algebra.zipped_divide(layout, tiler)[1]
     coord = get_flat_coord(tile, index), _all_of(rest)
-    return _of_tiles("local_partition", result, layout, tiler, coord)
+    return _of_tiles(result, layout, tiler, coord)
 
 
 def _all_of(mode: Any) -> Any:
@@ -280,10 +261,10 @@ def _all_of(mode: Any) -> Any:
     return (None,) * len(mode) if isinstance(mode.shape, tuple) else None
 
 
-def _of_tiles(name: str, result: Any, layout: Any, tiler: Any, coord: Any) -> Statement:
+def _of_tiles(result: Any, layout: Any, tiler: Any, coord: Any) -> Statement:
     tiles = algebra.zipped_divide(layout, tiler)
     part = _slice_and_offset((result.layout, result.offset), coord, tiles)
-    return Every(name, (postcondition(algebra.zipped_divide, layout, tiler), part))
+    return AllOf((postcondition(algebra.zipped_divide, layout, tiler), part))
 
 
 def _part(part_of: Any, layout: Any, part: Any, offset: Any) -> Statement:
@@ -358,7 +339,7 @@ def _recast(result: Any, layout: Any, old_bits: int, new_bits: int) -> Statement
     common = gcd(old_bits, new_bits)
     parts = algebra.downcast(layout, old_bits // common)
     down = _downcast(parts, layout, old_bits // common)
-    return Every("recast", (down, _upcast(result, parts, new_bits // common)))
+    return AllOf((down, _upcast(result, parts, new_bits // common)))
 
 
 def _bits(columns: Any, layout: Any) -> Statement:

@@ -20,6 +20,7 @@ from typing import Any
 from ...values.symbols import free_symbols, substitute
 from ...values.value import Value
 from .definition import check_made, exact
+from .numbers import Malformed
 
 __all__ = ["Certificate", "Claim", "Counterexample", "proves", "refutes"]
 
@@ -94,7 +95,7 @@ def proves(statement: Any, certificates: Sequence[Certificate]) -> bool:
     The certificates are in the order of the claims, one for each.
     """
     try:
-        check_made(statement)
+        _check_statement(statement)
         claims = statement.claims()
         return len(claims) == len(certificates) and all(
             Certificate(claim, certificate.witness).verify()
@@ -111,11 +112,18 @@ def refutes(statement: Any, found: Counterexample) -> bool:
     values are computed from the definition and compared with it.
     """
     try:
-        check_made(statement)
+        _check_statement(statement)
         statement = _at_symbols(statement, found.symbols)
         return any(_fails(claim, found) for claim in statement.claims())
     except Exception:  # a statement without a meaning, or symbols without values
         return False
+
+
+def _check_statement(statement: Any) -> None:
+    """Raise unless `statement` is a statement of this library, as its constructor makes it."""
+    if not isinstance(statement, Value):
+        raise Malformed(f"{statement!r} is no statement of this library")
+    check_made(statement)
 
 
 def _fails(claim: Claim, found: Counterexample) -> bool:

@@ -9,6 +9,7 @@ strides; what a layout has computed beforehand is not trusted.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -286,9 +287,11 @@ def check_chain(stages: Stages) -> None:
 
 
 def check_made(x: Any) -> None:
-    """Raise `Malformed` unless every value in `x` is what its constructor makes of its fields, so
-    that its numbers are checked and nothing that it has computed beforehand is another."""
+    """Raise `Malformed` unless every value in `x` is of a class of this library and is what its
+    constructor makes of its fields: so its numbers are checked, nothing that it has computed
+    beforehand is another, and a statement claims what its class says."""
     if isinstance(x, Value):
+        _check_class(type(x))
         fields = x._fields()
         check_made(fields)
         if not exact(_held(x), _held(type(x)(*fields))):
@@ -298,6 +301,20 @@ def check_made(x: Any) -> None:
     elif isinstance(x, tuple):
         for entry in x:
             check_made(entry)
+
+
+#: How the names of the modules of this library begin.
+_LIBRARY = __name__.partition(".")[0] + "."
+
+
+def _check_class(kind: type) -> None:
+    """Raise `Malformed` unless `kind` is a class that a module of this library defines.
+
+    A subclass from elsewhere may answer what it likes: a statement that claims nothing would hold.
+    """
+    module = kind.__module__
+    if not module.startswith(_LIBRARY) or getattr(sys.modules[module], kind.__name__) is not kind:
+        raise Malformed(f"{kind} is no class of {_LIBRARY[:-1]}")
 
 
 def _check_steps(steps: ArithTuple) -> None:

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import pytest
 import sympy
 
 from layouts import (
@@ -16,6 +17,7 @@ from layouts import (
     Equivalent,
     Injective,
     Layout,
+    LayoutError,
     LeftInverseLaw,
     ProductLaw,
     Proof,
@@ -45,6 +47,7 @@ from layouts.proof.certificates import (
     SameFunction,
     Swizzled,
 )
+from layouts.proof.law_bases import AllOf
 
 CHAIN = prove(Bijective(Layout((4, 8), (8, 1)))).certificates[0]
 
@@ -287,6 +290,36 @@ def test_symbols_of_a_counterexample_are_whole_and_complete():
         (*found.symbols, ("k", 1)),
     ):
         assert not denied(law, *found._fields()[:4], values)
+
+
+class Nothing(Injective):
+    """A statement that claims nothing: it looks like one about any layout."""
+
+    __slots__ = ()
+
+    def claims(self):
+        return []
+
+    def with_results(self):
+        return Bijective(Layout(2, 2))
+
+
+def test_only_statements_of_this_library_verify():
+    """A class from elsewhere says what it likes, wherever it stands in a statement."""
+    false = Nothing(Layout(4, 0))
+    assert not claimed(false)
+    assert not claimed(AllOf((false,)))
+    assert denied(false.with_results(), 1, 1, 2, 1)
+    assert not denied(false, 1, 1, 2, 1)
+    forged = AllOf(())
+    object.__setattr__(forged, "statements", [false])
+    assert not claimed(forged)
+    assert not claimed(type("Anything", (), {"claims": lambda self: []})())
+    Nothing.__module__, Nothing.__name__ = Injective.__module__, "Injective"
+    assert not claimed(false)
+    assert claimed(AllOf(()))
+    with pytest.raises(LayoutError, match="not a statement"):
+        AllOf((Layout(4),))
 
 
 def test_what_makes_no_sense_is_false_and_does_not_raise():
