@@ -16,6 +16,7 @@ from ..values.stride import F2, ArithTuple, Path, kind_of
 from ..values.swizzle import ComposedLayout, layout_for, outer_layout
 from ..values.symbols import has_symbols
 from ..values.tuples import IntTuple, checked, product, size
+from .as_layout import as_layout
 from .gf2 import placed_columns
 from .injectivity import collision
 
@@ -271,8 +272,7 @@ def _xor_complement(layout: Layout | ComposedLayout, target: Any) -> Layout:
     try:
         columns = [column for _, column in placed_columns(layout)]
     except LayoutError:
-        own = moving(layout) if isinstance(layout, Layout) else layout.over(moving(layout.outer))
-        return _enumerated_complement(own, target)
+        return _composed_complement(layout, target)
     pivots = [value for _, value in eliminated(columns)]
     if not all(pivots):
         raise LayoutError(f"complement of {layout}: it is not injective")
@@ -281,9 +281,14 @@ def _xor_complement(layout: Layout | ComposedLayout, target: Any) -> Layout:
     return assembled(merged([(2, 1 << bit) for bit in range(count) if bit not in taken]))
 
 
-def _enumerated_complement(layout: Any, target: int) -> Layout:
-    """The complement of the layout under the swizzle, if it is one of the swizzled layout too;
-    otherwise copies fit beyond the last offset only."""
+def _composed_complement(composed: Any, target: int) -> Layout:
+    """The complement of the one layout that `composed` is; else that of the layout under the
+    swizzle, if it is one of the swizzled layout too; else copies fit beyond the last offset only.
+    """
+    layout = composed.over(moving(composed.outer))
+    found = as_layout(layout)
+    if found is not None:
+        return complement(found[1], target)
     count = size(layout)
     if too_many(count):
         raise Undecided(f"complement of {layout}: {count} offsets are too many to compare")

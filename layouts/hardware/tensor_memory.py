@@ -72,9 +72,7 @@ def tcgen05_accumulator(m: int, n: int, cta_group: int = 1) -> Layout:
 
 
 #: (m, CTAs) → what a CTA's tensor memory holds in halves: the lanes of a warp, or the columns.
-ACCUMULATORS = MappingProxyType(
-    {(64, 1): "lanes", (128, 1): "", (128, 2): "columns", (256, 2): ""}
-)
+ACCUMULATORS = MappingProxyType({(64, 1): "lanes", (128, 1): "", (128, 2): "columns", (256, 2): ""})
 
 #: Shape of tcgen05.ld and .st → modes of a thread and of its registers, as (extent, lanes, columns)
 #: of a step, and the columns of one repetition.

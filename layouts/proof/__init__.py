@@ -7,6 +7,7 @@ Read `prove` first.  Each kind of statement has a file of its own:
     bijective      a layout is a bijection onto a range of offsets
     equivalence    two layouts are the same function
     laws           the laws of composition, inverses, complement, divide and product
+    copies         a layout and copies of it, as one function
     law_bases      what these laws have in common
     postcondition  what an operation promises of its result, as such a statement
     theorems       theorems about all swizzles

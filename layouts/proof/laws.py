@@ -30,12 +30,15 @@ from ..algebra import (
     logical_product,
     right_inverse,
 )
+from ..algebra.as_layout import as_layout
 from ..algebra.by_mode import tiler_layout
 from ..algebra.complement import by_coordinate, copies_of, covers, moving, period
 from ..algebra.divide import extent_of
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, make_layout
 from ..values.modes import as_xor_strides, from_columns, has_xor_strides
+from ..values.offsets import each_offset
+from ..values.steps import too_many
 from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain, plain_if_symbolic
@@ -53,6 +56,7 @@ from .certificates import (
     is_still,
     stages_of,
 )
+from .copies import with_copies
 from .equivalence import Equivalent
 from .injective import Injective
 from .law_bases import ChainsAgree, EveryPart, OfResult, failed
@@ -303,7 +307,8 @@ class ComplementLaws(OfResult, EveryPart):
     `cotarget` or beyond, and each stride of R exceeds the largest sum of the modes before it.  If
     L and some layout have every offset of a range (`covers`), L and R have: each offset below
     ``size(filter(L)) * size(R)``.  filter(L) is L without its modes of stride 0.  For a layout that
-    is linear over XOR, the sum is the XOR; for a layout of coordinates, the laws hold for each.
+    is linear over XOR, the sum is the XOR; for a layout of coordinates, the laws hold for each.  Of
+    a composed layout that is neither linear nor one layout, R need not fill a range.
     """
 
     __slots__ = __match_args__ = ("layout", "cotarget", "r")
@@ -341,13 +346,13 @@ class ComplementLaws(OfResult, EveryPart):
         result = self.result()
         if isinstance(self.layout, Layout) and kind_of(self.layout.modes) is ArithTuple:
             return self._each_coordinate(result)
-        if not isinstance(self.layout, Layout) or has_xor_strides(self.layout):
-            both, whole = _xored(self.layout, result), True
-        else:
-            both, whole = make_layout(moving(self.layout), result), covers(self.layout)
+        one = _as_one_layout(self.layout)
+        if one is not None:
+            return [Equivalent(self.layout, one), ComplementLaws(one, self.cotarget, result)]
+        both, whole = _with_copies(self.layout, result)
         parts: list[Statement] = [Bijective(both) if whole else Injective(both)]
         if self.cotarget is not None:
-            reach = size(both) if whole else period(both)
+            reach = size(both) if whole else _next_copy(both, result)
             parts.append(AtLeast(plain(reach), _count(self.cotarget)))
         return parts + _rising(result)
 
@@ -387,10 +392,40 @@ def _rising(result: Layout) -> list[Statement]:
     return parts
 
 
-def _xored(layout: Any, result: Layout) -> Layout:
-    """L, without its modes of stride 0, beside R; their offsets are combined by XOR."""
-    both = (layout, result)
-    return from_columns([column for each in both for _, column in gf2.placed_columns(each)])
+def _with_copies(layout: Any, result: Layout) -> tuple[Any, bool]:
+    """The sums of an offset of L and one of R, as a layout, without the modes of L of stride 0; and
+    whether they are to be a range of offsets."""
+    if isinstance(layout, Layout) and not has_xor_strides(layout):
+        return make_layout(moving(layout), result), covers(layout)
+    if not _is_bit_matrix(layout):
+        return with_copies(layout.over(moving(layout.outer)), result), False
+    columns = [column for each in (layout, result) for _, column in gf2.placed_columns(each)]
+    return from_columns(columns), True
+
+
+def _is_bit_matrix(layout: Any) -> bool:
+    try:
+        gf2.placed_columns(layout)
+    except LayoutError:
+        return False
+    return True
+
+
+def _as_one_layout(layout: Any) -> Layout | None:
+    """The layout that a composed layout is, unless it is linear over XOR or is none."""
+    if isinstance(layout, Layout) or _is_bit_matrix(layout):
+        return None
+    found = as_layout(layout)
+    return None if found is None else found[1]
+
+
+def _next_copy(both: Any, result: Layout) -> Any:
+    """Where the next copy of L may start, beyond L and its copies and in the steps of R."""
+    if isinstance(both, Layout):
+        return period(both)
+    if too_many(size(both)):
+        raise Undecided(f"the largest of the {size(both)} offsets of {both} is not looked for")
+    return max(max(each_offset(both)) + 1, *(s * d for s, d in result.modes))
 
 
 def _entry(cotarget: Any, path: tuple[int, ...]) -> Any:

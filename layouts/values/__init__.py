@@ -1,17 +1,17 @@
 """What a layout is made of, and what it is.
 
-    value        frozen values
-    tuples       hierarchical integer tuples: shapes, strides, coordinates
-    stride       strides that are not integers: coordinates and XOR
-    arith        arithmetic on extents and strides: division and comparison
-    symbols      polynomials in positive integer symbols
-    elimination  linear algebra over GF(2)
-    major        LayoutLeft, LayoutRight
-    steps        how many steps a search may take: budget
-    layout       Layout
-    swizzle      Swizzle and ComposedLayout
-    modes        layouts as flat lists of modes
-    offsets      the values at many indices at once
+value        frozen values
+tuples       hierarchical integer tuples: shapes, strides, coordinates
+stride       strides that are not integers: coordinates and XOR
+arith        arithmetic on extents and strides: division and comparison
+symbols      polynomials in positive integer symbols
+elimination  linear algebra over GF(2)
+major        LayoutLeft, LayoutRight
+steps        how many steps a search may take: budget
+layout       Layout
+swizzle      Swizzle and ComposedLayout
+modes        layouts as flat lists of modes
+offsets      the values at many indices at once
 """
 
 from .layout import (

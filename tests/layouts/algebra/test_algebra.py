@@ -274,6 +274,11 @@ def test_a_tiler_of_coordinates_divides_by_the_shape():
     assert prove(DivideLaw(Layout((8, 16), (16, 1)), tile)).verify()
 
 
+def test_the_complement_of_a_composed_layout_that_is_a_layout_is_that_of_it():
+    twice = ComposedLayout(Layout((3, 4), (2, 6)), 0, Layout(12))
+    assert complement(twice, 48) == complement(Layout(12, 2), 48) == Layout((2, 2), (1, 24))
+
+
 def test_a_diagonal_step_has_no_complement():
     with pytest.raises(LayoutError, match="several coordinates"):
         complement(Layout(4, E(0) + E(1)), (8, 8))
