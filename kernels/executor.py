@@ -1,4 +1,4 @@
-"""What the executors of all families share: the driver, the thread grid, matrices as tiles."""
+"""What the executors of all families share: the driver, its tensors, matrices as tiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.plan.kernel_plan import Tell
+from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan, Tell
 from layouts import Layout, size
 
 
@@ -17,19 +18,90 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
     """An executor (plan, a, b, out, tell=None) from a generator of its steps.
 
     `steps` yields the fraction that is done; `tell`, if given, is called with it. Further keywords
-    go to `steps`. Every tensor is made on the CPU, whatever torch's default device is.
+    go to `steps`. Every tensor is made on the CPU, whatever torch's default device is. The executor
+    takes the tensors that the compiled kernel takes (`check_tensors`).
     """
 
     @wraps(steps)
     def gemm(
         plan: Any, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None, **options: Any
     ) -> None:
+        check_tensors(plan, a, b, out)
         with torch.device("cpu"):
             for done in steps(plan, a, b, out, **options):
                 if tell is not None:
                     tell(done)
 
     return gemm
+
+
+def check_tensors(plan: KernelPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
+    """ValueError unless a, b and out are tensors that the plan's compiled kernel takes.
+
+    Their extents must agree and be positive. Of each matrix, the dtype, the contiguous mode, and
+    the alignment of the leading stride and of the address are those of the kernel's signature. A
+    stride counts even if its mode has one element, as it does there.
+
+    >>> from cutedsl_gemm.kernels.sm80.rungs import swizzled
+    >>> a, b, out = empty_tensors(swizzled(), 5, 6, 7)
+    >>> check_tensors(swizzled(), a, b, out)
+    >>> check_tensors(swizzled(), a.contiguous(), b, out)
+    Traceback (most recent call last):
+    ...
+    ValueError: a has strides (7, 1): sm80_swizzled takes (s, 1), s a multiple of 8 and at least 7
+    """
+    extents: dict[str, tuple[int, str]] = {}  # mode → extent, the tensor that has it
+    for (name, argument), tensor in zip(arguments(plan).items(), (a, b, out), strict=True):
+        if tensor.ndim != 2:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
+        for mode, extent in zip(argument.modes, tensor.shape, strict=True):
+            wanted, of = extents.setdefault(mode, (extent, name))
+            if extent != wanted or extent == 0:
+                need = f"{wanted}, as in {of}" if wanted else "positive"
+                raise ValueError(f"{name} has {mode} = {extent}: it must be {need}")
+        for problem in _tensor_problems(plan, argument, tensor):
+            raise ValueError(f"{name} {problem}")
+
+
+def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> Iterator[str]:
+    """What the plan's kernel refuses of one matrix, as a predicate of its name."""
+    name, alignment, dtype = plan.name, argument.alignment, getattr(torch, plan.dtype)
+    if tensor.dtype != dtype or tensor.device.type != "cpu":
+        yield f"is {tensor.dtype} on {tensor.device}: the executor of {name} takes {dtype} on cpu"
+    leading, one = tensor.stride() if argument.row_major else tensor.stride()[::-1]
+    contiguous = tensor.shape[1 if argument.row_major else 0]
+    if one != 1 or leading % alignment or leading < contiguous:
+        yield (
+            f"has strides {tensor.stride()}: {name} takes "
+            f"{'(s, 1)' if argument.row_major else '(1, s)'}, s a multiple of {alignment} and at "
+            f"least {contiguous}"
+        )
+    multiple = alignment * tensor.element_size()
+    if tensor.data_ptr() % multiple:
+        yield (
+            f"starts at address {tensor.data_ptr():#x}: {name} takes multiples of {multiple} bytes"
+        )
+
+
+def empty_tensors(plan: KernelPlan, m: int, n: int, k: int) -> tuple[Tensor, ...]:
+    """New tensors a (M, K), b (K, N) and out (M, N) that the plan takes, filled with NaN.
+
+    >>> from cutedsl_gemm.kernels.sm80.rungs import swizzled
+    >>> [tensor.stride() for tensor in empty_tensors(swizzled(a_major="MN"), 5, 6, 7)]
+    [(1, 8), (8, 1), (8, 1)]
+    """
+    extents = {"M": m, "N": n, "K": k}
+
+    def empty(argument: Argument) -> Tensor:
+        rows, columns = (extents[mode] for mode in argument.modes)
+        inner, outer = (columns, rows) if argument.row_major else (rows, columns)
+        leading = -(-inner // argument.alignment) * argument.alignment
+        memory = torch.full((outer, leading), torch.nan, dtype=getattr(torch, plan.dtype))
+        lines = memory[:, :inner]
+        return lines if argument.row_major else lines.mT
+
+    with torch.device("cpu"):
+        return tuple(map(empty, arguments(plan).values()))
 
 
 def thread_values(layout: Layout) -> tuple[Tensor, Tensor]:

@@ -87,15 +87,10 @@ def _fixed(
     maker: Callable[..., KernelPlan], aligned: bool, problem: Problem, tile: Tile | None
 ) -> KernelPlan:
     """The plan of a rung with a fixed tile; `aligned` rungs have one for each alignment."""
-    k = problem.mnk[2]
     dtype = () if problem.dtype == "float32" else (problem.dtype,)
     plan = maker(*dtype, *problem.majors, *((problem.alignment,) if aligned else ()))
-    if k % plan.alignment and isinstance(plan, sm70.Sm70Plan) and "K" in problem.majors:
-        raise PlanError(
-            f"K is {k}: {plan.name} computes the residue of K first, so K must be a multiple of "
-            f"{plan.alignment} if a is row-major or b is column-major; pad a and b with zeros, or "
-            "pass a column-major and b row-major"
-        )
+    if isinstance(plan, sm70.Sm70Plan):
+        plan.check_k(problem.mnk[2])
     if problem.invariant:
         raise PlanError(
             f"invariant=True is a promise of the sm90 kernels, for Hopper, and the kernel is "

@@ -8,6 +8,7 @@ from cutlass import Float32, Int32
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import tile_count, transposed
+from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
 
 
 class Gemm:
@@ -17,26 +18,19 @@ class Gemm:
 
     def arguments(self) -> tuple[Any, ...]:
         """A, B and C with symbolic extents and leading strides, the workspace if any, and sms."""
-        m, n, k = (cute.sym_int() for _ in range(3))
-        plan = self.plan
+        extents = {mode: cute.sym_int() for mode in ("M", "N", "K")}
         matrices = (
-            self._matrix(m, k, plan.alignment, row_major=plan.a_major == "K"),
-            self._matrix(k, n, plan.alignment, row_major=plan.b_major == "MN"),
-            self._matrix(m, n, self.c_alignment, row_major=True),
+            self._matrix(argument, tuple(extents[mode] for mode in argument.modes))
+            for argument in arguments(self.plan).values()
         )
         return *matrices, *self._workspace(), Int32(1)
 
-    @property
-    def c_alignment(self) -> int:
-        """The leading stride and the address of C are multiples of so many elements."""
-        return int(self.plan.alignment)
-
-    def _matrix(self, rows: Any, columns: Any, alignment: int, row_major: bool) -> Any:
+    def _matrix(self, argument: Argument, shape: tuple[Any, ...]) -> Any:
         dtype = lower.DTYPES[self.plan.dtype]
-        leading = cute.sym_int64(divisibility=alignment)
-        stride = (leading, 1) if row_major else (1, leading)
-        align = alignment * dtype.width // 8  # bytes
-        return cute.runtime.make_fake_tensor(dtype, (rows, columns), stride, assumed_align=align)
+        leading = cute.sym_int64(divisibility=argument.alignment)
+        stride = (leading, 1) if argument.row_major else (1, leading)
+        align = argument.alignment * dtype.width // 8  # bytes
+        return cute.runtime.make_fake_tensor(dtype, shape, stride, assumed_align=align)
 
     def _workspace(self) -> tuple[Any, ...]:
         if not self.plan.workspace(1, 1):

@@ -75,6 +75,11 @@ class SimtPlan:
         return max(copy.width for copy in self.global_copies.values())
 
     @property
+    def c_alignment(self) -> int:
+        """As those of A and B."""
+        return self.alignment
+
+    @property
     def operands(self) -> dict[str, Operand]:
         """A and B by name, if they go through shared memory."""
         operands = {"A": self.a, "B": self.b}

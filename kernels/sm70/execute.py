@@ -23,6 +23,7 @@ from layouts import (
 @executor
 def gemm(plan: Sm70Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. Yields once per k-tile."""
+    plan.check_k(a.shape[1])
     bk, registers = plan.tile[2], mma_registers(plan)
     yield from steps(plan, residue_first(a, bk), residue_first(b.mT, bk).mT, out, registers)
 

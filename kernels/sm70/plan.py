@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem
+from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, PlanError, field_problem
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
@@ -69,6 +69,18 @@ class Sm70Plan(Sm80Plan):
         from cutedsl_gemm.kernels.sm70.execute import gemm
 
         gemm(self, a, b, out, tell)
+
+    def check_k(self, k: int) -> None:
+        """PlanError unless the kernel can compute the residue of K first.
+
+        The rest of a K-major operand then begins at that k, and its vectors must be aligned.
+        """
+        if k % self.alignment and "K" in (self.a_major, self.b_major):
+            raise PlanError(
+                f"K is {k}: {self.name} computes the residue of K first, so K must be a multiple "
+                f"of {self.alignment} if a is row-major or b is column-major; pad a and b with "
+                "zeros, or pass a column-major and b row-major"
+            )
 
     def mma_problems(self) -> Iterator[str]:
         """The kernel is written for these values: the plan must have them."""

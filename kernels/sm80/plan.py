@@ -83,6 +83,11 @@ class Sm80Plan:
         return max(copy.width for copy in self.global_copies.values())
 
     @property
+    def c_alignment(self) -> int:
+        """As those of A and B."""
+        return self.alignment
+
+    @property
     def steps(self) -> int:
         """Steps of a k-tile."""
         return self.tile[2] // self.step[2]

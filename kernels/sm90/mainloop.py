@@ -44,11 +44,6 @@ class Sm90Gemm(Gemm):
         # them over the GPCs and costs 20 to 30 % at 128×128 (docs/performance).
         self.cluster = (plan.cluster_size, 1, 1) if plan.cluster_size > 1 else None
 
-    @property
-    def c_alignment(self):
-        """The leading stride and the address of C are multiples of so many elements."""
-        return self.plan.c_alignment
-
     def grid_size(self, tiles, sms):
         """Blocks to launch for so many tiles (a cluster counts as one) on `sms` multiprocessors."""
         raise NotImplementedError

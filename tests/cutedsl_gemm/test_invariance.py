@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutedsl_gemm import PlanError, explain, gemm, plan_for
+from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.problem import Problem
@@ -52,8 +53,10 @@ def test_an_order_has_every_k_once(plan, k):
 @pytest.mark.parametrize("mnk", [(3, 264, 456), (200, 8, 712)])
 def test_the_executor_adds_in_the_order_of_the_plan(plan, mnk):
     m, n, k = mnk
-    a, b = cancelling(m, n, k // 2, torch.bfloat16)
-    plan.execute(a, b, out := torch.empty(m, n, dtype=a.dtype), one_by_one=True)
+    a, b, out = empty_tensors(plan, m, n, k)
+    for tensor, values in zip((a, b), cancelling(m, n, k // 2, a.dtype), strict=True):
+        tensor.copy_(values)
+    plan.execute(a, b, out, one_by_one=True)
     total = torch.zeros(m, n)
     for part in plan.k_order(k):
         acc = torch.zeros(m, n)

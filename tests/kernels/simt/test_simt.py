@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.simt import execute
@@ -21,18 +22,18 @@ inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tes
 by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
 
 
-def integers(rows, columns):
-    return torch.randint(-4, 5, (rows, columns)).float()
+def run(plan, m, n, k):
+    a, b, out = empty_tensors(plan, m, n, k)
+    a.random_(-4, 5), b.random_(-4, 5)
+    execute.gemm(plan, a, b, out)
+    return torch.equal(out, a @ b)
 
 
 @by_name
 @pytest.mark.parametrize("majors", MAJORS, ids="-".join)
 @pytest.mark.parametrize("mnk", SHAPES, ids=str)
 def test_the_executor_is_exact_on_integers(rung, majors, mnk):
-    m, n, k = mnk
-    a, b, out = integers(m, k), integers(k, n), torch.full((m, n), torch.nan)
-    execute.gemm(rung(*majors), a, b, out)
-    assert torch.equal(out, a @ b)
+    assert run(rung(*majors), *mnk)
 
 
 @by_name
@@ -86,11 +87,9 @@ def test_a_thread_value_layout_must_have_lines_and_vectors():
 
 
 def test_a_wrong_place_in_shared_memory_gives_a_wrong_answer():
-    plan, a, b, out = shared(), integers(32, 32), integers(32, 32), torch.empty(32, 32)
-    folded = replace(plan, a=replace(plan.a, smem=Layout((32, 32), (16, 1))))
+    folded = replace(shared(), a=replace(shared().a, smem=Layout((32, 32), (16, 1))))
     assert not all(folded.proofs())
-    execute.gemm(folded, a, b, out)
-    assert not torch.equal(out, a @ b)
+    assert not run(folded, 32, 32, 32)
 
 
 def test_naive_and_coalesced_differ_in_the_roles_of_two_layouts():

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
@@ -26,18 +27,23 @@ HMMA_884 = 0x236  # the low 12 bits of an instruction of sm_70
 PTXAS = "nvidia-cuda-nvcc-cu12"  # 12.9, the last that knows sm_70
 
 
-def integers(rows, columns):
-    return torch.randint(-2, 3, (rows, columns)).half()
+def run(plan, m, n, k):
+    a, b, out = empty_tensors(plan, m, n, k)
+    a.random_(-2, 3), b.random_(-2, 3)
+    execute.gemm(plan, a, b, out)
+    return torch.equal(out, (a.float() @ b.float()).half())
 
 
 @by_majors
 @pytest.mark.parametrize("mnk", [(520, 264, 136), (48, 128, 12), (1, 1, 1), (33, 65, 7)], ids=str)
 def test_the_executor_is_exact_on_integers(majors, mnk):
-    m, n, k = mnk
-    a, b = integers(m, k), integers(k, n)
-    out = torch.full((m, n), torch.nan, dtype=torch.half)
-    execute.gemm(volta884("float16", *majors), a, b, out)
-    assert torch.equal(out, (a.float() @ b.float()).half())
+    (m, n, k), plan = mnk, volta884("float16", *majors)
+    assert run(plan, m, n, k if majors == ("MN", "MN") else -(-k // 8) * 8)
+
+
+def test_the_executor_refuses_a_residue_of_k_that_the_kernel_cannot_load():
+    with pytest.raises(PlanError, match="K is 12: sm70_volta884 computes the residue of K first"):
+        run(volta884("float16", "MN", "K"), 48, 128, 12)
 
 
 @by_majors
@@ -127,10 +133,7 @@ def test_a_plan_altered_anywhere_is_refused(change, message):
     ids="-".join,
 )
 def test_a_plan_that_contradicts_the_instruction_gives_a_wrong_answer(change):
-    a, b = integers(128, 32), integers(32, 64)
-    out = torch.full((128, 64), torch.nan, dtype=torch.half)
-    execute.gemm(replace(PLAN, **change), a, b, out)
-    assert not torch.equal(out, (a.float() @ b.float()).half())
+    assert not run(replace(PLAN, **change), 128, 64, 32)
 
 
 def ptxas() -> Path:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.executor import thread_values
+from cutedsl_gemm.kernels.executor import empty_tensors, thread_values
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm80 import execute, warp_mma
@@ -38,11 +38,10 @@ by_majors = pytest.mark.parametrize("majors", MAJORS, ids="-".join)
 
 
 def run(plan, m, n, k):
-    dtype = getattr(torch, plan.dtype)
-    a, b = torch.randint(-2, 3, (m, k)).to(dtype), torch.randint(-2, 3, (k, n)).to(dtype)
-    out = torch.full((m, n), torch.nan, dtype=dtype)
+    a, b, out = empty_tensors(plan, m, n, k)
+    a.random_(-2, 3), b.random_(-2, 3)
     execute.gemm(plan, a, b, out)
-    return torch.equal(out, (a.float() @ b.float()).to(dtype))
+    return torch.equal(out, (a.float() @ b.float()).to(out.dtype))
 
 
 @by_name

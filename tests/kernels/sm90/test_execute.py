@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90 import execute
@@ -16,9 +17,8 @@ from layouts import ComposedLayout, Layout, Swizzle, make_layout
 
 
 def run(plan, m=200, n=300, k=136):
-    dtype = getattr(torch, plan.dtype)
-    a, b = torch.randn(m, k, dtype=dtype), torch.randn(k, n, dtype=dtype)
-    out = torch.full((m, n), torch.nan, dtype=dtype)
+    a, b, out = empty_tensors(plan, m, n, k)
+    a.normal_(), b.normal_()
     execute.gemm(plan, a, b, out)
     truth = a.double() @ b.double()
     return float((out.double() - truth).norm() / truth.norm())
@@ -142,9 +142,9 @@ ANYWHERE = [
 
 @pytest.mark.parametrize("plan", ANYWHERE, ids=lambda plan: f"{plan.kind} {plan.tile}")
 def test_threads_store_rows_of_any_length_at_any_address_and_nothing_beside_them(plan):
-    dtype = getattr(torch, plan.dtype)
-    a, b = torch.randint(-3, 4, (205, 136)).to(dtype), torch.randint(-2, 3, (136, 211)).to(dtype)
-    frame = torch.full((207, 223), 7.0, dtype=dtype)
+    a, b, out = empty_tensors(plan, 205, 211, 136)
+    a.random_(-3, 4), b.random_(-2, 3)
+    frame = torch.full((207, 223), 7.0, dtype=out.dtype)
     expected = frame.clone()
     expected[1:206, 5:216] = a.float() @ b.float()
     execute.gemm(plan, a, b, frame[1:206, 5:216])
