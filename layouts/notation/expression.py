@@ -6,6 +6,7 @@
     Swizzle(3,3,3) @ (8,64):(64,1)                  composition
     compare(naive=(8,64):(64,1), padded=(8,64):(72,1))
     prove(Injective((8*m,4):(4,1)))                 an unknown name is a positive integer
+    wavefronts(32:16, "ldmatrix.x4")                a text is in quotation marks
 
 Nothing is passed to ``eval``: a name is a public operation or a symbol.
 """
@@ -21,7 +22,7 @@ from .reader import Reader
 __all__ = ["evaluate", "operations"]
 
 #: Public names that an expression cannot use.
-EXCLUDED = ("LayoutError", "evaluate", "parse", "symbols")
+EXCLUDED = ("LayoutError", "budget", "evaluate", "parse", "symbols")
 
 
 def evaluate(expression: str) -> Any:

@@ -10,8 +10,9 @@
     factor     = {-} power
     power      = suffixed [** integer] {@ integer}
     suffixed   = value {[ entries ] | ( entries )}  a mode; an offset
-    value      = integer | swizzle | pointer | name [( entries )] | ( entries )
+    value      = integer | swizzle | pointer | name [( arguments )] | ( entries )
     entries    = [expression {, expression} [,]]
+    arguments  = the same; an argument may also be name = expression, or a text in quotation marks
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ CLOSING = {"(": ")", "<": ">", "[": "]"}
 #: What can be called, and what has modes.
 SUFFIXES = {"(": (Layout, ComposedLayout, Swizzle), "[": (Layout, ComposedLayout, tuple)}
 
+#: The error at a suffix, `at`, of something else.
+NO_LAYOUT = "'{at}' must follow a layout in parentheses, as in ((4,8):(8,1)){at}1{closing}"
+
 COMPOSED_FORM = "a composed layout is written: swizzle o offset o shape:stride"
 
 
@@ -53,6 +57,7 @@ class Reader:
             raise LayoutError(f"{prefix}expected a text such as '(4,8):(8,1)', not {expression!r}")
         self.expression, self.names, self.prefix = expression, names, prefix
         self.end = self.depth = 0
+        self.stride_at = -1  # where the last stride begins
         self.token: Any = None
         self.advance()
 
@@ -126,6 +131,7 @@ class Reader:
         if self.token != ":":
             return shape
         self.advance()
+        self.stride_at = self.start
         return self.apply(start, Layout, shape, self.sum())
 
     def sum(self) -> Any:
@@ -177,8 +183,11 @@ class Reader:
     def suffixed(self) -> Any:
         """suffixed = value {[ entries ] | ( entries )}"""
         start, value = self.start, self.value()
-        while self.token in SUFFIXES and isinstance(value, SUFFIXES[self.token]):
-            take: Any = value if self.token == "(" else partial(operator.getitem, value)
+        while self.token in SUFFIXES:
+            is_stride = isinstance(value, tuple) and start == self.stride_at
+            if is_stride or not isinstance(value, SUFFIXES[self.token]):
+                raise self.error(NO_LAYOUT.format(at=self.token, closing=CLOSING[self.token]))
+            take: Any = value if self.token == "(" else partial(_mode, value)
             entries, _ = self.entries()
             value = self.apply(start, take, *entries)
         return value
@@ -194,6 +203,8 @@ class Reader:
             return self.parenthesised()
         if self.token == "tensor<":
             return self.tensor()
+        if self.kind == "quoted":
+            raise self.error("only an argument of an operation is a text: omit the quotation marks")
         raise self.error("expected an integer or '('")
 
     def parenthesised(self) -> Any:
@@ -225,9 +236,9 @@ class Reader:
             if keywords is not None and compiled(ASSIGNED).match(self.expression, self.start):
                 name = self.advance()
                 self.advance()
-                keywords[name] = self.composition()
+                keywords[name] = self.argument()
             else:
-                values.append(self.composition())
+                values.append(self.composition() if keywords is None else self.argument())
             trailing = self.token in (",", ";")
             if trailing:
                 self.advance()
@@ -236,6 +247,10 @@ class Reader:
         self.depth -= 1
         self.advance()
         return values, trailing
+
+    def argument(self) -> Any:
+        """An expression, or a text in quotation marks, such as the name of an instruction."""
+        return self.advance()[1:-1] if self.kind == "quoted" else self.composition()
 
     # ----------------------------------------------------------------------------- names
 
@@ -287,6 +302,15 @@ class Reader:
 def _ungrouped(value: Any) -> Any:
     """An integer or a symbol without the parentheses around it."""
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
+
+
+def _mode(value: Any, *modes: Any) -> Any:
+    """A mode of a layout, or an entry of a tuple."""
+    if len(modes) != 1 or type(modes[0]) is not int:
+        raise LayoutError(f"mode {text(modes)} of {text(value)}: it must be one integer")
+    if isinstance(value, tuple) and modes[0] >= len(value):
+        raise LayoutError(f"entry {modes[0]} of {text(value)}: it has {len(value)} entries")
+    return value[modes[0]]
 
 
 def _composed(parts: list[Any]) -> Any:

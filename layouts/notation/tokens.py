@@ -29,6 +29,7 @@ TOKEN = (
     r"|(?P<integer>_?\d+(?:@\d+)*(?![.\d]))"
     r"|(?P<sign>tensor<|//|\*\*|[][():,;<>@=+*/%∘-]|o(?![A-Za-z]))"
     r"|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<quoted>\"[^\"]*\"|'[^']*')"
 )
 
 #: Between tokens: blanks, and the MLIR type around a printed layout.
