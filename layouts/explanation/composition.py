@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import algebra
+from ..algebra.by_mode import tiler_layout
 from ..algebra.compose_coordinates import as_indices
 from ..algebra.digits import Split
 from ..proof.digits import Carry, Form, Reading, Step, highest, read, spelled
@@ -40,6 +41,9 @@ from .by_mode import each_mode
 from .checks import SHOWN, check, check_values
 from .steps import Lines, explains, substep
 
+#: What a composition with a swizzle or a composed layout is.
+KINDS = {Swizzle: "a swizzle", Layout: "a layout", ComposedLayout: "a composed layout"}
+
 
 @explains("composition")
 def _composition(lines: Lines, result: Any, a: Any, b: Any) -> None:
@@ -47,11 +51,15 @@ def _composition(lines: Lines, result: Any, a: Any, b: Any) -> None:
         lines.append("a tuple of tilers composes mode by mode, and drops the modes beyond it")
         each_mode(lines, algebra.composition, list(a), b)
         return
-    if type(b) is int:
-        b = Layout(b)
-    if isinstance(a, (Swizzle, ComposedLayout)) or not isinstance(b, Layout):
-        lines.append(f"the composition is kept: R(i) = A(B(i)) with A = {a} and B = {b}")
+    if isinstance(a, (Swizzle, ComposedLayout)) or isinstance(b, (Swizzle, ComposedLayout)):
+        if result is not None:
+            kind = KINDS[type(result)]
+            lines.append(f"R(i) = A(B(i)) with A = {a} and B = {b} is {kind}")
         return
+    if b is None:
+        lines.append("None keeps A whole")
+        return
+    b = tiler_layout(b)
     if kind_of(b.modes) is ArithTuple:
         lines.append(f"the values of B = {b} are coordinates of A = {a}; as indices they are")
         lines.append("those of an integer layout, and A has modes as long as they reach:")

@@ -96,6 +96,7 @@ def explain(op: Any, *args: Any) -> Explanation:
         return explanation
     call = f"{name}({', '.join(map(_argument, shallow(args)))})"
     lines: Lines = []
+    refusal = None
     try:
         result = op(*args)
     except LayoutError as error:
@@ -104,8 +105,9 @@ def explain(op: Any, *args: Any) -> Explanation:
         if result is not None or isinstance(args[0], (Layout, ComposedLayout)):
             explainer(lines, result, *args)
     except LayoutError as error:
-        lines.append(f"the steps end here: {error}")
-    if result is None:
+        if str(error) != refusal:
+            lines.append(f"the steps end here: {error}")
+    if refusal is not None:
         lines.append(f"refused: {refusal}")
     return Explanation(call, tuple(lines), result)
 

@@ -269,6 +269,29 @@ def test_every_operation_of_the_algebra_is_explained():
     assert set(names) - {"Tile", "gf2"} <= EXPLAINERS.keys()
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "line"),
+    [
+        (Swizzle(1, 0, 1), Layout(8), "is a composed layout"),
+        (Swizzle(1, 0, 1), Swizzle(1, 0, 1), "is a swizzle"),
+        (Swizzle(1, 0, 1), Swizzle(1, 1, 1), "is a layout"),
+        (Layout(8), None, "None keeps A whole"),
+    ],
+    ids=str,
+)
+def test_the_composition_is_said_to_be_what_it_is(a, b, line):
+    assert explain(composition, a, b).lines[-1].endswith(line)
+
+
+def test_a_refused_composition_is_not_said_to_be_anything():
+    swizzled = ComposedLayout(Swizzle(1, 0, 1), 0, Layout(4))
+    for b in (Layout(8, E(0)), "a"):
+        (line,) = explain(composition, swizzled, b).lines
+        assert line.startswith("refused: ")
+    (line,) = explain(composition, Layout(4), "a").lines
+    assert line.startswith("refused: tiler 'a'")
+
+
 STRANGE = [
     4,
     None,
