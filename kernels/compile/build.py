@@ -13,7 +13,8 @@ import hashlib
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -79,10 +80,23 @@ def capturing() -> bool:
 
 def inspect(plan: Plan, arch: str = ARCH) -> sass.Report:
     """Registers, spills and instructions of the plan's machine code. Needs no GPU."""
-    with DSL_LOCK, tempfile.TemporaryDirectory() as folder:  # a fork waits for the tools' pipes too
-        compile_plan(plan, arch, f"--keep-cubin --dump-dir {folder}")
-        (cubin,) = Path(folder).glob("*.cubin")
+    with _dumped(plan, arch, "cubin") as cubin:
         return sass.report(cubin)
+
+
+def ptx(plan: Plan, arch: str = ARCH) -> str:
+    """The PTX of the plan's kernels, from which ptxas makes the machine code. Needs no GPU."""
+    with _dumped(plan, arch, "ptx") as path:
+        return path.read_text()
+
+
+@contextmanager
+def _dumped(plan: Plan, arch: str, kind: str) -> Iterator[Path]:
+    """The file of one kind, "cubin" or "ptx", that the DSL writes as it compiles the plan."""
+    with DSL_LOCK, tempfile.TemporaryDirectory() as folder:  # a fork waits for the tools' pipes too
+        compile_plan(plan, arch, f"--keep-{kind} --dump-dir {folder}")
+        (path,) = Path(folder).glob(f"*.{kind}")
+        yield path
 
 
 def compile_plan(plan: Plan, arch: str = ARCH, options: str = "") -> Any:

@@ -1,0 +1,264 @@
+"""The events of a thread: the instructions by which it meets memory and other threads.
+
+Each event is a frozen dataclass with the values that its instruction had. Their names are those of
+PTX. Addresses are in bytes from the start of dynamic shared memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from layouts import WgmmaDescriptor
+
+# A value of an accumulator: (its number, the value's index in wgmma's fragment). Accumulators are
+# numbered in the order in which the thread begins them.
+Sum: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierInit:
+    """mbarrier.init: a phase completes after `count` arrivals."""
+
+    address: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierTryWait:
+    """mbarrier.try_wait.parity, until it succeeds: wait for the phase of this parity."""
+
+    address: int
+    parity: int
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierArrive:
+    """mbarrier.arrive, at the mbarrier of block `rank` of the cluster, or of this block (None)."""
+
+    address: int
+    rank: int | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierArriveExpectTx:
+    """mbarrier.arrive.expect_tx: the phase also waits for so many bytes."""
+
+    address: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TmaLoad:
+    """cp.async.bulk.tensor from global to shared memory.
+
+    `descriptor` is the kernel's argument that holds the tensor map, and `coordinates` are those of
+    the box's first element, the contiguous mode first. Bit r of `multicast` is block r of the
+    cluster; without multicast it is None.
+    """
+
+    descriptor: str
+    coordinates: tuple[int, ...]
+    address: int
+    mbarrier: int
+    multicast: int | None
+    cache_hint: int
+
+
+@dataclass(frozen=True, slots=True)
+class TmaStore:
+    """cp.async.bulk.tensor from shared to global memory."""
+
+    descriptor: str
+    coordinates: tuple[int, ...]
+    address: int
+    cache_hint: int
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCommitGroup:
+    """cp.async.bulk.commit_group."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkWaitGroup:
+    """cp.async.bulk.wait_group: until at most `pending` groups are; `.read`: their sources."""
+
+    pending: int
+    read: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wgmma:
+    """wgmma.mma_async: accumulator `accumulator` of shape (m, n) = or += A (m, k) · B (k, n).
+
+    `a` and `b` are the start addresses in the matrix descriptors, and `a_descriptor` and
+    `b_descriptor` their other fields. If `scale_d` is false, the accumulator is not read.
+    """
+
+    shape: tuple[int, int, int]
+    a: int
+    a_descriptor: WgmmaDescriptor
+    b: int
+    b_descriptor: WgmmaDescriptor
+    scale_d: bool
+    accumulator: int
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaFence:
+    """wgmma.fence."""
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaCommitGroup:
+    """wgmma.commit_group."""
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaWaitGroup:
+    """wgmma.wait_group: until at most `pending` groups are pending."""
+
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarSync:
+    """bar.sync: arrive at a named barrier, and wait until `threads` threads have."""
+
+    barrier: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarArrive:
+    """bar.arrive: arrive at a named barrier, and do not wait."""
+
+    barrier: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class FenceProxyAsync:
+    """fence.proxy.async: the async proxy (TMA) sees what this thread wrote to shared memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FenceMbarrierInit:
+    """fence.mbarrier_init: the other blocks of the cluster see the initialised mbarriers."""
+
+
+@dataclass(frozen=True, slots=True)
+class StMatrix:
+    """stmatrix: this lane's row of 16 bytes is at `address`.
+
+    `values` are the accumulator values that the lane's registers hold, two a register, the low half
+    first; None is a value that no wgmma made.
+    """
+
+    address: int
+    matrices: int
+    transposed: bool
+    values: tuple[Sum | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetMaxNReg:
+    """setmaxnreg.dec or .inc, to so many registers."""
+
+    action: str
+    registers: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterArrive:
+    """barrier.cluster.arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWait:
+    """barrier.cluster.wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridDependencyWait:
+    """griddepcontrol.wait: until the launch before this one has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchDependents:
+    """griddepcontrol.launch_dependents: the launch behind this one may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchTensormap:
+    """prefetch.tensormap."""
+
+    descriptor: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadGlobal:
+    """ld.global of `bytes` bytes, at a byte offset in the tensor that is the argument `tensor`."""
+
+    tensor: str
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreGlobal:
+    """st.global; `values` are the accumulator values that it stores, None for others."""
+
+    tensor: str
+    offset: int
+    bytes: int
+    values: tuple[Sum | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadShared:
+    """ld.shared."""
+
+    address: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreShared:
+    """st.shared."""
+
+    address: int
+    bytes: int
+
+
+Event: TypeAlias = (
+    MbarrierInit
+    | MbarrierTryWait
+    | MbarrierArrive
+    | MbarrierArriveExpectTx
+    | TmaLoad
+    | TmaStore
+    | BulkCommitGroup
+    | BulkWaitGroup
+    | Wgmma
+    | WgmmaFence
+    | WgmmaCommitGroup
+    | WgmmaWaitGroup
+    | BarSync
+    | BarArrive
+    | FenceProxyAsync
+    | FenceMbarrierInit
+    | StMatrix
+    | SetMaxNReg
+    | ClusterArrive
+    | ClusterWait
+    | GridDependencyWait
+    | LaunchDependents
+    | PrefetchTensormap
+    | LoadGlobal
+    | StoreGlobal
+    | LoadShared
+    | StoreShared
+)

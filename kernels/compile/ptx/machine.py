@@ -1,0 +1,294 @@
+"""The machine: runs one thread of a kernel, and lists its events.
+
+Integers have their values. What wgmma sums, and all that is made from it or loaded from memory, is
+Data: an operation on Data gives Data, and a branch or an address that depends on Data is an error.
+A Sum remembers which value of which accumulator it is, so that a store shows what it stores.
+
+The thread runs alone: a wait passes at once, shfl.sync gives the thread's own value, which holds
+where all lanes have the same, and elect.sync elects lane 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from operator import index
+from typing import Any, Never
+
+from layouts import LayoutError, WgmmaDescriptor
+from layouts.hardware import descriptor
+from layouts.hardware.facts import WARPGROUP
+
+from . import events
+from .reader import Instruction, Kernel, PtxError
+from .translate import PARAMETER_BITS, PARAMETERS, SHARED, translate
+
+SHARED_BYTES = (
+    228 * 1024
+)  # of a multiprocessor (CUDA C++ Programming Guide, compute capability 9.0)
+RANK_BITS = 24  # a block's window in the shared memory of its cluster
+POINTER_BITS = 40  # a tensor's window in global memory
+FIELD = (1 << descriptor.FIELD_BITS) - 1  # a field of a matrix descriptor
+TURNS = 1_000_000  # backward branches of a thread
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a launch: the bytes of a parameter, or None for a tensor map.
+
+    Events name tensor maps, and tensors in global memory, by `name`.
+    """
+
+    name: str
+    value: bytes | None = None
+
+
+def pointer(parameter: int) -> int:
+    """The address of the tensor of a kernel's parameter: each has its own window of memory."""
+    return parameter + 1 << POINTER_BITS
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, its arguments, and how many blocks a cluster has, in a line along x.
+
+    PtxError if the arguments have not the sizes of the kernel's parameters.
+    """
+
+    kernel: Kernel
+    arguments: tuple[Argument, ...]
+    cluster: int = 1
+
+    def __post_init__(self) -> None:
+        sizes = [parameter.size for parameter in self.kernel.parameters]
+        given = [each.value and len(each.value) for each in self.arguments]
+        if len(given) != len(sizes) or any(
+            have not in (None, size) for have, size in zip(given, sizes, strict=True)
+        ):
+            raise PtxError(
+                f"{self.kernel.name}: the arguments have {given} bytes (None is a tensor map); "
+                f"they must have {sizes}"
+            )
+
+
+def trace(launch: Launch, *, block: int, blocks: int, thread: int) -> list[events.Event]:
+    """What one thread of a launch of `blocks` blocks does: its events, in program order.
+
+    `block` is %ctaid.x, `blocks` %nctaid.x, and `thread` %tid.x. PtxError if the kernel has an
+    instruction that is not known, or one that cannot be run; it names the line of PTX.
+
+    >>> from .reader import read
+    >>> (kernel,) = read('''
+    ... .extern .shared .align 1024 .b8 memory[];
+    ... .visible .entry wait(.param .b32 parity)
+    ... .reqntid 32, 1, 1
+    ... {
+    ...     ld.param.b32 %r1, [parity];
+    ...     mov.b32 %r2, memory;
+    ... again:
+    ...     mbarrier.try_wait.parity.shared.b64 %p1, [%r2+8], %r1;
+    ...     @!%p1 bra again;
+    ...     ret;
+    ... }''')
+    >>> launch = Launch(kernel, (Argument("parity", bytes([1, 0, 0, 0])),))
+    >>> trace(launch, block=0, blocks=1, thread=0)
+    [MbarrierTryWait(address=8, parity=1)]
+    """
+    kernel = launch.kernel
+    run = Run(launch, block, blocks, thread)
+    code, made_from = _compiled(kernel)
+    try:
+        code(run)
+    except (PtxError, LayoutError, ZeroDivisionError, NameError) as error:
+        instruction = made_from[_python_line(error) - 1]
+        where = f"line {instruction.line}: {instruction}" if instruction else "its start"
+        why = "a register has no value" if isinstance(error, NameError) else error
+        raise PtxError(f"{kernel.name}, {where}: {why}") from None
+    return run.events
+
+
+@cache
+def _compiled(kernel: Kernel) -> tuple[Callable[[Run], None], list[Instruction | None]]:
+    """The Python function of a kernel, and the instruction of each of its lines."""
+    source, made_from = translate(kernel)
+    names: dict[str, Any] = {**vars(events), **globals()}
+    exec(compile(source, FILE, "exec"), names)
+    return names["thread"], made_from
+
+
+FILE = "<ptx>"  # the name of translated code in a traceback
+
+
+def _python_line(error: BaseException) -> int:
+    """The line of translated code in which an error arose."""
+    at = error.__traceback__
+    while at and at.tb_frame.f_code.co_filename != FILE:
+        at = at.tb_next
+    return at.tb_lineno if at else 1
+
+
+class Data:
+    """A value that is not followed. Every operation on it gives Data."""
+
+    __slots__ = ()
+
+    def _data(self, *_: object) -> Data:
+        return DATA
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __invert__ = _data
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __abs__ = _data
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _data
+    __lt__ = __le__ = __gt__ = __ge__ = _data
+    __eq__ = __ne__ = _data  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise PtxError("it decides by data, which is not followed")
+
+    def __index__(self) -> int:
+        raise PtxError("it needs the value of data, which is not followed")
+
+
+DATA = Data()
+
+
+class Sum(Data):
+    """A value of an accumulator."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, accumulator: int, number: int) -> None:
+        self.value = accumulator, number
+
+
+class Packed(Data):
+    """Two values of 16 bits in a register."""
+
+    __slots__ = ("halves",)
+
+    def __init__(self, low: object, high: object) -> None:
+        self.halves = low, high
+
+
+def values(*registers: object) -> tuple[events.Sum | None, ...]:
+    """The accumulator values that registers hold, the low half of a packed one first."""
+    parts = (half for each in registers for half in getattr(each, "halves", (each,)))
+    return tuple(getattr(part, "value", None) for part in parts)
+
+
+def quotient(a: int, b: int) -> int:
+    """div: towards zero."""
+    return a // b if (a < 0) == (b < 0) else -(-a // b)
+
+
+def remainder(a: int, b: int) -> int:
+    """rem: with the sign of the dividend."""
+    return a - quotient(a, b) * b
+
+
+def shared(address: int) -> int:
+    """An address of the block's own shared memory, from the start of its dynamic part."""
+    if not SHARED <= index(address) < SHARED_BYTES:
+        raise PtxError(f"address {address - SHARED} is outside dynamic shared memory")
+    return address - SHARED
+
+
+def of_rank(address: int, rank: int) -> int:
+    """mapa: the same address in the shared memory of block `rank` of the cluster."""
+    return (rank + 1 << RANK_BITS) + address
+
+
+def address_and_rank(address: int) -> tuple[int, int | None]:
+    """An address in the shared memory of a cluster, and its block; None is the thread's own."""
+    rank = index(address) >> RANK_BITS
+    return shared(address & (1 << RANK_BITS) - 1), rank - 1 if rank else None
+
+
+def operand(bits: int, transposed: int) -> tuple[int, WgmmaDescriptor]:
+    """The start address and the other fields of a matrix descriptor of 16-bit elements."""
+    start = index(bits) & FIELD
+    return shared(start << descriptor.OMITTED_BITS), fields(bits - start, transposed)
+
+
+@cache
+def fields(bits: int, transposed: int) -> WgmmaDescriptor:
+    """The fields of a matrix descriptor whose start address is 0."""
+    modes = {mode: width for width, mode in descriptor.SWIZZLE_MODES.items()}
+    leading, stride = (
+        (bits >> at & FIELD) << descriptor.OMITTED_BITS
+        for at in (descriptor.LBO_BIT, descriptor.SBO_BIT)
+    )
+    major: descriptor.Major = "MN" if transposed else "K"
+    found = WgmmaDescriptor(major, modes[bits >> descriptor.MODE_BIT], leading, stride, 16)
+    if found.encode(0) != bits:
+        raise PtxError(f"matrix descriptor {bits:#x}: a bit is set that belongs to no field")
+    return found
+
+
+class Run:
+    """The state of a running thread, beside its registers."""
+
+    def __init__(self, launch: Launch, block: int, blocks: int, thread: int) -> None:
+        self.arguments = launch.arguments
+        self.block, self.blocks, self.rank = block, blocks, block % launch.cluster
+        self.thread, self.threads = thread, launch.kernel.threads
+        self.turns = TURNS
+        self.events: list[events.Event] = []
+        self.accumulators: list[tuple[Sum, ...]] = []  # as wgmma leaves them
+
+    def endless(self) -> Never:
+        raise PtxError(f"the thread branches back {TURNS} times: its loop does not end")
+
+    def argument(self, address: int) -> tuple[Argument, int]:
+        """The argument at an address of the parameters, and the offset in it."""
+        number, offset = divmod(index(address) - PARAMETERS, 1 << PARAMETER_BITS)
+        if not 0 <= number < len(self.arguments):
+            raise PtxError(f"address {address:#x} is no parameter's")
+        return self.arguments[number], offset
+
+    def parameter(self, address: int, width: int, count: int) -> tuple[int, ...]:
+        """ld.param of `count` integers, each of `width` bytes."""
+        argument, offset = self.argument(address)
+        if argument.value is None or offset + width * count > len(argument.value):
+            raise PtxError(f"argument {argument} has no {width * count} bytes at {offset}")
+        starts = range(offset, offset + width * count, width)
+        return tuple(int.from_bytes(argument.value[at : at + width], "little") for at in starts)
+
+    def descriptor(self, address: int) -> str:
+        """The name of the tensor map at an address."""
+        argument, offset = self.argument(address)
+        if argument.value is not None or offset:
+            raise PtxError(f"it reads a tensor map at byte {offset} of {argument}")
+        return argument.name
+
+    def tensor(self, address: int) -> tuple[str, int]:
+        """The tensor in global memory to which an address belongs, and the byte offset in it."""
+        window, offset = divmod(index(address), 1 << POINTER_BITS)
+        if not 1 <= window <= len(self.arguments):
+            raise PtxError(f"global address {address:#x} is in no tensor")
+        return self.arguments[window - 1].name, offset
+
+    def wgmma(
+        self,
+        shape: tuple[int, int, int],
+        a: int,
+        a_transposed: int,
+        b: int,
+        b_transposed: int,
+        scales: tuple[int, int],
+        held: tuple[object, ...] | None,
+    ) -> tuple[Sum, ...]:
+        """The accumulator, `held` before or None if it is not read; the event is listed."""
+        if scales != (1, 1):
+            raise PtxError("it negates an operand")
+        if held and isinstance(held[0], Sum):
+            number = held[0].value[0]
+            if any(x is not y for x, y in zip(held, self.accumulators[number], strict=True)):
+                raise PtxError("its registers hold values of several accumulators")
+        else:  # a new one; what it holds, if it is read, are constants
+            number, count = len(self.accumulators), shape[0] * shape[1] // WARPGROUP
+            self.accumulators.append(tuple(Sum(number, value) for value in range(count)))
+        a_fields, b_fields = operand(a, a_transposed), operand(b, b_transposed)
+        self.events.append(events.Wgmma(shape, *a_fields, *b_fields, held is not None, number))
+        return self.accumulators[number]
