@@ -14,4 +14,5 @@ epilogue         device code: C through panels in shared memory, moved by TMA or
 persistent       device code: the persistent grid
 single, cooperative, pingpong, split_k    device code: a kernel each
 execute          the executor
+launches         compiled kernels with their arguments, for the interpreter of PTX
 """

@@ -19,7 +19,7 @@ BELOW = {  # package → the packages from which it imports
     "simt": SHARED,
     "sm80": SHARED,
     "sm70": SHARED | {"sm80"},
-    "sm90": SHARED,
+    "sm90": SHARED | {"compile"},
 }
 FILES = [path.relative_to(ROOT) for path in sorted((ROOT / "kernels").rglob("*.py"))]
 PLANS = [

@@ -1,9 +1,19 @@
-"""A plan's kernels as PTX, and the arguments of their launches.
+"""The launches of a plan, for the interpreter of PTX: its kernels and their arguments.
+
+What a thread of the first consumer does, step by step (needs the DSL, no GPU):
+
+    from cutedsl_gemm.kernels.compile.ptx.machine import trace
+    from cutedsl_gemm.kernels.sm90.launches import launches
+    from cutedsl_gemm.kernels.sm90.rungs import pingpong
+
+    (launch,) = launches(pingpong(), 512, 512, 256)
+    for event in trace(launch, block=0, blocks=16, thread=128):
+        print(event)
 
 The DSL passes a tensor as a struct: its pointer, then the extents and then the strides that are
 not known when it compiles. A tensor map is an argument of its own, and the tensor that TMA sees,
 which has no pointer, follows it: its extents alone. (Read from the kernels' signatures in the DSL's
-MLIR, `CUTE_DSL_KEEP_IR=1`.) `trace` checks the size of each argument against the PTX.
+MLIR, `CUTE_DSL_KEEP_IR=1`.) `Launch` checks the size of each argument against the PTX.
 """
 
 from __future__ import annotations
@@ -13,12 +23,11 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.compile.ptx.machine import Argument, Launch, pointer
+from cutedsl_gemm.kernels.compile.ptx.reader import Kernel, read
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import cosize
-
-from .machine import Argument, Launch, pointer
-from .reader import Kernel, read
 
 Sm90: TypeAlias = PanelPlan | SplitKPlan
 
