@@ -40,6 +40,8 @@ from layouts.hardware.facts import WARP, WARPGROUP
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from cutedsl_gemm.kernels.pipeline.steps import Pipeline
+
 Checked = TypeVar("Checked", bound="Sm90Plan")
 Element = TypeVar("Element")
 
@@ -170,7 +172,11 @@ class Sm90Plan:
     @property
     def stage_bytes(self) -> int:
         """Bytes of one stage, A and B: the transaction count of its full mbarrier."""
-        return (self.a.elements + self.b.elements) * BITS // 8
+        return self.operand_bytes(self.a) + self.operand_bytes(self.b)
+
+    def operand_bytes(self, operand: Operand) -> int:
+        """Bytes of one stage of an operand."""
+        return operand.elements * BITS // 8
 
     @property
     def epilogue_smem_bytes(self) -> int:
@@ -323,6 +329,13 @@ class Sm90Plan:
         bk, k_tiles = self.tile[2], -(-k // self.tile[2])
         spans = (self.k_tile_range(split, k_tiles) for split in range(self.splits))
         return tuple(range(first * bk, last * bk, self.instruction_k) for first, last in spans)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The protocol of the kernel: when its data may be touched."""
+        from cutedsl_gemm.kernels.sm90.pipeline import pipeline
+
+        return pipeline(self)
 
     def workspace(self, m: int, n: int) -> int:
         """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""

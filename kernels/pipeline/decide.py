@@ -1,0 +1,234 @@
+"""Whether a pipeline is right in every interleaving, for every number of tiles and k-tiles.
+
+For a number of tiles and k-tiles, the partial order (order.py) answers for every interleaving. The
+rules, each of which names two moments of which one must lie before the other:
+
+    nothing waits for ever              no moment is stuck; each phase gets its arrivals and bytes
+    no phase is mistaken for another    an arrival follows the phase before its own. A wait that
+                                        polls finds its phase or the one before it (a parity tells
+                                        only these apart), and has passed when the next completes.
+    what is read was written            every write of a version ends before it is read
+    what is read is not yet overwritten every read and write of a version ends before the next one
+    TMA sees what threads wrote         they fence.proxy.async between stmatrix and the store
+    shared memory is there              mbarriers are initialised first; what other blocks and TMA
+                                        touch, they have touched before the block ends
+    a dependent launch                  touches global memory after griddepcontrol.wait
+
+Every number of tiles and k-tiles follows from those of `problems`. No edge of the order leads back
+to an earlier k-tile, and none farther ahead than one ring. The same holds of the rules, but for
+those of panels, which concern two tiles of one consumer and no k-tiles. A window of `stages + 2`
+k-tiles (a ring, the k-tile in flight, and one more) thus decides whether a rule holds. What differs
+between windows is where tiles, and the block's work, begin and end: stages and phases repeat with
+the ring, and tiles with the turns of the consumers. Each such window occurs in `problems`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise, product
+from typing import TypeAlias
+
+from cutedsl_gemm.kernels.pipeline.actions import Action, Counts
+from cutedsl_gemm.kernels.pipeline.order import CLUSTER, Access, Buffer, Order
+from cutedsl_gemm.kernels.pipeline.steps import Pipeline
+from layouts.hardware.facts import WARP
+
+# A rule, the moment that should come first, and the moment that may come before it.
+Broken: TypeAlias = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that a pipeline breaks, with an interleaving in which it does.
+
+    `interleaving` is what happens, in this order; the last moment is the one that comes too early.
+    """
+
+    rule: str
+    counts: Counts
+    interleaving: tuple[Action | str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.rule}, with {self.counts.tiles} tiles of {self.counts.k_tiles} k-tiles"
+
+
+@cache
+def violation(pipeline: Pipeline) -> Violation | None:
+    """The first rule that the pipeline breaks; None if it is right for every problem."""
+    for counts in problems(pipeline):
+        for found in violations(Order(pipeline, counts)):
+            return found
+    return None
+
+
+def problems(pipeline: Pipeline) -> Iterator[Counts]:
+    """The numbers of tiles and k-tiles that decide all others; small ones first."""
+    window = pipeline.stages + 2
+    for k_tiles in range(1, window + 1):
+        most = -(-window // k_tiles) + 1 if pipeline.persistent else 1
+        yield from (Counts(tiles, k_tiles) for tiles in range(1, most + 1))
+
+
+def violations(order: Order) -> Iterator[Violation]:
+    """The rules that are broken for one problem."""
+    for rule, first, second in _broken(order):
+        yield Violation(rule, order.counts, _interleaving(order, first, second))
+
+
+def _broken(order: Order) -> Iterator[Broken]:
+    yield from _waits_for_ever(order)
+    if order.stuck:
+        return
+    yield from _mistaken_phases(order)
+    yield from _conflicts(order)
+    yield from _missing_fences(order)
+    yield from _outlived_memory(order)
+
+
+def _waits_for_ever(order: Order) -> Iterator[Broken]:
+    needed = {waiting.phase for waiting in order.waits if waiting.phase.number >= 0}
+    for phase in needed | set(order.arrivals):
+        arrivals = order.arrivals.get(phase, [])
+        wanted = order.pipeline.mbarrier(phase.barrier).arrivals
+        count = sum(arrival.arrivals for arrival in arrivals)
+        expected = sum(arrival.expected for arrival in arrivals)
+        loaded = sum(arrival.loaded for arrival in arrivals)
+        if count > wanted or (phase in needed and count < wanted) or phase.number < 0:
+            last = order.completed.get(phase, 0)
+            yield f"{phase} has {count} arrivals, not {wanted}", last, last
+        elif expected != loaded:
+            last = order.completed[phase]
+            yield f"{phase} expects {expected} bytes, and {loaded} come", last, last
+    for (barrier, block), generations in order.generations.items():
+        wanted = _threads(order.pipeline, barrier)
+        for whole, members in generations:
+            threads = WARP * sum(member.warps.size for member in members)
+            if threads != wanted:
+                yield (
+                    f"{threads} threads, not {wanted}, call {barrier}, block {block}",
+                    whole,
+                    whole,
+                )
+    if order.stuck:
+        yield "nothing goes on", order.stuck[0], order.stuck[0]
+
+
+def _threads(pipeline: Pipeline, barrier: str) -> int:
+    """The threads that a barrier counts."""
+    if barrier != CLUSTER:
+        return pipeline.named_barrier(barrier).threads
+    agents = (agent for agent in pipeline.agents if not agent.second_kernel)
+    return WARP * pipeline.blocks * sum(agent.warps for agent in agents)
+
+
+def _mistaken_phases(order: Order) -> Iterator[Broken]:
+    for phase, arrivals in order.arrivals.items():
+        before = order.completed.get(phase._replace(number=phase.number - 1))
+        for arrival in arrivals:
+            if before is not None and not order.precedes(before, arrival.moment):
+                yield (
+                    f"an arrival of {phase} may count for the one before it",
+                    before,
+                    arrival.moment,
+                )
+    for waiting in order.waits:
+        number = waiting.phase.number
+        before = order.completed.get(waiting.phase._replace(number=number - 1))
+        if before is not None and not order.precedes(before, waiting.passed):
+            yield f"a wait for {waiting.phase} may pass two phases early", before, waiting.passed
+        after = order.completed.get(waiting.phase._replace(number=number + 1))
+        if after is not None and not order.precedes(waiting.passed, after):
+            yield f"a wait for {waiting.phase} may miss it", waiting.passed, after
+    for (barrier, block), generations in order.generations.items():
+        for (whole, _), (_, members) in pairwise(generations):
+            for member in members:
+                if not order.precedes(whole, member.arrived):
+                    yield (
+                        f"{barrier}, block {block}, is called twice at once",
+                        whole,
+                        member.arrived,
+                    )
+
+
+def _conflicts(order: Order) -> Iterator[Broken]:
+    for buffer, accesses in order.accesses.items():
+        versions: dict[int, tuple[list[Access], list[Access]]] = defaultdict(lambda: ([], []))
+        for access in accesses:
+            versions[access.version][access.writes].append(access)
+        last: list[Access] = []
+        for _, (reads, writes) in sorted(versions.items()):
+            yield from _overwritten(order, buffer, last, writes)
+            yield from _read_too_early(order, buffer, reads, writes)
+            if writes and not reads:
+                yield (
+                    f"{_name(buffer)} is written, and nobody reads it",
+                    writes[0].end,
+                    writes[0].end,
+                )
+            last = [*reads, *writes]
+
+
+def _overwritten(
+    order: Order, buffer: Buffer, last: list[Access], writes: list[Access]
+) -> Iterator[Broken]:
+    for earlier, write in product(last, writes):
+        if not order.precedes(earlier.end, write.begin):
+            what = "written" if earlier.writes else "read"
+            yield f"{_name(buffer)} is overwritten while it is {what}", earlier.end, write.begin
+
+
+def _read_too_early(
+    order: Order, buffer: Buffer, reads: list[Access], writes: list[Access]
+) -> Iterator[Broken]:
+    for read in reads:
+        if not writes:
+            yield f"{_name(buffer)} is read, and nobody has written it", read.begin, read.begin
+        for write in writes:
+            if not order.precedes(write.end, read.begin):
+                yield f"{_name(buffer)} is read before it is written", write.end, read.begin
+
+
+def _missing_fences(order: Order) -> Iterator[Broken]:
+    for buffer, accesses in order.accesses.items():
+        if buffer[0] != "panel":
+            continue
+        for write, read in product(accesses, accesses):
+            asynchronous = not read.writes and read.begin != read.end
+            if write.writes and asynchronous and write.version == read.version:
+                fences = order.fences[order.action(write.begin).warps]
+                if not any(
+                    write.begin < fence and order.precedes(fence, read.begin) for fence in fences
+                ):
+                    yield f"{_name(buffer)} is stored by TMA without a fence", write.end, read.begin
+
+
+def _outlived_memory(order: Order) -> Iterator[Broken]:
+    polls = ((waiting.before, waiting.phase.block) for waiting in order.waits)
+    for moment, block in (*order.touched, *polls):
+        ready = order.init.get(block)
+        if ready is None or (ready != moment and not order.precedes(ready, moment)):
+            what = f"mbarriers of block {block} are used before they are initialised"
+            yield what, moment if ready is None else ready, moment
+        if not order.precedes(moment, order.exits[block]):
+            yield f"block {block} may end before this", moment, order.exits[block]
+
+
+def _name(buffer: Buffer) -> str:
+    if buffer[0] == "stage":
+        _, block, stage, *rest = buffer
+        return f"stage {stage} of block {block}" + (f", {rest[0]}" if len(rest) == 2 else "")
+    if buffer[0] == "panel":
+        _, block, agent, number = buffer
+        return f"panel buffer {number} of {agent}, block {block}"
+    return str(buffer[0])
+
+
+def _interleaving(order: Order, first: int, second: int) -> tuple[Action | str, ...]:
+    """What happens if all that need not happen before `second` has not happened yet."""
+    if order.stuck:
+        return tuple(order.labels[moment] for moment in order.sequence)
+    before = (moment for moment in order.sequence if order.precedes(moment, second))
+    return *(order.labels[moment] for moment in before), order.labels[second]

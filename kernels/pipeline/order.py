@@ -1,0 +1,369 @@
+"""What lies before what, in every interleaving: the partial order of a pipeline's actions.
+
+A step names the phase for which it waits. Which action follows which therefore does not depend on
+the interleaving: the order is a graph. Its nodes are moments: a step is taken, an asynchronous step
+ends, a phase of a barrier completes. Its edges are the order of each warp, and
+
+    an arrival, the bytes of a load                    → the phase of the mbarrier completes
+    a phase completes                                  → who waits for it goes on
+    all threads of a named barrier, a cluster are here → each of them goes on
+    an asynchronous step ends                          → wait_group passes
+    the first kernel has ended                         → griddepcontrol.wait of the second passes
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+from cutedsl_gemm.kernels.pipeline import steps
+from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps, actions
+from cutedsl_gemm.kernels.pipeline.steps import Pipeline, Step
+
+Buffer: TypeAlias = tuple[object, ...]  # ("stage", block, stage, "A", slice), ("panel", block, …
+
+CLUSTER = "cluster"  # the barrier of all warps of a cluster
+
+
+class Phase(NamedTuple):
+    """Phase `number` of the mbarrier of a stage of a block."""
+
+    barrier: str
+    block: int
+    stage: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"phase {self.number} of {self.barrier}[{self.stage}], block {self.block}"
+
+
+class Arrival(NamedTuple):
+    """What counts towards a phase: arrivals, bytes that are expected, bytes that have come."""
+
+    moment: int
+    arrivals: int = 0
+    expected: int = 0
+    loaded: int = 0
+
+
+class Waiting(NamedTuple):
+    """A wait until `phase` has completed: the moment before it, and the moment it passes."""
+
+    before: int
+    passed: int
+    phase: Phase
+
+
+class Member(NamedTuple):
+    """A call of a barrier: when warps arrive, and when they go on."""
+
+    warps: Warps
+    arrived: int
+    passed: int
+
+
+class Access(NamedTuple):
+    """A buffer is read or written, from one moment to another; `version` numbers its contents."""
+
+    version: int
+    writes: bool
+    begin: int
+    end: int
+
+
+class Order:
+    """The moments of a cluster's actions for a problem, and what lies before each.
+
+    `past[x]` holds the moments before x as the bits of an integer. `sequence` is an interleaving
+    of all moments but those that never come, which are `stuck`.
+    """
+
+    def __init__(self, pipeline: Pipeline, counts: Counts) -> None:
+        self.pipeline, self.counts = pipeline, counts
+        self.labels: list[Action | str] = []  # of the moments
+        self.before: list[list[int]] = []  # a moment → those directly before it
+        self.arrivals: dict[Phase, list[Arrival]] = defaultdict(list)
+        self.completed: dict[Phase, int] = {}
+        self.waits: list[Waiting] = []
+        self.calls: dict[tuple[str, int], list[Member]] = defaultdict(list)  # (barrier, block) →
+        self.generations: dict[tuple[str, int], list[tuple[int, list[Member]]]] = {}
+        self.accesses: dict[Buffer, list[Access]] = defaultdict(list)
+        self.products: list[tuple[int, Access]] = []  # (block, read of a stage)
+        self.fences: dict[Warps, list[int]] = defaultdict(list)
+        self.init: dict[int, int] = {}  # a block → the moment its mbarriers are initialised
+        self.touched: list[tuple[int, int]] = []  # (moment, block whose shared memory it touches)
+        self.exits: dict[int, int] = {}  # a block → the moment all of its warps have ended
+        self._build()
+        self._sort()
+
+    def moment(self, label: Action | str, before: Iterable[int] = ()) -> int:
+        """A new moment, after others."""
+        self.labels.append(label)
+        self.before.append([*before])
+        return len(self.labels) - 1
+
+    def precedes(self, first: int, second: int) -> bool:
+        """Whether one moment lies before another in every interleaving."""
+        return bool(self.past[second] >> first & 1)
+
+    def action(self, moment: int) -> Action:
+        """The action of a moment at which a step is taken, or ends."""
+        label = self.labels[moment]
+        if isinstance(label, str):
+            raise ValueError(f"moment {moment}: {label}; it must be that of a step")
+        return label
+
+    def _build(self) -> None:
+        front = self.moment("the launch in front ends")
+        self.accesses["global memory",].append(Access(0, True, front, front))
+        second = {agent.name for agent in self.pipeline.agents if agent.second_kernel}
+        ends = defaultdict(list)
+        every = actions(self.pipeline, self.counts)
+        for warps, own in every.items():
+            program = _Program(self, warps, front)
+            program.take(own)
+            ends["" if warps.agent in second else warps.block].append(program)
+        for block in range(self.pipeline.blocks):
+            moments = (program.last for program in ends[block])
+            self.exits[block] = self.moment(f"block {block} has ended", moments)
+        whole = self.moment("the kernel has ended", self.exits.values())
+        self.before[whole] += (
+            end for b in range(self.pipeline.blocks) for each in ends[b] for end in each.open
+        )
+        for program in ends[""]:
+            if program.grid_wait is not None:
+                self.before[program.grid_wait].append(whole)
+        self._join_generations()
+        self._join_phases()
+        self._join_products()
+
+    def _join_generations(self) -> None:
+        """The n-th calls of all warps that call a barrier are its generation n."""
+        for key, calls in self.calls.items():
+            members: dict[int, list[Member]] = defaultdict(list)
+            turns: dict[Warps, int] = defaultdict(int)
+            for call in calls:
+                members[turns[call.warps]].append(call)
+                turns[call.warps] += 1
+            self.generations[key] = []
+            for number, some in members.items():
+                label = f"generation {number} of {key[0]}, block {key[1]}"
+                whole = self.moment(f"{label} is complete", (each.arrived for each in some))
+                self.generations[key].append((whole, some))
+                for each in some:
+                    if each.passed != each.arrived:
+                        self.before[each.passed].append(whole)
+
+    def _join_phases(self) -> None:
+        for phase, arrivals in self.arrivals.items():
+            self.completed[phase] = self.moment(
+                f"{phase} completes", (arrival.moment for arrival in arrivals)
+            )
+        for wait in self.waits:
+            if wait.phase in self.completed:
+                self.before[wait.passed].append(self.completed[wait.phase])
+
+    def _join_products(self) -> None:
+        """A product reads every slice that is loaded into its stage."""
+        slices = defaultdict(list)
+        for buffer in self.accesses:
+            if buffer[0] == "stage":
+                slices[buffer[1:3]].append(buffer)
+        for block, read in self.products:
+            for buffer in slices[block, read.version % self.pipeline.stages]:
+                self.accesses[buffer].append(read)
+
+    def _sort(self) -> None:
+        """Sort the moments, and collect the past of each."""
+        missing = [len(each) for each in self.before]
+        after: list[list[int]] = [[] for _ in missing]
+        for moment, before in enumerate(self.before):
+            for each in before:
+                after[each].append(moment)
+        self.past = [0] * len(missing)
+        self.sequence = [moment for moment, count in enumerate(missing) if not count]
+        for moment in self.sequence:  # which grows
+            known = self.past[moment] | 1 << moment
+            for each in after[moment]:
+                self.past[each] |= known
+                missing[each] -= 1
+                if not missing[each]:
+                    self.sequence.append(each)
+        self.stuck = [moment for moment, count in enumerate(missing) if count]
+
+
+class _Program:
+    """The actions of some warps, which it adds to an order one after the other."""
+
+    def __init__(self, order: Order, warps: Warps, front: int) -> None:
+        self.order, self.warps, self.front = order, warps, front
+        self.pipeline, self.block = order.pipeline, warps.block
+        self.last = order.moment(f"{warps} start")
+        self.grid_wait: int | None = None
+        self.open: list[int] = []  # ends of asynchronous steps
+        self.groups: dict[str, list[int]] = defaultdict(list)  # by kind, one a group
+        self.panels = 0
+
+    def take(self, actions: Iterable[Action]) -> None:
+        """Add all actions."""
+        for action in actions:
+            self.action = action
+            STEPS[type(action.step)](self, action.step)
+
+    def step(self) -> int:
+        """The moment at which the action is taken, after the one before it."""
+        self.last = self.order.moment(self.action, (self.last,))
+        return self.last
+
+    def asynchronous(self, kind: str, begin: int) -> int:
+        """The moment at which an asynchronous step ends; groups of a kind end in order."""
+        groups = self.groups[kind]
+        end = self.order.moment(self.action, (begin, *groups[-1:]))
+        groups.append(end)
+        self.open.append(end)
+        return end
+
+    def wait_group(self, kind: str, pending: int) -> None:
+        """All groups of a kind but the last `pending` have ended."""
+        groups = self.groups[kind]
+        done = len(groups) - pending
+        self.order.before[self.step()] += groups[done - 1 : done] if done > 0 else ()
+
+    def phase(self, barrier: str, block: int) -> Phase:
+        """The phase of the action's k-tile."""
+        number, stage = divmod(self.action.k_tile, self.pipeline.stages)
+        return Phase(barrier, block, stage, number)
+
+    def access(self, buffer: Buffer, version: int, writes: bool, begin: int, end: int) -> None:
+        self.order.accesses[buffer].append(Access(version, writes, begin, end))
+
+    def read_global(self, moment: int) -> None:
+        """What the launch in front wrote, or reads, is touched."""
+        self.access(("global memory",), 0, False, moment, moment)
+
+    # The steps
+
+    def wait(self, step: steps.Wait) -> None:
+        barrier, block, stage, number = self.phase(step.barrier, self.block)
+        before = self.last
+        target = Phase(barrier, block, stage, number - step.flipped)
+        self.order.waits.append(Waiting(before, self.step(), target))
+
+    def arrive(self, step: steps.Arrive) -> None:
+        moment = self.step()
+        for block in step.blocks[self.block]:
+            arrival = Arrival(moment, arrivals=self.warps.size)
+            self.order.arrivals[self.phase(step.barrier, block)].append(arrival)
+            self.order.touched.append((moment, block))
+
+    def expect(self, step: steps.Expect) -> None:
+        arrival = Arrival(self.step(), arrivals=1, expected=step.bytes)
+        self.order.arrivals[self.phase(step.barrier, self.block)].append(arrival)
+
+    def load(self, step: steps.Load) -> None:
+        begin = self.step()
+        self.read_global(begin)
+        for block in step.blocks[self.block]:
+            end = self.order.moment(self.action, (begin,))
+            phase = self.phase(step.barrier, block)
+            self.order.arrivals[phase].append(Arrival(end, loaded=step.bytes))
+            self.order.touched.append((end, block))
+            buffer = ("stage", block, phase.stage, step.operand, step.parts[self.block])
+            self.access(buffer, self.action.k_tile, True, begin, end)
+
+    def copy_async(self, step: steps.CopyAsync) -> None:
+        begin = self.step()
+        self.read_global(begin)
+        end = self.asynchronous("copies", begin)
+        stage = self.action.k_tile % self.pipeline.stages
+        buffer = ("stage", self.block, stage, self.warps)
+        self.access(buffer, self.action.k_tile, True, begin, end)
+
+    def multiply(self, step: steps.Multiply) -> None:
+        begin = self.step()
+        end = self.asynchronous("products", begin) if step.asynchronous else begin
+        self.order.products.append((self.block, Access(self.action.k_tile, False, begin, end)))
+        self.access(("accumulator", self.warps), self.action.tile, True, begin, end)
+
+    def write_panel(self, step: steps.WritePanel) -> None:
+        moment = self.step()
+        self.access(("accumulator", self.warps), self.action.tile, False, moment, moment)
+        self.access(self.panel(step.buffer), self.version(step.panel), True, moment, moment)
+
+    def store_panel(self, step: steps.StorePanel) -> None:
+        begin = self.step()
+        self.read_global(begin)
+        end = self.asynchronous("stores", begin) if step.asynchronous else begin
+        self.access(self.panel(step.buffer), self.version(step.panel), False, begin, end)
+        self.order.touched.append((end, self.block))
+
+    def panel(self, buffer: int) -> Buffer:
+        return ("panel", self.block, self.warps.agent, buffer)
+
+    def version(self, panel: int) -> int:
+        """Panels are numbered over all tiles."""
+        return self.action.tile * 1000 + panel
+
+    def fence(self, step: steps.Fence) -> None:
+        self.order.fences[self.warps].append(self.step())
+
+    def store_accumulator(self, step: steps.StoreAccumulator) -> None:
+        moment = self.step()
+        self.read_global(moment)
+        self.access(("accumulator", self.warps), self.action.tile, False, moment, moment)
+        self.access(("partial sums",), 0, True, moment, moment)
+
+    def reduce(self, step: steps.Reduce) -> None:
+        moment = self.step()
+        self.access(("partial sums",), 0, False, moment, moment)
+
+    def sync(self, step: steps.Sync) -> None:
+        self.call(step.barrier, self.block)
+
+    def cluster_sync(self, step: steps.ClusterSync) -> None:
+        self.call(CLUSTER, 0)
+
+    def call(self, barrier: str, block: int) -> None:
+        arrived = self.step()
+        self.order.calls[barrier, block].append(Member(self.warps, arrived, self.step()))
+
+    def sync_arrive(self, step: steps.SyncArrive) -> None:
+        moment = self.step()
+        self.order.calls[step.barrier, self.block].append(Member(self.warps, moment, moment))
+
+    def init_barriers(self, step: steps.InitBarriers) -> None:
+        self.order.init[self.block] = self.step()
+
+    def wait_for_grid(self, step: steps.GridWait) -> None:
+        self.grid_wait = self.step()
+        self.order.before[self.grid_wait].append(self.front)
+
+    def plain(self, step: Step) -> None:
+        """A step that nothing here depends on."""
+        self.step()
+
+
+STEPS: dict[type[Step], Callable[[_Program, Any], None]] = {
+    steps.Wait: _Program.wait,
+    steps.Arrive: _Program.arrive,
+    steps.Expect: _Program.expect,
+    steps.Load: _Program.load,
+    steps.CopyAsync: _Program.copy_async,
+    steps.CopyWait: lambda self, step: self.wait_group("copies", step.pending),
+    steps.Multiply: _Program.multiply,
+    steps.MultiplyWait: lambda self, step: self.wait_group("products", step.pending),
+    steps.WritePanel: _Program.write_panel,
+    steps.Fence: _Program.fence,
+    steps.StorePanel: _Program.store_panel,
+    steps.StoreWait: lambda self, step: self.wait_group("stores", step.pending),
+    steps.StoreAccumulator: _Program.store_accumulator,
+    steps.Reduce: _Program.reduce,
+    steps.Sync: _Program.sync,
+    steps.SyncArrive: _Program.sync_arrive,
+    steps.InitBarriers: _Program.init_barriers,
+    steps.ClusterSync: _Program.cluster_sync,
+    steps.GridWait: _Program.wait_for_grid,
+    steps.GridLaunch: _Program.plain,
+    steps.Registers: _Program.plain,
+}

@@ -1,0 +1,270 @@
+"""What the warps of a kernel do, as data: steps, loops, agents, and the Pipeline of them all.
+
+A Pipeline says when data may be touched, as a plan's layouts say where it lies. It is a small
+frozen value: `print(plan.pipeline)` is a listing of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+# When a step is taken. "later tiles": unless this is the block's first tile. "not the last tile":
+# if the block has another one. "reloaded": if a later k-tile takes the stage of this one. "exists":
+# if the block has this k-tile.
+Condition: TypeAlias = Literal["always", "later tiles", "not the last tile", "reloaded", "exists"]
+Ranks: TypeAlias = tuple[tuple[int, ...], ...]  # rank of a block in its cluster → ranks of others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What the warps of an agent do once.
+
+    A step of a k-tile concerns the one that is `lag` before the loop's; a negative lag is ahead.
+    If `leader`, only the first warp of the agent takes the step.
+    """
+
+    when: Condition = "always"
+    leader: bool = False
+    lag: int = 0
+
+    @property
+    def of_k_tile(self) -> bool:
+        """Whether the step concerns a k-tile, and with it a stage."""
+        return isinstance(self, (Wait, Arrive, Expect, Load, CopyAsync, Multiply))
+
+
+# Mbarriers (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier)
+
+
+@dataclass(frozen=True)
+class Wait(Step):
+    """mbarrier.try_wait.parity until it passes, with the parity of the k-tile's phase.
+
+    The n-th k-tile of a stage has phase n and parity n % 2; `flipped` is the other parity, which
+    lets the first wait pass, and each further one when phase n - 1 has completed.
+    """
+
+    barrier: str
+    flipped: bool = False
+
+
+@dataclass(frozen=True)
+class Arrive(Step):
+    """mbarrier.arrive by each warp, on the mbarrier of every block in `blocks`."""
+
+    barrier: str
+    blocks: Ranks
+
+
+@dataclass(frozen=True)
+class Expect(Step):
+    """mbarrier.arrive.expect_tx: one arrival, and so many bytes that loads will complete."""
+
+    barrier: str
+    bytes: int
+
+
+# Data
+
+
+@dataclass(frozen=True)
+class Load(Step):
+    """cp.async.bulk.tensor: TMA loads slice `parts[rank]` of an operand's k-tile into its stage.
+
+    It goes to all `blocks[rank]`, and its bytes complete on the mbarrier of each.
+    """
+
+    operand: str
+    barrier: str
+    bytes: int
+    parts: tuple[int, ...]
+    blocks: Ranks
+
+
+@dataclass(frozen=True)
+class CopyAsync(Step):
+    """cp.async of the warps' part of a k-tile, and commit_group."""
+
+
+@dataclass(frozen=True)
+class CopyWait(Step):
+    """cp.async.wait_group: all but the last `pending` groups of the warps have arrived."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
+class Multiply(Step):
+    """The products of a k-tile. If `asynchronous`: wgmma fence, wgmmas, commit_group."""
+
+    asynchronous: bool = True
+
+
+@dataclass(frozen=True)
+class MultiplyWait(Step):
+    """wgmma.wait_group: all but the last `pending` groups are complete."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
+class WritePanel(Step):
+    """stmatrix of a panel of the tile into a buffer of shared memory, with the generic proxy."""
+
+    panel: int
+    buffer: int
+
+
+@dataclass(frozen=True)
+class Fence(Step):
+    """fence.proxy.async: what the generic proxy wrote is visible to TMA."""
+
+
+@dataclass(frozen=True)
+class StorePanel(Step):
+    """TMA stores a buffer to its panel of C, and commit_group; or the threads do, at once."""
+
+    panel: int
+    buffer: int
+    asynchronous: bool = True
+
+
+@dataclass(frozen=True)
+class StoreWait(Step):
+    """cp.async.bulk.wait_group.read: TMA has read all but the last `pending` groups."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
+class StoreAccumulator(Step):
+    """The threads store their accumulators to global memory."""
+
+
+@dataclass(frozen=True)
+class Reduce(Step):
+    """The threads of a second kernel add what StoreAccumulator wrote, and store C."""
+
+
+# Barriers of a block, of a cluster, of a grid
+
+
+@dataclass(frozen=True)
+class Sync(Step):
+    """bar.sync: wait until all threads of a named barrier are here."""
+
+    barrier: str
+
+
+@dataclass(frozen=True)
+class SyncArrive(Step):
+    """bar.arrive: be counted by a named barrier, and go on."""
+
+    barrier: str
+
+
+@dataclass(frozen=True)
+class InitBarriers(Step):
+    """mbarrier.init of every mbarrier of the block."""
+
+
+@dataclass(frozen=True)
+class ClusterSync(Step):
+    """barrier.cluster.arrive and wait: all warps of all blocks of the cluster are here."""
+
+
+@dataclass(frozen=True)
+class GridWait(Step):
+    """griddepcontrol.wait: the launch in front has ended, and its memory is visible."""
+
+
+@dataclass(frozen=True)
+class GridLaunch(Step):
+    """griddepcontrol.launch_dependents: the launch behind may start."""
+
+
+@dataclass(frozen=True)
+class Registers(Step):
+    """setmaxnreg: the warps keep, or take, so many registers a thread."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Steps, over and over.
+
+    "tiles": the block's tiles, from number `first` on, every `step`-th; none if they have no
+    k-tiles. The others are k-tiles of the tile: all, all but the first, at most the first `step`,
+    the last. A step of a k-tile outside these loops is one of the tile's first.
+    """
+
+    over: Literal["tiles", "k_tiles", "further k_tiles", "first k_tiles", "last k_tile"]
+    body: tuple[Step | Loop, ...]
+    first: int = 0
+    step: int = 1
+
+
+Program: TypeAlias = tuple["Step | Loop", ...]
+
+
+@dataclass(frozen=True)
+class Mbarrier:
+    """A ring of mbarriers, one a stage; a phase completes after so many arrivals, and its bytes."""
+
+    name: str
+    arrivals: int
+
+
+@dataclass(frozen=True)
+class NamedBarrier:
+    """A named barrier of the block: its number, and the threads that it counts."""
+
+    name: str
+    number: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Agent:
+    """Warps of a block that run one program. `second_kernel` starts as a dependent launch."""
+
+    name: str
+    warps: int
+    program: Program
+    second_kernel: bool = False
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The protocol of a kernel: the agents of each block, and the barriers between them.
+
+    A ring of `stages` holds the k-tiles: the block's k-tile number i, counted over all its tiles,
+    is in stage i % stages, and it is the stage's phase i // stages.
+    """
+
+    stages: int
+    blocks: int  # of a cluster
+    persistent: bool  # whether a block may have several tiles
+    agents: tuple[Agent, ...]
+    mbarriers: tuple[Mbarrier, ...] = ()
+    named: tuple[NamedBarrier, ...] = ()
+
+    def mbarrier(self, name: str) -> Mbarrier:
+        """The mbarriers of this name."""
+        return next(each for each in self.mbarriers if each.name == name)
+
+    def named_barrier(self, name: str) -> NamedBarrier:
+        """The named barrier of this name."""
+        return next(each for each in self.named if each.name == name)
+
+
+def walk(program: Program) -> Iterator[Step]:
+    """Every step of a program, in its order, those of loops once."""
+    for each in program:
+        if isinstance(each, Loop):
+            yield from walk(each.body)
+        else:
+            yield each

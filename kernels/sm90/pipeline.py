@@ -1,0 +1,161 @@
+"""The pipeline of an sm90 plan: who waits for what, from the mbarriers of a stage to C.
+
+The device code takes its counts, parities, lags and barrier numbers from here, and does the same
+steps in the same order (tests/kernels/sm90/test_device_code.py compares its PTX with them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from cutedsl_gemm.kernels.pipeline import steps
+from cutedsl_gemm.kernels.pipeline.steps import (
+    Agent,
+    Condition,
+    Loop,
+    Mbarrier,
+    NamedBarrier,
+    Pipeline,
+    Program,
+)
+from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
+from layouts.hardware.facts import WARP, WARPGROUP
+
+WARPS = WARPGROUP // WARP  # of a warpgroup
+# k-tiles whose wgmmas a consumer has in flight while it waits for the next: it releases a stage
+# when the k-tile behind it has been issued.
+IN_FLIGHT = 1
+BLOCK, PANEL, TURN = "block", "panel", "turn"  # named barriers
+CONSUMERS = 2  # that take turns
+
+
+def named_barriers(plan: Sm90Plan) -> tuple[NamedBarrier, ...]:
+    """Number 0 is __syncthreads; then one a consumer around its panels, and one a turn."""
+    consumers = range(plan.consumers)
+    panels = (NamedBarrier(f"{PANEL} {c}", 1 + c, WARPGROUP) for c in consumers)
+    turns = (
+        NamedBarrier(f"{TURN} {c}", 1 + CONSUMERS + c, CONSUMERS * WARPGROUP) for c in consumers
+    )
+    block = NamedBarrier(BLOCK, 0, plan.threads)
+    return block, *panels, *(turns if plan.schedule == "pingpong" else ())
+
+
+@cache
+def pipeline(plan: PanelPlan | SplitKPlan) -> Pipeline:
+    """The protocol of the plan's kernel."""
+    mbarriers = Mbarrier("full", 1), Mbarrier("empty", plan.stage_readers)
+    if isinstance(plan, PanelPlan) and plan.schedule == "single":
+        agents, persistent = _one_role(plan), False
+    else:
+        agents, persistent = _roles(plan), plan.splits == 1
+    return Pipeline(
+        stages=plan.stages,
+        blocks=plan.cluster_size,
+        persistent=persistent,
+        agents=tuple(agents),
+        mbarriers=mbarriers,
+        named=named_barriers(plan),
+    )
+
+
+def _one_role(plan: PanelPlan) -> Iterator[Agent]:
+    yield Agent("warpgroup", WARPS, (*prologue(plan), *_single(plan)))
+
+
+def _roles(plan: PanelPlan | SplitKPlan) -> Iterator[Agent]:
+    yield Agent("producer", WARPS, (*prologue(plan), *_produce(plan)))
+    for consumer in range(plan.consumers):
+        program = *prologue(plan, initialises=False), *_consume(plan, consumer)
+        yield Agent(f"consumer {consumer}", WARPS, program)
+    if plan.splits > 1:
+        yield Agent("reduction", 1, (steps.GridWait(), steps.Reduce()), second_kernel=True)
+
+
+def prologue(plan: Sm90Plan, initialises: bool = True) -> Program:
+    """The first warp initialises the mbarriers; all wait for that, and for the launch in front."""
+    init = (steps.InitBarriers(leader=True),) if initialises else ()
+    together = steps.ClusterSync() if plan.cluster_size > 1 else steps.Sync(BLOCK)
+    launch = () if plan.splits > 1 else (steps.GridLaunch(),)
+    return *init, together, steps.GridWait(), *launch
+
+
+def _load(plan: Sm90Plan, lag: int = 0, when: Condition = "always") -> Program:
+    """Load a k-tile: A and B, each this block's slice, into every block that shares it."""
+    ranks = range(plan.cluster_size)
+    loads = []
+    for operand in (plan.a, plan.b):
+        parts, masks = zip(*(plan.multicast(operand, rank) for rank in ranks), strict=True)
+        blocks = tuple(tuple(r for r in ranks if mask >> r & 1) for mask in masks)
+        bytes = plan.operand_bytes(operand) // operand.slices
+        load = steps.Load(
+            operand.name, "full", bytes, parts, blocks, leader=True, lag=lag, when=when
+        )
+        loads.append(load)
+    expect = steps.Expect("full", plan.stage_bytes, leader=True, lag=lag, when=when)
+    return expect, *loads
+
+
+def _produce(plan: Sm90Plan) -> Program:
+    body = steps.Wait("empty", flipped=True, leader=True), *_load(plan)
+    walk = Loop("tiles", (Loop("k_tiles", body),))
+    return steps.Registers(plan.producer_registers), walk
+
+
+def _consume(plan: PanelPlan | SplitKPlan, consumer: int) -> Program:
+    registers = steps.Registers(plan.consumer_registers)
+    if isinstance(plan, SplitKPlan):
+        multiply = Loop("tiles", (*_mainloop(plan), steps.MultiplyWait(0)))
+        return registers, multiply, steps.StoreAccumulator(), steps.GridLaunch()
+    finish = steps.MultiplyWait(0), Loop("last k_tile", (_release(plan),)), *_store(plan, consumer)
+    if plan.schedule == "cooperative":
+        walk = Loop("tiles", (*_mainloop(plan), *finish))
+    else:
+        turn = steps.Sync(f"{TURN} {consumer}", when="later tiles")
+        next_turn = steps.SyncArrive(f"{TURN} {1 - consumer}", when="not the last tile")
+        walk = Loop("tiles", (turn, *_mainloop(plan), next_turn, *finish), consumer, CONSUMERS)
+    return registers, walk, *_wait_for_stores(plan)
+
+
+def _mainloop(plan: Sm90Plan) -> Program:
+    """One k-tile is always in flight; the stage before it is released."""
+    multiply = steps.Wait("full"), steps.Multiply()
+    behind = steps.MultiplyWait(IN_FLIGHT), _release(plan, IN_FLIGHT)
+    return *multiply, Loop("further k_tiles", (*multiply, *behind))
+
+
+def _release(plan: Sm90Plan, lag: int = 0) -> steps.Arrive:
+    """Tell every block that loads into the k-tile's stage; in a cluster, if one still waits."""
+    loaders = tuple(tuple(plan.loaders(rank)) for rank in range(plan.cluster_size))
+    when: Condition = "always" if plan.cluster_size == 1 else "reloaded"
+    return steps.Arrive("empty", loaders, lag=lag, when=when)
+
+
+def _store(plan: PanelPlan, consumer: int) -> Program:
+    """Panel after panel through its buffer."""
+    sync, tma = steps.Sync(f"{PANEL} {consumer}"), plan.stored_by_tma
+    program: list[steps.Step] = []
+    for panel in range(plan.panels):
+        buffer = panel % plan.c_stages
+        if tma:
+            program.append(steps.StoreWait(plan.pending_stores(panel), leader=True))
+        program += sync, steps.WritePanel(panel, buffer)
+        if tma:
+            program.append(steps.Fence())
+        program += sync, steps.StorePanel(panel, buffer, asynchronous=tma, leader=tma)
+    return tuple(program)
+
+
+def _wait_for_stores(plan: PanelPlan) -> Program:
+    return (steps.StoreWait(0, leader=True),) if plan.stored_by_tma else ()
+
+
+def _single(plan: PanelPlan) -> Program:
+    """Load ahead, then multiply, and load again what has been read."""
+    ahead = Loop("first k_tiles", _load(plan), step=plan.stages)
+    load = _load(plan, -plan.stages, when="exists")
+    body = steps.Wait("full"), steps.Multiply(), steps.MultiplyWait(0), steps.Sync(BLOCK), *load
+    tile = ahead, Loop("k_tiles", body), *_store(plan, 0)
+    return Loop("tiles", tile), *_wait_for_stores(plan)

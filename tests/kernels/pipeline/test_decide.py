@@ -1,0 +1,48 @@
+"""Pipelines are right in every interleaving, and every fault of one is found."""
+
+import pytest
+
+from cutedsl_gemm.kernels.pipeline.decide import violation
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+from tests.kernels.pipeline.faults import faults
+
+PLANS = [
+    single(),
+    pingpong(),
+    pingpong((64, 16, 64)),
+    pingpong((128, 192, 64), c_stages=2, cluster=(2, 1)),
+    pingpong(cluster=(2, 2)),
+    pingpong(c_alignment=1),
+    cooperative(),
+    cooperative((192, 144, 64), c_alignment=1),
+    pytest.param(cooperative((128, 128, 64), cluster=(4, 2)), marks=pytest.mark.deep),
+    split(),
+    split(cluster=(2, 1)),
+]
+# Steps that may be left out: setmaxnreg is the plan's budget of registers, an early launch of what
+# comes next saves time, and consumers touch global memory only after the producer has waited.
+UNNEEDED = ("no Registers", "no GridLaunch")
+
+
+def name(plan):
+    return f"{plan.kind} {plan.tile} {plan.cluster} {plan.c_alignment}"
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=name)
+def test_the_pipelines_of_plans_are_right(plan):
+    assert violation(plan.pipeline) is None
+
+
+@pytest.mark.parametrize("plan", [pingpong(), cooperative(), split()], ids=name)
+def test_every_fault_is_found(plan):
+    missed = {
+        what
+        for what, pipeline in faults(plan.pipeline)
+        if not violation(pipeline) and not any(each in what for each in UNNEEDED)
+    }
+    assert {what for what in missed if "consumer" not in what} == set()
+    assert {what.split("(")[0] for what in missed} <= {
+        "consumer 0: no GridWait",
+        "consumer 1: no GridWait",
+        "consumer 1: always Sync",  # its first tile is the block's second
+    }
