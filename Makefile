@@ -4,6 +4,7 @@
 #   make test    lint, then every test        make clean    remove the environment and the caches
 #   make docs    the site, in docs/_build/html; its live pages want npm, for Python in the browser
 #   make bench-algebra    what the algebra costs, beside its peers
+#   make mutants    small faults in a copy, one at a time, and the test that notices each: an hour or two
 
 PYTHON ?= python3
 # Options of pytest, e.g. make test PYTEST=--require-gpu. With --hypothesis-profile=ci, property tests
@@ -18,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 bin := .venv/bin
 ready := .venv/.ready
 
-.PHONY: demo check test lint docs bench-algebra clean
+.PHONY: demo check test lint docs bench-algebra mutants clean
 
 demo: $(ready)
 	@$(bin)/python -m cutedsl_gemm demo
@@ -43,6 +44,9 @@ docs/node_modules/.ready: docs/package-lock.json
 
 bench-algebra: $(ready)
 	@$(bin)/python bench/algebra.py
+
+mutants: $(ready)
+	@$(bin)/python -m tests.mutants
 
 $(ready): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 10) or sys.exit("cutedsl-gemm needs Python 3.10 or newer, \

@@ -1,0 +1,169 @@
+"""Faults of the choice of a plan: right results from the wrong plan, or a plan that cannot run."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+MODEL = "cutedsl_gemm/select/model.py"
+CANDIDATE = "cutedsl_gemm/select/candidate.py"
+CHOOSE = "cutedsl_gemm/select/choose.py"
+REGISTRY = "cutedsl_gemm/select/registry.py"
+PROBLEM = "cutedsl_gemm/problem.py"
+TUNE = "cutedsl_gemm/select/tune.py"
+
+FAULTS = (
+    Fault(
+        "k_split_in_any_wave",
+        MODEL,
+        "(of.splits == 1) | (waves == 1)",
+        "(of.splits == 1) | (waves >= 1)",
+        "K is split over several waves, whose partial sums do not fit in L2.",
+    ),
+    Fault(
+        "tables_of_a_and_b_swapped",
+        MODEL,
+        "entries = _sides(of, a_entry, b_entry)",
+        "entries = _sides(of, b_entry, a_entry)",
+        "The misaligned rows of one operand are taken for those of the other.",
+    ),
+    Fault(
+        "key_of_a_alone",
+        MODEL,
+        "return m, n, k, depth(k), a, b",
+        "return m, n, k, depth(k), a, a",
+        "The alignment of B plays no part in the choice, nor in what is remembered of it.",
+    ),
+    Fault(
+        "swapped_extents_not_swapped",
+        MODEL,
+        "return np.where(of.swapped, both[::-1], both)",
+        "return np.where(of.swapped, both, both)",
+        "The tiles of swapped candidates are counted along the wrong modes.",
+    ),
+    Fault(
+        "clusters_fill_every_gpc",
+        MODEL,
+        "4: 120, 8: 120}",
+        "4: SMS, 8: SMS}",
+        "Grids of clusters are expected in one wave that take two.",
+    ),
+    Fault(
+        "partial_sums_of_one_split",
+        MODEL,
+        "2 * 4 * splits * bm * bn",
+        "2 * 4 * bm * bn",
+        "Many splits seem as cheap to add as few.",
+    ),
+    Fault(
+        "depth_thresholds_swapped",
+        CANDIDATE,
+        "return (k > 256) + (k > 1024)",
+        "return (k <= 256) + (k <= 1024)",
+        "Deep products get the raster of shallow ones.",
+    ),
+    Fault(
+        "raster_thresholds_swapped",
+        CANDIDATE,
+        "if self.tile[0] * self.tile[1] <= 128 * 128:",
+        "if self.tile[0] * self.tile[1] > 128 * 128:",
+        "Large tiles get the raster of small ones.",
+    ),
+    Fault(
+        "any_depth_is_invariant",
+        CANDIDATE,
+        "return self.splits == 1 and self.tile[2] == 64",
+        "return self.splits == 1",
+        "Zeros after the end of K change the sign of a sum that is 0.",
+    ),
+    Fault(
+        "c_alignment_not_passed_on",
+        CANDIDATE,
+        "*problem.majors, problem.c_alignment)",
+        "*problem.majors)",
+        "TMA stores a C whose rows it cannot store; the launch refuses.",
+    ),
+    Fault(
+        "two_panels_always",
+        CANDIDATE,
+        "if maker is cooperative and tile[1] == 256:",
+        "if maker is cooperative:",
+        "Tiles stage more or fewer panels than were measured.",
+    ),
+    Fault(
+        "large_tiles_never_cooperative",
+        CHOOSE,
+        "<= 128 * 192 or tile[0] < 128",
+        "<= 256 * 256 or tile[0] < 128",
+        "A tile of 128×256 is refused, though a cooperative plan has it.",
+    ),
+    Fault(
+        "a_rung_of_all_makers",
+        CHOOSE,
+        "if each.maker is maker and tile in (None, each.tile)",
+        "if tile in (None, each.tile)",
+        "A kernel that was named runs the plan of another one.",
+    ),
+    Fault(
+        "major_of_b_inverted",
+        PROBLEM,
+        '"MN" if self.b.row_major else "K"',
+        '"K" if self.b.row_major else "MN"',
+        "TMA reads B along the wrong mode; the launch refuses.",
+    ),
+    Fault(
+        "alignment_in_elements",
+        PROBLEM,
+        "2 * (lead & -lead)",
+        "(lead & -lead)",
+        "Rows on lines of 128 bytes count as misaligned.",
+    ),
+    Fault(
+        "stride_of_the_contiguous_mode",
+        PROBLEM,
+        "lead = self.stride[0] if self.row_major else self.stride[1]",
+        "lead = self.stride[1] if self.row_major else self.stride[0]",
+        "All rows count as misaligned, whatever they are.",
+    ),
+    Fault(
+        "oldest_rung_before_hopper",
+        REGISTRY,
+        "for kernel in reversed(LADDER) if",
+        "for kernel in LADDER if",
+        "An A100 runs the slowest sm80 kernel.",
+    ),
+    Fault(
+        "rungs_that_do_not_fit",
+        REGISTRY,
+        "if kernel.smem_bytes <= available",
+        "if kernel.smem_bytes >= available",
+        "A GPU of little shared memory gets a kernel that it cannot launch.",
+    ),
+    Fault(
+        "hopper_code_on_blackwell",
+        REGISTRY,
+        "if capability == (9, 0) else None",
+        "if capability >= (9, 0) else None",
+        "A GPU that is no Hopper is given sm_90a code, which it cannot load.",
+    ),
+    Fault(
+        "narrowest_alignment_first",
+        REGISTRY,
+        "*wider, narrowest = (self.requirements, *self.narrower)",
+        "*wider, narrowest = (*self.narrower[::-1], self.requirements)",
+        "Aligned tensors are copied by accesses of 4 bytes.",
+    ),
+    Fault(
+        "slowest_plan_wins",
+        TUNE,
+        "return min(zip(times, running, strict=True)",
+        "return max(zip(times, running, strict=True)",
+        "tune=True stores the slowest plan.",
+    ),
+    Fault(
+        "copies_of_the_most_blocks",
+        "cutedsl_gemm/copies.py",
+        "min(TILES, key=blocks)",
+        "max(TILES, key=blocks)",
+        "A copy of tall or wide matrices takes four times as many blocks.",
+    ),
+)

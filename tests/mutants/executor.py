@@ -1,0 +1,67 @@
+"""Faults of the executors: gemm on a CPU, and the oracle of every plan."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+SM90 = "kernels/sm90/execute.py"
+SHARED = "kernels/executor.py"
+
+FAULTS = (
+    Fault(
+        "a_swizzle_of_offset_0",
+        SM90,
+        "swizzle((start + offset + box) * element)",
+        "swizzle((offset + box) * element) + start",
+        "A box of a slice is swizzled as if it began at 0.",
+    ),
+    Fault(
+        "written_twice_is_not_seen",
+        SM90,
+        '(times > 1, "written twice"), (times == 0, "never written")',
+        '(times == 0, "never written")',
+        "A plan that writes an address twice, and another one never, is executed.",
+    ),
+    Fault(
+        "visits_not_counted",
+        SM90,
+        "if wrong := int((visits != 1).sum()):",
+        "if wrong := int((visits > 1).sum()):",
+        "A raster that forgets a tile gives whatever the memory held.",
+    ),
+    Fault(
+        "sums_of_the_last_split",
+        SM90,
+        "total += partial_sums[:, self.read]",
+        "total = partial_sums[:, self.read]",
+        "A product whose K is split has the products of the last part alone.",
+    ),
+    Fault(
+        "one_tile_row_short",
+        SHARED,
+        "down, across = -(-m // (rows * at_once)) * at_once, -(-n // columns)",
+        "down, across = -(-m // rows), -(-n // columns)",
+        "Where tile rows do not divide among the clusters, the last ones are missing.",
+    ),
+    Fault(
+        "first_k_not_added",
+        SHARED,
+        "for row_elements, column_elements in zip(a.contiguous(), b.contiguous(), strict=True):",
+        "for row_elements, column_elements in zip(a[1:].contiguous(), b[1:], strict=True):",
+        "An invariant product leaves the first k of each k-tile out.",
+    ),
+    Fault(
+        "residue_at_the_end",
+        "kernels/sm70/execute.py",
+        "residue = (k - 1) % bk + 1",
+        "residue = k % bk",
+        "The executor of sm70 leaves out the last k-tile if K is a multiple of BK.",
+    ),
+    Fault(
+        "copies_end_before_the_edge",
+        "kernels/copies/execute.py",
+        "-(-(columns + width - 1) // bn)",
+        "-(-columns // bn)",
+        "The last columns of rows that start inside a word are not copied.",
+    ),
+)

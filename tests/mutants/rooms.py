@@ -1,0 +1,45 @@
+"""All faults, by room and name: "device/phase_inverted"."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from . import cache, choice, device, executor, legality, plan
+from .fault import Fault, Room
+
+GEMM = "tests/cutedsl_gemm/test_gemm.py", "tests/cutedsl_gemm/test_invariance.py"
+KERNELS = "tests/kernels/sm90", "tests/kernels/sm80", "tests/kernels/device"
+SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
+
+ROOMS = {
+    "plan": Room(plan.FAULTS, (*KERNELS, *GEMM)),
+    "legality": Room(legality.FAULTS, (*KERNELS, *GEMM, *SELECT)),
+    "choice": Room(choice.FAULTS, (*SELECT, *GEMM)),
+    "cache": Room(cache.FAULTS, (*GEMM, *SELECT, "tests/kernels/device")),
+    "device": Room(device.FAULTS, ("tests/kernels/device", "tests/kernels/compile")),
+    "executor": Room(executor.FAULTS, ("tests/kernels/sm90", *GEMM)),
+}
+
+FAULTS: dict[str, Fault] = {
+    f"{name}/{fault.name}": fault for name, room in ROOMS.items() for fault in room.faults
+}
+
+
+def named(asked: Collection[str]) -> list[str]:
+    """The faults of some rooms and of some names; all if none are asked for.
+
+    ValueError for a name that is neither.
+    """
+    if unknown := [name for name in asked if name not in ROOMS and name not in FAULTS]:
+        raise ValueError(
+            f"{', '.join(unknown)}: each must be a room, {', '.join(ROOMS)}, or one of its faults, "
+            "as room/name"
+        )
+    return [
+        name for name in FAULTS if not asked or name in asked or name.partition("/")[0] in asked
+    ]
+
+
+def nearest(name: str) -> list[str]:
+    """The tests to run first for a fault."""
+    return ROOMS[name.partition("/")[0]].nearest(FAULTS[name])

@@ -1,0 +1,28 @@
+"""No fault rots: each snippet stands in its file, once."""
+
+import ast
+
+import pytest
+
+from tests.mutants.fault import repository
+from tests.mutants.rooms import FAULTS, ROOMS, named, nearest
+
+
+def test_a_fault_is_a_change_of_one_place_that_python_reads():
+    for fault in FAULTS.values():
+        sound = (repository() / fault.file).read_text(encoding="utf-8")
+        faulty = fault.applied(sound)  # ValueError unless the snippet stands there once
+        assert faulty != sound, fault
+        ast.parse(faulty)
+
+
+def test_every_fault_has_its_own_name_and_tests_that_exist():
+    assert len(FAULTS) == sum(len(room.faults) for room in ROOMS.values())
+    assert all((repository() / path).exists() for name in FAULTS for path in nearest(name))
+
+
+def test_faults_are_named_by_room_and_name():
+    assert named(["choice"]) == [name for name in FAULTS if name.startswith("choice/")]
+    assert named(["device/no_proxy_fence"]) == ["device/no_proxy_fence"]
+    with pytest.raises(ValueError, match=r"^nowhere: each must be a room, plan, legality"):
+        named(["nowhere"])

@@ -1,0 +1,107 @@
+"""A copy of the repository, in which a fault is applied, tested and taken back."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import cache_from_source
+from pathlib import Path
+
+from .fault import Fault, repository
+
+OPTIONS = "-x", "-q", "--no-header", "--tb=no", "-rfE", "-p", "no:cacheprovider"
+# pytest's exit status if a test fails, or if a file cannot be collected.
+FAILED, INTERRUPTED = 1, 2
+# A line of pytest's summary: the identity of a test, and perhaps a reason.
+NOTICED = re.compile(
+    r"^(?:FAILED|ERROR) (\S+?\.py(?:::[\w.]+(?:\[.*?\])?)*)(?: - |$)", re.MULTILINE
+)
+
+
+class Tree:
+    """A copy of what git knows and of new files, with the environment linked.
+
+    Its tests are those that need a GPU, if `gpu`, or else the others; they have so many seconds.
+    """
+
+    def __init__(self, root: Path, gpu: bool, timeout: float) -> None:
+        self.root, self.timeout = root, timeout
+        self.marked = ("-m", "gpu", "--require-gpu") if gpu else ("-m", "not gpu")
+        origin = repository()
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=origin, check=True, capture_output=True, text=True)
+        for name in filter(None, listed.stdout.split("\0")):
+            source, target = origin / name, root / name
+            if source.is_symlink() or source.exists():  # not if it was deleted since the commit
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target, follow_symlinks=False)
+        (root / ".venv").symlink_to((origin / ".venv").resolve())
+
+    @contextmanager
+    def mutated(self, fault: Fault) -> Iterator[None]:
+        """The tree with the fault, for as long as the context lasts."""
+        file = self.root / fault.file
+        sound = file.read_text(encoding="utf-8")
+        self._write(file, fault.applied(sound))
+        try:
+            yield
+        finally:
+            self._write(file, sound)
+
+    def _write(self, file: Path, text: str) -> None:
+        file.write_text(text, encoding="utf-8")
+        # Python tells byte code that is stale by the second and the size of its source.
+        Path(cache_from_source(str(file))).unlink(missing_ok=True)
+
+    def test(self, tests: Iterable[str]) -> str:
+        """What noticed a fault: the first test that fails, or how pytest ended; "" if all pass.
+
+        RuntimeError if pytest runs no test.
+        """
+        with tempfile.TemporaryDirectory() as cache:  # a mutant's kernels are its own
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *OPTIONS, *self.marked, *tests],
+                cwd=self.root,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(self.root),
+                    "CUTEDSL_GEMM_CACHE_DIR": cache,
+                },
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,  # so that a test that hangs ends with its children
+            )
+            try:
+                output, _ = process.communicate(timeout=self.timeout)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return f"no end after {self.timeout:.0f} s"
+        return outcome(process.returncode, output)
+
+
+def outcome(status: int, output: str) -> str:
+    """What noticed a fault, from pytest's exit status and what it printed.
+
+    >>> outcome(1, "FAILED tests/test_a.py::test_b[1 - [2]] - assert 1 == 2")
+    'tests/test_a.py::test_b[1 - [2]]'
+    >>> outcome(2, "ERROR tests/test_a.py")
+    'tests/test_a.py'
+    >>> outcome(0, "3 passed"), outcome(-11, "")
+    ('', 'the end of pytest by signal 11')
+    """
+    if status == 0:
+        return ""
+    if status < 0:
+        return f"the end of pytest by signal {-status}"
+    if status in (FAILED, INTERRUPTED) and (found := NOTICED.search(output)):
+        return found[1]
+    raise RuntimeError(f"pytest ended with {status}, and no test failed:\n{output[-2000:]}")
