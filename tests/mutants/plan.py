@@ -63,8 +63,8 @@ FAULTS = (
     Fault(
         "bytes_of_a_stage_of_a",
         SM90,
-        "(self.a.elements + self.b.elements) * BITS // 8",
-        "2 * self.a.elements * BITS // 8",
+        "return self.operand_bytes(self.a) + self.operand_bytes(self.b)",
+        "return 2 * self.operand_bytes(self.a)",
         "A full mbarrier waits for bytes that never come, or for too few.",
     ),
     Fault(
