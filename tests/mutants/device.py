@@ -12,7 +12,6 @@ PERSISTENT = "kernels/sm90/persistent.py"
 EPILOGUE = "kernels/sm90/epilogue.py"
 SPLIT_K = "kernels/sm90/split_k.py"
 TILE = "kernels/device/tile.py"
-LAUNCH = "kernels/device/launch.py"
 MULTISTAGE = "kernels/sm80/multistage.py"
 VOLTA = "kernels/sm70/volta.py"
 ROWS = "kernels/copies/rows.py"
@@ -548,13 +547,6 @@ SHARED = (
         "cp_size=None if whole else present * element",
         "cp_size=None",
         "Copies at the edges read beyond the matrix, and multiply what they find.",
-    ),
-    Fault(
-        "c_assumed_aligned",
-        LAUNCH,
-        "self._matrix(m, n, self.c_alignment, row_major=True)",
-        "self._matrix(m, n, plan.alignment, row_major=True)",
-        "A C whose rows start anywhere is refused at the launch.",
     ),
     Fault(
         "swizzle_of_elements_on_bytes",

@@ -186,4 +186,11 @@ FAULTS = (
         "lane_and_warp = 2 * permuted_mma, 8",
         "Warps store their columns of C over each other's.",
     ),
+    Fault(
+        "c_assumed_aligned",
+        "kernels/plan/arguments.py",
+        "True, plan.c_alignment)",
+        "True, plan.alignment)",
+        "A C whose rows start anywhere is refused at the launch.",
+    ),
 )
