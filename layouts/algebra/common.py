@@ -11,7 +11,7 @@ by 1 together.  Three ways find the largest, the first that applies:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import pairwise
 from math import gcd
 from typing import Any
 
@@ -20,21 +20,19 @@ from ..values.arith import divided, divides, equal
 from ..values.elimination import preimages
 from ..values.layout import Layout
 from ..values.modes import Mode, from_columns, without_ones
-from ..values.offsets import all_offsets, offsets_at
+from ..values.offsets import all_offsets, offsets_at, steps_of_a_value
 from ..values.steps import too_many
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, gives_coordinates, layout_for, outer_layout
 from ..values.symbols import has_symbols
 from ..values.tuples import size
+from .as_layout import as_layout
 from .coalesce import coalesce
 from .composition import composition
 from .gf2 import matrix
 from .inverse import right_inverse
 
 __all__ = ["max_common_layout", "max_common_vector"]
-
-#: The steps, in the sense of `budget`, that it takes to compare one pair of offsets.
-STEPS_OF_A_PAIR = 8
 
 
 def max_common_layout(
@@ -56,6 +54,7 @@ def max_common_layout(
                 f"max_common_layout of {each}: it maps index 0 to {each(0)}, so the offset 0 is "
                 f"not common; take the layout without its offset"
             )
+    a, b = _plain(a), _plain(b)
     bits = None if has_symbols((a, b)) else _matrices(a, b)
     if bits is not None:
         return from_columns(_common_indices(*bits, most=count.bit_length() - 1))
@@ -86,6 +85,7 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     for each in (a, b):
         if gives_coordinates(layout_for("max_common_vector", each)):
             raise LayoutError(f"max_common_vector of {each}: it gives coordinates, not offsets")
+    a, b = _plain(a), _plain(b)
     proved, most = _by_modes(a, b)
     if proved is most or has_symbols((a, b)):
         return proved
@@ -93,7 +93,19 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     if bits is not None:
         return 1 << sum(1 for _ in _common_indices(*bits))
     count = min(size(a), size(b))
-    return proved if too_many(count * STEPS_OF_A_PAIR) else _by_offsets(a, b, count)
+    few = not too_many(count * _steps_of_a_pair(a, b))
+    return _by_offsets(a, b, count) if few else proved
+
+
+def _steps_of_a_pair(a: Any, b: Any) -> int:
+    """The steps, in the sense of `budget`, that it takes to compute and compare two offsets."""
+    return steps_of_a_value(a) + steps_of_a_value(b) + 2
+
+
+def _plain(layout: Any) -> Any:
+    """A composed layout as the layout that it is, if it is one."""
+    found = as_layout(layout) if isinstance(layout, ComposedLayout) else None
+    return layout if found is None or not equal(found[0], 0) else found[1]
 
 
 # ----------------------------------------------------------------------------------- modes
@@ -199,14 +211,11 @@ def _by_offsets(a: Any, b: Any, count: int) -> int:
     """The largest number that divides the length of every run of pairs of offsets that rise by 1
     together."""
     indices = list(range(count))
-    both = zip(offsets_at(a, indices), offsets_at(b, indices), strict=True)
-    pairs = sorted({(x - y, x) for x, y in both})
-    vector = 0
-    for _, run in groupby(enumerate(pairs), lambda item: (item[1][0], item[1][1] - item[0])):
-        vector = gcd(vector, sum(1 for _ in run))
-        if vector == 1:
-            break
-    return vector
+    own, other = offsets_at(a, indices), offsets_at(b, indices)
+    beyond = max(own) + 2  # keys are consecutive only where the offsets rise together
+    keys = sorted({(x - y) * beyond + x for x, y in zip(own, other, strict=True)})
+    ends = [k for k, (key, following) in enumerate(pairwise(keys), 1) if following != key + 1]
+    return gcd(*ends, len(keys))
 
 
 # ---------------------------------------------------------------------------------- the first
@@ -248,5 +257,5 @@ def _undoes(layout: Any, found: Any) -> bool:
         (extent, stride), *others = through.modes
         return not others and (equal(extent, 1) or equal(stride, 1))
     count = size(found)
-    few = type(count) is int and not too_many(count)
+    few = type(count) is int and not too_many(count * _steps_of_a_pair(layout, found))
     return few and offsets_at(layout, all_offsets(found)) == list(range(count))

@@ -8,6 +8,7 @@ from typing import Any
 from .layout import Layout
 from .stride import F2, ArithTuple, kind_of
 from .swizzle import ComposedLayout, Swizzle
+from .symbols import has_symbols
 from .tuples import size
 
 __all__ = ["all_offsets", "each_offset", "offsets_at", "steps_of_a_value", "sums_at"]
@@ -49,9 +50,34 @@ def offsets_at(layout: Layout | Swizzle | ComposedLayout, indices: list[Any]) ->
         outer = offsets_at(layout.outer, indices)
         start = layout.offset
         return offsets_at(layout.inner, [start + offset for offset in outer] if start else outer)
-    if isinstance(layout, Layout) and kind_of(layout.modes) is None:
-        return sums_at(layout, indices)
+    if isinstance(layout, Layout):
+        kind = kind_of(layout.modes)
+        if kind is None:
+            return sums_at(layout, indices)
+        if kind is F2 and not has_symbols(layout):
+            return _xors_at(layout, indices)
     return [layout(index) for index in indices]
+
+
+#: `_xors_at` looks up so many bits of an index at once.
+LOOKED_UP = 8
+
+
+def _xors_at(layout: Layout, indices: list[int]) -> list[int]:
+    """The XORs at `indices`: bit k of a digit adds the stride, shifted by k."""
+    totals = [0] * len(indices)
+    *modes, (_, last_stride) = layout.modes
+    last_extent = 1 << max(indices, default=0).bit_length()  # it has no end
+    for extent, stride in (*modes, (last_extent, last_stride)):
+        bits = extent.bit_length() - 1 if stride else 0
+        for low in range(0, bits, LOOKED_UP):
+            xors = [0]
+            for k in range(low, min(low + LOOKED_UP, bits)):
+                xors += [total ^ (int(stride) << k) for total in xors]
+            mask, pairs = len(xors) - 1, zip(totals, indices, strict=True)
+            totals = [total ^ xors[at >> low & mask] for total, at in pairs]
+        indices = [at // extent for at in indices]
+    return totals
 
 
 #: The steps, in the sense of `budget`, that a value takes, by the kind of the strides.

@@ -17,6 +17,7 @@ from layouts import (
     Swizzle,
     algebra,
     blocked_product,
+    budget,
     coalesce,
     complement,
     composition,
@@ -244,6 +245,15 @@ def test_one_copy_moves_no_more_between_a_swizzled_and_a_plain_layout_than_the_s
     for offset, vector in ((0, 8), (64, 8), (512, 8), (4, 4), (6, 2), (9, 1)):
         shifted = ComposedLayout(Swizzle(3, 3, 3), offset, plain)  # C++ says 8 for all of these
         assert max_common_vector(shifted, plain) == vector
+
+
+def test_a_composed_layout_that_is_a_layout_has_the_vectors_of_that_at_once():
+    plain = Layout((4, 2, 16, 6, 4, 10, 2, 16), (1, 4, 1920, 80, 480, 8, 30720, 61440))
+    with budget(1000):
+        for inner in (Swizzle(0, 3, -3), Layout(2**20)):
+            tile = ComposedLayout(inner, 0, plain)
+            assert max_common_vector(tile, tile) == size(plain)
+            assert max_common_layout(tile, plain) == max_common_layout(plain, plain)
 
 
 def test_a_vector_is_contiguous_wherever_it_begins_not_only_at_the_first():

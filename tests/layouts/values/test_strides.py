@@ -30,6 +30,7 @@ from layouts import (
     symbols,
     zipped_divide,
 )
+from layouts.values.offsets import offsets_at
 
 
 def offsets(layout):
@@ -167,3 +168,15 @@ def test_a_symbol_times_an_xor_stride_is_refused():
         with pytest.raises(LayoutError, match="known now"):
             call()
     assert m * E(0) == E(0) * m
+
+
+def test_many_xors_at_once_are_those_one_by_one():
+    indices = [0, 5, 2**20 + 3, 77, 1]
+    for modes in (
+        [(2, F2(5)), (1024, F2(3))],
+        [(3, 0), (4, F2(7)), (5, 0), (1, F2(9)), (512, F2(2))],
+        [(4, F2(1)), (3, 0)],
+    ):
+        layout = Layout(*zip(*modes, strict=True))
+        assert offsets_at(layout, indices) == [layout(i) for i in indices]
+    assert offsets_at(Layout(4, F2(1)), []) == []
