@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import layouts
 from cutedsl_gemm.kernels.compile import build, cache, library
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
@@ -92,6 +93,30 @@ def test_what_changes_the_code_changes_the_key(monkeypatch):
         monkeypatch.setattr(module, name, lambda other=other: other)
         keys.add(build.key(plan))
     assert len(keys) == 7
+
+
+def test_each_architecture_has_its_own_key():
+    assert len({build.key(pingpong(), arch) for arch in ("sm_80", "sm_90", "sm_90a")}) == 3
+
+
+def test_a_release_is_one_source_and_one_set_of_tools(monkeypatch):
+    releases = {build.release()}
+    for name, other in (("_source", "another source"), ("_tools", ("4.9.0", "0.1.15"))):
+        monkeypatch.setattr(build, name, lambda other=other: other)
+        releases.add(build.release())
+    assert len(releases) == 3
+
+
+def test_a_file_in_any_folder_of_layouts_and_kernels_changes_the_source(monkeypatch):
+    read, digests = Path.read_bytes, {build._source.__wrapped__()}
+    top = Path(layouts.__file__).parent, Path(build.__file__).parents[1]  # layouts, kernels
+    files = {path.parent: path for package in top for path in package.rglob("*.py")}
+    for changed in files.values():  # one of each folder
+        monkeypatch.setattr(
+            Path, "read_bytes", lambda path, of=changed: read(path) + b"#" * (path == of)
+        )
+        digests.add(build._source.__wrapped__())
+    assert len(digests) == 1 + len(files) > 15
 
 
 def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
