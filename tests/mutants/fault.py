@@ -36,17 +36,23 @@ class Fault:
 
 @dataclass(frozen=True)
 class Room:
-    """Faults of one kind, and the tests that may notice them beside those of a fault's file."""
+    """Faults of one kind, and the tests that may notice them.
+
+    They are those of the package of a fault's file, but for the `unrelated` test files, and then
+    the room's own.
+    """
 
     faults: tuple[Fault, ...]
     tests: tuple[str, ...]
+    unrelated: tuple[str, ...] = ()
 
     def nearest(self, fault: Fault) -> list[str]:
-        """The tests to run: the file's doctests, those of its package, then the room's."""
+        """The tests to run: the file's doctests, those of its package, then the room's own."""
         root, file = repository(), Path(fault.file)
         doctests = Path("cutedsl_gemm", file) if file.parts[0] == "kernels" else file
         of_package = sorted((root / "tests" / file.parent).glob("test_*.py"))
-        of_file = [str(doctests), *(str(path.relative_to(root)) for path in of_package)]
+        related = [path for path in of_package if path.name not in self.unrelated]
+        of_file = [str(doctests), *(str(path.relative_to(root)) for path in related)]
         return [*of_file, *(path for path in self.tests if path not in of_file)]
 
 

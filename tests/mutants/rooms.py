@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from . import cache, choice, device, executor, legality, plan
+from . import cache, choice, device, executor, legality, plan, protocol
 from .fault import Fault, Room
 
 GEMM = "tests/cutedsl_gemm/test_gemm.py", "tests/cutedsl_gemm/test_invariance.py"
 KERNELS = "tests/kernels/sm90", "tests/kernels/sm80", "tests/kernels/device"
 SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
+PLANS_ALONE = "test_execute.py", "test_plan.py", "test_pipeline.py"  # no device code runs there
 
 ROOMS = {
     "plan": Room(plan.FAULTS, (*KERNELS, *GEMM)),
     "legality": Room(legality.FAULTS, (*KERNELS, *GEMM, *SELECT)),
     "choice": Room(choice.FAULTS, (*SELECT, *GEMM)),
     "cache": Room(cache.FAULTS, (*GEMM, *SELECT, "tests/kernels/device")),
-    "device": Room(device.FAULTS, ("tests/kernels/device", "tests/kernels/compile")),
+    "protocol": Room(protocol.FAULTS, ("tests/kernels/pipeline",), PLANS_ALONE),
+    "device": Room(
+        device.FAULTS, ("tests/kernels/device", "tests/kernels/compile/test_sass.py"), PLANS_ALONE
+    ),
     "executor": Room(executor.FAULTS, ("tests/kernels/sm90", *GEMM)),
 }
 

@@ -1,0 +1,136 @@
+"""Faults of the protocol: the pipeline of a plan says what its warps must not do."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+PIPELINE = "kernels/sm90/pipeline.py"
+
+FAULTS = (
+    Fault(
+        "empty_parity",
+        PIPELINE,
+        'steps.Wait("empty", flipped=True, leader=True)',
+        'steps.Wait("empty", leader=True)',
+        "The producer waits for a release before it has loaded anything: a deadlock.",
+    ),
+    Fault(
+        "empty_count_without_warps",
+        PIPELINE,
+        'Mbarrier("empty", plan.stage_readers)',
+        'Mbarrier("empty", plan.consumers_per_tile)',
+        "A stage is empty when one warp of four has read it.",
+    ),
+    Fault(
+        "full_counts_slices",
+        PIPELINE,
+        'Mbarrier("full", 1)',
+        'Mbarrier("full", 2)',
+        "A full mbarrier waits for an arrival that never comes.",
+    ),
+    Fault(
+        "bytes_of_whole_operands",
+        PIPELINE,
+        "bytes = plan.operand_bytes(operand) // operand.slices",
+        "bytes = plan.operand_bytes(operand)",
+        "In a cluster, more bytes arrive than the full mbarrier expects.",
+    ),
+    Fault(
+        "two_k_tiles_in_flight",
+        PIPELINE,
+        "steps.MultiplyWait(IN_FLIGHT), _release",
+        "steps.MultiplyWait(IN_FLIGHT + 1), _release",
+        "A stage is released while wgmmas still read it.",
+    ),
+    Fault(
+        "releases_the_k_tile_in_flight",
+        PIPELINE,
+        "_release(plan, IN_FLIGHT)\n",
+        "_release(plan)\n",
+        "A stage is released while wgmmas still read it.",
+    ),
+    Fault(
+        "first_tile_waits_for_a_turn",
+        PIPELINE,
+        'steps.Sync(f"{TURN} {consumer}", when="later tiles")',
+        'steps.Sync(f"{TURN} {consumer}")',
+        "Consumer 0 waits for a turn that nobody hands over.",
+    ),
+    Fault(
+        "turn_kept",
+        PIPELINE,
+        'steps.SyncArrive(f"{TURN} {1 - consumer}"',
+        'steps.SyncArrive(f"{TURN} {consumer}"',
+        "The other consumer waits for its turn forever.",
+    ),
+    Fault(
+        "turns_share_panel_barriers",
+        PIPELINE,
+        "1 + CONSUMERS + c, CONSUMERS * WARPGROUP)",
+        "1 + c, CONSUMERS * WARPGROUP)",
+        "A turn and the panels of a consumer share a named barrier.",
+    ),
+    Fault(
+        "unfinished_sums_stored",
+        PIPELINE,
+        'finish = steps.MultiplyWait(0), Loop("last k_tile"',
+        'finish = steps.MultiplyWait(1), Loop("last k_tile"',
+        "C is stored while the last wgmmas still add to it.",
+    ),
+    Fault(
+        "panel_reused_early",
+        PIPELINE,
+        "steps.StoreWait(plan.pending_stores(panel), leader=True)",
+        "steps.StoreWait(plan.pending_stores(panel) + 1, leader=True)",
+        "stmatrix overwrites a panel that TMA has not read yet.",
+    ),
+    Fault(
+        "panel_without_fence",
+        PIPELINE,
+        "        if tma:\n            program.append(steps.Fence())\n",
+        "",
+        "TMA may read what the panel held before stmatrix wrote it.",
+    ),
+    Fault(
+        "panel_without_the_second_barrier",
+        PIPELINE,
+        "program += sync, steps.StorePanel(panel, buffer, asynchronous=tma, leader=tma)",
+        "program += (steps.StorePanel(panel, buffer, asynchronous=tma, leader=tma),)",
+        "TMA stores a panel that three of four warps have not written yet.",
+    ),
+    Fault(
+        "ends_before_the_last_store",
+        PIPELINE,
+        "return (steps.StoreWait(0, leader=True),) if plan.stored_by_tma else ()",
+        "return ()",
+        "TMA reads shared memory of a block that has ended.",
+    ),
+    Fault(
+        "released_to_the_end",
+        PIPELINE,
+        '"always" if plan.cluster_size == 1 else "reloaded"',
+        '"always"',
+        "A block arrives on an mbarrier of a block that may have ended.",
+    ),
+    Fault(
+        "block_barrier_for_a_cluster",
+        PIPELINE,
+        "steps.ClusterSync() if plan.cluster_size > 1 else steps.Sync(BLOCK)",
+        "steps.Sync(BLOCK)",
+        "A slice arrives on an mbarrier of another block that is not initialised.",
+    ),
+    Fault(
+        "single_reloads_without_a_barrier",
+        PIPELINE,
+        "steps.MultiplyWait(0), steps.Sync(BLOCK), *load",
+        "steps.MultiplyWait(0), *load",
+        "TMA overwrites a stage that another warp still multiplies.",
+    ),
+    Fault(
+        "reduction_without_a_wait",
+        PIPELINE,
+        "(steps.GridWait(), steps.Reduce())",
+        "(steps.Reduce(),)",
+        "The second kernel adds partial sums that are not stored yet.",
+    ),
+)
