@@ -244,10 +244,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "make_layout": _make_layout,
     "compact_col_major": compact_col_major,
     "compact_row_major": compact_row_major,
-    **{
-        name: getattr(L, name)
-        for name in ("composition", "logical_divide")
-    },
+    **{name: getattr(L, name) for name in ("composition", "logical_divide")},
     **{
         name: _on_numbers(getattr(L, name))
         for name in ("weakly_congruent", "congruent", "compatible")

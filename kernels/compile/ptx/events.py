@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 from layouts import WgmmaDescriptor
 
-# A value of an accumulator: (its number, the value's index in wgmma's fragment). Accumulators are
-# numbered in the order in which the thread begins them.
-Sum: TypeAlias = tuple[int, int]
+# Where a value in a register comes from. Value i of wgmma's fragment of accumulator a is (a, i);
+# accumulators are numbered in the order in which the thread begins them. A value that was loaded
+# from shared memory is its address. Others are None.
+Source: TypeAlias = tuple[int, int] | int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +154,13 @@ class FenceMbarrierInit:
 class StMatrix:
     """stmatrix: this lane's row of 16 bytes is at `address`.
 
-    `values` are the accumulator values that the lane's registers hold, two a register, the low half
-    first; None is a value that no wgmma made.
+    `values` are those of the lane's registers, two in each, the low half first.
     """
 
     address: int
     matrices: int
     transposed: bool
-    values: tuple[Sum | None, ...]
+    values: tuple[Source, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +209,12 @@ class LoadGlobal:
 
 @dataclass(frozen=True, slots=True)
 class StoreGlobal:
-    """st.global; `values` are the accumulator values that it stores, None for others."""
+    """st.global of `values`."""
 
     tensor: str
     offset: int
     bytes: int
-    values: tuple[Sum | None, ...]
+    values: tuple[Source, ...]
 
 
 @dataclass(frozen=True, slots=True)

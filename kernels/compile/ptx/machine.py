@@ -2,7 +2,8 @@
 
 Integers have their values. What wgmma sums, and all that is made from it or loaded from memory, is
 Data: an operation on Data gives Data, and a branch or an address that depends on Data is an error.
-A Sum remembers which value of which accumulator it is, so that a store shows what it stores.
+Known data remembers which value of which accumulator it is, or its address in shared memory, so
+that a store shows what it stores.
 
 The thread runs alone: a wait passes at once, shfl.sync gives the thread's own value, which holds
 where all lanes have the same, and elect.sync elects lane 0.
@@ -153,13 +154,13 @@ class Data:
 DATA = Data()
 
 
-class Sum(Data):
-    """A value of an accumulator."""
+class Known(Data):
+    """Data that comes from an accumulator or from shared memory."""
 
-    __slots__ = ("value",)
+    __slots__ = ("source",)
 
-    def __init__(self, accumulator: int, number: int) -> None:
-        self.value = accumulator, number
+    def __init__(self, source: events.Source) -> None:
+        self.source = source
 
 
 class Packed(Data):
@@ -171,10 +172,10 @@ class Packed(Data):
         self.halves = low, high
 
 
-def values(*registers: object) -> tuple[events.Sum | None, ...]:
-    """The accumulator values that registers hold, the low half of a packed one first."""
+def sources(*registers: object) -> tuple[events.Source, ...]:
+    """Where the values in registers come from, the low half of a packed one first."""
     parts = (half for each in registers for half in getattr(each, "halves", (each,)))
-    return tuple(getattr(part, "value", None) for part in parts)
+    return tuple(getattr(part, "source", None) for part in parts)
 
 
 def quotient(a: int, b: int) -> int:
@@ -235,7 +236,7 @@ class Run:
         self.thread, self.threads = thread, launch.kernel.threads
         self.turns = TURNS
         self.events: list[events.Event] = []
-        self.accumulators: list[tuple[Sum, ...]] = []  # as wgmma leaves them
+        self.accumulators: list[tuple[Known, ...]] = []  # as wgmma leaves them
 
     def endless(self) -> Never:
         raise PtxError(f"the thread branches back {TURNS} times: its loop does not end")
@@ -262,6 +263,12 @@ class Run:
             raise PtxError(f"it reads a tensor map at byte {offset} of {argument}")
         return argument.name
 
+    def load_shared(self, address: int, width: int, count: int) -> tuple[Known, ...]:
+        """ld.shared of `count` values, each of `width` bytes; the event is listed."""
+        first = shared(address)
+        self.events.append(events.LoadShared(first, width * count))
+        return tuple(Known(first + width * n) for n in range(count))
+
     def tensor(self, address: int) -> tuple[str, int]:
         """The tensor in global memory to which an address belongs, and the byte offset in it."""
         window, offset = divmod(index(address), 1 << POINTER_BITS)
@@ -278,17 +285,17 @@ class Run:
         b_transposed: int,
         scales: tuple[int, int],
         held: tuple[object, ...] | None,
-    ) -> tuple[Sum, ...]:
+    ) -> tuple[Known, ...]:
         """The accumulator, `held` before or None if it is not read; the event is listed."""
         if scales != (1, 1):
             raise PtxError("it negates an operand")
-        if held and isinstance(held[0], Sum):
-            number = held[0].value[0]
+        if held and isinstance(held[0], Known) and isinstance(held[0].source, tuple):
+            number = held[0].source[0]
             if any(x is not y for x, y in zip(held, self.accumulators[number], strict=True)):
                 raise PtxError("its registers hold values of several accumulators")
         else:  # a new one; what it holds, if it is read, are constants
             number, count = len(self.accumulators), shape[0] * shape[1] // WARPGROUP
-            self.accumulators.append(tuple(Sum(number, value) for value in range(count)))
+            self.accumulators.append(tuple(Known((number, value)) for value in range(count)))
         a_fields, b_fields = operand(a, a_transposed), operand(b, b_transposed)
         self.events.append(events.Wgmma(shape, *a_fields, *b_fields, held is not None, number))
         return self.accumulators[number]

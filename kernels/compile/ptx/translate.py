@@ -54,13 +54,19 @@ INTEGER = {
     "not": "~{1:u}",
     "shl": "{1:u} << {2:n}",
     "shr": "{1:t} >> {2:n}",
-    "selp": "{1:u} if {3} else {2:u}",
+    "selp": "{1:u} if {3:p} else {2:u}",
 }
 COMPARISON = {
     **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
     **{"lo": "<", "ls": "<=", "hi": ">", "hs": ">="},
 }
-PREDICATE = {"mov": "{1}", "and": "{1} & {2}", "or": "{1} | {2}", "xor": "{1} ^ {2}"}
+PREDICATE = {
+    "mov": "{1:p}",
+    "not": "{1:p} ^ True",
+    "and": "{1:p} & {2:p}",
+    "or": "{1:p} | {2:p}",
+    "xor": "{1:p} ^ {2:p}",
+}
 
 INT, FLOAT = r"\.[bsu](?:16|32|64)", r"\.(?:f16|bf16|f32|f64)(?:x2)?"
 VECTOR = r"(?:\.v(?P<vector>[24]))?\.[bu](?P<width>8|16|32|64)"
@@ -88,7 +94,6 @@ ROWS: tuple[tuple[str, str], ...] = (
         for name, sign in COMPARISON.items()
     ),
     *((rf"{name}\.pred", f"{{0}} = {result}") for name, result in PREDICATE.items()),
-    (r"not\.pred", "{0} = {1} ^ True"),
     # Data
     (r"cvt\.rn\.b?f16x2\.f32", "{0} = Packed({2}, {1})"),
     (rf"(?:add|sub|mul|div|fma|neg|abs|min|max|cvt|mov)[.\w]*{FLOAT}", "{0} = DATA"),
@@ -107,17 +112,17 @@ ROWS: tuple[tuple[str, str], ...] = (
     ),
     (
         rf"st\.global{VECTOR}",
-        f"emit(StoreGlobal(*tensor({{0:address}}), {BYTES}, values({{1:list}})))",
+        f"emit(StoreGlobal(*tensor({{0:address}}), {BYTES}, sources({{1:list}})))",
     ),
     (
         rf"ld\.shared(?:::cta)?{VECTOR}",
-        f"emit(LoadShared({{1:shared}}, {BYTES})); {{0:list}} = (DATA,) * {{vector}}",
+        "{0:list} = load_shared({1:address}, {width} // 8, {vector})",
     ),
     (rf"st\.shared(?:::cta)?{VECTOR}", f"emit(StoreShared({{0:shared}}, {BYTES}))"),
     (
         r"stmatrix\.sync\.aligned\.m8n8\.x(?P<matrices>[124])(?P<transposed>\.trans)?\.shared"
         r"(?:::cta)?\.b16",
-        "emit(StMatrix({0:shared}, {matrices}, {transposed}, values({1:list})))",
+        "emit(StMatrix({0:shared}, {matrices}, {transposed}, sources({1:list})))",
     ),
     # TMA
     (r"prefetch\.tensormap", "emit(PrefetchTensormap(descriptor({0:address})))"),
@@ -139,7 +144,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     (
         WGMMA,
         "{0:list} = wgmma(({m}, {n}, {k}), {1:u}, {6:u}, {2:u}, {7:u}, ({4:u}, {5:u}), "
-        "({0:list}) if {3} else None)",
+        "({0:list}) if {3:p} else None)",
     ),
     (r"wgmma\.fence\.sync\.aligned", "emit(WgmmaFence())"),
     (r"wgmma\.commit_group\.sync\.aligned", "emit(WgmmaCommitGroup())"),
@@ -178,7 +183,7 @@ TYPE = re.compile(r"\.([bsuf])(\d+)(?=\.|$)")
 PROLOGUE = """\
 def thread(run):
     emit, parameter, tensor = run.events.append, run.parameter, run.tensor
-    descriptor, wgmma = run.descriptor, run.wgmma
+    descriptor, wgmma, load_shared = run.descriptor, run.wgmma, run.load_shared
     tid, threads, lane = run.thread, run.threads, run.thread % 32
     ctaid, nctaid, ctarank = run.block, run.blocks, run.rank
     at, turns = 0, run.turns
@@ -198,6 +203,8 @@ class Operand:
                 return self.value(self.text, self.signed)
             case "u" | "s":
                 return self.value(self.text, kind == "s")
+            case "p":  # a predicate
+                return str(self.text != "0") if LITERAL.fullmatch(self.text) else f"{self}"
             case "i":  # a value that an event holds
                 return f"index({self.value(self.text, False)})"
             case "n":
