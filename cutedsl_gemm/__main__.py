@@ -1,4 +1,4 @@
-"""python -m cutedsl_gemm demo | hierarchy | build | ladder | bench | wavefronts"""
+"""python -m cutedsl_gemm demo | explain | hierarchy | build | ladder | bench | wavefronts"""
 
 import argparse
 from importlib.util import find_spec
@@ -19,6 +19,19 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = found.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", help="the library in one run, on any machine")
+    explain = commands.add_parser("explain", help="the plan that gemm runs for M, N and K")
+    for extent in "MNK":
+        explain.add_argument(extent, type=count)
+    explain.add_argument("--kernel", metavar="NAME", help="one of cutedsl_gemm.KERNELS")
+    explain.add_argument(
+        "--tile", type=count, nargs=3, metavar=("BM", "BN", "BK"), help="default: the model chooses"
+    )
+    explain.add_argument("--invariant", action="store_true", help="gemm(…, invariant=True)")
+    explain.add_argument(
+        "--pipeline",
+        action="store_true",
+        help="instead, when the kernel touches its data: its steps, a proof, a timeline",
+    )
     tiles = commands.add_parser("hierarchy", help="block, warp and thread tiles of a kernel")
     tiles.add_argument("kernel", nargs="?", help="one of cutedsl_gemm.KERNELS")
     tiles.add_argument("--svg", type=file, metavar="FILE", help="write the drawing to FILE")
@@ -82,7 +95,7 @@ def size(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """How many shapes to draw."""
+    """How many shapes to draw, or an extent."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} must be a positive integer")
     return int(text)
@@ -103,7 +116,7 @@ def main() -> None:
     arguments = parser()
     options = arguments.parse_args()
     try:
-        if options.command in ("demo", "hierarchy", "build"):
+        if options.command in ("demo", "explain", "hierarchy", "build"):
             run_anywhere(options)
         else:
             run_on_gpu(options)
@@ -121,6 +134,11 @@ def run_anywhere(options: argparse.Namespace) -> None:
         from cutedsl_gemm.measure import demo
 
         demo.main()
+    elif options.command == "explain":
+        try:
+            print(explanation(options))
+        except ValueError as error:
+            raise Refused(error) from None
     elif options.command == "build":
         from cutedsl_gemm.select import precompile
 
@@ -133,6 +151,30 @@ def run_anywhere(options: argparse.Namespace) -> None:
         except ValueError as error:
             raise Refused(error) from None
         hierarchy.main(chosen, options.svg)
+
+
+def explanation(options: argparse.Namespace) -> str:
+    """The plan for a row-major A and B, or its pipeline; ValueError if there is none."""
+    import torch
+
+    from cutedsl_gemm.api import plan_for
+    from cutedsl_gemm.kernels.pipeline.report import report
+    from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+    from cutedsl_gemm.select.explain import explain
+    from cutedsl_gemm.select.registry import named
+
+    dtype = named(options.kernel).requirements.dtypes[0]
+    a = torch.empty(options.M, options.K, dtype=dtype)
+    b = torch.empty(options.K, options.N, dtype=dtype)
+    tile = tuple(options.tile) if options.tile else None
+    if not options.pipeline and options.kernel is None:
+        return explain(a, b, tile=tile, invariant=options.invariant)
+    plan = plan_for(a, b, tile=tile, kernel=options.kernel, invariant=options.invariant)
+    if not options.pipeline:
+        return plan.explain()
+    if not isinstance(plan, Sm90Plan):
+        raise Refused(f"--pipeline: {plan.name} has no pipeline; the sm90 kernels have one")
+    return f"{plan.explain().splitlines()[0]}\n\n{report(plan.pipeline)}"
 
 
 def run_on_gpu(options: argparse.Namespace) -> None:

@@ -1,18 +1,7 @@
 """Whether a pipeline is right in every interleaving, for every number of tiles and k-tiles.
 
-For a number of tiles and k-tiles, the partial order (order.py) answers for every interleaving. The
-rules, each of which names two moments of which one must lie before the other:
-
-    nothing waits for ever              no moment is stuck; each phase gets its arrivals and bytes
-    no phase is mistaken for another    an arrival follows the phase before its own. A wait that
-                                        polls finds its phase or the one before it (a parity tells
-                                        only these apart), and has passed when the next completes.
-    what is read was written            every write of a version ends before it is read
-    what is read is not yet overwritten every read and write of a version ends before the next one
-    TMA sees what threads wrote         they fence.proxy.async between stmatrix and the store
-    shared memory is there              mbarriers are initialised first; what other blocks and TMA
-                                        touch, they have touched before the block ends
-    a dependent launch                  touches global memory after griddepcontrol.wait
+For a number of tiles and k-tiles, the partial order (order.py) answers for every interleaving. Each
+of the RULES names two moments of which one must lie before the other.
 
 Every number of tiles and k-tiles follows from those of `problems`. No edge of the order leads back
 to an earlier k-tile, and none farther ahead than one ring. The same holds of the rules, but for
@@ -35,6 +24,18 @@ from cutedsl_gemm.kernels.pipeline.actions import Action, Counts
 from cutedsl_gemm.kernels.pipeline.order import CLUSTER, Access, Buffer, Order
 from cutedsl_gemm.kernels.pipeline.steps import Pipeline
 from layouts.hardware.facts import WARP
+
+RULES = {
+    "nothing waits for ever": "each phase gets its arrivals and bytes",
+    "no phase is mistaken for another": "an arrival follows the phase before its own; a wait finds "
+    "its phase or the one before it (a parity tells only these apart), and ends before the next",
+    "what is read was written": "every write of a version ends before it is read",
+    "what is read is not yet overwritten": "every read and write of a version ends before the next",
+    "TMA sees what threads wrote": "they fence.proxy.async between stmatrix and the store",
+    "shared memory is there": "mbarriers are initialised first; what other blocks and TMA touch, "
+    "they have touched before the block ends",
+    "a dependent launch waits": "it touches global memory after griddepcontrol.wait",
+}
 
 # A rule, the moment that should come first, and the moment that may come before it.
 Broken: TypeAlias = tuple[str, int, int]

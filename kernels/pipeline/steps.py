@@ -252,6 +252,11 @@ class Pipeline:
     mbarriers: tuple[Mbarrier, ...] = ()
     named: tuple[NamedBarrier, ...] = ()
 
+    def __str__(self) -> str:
+        from cutedsl_gemm.kernels.pipeline.listing import listing
+
+        return listing(self)
+
     def mbarrier(self, name: str) -> Mbarrier:
         """The mbarriers of this name."""
         return next(each for each in self.mbarriers if each.name == name)

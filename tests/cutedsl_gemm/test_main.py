@@ -28,6 +28,10 @@ def ask(monkeypatch, *words):
         (["wavefronts", "--markdown", "/proc/x.md"], "/proc/x.md cannot be written"),
         (["ladder", "--size", "100"], "100 must be a positive multiple of 8"),
         (["ladder", "--size", "0"], "0 must be a positive multiple of 8"),
+        (["explain", "8", "8"], "the following arguments are required: K"),
+        (["explain", "8", "8", "0"], "0 must be a positive integer"),
+        (["explain", "8", "8", "8", "--tile", "7", "8", "64"], "tile"),
+        (["explain", "8", "8", "8", "--kernel", "sm80_wide", "--pipeline"], "has no pipeline"),
         (["climb"], "invalid choice: 'climb'"),
     ],
 )
@@ -53,3 +57,18 @@ def test_the_hierarchy_of_a_kernel_is_printed_and_drawn(monkeypatch, capsys, tmp
     assert "equal to torch" in capsys.readouterr().out
     assert (tmp_path / "x.svg").read_text().startswith("<svg")
     assert not kernel or kernel[0] in KERNELS
+
+
+def test_a_product_is_explained(monkeypatch, capsys):
+    ask(monkeypatch, "explain", "512", "512", "512")
+    assert "choice       pingpong" in capsys.readouterr().out
+    ask(monkeypatch, "explain", "512", "512", "512", "--kernel", "sm80_wide")
+    assert capsys.readouterr().out.startswith("kernel     sm80_wide")
+
+
+@pytest.mark.parametrize("kernel", [[], ["--kernel", "sm90_split"], ["--kernel", "sm90_single"]])
+def test_the_pipeline_of_a_plan_is_listed_and_decided(monkeypatch, capsys, kernel):
+    ask(monkeypatch, "explain", "512", "512", "8192", "--pipeline", *kernel)
+    printed = capsys.readouterr().out
+    assert "TMA load A[k] → its stage" in printed
+    assert "right        in every interleaving" in printed
