@@ -58,6 +58,7 @@ def main() -> int:
                 outcomes.record(name, noticed_by, options.gpu, list(FAULTS))
                 found[name] = noticed_by
         trials.check_that_noticing_tests_pass(found.values())
+        trials.close()
     survivors = sum(not noticed_by for noticed_by in found.values())
     print(f"{len(found) - survivors} of {len(found)} noticed")
     return 1 if survivors else 0
@@ -96,6 +97,11 @@ class Trials:
         tests = sorted({test for test in noticed_by if ".py" in test})  # others tell how it ended
         if tests and (fails := self.idle.queue[0].test(tests)):
             raise RuntimeError(f"{fails} fails without a fault, too")
+
+    def close(self) -> None:
+        """End the processes of the copies."""
+        for tree in list(self.idle.queue):
+            tree.close()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +17,8 @@ from pathlib import Path
 from .fault import Fault, repository
 
 OPTIONS = "-x", "-q", "--no-header", "--tb=no", "-rfE", "-p", "no:cacheprovider"
+# As tests/conftest.py sets them, but before torch and the DSL are imported.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "CUTE_DSL_ARCH": "sm_90a"}
 # pytest's exit status if a test fails, or if a file cannot be collected.
 FAILED, INTERRUPTED = 1, 2
 # A line of pytest's summary: the identity of a test, and perhaps a reason.
@@ -43,6 +45,14 @@ class Tree:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
         (root / ".venv").symlink_to((origin / ".venv").resolve())
+        self.server = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutants.fork_server"],
+            cwd=root,
+            env=os.environ | ENVIRONMENT | {"PYTHONPATH": str(root)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     @contextmanager
     def mutated(self, fault: Fault) -> Iterator[None]:
@@ -66,26 +76,18 @@ class Tree:
         RuntimeError if pytest runs no test.
         """
         with tempfile.TemporaryDirectory() as cache:  # a mutant's kernels are its own
-            process = subprocess.Popen(
-                [sys.executable, "-m", "pytest", *OPTIONS, *self.marked, *tests],
-                cwd=self.root,
-                env={
-                    **os.environ,
-                    "PYTHONPATH": str(self.root),
-                    "CUTEDSL_GEMM_CACHE_DIR": cache,
-                },
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                start_new_session=True,  # so that a test that hangs ends with its children
-            )
-            try:
-                output, _ = process.communicate(timeout=self.timeout)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                return f"no end after {self.timeout:.0f} s"
-        return outcome(process.returncode, output)
+            variables = {"CUTEDSL_GEMM_CACHE_DIR": cache}
+            run = [*OPTIONS, *self.marked, *tests], variables, self.timeout
+            print(json.dumps(run), file=self.server.stdin, flush=True)
+            status, output = json.loads(self.server.stdout.readline())
+        if status is None:
+            return f"no end after {self.timeout:.0f} s"
+        return outcome(status, output)
+
+    def close(self) -> None:
+        """End the process that runs the tests."""
+        self.server.stdin.close()
+        self.server.wait()
 
 
 def outcome(status: int, output: str) -> str:
