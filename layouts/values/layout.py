@@ -165,11 +165,9 @@ class Layout(_Parts, Composable):
 
     def _highest(self, at: Any) -> Any:
         """A bound of the values at a coordinate with arrays; the last mode is unbounded."""
-        end, reached = self._cosize(), highest_entries(at)
-        if not all(map(is_int, leaves(reached))):
-            return end
-        last = self.value(reached)
-        return end + last if is_int(end) and is_int(last) and last >= end else end
+        end = self._cosize()
+        last = inner_product(highest_entries(at), self.shape, self.stride)
+        return end + last if type(end) is type(last) is int and last >= end else end
 
     def _evaluated(self, value: Any) -> Any:
         strides = [stride for _, stride in self.modes]

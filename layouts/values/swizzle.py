@@ -84,17 +84,22 @@ class Swizzle(Composable):
         """The swizzled offset of an int from 0 up, or of an array of offsets, elementwise."""
         if type(offset) is int and offset >= 0 <= self.shift:  # the usual case
             return offset ^ (offset & self.source) >> self.shift
-        x = coordinate(offset)
+        return self.permuted(coordinate(offset))
+
+    def permuted(self, x: Any) -> Any:
+        """The swizzled offset of an int, or of an array of 64-bit integers, that is at least 0."""
         if type(x) is not int:
-            self._check_array_bits(x)
+            check_array_bits(x, lambda: self.source | self.target, self)
         try:
             y = x & self.source
-            return x ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
+            if self.shift >= 0:
+                y >>= self.shift
+            else:
+                y <<= -self.shift
+            y ^= x
         except TypeError:
-            raise LayoutError(f"{self} takes an integer or an array, not {offset!r}") from None
-
-    def _check_array_bits(self, x: Any) -> None:
-        check_array_bits(x, lambda: self.source | self.target, self)
+            raise LayoutError(f"{self} takes an integer or an array, not {x!r}") from None
+        return y
 
     @property
     def layout(self) -> Layout:
@@ -188,7 +193,10 @@ class ComposedLayout(Composable):
             from ..algebra.slice import slice_  # it imports this file
 
             return slice_(at, self)
-        offset = self.offset + self.outer(at)
+        offset = self.outer(at)
+        if type(self.inner) is Swizzle and type(self.offset) is int and self.offset == 0:
+            return self.inner.permuted(offset)
+        offset = self.offset + offset
         if type(offset) is not int:
             self._check_array_bits(offset)
         return self.inner(offset)

@@ -400,13 +400,15 @@ def compatible(a: Any, b: Any) -> bool:
 def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
     """`c`, if it is a coordinate of ints from 0 up, symbols, or arrays of integers (made 64-bit).
 
-    The entries of an array must be at least 0, too; of NumPy's arrays this is checked.
+    The entries of an array must be at least 0, too; those of `has_entries` are checked.
 
     >>> coordinate((1, (2, 3)))
     (1, (2, 3))
     """
     if type(c) is int and c >= 0:
         return c
+    if getattr(c, "ndim", 0):  # 0 of NumPy's integers, too
+        return _wide(c)
     if isinstance(c, tuple):
         if not deepest:
             raise LayoutError(f"coordinate: tuples are nested more than {DEEPEST} deep")
@@ -416,7 +418,7 @@ def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
             raise LayoutError(f"coordinate {c}: a layout is a function on the integers from 0 up")
         return int(c)
     if is_symbolic(c):
-        return _wide(c)
+        return _wide(c) if hasattr(c, "ndim") else c
     raise LayoutError(
         f"coordinate {c!r} is a {type(c).__name__}: it must be an integer of at least 0, an array "
         f"of integers, or a tuple of these"
@@ -447,32 +449,43 @@ def check_array_bits(c: IntTuple, highest: Callable[[], IntTuple], what: Any) ->
                 check(most)
 
 
+def has_entries(x: Any) -> bool:
+    """Whether `x` is an array whose entries can be looked at: one of NumPy, or one of PyTorch on
+    the CPU that is not traced.
+
+    >>> import numpy as np, torch
+    >>> has_entries(np.arange(3)), has_entries(torch.arange(3)), has_entries(3)
+    (True, True, False)
+    """
+    if hasattr(x, "astype"):
+        return True
+    return type(x).__module__ == "torch" and x.device.type == "cpu"
+
+
 def highest_entries(c: IntTuple) -> IntTuple:
-    """`c` with the highest entry for each of NumPy's arrays.
+    """`c` with the highest entry for each array of `has_entries`.
 
     >>> import numpy as np
     >>> highest_entries((np.array([3, 1]), (2, np.array([5]))))
     (3, (2, 5))
     """
-
-    def highest(x: Any) -> Any:
-        return (int(x.max()) if x.size else 0) if hasattr(x, "astype") else x
-
-    return map_leaves(highest, c)
+    if isinstance(c, tuple):
+        return tuple(map(highest_entries, c))
+    return (int(c.max()) if 0 not in c.shape else 0) if has_entries(c) else c
 
 
 def _wide(c: Any) -> Any:
     """`c`, an array converted to 64 bits: offsets in narrow integers could wrap around."""
-    dtype = getattr(c, "dtype", None)
-    if getattr(dtype, "kind", "i") not in "iu" or getattr(dtype, "is_floating_point", False):
-        raise LayoutError(f"coordinate array of {dtype}: its entries must be integers")
-    if hasattr(c, "astype"):
-        if c.size and c.min() < 0:
-            raise LayoutError(
-                f"coordinate array with {c.min()}: a layout is a function on the integers from 0 up"
-            )
-        return c.astype("int64", copy=False)
-    return c.long() if hasattr(c, "long") and hasattr(c, "numel") else c
+    kind = getattr(c.dtype, "kind", None)  # PyTorch's have none, and are written torch.int32
+    if kind not in ("i", "u") if kind else "int" not in str(c.dtype):
+        raise LayoutError(f"coordinate array of {c.dtype}: its entries must be integers")
+    wide = c.astype("int64", copy=False) if kind else c.long()
+    if has_entries(wide) and 0 not in wide.shape and wide.min() < 0:
+        raise LayoutError(
+            f"coordinate array with {wide.min()} as a 64-bit integer: a layout is a function on "
+            f"the integers from 0 up"
+        )
+    return wide
 
 
 def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) -> Any:

@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from layouts import (
+    ComposedLayout,
     Layout,
     LayoutError,
     Swizzle,
@@ -329,10 +330,26 @@ def test_import_loads_the_standard_library_alone():
     assert found.stdout.strip() == "['layouts']"
 
 
-@pytest.mark.parametrize("function", [Layout((4, 8)), Swizzle(3, 3, 3)], ids=str)
-def test_negative_entries_of_an_array_raise(function):
-    with pytest.raises(LayoutError, match="array with -1"):
-        function(np.array([3, -1]))
+SWIZZLED = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((4, 8)))
+
+
+@pytest.mark.parametrize("library", [np.array, torch.tensor])
+@pytest.mark.parametrize("function", [Layout((4, 8)), Swizzle(3, 3, 3), SWIZZLED], ids=str)
+def test_negative_entries_of_an_array_raise(function, library):
+    for wrong in ([3, -1], -1):
+        with pytest.raises(LayoutError, match=r"with -1|coordinate -1"):
+            function(library(wrong))
+    if isinstance(function, Layout):
+        with pytest.raises(LayoutError, match="array with -1"):
+            function(2, library([3, -1]))
+    with pytest.raises(LayoutError, match="as a 64-bit integer"):
+        function(np.array([2**63], dtype=np.uint64))
+    for wrong in ([True], [1.0], [1j]):
+        with pytest.raises(LayoutError, match="must be integers"):
+            function(library(wrong))
+    assert function(library([0])).tolist() == [0]
+    assert function(np.int32(1)) == 1
+    assert type(function(np.int32(1))) is int
 
 
 @pytest.mark.parametrize(
@@ -340,6 +357,7 @@ def test_negative_entries_of_an_array_raise(function):
     [
         (Layout((4, 8), (1, 2**60)), (np.array([3]), np.array([20]))),
         (Layout(4, 2**61), np.array([3, 9])),
+        (Layout(4, 2**61), torch.tensor([3, 9])),
     ],
     ids=str,
 )
