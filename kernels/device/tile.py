@@ -9,7 +9,7 @@ from cutlass.experimental import primitives
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
-from layouts import cosize, slice_and_offset
+from layouts import slice_and_offset
 
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or a coordinate in them
 
@@ -19,15 +19,15 @@ def transposed(matrix: cute.Tensor) -> cute.Tensor:
     return cute.make_tensor(matrix.iterator, cute.select(matrix.layout, mode=[1, 0]))
 
 
+def tile_counts(c: cute.Tensor, tiler: Pair) -> Pair:
+    """The tiles along M and along N of C (M, N), those at the edges included."""
+    return cute.ceil_div(c.shape[0], tiler[0]), cute.ceil_div(c.shape[1], tiler[1])
+
+
 def tile_count(c: cute.Tensor, tiler: Pair) -> cutlass.Int32:
     """The number of tiles of C (M, N), those at the edges included."""
-    return cute.ceil_div(c.shape[0], tiler[0]) * cute.ceil_div(c.shape[1], tiler[1])
-
-
-def tile_coord(index: cutlass.Int32, c: cute.Tensor, tiler: Pair) -> Pair:
-    """The coordinate (m, n) of tile `index` of C (M, N); n runs fastest."""
-    tiles_n = cute.ceil_div(c.shape[1], tiler[1])
-    return index // tiles_n, index % tiles_n
+    tiles_m, tiles_n = tile_counts(c, tiler)
+    return tiles_m * tiles_n
 
 
 def thread_partition(tile: cute.Tensor, copy: TVLayout, thread: cutlass.Int32) -> cute.Tensor:
@@ -143,6 +143,7 @@ def issue_cp_async(
     tile = thread_partition(cute.local_tile(matrix, tiler, coord), copy, thread)
     extent = remaining_extent(matrix, tiler, coord)
     coord_in_tile = thread_coordinates(copy, thread)
+    stage_offset = cute.crd2idx((0, 0, stage), smem.layout)
     for move in cutlass.range_constexpr(copy.lines * copy.vectors):
         line, vector = move // copy.vectors, move % copy.vectors
         row, column = coord_in_tile((line, (0, vector)))
@@ -153,7 +154,7 @@ def issue_cp_async(
             along, across = (rows, columns) if copy.vertical else (columns, rows)
             present = cutlass.min(cutlass.max(along, 0), copy.width) if across > 0 else 0
         primitives.cp_async_shared_global(
-            target + stage * cosize(layout),
+            target + stage_offset,
             tile[line, (None, vector)].iterator,
             copy.width * element,
             # .cg bypasses L1; only copies of 16 bytes may (PTX ISA, cp.async)

@@ -22,6 +22,15 @@ from layouts import Layout
 Side: TypeAlias = Literal["rows", "columns"]
 
 
+def row_by_row(index: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+    """`Raster(1)`, in fewer instructions.
+
+    >>> all(row_by_row(i, 3, 5) == Raster(1)(i, 3, 5) for i in range(15))
+    True
+    """
+    return index // tiles_n, index % tiles_n
+
+
 @dataclass(frozen=True)
 class Raster:
     """Tile index → tile coordinate (m, n), in groups of `group` tile rows or columns.

@@ -12,7 +12,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
-from cutedsl_gemm.kernels.device.tile import in_bounds, remaining_extent, tile_coord
+from cutedsl_gemm.kernels.device.tile import in_bounds, remaining_extent, tile_counts
 
 
 class Direct(OneTilePerBlock):
@@ -22,7 +22,8 @@ class Direct(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, tiler = self.plan, self.plan.tile[:2]
         thread = cute.arch.thread_idx()[0]
-        m, n = tile_coord(cute.arch.block_idx()[0], c, tiler)
+        tiles = tile_counts(c, tiler)
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tiles, cutlass.min)
         extent = remaining_extent(c, tiler, (m, n))
         at = plan.c.rows(thread, 0), plan.c.columns(thread, 0)  # in the tile
         row, column = m * tiler[0] + at[0], n * tiler[1] + at[1]

@@ -22,6 +22,7 @@ from cutedsl_gemm.kernels.plan.checks import (
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
+from cutedsl_gemm.kernels.plan.raster import row_by_row
 from cutedsl_gemm.kernels.plan.smem import packed_bytes
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, partition_problems
 from layouts import Bijective, Injective, Layout, Proof, cosize, make_layout, prove
@@ -96,6 +97,12 @@ class SimtPlan:
         rows, columns, k = self.c.rows, self.c.columns, self.c.zeros
         direct = {"A": TVLayout(rows, k), "B": TVLayout(columns, k)}
         return {**direct, **self.smem_copies, "C": self.c}
+
+    def tile_coord(
+        self, block: Any, tiles_m: Any, tiles_n: Any, minimum: Any = min
+    ) -> tuple[Any, Any]:
+        """The coordinate (m, n) of the tile of C that a block computes."""
+        return row_by_row(block, tiles_m, tiles_n)
 
     @property
     def cluster_size(self) -> int:

@@ -20,7 +20,7 @@ from cutedsl_gemm.kernels.device.tile import (
     load_to_smem,
     remaining_extent,
     thread_partition,
-    tile_coord,
+    tile_counts,
 )
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.simt.plan import ALIGNMENT, SimtPlan
@@ -40,7 +40,8 @@ class Staged(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = tile_coord(cute.arch.block_idx()[0], c, (bm, bn))
+        tiles = tile_counts(c, (bm, bn))
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tiles, cutlass.min)
         smem = SmemAllocator()
         sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), ALIGNMENT)  # (BM, BK)
         sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), ALIGNMENT)  # (BN, BK)

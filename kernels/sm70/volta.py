@@ -23,9 +23,10 @@ from cutedsl_gemm.kernels.device.tile import (
     split_columns,
     store_to_smem,
     thread_partition,
-    tile_coord,
+    tile_counts,
 )
 from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.raster import row_by_row
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.warp_mma import allocate_smem, store_accumulator
 
@@ -45,7 +46,7 @@ class Volta(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = tile_coord(cute.arch.block_idx()[0], c, (bm, bn))
+        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
         smem = allocate_smem(plan)  # (BM, BK, 2), (BN, BK, 2)
         acc, load_fragments, multiply = warp_mma(plan, smem, thread)
         a_head, a_rest = residue_first(a, plan.a_major, bk)

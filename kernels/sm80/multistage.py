@@ -12,7 +12,7 @@ import cutlass
 import cutlass.cute as cute
 
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
-from cutedsl_gemm.kernels.device.tile import issue_cp_async
+from cutedsl_gemm.kernels.device.tile import issue_cp_async, tile_counts
 from cutedsl_gemm.kernels.sm80.warp_mma import allocate_smem, store_accumulator, warp_mma
 
 
@@ -23,8 +23,8 @@ class Multistage(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        tiles = cute.ceil_div(c.shape[0], bm), cute.ceil_div(c.shape[1], bn)
-        m, n = plan.raster(cute.arch.block_idx()[0], *tiles, cutlass.min)
+        tiles = tile_counts(c, (bm, bn))
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tiles, cutlass.min)
         smem = allocate_smem(plan)  # (lines, BK, stages) of A, of B
         acc, load_fragments, multiply = warp_mma(plan, *smem, thread)
 

@@ -110,6 +110,12 @@ class Sm80Plan:
         a, b = self.a.mma_smem, self.b.mma_smem
         return staged_layout(a, self.stages), staged_layout(b, self.stages)
 
+    def tile_coord(
+        self, block: Any, tiles_m: Any, tiles_n: Any, minimum: Any = min
+    ) -> tuple[Any, Any]:
+        """The coordinate (m, n) of the tile of C that a block computes."""
+        return self.raster(block, tiles_m, tiles_n, minimum)
+
     @property
     def cluster_size(self) -> int:
         """1: blocks are alone."""

@@ -11,7 +11,8 @@ import cutlass
 import cutlass.cute as cute
 
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
-from cutedsl_gemm.kernels.device.tile import load_to_smem, tile_coord
+from cutedsl_gemm.kernels.device.tile import load_to_smem, tile_counts
+from cutedsl_gemm.kernels.plan.raster import row_by_row
 from cutedsl_gemm.kernels.sm80.warp_mma import allocate_smem, store_accumulator, warp_mma
 
 
@@ -22,7 +23,7 @@ class Singlestage(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = tile_coord(cute.arch.block_idx()[0], c, (bm, bn))
+        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
         sA, sB = allocate_smem(plan)  # (BM, BK, 1), (BN, BK, 1)
         acc, load_fragments, multiply = warp_mma(plan, sA, sB, thread)
         for k_tile in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
