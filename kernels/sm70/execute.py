@@ -1,4 +1,8 @@
-"""The executor of the sm70 plans: sm80's steps over k-tiles, the residue of K first."""
+"""The executor of the sm70 plans: as sm80's, with LDS.128 for ldmatrix, and the residue of K first.
+
+A thread loads eight contiguous elements at a time, the operands of two mma.m8n8k4. The quad pairs
+are the units that multiply.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +11,56 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import executor
+from cutedsl_gemm.kernels.executor import executor, thread_values
+from cutedsl_gemm.kernels.executor.blocks import multiply
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
-from cutedsl_gemm.kernels.sm80.execute import steps
-from layouts import (
-    QUAD_PAIRS,
-    Layout,
-    composition,
-    make_layout,
-    right_inverse,
-    volta_mma,
-)
+from cutedsl_gemm.kernels.sm80.execute import accumulators, operand_rows, staged
+from cutedsl_gemm.kernels.sm80.fragments import Name
+from layouts import QUAD_PAIRS, Layout, make_layout, right_inverse, size, volta_mma
+from layouts.hardware.facts import WARP
+
+MMA = volta_mma("col", "row")
 
 
 @executor
 def gemm(plan: Sm70Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. Yields once per k-tile."""
+    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. Yields once per k-tile.
+
+    PlanError if the kernel cannot compute the residue of K first.
+    """
     plan.check_k(a.shape[1])
-    bk, registers = plan.tile[2], mma_registers(plan)
-    yield from steps(plan, residue_first(a, bk), residue_first(b.mT, bk).mT, out, registers)
+    bk, units = plan.tile[2], right_inverse(quad_pairs(plan))
+    loads = staged(plan, "A", vector_reads(plan, "A")), staged(plan, "B", vector_reads(plan, "B"))
+    held = accumulators(plan, MMA, units, loads[0].shape[1])
+    yield from multiply(plan, residue_first(a, bk), residue_first(b.mT, bk).mT, out, loads, held)
 
 
-def mma_registers(plan: Sm70Plan) -> Layout:
-    """(thread, register) → m + BM * n: the accumulators of sixteen mma by each quad pair.
-
-    One half of the quad pair reads four of the eight rows, and four of the eight columns.
+def quad_pairs(plan: Sm70Plan) -> Layout:
+    """(thread of a quad pair, quad pair) → thread of the block.
 
     >>> from cutedsl_gemm.kernels.sm70.plan import volta884
-    >>> print(*mma_registers(volta884()), sep="\\n")
-    (((2,2),(2,2),2),2):(((1,256),(32,4096),8),64)
-    ((2,2,2),(2,2,2,2)):((128,2,1024),(4,16,512,2048))
+    >>> print(quad_pairs(volta884()))
+    ((4,2),(4,2)):((1,16),(4,32))
     """
-    bm, atom = plan.tile[0], volta_mma("col", "row")
-    (_, m_pair, _, m_half, m_warp), (_, (m, m_load)) = plan.fragment_copies["A"].rows.stride
-    (_, _, n_pair, n_half, _), (_, (n, n_load)) = plan.fragment_copies["B"].rows.stride
-    rows, columns = (m, m_half), (n * bm, n_half * bm)
-    threads, values = composition(Layout(((4, 2), (4, 2)), (rows, columns)), atom.c)
-    pairs = make_layout(threads, Layout((2, 2), (m_pair, n_pair * bm)))  # (thread of 8, quad pair)
-    lanes = composition(pairs, right_inverse(QUAD_PAIRS))
-    mma = Layout((2, 2, 2, 2), (4 * m, m_load, 4 * n * bm, n_load * bm))  # a half, then a load
-    return make_layout(make_layout(lanes, Layout(2, m_warp)), make_layout(values, mma))
+    threads, pairs = QUAD_PAIRS
+    return make_layout(threads, make_layout(pairs, Layout(plan.threads // WARP, WARP)))
+
+
+def vector_reads(plan: Sm70Plan, name: Name) -> Tensor:
+    """(step, quad pair, row of it, k) → element of a stage that mma takes there.
+
+    A thread's vector begins where the plan says, and is contiguous in memory.
+    """
+    mode = "AB".index(name)
+    smem, copy = (plan.a, plan.b)[mode].mma_smem, plan.fragment_copies[name]
+    thread, vector = torch.arange(copy.threads)[:, None], copy.width * torch.arange(copy.vectors)
+    step = torch.arange(plan.steps)[:, None, None]
+    k = copy.columns(thread, vector) + plan.step[2] * step
+    address = smem(copy.rows(thread, vector), k)  # (step, thread, vector)
+    loaded = (address[..., None] + torch.arange(copy.width)).flatten(2)  # (step, thread, value)
+    held = loaded[:, quad_pairs(plan)(*thread_values(quad_pairs(plan)))]
+    held = held.unflatten(3, (-1, size(MMA.a[1])))  # (step, thread of 8, quad pair, mma, value)
+    return operand_rows(held.permute(0, 2, 3, 1, 4), (MMA.a, MMA.b)[mode], MMA.shape[2])
 
 
 def residue_first(matrix: Tensor, bk: int) -> Tensor:

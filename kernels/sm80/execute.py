@@ -1,12 +1,12 @@
 """The executor of the sm80 plans: data goes where the plan's layouts send it, on the CPU.
 
-    global ─ copies of A, B ▶ swizzled shared memory ─ ldmatrix rows ▶ tensor core
-           ─ mma's accumulator ▶ registers ─ fragment, copy of C ▶ global
+    global ─ copies of A, B ▶ swizzled shared memory ─ ldmatrix rows ▶ registers ─ mma ▶ registers
+           ─ fragment, copy of C ▶ global
 
 What an instruction does comes from the instruction, not from the plan, so that a wrong plan gives a
-wrong answer here too: ldmatrix reads 16 contiguous bytes along the operand's major, whatever the
-layout says of the elements inside them, and mma leaves its accumulator where the PTX ISA says. All
-blocks move together.
+wrong answer here too: ldmatrix reads 16 contiguous bytes at the address of each lane, whatever the
+layout says of the elements inside them, and mma takes its operands and leaves its accumulator where
+the PTX ISA says. The warps are the units that multiply.
 """
 
 from __future__ import annotations
@@ -16,77 +16,66 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor import executor, thread_values, tiles, write_tiles
-from cutedsl_gemm.kernels.plan.checks import UNIT
-from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
-from cutedsl_gemm.kernels.sm80.operand import Operand
+from cutedsl_gemm.kernels.executor import executor, thread_values
+from cutedsl_gemm.kernels.executor.blocks import Registers, Staged, multiply
+from cutedsl_gemm.kernels.sm80.fragments import Name, atom, ldmatrix_rows, load_atom
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
-from layouts import Layout, composition, cosize, make_layout, mma, size
-from layouts.hardware.descriptor import Major
+from layouts import ComposedLayout, Layout, MmaAtom, size
 
 
 @executor
 def gemm(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. Yields once per k-tile."""
-    yield from steps(plan, a, b, out, mma_registers(plan))
+    loads = (
+        staged(plan, "A", ldmatrix_reads(plan, "A")),
+        staged(plan, "B", ldmatrix_reads(plan, "B")),
+    )
+    held = accumulators(plan, atom(plan), Layout(plan.threads), loads[0].shape[1])
+    yield from multiply(plan, a, b, out, loads, held)
 
 
-def mma_registers(plan: Sm80Plan) -> Layout:
-    """(thread, register) → m + BM * line of B: mma's accumulators, as the warps step over the tile.
+def staged(plan: Sm80Plan, name: Name, reads: Tensor) -> Staged:
+    """An operand through the plan's stages; `reads` are those of each step."""
+    mode = "AB".index(name)
+    operand, stages = (plan.a, plan.b)[mode], plan.staged_smem[mode].outer[2]
+    return Staged(operand.copy, operand.smem, [*reads], stages, plan.prefetch_fragments)
 
-    >>> from cutedsl_gemm.kernels.sm80.rungs import swizzled
-    >>> print(mma_registers(swizzled()))
-    (((4,8),(2,2)),((2,2),(4,8))):(((256,1),(16,1024)),((128,8),(32,2048)))
+
+def accumulators(
+    plan: Sm80Plan, mma: MmaAtom, units: Layout | ComposedLayout, rows: int
+) -> Registers:
+    """(thread, value of C) → the unit that made it, and its row and column there.
+
+    `units` takes a thread to its number in the mma, and then its unit. Of the `rows` of a unit, the
+    mma one below the other have neighbouring registers.
     """
-    (bm, bn, _), (down, along) = plan.tile, plan.warps
-    atom = mma(f"m16n8k{plan.step[2]}", "f16")  # the same for bf16
-    m, n, _ = atom.shape
-    lanes, values = composition(Layout((m, n), (1, bm)), atom.c)
-    warps = Layout(plan.warps, (m, n * bm))
-    repeats = Layout((bm // (m * down), bn // (n * along)), (m * down, n * along * bm))
-    return make_layout(make_layout(lanes, warps), make_layout(values, repeats))
+    (height, width, _), threads = mma.shape, size(mma.c[0])
+    thread, value = thread_values(plan.c.rows)
+    register, at = plan.fragment(value), units(thread)
+    first, repeat = register % size(mma.c[1]), register // size(mma.c[1])
+    place = mma.c(at % threads, first)  # m + height * n
+    row = repeat % (rows // height) * height + place % height
+    column = repeat // (rows // height) * width + place // height
+    return at // threads, row, column
 
 
-def steps(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor, registers: Layout) -> Iterator[float]:
-    """The steps of `gemm` on a tensor core whose accumulator has the layout `registers`."""
-    bm, bn, bk = plan.tile
-    gA, gB = tiles(a, bm, bk), tiles(b.mT, bn, bk)  # (tiles, k_tiles, rows, BK)
-    load_a, load_b = map(Load, (plan.a, plan.b), plan.smem_majors)
-    acc = torch.zeros(len(gA) * bm, len(gB) * bn, dtype=torch.float32)
-    for k_tile in range(gA.shape[1]):
-        rA, rB = load_a(gA[:, k_tile]), load_b(gB[:, k_tile])  # (tiles, rows, BK)
-        acc.addmm_(rA.flatten(0, 1).float(), rB.flatten(0, 1).float().mT)
-        yield (k_tile + 1) / gA.shape[1]
-    held = tiles(acc, bm, bn).mT.flatten(2)  # (tiles_m, tiles_n, m + BM * n)
-    held = held[:, :, registers(*thread_values(registers))]  # (tiles_m, tiles_n, thread, register)
-    _, value = thread_values(plan.c.rows)
-    gC = out.new_full((len(gA), len(gB), bm * bn), torch.nan)
-    gC[:, :, row_major(plan.c, bn)] = held[..., plan.fragment(value)].to(out.dtype)
-    write_tiles(gC.view(len(gA), len(gB), bm, bn), out)
+def ldmatrix_reads(plan: Sm80Plan, name: Name) -> Tensor:
+    """(step, warp, row of the warp, k) → element of a stage that mma takes there."""
+    mode = "AB".index(name)
+    smem, load, mma = (plan.a, plan.b)[mode].mma_smem, load_atom(plan, name), atom(plan)
+    rows, operand = ldmatrix_rows(plan, name), (mma.a, mma.b)[mode]
+    lane, warp, instruction = map(size, rows)
+    address = smem(rows(torch.arange(size(rows)))).view(instruction, warp, lane)
+    lanes, values = thread_values(load.fragment)
+    element = load.fragment(lanes, values)  # column + 8 * supplying lane
+    loaded = address[..., element // 8] + element % 8  # (instruction, warp, lane, value)
+    held = loaded.permute(1, 2, 0, 3).flatten(2)  # (warp, lane, value)
+    held = held.unflatten(2, (plan.steps, -1, size(operand[1])))  # value: (step, mma, of the mma)
+    return operand_rows(held.permute(2, 0, 3, 1, 4), operand, mma.shape[2])
 
 
-class Load:
-    """An operand from global memory to the tensor core: copied by the threads, read by ldmatrix."""
-
-    def __init__(self, operand: Operand, major: Major) -> None:
-        self.elements = cosize(operand.smem)
-        copy, (rows, columns) = operand.copy, map(size, operand.smem)
-        every = thread_values(copy.rows)
-        self.copied = row_major(copy, columns)
-        self.written = operand.smem(copy.rows(*every), copy.columns(*every))
-        row, k = torch.arange(rows)[:, None], torch.arange(columns)
-        if major == "K":
-            self.read = operand.mma_smem(row, k // UNIT * UNIT) + k % UNIT
-        else:
-            self.read = operand.mma_smem(row // UNIT * UNIT, k) + row % UNIT
-
-    def __call__(self, held: Tensor) -> Tensor:
-        """Tiles (tiles, rows, BK) through one stage of shared memory, which begins as NaN."""
-        shared = held.new_full((len(held), self.elements), torch.nan)
-        shared[:, self.written] = held.flatten(1)[:, self.copied]
-        return shared[:, self.read]
-
-
-def row_major(copy: TVLayout, columns: int) -> Tensor:
-    """(thread, value) → offset in a row-major tile of so many columns."""
-    return copy.offsets(columns, 1)(*thread_values(copy.rows))
+def operand_rows(held: Tensor, operand: Layout, k: int) -> Tensor:
+    """(step, unit, mma, thread, value) of an operand of mma, as (step, unit, row of it, k)."""
+    matrices = torch.empty(*held.shape[:3], size(operand), dtype=held.dtype)
+    matrices[..., operand(*thread_values(operand))] = held
+    return matrices.unflatten(3, (k, -1)).mT.flatten(2, 3)

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.executor import empty_tensors, thread_values
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm80 import execute, warp_mma
+from cutedsl_gemm.kernels.sm80 import execute, fragments, warp_mma
 from cutedsl_gemm.kernels.sm80.accumulator import accumulator
 from cutedsl_gemm.kernels.sm80.memory_report import ldmatrix_wavefronts, memory_report, wave_bytes
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENTS
@@ -29,7 +30,7 @@ from cutedsl_gemm.kernels.sm80.rungs import (
     swizzled,
     wide,
 )
-from layouts import ComposedLayout, Layout, Swizzle
+from layouts import ComposedLayout, Layout, Swizzle, size
 
 MAJORS = list(product(("K", "MN"), repeat=2))
 inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
@@ -91,7 +92,7 @@ def test_a_swizzle_that_breaks_rows_is_seen():
     """It XORs inside the 16 bytes that ldmatrix reads in order: a row leaves the buffer."""
     plan = swizzled()
     smem = ComposedLayout(Swizzle(3, 2, 4), 0, plan.a.smem.outer, plan.a.smem.unit)
-    with pytest.raises(IndexError):
+    with pytest.raises(PlanError, match="sm80_swizzled: an address is outside its buffer"):
         run(replace(plan, a=replace(plan.a, smem=smem, mma_smem=smem)), 128, 128, 64)
 
 
@@ -149,13 +150,58 @@ def test_the_accumulator_equals_the_dsls(rung):
             found[thread] = [mine[register] for register in range(cute.size(mine))]
 
     cute.compile(trace, options="--gpu-arch sm_80")
-    held, (_, value) = execute.mma_registers(plan), thread_values(plan.c.rows)
+    _, value = thread_values(plan.c.rows)
     for thread, theirs in found.items():
         m, n = torch.tensor(theirs).mT
-        assert torch.equal(held(thread, torch.arange(len(theirs))), m + bm * n)
         at = plan.fragment(value)
         assert torch.equal(plan.accumulator.rows(thread, value), m[at])
         assert torch.equal(plan.accumulator.columns(thread, value), n[at])
+
+
+def bits(count):
+    """0 and the powers of two below `count`: the indices that make all others."""
+    return 0, *(1 << bit for bit in range((count - 1).bit_length()))
+
+
+TRACED = [(mma_k8, ("MN", "K")), (ldmatrix_x4, ("K", "MN")), (large, ("K", "K"))]
+UNTRACED = [case for case in product(RUNGS, MAJORS) if case not in TRACED]
+
+
+@pytest.mark.parametrize(
+    ("rung", "majors"),
+    [*TRACED, *(pytest.param(*case, marks=pytest.mark.deep) for case in UNTRACED)],
+    ids=lambda case: "-".join(case) if isinstance(case, tuple) else case.__name__,
+)
+def test_the_rows_that_ldmatrix_reads_equal_the_dsls(rung, majors):
+    plan, found = rung("bfloat16", *majors), {}
+    rows = {name: fragments.ldmatrix_rows(plan, name) for name in ("A", "B")}
+
+    @cute.jit
+    def trace():
+        mma, (bm, bn, bk) = warp_mma.tiled_mma(plan), plan.tile
+        copies = cute.make_tiled_copy_A, cute.make_tiled_copy_B
+        for mode, (name, extent, copy) in enumerate(zip("AB", (bm, bn), copies, strict=True)):
+            dtype, (lanes, warps, count) = lower.DTYPES[plan.dtype], map(size, rows[name])
+            atom = warp_mma.ldmatrix(plan.matrices_per_ldmatrix[mode], majors[mode], dtype)
+            tile, tiled = cute.make_identity_tensor((extent, bk)), copy(atom, mma)
+            for lane, warp in (*product(bits(lanes), (0,)), *product((0,), bits(warps))):
+                source = tiled.get_slice(lane + 32 * warp).partition_S(tile)  # (8, rows, steps)
+                assert cute.size(source) == 8 * count
+                for i in bits(count):
+                    step, row = divmod(i, cute.size(source, mode=[1]))
+                    found[name, lane, warp, i] = source[0, row, step]
+
+    cute.compile(trace, options="--gpu-arch sm_80")
+    for (name, *index), (row, k) in found.items():
+        assert rows[name](*index) == row + plan.tile["AB".index(name)] * k
+
+
+def fails(plan, m, n, k):
+    """Whether the executor refuses a plan, or gives a wrong answer."""
+    try:
+        return not run(plan, m, n, k)
+    except PlanError:
+        return True
 
 
 CHANGED = accumulator(swizzled().tile, (4, 1))
@@ -229,9 +275,9 @@ def test_a_plan_altered_anywhere_is_refused(plan, change, message):
     ],
     ids=lambda change: "-".join(change),
 )
-def test_a_plan_that_contradicts_the_instruction_gives_a_wrong_answer(change):
+def test_a_plan_that_contradicts_the_instruction_is_refused_or_gives_a_wrong_answer(change):
     assert run(swizzled(), 128, 128, 64)
-    assert not run(replace(swizzled(), **change), 128, 128, 64)
+    assert fails(replace(swizzled(), **change), 128, 128, 64)
 
 
 @by_name

@@ -1,38 +1,14 @@
-"""What the executors of all families share: the driver, its tensors, matrices as tiles."""
+"""The tensors that a plan takes: those of its compiled kernel's signature."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
-from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan, Tell
-from layouts import Layout, size
-
-
-def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
-    """An executor (plan, a, b, out, tell=None) from a generator of its steps.
-
-    `steps` yields the fraction that is done; `tell`, if given, is called with it. Further keywords
-    go to `steps`. Every tensor is made on the CPU, whatever torch's default device is. The executor
-    takes the tensors that the compiled kernel takes (`check_tensors`).
-    """
-
-    @wraps(steps)
-    def gemm(
-        plan: Any, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None, **options: Any
-    ) -> None:
-        check_tensors(plan, a, b, out)
-        with torch.device("cpu"):
-            for done in steps(plan, a, b, out, **options):
-                if tell is not None:
-                    tell(done)
-
-    return gemm
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 
 
 def check_tensors(plan: KernelPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
@@ -102,48 +78,3 @@ def empty_tensors(plan: KernelPlan, m: int, n: int, k: int) -> tuple[Tensor, ...
 
     with torch.device("cpu"):
         return tuple(map(empty, arguments(plan).values()))
-
-
-def thread_values(layout: Layout) -> tuple[Tensor, Tensor]:
-    """The threads (threads, 1) and the values (values,) of a layout, to be broadcast."""
-    return torch.arange(size(layout[0]))[:, None], torch.arange(size(layout[1]))
-
-
-def multiply_one_by_one(acc: Tensor, rA: Tensor, rB: Tensor) -> None:
-    """acc (tiles, BM, BN) += rA (tiles, BM, BK) · rBᵀ (tiles, BK, BN) in fp32, k after k.
-
-    Each step is one IEEE operation on each element, so that a bit depends on the element's row and
-    column only. A matrix product of torch may sum in another order at another place or extent.
-
-    >>> acc, ones = torch.zeros(1, 2, 3), torch.ones(1, 3, 4)
-    >>> multiply_one_by_one(acc, ones[:, :2], ones)
-    >>> acc.unique()
-    tensor([4.])
-    """
-    product = torch.empty(acc.shape[1:])  # of one tile: it stays in the cache
-    for total, a, b in zip(acc, rA.float().mT, rB.float().mT, strict=True):
-        for row_elements, column_elements in zip(a.contiguous(), b.contiguous(), strict=True):
-            torch.mul(row_elements[:, None], column_elements, out=product)
-            total += product
-
-
-def tiles(matrix: Tensor, rows: int, columns: int, at_once: int = 1) -> Tensor:
-    """The matrix as (row tiles, column tiles, rows, columns); zero out of bounds.
-
-    The number of row tiles is rounded up to a multiple of `at_once`.
-    """
-    m, n = matrix.shape
-    down, across = -(-m // (rows * at_once)) * at_once, -(-n // columns)
-    padded = matrix.new_zeros(down * rows, across * columns)
-    padded[:m, :n] = matrix
-    return padded.view(down, rows, across, columns).transpose(1, 2)
-
-
-def write_tiles(source: Tensor, out: Tensor) -> None:
-    """Write tiles (row tiles, column tiles, rows, columns) to a matrix: the inverse of `tiles`.
-
-    What is out of bounds is dropped.
-    """
-    down, across, rows, columns = source.shape
-    padded = source.transpose(1, 2).reshape(down * rows, across * columns)
-    out.copy_(padded[: out.shape[0], : out.shape[1]])

@@ -1,0 +1,41 @@
+"""The driver: an executor from a generator of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.kernels.executor.tensors import check_tensors
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.kernel_plan import Tell
+
+
+def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
+    """An executor (plan, a, b, out, tell=None) from a generator of its steps.
+
+    `steps` yields the fraction that is done; `tell`, if given, is called with it. Further keywords
+    go to `steps`. Every tensor is made on the CPU, whatever torch's default device is. The executor
+    takes the tensors that the compiled kernel takes (`check_tensors`). PlanError if the plan sends
+    data to where there is no memory.
+    """
+
+    @wraps(steps)
+    def gemm(
+        plan: Any, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None, **options: Any
+    ) -> None:
+        check_tensors(plan, a, b, out)
+        with torch.device("cpu"):
+            try:
+                for done in steps(plan, a, b, out, **options):
+                    if tell is not None:
+                        tell(done)
+            except IndexError as error:
+                raise PlanError(
+                    f"{plan.name}: an address is outside its buffer: {error}"
+                ) from error
+
+    return gemm
