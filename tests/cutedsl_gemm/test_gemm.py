@@ -1,6 +1,7 @@
 """gemm(a, b) computes what torch.mm computes, or raises with a message that says why not."""
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -412,6 +413,18 @@ def test_out_may_be_other_columns_of_the_memory_of_a():
     assert torch.equal(gemm(a, b, out=out), expected)
     with pytest.raises(ValueError, match="out shares memory with a"):
         gemm(a, b, out=buffer[:, 24:56])
+
+
+@pytest.mark.parametrize("mode", ["M", "N", "K"])
+def test_an_extent_whose_last_tile_ends_beyond_31_bits_is_refused(mode):
+    """Coordinates have 32 bits, and a tile has at most 256 rows."""
+    for extent, fits in ((2**31 - 256, True), (2**31 - 255, False)):
+        m, n, k = (extent if each == mode else 8 for each in "MNK")
+        a, b = (
+            torch.empty(shape, dtype=torch.float16, device="meta") for shape in ((m, k), (k, n))
+        )
+        with nullcontext() if fits else pytest.raises(ValueError, match="an extent must be at mo"):
+            gemm.explain(a, b)
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 23, 0), (0, 23, 31), (3, 0, 7)])

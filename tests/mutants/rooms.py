@@ -9,12 +9,13 @@ from .fault import Fault, Room
 
 GEMM = "tests/cutedsl_gemm/test_gemm.py", "tests/cutedsl_gemm/test_invariance.py"
 KERNELS = "tests/kernels/sm90", "tests/kernels/sm80", "tests/kernels/device"
+CHECKED = "tests/kernels/sm90/test_plan.py", "tests/kernels/sm80", "tests/kernels/simt"
 SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
 PLANS_ALONE = "test_execute.py", "test_plan.py", "test_pipeline.py"  # no device code runs there
 
 ROOMS = {
     "plan": Room(plan.FAULTS, (*KERNELS, *GEMM)),
-    "legality": Room(legality.FAULTS, (*KERNELS, *GEMM, *SELECT)),
+    "legality": Room(legality.FAULTS, (*CHECKED, *GEMM, *SELECT), ("test_execute.py",)),
     "choice": Room(choice.FAULTS, (*SELECT, *GEMM)),
     "cache": Room(cache.FAULTS, (*GEMM, *SELECT, "tests/kernels/device")),
     "protocol": Room(protocol.FAULTS, ("tests/kernels/pipeline",), PLANS_ALONE),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutedsl_gemm.kernels.sm90.rungs import cooperative
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidate_of
@@ -37,6 +37,22 @@ def test_a_candidate_is_a_legal_plan_of_every_dtype_and_major(candidate):
         plan = candidate.plan(problem)
         assert (plan.dtype, plan.a_major, plan.b_major) == (dtype, *problem.majors)
         assert candidate_of(plan) == candidate
+
+
+@pytest.mark.parametrize("candidate", [*CANDIDATES, Candidate(cooperative, (128, 256, 64))])
+def test_panels_of_c_cost_no_stage_of_a_and_b(candidate):
+    """A candidate may stage more panels than its maker does, where they fit beside the stages."""
+    if candidate.maker is not split:
+        tile, cluster, swapped = candidate.tile, candidate.cluster, candidate.swapped
+        plain = candidate.maker(tile, cluster=cluster, swapped=swapped)
+        assert candidate.plan(Problem.dense(64, 64, 64)).stages == plain.stages
+
+
+def test_rasters_follow_the_depth_of_k_where_tiles_are_large():
+    """The groups that were fastest (docs/performance), for K up to 256, up to 1024, and beyond."""
+    tiles = (pingpong, (128, 128, 64), 1), (pingpong, (128, 144, 64), 1), (split, (128, 64, 64), 4)
+    groups = [[of.group for of in Candidate(*each).rasters] for each in tiles]
+    assert groups == [[4, 4, 4], [1, 4, 8], [1, 1, 1]]
 
 
 @given(extents, extents, extents, *[st.sampled_from(["row", "column"])] * 2)
@@ -86,6 +102,21 @@ def test_worse_alignment_never_helps_where_l2_decides(m, n, k, candidate):
     m, n = m + 64 * 16, n + 256 * 16
     l2 = [estimate(padded(m, n, 64 * k, 8 * step), candidate).l2 for step in (0, 4, 2, 1)]
     assert l2 == sorted(l2)
+
+
+def askew(m, n, k, a=0, b=0):
+    """A product whose rows of A, or columns of B, start off lines by so many elements."""
+    return Problem(Matrix((m, k), (k + a, 1)), Matrix((k, n), (1, k + b)), "bfloat16")
+
+
+def test_each_operand_counts_for_its_own_rows():
+    """Of a tile of 64 × 160, B has more rows than A: it costs more if they start off lines."""
+    mnk = 4096, 4096, 4096
+    on_lines, of_a, of_b = askew(*mnk), askew(*mnk, a=8), askew(*mnk, b=8)
+    candidate = Candidate(pingpong, (64, 160, 64))
+    l2 = [estimate(problem, candidate).l2 for problem in (on_lines, of_a, of_b)]
+    assert l2[0] < l2[1] < l2[2]
+    assert len({best(problem) for problem in (on_lines, of_a, of_b)}) > 1  # remembered apart
 
 
 @given(

@@ -45,6 +45,18 @@ def test_clusters_are_counted_by_a_kernel_that_stays_loaded(asked):
     assert "cuModuleUnload" not in asked
 
 
+def test_the_driver_is_asked_about_the_blocks_of_the_plan(asked, monkeypatch):
+    def active(kernel, config):
+        (shape,) = config.attrs
+        asked.append((config.sharedMemBytes, shape.value.clusterDim.x, config.gridDimX))
+        return OK, 33
+
+    monkeypatch.setattr(driver, "cuOccupancyMaxActiveClusters", active)
+    plan = pingpong(cluster=(2, 2))
+    assert occupancy.multiprocessors(torch.device("cuda", 0), plan) == 132
+    assert asked[-1] == (plan.smem_bytes, 4, 4)
+
+
 def test_an_error_of_the_driver_is_named(asked, monkeypatch):
     monkeypatch.setattr(driver, "cuModuleLoadData", lambda _: (ERROR, None))
     with pytest.raises(RuntimeError, match="CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"):

@@ -133,6 +133,7 @@ def test_stages_are_as_many_as_fit():
         ((-128, 128, 64), "BM is -128"),
         ((64, 320, 64), "BN is 320; a wgmma has at most 256 columns"),
         ((192, 128, 512), "shared memory: 0; loads"),
+        ((192, 128, 256), "shared memory: 1; loads"),
     ],
 )
 def test_an_impossible_tile_is_refused(tile, message):
@@ -185,10 +186,12 @@ def over(swizzle, outer, unit=BITS):
         "no unit",
     ],
 )
-def test_an_operand_that_tma_or_wgmma_cannot_take_is_refused(smem, message):
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_an_operand_that_tma_or_wgmma_cannot_take_is_refused(name, smem, message):
     plan = pingpong()
-    with pytest.raises(PlanError, match=f"shared memory of A: .*{message}"):
-        replace(plan, a=replace(plan.a, smem=smem)).check()
+    operand = getattr(plan, name.lower())
+    with pytest.raises(PlanError, match=f"shared memory of {name}: .*{message}"):
+        replace(plan, **{name.lower(): replace(operand, smem=smem)}).check()
 
 
 def test_a_staging_panel_that_stmatrix_cannot_write_is_refused():
