@@ -164,6 +164,45 @@ class StMatrix:
 
 
 @dataclass(frozen=True, slots=True)
+class LdMatrix:
+    """ldmatrix: this lane's row of 16 bytes is at `address`."""
+
+    address: int
+    matrices: int
+    transposed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mma:
+    """mma.sync of shape (m, n, k)."""
+
+    shape: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CpAsync:
+    """cp.async of `bytes` bytes from an offset in `tensor`; those from `present` on are zeros."""
+
+    address: int
+    tensor: str
+    offset: int
+    bytes: int
+    present: int
+
+
+@dataclass(frozen=True, slots=True)
+class CpAsyncCommitGroup:
+    """cp.async.commit_group."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpAsyncWaitGroup:
+    """cp.async.wait_group: until at most `pending` groups are pending."""
+
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetMaxNReg:
     """setmaxnreg.dec or .inc, to so many registers."""
 
@@ -251,6 +290,11 @@ Event: TypeAlias = (
     | FenceProxyAsync
     | FenceMbarrierInit
     | StMatrix
+    | LdMatrix
+    | Mma
+    | CpAsync
+    | CpAsyncCommitGroup
+    | CpAsyncWaitGroup
     | SetMaxNReg
     | ClusterArrive
     | ClusterWait

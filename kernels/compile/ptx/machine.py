@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from operator import index
+from operator import index, is_
 from typing import Any, Never
 
 from layouts import LayoutError, WgmmaDescriptor
@@ -276,6 +276,13 @@ class Run:
             raise PtxError(f"global address {address:#x} is in no tensor")
         return self.arguments[window - 1].name, offset
 
+    def accumulator(self, held: tuple[object, ...]) -> int:
+        """The number of the accumulator that registers hold, all of it and in order."""
+        for number, values in enumerate(reversed(self.accumulators), 1):
+            if len(values) == len(held) and all(map(is_, values, held)):
+                return len(self.accumulators) - number
+        raise PtxError("it adds to registers that do not hold one accumulator, in order")
+
     def wgmma(
         self,
         shape: tuple[int, int, int],
@@ -289,13 +296,11 @@ class Run:
         """The accumulator, `held` before or None if it is not read; the event is listed."""
         if scales != (1, 1):
             raise PtxError("it negates an operand")
-        if held and isinstance(held[0], Known) and isinstance(held[0].source, tuple):
-            number = held[0].source[0]
-            if any(x is not y for x, y in zip(held, self.accumulators[number], strict=True)):
-                raise PtxError("its registers hold values of several accumulators")
-        else:  # a new one; what it holds, if it is read, are constants
+        if held is None or all(isinstance(each, int) for each in held):  # a new one
             number, count = len(self.accumulators), shape[0] * shape[1] // WARPGROUP
             self.accumulators.append(tuple(Known((number, value)) for value in range(count)))
+        else:
+            number = self.accumulator(held)
         a_fields, b_fields = operand(a, a_transposed), operand(b, b_transposed)
         self.events.append(events.Wgmma(shape, *a_fields, *b_fields, held is not None, number))
         return self.accumulators[number]

@@ -34,9 +34,8 @@ SPECIAL = {
     "%cluster_ctarank": "ctarank",
 }
 
-# Results of integers: operands u unsigned, s signed, t as the type says, n a shift's count.
+# Results of integers, whose operands are u unsigned, t as the type says, n the count of a shift.
 INTEGER = {
-    "mov": "{1:u}",
     "add": "{1:u} + {2:u}",
     "sub": "{1:u} - {2:u}",
     "neg": "-{1:u}",
@@ -75,10 +74,11 @@ TMA_LOAD = (
     r"cp\.async\.bulk\.tensor\.\dd\.shared::(?:cta|cluster)\.global\.tile"
     r"\.mbarrier::complete_tx::bytes{}\.L2::cache_hint"
 )
-WGMMA = (
-    r"wgmma\.mma_async\.sync\.aligned\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)"
-    r"\.f32\.(?P<type>bf16|f16)\.(?P=type)"
-)
+CP_ASYNC = r"cp\.async\.c[ag]\.shared(?:::cta)?\.global"
+CP_ASYNC_ADDRESSES = "{0:shared}, *tensor({1:address})"
+SHAPE = r"m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)"
+MMA = rf"mma\.sync\.aligned\.{SHAPE}\.row\.col\.f32\.(?P<type>bf16|f16)\.(?P=type)\.f32"
+WGMMA = rf"wgmma\.mma_async\.sync\.aligned\.{SHAPE}\.f32\.(?P<type>bf16|f16)\.(?P=type)"
 
 # Opcode → statements. Of rows with one opcode, the first whose operands are all there.
 ROWS: tuple[tuple[str, str], ...] = (
@@ -86,9 +86,9 @@ ROWS: tuple[tuple[str, str], ...] = (
         (name.replace(".", r"\.") + INT, f"{{0}} = ({result}) & {{mask}}")
         for name, result in INTEGER.items()
     ),
+    (r"mov" + INT, "{0} = {1:u}"),  # what is known of data moves with it
     (r"mul\.wide\.[su](?:16|32)", "{0} = {1:t} * {2:t} & {wide}"),
-    (r"mad\.wide\.[su](?:16|32)", "{0} = {1:t} * {2:t} + {3:u} & {wide}"),
-    (r"cvt\.[su](?P<to>16|32|64)\.[su](?:16|32|64)", "{0} = {1:t} & (1 << {to}) - 1"),
+    (r"cvt\.[su](?P<to>16|32|64)\.[su](?:16|32|64)", "{0} = ({1:c}) & (1 << {to}) - 1"),
     *(
         (rf"setp\.{name}" + INT, f"{{0}} = {{1:t}} {sign} {{2:t}}")
         for name, sign in COMPARISON.items()
@@ -124,6 +124,15 @@ ROWS: tuple[tuple[str, str], ...] = (
         r"(?:::cta)?\.b16",
         "emit(StMatrix({0:shared}, {matrices}, {transposed}, sources({1:list})))",
     ),
+    (
+        r"ldmatrix\.sync\.aligned\.m8n8\.x(?P<matrices>[124])(?P<transposed>\.trans)?\.shared"
+        r"(?:::cta)?\.b16",
+        "emit(LdMatrix({1:shared}, {matrices}, {transposed})); {0:list} = (DATA,) * {matrices}",
+    ),
+    (CP_ASYNC, f"emit(CpAsync({CP_ASYNC_ADDRESSES}, {{2:i}}, {{3:i}}))"),
+    (CP_ASYNC, f"emit(CpAsync({CP_ASYNC_ADDRESSES}, {{2:i}}, {{2:i}}))"),
+    (r"cp\.async\.commit_group", "emit(CpAsyncCommitGroup())"),
+    (r"cp\.async\.wait_group", "emit(CpAsyncWaitGroup({0:i}))"),
     # TMA
     (r"prefetch\.tensormap", "emit(PrefetchTensormap(descriptor({0:address})))"),
     (
@@ -140,7 +149,8 @@ ROWS: tuple[tuple[str, str], ...] = (
         r"cp\.async\.bulk\.wait_group(?P<read>\.read)?",
         "emit(BulkWaitGroup({0:i}, {read}))",
     ),
-    # wgmma
+    # Matrix instructions
+    (MMA, "emit(Mma(({m}, {n}, {k}))); {0:list} = (DATA,) * ({m} * {n} // 32)"),
     (
         WGMMA,
         "{0:list} = wgmma(({m}, {n}, {k}), {1:u}, {6:u}, {2:u}, {7:u}, ({4:u}, {5:u}), "
@@ -177,7 +187,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 
 FLAGS = ("read", "transposed")  # groups of a pattern that are there or not
 
-LITERAL = re.compile(r"(-?)(0[xX][0-9a-fA-F]+|0[fFdD][0-9a-fA-F]+|\d+)U?")
+LITERAL = re.compile(r"(-?)(0[xX][0-9a-fA-F]+|0[fFdD][0-9a-fA-F]+|0|[1-9]\d*)U?")
 TYPE = re.compile(r"\.([bsuf])(\d+)(?=\.|$)")
 
 PROLOGUE = """\
@@ -196,13 +206,15 @@ class Operand:
 
     def __init__(self, text: str, bits: int, signed: bool) -> None:
         self.text, self.bits, self.signed = text, bits, signed
+        self.half = 1 << bits - 1
 
     def __format__(self, kind: str) -> str:
         match kind:
-            case "t":
-                return self.value(self.text, self.signed)
-            case "u" | "s":
-                return self.value(self.text, kind == "s")
+            case "u" | "t":
+                return self.value(self.text, kind == "t" and self.signed)
+            case "c":  # of cvt, whose register may be wider than the type
+                low = f"({self:u} & {(1 << self.bits) - 1})"
+                return f"({low} ^ {self.half}) - {self.half}" if self.signed else low
             case "p":  # a predicate
                 return str(self.text != "0") if LITERAL.fullmatch(self.text) else f"{self}"
             case "i":  # a value that an event holds
@@ -226,7 +238,7 @@ class Operand:
 
     def value(self, text: str, signed: bool) -> str:
         """An integer register or literal, of the operand's bits."""
-        half, size = 1 << self.bits - 1, 1 << self.bits
+        half, size = self.half, 2 * self.half
         if literal := LITERAL.fullmatch(text):
             sign, digits = literal.groups()
             base = 16 if digits[1:2] in "xXfFdD" and len(digits) > 1 else 10

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.machine import Argument, Launch, trace
+from cutedsl_gemm.kernels.compile.ptx.machine import Argument, Launch, pointer, trace
 from cutedsl_gemm.kernels.compile.ptx.reader import PtxError, read
 
 WORDS = 0, 1, 2, 7, 31, 32, 33, 2**31 - 1, 2**31, 2**31 + 5, 2**32 - 7, 2**32 - 1
@@ -154,15 +154,16 @@ def test_conversions_extend_and_truncate_as_their_types_say():
         shl.b64 %rd14, %rd1, 2;
         mov.b64 {%r10, %r11}, %rd1;
         mov.b64 %rd15, {%r1, %r2};
+        cvt.s32.s16 %r12, %r1;
     """
     wides = [f"%rd{n}" for n in range(9, 16)]
-    registers = *wides[:2], "%r9", "%rs1", "%rs2", *wides[2:6], "%r10", "%r11", wides[6]
+    registers = *wides[:2], "%r9", "%rs1", "%rs2", *wides[2:6], "%r10", "%r11", wides[6], "%r12"
     for a, b in product(WORDS, WORDS):
         wide = a * 0x1_0000_0003 % 2**64
         expected = (
             *(a, signed(a) % 2**64, wide % 2**32, a % 2**16, a * 8 % 2**16),
             *(signed(a) * signed(b) % 2**64, a * b, (wide + signed(a)) % 2**64, wide * 4 % 2**64),
-            *(wide % 2**32, wide >> 32, b << 32 | a),
+            *(wide % 2**32, wide >> 32, b << 32 | a, signed(a % 2**16, 16) % 2**32),
         )
         assert values(body, *registers, a=a, b=b, wide=wide) == expected, (a, b)
 
@@ -219,9 +220,64 @@ def test_tma_loads_have_signed_coordinates():
     assert load == events.TmaLoad("tma", (-64, 3), 1024, 8, None, 0)
 
 
+def test_cp_async_and_ldmatrix_have_their_addresses_and_bytes():
+    body = """
+        add.s64 %rd9, %rd1, 32;
+        cp.async.cg.shared.global [%r3+128], [%rd9+16], 16, %r1;
+        cp.async.ca.shared.global [%r3+256], [%rd1], 4;
+        cp.async.commit_group;
+        cp.async.wait_group 1;
+        ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r4, %r5}, [%r3+512];
+    """
+    assert run(body, a=6, wide=pointer(2)) == [
+        events.CpAsync(128, "wide", 48, 16, 6),
+        events.CpAsync(256, "wide", 0, 4, 4),
+        events.CpAsyncCommitGroup(),
+        events.CpAsyncWaitGroup(1),
+        events.LdMatrix(512, 2, True),
+    ]
+
+
+def test_a_stored_value_names_the_accumulator_or_the_address_that_it_comes_from():
+    body = """
+        mov.b64 %rd9, 4611686293305360448;  // a descriptor of shared memory's first KiB
+        mov.b32 %r9, 1;
+        setp.ne.b32 %p1, %r9, 0;
+        mov.pred %p2, 0;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r10, %r11, %r12, %r13}, %rd9, %rd9,\
+ %p2, 1, 1, 0, 1;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r10, %r11, %r12, %r13}, %rd9, %rd9,\
+ %p1, 1, 1, 0, 0;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r14, %r15, %r16, %r17}, %rd9, %rd9,\
+ %p2, 1, 1, 0, 0;
+        mov.b32 %r18, %r15;
+        cvt.rn.bf16x2.f32 %r19, %r11, %r10;
+        cvt.rn.bf16x2.f32 %r20, %r18, %r9;
+        stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%r3+64], {%r19, %r20};
+        ld.shared.v2.b32 {%r21, %r22}, [%r3+128];
+        add.f32 %r23, %r21, %r21;
+        st.global.v4.b32 [%rd1+8], {%r22, %r23, %r12, %r9};
+    """
+    found = run(body, wide=pointer(2))
+    wgmmas = [event for event in found if isinstance(event, events.Wgmma)]
+    assert [(each.scale_d, each.accumulator) for each in wgmmas] == [
+        *((False, 0), (True, 0), (False, 1))
+    ]
+    assert {(each.shape, each.a, each.b, each.a_descriptor.major) for each in wgmmas} == {
+        ((64, 8, 16), 0, 0, "K")
+    }
+    assert [each.b_descriptor.major for each in wgmmas] == ["MN", "K", "K"]
+    assert found[3:] == [
+        events.StMatrix(64, 2, True, ((0, 0), (0, 1), None, (1, 1))),
+        events.LoadShared(128, 8),
+        events.StoreGlobal("wide", 8, 16, (132, None, (0, 2), None)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        ("add.s32 %r9, %r1, 017;", "'017' is not a register"),
         ("brx.idx %r1;", r"line 11: brx\.idx %r1: brx\.idx is not known here"),
         ("prmt.b32 %r9, %r1, %r2, %r1;", r"line 11: prmt"),
         ("add.s32 %r9, %r8, 1;", "line 11: add.s32 %r9, %r8, 1: a register has no value"),
@@ -232,6 +288,14 @@ def test_tma_loads_have_signed_coordinates():
         (
             "ld.shared.b32 %r9, [%r3]; add.s32 %r9, %r9, 1; setp.lt.s32 %p1, %r9, 3; @%p1 ret;",
             r"line 11: @%p1 ret: it decides by data",
+        ),
+        (
+            "setp.ne.b32 %p1, 1, 0; mov.b64 %rd9, 4611686293305360448;"
+            + "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r4, %r5, %r6, %r7}, %rd9,"
+            "%rd9, 0, 1, 1, 0, 0; "
+            + "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r5, %r4, %r6, %r7}, %rd9,"
+            "%rd9, %p1, 1, 1, 0, 0;",
+            "adds to registers that do not hold one accumulator, in order",
         ),
         ("ld.shared.b32 %r9, [%r3+-4];", "address -4 is outside dynamic shared memory"),
         ("ld.shared.b32 %r9, [64];", "address -960 is outside dynamic shared memory"),
