@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 # When a step is taken. "later tiles": unless this is the block's first tile. "not the last tile":
 # if the block has another one. "reloaded": if a later k-tile takes the stage of this one. "exists":
@@ -256,6 +256,17 @@ class Pipeline:
         from cutedsl_gemm.kernels.pipeline.listing import listing
 
         return listing(self)
+
+    def stage_and_parity(self, k_tile: Any, flipped: bool = False) -> tuple[Any, Any]:
+        """The stage of the block's `k_tile`-th k-tile, and the parity of its phase, or the other.
+
+        `k_tile` is an int, or a kernel's integer.
+
+        >>> Pipeline(3, 1, True, ()).stage_and_parity(4), Pipeline(3, 1, True, ()).stage_and_parity(7)
+        ((1, 1), (1, 0))
+        """
+        stage, parity = k_tile % self.stages, (k_tile // self.stages) % 2
+        return stage, parity ^ 1 if flipped else parity
 
     def mbarrier(self, name: str) -> Mbarrier:
         """The mbarriers of this name."""

@@ -31,6 +31,7 @@ from cutedsl_gemm.kernels.device.tile import (
 )
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
+from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
 from layouts import cosize
 from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARPGROUP
@@ -38,8 +39,6 @@ from layouts.hardware.facts import WARPGROUP
 # L2 evicts C first, and A and B stay: up to 1.3 times as fast at K <= 256
 # (docs/performance). The encoding is that of CUTLASS's TMA::CacheHintSm90::EVICT_FIRST.
 EVICT_FIRST = 0x12F0000000000000
-# Named barriers, one a consumer, around its panels; number 0 is __syncthreads.
-PANEL_BARRIER = 1
 AT_ONCE = 8  # elements that a thread loads from a panel before it stores them
 
 
@@ -218,7 +217,8 @@ class PanelGemm(Sm90Gemm):
 
     def panel_sync(self, consumer):
         """Wait until all four warps of the consumer are here."""
-        cute.arch.barrier(barrier_id=PANEL_BARRIER + consumer, number_of_threads=WARPGROUP)
+        number, threads = panel_barrier(consumer)
+        cute.arch.barrier(barrier_id=number, number_of_threads=threads)
 
     def wait_for_stores(self):
         """Keep shared memory alive until the last store has read it."""

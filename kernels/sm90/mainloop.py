@@ -30,6 +30,7 @@ from cutedsl_gemm.kernels.device.launch import Gemm
 from cutedsl_gemm.kernels.device.tile import tile_count, transposed
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
+from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 
 
@@ -37,7 +38,7 @@ class Sm90Gemm(Gemm):
     """One kernel for every M, N, K of a plan; a subclass gives what raises NotImplementedError."""
 
     def __init__(self, plan: Sm90Plan) -> None:
-        self.plan = plan
+        self.plan, self.pipeline = plan, plan.pipeline
         self.dtype = lower.DTYPES[plan.dtype]
         # No cluster argument if a block is alone. Such blocks go sixteen in a row to the SMs of a
         # GPC, and neighbours ask L2 for the same tile at the same time. An explicit 1×1×1 scatters
@@ -46,10 +47,6 @@ class Sm90Gemm(Gemm):
 
     def grid_size(self, tiles, sms):
         """Blocks to launch for so many tiles (a cluster counts as one) on `sms` multiprocessors."""
-        raise NotImplementedError
-
-    def tile_walk(self, k_tiles):
-        """This block's first tile, the step to its next, and its k-tiles (first, last + 1)."""
         raise NotImplementedError
 
     def epilogue_storage(self):
@@ -176,11 +173,11 @@ class Sm90Gemm(Gemm):
     @cute.jit
     def init_mbarriers(self, full, empty):
         """Full: one arrival and the bytes of a stage. Empty: one arrival of each reading warp."""
-        plan = self.plan
+        pipeline = self.pipeline
         with cute.arch.elect_one():
-            for stage in cutlass.range_constexpr(plan.stages):
-                cute.arch.mbarrier_init(full + stage, 1)
-                cute.arch.mbarrier_init(empty + stage, plan.stage_readers)
+            for stage in cutlass.range_constexpr(pipeline.stages):
+                cute.arch.mbarrier_init(full + stage, pipeline.mbarrier("full").arrivals)
+                cute.arch.mbarrier_init(empty + stage, pipeline.mbarrier("empty").arrivals)
         # Makes the mbarriers visible to the other blocks of a cluster, which arrive on them and
         # whose loads complete on them. It compiles to no instruction (DSL 4.8.1).
         cute.arch.mbarrier_init_fence()
@@ -200,18 +197,24 @@ class Sm90Gemm(Gemm):
         """The rank of this block in its cluster."""
         return cute.arch.block_idx_in_cluster() if self.cluster else 0
 
-    def tile_coord(self, cluster, clusters_m, clusters_n):
-        """This block's tile (m, n) of a cluster of tiles."""
-        return self.plan.tile_coord(cluster, self.block_rank(), clusters_m, clusters_n, cutlass.min)
+    def cluster_and_count(self):
+        """The number of this block's cluster, and the number of clusters."""
+        size = self.plan.cluster_size
+        return cute.arch.block_idx()[0] // size, cute.arch.grid_dim()[0] // size
+
+    def tile_walk(self, k_tiles):
+        """This block's first tile, the step to its next, and its k-tiles (first, last + 1)."""
+        return self.plan.work.walk(*self.cluster_and_count(), k_tiles)
+
+    def tile_coord(self, index, clusters_m, clusters_n):
+        """This block's tile (m, n) of the cluster's tile `index`."""
+        rank, work = self.block_rank(), self.plan.work
+        return work.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min)
 
     def cluster_sync(self):
         """Wait until all blocks of the cluster are here, and see what they wrote."""
         cute.arch.cluster_arrive()
         cute.arch.cluster_wait()
-
-    def stage_and_phase(self, k_tile):
-        """The stage of the block's `k_tile`-th k-tile, and the phase parity of its mbarriers."""
-        return k_tile % self.plan.stages, (k_tile // self.plan.stages) % 2
 
     # The producer
 
@@ -224,8 +227,8 @@ class Sm90Gemm(Gemm):
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
             for k in cutlass.range(k_first, k_last, unroll=1):
-                stage, phase = self.stage_and_phase(loaded)
-                cute.arch.mbarrier_wait(empty + stage, phase ^ 1)
+                stage, parity = self.pipeline.stage_and_parity(loaded, WAIT_EMPTY.flipped)
+                cute.arch.mbarrier_wait(empty + stage, parity)
                 self.load_k_tile(operands, m, n, k, stage, full)
                 loaded += 1
 
@@ -289,14 +292,14 @@ class Sm90Gemm(Gemm):
         self.multiply_k_tile(mma, rA, rB, acc, full, first)
         for k_tile in cutlass.range(first + 1, first + k_tiles, unroll=1):
             self.multiply_k_tile(mma, rA, rB, acc, full, k_tile)
-            warpgroup.wait_group(1)
-            self.release_stage(empty, k_tile - 1, reloaded)
+            warpgroup.wait_group(IN_FLIGHT)
+            self.release_stage(empty, k_tile - IN_FLIGHT, reloaded)
 
     @cute.jit
     def multiply_k_tile(self, mma, rA, rB, acc, full, k_tile):
         """Issue the wgmmas of one k-tile, BK/16 for each 64 rows."""
-        stage, phase = self.stage_and_phase(k_tile)
-        cute.arch.mbarrier_wait(full + stage, phase)
+        stage, parity = self.pipeline.stage_and_parity(k_tile, WAIT_FULL.flipped)
+        cute.arch.mbarrier_wait(full + stage, parity)
         warpgroup.fence()
         for k in cutlass.range_constexpr(self.plan.tile[2] // 16):
             cute.gemm(mma, acc, rA[None, None, k, stage], rB[None, None, k, stage], acc)
@@ -318,7 +321,7 @@ class Sm90Gemm(Gemm):
         and its mbarriers with it. If the blocks waited for each other at the end instead, the
         kernel would take 0.45 µs more (docs/performance).
         """
-        stage, _ = self.stage_and_phase(k_tile)
+        stage, _ = self.pipeline.stage_and_parity(k_tile)
         if cutlass.const_expr(self.plan.cluster_size == 1):
             with cute.arch.elect_one():
                 cute.arch.mbarrier_arrive(empty + stage)

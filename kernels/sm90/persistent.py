@@ -20,8 +20,3 @@ class PersistentGemm(PanelGemm):
         """
         size = self.plan.cluster_size
         return cute.ceil_div(tiles, cute.ceil_div(tiles, sms // size)) * size
-
-    def tile_walk(self, k_tiles):
-        """This block's first tile, the step to its next, and all k-tiles."""
-        size = self.plan.cluster_size
-        return cute.arch.block_idx()[0] // size, cute.arch.grid_dim()[0] // size, (0, k_tiles)

@@ -12,13 +12,8 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.epilogue import PANEL_BARRIER
 from cutedsl_gemm.kernels.sm90.persistent import PersistentGemm
-from layouts.hardware.facts import WARPGROUP
-
-CONSUMERS = 2  # they take turns
-# Named barriers: consumer 0's turn, consumer 1's turn.
-TURN_BARRIER = PANEL_BARRIER + CONSUMERS
+from cutedsl_gemm.kernels.sm90.pipeline import CONSUMERS, turn_barrier
 
 
 class Pingpong(PersistentGemm):
@@ -37,14 +32,12 @@ class Pingpong(PersistentGemm):
         for tile in cutlass.range(first + consumer * step, tiles, CONSUMERS * step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
             if tile >= step:  # the block's first tile waits for no turn
-                cute.arch.barrier(
-                    barrier_id=TURN_BARRIER + consumer, number_of_threads=CONSUMERS * WARPGROUP
-                )
+                number, threads = turn_barrier(consumer)
+                cute.arch.barrier(barrier_id=number, number_of_threads=threads)
             self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             if tile + step < tiles:
-                cute.arch.barrier_arrive(
-                    barrier_id=TURN_BARRIER + 1 - consumer, number_of_threads=CONSUMERS * WARPGROUP
-                )
+                number, threads = turn_barrier(1 - consumer)
+                cute.arch.barrier_arrive(barrier_id=number, number_of_threads=threads)
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
             self.store(consumer, acc, epilogue, m, n)

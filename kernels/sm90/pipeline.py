@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.steps import (
@@ -25,22 +26,34 @@ from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts.hardware.facts import WARP, WARPGROUP
 
 WARPS = WARPGROUP // WARP  # of a warpgroup
-# k-tiles whose wgmmas a consumer has in flight while it waits for the next: it releases a stage
-# when the k-tile behind it has been issued.
+CONSUMERS = 2  # that take turns in `pingpong`
+# A producer waits until its stage has been read; the first round of stages is empty from the start.
+WAIT_EMPTY = steps.Wait("empty", flipped=True, leader=True)
+WAIT_FULL = steps.Wait("full")
+# k-tiles whose wgmmas a consumer has in flight: it releases the stage of the one before them.
 IN_FLIGHT = 1
-BLOCK, PANEL, TURN = "block", "panel", "turn"  # named barriers
-CONSUMERS = 2  # that take turns
 
 
-def named_barriers(plan: Sm90Plan) -> tuple[NamedBarrier, ...]:
-    """Number 0 is __syncthreads; then one a consumer around its panels, and one a turn."""
-    consumers = range(plan.consumers)
-    panels = (NamedBarrier(f"{PANEL} {c}", 1 + c, WARPGROUP) for c in consumers)
-    turns = (
-        NamedBarrier(f"{TURN} {c}", 1 + CONSUMERS + c, CONSUMERS * WARPGROUP) for c in consumers
-    )
-    block = NamedBarrier(BLOCK, 0, plan.threads)
-    return block, *panels, *(turns if plan.schedule == "pingpong" else ())
+def panel_barrier(consumer: Any) -> tuple[Any, int]:
+    """The named barrier around a consumer's panels: its number, and its threads.
+
+    Number 0 is __syncthreads.
+    """
+    return 1 + consumer, WARPGROUP
+
+
+def turn_barrier(consumer: Any) -> tuple[Any, int]:
+    """The named barrier of a consumer's turn: its number, and its threads."""
+    return 1 + CONSUMERS + consumer, CONSUMERS * WARPGROUP
+
+
+def named_barriers(plan: Sm90Plan) -> Iterator[NamedBarrier]:
+    """The named barriers of a plan."""
+    yield NamedBarrier("block", 0, plan.threads)
+    for consumer in range(plan.consumers):
+        yield NamedBarrier(f"panel {consumer}", *panel_barrier(consumer))
+        if plan.schedule == "pingpong":
+            yield NamedBarrier(f"turn {consumer}", *turn_barrier(consumer))
 
 
 @cache
@@ -57,7 +70,7 @@ def pipeline(plan: PanelPlan | SplitKPlan) -> Pipeline:
         persistent=persistent,
         agents=tuple(agents),
         mbarriers=mbarriers,
-        named=named_barriers(plan),
+        named=tuple(named_barriers(plan)),
     )
 
 
@@ -77,7 +90,7 @@ def _roles(plan: PanelPlan | SplitKPlan) -> Iterator[Agent]:
 def prologue(plan: Sm90Plan, initialises: bool = True) -> Program:
     """The first warp initialises the mbarriers; all wait for that, and for the launch in front."""
     init = (steps.InitBarriers(leader=True),) if initialises else ()
-    together = steps.ClusterSync() if plan.cluster_size > 1 else steps.Sync(BLOCK)
+    together = steps.ClusterSync() if plan.cluster_size > 1 else steps.Sync("block")
     launch = () if plan.splits > 1 else (steps.GridLaunch(),)
     return *init, together, steps.GridWait(), *launch
 
@@ -99,7 +112,7 @@ def _load(plan: Sm90Plan, lag: int = 0, when: Condition = "always") -> Program:
 
 
 def _produce(plan: Sm90Plan) -> Program:
-    body = steps.Wait("empty", flipped=True, leader=True), *_load(plan)
+    body = WAIT_EMPTY, *_load(plan)
     walk = Loop("tiles", (Loop("k_tiles", body),))
     return steps.Registers(plan.producer_registers), walk
 
@@ -113,15 +126,15 @@ def _consume(plan: PanelPlan | SplitKPlan, consumer: int) -> Program:
     if plan.schedule == "cooperative":
         walk = Loop("tiles", (*_mainloop(plan), *finish))
     else:
-        turn = steps.Sync(f"{TURN} {consumer}", when="later tiles")
-        next_turn = steps.SyncArrive(f"{TURN} {1 - consumer}", when="not the last tile")
+        turn = steps.Sync(f"turn {consumer}", when="later tiles")
+        next_turn = steps.SyncArrive(f"turn {1 - consumer}", when="not the last tile")
         walk = Loop("tiles", (turn, *_mainloop(plan), next_turn, *finish), consumer, CONSUMERS)
     return registers, walk, *_wait_for_stores(plan)
 
 
 def _mainloop(plan: Sm90Plan) -> Program:
     """One k-tile is always in flight; the stage before it is released."""
-    multiply = steps.Wait("full"), steps.Multiply()
+    multiply = WAIT_FULL, steps.Multiply()
     behind = steps.MultiplyWait(IN_FLIGHT), _release(plan, IN_FLIGHT)
     return *multiply, Loop("further k_tiles", (*multiply, *behind))
 
@@ -135,7 +148,7 @@ def _release(plan: Sm90Plan, lag: int = 0) -> steps.Arrive:
 
 def _store(plan: PanelPlan, consumer: int) -> Program:
     """Panel after panel through its buffer."""
-    sync, tma = steps.Sync(f"{PANEL} {consumer}"), plan.stored_by_tma
+    sync, tma = steps.Sync(f"panel {consumer}"), plan.stored_by_tma
     program: list[steps.Step] = []
     for panel in range(plan.panels):
         buffer = panel % plan.c_stages
@@ -156,6 +169,6 @@ def _single(plan: PanelPlan) -> Program:
     """Load ahead, then multiply, and load again what has been read."""
     ahead = Loop("first k_tiles", _load(plan), step=plan.stages)
     load = _load(plan, -plan.stages, when="exists")
-    body = steps.Wait("full"), steps.Multiply(), steps.MultiplyWait(0), steps.Sync(BLOCK), *load
+    body = WAIT_FULL, steps.Multiply(), steps.MultiplyWait(0), steps.Sync("block"), *load
     tile = ahead, Loop("k_tiles", body), *_store(plan, 0)
     return Loop("tiles", tile), *_wait_for_stores(plan)

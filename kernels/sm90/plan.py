@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.plan.work import Work
 from cutedsl_gemm.kernels.sm90 import checks
 from cutedsl_gemm.kernels.sm90.operand import Operand, Tile
 from cutedsl_gemm.kernels.sm90.resources import (
@@ -220,21 +221,10 @@ class Sm90Plan:
         (bm, bn, _), (down, across) = self.tile, self.cluster
         return bm * down, bn * across
 
-    def tile_coord(
-        self, cluster: Any, rank: Any, clusters_m: Any, clusters_n: Any, minimum: Any = min
-    ) -> tuple[Any, Any]:
-        """The tile (m, n) of C of block `rank` of a cluster.
-
-        C has `clusters_m` × `clusters_n` clusters of tiles; the raster orders them.
-        """
-        m, n = self.raster(cluster, clusters_m, clusters_n, minimum)
-        (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
-        return m * down + row, n * across + column
-
-    def cluster_coord(self, rank: Any) -> tuple[Any, Any]:
-        """The tile (row, column) of block `rank` in its cluster: ranks run down, then across."""
-        down, across = self.cluster
-        return (rank % down, rank // down) if across > 1 else (rank, 0)
+    @property
+    def work(self) -> Work:
+        """Who computes which tiles of C, and which of their k-tiles."""
+        return Work(self.raster, self.cluster, self.splits)
 
     def multicast(self, operand: Operand, rank: Any) -> tuple[Any, Any]:
         """The slice of an operand that block `rank` loads, and the blocks to which it multicasts.
@@ -250,7 +240,7 @@ class Sm90Plan:
         A 2 10101010
         B 1 00110000
         """
-        (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
+        (down, across), (row, column) = self.cluster, self.work.cluster_coord(rank)
         if operand.name == "A":
             return column, sum(1 << down * other for other in range(across)) << row
         return row, (1 << down) - 1 << down * column
@@ -265,7 +255,7 @@ class Sm90Plan:
         down, across = self.cluster
         if 1 in self.cluster:
             return list(range(self.cluster_size))
-        row, column = self.cluster_coord(rank)
+        row, column = self.work.cluster_coord(rank)
         of_row = [row + down * ((column + step) % across) for step in range(across)]
         return of_row + [(row + step) % down + down * column for step in range(1, down)]
 
@@ -290,10 +280,6 @@ class Sm90Plan:
         (6, 10)
         """
         return k_tiles - self.stages
-
-    def k_tile_range(self, split: Any, k_tiles: Any) -> tuple[Any, Any]:
-        """The first k-tile of a split, and the one after its last."""
-        return split * k_tiles // self.splits, (split + 1) * k_tiles // self.splits
 
     def overlaps(self, blocks: Any, sms: Any, k: Any) -> Any:
         """Whether a launch of so many blocks starts before the launch in front of it has ended.
@@ -327,7 +313,7 @@ class Sm90Plan:
         ((range(0, 512, 16),), (range(0, 256, 16), range(256, 512, 16)))
         """
         bk, k_tiles = self.tile[2], -(-k // self.tile[2])
-        spans = (self.k_tile_range(split, k_tiles) for split in range(self.splits))
+        spans = (self.work.k_tile_range(split, k_tiles) for split in range(self.splits))
         return tuple(range(first * bk, last * bk, self.instruction_k) for first, last in spans)
 
     @property

@@ -39,7 +39,7 @@ class Single(PanelGemm):
             warpgroup.wait_group(0)
             cute.arch.sync_threads()  # all warps have read the stage
             if warp_idx == 0 and k + self.plan.stages < k_tiles:
-                stage = self.stage_and_phase(k)[0]
+                stage, _ = self.pipeline.stage_and_parity(k)
                 self.load_k_tile(operands, m, n, k + self.plan.stages, stage, full)
         self.store(0, acc, epilogue, m, n)
         self.wait_for_stores()

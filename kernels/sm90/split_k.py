@@ -67,25 +67,13 @@ class SplitK(Sm90Gemm):
         """One block a tile and split, however many multiprocessors there are."""
         return tiles * self.plan.splits * self.plan.cluster_size
 
-    def tile_and_split(self):
-        """This block's tile, the number of tiles, and its split of K. A cluster counts as one."""
-        size, splits = self.plan.cluster_size, self.plan.splits
-        cluster, clusters = (x[0] // size for x in (cute.arch.block_idx(), cute.arch.grid_dim()))
-        tiles = clusters // splits
-        return cluster % tiles, tiles, cluster // tiles
-
-    def tile_walk(self, k_tiles):
-        """This block's only tile, a step past all others, and its range of k-tiles."""
-        tile, tiles, split = self.tile_and_split()
-        return tile, tiles, self.plan.k_tile_range(split, k_tiles)
-
     def epilogue_storage(self):
         """Nothing: partial sums go from registers to global memory."""
         return cute.struct.MemRange[Float32, 0]
 
     def epilogue_tensors(self, storage, output):
         """This block's partial sums (BM, BN), and the rows of the plan's C from its tile on."""
-        (sums, c), (tile, _, split) = output, self.tile_and_split()
+        (sums, c), (tile, _, split) = output, self.plan.work.tile_and_split(*self.cluster_and_count())
         at = self.tile_coord(tile, *self.cluster_counts(c))
         tile = tile * self.plan.cluster_size + self.block_rank()  # of all, block by block
         return sums[None, None, tile, split], remaining_extent(c, self.plan.tile[:2], at)[0]
@@ -126,7 +114,7 @@ class SplitK(Sm90Gemm):
         tile, part = block // parts, block % parts
         cluster, rank = tile // plan.cluster_size, tile % plan.cluster_size
         clusters = self.cluster_counts(transposed(c) if plan.swapped else c)
-        at = plan.exchanged(plan.tile_coord(cluster, rank, *clusters, cutlass.min))
+        at = plan.exchanged(plan.work.tile_coord(cluster, rank, *clusters, cutlass.min))
         rows_left, columns_left = remaining_extent(c, c_tile, at)
         cute.arch.griddepcontrol_wait()
         if part * rows < rows_left:  # at the edge of C, not every part has rows

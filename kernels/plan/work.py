@@ -1,0 +1,109 @@
+"""Who computes what: the tiles of C that a block computes, and its k-tiles of each.
+
+A block computes segments, one after the other: a tile, and a range of its k-tiles.
+
+    persistent   block 0: tile 0, G, 2G, …, each with all k-tiles     G blocks, or clusters of them
+    split        block 0: tile 0, the first k-tiles; …                the blocks of one split are
+                 block T: tile 0, the next k-tiles; …                 neighbours; T tiles
+
+In a cluster, each block computes the tile at its place in a tile of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cutedsl_gemm.kernels.plan.raster import Raster
+
+
+class Segment(NamedTuple):
+    """A tile (m, n) of C, its number, and the range of its k-tiles that a block multiplies."""
+
+    tile: tuple[int, int]
+    number: int
+    k_tiles: range
+
+
+@dataclass(frozen=True)
+class Work:
+    """Block → segments. Arguments are ints, or a kernel's integers.
+
+    `cluster` is the number of tiles (down, across) that the blocks of a cluster compute at a time:
+    ranks run down, then across. `splits` blocks compute a tile together.
+    """
+
+    raster: Raster
+    cluster: tuple[int, int] = (1, 1)
+    splits: int = 1
+
+    @property
+    def cluster_size(self) -> int:
+        """Blocks of a cluster."""
+        down, across = self.cluster
+        return down * across
+
+    def walk(self, cluster: Any, clusters: Any, k_tiles: Any) -> tuple[Any, Any, tuple[Any, Any]]:
+        """A cluster's first tile, the step to its next, and its k-tiles (first, last + 1).
+
+        Tiles are those of clusters. If blocks split K, a cluster has one tile: the step leads past
+        all others.
+
+        >>> Work(Raster(1)).walk(3, 132, 16), Work(Raster(1), splits=2).walk(3, 4, 16)
+        ((3, 132, (0, 16)), (1, 2, (8, 16)))
+        """
+        if self.splits == 1:
+            return cluster, clusters, (0, k_tiles)
+        tile, tiles, split = self.tile_and_split(cluster, clusters)
+        return tile, tiles, self.k_tile_range(split, k_tiles)
+
+    def tile_and_split(self, cluster: Any, clusters: Any) -> tuple[Any, Any, Any]:
+        """A cluster's tile, the number of tiles, and its split of K."""
+        tiles = clusters // self.splits
+        return cluster % tiles, tiles, cluster // tiles
+
+    def k_tile_range(self, split: Any, k_tiles: Any) -> tuple[Any, Any]:
+        """The first k-tile of a split, and the one after its last."""
+        return split * k_tiles // self.splits, (split + 1) * k_tiles // self.splits
+
+    def cluster_coord(self, rank: Any) -> tuple[Any, Any]:
+        """The tile (row, column) of block `rank` in its cluster."""
+        down, across = self.cluster
+        return (rank % down, rank // down) if across > 1 else (rank, 0)
+
+    def tile_coord(
+        self,
+        index: Any,
+        rank: Any,
+        clusters_m: Any,
+        clusters_n: Any,
+        minimum: Callable[[Any, Any], Any] = min,
+    ) -> tuple[Any, Any]:
+        """The tile (m, n) of C of block `rank` of the cluster with tile `index`.
+
+        C has `clusters_m` × `clusters_n` tiles of clusters; the raster orders them.
+
+        >>> [Work(Raster(1), cluster=(2, 1)).tile_coord(1, rank, 2, 3) for rank in (0, 1)]
+        [(0, 1), (1, 1)]
+        """
+        m, n = self.raster(index, clusters_m, clusters_n, minimum)
+        (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
+        return m * down + row, n * across + column
+
+    def segments(
+        self, block: int, blocks: int, clusters_m: int, clusters_n: int, k_tiles: int
+    ) -> Iterator[Segment]:
+        """What block `block` of `blocks` computes.
+
+        >>> for segment in Work(Raster(2)).segments(1, 2, 2, 2, 8):
+        ...     print(segment)
+        Segment(tile=(1, 0), number=1, k_tiles=range(0, 8))
+        Segment(tile=(1, 1), number=3, k_tiles=range(0, 8))
+        """
+        cluster, rank = divmod(block, self.cluster_size)
+        clusters = blocks // self.cluster_size
+        first, step, k_range = self.walk(cluster, clusters, k_tiles)
+        for index in range(first, clusters_m * clusters_n, step):
+            tile = self.tile_coord(index, rank, clusters_m, clusters_n)
+            yield Segment(tile, index * self.cluster_size + rank, range(*k_range))
