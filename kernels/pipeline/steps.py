@@ -262,8 +262,9 @@ class Pipeline:
 
         `k_tile` is an int, or a kernel's integer.
 
-        >>> Pipeline(3, 1, True, ()).stage_and_parity(4), Pipeline(3, 1, True, ()).stage_and_parity(7)
-        ((1, 1), (1, 0))
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong  # 6 stages
+        >>> [pingpong().pipeline.stage_and_parity(k_tile) for k_tile in (1, 7, 13)]
+        [(1, 0), (1, 1), (1, 0)]
         """
         stage, parity = k_tile % self.stages, (k_tile // self.stages) % 2
         return stage, parity ^ 1 if flipped else parity

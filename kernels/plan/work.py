@@ -19,10 +19,11 @@ from cutedsl_gemm.kernels.plan.raster import Raster
 
 
 class Segment(NamedTuple):
-    """A tile (m, n) of C, its number, and the range of its k-tiles that a block multiplies."""
+    """A tile (m, n) of C, its number, and its k-tiles that a block multiplies, of split `split`."""
 
     tile: tuple[int, int]
     number: int
+    split: int
     k_tiles: range
 
 
@@ -31,12 +32,14 @@ class Work:
     """Block → segments. Arguments are ints, or a kernel's integers.
 
     `cluster` is the number of tiles (down, across) that the blocks of a cluster compute at a time:
-    ranks run down, then across. `splits` blocks compute a tile together.
+    ranks run down, then across. `splits` blocks compute a tile together. Unless the kernel is
+    `persistent`, a block has one segment.
     """
 
     raster: Raster
     cluster: tuple[int, int] = (1, 1)
     splits: int = 1
+    persistent: bool = True
 
     @property
     def cluster_size(self) -> int:
@@ -44,13 +47,31 @@ class Work:
         down, across = self.cluster
         return down * across
 
+    def blocks(
+        self, tiles: Any, sms: Any, ceil_div: Callable[[Any, Any], Any] = lambda a, b: -(-a // b)
+    ) -> Any:
+        """Blocks to launch for so many tiles, those of clusters, on `sms` multiprocessors.
+
+        A persistent kernel launches as few as need the same number of waves. Blocks that would idle
+        in the last wave only take power and L2 from the others: without them it is 1.01 to 1.05
+        times as fast (docs/performance).
+
+        >>> Work(Raster(1)).blocks(200, 132), Work(Raster(1), cluster=(2, 1)).blocks(66, 132)
+        (100, 132)
+        >>> Work(Raster(1), splits=4, persistent=False).blocks(10, 132)
+        40
+        """
+        if not self.persistent:
+            return tiles * self.splits * self.cluster_size
+        return ceil_div(tiles, ceil_div(tiles, sms // self.cluster_size)) * self.cluster_size
+
     def walk(self, cluster: Any, clusters: Any, k_tiles: Any) -> tuple[Any, Any, tuple[Any, Any]]:
         """A cluster's first tile, the step to its next, and its k-tiles (first, last + 1).
 
         Tiles are those of clusters. If blocks split K, a cluster has one tile: the step leads past
         all others.
 
-        >>> Work(Raster(1)).walk(3, 132, 16), Work(Raster(1), splits=2).walk(3, 4, 16)
+        >>> Work(Raster(1)).walk(3, 132, 16), Work(Raster(1), (1, 1), 2, False).walk(3, 4, 16)
         ((3, 132, (0, 16)), (1, 2, (8, 16)))
         """
         if self.splits == 1:
@@ -98,12 +119,13 @@ class Work:
 
         >>> for segment in Work(Raster(2)).segments(1, 2, 2, 2, 8):
         ...     print(segment)
-        Segment(tile=(1, 0), number=1, k_tiles=range(0, 8))
-        Segment(tile=(1, 1), number=3, k_tiles=range(0, 8))
+        Segment(tile=(1, 0), number=1, split=0, k_tiles=range(0, 8))
+        Segment(tile=(1, 1), number=3, split=0, k_tiles=range(0, 8))
         """
         cluster, rank = divmod(block, self.cluster_size)
         clusters = blocks // self.cluster_size
         first, step, k_range = self.walk(cluster, clusters, k_tiles)
+        split = cluster // (clusters // self.splits) if self.splits > 1 else 0
         for index in range(first, clusters_m * clusters_n, step):
             tile = self.tile_coord(index, rank, clusters_m, clusters_n)
-            yield Segment(tile, index * self.cluster_size + rank, range(*k_range))
+            yield Segment(tile, index * self.cluster_size + rank, split, range(*k_range))

@@ -7,11 +7,11 @@ epilogue_plan    PanelPlan: C is stored by stmatrix and TMA, or by threads if it
                  `panel_store` proves that the stores are free of bank conflicts
                  (ConflictFree, layouts/hardware/conflict_free.py)
 split_k_plan     SplitKPlan: K is split over blocks, a second kernel adds partial sums
+pipeline         when data may be touched: the steps of every warp
 operand          A and B: the swizzled tile in shared memory, its TMA slices
 resources        schedules, warpgroups, registers, shared memory
 mainloop         device code that all kernels share: roles, TMA loads, mainloop
 epilogue         device code: C through panels in shared memory, moved by TMA or by threads
-persistent       device code: the persistent grid
 single, cooperative, pingpong, split_k    device code: a kernel each
 execute          the executor
 launches         compiled kernels with their arguments, for the interpreter of PTX

@@ -15,10 +15,10 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.persistent import PersistentGemm
+from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
 
 
-class Cooperative(PersistentGemm):
+class Cooperative(PanelGemm):
     """Each consumer multiplies its rows of every tile of its block."""
 
     @cute.jit

@@ -63,12 +63,12 @@ def gemm(
         wave = range(first, min(first + WAVE, tiles_m * tiles_n))
         blocks = (divmod(block, plan.cluster_size) for block in wave)  # (cluster, rank)
         ms, ns = torch.tensor(
-            [plan.tile_coord(*block, clusters_m, clusters_n) for block in blocks]
+            [plan.work.tile_coord(*block, clusters_m, clusters_n) for block in blocks]
         ).mT
         acc = torch.zeros(plan.splits, len(wave), bm, bn, dtype=torch.float32)
         for split in range(plan.splits):
             sA, sB = load_a.buffer(wave, a.dtype), load_b.buffer(wave, b.dtype)
-            for loaded, k_tile in enumerate(range(*plan.k_tile_range(split, k_tiles))):
+            for loaded, k_tile in enumerate(range(*plan.work.k_tile_range(split, k_tiles))):
                 stage = loaded % plan.stages
                 rA = load_a(sA, gA[ms, k_tile], stage)
                 rB = load_b(sB, gB[ns, k_tile], stage)

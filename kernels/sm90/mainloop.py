@@ -45,10 +45,6 @@ class Sm90Gemm(Gemm):
         # them over the GPCs and costs 20 to 30 % at 128×128 (docs/performance).
         self.cluster = (plan.cluster_size, 1, 1) if plan.cluster_size > 1 else None
 
-    def grid_size(self, tiles, sms):
-        """Blocks to launch for so many tiles (a cluster counts as one) on `sms` multiprocessors."""
-        raise NotImplementedError
-
     def epilogue_storage(self):
         """The type of the epilogue's shared memory."""
         raise NotImplementedError
@@ -86,7 +82,7 @@ class Sm90Gemm(Gemm):
         plan = self.plan
         tma_a, gA = self.make_tma_load(a, plan.a)
         tma_b, gB = self.make_tma_load(b, plan.b)
-        blocks = self.grid_size(tile_count(c, plan.cluster_tile), sms)
+        blocks = plan.work.blocks(tile_count(c, plan.cluster_tile), sms, cute.ceil_div)
         self.kernel(tma_a, gA, tma_b, gB, output).launch(
             grid=(blocks, 1, 1),
             block=(plan.threads, 1, 1),

@@ -12,11 +12,11 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
-from cutedsl_gemm.kernels.sm90.persistent import PersistentGemm
+from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
 from cutedsl_gemm.kernels.sm90.pipeline import CONSUMERS, turn_barrier
 
 
-class Pingpong(PersistentGemm):
+class Pingpong(PanelGemm):
     """Each consumer multiplies every second tile of its block."""
 
     @cute.jit

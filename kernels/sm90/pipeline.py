@@ -61,13 +61,13 @@ def pipeline(plan: PanelPlan | SplitKPlan) -> Pipeline:
     """The protocol of the plan's kernel."""
     mbarriers = Mbarrier("full", 1), Mbarrier("empty", plan.stage_readers)
     if isinstance(plan, PanelPlan) and plan.schedule == "single":
-        agents, persistent = _one_role(plan), False
+        agents = _one_role(plan)
     else:
-        agents, persistent = _roles(plan), plan.splits == 1
+        agents = _roles(plan)
     return Pipeline(
         stages=plan.stages,
         blocks=plan.cluster_size,
-        persistent=persistent,
+        persistent=plan.work.persistent,
         agents=tuple(agents),
         mbarriers=mbarriers,
         named=tuple(named_barriers(plan)),

@@ -224,7 +224,8 @@ class Sm90Plan:
     @property
     def work(self) -> Work:
         """Who computes which tiles of C, and which of their k-tiles."""
-        return Work(self.raster, self.cluster, self.splits)
+        persistent = self.schedule != "single" and self.splits == 1
+        return Work(self.raster, self.cluster, self.splits, persistent)
 
     def multicast(self, operand: Operand, rank: Any) -> tuple[Any, Any]:
         """The slice of an operand that block `rank` loads, and the blocks to which it multicasts.

@@ -18,10 +18,6 @@ from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
 class Single(PanelGemm):
     """One warpgroup computes one tile."""
 
-    def grid_size(self, tiles, sms):
-        """One block a tile, however many multiprocessors there are."""
-        return tiles
-
     @cute.jit
     def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts):
         """The only role: load, multiply and store one tile."""

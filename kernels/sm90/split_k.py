@@ -63,17 +63,14 @@ class SplitK(Sm90Gemm):
             use_pdl=True,
         )
 
-    def grid_size(self, tiles, sms):
-        """One block a tile and split, however many multiprocessors there are."""
-        return tiles * self.plan.splits * self.plan.cluster_size
-
     def epilogue_storage(self):
         """Nothing: partial sums go from registers to global memory."""
         return cute.struct.MemRange[Float32, 0]
 
     def epilogue_tensors(self, storage, output):
         """This block's partial sums (BM, BN), and the rows of the plan's C from its tile on."""
-        (sums, c), (tile, _, split) = output, self.plan.work.tile_and_split(*self.cluster_and_count())
+        sums, c = output
+        tile, _, split = self.plan.work.tile_and_split(*self.cluster_and_count())
         at = self.tile_coord(tile, *self.cluster_counts(c))
         tile = tile * self.plan.cluster_size + self.block_rank()  # of all, block by block
         return sums[None, None, tile, split], remaining_extent(c, self.plan.tile[:2], at)[0]
