@@ -55,7 +55,7 @@ FAULTS = (
     ),
     Fault(
         "splits_rounded_down",
-        SM90,
+        "kernels/plan/work.py",
         "(split + 1) * k_tiles // self.splits",
         "split * k_tiles // self.splits + k_tiles // self.splits",
         "k-tiles that do not divide among the splits are left out.",
@@ -76,14 +76,14 @@ FAULTS = (
     ),
     Fault(
         "cluster_coord_by_columns",
-        SM90,
+        "kernels/plan/work.py",
         "(rank % down, rank // down) if",
         "(rank % across, rank // across) if",
         "Blocks of a cluster that is not square compute tiles twice or never.",
     ),
     Fault(
         "tiles_of_one_cluster",
-        SM90,
+        "kernels/plan/work.py",
         "return m * down + row, n * across + column",
         "return m + row, n + column",
         "Clusters overlap, and the last tiles are never computed.",

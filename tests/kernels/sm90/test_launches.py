@@ -93,9 +93,10 @@ class Problem:
         part, first = divmod(cluster, self.tiles) if plan.splits > 1 else (0, cluster)
         step = self.tiles if plan.splits > 1 else self.clusters
         tiles = [
-            plan.tile_coord(tile, rank, *self.counts) for tile in range(first, self.tiles, step)
+            plan.work.tile_coord(tile, rank, *self.counts)
+            for tile in range(first, self.tiles, step)
         ]
-        return tiles, range(*plan.k_tile_range(part, self.k_tiles))
+        return tiles, range(*plan.work.k_tile_range(part, self.k_tiles))
 
     def loads(self, block, stage, tile, k):
         """The TMA loads of k-tile k of a tile into a stage, by one block."""
@@ -401,7 +402,9 @@ def test_the_reduction_adds_all_splits_of_every_element_of_c_once(plan):
     stored = Counter()
     for block in range(blocks := tiles * parts):
         tile, part = divmod(block, parts)
-        i, j = plan.exchanged(plan.tile_coord(*divmod(tile, plan.cluster_size), *problem.counts))
+        i, j = plan.exchanged(
+            plan.work.tile_coord(*divmod(tile, plan.cluster_size), *problem.counts)
+        )
         for thread in range(plan.reduction.threads):
             found = trace(reduction, block=block, blocks=blocks, thread=thread)
             loads = [event.offset for event in found if isinstance(event, events.LoadGlobal)]
