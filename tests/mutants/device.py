@@ -516,9 +516,9 @@ SHARED = (
     Fault(
         "last_tile_column_missing",
         TILE,
-        "    tiles_n = cute.ceil_div(c.shape[1], tiler[1])",
-        "    tiles_n = c.shape[1] // tiler[1]",
-        "Tile indices are divided by a row that lacks its last tile.",
+        "return cute.ceil_div(c.shape[0], tiler[0]), cute.ceil_div(c.shape[1], tiler[1])",
+        "return cute.ceil_div(c.shape[0], tiler[0]), c.shape[1] // tiler[1]",
+        "The last columns of C have no block.",
     ),
     Fault(
         "no_zeros_beyond_the_edge",
@@ -530,8 +530,8 @@ SHARED = (
     Fault(
         "cp_async_to_stage_0",
         TILE,
-        "target + stage * cosize(layout)",
-        "target",
+        "target + stage_offset,",
+        "target,",
         "All copies go to the first stage.",
     ),
     Fault(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from .fault import Fault
 
 SM90 = "kernels/sm90/execute.py"
-SHARED = "kernels/executor.py"
+TILES = "kernels/executor/tiles.py"
+BLOCKS = "kernels/executor/blocks.py"
 
 FAULTS = (
     Fault(
@@ -38,14 +39,14 @@ FAULTS = (
     ),
     Fault(
         "one_tile_row_short",
-        SHARED,
+        TILES,
         "down, across = -(-m // (rows * at_once)) * at_once, -(-n // columns)",
         "down, across = -(-m // rows), -(-n // columns)",
         "Where tile rows do not divide among the clusters, the last ones are missing.",
     ),
     Fault(
         "first_k_not_added",
-        SHARED,
+        TILES,
         "for row_elements, column_elements in zip(a.contiguous(), b.contiguous(), strict=True):",
         "for row_elements, column_elements in zip(a[1:].contiguous(), b[1:], strict=True):",
         "An invariant product leaves the first k of each k-tile out.",
@@ -63,5 +64,26 @@ FAULTS = (
         "-(-(columns + width - 1) // bn)",
         "-(-columns // bn)",
         "The last columns of rows that start inside a word are not copied.",
+    ),
+    Fault(
+        "a_tile_that_no_block_visits",
+        TILES,
+        "if visits[coord] != (coord in inside):",
+        "if visits[coord] > (coord in inside):",
+        "A plan whose blocks forget a tile is executed.",
+    ),
+    Fault(
+        "one_stage_for_all",
+        BLOCKS,
+        "start = self.stages(k_tile % size(self.stages))",
+        "start = self.stages(0)",
+        "A k-tile is overwritten before it is read, or stages are never checked.",
+    ),
+    Fault(
+        "no_k_tile_loaded_ahead",
+        BLOCKS,
+        "for k_tile in range(ahead):",
+        "for k_tile in range(ahead - 1):",
+        "A stage is read that nothing was loaded into.",
     ),
 )

@@ -28,7 +28,7 @@ class Fault:
         """
         if (found := text.count(self.code)) != 1:
             raise ValueError(
-                f"{self.name}: {self.code!r} stands {found} times in {self.file}; it must stand "
+                f"{self.code!r} stands {found} times in {self.file}; it must stand "
                 "there once: write the fault anew for the code as it is"
             )
         return text.replace(self.code, self.instead)

@@ -8,12 +8,20 @@ from tests.mutants.fault import repository
 from tests.mutants.rooms import FAULTS, ROOMS, named, nearest
 
 
-def test_a_fault_is_a_change_of_one_place_that_python_reads():
-    for fault in FAULTS.values():
-        sound = (repository() / fault.file).read_text(encoding="utf-8")
+def problem(fault):
+    """What is wrong with a fault; None if it is a change of one place that Python reads."""
+    sound = (repository() / fault.file).read_text(encoding="utf-8")
+    try:
         faulty = fault.applied(sound)  # ValueError unless the snippet stands there once
-        assert faulty != sound, fault
         ast.parse(faulty)
+    except (SyntaxError, ValueError) as error:
+        return f"{fault.name}: {error}"
+    return None if faulty != sound else f"{fault.name} changes nothing"
+
+
+def test_a_fault_is_a_change_of_one_place_that_python_reads():
+    """If you changed the snippet's place, change the snippet, or write a fault of the new code."""
+    assert not [*filter(None, map(problem, FAULTS.values()))]
 
 
 def test_every_fault_has_its_own_name_and_tests_that_exist():
