@@ -1,15 +1,27 @@
-"""The same numbers on every run, at three depths; and `gpu` tests, which need an H100."""
+"""The same numbers on every run, at three depths; and `gpu` tests, which need an H100.
+
+What the gpu tests launch is compiled before the first of them, on all cores. One that hangs ends
+the process, since nothing else takes its kernel off the GPU.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import functools
+import inspect
 import os
 import sys
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 NEED = "needs an H100 (sm_90)"
+SECONDS = 120  # of a gpu test
+COMPILE_SECONDS = 300  # of all their plans
+STDERR = pytest.StashKey[int]()  # a copy, which pytest does not capture
 
 # Workers share the cores. Two of torch's own threads doubled the executor's CPU time on two cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -37,6 +49,74 @@ def has_sm90() -> bool:
     except ImportError:
         return False
     return torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[STDERR] = os.dup(2)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    os.close(config.stash[STDERR])
+
+
+def watch(config: pytest.Config, seconds: float) -> None:
+    """End the process, with a traceback of every thread, unless the watch is cancelled in time."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=config.stash[STDERR])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if not (item.get_closest_marker("gpu") and has_sm90()):
+        return (yield)
+    within = item.get_closest_marker("within")
+    watch(item.config, within.args[0] if within else SECONDS)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    items = [item for item in session.items if item.get_closest_marker("gpu")]
+    if items and not session.config.option.collectonly and has_sm90():
+        compile_ahead(session.config, {plan for item in items for plan in named_plans(item)})
+
+
+def named_plans(item: pytest.Item) -> Iterator[Any]:
+    """The plans among a test's parameters, and those that its markers `compiles` give for them."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    yield from plans_in([*parameters.values()])
+    for marker in item.iter_markers("compiles"):
+        plans = marker.kwargs["plans"]
+        names = inspect.signature(plans).parameters
+        yield from plans_in(plans(**{name: parameters[name] for name in names}))
+
+
+def plans_in(value: object) -> Iterator[Any]:
+    """The plans in nested lists and tuples."""
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from plans_in(each)
+    elif hasattr(value, "device_code"):
+        yield value
+
+
+def compile_ahead(config: pytest.Config, plans: set[Any]) -> None:
+    """Compile the plans on all cores. The test of a plan that does not compile shows the error."""
+    from cutedsl_gemm.select.precompile import compiled_with_bar
+
+    start = time.perf_counter()
+    watch(config, COMPILE_SECONDS)
+    try:
+        compiled_with_bar(plans)
+        outcome = "are compiled"
+    except Exception as error:
+        outcome = f"are not all compiled ({error!r})"
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        seconds = time.perf_counter() - start
+        reporter.write_line(f"{len(plans)} kernels of gpu tests {outcome}, after {seconds:.0f} s")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the test's fixtures, which may draw, or want the GPU

@@ -306,8 +306,9 @@ class Sm90Plan:
         One wgmma adds the products of `instruction_k` neighbouring k to an fp32 accumulator, from
         the range's first on; the accumulators of the splits are then added in their order. The last
         range ends with the last k-tile, where k beyond K are zeros. Equal orders give equal bits
-        (tests/cutedsl_gemm/test_gpu.py). M and N play no part: if a plan does not split K, a row of
-        C has the same bits whatever the other rows are, as `gemm(…, invariant=True)` promises.
+        (tests/cutedsl_gemm/gpu/test_bits.py). M and N play no part: if a plan does not split K, a
+        row of C has the same bits whatever the other rows are, as `gemm(…, invariant=True)`
+        promises.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
         >>> pingpong().k_order(500), split(splits=2).k_order(500)

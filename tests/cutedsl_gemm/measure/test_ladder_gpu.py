@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 
-from cutedsl_gemm import KERNELS, gemm
+from cutedsl_gemm import KERNELS, gemm, plan_for
 from cutedsl_gemm.measure import ladder
 from cutedsl_gemm.select.registry import named
 
@@ -35,12 +35,20 @@ SHAPES = [
 by_rung = pytest.mark.parametrize(("kernel", "dtype"), EVERY_DTYPE, ids=str)
 
 
-def integers(rows, columns, order, dtype, unit=1):
+def integers(rows, columns, order, dtype, unit=1, device="cuda"):
     """A view whose rows, or columns, start at multiples of `unit` elements."""
     if order == "column":
-        return integers(columns, rows, "row", dtype, unit).mT
-    whole = torch.randint(-2, 3, (rows, -(-columns // unit) * unit), device="cuda")
-    return whole.to(dtype)[:, :columns]
+        return integers(columns, rows, "row", dtype, unit, device).mT
+    whole = torch.empty(rows, -(-columns // unit) * unit, dtype=dtype, device=device)
+    return whole.random_(-2, 3)[:, :columns]
+
+
+def operands(kernel, dtype, mnk, orders, unit=None, device="cuda"):
+    """A and B of integers, whose rows or columns start where the kernel needs them to."""
+    m, n, k = mnk
+    unit = unit or named(kernel).requirements.alignment
+    a = integers(m, k, orders[0], dtype, unit, device)
+    return a, integers(k, n, orders[1], dtype, unit, device)
 
 
 def served(kernel, mnk, orders):
@@ -50,9 +58,9 @@ def served(kernel, mnk, orders):
 
 
 def exact(kernel, dtype, mnk, orders, unit=None):
-    m, n, k = mnk
+    m, n, _ = mnk
     unit = unit or named(kernel).requirements.alignment
-    a, b = integers(m, k, orders[0], dtype, unit), integers(k, n, orders[1], dtype, unit)
+    a, b = operands(kernel, dtype, mnk, orders, unit)
     whole = torch.full((m + 1, -(-n // unit) * unit + unit), torch.nan, dtype=dtype, device="cuda")
     out = whole[:m, :n]
     gemm(a, b, kernel=kernel, out=out)
@@ -61,6 +69,18 @@ def exact(kernel, dtype, mnk, orders, unit=None):
     return torch.equal(out, truth) and bool(untouched)
 
 
+def plans(kernel, dtype=torch.bfloat16, orders=("row", "row"), unit=None, shapes=SHAPES):
+    """The plans of a rung for these shapes, found without a GPU."""
+    every = [mnk for mnk in shapes if served(kernel, mnk, orders)]
+    tensors = [operands(kernel, dtype, mnk, orders, unit, "cpu") for mnk in every]
+    return [plan_for(*pair, kernel=kernel) for pair in tensors]
+
+
+def narrow_shapes(unit):
+    return (128 + unit, 256 + unit, 64 + unit), (1000, 1001, 999)
+
+
+@pytest.mark.compiles(plans=lambda kernel, dtype, orders: plans(kernel, dtype, orders))
 @pytest.mark.parametrize(("kernel", "dtype", "orders"), CASES, ids=str)
 def test_integer_products_are_exact(kernel, dtype, orders):
     """One compiled kernel serves shapes that its tile divides, and shapes that it does not."""
@@ -72,11 +92,16 @@ def test_integer_products_are_exact(kernel, dtype, orders):
     assert not wrong
 
 
+@pytest.mark.compiles(
+    plans=lambda kernel, orders, unit: plans(
+        kernel, orders=orders, unit=unit, shapes=narrow_shapes(unit)
+    )
+)
 @pytest.mark.parametrize("orders", ORDERS, ids="-".join)
 @pytest.mark.parametrize("unit", [4, 2])
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("sm80")])
 def test_integer_products_at_narrower_alignments_are_exact(kernel, unit, orders):
-    for mnk in ((128 + unit, 256 + unit, 64 + unit), (1000, 1001, 999)):
+    for mnk in narrow_shapes(unit):
         assert exact(kernel, torch.bfloat16, mnk, orders, unit)
 
 
@@ -98,7 +123,7 @@ def test_the_ladder_is_measured_and_right(family):
 
 SMALL = """
 import torch
-from cutedsl_gemm import KERNELS, gemm
+from cutedsl_gemm import KERNELS, gemm, plan_for
 from cutedsl_gemm.select.registry import named
 for name in KERNELS:
     dtype = named(name).requirements.dtypes[0]

@@ -1,0 +1,8 @@
+"""The tests of this folder share `on_gpu`, `family` and `sanitized`, which lie beside them."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+collect_ignore = ["on_gpu.py", "family.py", "sanitized.py"]  # which have no doctests

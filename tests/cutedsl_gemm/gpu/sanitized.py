@@ -1,0 +1,100 @@
+"""What runs under compute-sanitizer: `python sanitized.py`, or `python sanitized.py planted`.
+
+Right answers are computed on the CPU, since the sanitizer slows every kernel on the GPU.
+"""
+
+import sys
+
+import torch
+from family import PERSISTENT
+from on_gpu import integers, poisoned, product
+
+from cutedsl_gemm.copies import copy
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.candidate import CANDIDATES
+
+KINDS = {(each.maker, each.cluster, each.swapped): each for each in CANDIDATES}
+PLANS = [
+    *(pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single()),
+    *(cooperative((256, 192, 64)), split(splits=6), split((128, 64, 64), splits=16)),
+    *(pingpong((192, 64, 64)), pingpong((64, 192, 64)), cooperative((128, 128, 64))),
+    *(split((256, 128, 64), splits=3), pingpong(cluster=(1, 2))),
+    *(pingpong((128, 80, 64)), cooperative((128, 176, 64)), pingpong((64, 96, 64))),
+    *(pingpong((64, 16, 64)), split((128, 176, 64), splits=3), cooperative((192, 192, 64))),
+    *(split((128, 64, 64), splits=4, swapped=True), pingpong(cluster=(2, 2), swapped=True)),
+    *(split((128, 64, 64), splits=3, cluster=(2, 1)), split((64, 128, 64), splits=4)),
+    split((64, 24, 64), splits=8, cluster=(1, 4), swapped=True),
+    cooperative((64, 128, 64)),
+    *(each.plan(Problem.dense(64, 64, 64)) for each in KINDS.values()),
+]
+BY_THREADS = [
+    *(pingpong(c_alignment=1), pingpong((64, 96, 64), cluster=(2, 1), c_alignment=1)),
+    *(pingpong((128, 48, 64), c_stages=1, c_alignment=1), single(c_alignment=1)),
+    cooperative((192, 144, 64), swapped=True, c_alignment=1),
+    *(cooperative((256, 192, 64), c_alignment=1), split(splits=3, c_alignment=1)),
+    split((128, 24, 64), splits=2, swapped=True, c_alignment=1),
+]
+# (plans, (M, N, K), the first element of C in its memory, multiprocessors): with few of these, a
+# block makes many tiles.
+CASES = [
+    (PLANS, (520, 264, 136), 0, 3),
+    (PLANS, (1000, 1800, 392), 0, 132),
+    (BY_THREADS, (1001, 1803, 392), 3, 8),
+    (PERSISTENT[::3], (520, 600, 200), 0, 3),
+]
+PLANTED = pingpong((128, 64, 64), "float16", c_alignment=1)
+EVERY = [*dict.fromkeys([*PLANS, *BY_THREADS, *PERSISTENT[::3], PLANTED])]
+
+
+def check_products(plans, mnk, start, sms):
+    """Every plan's product is exact; a tensor ends its memory."""
+    m, n, k = mnk
+    a, b = integers(m, k, device="cpu"), integers(k, n, "column", device="cpu")
+    expected, a, b = product(a, b).cuda(), a.cuda(), b.cuda()
+    for plan in plans:
+        c = poisoned(1, start + m * n, a.dtype)[0, start:].view(m, n)
+        build.load(plan)(a, b, c, max(sms, plan.cluster_size))
+        if not torch.equal(c, expected):
+            sys.exit(f"{plan}: wrong at {mnk} on {sms} multiprocessors")
+
+
+def check_copies():
+    """A copy to an odd address, and one to an aligned matrix."""
+    for rows, columns in ((33, 77), (129, 513)):
+        source = integers(1, rows * columns + 3)[0, 3:].view(rows, columns)
+        target = poisoned(1, rows * columns + 1, source.dtype)[0, 1:].view(rows, columns)
+        copy((source, target), (source, aligned := torch.empty_like(source)))
+        if not (torch.equal(source, target) and torch.equal(source, aligned)):
+            sys.exit(f"a copy of {rows}×{columns} is wrong")
+
+
+class Longer:
+    """The memory of a float16 tensor as a matrix that is larger than this memory."""
+
+    def __init__(self, tensor, shape):
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": "<f2",
+            "data": (tensor.data_ptr(), False),
+            "version": 3,
+        }
+
+
+def write_past_the_end():
+    """A C of 256 rows in the memory of 128: what the sanitizer must find."""
+    a, b = integers(256, 64, dtype=torch.float16), integers(64, 72, "column", dtype=torch.float16)
+    memory = poisoned(128, 72, torch.float16)
+    c = torch.as_tensor(Longer(memory, (256, 72)), device="cuda")
+    build.load(PLANTED)(a, b, c, 132)
+    torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["planted"]:
+        write_past_the_end()
+    else:
+        for case in CASES:
+            check_products(*case)
+        check_copies()
