@@ -10,13 +10,14 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
 
 from . import outcomes
 from .fault import Fault
+from .outcomes import Outcome
 from .rooms import FAULTS, named, nearest
 from .tree import Tree
 
@@ -49,7 +50,7 @@ def main() -> int:
     known = outcomes.read()
     names = [name for name in named(options.only) if not (options.new and name in known)]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        trials = Trials(Path(folder), options)
+        trials = Trials(Path(folder), options, known)
         trials.check_that_copies_run()
         found = {}
         with ThreadPoolExecutor(options.jobs) as pool:
@@ -67,8 +68,10 @@ def main() -> int:
 class Trials:
     """Faults, each tried in a copy of the repository that no other trial uses at the time."""
 
-    def __init__(self, folder: Path, options: argparse.Namespace) -> None:
-        self.options = options
+    def __init__(
+        self, folder: Path, options: argparse.Namespace, known: dict[str, Outcome]
+    ) -> None:
+        self.options, self.known = options, known
         self.idle: Queue[Tree] = Queue()
         for number in range(options.jobs):
             self.idle.put(Tree(folder / str(number), options.gpu, options.timeout))
@@ -78,12 +81,20 @@ class Trials:
         tree, start = self.idle.get(), time.monotonic()
         try:
             with tree.mutated(FAULTS[name]):
-                noticed_by = tree.test(GPU_TESTS if self.options.gpu else nearest(name))
-                if self.options.full and not noticed_by:
-                    noticed_by = tree.test(SUITE)
+                noticed_by = next(filter(None, map(tree.test, self.rounds(name))), "")
         finally:
             self.idle.put(tree)
         return noticed_by, time.monotonic() - start
+
+    def rounds(self, name: str) -> Iterator[Sequence[str]]:
+        """The tests to run one after the other: first the one that noticed the fault last time."""
+        known = self.known.get(name, Outcome())
+        last = known.on_a_gpu if self.options.gpu else known.noticed_by
+        if ".py" in last:
+            yield [last]
+        yield GPU_TESTS if self.options.gpu else nearest(name)
+        if self.options.full:
+            yield SUITE
 
     def check_that_copies_run(self) -> None:
         """RuntimeError unless a test notices a module of a copy that raises."""

@@ -14,13 +14,20 @@ from contextlib import contextmanager
 from importlib.util import cache_from_source
 from pathlib import Path
 
+import pytest
+
 from .fault import Fault, repository
 
 OPTIONS = "-x", "-q", "--no-header", "--tb=no", "-rfE", "-p", "no:cacheprovider"
 # As tests/conftest.py sets them, but before torch and the DSL are imported.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "CUTE_DSL_ARCH": "sm_90a"}
-# pytest's exit status if a test fails, or if a file cannot be collected.
-FAILED, INTERRUPTED = 1, 2
+# pytest's exit status if a test fails, or a file cannot be collected; and if no test is there.
+NOTICING = pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED
+PASSING = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.USAGE_ERROR,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
 # A line of pytest's summary: the identity of a test, and perhaps a reason.
 NOTICED = re.compile(
     r"^(?:FAILED|ERROR) (\S+?\.py(?:::[\w.]+(?:\[.*?\])?)*)(?: - |$)", re.MULTILINE
@@ -73,7 +80,7 @@ class Tree:
     def test(self, tests: Iterable[str]) -> str:
         """What noticed a fault: the first test that fails, or how pytest ended; "" if all pass.
 
-        RuntimeError if pytest runs no test.
+        A test that is no longer there passes, too.
         """
         with tempfile.TemporaryDirectory() as cache:  # a mutant's kernels are its own
             variables = {"CUTEDSL_GEMM_CACHE_DIR": cache}
@@ -97,13 +104,13 @@ def outcome(status: int, output: str) -> str:
     'tests/test_a.py::test_b[1 - [2]]'
     >>> outcome(2, "ERROR tests/test_a.py")
     'tests/test_a.py'
-    >>> outcome(0, "3 passed"), outcome(-11, "")
-    ('', 'the end of pytest by signal 11')
+    >>> outcome(0, "3 passed"), outcome(4, "not found: tests/a.py"), outcome(-11, "")
+    ('', '', 'the end of pytest by signal 11')
     """
-    if status == 0:
+    if status in PASSING:
         return ""
     if status < 0:
         return f"the end of pytest by signal {-status}"
-    if status in (FAILED, INTERRUPTED) and (found := NOTICED.search(output)):
+    if status in NOTICING and (found := NOTICED.search(output)):
         return found[1]
     raise RuntimeError(f"pytest ended with {status}, and no test failed:\n{output[-2000:]}")
