@@ -5,8 +5,8 @@ Data: an operation on Data gives Data, and a branch or an address that depends o
 Known data remembers which value of which accumulator it is, or its address in shared memory, so
 that a store shows what it stores.
 
-The thread runs alone: a wait passes at once, shfl.sync gives the thread's own value, which holds
-where all lanes have the same, and elect.sync elects lane 0.
+The thread runs alone. A wait passes at once, elect.sync elects lane 0, and shfl.sync gives the
+thread's own value, which is right if all lanes of the warp have the same: `run` lists those values.
 """
 
 from __future__ import annotations
@@ -96,17 +96,22 @@ def trace(launch: Launch, *, block: int, blocks: int, thread: int) -> list[event
     >>> trace(launch, block=0, blocks=1, thread=0)
     [MbarrierTryWait(address=8, parity=1)]
     """
+    return run(launch, block, blocks, thread).events
+
+
+def run(launch: Launch, block: int, blocks: int, thread: int) -> Run:
+    """The state of the thread at its end."""
     kernel = launch.kernel
-    run = Run(launch, block, blocks, thread)
+    state = Run(launch, block, blocks, thread)
     code, made_from = _compiled(kernel)
     try:
-        code(run)
+        code(state)
     except (PtxError, LayoutError, ZeroDivisionError, NameError) as error:
         instruction = made_from[_python_line(error) - 1]
         where = f"line {instruction.line}: {instruction}" if instruction else "its start"
         why = "a register has no value" if isinstance(error, NameError) else error
         raise PtxError(f"{kernel.name}, {where}: {why}") from None
-    return run.events
+    return state
 
 
 @cache
@@ -236,7 +241,13 @@ class Run:
         self.thread, self.threads = thread, launch.kernel.threads
         self.turns = TURNS
         self.events: list[events.Event] = []
+        self.shuffles: list[object] = []  # the values that the thread gave to shfl.sync
         self.accumulators: list[tuple[Known, ...]] = []  # as wgmma leaves them
+
+    def shuffled(self, value: object) -> object:
+        """shfl.sync.idx: the thread's own value, which must be that of all lanes."""
+        self.shuffles.append(value)
+        return value
 
     def endless(self) -> Never:
         raise PtxError(f"the thread branches back {TURNS} times: its loop does not end")

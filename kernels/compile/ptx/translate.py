@@ -102,7 +102,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     (r"cvta\.shared\.u64", f"{{0}} = {{1:u}} + {GENERIC}"),
     (r"cvta\.to\.shared::c(?:ta|luster)\.u64", f"{{0}} = {{1:u}} - {GENERIC}"),
     (r"mapa\.shared::cluster\.u32", "{0} = of_rank({1:u}, {2:u})"),
-    (r"shfl\.sync\.idx\.b32", "{0} = {1:u}"),
+    (r"shfl\.sync\.idx\.b32", "{0} = shuffled({1:u})"),
     (r"elect\.sync", "{0:first} = 0; {0:second} = lane == 0"),
     # Memory
     (rf"ld\.param{VECTOR}", "{0:list} = parameter({1:address}, {width} // 8, {vector})"),
@@ -194,6 +194,7 @@ PROLOGUE = """\
 def thread(run):
     emit, parameter, tensor = run.events.append, run.parameter, run.tensor
     descriptor, wgmma, load_shared = run.descriptor, run.wgmma, run.load_shared
+    shuffled = run.shuffled
     tid, threads, lane = run.thread, run.threads, run.thread % 32
     ctaid, nctaid, ctarank = run.block, run.blocks, run.rank
     at, turns = 0, run.turns

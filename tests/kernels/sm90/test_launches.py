@@ -10,7 +10,7 @@ from math import ceil
 import pytest
 
 from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.machine import trace
+from cutedsl_gemm.kernels.compile.ptx.machine import run, trace
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.launches import launches
@@ -350,6 +350,18 @@ SPLIT = [
     pytest.param(split((64, 128, 64), splits=5, c_alignment=1), marks=deep),
     pytest.param(split((256, 96, 64), splits=2, swapped=True, c_alignment=1), marks=deep),
 ]
+
+
+@pytest.mark.parametrize("plan", [PANELS[0], SPLIT[0], *PANELS[1:], *SPLIT[1:]], ids=named)
+def test_all_lanes_of_a_warp_shuffle_the_same_values(plan):
+    """`trace` runs a thread alone: shfl.sync gives it its own value."""
+    problem = Problem(plan, *plan.c_tile, 64)
+    for warp in range(0, plan.threads, 32):
+        first, *others = (
+            run(problem.launch, 0, problem.blocks, warp + lane).shuffles for lane in range(32)
+        )
+        assert first
+        assert all(other == first for other in others)
 
 
 @pytest.mark.parametrize("plan", SPLIT, ids=named)
