@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from operator import index, is_
-from typing import Any, Never
+from typing import Any, NoReturn
 
 from layouts import LayoutError, WgmmaDescriptor
 from layouts.hardware import descriptor
@@ -25,9 +25,7 @@ from . import events
 from .reader import Instruction, Kernel, PtxError
 from .translate import PARAMETER_BITS, PARAMETERS, SHARED, translate
 
-SHARED_BYTES = (
-    228 * 1024
-)  # of a multiprocessor (CUDA C++ Programming Guide, compute capability 9.0)
+SHARED_BYTES = 228 * 1024  # of a multiprocessor of compute capability 9.0
 RANK_BITS = 24  # a block's window in the shared memory of its cluster
 POINTER_BITS = 40  # a tensor's window in global memory
 FIELD = (1 << descriptor.FIELD_BITS) - 1  # a field of a matrix descriptor
@@ -76,8 +74,9 @@ class Launch:
 def trace(launch: Launch, *, block: int, blocks: int, thread: int) -> list[events.Event]:
     """What one thread of a launch of `blocks` blocks does: its events, in program order.
 
-    `block` is %ctaid.x, `blocks` %nctaid.x, and `thread` %tid.x. PtxError if the kernel has an
-    instruction that is not known, or one that cannot be run; it names the line of PTX.
+    `block` is %ctaid.x, `blocks` %nctaid.x, and `thread` %tid.x. PtxError if the launch has no such
+    block or thread, or the kernel has an instruction that is not known, or one that cannot be run;
+    it names the line of PTX.
 
     >>> from .reader import read
     >>> (kernel,) = read('''
@@ -102,6 +101,13 @@ def trace(launch: Launch, *, block: int, blocks: int, thread: int) -> list[event
 def run(launch: Launch, block: int, blocks: int, thread: int) -> Run:
     """The state of the thread at its end."""
     kernel = launch.kernel
+    if blocks % launch.cluster:
+        raise PtxError(
+            f"blocks is {blocks}; it must be a multiple of the cluster, {launch.cluster}"
+        )
+    for name, number, count in (("block", block, blocks), ("thread", thread, kernel.threads)):
+        if number not in range(count):
+            raise PtxError(f"{name} is {number}; it must be 0 to {count - 1}")
     state = Run(launch, block, blocks, thread)
     code, made_from = _compiled(kernel)
     try:
@@ -114,7 +120,7 @@ def run(launch: Launch, block: int, blocks: int, thread: int) -> Run:
     return state
 
 
-@cache
+@lru_cache(maxsize=64)
 def _compiled(kernel: Kernel) -> tuple[Callable[[Run], None], list[Instruction | None]]:
     """The Python function of a kernel, and the instruction of each of its lines."""
     source, made_from = translate(kernel)
@@ -249,7 +255,7 @@ class Run:
         self.shuffles.append(value)
         return value
 
-    def endless(self) -> Never:
+    def endless(self) -> NoReturn:
         raise PtxError(f"the thread branches back {TURNS} times: its loop does not end")
 
     def argument(self, address: int) -> tuple[Argument, int]:
@@ -292,7 +298,7 @@ class Run:
         for number, values in enumerate(reversed(self.accumulators), 1):
             if len(values) == len(held) and all(map(is_, values, held)):
                 return len(self.accumulators) - number
-        raise PtxError("it adds to registers that do not hold one accumulator, in order")
+        raise PtxError("it adds to registers that hold neither zeros nor one accumulator, in order")
 
     def wgmma(
         self,
@@ -307,7 +313,7 @@ class Run:
         """The accumulator, `held` before or None if it is not read; the event is listed."""
         if scales != (1, 1):
             raise PtxError("it negates an operand")
-        if held is None or all(isinstance(each, int) for each in held):  # a new one
+        if held is None or all(isinstance(each, int) and not each for each in held):  # a new one
             number, count = len(self.accumulators), shape[0] * shape[1] // WARPGROUP
             self.accumulators.append(tuple(Known((number, value)) for value in range(count)))
         else:

@@ -33,14 +33,16 @@ def kernel(body):
     return found
 
 
-def run(body, a=0, b=0, wide=0, thread=0):
+def run(body, a=0, b=0, wide=0, thread=0, block=3, blocks=8):
     arguments = (
         Argument("a", struct.pack("<I", a)),
         Argument("b", struct.pack("<I", b)),
         Argument("wide", struct.pack("<QQ", 0, wide)),
         Argument("tma"),
     )
-    return trace(Launch(kernel(body), arguments, cluster=2), block=3, blocks=8, thread=thread)
+    return trace(
+        Launch(kernel(body), arguments, cluster=2), block=block, blocks=blocks, thread=thread
+    )
 
 
 def values(body, *registers, **inputs):
@@ -295,7 +297,7 @@ def test_a_stored_value_names_the_accumulator_or_the_address_that_it_comes_from(
             "%rd9, 0, 1, 1, 0, 0; "
             + "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r5, %r4, %r6, %r7}, %rd9,"
             "%rd9, %p1, 1, 1, 0, 0;",
-            "adds to registers that do not hold one accumulator, in order",
+            "adds to registers that hold neither zeros nor one accumulator, in order",
         ),
         ("ld.shared.b32 %r9, [%r3+-4];", "address -4 is outside dynamic shared memory"),
         ("ld.shared.b32 %r9, [64];", "address -960 is outside dynamic shared memory"),
@@ -311,3 +313,16 @@ def test_what_cannot_be_run_is_an_error_that_names_the_line(body, message):
 def test_arguments_have_the_sizes_of_the_parameters():
     with pytest.raises(PtxError, match=r"\[4, 4\] bytes.* must have \[4, 4, 16, 128\]"):
         Launch(kernel(""), (Argument("a", bytes(4)), Argument("b", bytes(4))))
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ({"thread": 64}, "thread is 64; it must be 0 to 63"),
+        ({"block": 8}, "block is 8; it must be 0 to 7"),
+        ({"blocks": 7}, "blocks is 7; it must be a multiple of the cluster, 2"),
+    ],
+)
+def test_a_launch_has_the_block_and_the_thread(place, message):
+    with pytest.raises(PtxError, match=message):
+        run("", **place)

@@ -22,6 +22,7 @@ deep = pytest.mark.deep
 PANELS = [
     pingpong((128, 96, 64), raster=Raster(3, "columns")),
     cooperative((256, 64, 64), cluster=(2, 2), b_major="MN"),
+    single((64, 32, 64)),
     pytest.param(pingpong(), marks=deep),
     pytest.param(pingpong((64, 80, 64), swapped=True, a_major="MN"), marks=deep),
     pytest.param(cooperative((256, 128, 64), cluster=(2, 1)), marks=deep),
