@@ -20,7 +20,7 @@ from .as_layout import as_layout
 from .gf2 import placed_columns
 from .injectivity import collision
 
-__all__ = ["by_coordinate", "complement", "copies_of", "covers", "moving", "period"]
+__all__ = ["by_coordinate", "complement", "copies_of", "covers", "moving", "one_layout", "period"]
 
 
 def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | Layout = None) -> Layout:
@@ -118,6 +118,19 @@ def moving(layout: Layout) -> Layout:
     (4,2):(1,4)
     """
     return assembled([mode for mode in layout.modes if mode[1] != 0])
+
+
+def one_layout(composed: ComposedLayout) -> Layout | ComposedLayout:
+    """`composed` without its modes of stride 0, as the layout that it is, if it is one in which
+    every mode moves.
+
+    >>> print(one_layout(ComposedLayout(Layout((3, 4), (2, 6)), 0, Layout((12, 5), (1, 0)))))
+    12:2
+    """
+    own = composed.over(moving(composed.outer))
+    found = as_layout(own)
+    whole = found is not None and size(moving(found[1])) == size(own)
+    return found[1] if found is not None and whole else own
 
 
 def _target(layout: Layout | ComposedLayout, cotarget: Any) -> Any:
@@ -285,10 +298,9 @@ def _composed_complement(composed: Any, target: int) -> Layout:
     """The complement of the one layout that `composed` is; else that of the layout under the
     swizzle, if it is one of the swizzled layout too; else copies fit beyond the last offset only.
     """
-    layout = composed.over(moving(composed.outer))
-    found = as_layout(layout)
-    if found is not None:
-        return complement(found[1], target)
+    layout = one_layout(composed)
+    if isinstance(layout, Layout):
+        return complement(layout, target)
     count = size(layout)
     if too_many(count):
         raise Undecided(f"complement of {layout}: {count} offsets are too many to compare")

@@ -30,9 +30,8 @@ from ..algebra import (
     logical_product,
     right_inverse,
 )
-from ..algebra.as_layout import as_layout
 from ..algebra.by_mode import tiler_layout
-from ..algebra.complement import by_coordinate, copies_of, covers, moving, period
+from ..algebra.complement import by_coordinate, copies_of, covers, moving, one_layout, period
 from ..algebra.divide import extent_of
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize, make_layout
@@ -346,9 +345,10 @@ class ComplementLaws(OfResult, EveryPart):
         result = self.result()
         if isinstance(self.layout, Layout) and kind_of(self.layout.modes) is ArithTuple:
             return self._each_coordinate(result)
-        one = _as_one_layout(self.layout)
-        if one is not None:
-            return [Equivalent(self.layout, one), ComplementLaws(one, self.cotarget, result)]
+        if isinstance(self.layout, ComposedLayout) and not _is_bit_matrix(self.layout):
+            own, one = _moving(self.layout), one_layout(self.layout)
+            if isinstance(one, Layout):
+                return [Equivalent(own, one), ComplementLaws(one, self.cotarget, result)]
         both, whole = _with_copies(self.layout, result)
         parts: list[Statement] = [Bijective(both) if whole else Injective(both)]
         if self.cotarget is not None:
@@ -358,8 +358,7 @@ class ComplementLaws(OfResult, EveryPart):
 
     def needed(self) -> list[Statement]:
         """L is injective apart from its modes of stride 0."""
-        own = self.layout
-        return [Injective(own.over(moving(own.outer)) if hasattr(own, "outer") else moving(own))]
+        return [Injective(_moving(self.layout))]
 
     def _each_coordinate(self, result: Any) -> list[Statement]:
         """The laws of the steps of each coordinate."""
@@ -396,9 +395,9 @@ def _with_copies(layout: Any, result: Layout) -> tuple[Any, bool]:
     """The sums of an offset of L and one of R, as a layout, without the modes of L of stride 0; and
     whether they are to be a range of offsets."""
     if isinstance(layout, Layout) and not has_xor_strides(layout):
-        return make_layout(moving(layout), result), covers(layout)
+        return make_layout(_moving(layout), result), covers(layout)
     if not _is_bit_matrix(layout):
-        return with_copies(layout.over(moving(layout.outer)), result), False
+        return with_copies(_moving(layout), result), False
     columns = [column for each in (layout, result) for _, column in gf2.placed_columns(each)]
     return from_columns(columns), True
 
@@ -411,12 +410,9 @@ def _is_bit_matrix(layout: Any) -> bool:
     return True
 
 
-def _as_one_layout(layout: Any) -> Layout | None:
-    """The layout that a composed layout is, unless it is linear over XOR or is none."""
-    if isinstance(layout, Layout) or _is_bit_matrix(layout):
-        return None
-    found = as_layout(layout)
-    return None if found is None else found[1]
+def _moving(layout: Any) -> Any:
+    """`layout` without its modes of stride 0."""
+    return moving(layout) if isinstance(layout, Layout) else layout.over(moving(layout.outer))
 
 
 def _next_copy(both: Any, result: Layout) -> Any:

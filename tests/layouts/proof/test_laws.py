@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layouts import (
+    F2,
     ComplementLaws,
     ComposedLayout,
     CompositionLaw,
@@ -21,6 +22,7 @@ from layouts import (
     prove,
     size,
 )
+from layouts.proof.copies import with_copies
 
 SWIZZLES = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(-3, 3)).filter(
     lambda t: t[0] == 0 or abs(t[2]) >= t[0]
@@ -177,3 +179,18 @@ def test_a_billion_indices_at_once():
 def test_an_inverse_must_be_a_layout(law):
     with pytest.raises(LayoutError):
         law(Layout(4, 0), 0)
+
+
+def test_the_copies_of_a_composed_layout_are_its_sums():
+    plain = ComposedLayout(Layout((3, 4), (4, 1)), 5, Layout(12))
+    for layout in (
+        plain,
+        ComposedLayout(plain, 2, Layout((3, 2), (4, 1))),
+        ComposedLayout(Swizzle(1, 0, 2), 0, Layout((3, 4), (8, 1))),
+        ComposedLayout(Swizzle(2, 0, 2), 3, Layout((4, 2), (F2(3), F2(5)))),
+    ):
+        for starts in (Layout(3, 100), Layout((2, 3), (7, 1)), Layout(1, 0)):
+            both, count = with_copies(layout, starts), size(layout)
+            assert [both(i) for i in range(count * size(starts))] == [
+                layout(i) + starts(j) for j in range(size(starts)) for i in range(count)
+            ]

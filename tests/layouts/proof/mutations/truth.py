@@ -5,7 +5,10 @@ Everything is computed by the fuzzer's model from the shapes and the strides alo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
 from itertools import product as cartesian
+from operator import add, xor
 from typing import Any
 
 import layouts as L
@@ -228,20 +231,49 @@ def _complement(layout: Any, cotarget: Any, r: Any) -> bool:
     """
     r = _result(L.complement, layout, cotarget) if r is None else r
     _check(r)
-    own, xor = _moving_values(layout), isinstance(layout, ComposedLayout) or m.is_xor(layout)
-    sums: list[Any] = []
-    for a, b in cartesian(own, _values(r)):
-        sums.append(a ^ b if xor else m.plus(a, b) or 0)
-        if len(sums) > TRIED:
-            raise Unknown(layout)
-    if any(value in sums[:k] for k, value in enumerate(sums)):
+    own, others = _moving_values(layout), _values(r)
+    if len(own) * len(others) > TRIED:
+        raise Unknown(layout)
+    repeats = [_repeats(add(a, b) for a, b in cartesian(own, others)) for add in _sums(layout)]
+    if all(repeats):
         return False
+    if any(repeats):  # it depends on how the library writes the layout
+        raise Unknown(layout)
     reach = 0
     for extent, stride in m.modes(r) if not m.is_coordinates(r) else []:
         if extent > 1 and stride <= reach:
             return False
         reach += (extent - 1) * stride
     raise Unknown(layout)
+
+
+def _sums(layout: Any) -> list[Any]:
+    """How an offset of L and one of R may be added: by XOR if L is linear over XOR."""
+    if not isinstance(layout, ComposedLayout):
+        return [xor] if m.is_xor(layout) else [lambda a, b: m.plus(a, b) or 0]
+    if not _is_linear(layout):
+        return [add]
+    return [xor] if isinstance(layout.inner, Swizzle) else [add, xor]
+
+
+def _is_linear(layout: ComposedLayout) -> bool:
+    """Whether the offsets of the modes that move are the XORs of those of the bits, and of one."""
+    extents = [s for s, d in m.modes(layout.outer) if m.moves(d)]
+    start, *_ = values = _moving_values(layout)
+    return all(s & (s - 1) == 0 for s in extents) and all(
+        value ^ start
+        == reduce(xor, (values[1 << k] ^ start for k in range(i.bit_length()) if i >> k & 1), 0)
+        for i, value in enumerate(values)
+    )
+
+
+def _repeats(values: Iterable[Any]) -> bool:
+    seen: list[Any] = []
+    for value in values:
+        if value in seen:
+            return True
+        seen.append(value)
+    return False
 
 
 def _moving_values(layout: Any) -> list[Any]:
