@@ -40,6 +40,7 @@ settings.load_profile("daily")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--require-gpu", action="store_true", help="fail gpu tests, don't skip them")
+    parser.addoption("--lazily", action="store_true", help="compile no kernels of gpu tests ahead")
 
 
 @functools.cache
@@ -77,8 +78,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    options = session.config.option
     items = [item for item in session.items if item.get_closest_marker("gpu")]
-    if items and not session.config.option.collectonly and has_sm90():
+    if items and not (options.lazily or options.collectonly) and has_sm90():
         compile_ahead(session.config, {plan for item in items for plan in named_plans(item)})
 
 

@@ -29,7 +29,7 @@ CANARY = Fault(
     "Nothing works.",
 )
 CANARY_TEST = "tests/kernels/sm90/test_plan.py"
-GPU_TESTS = "tests/cutedsl_gemm/test_gpu.py", "tests/cutedsl_gemm/measure/test_ladder_gpu.py"
+GPU_TESTS = ("tests/cutedsl_gemm/gpu",)
 # All but the tests of files: those notice that a file differs, not that it is wrong.
 SUITE = (
     *("tests", "layouts", "cutedsl_gemm", "--ignore=tests/docs", "--ignore=tests/mutants"),

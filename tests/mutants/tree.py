@@ -42,7 +42,7 @@ class Tree:
 
     def __init__(self, root: Path, gpu: bool, timeout: float) -> None:
         self.root, self.timeout = root, timeout
-        self.marked = ("-m", "gpu", "--require-gpu") if gpu else ("-m", "not gpu")
+        self.marked = ("-m", "gpu", "--require-gpu", "--lazily") if gpu else ("-m", "not gpu")
         origin = repository()
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(command, cwd=origin, check=True, capture_output=True, text=True)

@@ -80,7 +80,7 @@ def run_apart(*command, seconds, **environment):
     what this process imports.
     """
     path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
-    with tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(
             command,
             env={**os.environ, "PYTHONPATH": path, **environment},

@@ -1,12 +1,12 @@
 """On an H100: every rung of the ladder, exact on integers, at shapes that no tile divides."""
 
 import shutil
-import subprocess
 import sys
 from itertools import product
 
 import pytest
 import torch
+from on_gpu import run_apart
 
 from cutedsl_gemm import KERNELS, gemm, plan_for
 from cutedsl_gemm.measure import ladder
@@ -123,7 +123,7 @@ def test_the_ladder_is_measured_and_right(family):
 
 SMALL = """
 import torch
-from cutedsl_gemm import KERNELS, gemm, plan_for
+from cutedsl_gemm import KERNELS, gemm
 from cutedsl_gemm.select.registry import named
 for name in KERNELS:
     dtype = named(name).requirements.dtypes[0]
@@ -141,7 +141,5 @@ def test_the_sanitizers_find_nothing_in_any_rung(tool):
     if sanitizer is None:
         pytest.fail("compute-sanitizer is not on the PATH; it comes with the CUDA toolkit")
     asked = f"--error-exitcode 9 --tool {tool}".split()
-    run = subprocess.run(
-        [sanitizer, *asked, sys.executable, "-c", SMALL], capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    status, output = run_apart(sanitizer, *asked, sys.executable, "-c", SMALL, seconds=100)
+    assert status == 0, output[-4000:]
