@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutedsl_gemm.kernels.pipeline.steps import Agent, Loop, Pipeline, Program, Step
@@ -28,8 +27,7 @@ class Warps(NamedTuple):
         return f"block {self.block}, {self.agent}, {'first warp' if self.leader else 'other warps'}"
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """A step that warps take once: at number `tile` and `k_tile` of the block's."""
 
     step: Step
@@ -40,14 +38,17 @@ class Action:
 
 def actions(pipeline: Pipeline, counts: Counts) -> dict[Warps, list[Action]]:
     """What the warps of a cluster do, one list for each group of warps."""
+    unrolled = [
+        (agent, [*_unrolled(agent.program, pipeline, counts, 0, 0)]) for agent in pipeline.agents
+    ]
     return {
         warps: [
             Action(step, warps, tile, k_tile)
-            for step, tile, k_tile in _unrolled(agent.program, pipeline, counts, 0, 0)
+            for step, tile, k_tile in taken
             if warps.leader or not step.leader
         ]
         for block in range(pipeline.blocks)
-        for agent in pipeline.agents
+        for agent, taken in unrolled
         for warps in _groups(agent, block)
     }
 
@@ -89,9 +90,10 @@ def _iterations(loop: Loop, counts: Counts, tile: int) -> Iterator[tuple[int, in
 
 def holds(step: Step, pipeline: Pipeline, counts: Counts, tile: int, k_tile: int) -> bool:
     """Whether a step is taken at this tile and k-tile."""
+    if step.when == "always":
+        return True
     last = counts.tiles * counts.k_tiles
     return {
-        "always": True,
         "later tiles": tile > 0,
         "not the last tile": tile + 1 < counts.tiles,
         "reloaded": k_tile < last - pipeline.stages,

@@ -175,10 +175,9 @@ def _conflicts(order: Order) -> Iterator[Broken]:
 def _overwritten(
     order: Order, buffer: Buffer, last: list[Access], writes: list[Access]
 ) -> Iterator[Broken]:
-    for earlier, write in product(last, writes):
-        if not order.precedes(earlier.end, write.begin):
-            what = "written" if earlier.writes else "read"
-            yield f"{_name(buffer)} is overwritten while it is {what}", earlier.end, write.begin
+    for earlier, write in order.unordered(last, writes):
+        what = "written" if earlier.writes else "read"
+        yield f"{_name(buffer)} is overwritten while it is {what}", earlier.end, write.begin
 
 
 def _read_too_early(
@@ -187,9 +186,8 @@ def _read_too_early(
     for read in reads:
         if not writes:
             yield f"{_name(buffer)} is read, and nobody has written it", read.begin, read.begin
-        for write in writes:
-            if not order.precedes(write.end, read.begin):
-                yield f"{_name(buffer)} is read before it is written", write.end, read.begin
+    for write, read in order.unordered(writes, reads):
+        yield f"{_name(buffer)} is read before it is written", write.end, read.begin
 
 
 def _missing_fences(order: Order) -> Iterator[Broken]:

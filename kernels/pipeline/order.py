@@ -14,7 +14,7 @@ ends, a phase of a barrier completes. Its edges are the order of each warp, and
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from cutedsl_gemm.kernels.pipeline import steps
@@ -36,6 +36,22 @@ class Phase(NamedTuple):
 
     def __str__(self) -> str:
         return f"phase {self.number} of {self.barrier}[{self.stage}], block {self.block}"
+
+
+class Generation(NamedTuple):
+    """The n-th call of a barrier by all warps that call it: they go on together."""
+
+    barrier: str
+    block: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"generation {self.number} of {self.barrier}, block {self.block}"
+
+
+# What happens at a moment: warps take a step, or a step of theirs ends; a phase or a generation is
+# complete; warps start; or what the text says.
+Label: TypeAlias = "Action | Phase | Generation | Warps | str"
 
 
 class Arrival(NamedTuple):
@@ -76,12 +92,14 @@ class Order:
     """The moments of a cluster's actions for a problem, and what lies before each.
 
     `past[x]` holds the moments before x as the bits of an integer. `sequence` is an interleaving
-    of all moments but those that never come, which are `stuck`.
+    of all moments but those that never come, which are `stuck`. A step that takes time has two
+    moments: `began[x]` is the first of the step that ends at x.
     """
 
     def __init__(self, pipeline: Pipeline, counts: Counts) -> None:
         self.pipeline, self.counts = pipeline, counts
-        self.labels: list[Action | str] = []  # of the moments
+        self.labels: list[Label] = []  # of the moments
+        self.began: dict[int, int] = {}
         self.before: list[list[int]] = []  # a moment → those directly before it
         self.arrivals: dict[Phase, list[Arrival]] = defaultdict(list)
         self.completed: dict[Phase, int] = {}
@@ -97,20 +115,37 @@ class Order:
         self._build()
         self._sort()
 
-    def moment(self, label: Action | str, before: Iterable[int] = ()) -> int:
+    def moment(self, label: Label, before: Iterable[int] = ()) -> int:
         """A new moment, after others."""
         self.labels.append(label)
         self.before.append([*before])
         return len(self.labels) - 1
 
+    def end(self, begin: int, before: Iterable[int] = ()) -> int:
+        """The moment at which the step ends that begins at `begin`, also after others."""
+        moment = self.moment(self.labels[begin], (begin, *before))
+        self.began[moment] = begin
+        return moment
+
     def precedes(self, first: int, second: int) -> bool:
         """Whether one moment lies before another in every interleaving."""
         return bool(self.past[second] >> first & 1)
 
+    def unordered(
+        self, earlier: Iterable[Access], later: Iterable[Access]
+    ) -> Iterator[tuple[Access, Access]]:
+        """The pairs of accesses of which the first may end after the second begins."""
+        ends = 0
+        for access in earlier:
+            ends |= 1 << access.end
+        for access in later:
+            if missing := ends & ~self.past[access.begin]:
+                yield from ((each, access) for each in earlier if missing >> each.end & 1)
+
     def action(self, moment: int) -> Action:
         """The action of a moment at which a step is taken, or ends."""
         label = self.labels[moment]
-        if isinstance(label, str):
+        if not isinstance(label, Action):
             raise ValueError(f"moment {moment}: {label}; it must be that of a step")
         return label
 
@@ -148,8 +183,8 @@ class Order:
                 turns[call.warps] += 1
             self.generations[key] = []
             for number, some in members.items():
-                label = f"generation {number} of {key[0]}, block {key[1]}"
-                whole = self.moment(f"{label} is complete", (each.arrived for each in some))
+                arrived = (each.arrived for each in some)
+                whole = self.moment(Generation(*key, number), arrived)
                 self.generations[key].append((whole, some))
                 for each in some:
                     if each.passed != each.arrived:
@@ -157,9 +192,7 @@ class Order:
 
     def _join_phases(self) -> None:
         for phase, arrivals in self.arrivals.items():
-            self.completed[phase] = self.moment(
-                f"{phase} completes", (arrival.moment for arrival in arrivals)
-            )
+            self.completed[phase] = self.moment(phase, [arrival.moment for arrival in arrivals])
         for wait in self.waits:
             if wait.phase in self.completed:
                 self.before[wait.passed].append(self.completed[wait.phase])
@@ -199,7 +232,7 @@ class _Program:
     def __init__(self, order: Order, warps: Warps, front: int) -> None:
         self.order, self.warps, self.front = order, warps, front
         self.pipeline, self.block = order.pipeline, warps.block
-        self.last = order.moment(f"{warps} start")
+        self.last = order.moment(warps)
         self.grid_wait: int | None = None
         self.open: list[int] = []  # ends of asynchronous steps
         self.groups: dict[str, list[int]] = defaultdict(list)  # by kind, one a group
@@ -219,7 +252,7 @@ class _Program:
     def asynchronous(self, kind: str, begin: int) -> int:
         """The moment at which an asynchronous step ends; groups of a kind end in order."""
         groups = self.groups[kind]
-        end = self.order.moment(self.action, (begin, *groups[-1:]))
+        end = self.order.end(begin, groups[-1:])
         groups.append(end)
         self.open.append(end)
         return end
@@ -265,7 +298,7 @@ class _Program:
         begin = self.step()
         self.read_global(begin)
         for block in step.blocks[self.block]:
-            end = self.order.moment(self.action, (begin,))
+            end = self.order.end(begin)
             phase = self.phase(step.barrier, block)
             self.order.arrivals[phase].append(Arrival(end, loaded=step.bytes))
             self.order.touched.append((end, block))
@@ -326,7 +359,8 @@ class _Program:
 
     def call(self, barrier: str, block: int) -> None:
         arrived = self.step()
-        self.order.calls[barrier, block].append(Member(self.warps, arrived, self.step()))
+        self.last = self.order.end(arrived)
+        self.order.calls[barrier, block].append(Member(self.warps, arrived, self.last))
 
     def sync_arrive(self, step: steps.SyncArrive) -> None:
         moment = self.step()
