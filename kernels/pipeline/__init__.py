@@ -3,6 +3,13 @@
 steps      what warps do: Wait, Load, Multiply, …; Loop, Agent, Pipeline
 actions    a pipeline for a problem: what each warp does, with all indices known
 order      what lies before what in every interleaving
-listing    a pipeline as text: print(plan.pipeline)
+schedule   a deterministic run: when each moment comes, if every step has a duration
 decide     the rules, for every problem; a violation is an interleaving
+
+And as text:
+
+listing          what each agent does: print(plan.pipeline)
+timeline         a run: agents down, time across
+counterexample   a violation: its interleaving as a table and as a chart
+report           all of this, for `python -m cutedsl_gemm explain M N K --pipeline`
 """

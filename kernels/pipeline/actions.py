@@ -14,6 +14,10 @@ class Counts(NamedTuple):
     tiles: int
     k_tiles: int
 
+    def __str__(self) -> str:
+        tiles = f"{self.tiles} tile{'s' * (self.tiles != 1)}"
+        return f"{tiles} of {self.k_tiles} k-tile{'s' * (self.k_tiles != 1)}"
+
 
 class Warps(NamedTuple):
     """Warps of a block that take the same steps: the first warp of an agent, or its others."""

@@ -14,14 +14,15 @@ the ring, and tiles with the turns of the consumers. Each such window occurs in 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, product
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from cutedsl_gemm.kernels.pipeline.actions import Action, Counts
-from cutedsl_gemm.kernels.pipeline.order import CLUSTER, Access, Buffer, Order
+from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
+from cutedsl_gemm.kernels.pipeline.order import CLUSTER, Access, Buffer, Label, Order
+from cutedsl_gemm.kernels.pipeline.schedule import times
 from cutedsl_gemm.kernels.pipeline.steps import Pipeline
 from layouts.hardware.facts import WARP
 
@@ -41,19 +42,37 @@ RULES = {
 Broken: TypeAlias = tuple[str, int, int]
 
 
+class Event(NamedTuple):
+    """What happens at a moment. `ends` if it is the second moment of a step that takes time."""
+
+    label: Label
+    moment: int
+    began: int | None
+
+    @property
+    def ends(self) -> bool:
+        """Whether a step ends that has been taken at the moment `began`."""
+        return self.began is not None
+
+
 @dataclass(frozen=True)
 class Violation:
     """A rule that a pipeline breaks, with an interleaving in which it does.
 
-    `interleaving` is what happens, in this order; the last moment is the one that comes too early.
+    `interleaving` is what happens, in this order, and `missing` is what has not happened yet. If
+    `early`, the last event of the interleaving should have come behind what is missing; if not,
+    what is missing never comes.
     """
 
     rule: str
+    pipeline: Pipeline
     counts: Counts
-    interleaving: tuple[Action | str, ...]
+    interleaving: tuple[Event, ...]
+    missing: tuple[Event, ...]
+    early: bool
 
     def __str__(self) -> str:
-        return f"{self.rule}, with {self.counts.tiles} tiles of {self.counts.k_tiles} k-tiles"
+        return f"{self.rule}, with {self.counts}"
 
 
 @cache
@@ -76,7 +95,9 @@ def problems(pipeline: Pipeline) -> Iterator[Counts]:
 def violations(order: Order) -> Iterator[Violation]:
     """The rules that are broken for one problem."""
     for rule, first, second in _broken(order):
-        yield Violation(rule, order.counts, _interleaving(order, first, second))
+        happens, missing = _interleaving(order, first, second)
+        early = first != second
+        yield Violation(rule, order.pipeline, order.counts, happens, missing, early)
 
 
 def _broken(order: Order) -> Iterator[Broken]:
@@ -225,9 +246,29 @@ def _name(buffer: Buffer) -> str:
     return str(buffer[0])
 
 
-def _interleaving(order: Order, first: int, second: int) -> tuple[Action | str, ...]:
-    """What happens if all that need not happen before `second` has not happened yet."""
+def _interleaving(
+    order: Order, first: int, second: int
+) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+    """What happens before `second`, and `second`; and what need not have happened by then.
+
+    If nothing goes on: all that happens, and what each of the warps would do next.
+    """
+    happens = [*times(order)]
     if order.stuck:
-        return tuple(order.labels[moment] for moment in order.sequence)
-    before = (moment for moment in order.sequence if order.precedes(moment, second))
-    return *(order.labels[moment] for moment in before), order.labels[second]
+        return _events(order, happens), _events(order, _next(order))
+    before = (moment for moment in happens if order.precedes(moment, second))
+    return _events(order, (*before, second)), _events(order, (first,) if first != second else ())
+
+
+def _next(order: Order) -> Iterator[int]:
+    """The first moment of each of the warps that never comes."""
+    warps: set[Warps] = set()
+    for moment in order.stuck:
+        label = order.labels[moment]
+        if isinstance(label, Action) and label.warps not in warps:
+            warps.add(label.warps)
+            yield moment
+
+
+def _events(order: Order, moments: Iterable[int]) -> tuple[Event, ...]:
+    return tuple(Event(order.labels[each], each, order.began.get(each)) for each in moments)

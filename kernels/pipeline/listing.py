@@ -20,6 +20,7 @@ from cutedsl_gemm.kernels.pipeline.steps import (
     Wait,
     walk,
 )
+from cutedsl_gemm.kernels.pipeline.table import table
 
 # The fields of a step are filled in; {k} is its k-tile.
 TEXTS: dict[type[Step], str] = {
@@ -141,7 +142,7 @@ def _preamble(pipeline: Pipeline) -> list[str]:
         f"k-tile k is in stage k % {stages}.",
         f"{names}: the mbarriers of that stage; k is their phase k // {stages}.",
         "",
-        *_table([(name, what) for name, what in barriers.items()]),
+        *table([(name, what) for name, what in barriers.items()]),
     ]
 
 
@@ -287,7 +288,7 @@ def _cluster(pipeline: Pipeline) -> Iterator[str]:
             columns[f"loads {step.operand}"] = [f"slice {p} → {_blocks(bs)}" for p, bs in pairs]
         elif isinstance(step, Arrive):
             columns[f"arrives on {step.barrier}"] = [f"of {_blocks(bs)}" for bs in step.blocks]
-    yield from _table([tuple(columns), *zip(*columns.values(), strict=True)])
+    yield from table([tuple(columns), *zip(*columns.values(), strict=True)])
 
 
 def _blocks(ranks: Sequence[int]) -> str:
@@ -308,10 +309,3 @@ def _aligned(lines: list[Line]) -> Iterator[str]:
     width = max(map(len, noted), default=0)
     for each, line in zip(texts, lines, strict=True):
         yield f"{each:{width}}   {line.notes}".rstrip()
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
-        yield "   ".join(cells).rstrip()

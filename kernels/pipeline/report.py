@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from cutedsl_gemm.kernels.pipeline.counterexample import counterexample
 from cutedsl_gemm.kernels.pipeline.decide import RULES, violation
 from cutedsl_gemm.kernels.pipeline.steps import Pipeline
+from cutedsl_gemm.kernels.pipeline.timeline import timeline
 
 
 def report(pipeline: Pipeline) -> str:
@@ -15,14 +17,14 @@ def report(pipeline: Pipeline) -> str:
     right        in every interleaving, for every number of tiles and k-tiles:
                  nothing waits for ever: ...
     """
-    return "\n\n".join((str(pipeline), verdict(pipeline)))
+    return "\n\n".join((str(pipeline), verdict(pipeline), timeline(pipeline)))
 
 
 def verdict(pipeline: Pipeline) -> str:
     """The rules, if all of them hold; or the violation of one."""
     found = violation(pipeline)
     if found is not None:
-        return f"wrong        {found}"
+        return f"wrong        {counterexample(found)}"
     lines = (f"{'':<12} {rule}: {meaning}" for rule, meaning in RULES.items())
     where = "in every interleaving, for every number of tiles and k-tiles:"
     return "\n".join((f"right        {where}", *lines))
