@@ -9,11 +9,6 @@ What a thread of the first consumer does, step by step (needs the DSL, no GPU):
     (launch,) = launches(pingpong(), 512, 512, 256)
     for event in trace(launch, block=0, blocks=16, thread=128):
         print(event)
-
-The DSL passes a tensor as a struct: its pointer, then the extents and then the strides that are
-not known when it compiles. A tensor map is an argument of its own, and the tensor that TMA sees,
-which has no pointer, follows it: its extents alone. (Read from the kernels' signatures in the DSL's
-MLIR, `CUTE_DSL_KEEP_IR=1`.) `Launch` checks the size of each argument against the PTX.
 """
 
 from __future__ import annotations
@@ -23,7 +18,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.compile.ptx.machine import Argument, Launch, pointer
+from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer, tensor_map
+from cutedsl_gemm.kernels.compile.ptx.machine import Launch
 from cutedsl_gemm.kernels.compile.ptx.reader import Kernel, read
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
@@ -61,26 +57,18 @@ def arguments(
      ('tma_c', None), ('gC', (100, 200))]
     """
     rows, columns = plan.exchanged((m, n))
-    loads = (
-        Argument("tma_a"),
-        Argument("gA", struct.pack("<2i", rows, k)),
-        Argument("tma_b"),
-        Argument("gB", struct.pack("<2i", columns, k)),
-    )
     c_stride = n if c_stride is None else c_stride
-
-    def c(parameter: int, *extents: int) -> Argument:
-        return Argument("gC", struct.pack("<Qiiq", pointer(parameter), *extents, c_stride))
-
+    loads = *tensor_map("a", rows, k), *tensor_map("b", columns, k)
     if isinstance(plan, SplitKPlan):
-        tiles = plan.workspace(m, n) // plan.splits // cosize(plan.partial_sums)
-
-        def sums(parameter: int) -> Argument:
-            split = tiles * cosize(plan.partial_sums)  # elements from split to split
-            return Argument("sums", struct.pack("<Qii", pointer(parameter), tiles, split))
-
-        return (*loads, sums(4), c(5, rows, columns)), (sums(0), c(1, m, n))
+        c, of_plan = matrix("gC", 1, m, n, c_stride), matrix("gC", 5, rows, columns, c_stride)
+        return (*loads, _sums(plan, 4, m, n), of_plan), (_sums(plan, 0, m, n), c)
     if plan.stored_by_tma:
-        extents = struct.pack("<2i", rows, columns)
-        return ((*loads, Argument("tma_c"), Argument("gC", extents)),)
-    return ((*loads, c(4, rows, columns)),)
+        return ((*loads, *tensor_map("c", rows, columns)),)
+    return ((*loads, matrix("gC", 4, rows, columns, c_stride)),)
+
+
+def _sums(plan: SplitKPlan, parameter: int, m: int, n: int) -> Argument:
+    """The workspace (*tile, tiles, splits): the tiles, and the stride from split to split."""
+    elements = plan.workspace(m, n) // plan.splits
+    tiles = elements // cosize(plan.partial_sums)
+    return Argument("sums", struct.pack("<Qii", pointer(parameter), tiles, elements))

@@ -3,6 +3,7 @@
 reader      the text of a module as kernels and instructions
 translate   a kernel as a Python function of one thread
 machine     trace: runs one thread of a launch, and lists its events
+arguments   what a launch passes: tensors and tensor maps
 events      the events: barriers, TMA, wgmma, stores, with their values
 
 The control flow of a thread depends on no other thread: a wait only blocks. So the list is what the

@@ -22,30 +22,14 @@ from layouts.hardware import descriptor
 from layouts.hardware.facts import WARPGROUP
 
 from . import events
+from .arguments import POINTER_BITS, Argument
 from .reader import Instruction, Kernel, PtxError
 from .translate import PARAMETER_BITS, PARAMETERS, SHARED, translate
 
 SHARED_BYTES = 228 * 1024  # of a multiprocessor of compute capability 9.0
 RANK_BITS = 24  # a block's window in the shared memory of its cluster
-POINTER_BITS = 40  # a tensor's window in global memory
 FIELD = (1 << descriptor.FIELD_BITS) - 1  # a field of a matrix descriptor
 TURNS = 1_000_000  # backward branches of a thread
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a launch: the bytes of a parameter, or None for a tensor map.
-
-    Events name tensor maps, and tensors in global memory, by `name`.
-    """
-
-    name: str
-    value: bytes | None = None
-
-
-def pointer(parameter: int) -> int:
-    """The address of the tensor of a kernel's parameter: each has its own window of memory."""
-    return parameter + 1 << POINTER_BITS
 
 
 @dataclass(frozen=True)

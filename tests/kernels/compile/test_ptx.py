@@ -8,7 +8,8 @@ from itertools import product
 import pytest
 
 from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.machine import Argument, Launch, pointer, trace
+from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, pointer
+from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
 from cutedsl_gemm.kernels.compile.ptx.reader import PtxError, read
 
 WORDS = 0, 1, 2, 7, 31, 32, 33, 2**31 - 1, 2**31, 2**31 + 5, 2**32 - 7, 2**32 - 1
