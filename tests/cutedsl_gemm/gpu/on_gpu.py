@@ -95,6 +95,7 @@ def run_apart(*command, seconds, **environment):
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
+                process.wait()  # if the driver holds it, the test's own limit ends this process
         output.seek(0)
         text = output.read()
     if status is None:
