@@ -1,4 +1,4 @@
-"""Faults of device code: what a GPU would compute, or wait for, in vain."""
+"""Faults of the device code of sm90: what a GPU computes wrongly, or waits for in vain."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ SINGLE = "kernels/sm90/single.py"
 PERSISTENT = "kernels/sm90/persistent.py"
 EPILOGUE = "kernels/sm90/epilogue.py"
 SPLIT_K = "kernels/sm90/split_k.py"
-TILE = "kernels/device/tile.py"
-MULTISTAGE = "kernels/sm80/multistage.py"
-VOLTA = "kernels/sm70/volta.py"
-ROWS = "kernels/copies/rows.py"
 
-SM90_MAINLOOP = (
+MAINLOOPS = (
     Fault(
         "full_phase_inverted",
         MAINLOOP,
@@ -208,7 +204,7 @@ SM90_MAINLOOP = (
     ),
 )
 
-SM90_SCHEDULES = (
+SCHEDULES = (
     Fault(
         "no_wait_for_the_turn",
         PINGPONG,
@@ -330,7 +326,7 @@ SM90_SCHEDULES = (
     ),
 )
 
-SM90_EPILOGUE = (
+EPILOGUES = (
     Fault(
         "panel_reused_one_store_early",
         EPILOGUE,
@@ -432,7 +428,7 @@ SM90_EPILOGUE = (
     ),
 )
 
-SM90_SPLIT_K = (
+SPLITS = (
     Fault(
         "half_of_the_warps_store_sums",
         SPLIT_K,
@@ -491,224 +487,4 @@ SM90_SPLIT_K = (
     ),
 )
 
-SHARED = (
-    Fault(
-        "row_after_the_last",
-        TILE,
-        "return (row < rows) & (column < columns)",
-        "return (row <= rows) & (column < columns)",
-        "Threads read and write the row after the last of a matrix.",
-    ),
-    Fault(
-        "whole_vector_over_the_edge",
-        TILE,
-        "(line, (copy.width - 1, vector))",
-        "(line, (0, vector))",
-        "A vector that the edge cuts is written whole, beyond the end of a row.",
-    ),
-    Fault(
-        "extent_of_the_wrong_tile",
-        TILE,
-        "return m - rows * i, n - columns * j",
-        "return m - rows * j, n - columns * i",
-        "Predicates of a tile are those of its mirror image.",
-    ),
-    Fault(
-        "last_tile_column_missing",
-        TILE,
-        "return cute.ceil_div(c.shape[0], tiler[0]), cute.ceil_div(c.shape[1], tiler[1])",
-        "return cute.ceil_div(c.shape[0], tiler[0]), c.shape[1] // tiler[1]",
-        "The last columns of C have no block.",
-    ),
-    Fault(
-        "no_zeros_beyond_the_edge",
-        TILE,
-        "    values.fill(0)\n",
-        "",
-        "Whatever the registers held is multiplied beyond the end of K.",
-    ),
-    Fault(
-        "cp_async_to_stage_0",
-        TILE,
-        "target + stage_offset,",
-        "target,",
-        "All copies go to the first stage.",
-    ),
-    Fault(
-        "cp_async_of_a_missing_row",
-        TILE,
-        "if across > 0 else 0",
-        "if across >= 0 else 0",
-        "The row after the last of a matrix is read.",
-    ),
-    Fault(
-        "cp_async_16_bytes_always",
-        TILE,
-        "cp_size=None if whole else present * element",
-        "cp_size=None",
-        "Copies at the edges read beyond the matrix, and multiply what they find.",
-    ),
-    Fault(
-        "swizzle_of_elements_on_bytes",
-        "kernels/device/lower.py",
-        "return swizzle.recast(unit, 8)",
-        "return swizzle",
-        "Pointers swizzle other bits than TMA and wgmma do.",
-    ),
-    Fault(
-        "multiprocessors_of_one_block_a_cluster",
-        "kernels/device/occupancy.py",
-        "plan.smem_bytes) * plan.cluster_size",
-        "plan.smem_bytes)",
-        "A grid of clusters fills half of the GPU, or less.",
-    ),
-)
-
-SM80 = (
-    Fault(
-        "cp_async_awaited_one_late",
-        MULTISTAGE,
-        "cp_async_wait_group(self.plan.stages - 2)",
-        "cp_async_wait_group(self.plan.stages - 1)",
-        "A k-tile is multiplied before its copies have arrived.",
-    ),
-    Fault(
-        "no_barrier_after_cp_async",
-        MULTISTAGE,
-        "(self.plan.stages - 2)\n        cute.arch.sync_threads()\n",
-        "(self.plan.stages - 2)\n",
-        "A thread reads what other threads' copies have not written yet.",
-    ),
-    Fault(
-        "no_cp_async_commit",
-        MULTISTAGE,
-        "        cute.arch.cp_async_commit_group()\n",
-        "",
-        "wait_group waits for no copy.",
-    ),
-    Fault(
-        "loads_one_k_tile_too_far",
-        MULTISTAGE,
-        "load(k_tile + self.plan.stages - 1, whole)",
-        "load(k_tile + self.plan.stages, whole)",
-        "One k-tile is never loaded, and its stage is overwritten while it is read.",
-    ),
-    Fault(
-        "cut_k_tiles_loaded_whole",
-        MULTISTAGE,
-        "cutlass.max(a.shape[1] // bk - (",
-        "cutlass.max(cute.ceil_div(a.shape[1], bk) - (",
-        "The last k-tile is read beyond the end of K.",
-    ),
-    Fault(
-        "edge_tiles_loaded_whole",
-        MULTISTAGE,
-        "((n + 1) * bn <= b.shape[0])",
-        "(n * bn <= b.shape[0])",
-        "The last columns of tiles are read beyond the end of B.",
-    ),
-    Fault(
-        "fragments_of_the_k_tile_before",
-        "kernels/sm80/register_pipeline.py",
-        "load_fragments(0, (k_tile + 1) % stages)",
-        "load_fragments(0, k_tile % stages)",
-        "The first step of each k-tile multiplies fragments of the one before.",
-    ),
-    Fault(
-        "singlestage_reloads_too_early",
-        "kernels/sm80/singlestage.py",
-        "                multiply(step)\n            cute.arch.sync_threads()\n",
-        "                multiply(step)\n",
-        "Threads overwrite a k-tile that other warps still read.",
-    ),
-    Fault(
-        "stages_of_one_k_tile",
-        MULTISTAGE,
-        "load_fragments(step, k_tile % self.plan.stages)",
-        "load_fragments(step, 0)",
-        "All k-tiles are read from the first stage.",
-    ),
-)
-
-SM70_SIMT_COPIES = (
-    Fault(
-        "volta_overwrites_what_it_reads",
-        VOLTA,
-        "self.store(values, smem, (k_tile + 1) % 2, thread)",
-        "self.store(values, smem, k_tile % 2, thread)",
-        "A k-tile is stored over the one that is being multiplied.",
-    ),
-    Fault(
-        "volta_one_fragment_buffer",
-        VOLTA,
-        "target[None, load, step % 2]",
-        "target[None, load, 0]",
-        "Every second step multiplies stale fragments.",
-    ),
-    Fault(
-        "volta_no_residue",
-        VOLTA,
-        "residue = (matrix.shape[1] - 1) % bk + 1",
-        "residue = matrix.shape[1] % bk",
-        "Where K is a multiple of 32, the last k-tile is left out.",
-    ),
-    Fault(
-        "simt_reloads_too_early",
-        "kernels/simt/staged.py",
-        "+= rA[i] * rB[j]\n            cute.arch.sync_threads()\n",
-        "+= rA[i] * rB[j]\n",
-        "Threads overwrite a tile that others still read.",
-    ),
-    Fault(
-        "simt_no_column_guard",
-        "kernels/simt/direct.py",
-        "if in_bounds(at, extent):",
-        "if at[0] < extent[0]:",
-        "Threads beyond the last column write the start of the next row.",
-    ),
-    Fault(
-        "copy_second_word_misaligned",
-        ROWS,
-        "at = wanted - shift + self.plan.word_bytes",
-        "at = wanted + self.plan.word_bytes",
-        "The second word is loaded from an address that is not a multiple of its size.",
-    ),
-    Fault(
-        "copy_writes_before_a_row",
-        ROWS,
-        "if (column >= 0) & (column + self.plan.width <= columns):",
-        "if column + self.plan.width <= columns:",
-        "A word that begins before its row overwrites the end of the one above.",
-    ),
-    Fault(
-        "copy_tiles_of_aligned_rows",
-        ROWS,
-        "select_(askew, Int32(plan.width - 1), Int32(0))",
-        "select_(askew, Int32(0), Int32(0))",
-        "The last columns of rows that start inside a word are not copied.",
-    ),
-    Fault(
-        "copy_does_not_wait",
-        ROWS,
-        "            cute.arch.griddepcontrol_wait()\n",
-        "",
-        "A copy that overlaps the launch before it reads what that one has not written yet.",
-    ),
-    Fault(
-        "copy_reads_past_the_end",
-        ROWS,
-        "(address >= first) & (address + self.plan.word_bytes <= end)",
-        "(address >= first) & (address < end)",
-        "The last word is read beyond the memory of the source.",
-    ),
-    Fault(
-        "copy_second_matrix_counts_from_0",
-        ROWS,
-        "self.tile_counts(pair[1])[1], block - first",
-        "self.tile_counts(pair[1])[1], block",
-        "The first tiles of the second matrix are not copied.",
-    ),
-)
-
-FAULTS = SM90_MAINLOOP + SM90_SCHEDULES + SM90_EPILOGUE + SM90_SPLIT_K + SHARED + SM80
-FAULTS += SM70_SIMT_COPIES
+FAULTS = MAINLOOPS + SCHEDULES + EPILOGUES + SPLITS
