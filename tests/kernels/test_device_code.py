@@ -1,4 +1,4 @@
-"""Compiled kernels of one tile a block, run thread by thread on the CPU, store each element once."""
+"""Kernels of one tile a block, run thread by thread from their PTX, store each element of C once."""
 
 from collections import Counter
 
@@ -9,8 +9,8 @@ from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.compile.ptx.arguments import matrix
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
 from cutedsl_gemm.kernels.compile.ptx.reader import read
-from cutedsl_gemm.kernels.sm80.rungs import RUNGS as SM80
 from cutedsl_gemm.kernels.simt.rungs import RUNGS as SIMT
+from cutedsl_gemm.kernels.sm80.rungs import RUNGS as SM80
 
 
 @pytest.mark.deep

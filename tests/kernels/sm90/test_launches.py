@@ -312,7 +312,7 @@ def test_stmatrix_and_tma_store_each_value_where_it_belongs(plan):
 @pytest.mark.parametrize(
     "plan",
     [
-        pingpong((64, 16, 64), c_alignment=1),
+        pingpong((64, 48, 64), c_alignment=1),
         pytest.param(pingpong(c_alignment=1), marks=deep),
         pytest.param(pingpong((64, 80, 64), swapped=True, c_alignment=1), marks=deep),
         pytest.param(cooperative((192, 80, 64), swapped=True, c_alignment=1), marks=deep),
