@@ -1,4 +1,4 @@
-"""Kernels of one tile a block, run thread by thread from their PTX, store each element of C once."""
+"""Kernels of one tile a block, run thread by thread from their PTX, store each element once."""
 
 from collections import Counter
 
