@@ -119,6 +119,16 @@ def test_each_operand_counts_for_its_own_rows():
     assert len({best(problem) for problem in (on_lines, of_a, of_b)}) > 1  # remembered apart
 
 
+def test_twice_as_many_partial_sums_take_twice_as_long_to_add():
+    times = {
+        splits: estimate(
+            Problem.dense(512, 512, 16384), Candidate(split, (128, 128, 64), splits)
+        ).reduction
+        for splits in (2, 4, 8)
+    }
+    assert times[8] == 2 * times[4] == 4 * times[2] > 0
+
+
 @given(
     extents,
     extents,

@@ -3,13 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
 from cutedsl_gemm import gemm
 from cutedsl_gemm.kernels.compile import build, cache
-from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import tune
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import ranking
@@ -68,16 +69,22 @@ def test_the_winner_is_remembered(clock):
     assert clock.races == 1
 
 
-def test_each_shape_and_each_device_has_its_own(clock):
-    run(problem())
-    for asked, device in (
-        (problem(), "H200"),
+def test_each_problem_and_each_device_has_its_own(clock):
+    ours = problem()
+    row_major = Matrix(ours.b.shape, (ours.b.shape[1], 1))
+    cases = (
+        (ours, "H100"),
+        (ours, "H200"),
         (problem(k=2048), "H100"),
-        (problem().transposed, "H100"),
-    ):
+        (ours.transposed, "H100"),
+        (replace(ours, dtype="float16"), "H100"),
+        (replace(ours, b=row_major), "H100"),
+        (replace(ours, invariant=True), "H100"),
+    )
+    for races, (asked, device) in enumerate(cases, 1):
         assert run(asked, device)[1]
-    assert clock.races == 4
-    assert not run(problem())[1]
+        assert clock.races == races
+    assert not any(run(asked, device)[1] for asked, device in cases)
 
 
 def test_a_capture_takes_a_stored_winner_and_refuses_a_race(clock, monkeypatch):
@@ -132,7 +139,7 @@ import os, sys
 from cutedsl_gemm.select import tune
 from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.problem import Matrix, Problem
 child = os.fork()  # so that the two import torch once
 for k in range(bool(child), 40, 2):
     tune._store(Problem.dense(8, 8, k), "H100", (CANDIDATES[0], Raster(1)))
