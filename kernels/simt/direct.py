@@ -22,8 +22,7 @@ class Direct(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, tiler = self.plan, self.plan.tile[:2]
         thread = cute.arch.thread_idx()[0]
-        tiles = tile_counts(c, tiler)
-        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tiles, cutlass.min)
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(c, tiler))
         extent = remaining_extent(c, tiler, (m, n))
         at = plan.c.rows(thread, 0), plan.c.columns(thread, 0)  # in the tile
         row, column = m * tiler[0] + at[0], n * tiler[1] + at[1]

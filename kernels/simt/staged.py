@@ -40,8 +40,7 @@ class Staged(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        tiles = tile_counts(c, (bm, bn))
-        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tiles, cutlass.min)
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
         smem = SmemAllocator()
         sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), ALIGNMENT)  # (BM, BK)
         sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), ALIGNMENT)  # (BN, BK)
