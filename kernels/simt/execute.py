@@ -15,6 +15,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.executor import executor, thread_values
 from cutedsl_gemm.kernels.executor.blocks import Direct, Fragments, Staged, multiply
+from cutedsl_gemm.kernels.plan.checks import refuse, shape_problem
 from cutedsl_gemm.kernels.simt.plan import SimtPlan
 
 
@@ -33,4 +34,6 @@ def fragments(plan: SimtPlan, name: str) -> Fragments:
     row, k = rows(*thread_values(rows))[..., None], torch.arange(bk)  # (thread, value, 1), (BK)
     if operand is None:
         return Direct(row * bk + k)
+    shape = plan.tile["AB".index(name)], bk
+    refuse(plan.name, shape_problem(name, operand.smem, shape))
     return Staged(operand.copy, operand.smem, [operand.smem(row, k)])

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.executor import executor, thread_values
 from cutedsl_gemm.kernels.executor.blocks import multiply
+from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.execute import accumulators, operand_rows, staged
 from cutedsl_gemm.kernels.sm80.fragments import Name
-from layouts import QUAD_PAIRS, Layout, make_layout, right_inverse, size, volta_mma
+from layouts import QUAD_PAIRS, Layout, cosize, make_layout, right_inverse, size, volta_mma
 from layouts.hardware.facts import WARP
 
 MMA = volta_mma("col", "row")
@@ -53,6 +54,11 @@ def vector_reads(plan: Sm70Plan, name: Name) -> Tensor:
     """
     mode = "AB".index(name)
     smem, copy = (plan.a, plan.b)[mode].mma_smem, plan.fragment_copies[name]
+    if cosize(copy.rows) != plan.step[mode]:
+        raise PlanError(
+            f"{plan.name}: step is {plan.step}, and the vectors of {name} in a step have "
+            f"{cosize(copy.rows)} rows"
+        )
     thread, vector = torch.arange(copy.threads)[:, None], copy.width * torch.arange(copy.vectors)
     step = torch.arange(plan.steps)[:, None, None]
     k = copy.columns(thread, vector) + plan.step[2] * step

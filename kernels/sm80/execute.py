@@ -18,6 +18,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.executor import executor, thread_values
 from cutedsl_gemm.kernels.executor.blocks import Registers, Staged, multiply
+from cutedsl_gemm.kernels.plan.checks import refuse, shape_problem
 from cutedsl_gemm.kernels.sm80.fragments import Name, atom, ldmatrix_rows, load_atom
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from layouts import ComposedLayout, Layout, MmaAtom, size
@@ -38,6 +39,8 @@ def staged(plan: Sm80Plan, name: Name, reads: Tensor) -> Staged:
     """An operand through the plan's stages; `reads` are those of each step."""
     mode = "AB".index(name)
     operand, stages = (plan.a, plan.b)[mode], plan.staged_smem[mode].outer[2]
+    for smem in (operand.smem, operand.mma_smem):
+        refuse(plan.name, shape_problem(name, smem, (plan.tile[mode], plan.tile[2])))
     return Staged(operand.copy, operand.smem, [*reads], stages, plan.prefetch_fragments)
 
 
@@ -49,6 +52,7 @@ def accumulators(
     `units` takes a thread to its number in the mma, and then its unit. Of the `rows` of a unit, the
     mma one below the other have neighbouring registers.
     """
+    refuse(plan.name, _register_problems(plan))
     (height, width, _), threads = mma.shape, size(mma.c[0])
     thread, value = thread_values(plan.c.rows)
     register, at = plan.fragment(value), units(thread)
@@ -57,6 +61,21 @@ def accumulators(
     row = repeat % (rows // height) * height + place % height
     column = repeat // (rows // height) * width + place // height
     return at // threads, row, column
+
+
+def _register_problems(plan: Sm80Plan) -> Iterator[str]:
+    """Which values of C have no register, or are in that of another row of A or of B."""
+    if size(plan.fragment) != plan.c.values:
+        yield f"fragment is {plan.fragment}; it must take the {plan.c.values} values of a thread"
+    every, held, c = thread_values(plan.c.rows), plan.accumulator, plan.c
+    for name, operand, of_mma, of_c in (
+        ("A", plan.a, held.rows, c.rows),
+        ("B", plan.b, held.columns, c.columns),
+    ):
+        if not torch.equal(operand.mma_smem(of_mma(*every), 0), operand.smem(of_c(*every), 0)):
+            yield (
+                f"accumulator is {held} and c is {c}: a value must be of one row of {name} in both"
+            )
 
 
 def ldmatrix_reads(plan: Sm80Plan, name: Name) -> Tensor:
