@@ -45,6 +45,14 @@ def run(plan, m, n, k):
     return torch.equal(out, (a.float() @ b.float()).to(out.dtype))
 
 
+def fails(plan, m, n, k):
+    """Whether the executor refuses a plan, or gives a wrong answer."""
+    try:
+        return not run(plan, m, n, k)
+    except PlanError:
+        return True
+
+
 @by_name
 @by_majors
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -96,10 +104,11 @@ def test_a_swizzle_that_breaks_rows_is_seen():
         run(replace(plan, a=replace(plan.a, smem=smem, mma_smem=smem)), 128, 128, 64)
 
 
-def test_b_in_another_order_than_mma_reads_gives_a_wrong_answer():
+def test_b_in_another_order_than_mma_reads_is_refused():
     plan = wide(b_major="K")
     assert plan.c != plan.accumulator
-    assert not run(replace(plan, b=replace(plan.b, smem=plan.b.mma_smem)), 128, 256, 64)
+    with pytest.raises(PlanError, match="a value must be of one row of B in both"):
+        run(replace(plan, b=replace(plan.b, smem=plan.b.mma_smem)), 128, 256, 64)
 
 
 def test_each_rung_changes_one_idea():
@@ -194,14 +203,6 @@ def test_the_rows_that_ldmatrix_reads_equal_the_dsls(rung, majors):
     cute.compile(trace, options="--gpu-arch sm_80")
     for (name, *index), (row, k) in found.items():
         assert rows[name](*index) == row + plan.tile["AB".index(name)] * k
-
-
-def fails(plan, m, n, k):
-    """Whether the executor refuses a plan, or gives a wrong answer."""
-    try:
-        return not run(plan, m, n, k)
-    except PlanError:
-        return True
 
 
 CHANGED = accumulator(swizzled().tile, (4, 1))
