@@ -25,7 +25,6 @@ from cutedsl_gemm.kernels.device.tile import (
     thread_partition,
     tile_counts,
 )
-from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.plan.raster import row_by_row
 from cutedsl_gemm.kernels.sm70.plan import Sm70Plan
 from cutedsl_gemm.kernels.sm80.warp_mma import allocate_smem, store_accumulator
@@ -49,8 +48,8 @@ class Volta(OneTilePerBlock):
         m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
         smem = allocate_smem(plan)  # (BM, BK, 2), (BN, BK, 2)
         acc, load_fragments, multiply = warp_mma(plan, smem, thread)
-        a_head, a_rest = residue_first(a, plan.a_major, bk)
-        b_head, b_rest = residue_first(b, plan.b_major, bk)
+        a_head, a_rest = residue_first(a, plan, plan.a_major)
+        b_head, b_rest = residue_first(b, plan, plan.b_major)
         self.store(self.load(a_head, b_head, (m, n, 0), thread), smem, 0, thread)
         cute.arch.sync_threads()
         load_fragments(0, 0)
@@ -58,16 +57,16 @@ class Volta(OneTilePerBlock):
         for k_tile in cutlass.range(last, unroll=1):
             values = self.load(a_rest, b_rest, (m, n, k_tile), thread)
             for step in cutlass.range_constexpr(plan.steps - 1):
-                load_fragments(step + 1, k_tile % 2)
+                load_fragments(step + 1, k_tile % plan.stages)
                 if cutlass.const_expr(step == plan.steps - 2):
-                    self.store(values, smem, (k_tile + 1) % 2, thread)
+                    self.store(values, smem, (k_tile + 1) % plan.stages, thread)
                     cute.arch.sync_threads()
                 multiply(step)
-            load_fragments(0, (k_tile + 1) % 2)
+            load_fragments(0, (k_tile + 1) % plan.stages)
             multiply(plan.steps - 1)
         for step in cutlass.range_constexpr(plan.steps):
             if cutlass.const_expr(step < plan.steps - 1):
-                load_fragments(step + 1, last % 2)
+                load_fragments(step + 1, last % plan.stages)
             multiply(step)
         store_accumulator(acc, c, plan, (m, n), thread)
 
@@ -83,11 +82,13 @@ class Volta(OneTilePerBlock):
             store_to_smem(part, buffer[None, None, stage], operand.copy, thread)
 
 
-def residue_first(matrix: cute.Tensor, major: str, bk: int) -> tuple[cute.Tensor, cute.Tensor]:
+def residue_first(
+    matrix: cute.Tensor, plan: Sm70Plan, major: str
+) -> tuple[cute.Tensor, cute.Tensor]:
     """A matrix (rows, K) as its first (K - 1) % BK + 1 columns, and the rest: whole k-tiles."""
-    residue = (matrix.shape[1] - 1) % bk + 1
+    residue = (matrix.shape[1] - 1) % plan.tile[2] + 1
     if major == "K":
-        residue = cute.assume(residue, divby=UNIT)
+        residue = cute.assume(residue, divby=plan.alignment)
     return split_columns(matrix, residue)
 
 
@@ -101,20 +102,22 @@ def warp_mma(
     """
     acc = cute.make_rmem_tensor((8 * 16,), Float32)
     acc.fill(0)
-    fragments = [cute.make_rmem_tensor((UNIT, 2, 2), Float16) for _ in smem]  # (8, load, buffer)
+    copies, buffers = tuple(plan.fragment_copies.values()), 2
+    fragments = [  # (8, load, buffer)
+        cute.make_rmem_tensor((copy.width, copy.vectors, buffers), Float16) for copy in copies
+    ]
     pairs = [cute.recast_tensor(fragment, Uint32) for fragment in fragments]  # (4, load, buffer)
 
     def load_fragments(step: int, stage: Any) -> None:
-        copies = plan.fragment_copies.values()
         for buffer, copy, target in zip(smem, copies, fragments, strict=True):
             tiler = cute.size(buffer, mode=[0]), plan.step[2]
             k_step = cute.local_tile(buffer[None, None, stage], tiler, (0, step))  # (rows, 4)
             source = thread_partition(k_step, copy, thread)  # (1, (8, load))
-            for load in range(2):
-                cute.autovec_copy(source[0, (None, load)], target[None, load, step % 2])
+            for load in range(copy.vectors):
+                cute.autovec_copy(source[0, (None, load)], target[None, load, step % buffers])
 
     def multiply(step: int) -> None:
-        (rA, rB), buffer = pairs, step % 2
+        (rA, rB), buffer = pairs, step % buffers
         halves = product(range(2), repeat=4)  # load of B, half of it; load of A, half of it
         for mma, (n_load, n_half, m_load, m_half) in enumerate(halves):
             operands = [rA[2 * m_half + i, m_load, buffer] for i in range(2)]

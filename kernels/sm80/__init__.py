@@ -3,6 +3,7 @@
 rungs                the ladder: ten plans, each the one before with one change
 plan, checks         the plan, and what the instructions and kernels cannot do
 operand              A and B: the copy into shared memory, the buffer, its swizzle or padding
+fragments            A and B in registers: what mma takes, the rows that ldmatrix's lanes address
 accumulator          C: the outputs of each thread, in which register
 singlestage          device code: load a k-tile, multiply it
 multistage           device code: k-tiles loaded ahead by cp.async

@@ -22,6 +22,7 @@ from cutedsl_gemm.kernels.plan.checks import refuse, shape_problem
 from cutedsl_gemm.kernels.sm80.fragments import Name, atom, ldmatrix_rows, load_atom
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from layouts import ComposedLayout, Layout, MmaAtom, size
+from layouts.hardware.atoms import MATRIX_COLUMNS
 
 
 @executor
@@ -87,7 +88,8 @@ def ldmatrix_reads(plan: Sm80Plan, name: Name) -> Tensor:
     address = smem(rows(torch.arange(size(rows)))).view(instruction, warp, lane)
     lanes, values = thread_values(load.fragment)
     element = load.fragment(lanes, values)  # column + 8 * supplying lane
-    loaded = address[..., element // 8] + element % 8  # (instruction, warp, lane, value)
+    # (instruction, warp, lane, value)
+    loaded = address[..., element // MATRIX_COLUMNS] + element % MATRIX_COLUMNS
     held = loaded.permute(1, 2, 0, 3).flatten(2)  # (warp, lane, value)
     held = held.unflatten(2, (plan.steps, -1, size(operand[1])))  # value: (step, mma, of the mma)
     return operand_rows(held.permute(2, 0, 3, 1, 4), operand, mma.shape[2])

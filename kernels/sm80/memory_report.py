@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT
+from cutedsl_gemm.kernels.plan.checks import BITS
 from cutedsl_gemm.kernels.plan.memory_report import MemoryReport, global_sectors
-from cutedsl_gemm.kernels.sm80.operand import Operand
+from cutedsl_gemm.kernels.sm80.fragments import ldmatrix_rows
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from layouts import ComposedLayout, Layout, composition, wavefronts
-from layouts.hardware.descriptor import Major
+from layouts.hardware.atoms import MATRIX_COLUMNS, MATRIX_ROWS
 from layouts.hardware.facts import WARP
 
 
@@ -38,13 +38,14 @@ def ldmatrix_wavefronts(plan: Sm80Plan) -> tuple[int, int]:
     >>> [ldmatrix_wavefronts(rung()) for rung in (mma, padded, swizzled)]
     [(8, 8), (1, 1), (1, 1)]
     """
-    return _matrix(plan.a, plan.a_major), _matrix(plan.b, plan.b_major)
+    a, b = ldmatrix_rows(plan, "A")[0], ldmatrix_rows(plan, "B")[0]
+    return _matrix(plan.a.mma_smem, a), _matrix(plan.b.mma_smem, b)
 
 
-def _matrix(operand: Operand, major: Major) -> int:
-    """Wavefronts of eight rows of 16 bytes, whose addresses the lanes give."""
-    rows: ComposedLayout = operand.mma_smem[0 if major == "K" else 1]
-    return wavefronts(composition(rows, Layout(8)), 2 * UNIT, unit=BITS).count
+def _matrix(smem: ComposedLayout, lanes: Layout) -> int:
+    """Wavefronts of the rows of a matrix, whose addresses its lanes give."""
+    rows = composition(smem, composition(lanes, Layout(MATRIX_ROWS)))
+    return wavefronts(rows, MATRIX_COLUMNS * BITS // 8, unit=BITS).count
 
 
 def wave_bytes(plan: Sm80Plan, tiles_m: int, tiles_n: int, blocks: int, k: int) -> int:
