@@ -78,22 +78,22 @@ SM70_SIMT_COPIES = (
     Fault(
         "volta_overwrites_what_it_reads",
         VOLTA,
-        "self.store(values, smem, (k_tile + 1) % 2, thread)",
-        "self.store(values, smem, k_tile % 2, thread)",
+        "self.store(values, smem, (k_tile + 1) % plan.stages, thread)",
+        "self.store(values, smem, k_tile % plan.stages, thread)",
         "A k-tile is stored over the one that is being multiplied.",
     ),
     Fault(
         "volta_one_fragment_buffer",
         VOLTA,
-        "target[None, load, step % 2]",
+        "target[None, load, step % buffers]",
         "target[None, load, 0]",
         "Every second step multiplies stale fragments.",
     ),
     Fault(
         "volta_no_residue",
         VOLTA,
-        "residue = (matrix.shape[1] - 1) % bk + 1",
-        "residue = matrix.shape[1] % bk",
+        "residue = (matrix.shape[1] - 1) % plan.tile[2] + 1",
+        "residue = matrix.shape[1] % plan.tile[2]",
         "Where K is a multiple of 32, the last k-tile is left out.",
     ),
     Fault(
