@@ -234,11 +234,12 @@ class Thread:
         start = self.base["C"] + self.buffer(step) * plan.panel_bytes
         for value in range(size(copy.rows[1])):
             row, column = copy.rows(thread, value), copy.columns(thread, value)
-            yield events.LoadShared(start + plan.staging(row, column) * BYTES, BYTES)
+            source = start + plan.staging(row, column) * BYTES
+            yield events.LoadShared(source, BYTES)
             place = first[0] + row, first[1] + column
             if place[0] < self.extents[0] and place[1] < self.extents[1]:
                 row, column = plan.exchanged(place)
-                yield events.StoreGlobal("gC", (row * self.ld + column) * BYTES, BYTES, (None,))
+                yield events.StoreGlobal("gC", (row * self.ld + column) * BYTES, BYTES, (source,))
 
     def _StoreWait(self, step, action):
         yield events.BulkWaitGroup(step.pending, True)
