@@ -100,8 +100,9 @@ class Direct:
 class Staged:
     """An operand that threads copy into stages of shared memory, out of which the units read it.
 
-    A stage keeps what it held, at first NaN, until it is written again. As many k-tiles as there
-    are stages but one are loaded ahead. With `prefetch`, so is the first step of a k-tile.
+    A stage keeps what it held, at first NaN, until it is written again. With n stages, n - 1
+    k-tiles are loaded ahead. With `prefetch`, the first step of a k-tile is read before the next
+    load.
     """
 
     copy: TVLayout
@@ -120,21 +121,16 @@ class Staged:
         return self.reads[0].shape[0], self.reads[0].shape[1]
 
     def __call__(self, matrix: Tensor) -> Iterator[Tensor]:
-        """Each k-tile in the registers of the units, which load and read as the kernel does."""
+        """Each k-tile in the registers of the units."""
         count, ahead, steps = matrix.shape[1], size(self.stages) - 1, range(len(self.reads))
         load, read = self._through_memory(matrix)
         for k_tile in range(ahead):
             load(k_tile)
         first = [read(0, 0)] if self.prefetch else []
         for k_tile in range(count):
-            fragments = [*first]
-            if not first:
-                load(k_tile + ahead)
-            for step in steps[len(first) :]:
-                fragments.append(read(step, k_tile))
-                if first and step == 1:
-                    load(k_tile + ahead)
-            first = [read(0, k_tile + 1)] if first else []
+            load(k_tile + ahead)
+            fragments = [*first, *(read(step, k_tile) for step in steps[len(first) :])]
+            first = [read(0, k_tile + 1)] if self.prefetch else []
             yield torch.cat(fragments, dim=3).transpose(0, 1)
 
     def _through_memory(
