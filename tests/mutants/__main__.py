@@ -30,6 +30,11 @@ CANARY = Fault(
 )
 CANARY_TEST = "tests/kernels/sm90/test_plan.py"
 GPU_TESTS = ("tests/cutedsl_gemm/gpu",)
+# The options of pytest for four kinds of runs. `deep` tests run in CI alone (tests/conftest.py).
+QUICK = "-m", "not gpu"
+DEEP = "-m", "deep and not gpu", "--hypothesis-profile=ci"
+ALL = "-m", "not gpu", "--hypothesis-profile=ci"
+ON_GPU = "-m", "gpu", "--require-gpu", "--lazily"
 # All but the tests of files: those notice that a file differs, not that it is wrong.
 SUITE = (
     *("tests", "layouts", "cutedsl_gemm", "--ignore=tests/docs", "--ignore=tests/mutants"),
@@ -74,7 +79,7 @@ class Trials:
         self.options, self.known = options, known
         self.idle: Queue[Tree] = Queue()
         for number in range(options.jobs):
-            self.idle.put(Tree(folder / str(number), options.gpu, options.timeout))
+            self.idle.put(Tree(folder / str(number), options.timeout))
 
     def __call__(self, name: str) -> tuple[str, float]:
         """(the test that noticed the fault, or "" if none did; seconds)."""
@@ -87,26 +92,31 @@ class Trials:
         return noticed_by, time.monotonic() - start
 
     def rounds(self, name: str) -> Iterator[Sequence[str]]:
-        """The tests to run one after the other: first the one that noticed the fault last time."""
+        """The runs of pytest, one after the other: first the test that noticed it last time."""
         known = self.known.get(name, Outcome())
         last = known.on_a_gpu if self.options.gpu else known.noticed_by
         if ".py" in last:
-            yield [last]
-        yield GPU_TESTS if self.options.gpu else nearest(name)
+            yield *(ON_GPU if self.options.gpu else ALL), last
+        if self.options.gpu:
+            yield *ON_GPU, *GPU_TESTS
+            return
+        yield *QUICK, *nearest(name)
+        yield *DEEP, *nearest(name)
         if self.options.full:
-            yield SUITE
+            yield *ALL, *SUITE
 
     def check_that_copies_run(self) -> None:
         """RuntimeError unless a test notices a module of a copy that raises."""
         for tree in list(self.idle.queue):
             with tree.mutated(CANARY):
-                if not tree.test([CANARY_TEST]):
+                if not tree.test([*QUICK, CANARY_TEST]):
                     raise RuntimeError(f"{CANARY_TEST} passes where {CANARY.file} raises")
 
     def check_that_noticing_tests_pass(self, noticed_by: Iterable[str]) -> None:
         """RuntimeError unless the tests that noticed a fault pass without one."""
         tests = sorted({test for test in noticed_by if ".py" in test})  # others tell how it ended
-        if tests and (fails := self.idle.queue[0].test(tests)):
+        marked = ON_GPU if self.options.gpu else ALL
+        if tests and (fails := self.idle.queue[0].test([*marked, *tests])):
             raise RuntimeError(f"{fails} fails without a fault, too")
 
     def close(self) -> None:

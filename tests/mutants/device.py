@@ -487,4 +487,112 @@ SPLITS = (
     ),
 )
 
-FAULTS = MAINLOOPS + SCHEDULES + EPILOGUES + SPLITS
+FURTHER = (
+    Fault(
+        "b_of_the_first_k",
+        MAINLOOP,
+        "rB[None, None, k, stage], acc)",
+        "rB[None, None, 0, stage], acc)",
+        "All wgmmas of a k-tile multiply the first sixteen k of B.",
+    ),
+    Fault(
+        "a_launch_without_clusters",
+        MAINLOOP,
+        "            cluster=self.cluster,\n",
+        "",
+        "Blocks wait for slices that no block multicasts to them.",
+    ),
+    Fault(
+        "a_launch_of_one_warpgroup_less",
+        MAINLOOP,
+        "block=(plan.threads, 1, 1),",
+        "block=(plan.threads - 128, 1, 1),",
+        "The last consumer does not exist: its rows, or its turns, are missing.",
+    ),
+    Fault(
+        "a_launch_with_too_little_memory",
+        MAINLOOP,
+        "smem=self.shared_storage().size_in_bytes(),",
+        "smem=plan.stages * plan.stage_bytes,",
+        "Panels and mbarriers lie outside of the block's shared memory.",
+    ),
+    Fault(
+        "every_launch_overlaps",
+        MAINLOOP,
+        "use_pdl=plan.overlaps(blocks, sms, a.shape[1])",
+        "use_pdl=True",
+        "Large products run at 595 TFLOP/s, not at 776.",
+    ),
+    Fault(
+        "operands_not_exchanged",
+        MAINLOOP,
+        "a, b = self.plan.exchanged((a, transposed(b)))",
+        "a, b = a, transposed(b)",
+        "A plan of swapped operands loads A for B.",
+    ),
+    Fault(
+        "c_not_transposed",
+        MAINLOOP,
+        "transposed(c) if self.plan.swapped else c",
+        "c",
+        "A plan of swapped operands stores Cᵀ.",
+    ),
+    Fault(
+        "slices_counted_as_tiles",
+        MAINLOOP,
+        "plan.a.slice_counts[0] * down",
+        "down",
+        "A cluster that shares A walks tiles that C does not have.",
+    ),
+    Fault(
+        "mbarriers_initialised_by_every_warp",
+        MAINLOOP,
+        "        if warp_idx == 0:\n            cpasync.prefetch",
+        "        if warp_idx >= 0:\n            cpasync.prefetch",
+        "A late warp initialises an mbarrier that is in use.",
+    ),
+    Fault(
+        "producer_keeps_its_registers",
+        MAINLOOP,
+        "            cute.arch.setmaxregister_decrease(self.plan.producer_registers)\n",
+        "",
+        "The consumers wait forever for registers that nobody releases.",
+    ),
+    Fault(
+        "c_stays_in_l2",
+        EPILOGUE,
+        "0x12F0000000000000",
+        "0x14F0000000000000",
+        "L2 evicts A and B for C, which nobody reads again.",
+    ),
+    Fault(
+        "half_of_a_warpgroup_stores",
+        EPILOGUE,
+        "stmatrix.get_slice(cute.arch.thread_idx()[0] % WARPGROUP)",
+        "stmatrix.get_slice(cute.arch.thread_idx()[0] % 64)",
+        "Warps 2 and 3 store their rows over those of warps 0 and 1.",
+    ),
+    Fault(
+        "totals_of_the_tile_before",
+        SPLIT_K,
+        "            total.fill(0)\n",
+        "",
+        "Partial sums are added to whatever the registers held.",
+    ),
+    Fault(
+        "reduction_reads_the_first_rows",
+        SPLIT_K,
+        "sums[None, None, tile, split], (rows, columns), (part, 0))",
+        "sums[None, None, tile, split], (rows, columns), (0, 0))",
+        "All rows of a tile are the first ones.",
+    ),
+    Fault(
+        "workspace_by_splits_first",
+        SPLIT_K,
+        "c_sums = lower.tile_array(workspace.iterator, plan.c_partial_sums, tiles, plan.splits)",
+        "c_sums = lower.tile_array(workspace.iterator, plan.c_partial_sums, plan.splits, tiles)",
+        "The reduction adds partial sums of other tiles.",
+    ),
+)
+
+FAULTS = MAINLOOPS + SCHEDULES + EPILOGUES + SPLITS + FURTHER

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from . import cache, choice, device, executor, ladder, legality, plan, protocol, shared
+from . import cache, choice, device, executor, ladder, launch, legality, plan, protocol, shared
 from .fault import Fault, Room
 
 GEMM = "tests/cutedsl_gemm/test_gemm.py", "tests/cutedsl_gemm/test_invariance.py"
 KERNELS = "tests/kernels/sm90", "tests/kernels/sm80", "tests/kernels/device"
 CHECKED = "tests/kernels/sm90/test_plan.py", "tests/kernels/sm80", "tests/kernels/simt"
 SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
+ONE_TILE = "tests/kernels/test_one_tile_per_block.py"
 FAMILIES = tuple(f"tests/kernels/{family}" for family in ("sm90", "sm80", "sm70", "simt"))
 PLANS_ALONE = "test_execute.py", "test_plan.py", "test_pipeline.py"  # no device code runs there
 
@@ -23,8 +24,9 @@ ROOMS = {
     "device": Room(
         device.FAULTS, ("tests/kernels/device", "tests/kernels/compile/test_sass.py"), PLANS_ALONE
     ),
-    "ladder": Room(ladder.FAULTS, ("tests/kernels/device",)),
-    "shared": Room(shared.FAULTS, FAMILIES),
+    "ladder": Room(ladder.FAULTS, (ONE_TILE, "tests/kernels/device")),
+    "shared": Room(shared.FAULTS, (ONE_TILE, *FAMILIES)),
+    "launch": Room(launch.FAULTS, (*GEMM, *SELECT, "tests/kernels/device")),
     "executor": Room(executor.FAULTS, ("tests/kernels/sm90", *GEMM)),
 }
 

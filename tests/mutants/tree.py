@@ -37,12 +37,11 @@ NOTICED = re.compile(
 class Tree:
     """A copy of what git knows and of new files, with the environment linked.
 
-    Its tests are those that need a GPU, if `gpu`, or else the others; they have so many seconds.
+    A run of tests in it has `timeout` seconds.
     """
 
-    def __init__(self, root: Path, gpu: bool, timeout: float) -> None:
+    def __init__(self, root: Path, timeout: float) -> None:
         self.root, self.timeout = root, timeout
-        self.marked = ("-m", "gpu", "--require-gpu", "--lazily") if gpu else ("-m", "not gpu")
         origin = repository()
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(command, cwd=origin, check=True, capture_output=True, text=True)
@@ -77,14 +76,14 @@ class Tree:
         # Python tells byte code that is stale by the second and the size of its source.
         Path(cache_from_source(str(file))).unlink(missing_ok=True)
 
-    def test(self, tests: Iterable[str]) -> str:
+    def test(self, arguments: Iterable[str]) -> str:
         """What noticed a fault: the first test that fails, or how pytest ended; "" if all pass.
 
-        A test that is no longer there passes, too.
+        `arguments` are those of pytest. A test that is no longer there passes, too.
         """
         with tempfile.TemporaryDirectory() as cache:  # a mutant's kernels are its own
             variables = {"CUTEDSL_GEMM_CACHE_DIR": cache}
-            run = [*OPTIONS, *self.marked, *tests], variables, self.timeout
+            run = [*OPTIONS, *arguments], variables, self.timeout
             print(json.dumps(run), file=self.server.stdin, flush=True)
             status, output = json.loads(self.server.stdout.readline())
         if status is None:
