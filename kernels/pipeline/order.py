@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from cutedsl_gemm.kernels.pipeline import steps
@@ -100,6 +101,7 @@ class Order:
         self.pipeline, self.counts = pipeline, counts
         self.labels: list[Label] = []  # of the moments
         self.began: dict[int, int] = {}
+        self.ends: dict[int, int] = {}  # the end of a step → the block whose memory it concerns
         self.before: list[list[int]] = []  # a moment → those directly before it
         self.arrivals: dict[Phase, list[Arrival]] = defaultdict(list)
         self.completed: dict[Phase, int] = {}
@@ -113,7 +115,6 @@ class Order:
         self.touched: list[tuple[int, int]] = []  # (moment, block whose shared memory it touches)
         self.exits: dict[int, int] = {}  # a block → the moment all of its warps have ended
         self._build()
-        self._sort()
 
     def moment(self, label: Label, before: Iterable[int] = ()) -> int:
         """A new moment, after others."""
@@ -121,10 +122,10 @@ class Order:
         self.before.append([*before])
         return len(self.labels) - 1
 
-    def end(self, begin: int, before: Iterable[int] = ()) -> int:
-        """The moment at which the step ends that begins at `begin`, also after others."""
+    def end(self, begin: int, block: int, before: Iterable[int] = ()) -> int:
+        """The moment at which the step ends that begins at `begin`, with data of `block`."""
         moment = self.moment(self.labels[begin], (begin, *before))
-        self.began[moment] = begin
+        self.began[moment], self.ends[moment] = begin, block
         return moment
 
     def precedes(self, first: int, second: int) -> bool:
@@ -207,23 +208,51 @@ class Order:
             for buffer in slices[block, read.version % self.pipeline.stages]:
                 self.accesses[buffer].append(read)
 
-    def _sort(self) -> None:
-        """Sort the moments, and collect the past of each."""
-        missing = [len(each) for each in self.before]
-        after: list[list[int]] = [[] for _ in missing]
+    @cached_property
+    def after(self) -> list[list[int]]:
+        """A moment → those directly after it."""
+        after: list[list[int]] = [[] for _ in self.before]
         for moment, before in enumerate(self.before):
             for each in before:
                 after[each].append(moment)
-        self.past = [0] * len(missing)
-        self.sequence = [moment for moment, count in enumerate(missing) if not count]
-        for moment in self.sequence:  # which grows
-            known = self.past[moment] | 1 << moment
-            for each in after[moment]:
-                self.past[each] |= known
+        return after
+
+    def interleaving(self, choose: Callable[[list[int]], int] = lambda _: -1) -> Iterator[int]:
+        """Moments in an order that can happen; those that never come are left out.
+
+        `choose` gives the place of the next one in the list of those that can be next.
+        """
+        missing = [len(each) for each in self.before]
+        ready = [moment for moment, count in enumerate(missing) if not count]
+        while ready:
+            place = choose(ready)
+            ready[place], ready[-1] = ready[-1], ready[place]
+            moment = ready.pop()
+            yield moment
+            for each in self.after[moment]:
                 missing[each] -= 1
                 if not missing[each]:
-                    self.sequence.append(each)
-        self.stuck = [moment for moment, count in enumerate(missing) if count]
+                    ready.append(each)
+
+    @cached_property
+    def sequence(self) -> list[int]:
+        """One interleaving."""
+        return [*self.interleaving()]
+
+    @cached_property
+    def stuck(self) -> list[int]:
+        """The moments that never come."""
+        return sorted({*range(len(self.labels))} - {*self.sequence})
+
+    @cached_property
+    def past(self) -> list[int]:
+        """A moment → those before it, as the bits of an integer."""
+        past = [0] * len(self.labels)
+        for moment in self.sequence:
+            known = past[moment] | 1 << moment
+            for each in self.after[moment]:
+                past[each] |= known
+        return past
 
 
 class _Program:
@@ -252,7 +281,7 @@ class _Program:
     def asynchronous(self, kind: str, begin: int) -> int:
         """The moment at which an asynchronous step ends; groups of a kind end in order."""
         groups = self.groups[kind]
-        end = self.order.end(begin, groups[-1:])
+        end = self.order.end(begin, self.block, groups[-1:])
         groups.append(end)
         self.open.append(end)
         return end
@@ -298,7 +327,7 @@ class _Program:
         begin = self.step()
         self.read_global(begin)
         for block in step.blocks[self.block]:
-            end = self.order.end(begin)
+            end = self.order.end(begin, block)
             phase = self.phase(step.barrier, block)
             self.order.arrivals[phase].append(Arrival(end, loaded=step.bytes))
             self.order.touched.append((end, block))

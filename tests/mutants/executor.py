@@ -26,15 +26,15 @@ FAULTS = (
     Fault(
         "visits_not_counted",
         SM90,
-        "if wrong := int((visits != 1).sum()):",
-        "if wrong := int((visits > 1).sum()):",
-        "A raster that forgets a tile gives whatever the memory held.",
+        'check_visits(f"{plan.raster}", visited, len(gA), len(gB))',
+        "pass",
+        "A raster that forgets a tile gives NaN.",
     ),
     Fault(
         "sums_of_the_last_split",
         SM90,
-        "total += partial_sums[:, self.read]",
-        "total = partial_sums[:, self.read]",
+        "total += partial_sums[:, :, read]",
+        "total = partial_sums[:, :, read]",
         "A product whose K is split has the products of the last part alone.",
     ),
     Fault(

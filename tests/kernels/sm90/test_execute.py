@@ -14,6 +14,7 @@ from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
+from tests.kernels.pipeline.faults import faults
 
 
 def run(plan, m=200, n=300, k=136):
@@ -262,5 +263,32 @@ def test_a_raster_that_misses_a_tile_is_refused():
             m, n = super().__call__(index, tiles_m, tiles_n, minimum)
             return m, n - n % 2
 
-    with pytest.raises(PlanError, match="visits 4 of 6 tiles never, or more than once"):
+    with pytest.raises(PlanError, match=r"visits tile \(0, 0\) 2 times"):
         run(replace(pingpong(), raster=Incomplete(1)))
+
+
+@pytest.mark.parametrize("agent", ["producer", "consumer 0"])
+def test_a_pipeline_that_does_not_wait_gives_a_wrong_result(agent, monkeypatch):
+    plan = replace(pingpong((64, 64, 64)), stages=3)
+    a, b, out = empty_tensors(plan, 600, 150, 64 * 5)
+    a.copy_(torch.randint(-3, 4, a.shape)), b.copy_(torch.randint(-2, 3, b.shape))
+    truth = (a.double() @ b.double()).to(out.dtype)
+    waits = tuple(f"{agent}: no {step}(" for step in ("Wait", "MultiplyWait"))
+    for name, pipeline in faults(plan.pipeline):
+        if name.startswith(waits):
+            monkeypatch.setattr(type(plan), "pipeline", property(lambda _, wrong=pipeline: wrong))
+            assert any(not torch.equal(executed(plan, a, b, seed), truth) for seed in range(8))
+
+
+def executed(plan, a, b, seed):
+    *_, out = empty_tensors(plan, *a.shape[:1], b.shape[1], b.shape[0])
+    execute.gemm(plan, a, b, out, seed=seed)
+    return out
+
+
+@pytest.mark.parametrize("plan", [pingpong((64, 64, 64)), cooperative(), split(), single()])
+def test_the_order_of_the_warps_changes_no_bit(plan):
+    a, b, _ = empty_tensors(plan, 300, 500, 136)
+    a.normal_(), b.normal_()
+    first, *others = (executed(plan, a, b, seed) for seed in range(3))
+    assert all(torch.equal(first, other) for other in others)
