@@ -388,7 +388,7 @@ class _Program:
 
     def call(self, barrier: str, block: int) -> None:
         arrived = self.step()
-        self.last = self.order.end(arrived)
+        self.last = self.order.end(arrived, block)
         self.order.calls[barrier, block].append(Member(self.warps, arrived, self.last))
 
     def sync_arrive(self, step: steps.SyncArrive) -> None:
