@@ -30,7 +30,8 @@ RULES = {
     "nothing waits for ever": "each phase gets its arrivals and bytes",
     "no phase is mistaken for another": "an arrival follows the phase before its own; a wait finds "
     "its phase or the one before it (a parity tells only these apart), and ends before the next",
-    "what is read was written": "every write of a version ends before it is read",
+    "what is read was written": "every write of a version ends before it is read; an accumulator "
+    "sums over all k-tiles of its tile",
     "what is read is not yet overwritten": "every read and write of a version ends before the next",
     "TMA sees what threads wrote": "they fence.proxy.async between stmatrix and the store",
     "shared memory is there": "mbarriers are initialised first; what other blocks and TMA touch, "
@@ -106,6 +107,7 @@ def _broken(order: Order) -> Iterator[Broken]:
         return
     yield from _mistaken_phases(order)
     yield from _conflicts(order)
+    yield from _missing_products(order)
     yield from _missing_fences(order)
     yield from _outlived_memory(order)
 
@@ -209,6 +211,24 @@ def _read_too_early(
             yield f"{_name(buffer)} is read, and nobody has written it", read.begin, read.begin
     for write, read in order.unordered(writes, reads):
         yield f"{_name(buffer)} is read before it is written", write.end, read.begin
+
+
+def _missing_products(order: Order) -> Iterator[Broken]:
+    """An accumulator that is read is the sum over all k-tiles of its tile, each added once."""
+    for buffer, accesses in order.accesses.items():
+        if buffer[0] != "accumulator":
+            continue
+        added: dict[int, list[int]] = defaultdict(list)
+        for access in accesses:
+            if access.writes:
+                added[access.version].append(order.action(access.begin).k_tile)
+        k_tiles = order.counts.k_tiles
+        for access in accesses:
+            tile = access.version
+            all_of_them = [*range(tile * k_tiles, (tile + 1) * k_tiles)]
+            if not access.writes and sorted(added[tile]) != all_of_them:
+                what = f"the accumulator of tile {tile} sums over k-tiles {added[tile]}"
+                yield f"{what}, not {all_of_them}", access.begin, access.begin
 
 
 def _missing_fences(order: Order) -> Iterator[Broken]:
