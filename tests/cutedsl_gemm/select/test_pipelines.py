@@ -20,8 +20,12 @@ def test_the_pipelines_of_some_candidates_are_right(candidate):
 
 @pytest.mark.deep
 def test_the_pipelines_of_all_plans_are_right():
-    """Plans that differ in layouts alone have equal pipelines, and each is decided once."""
-    by_threads = (candidate.plan(STORED_BY_THREADS) for candidate in CANDIDATES)
+    """Plans that differ in layouts alone have equal pipelines, and each is decided once.
+
+    The blocks of a cluster store C each for itself: where threads store it, one block will do.
+    """
+    alone = (candidate for candidate in CANDIDATES if candidate.cluster == (1, 1))
+    by_threads = (candidate.plan(STORED_BY_THREADS) for candidate in alone)
     pipelines = dict.fromkeys(plan.pipeline for plan in (*plans(), *by_threads))
     assert len(pipelines) > 100
     assert [violation(each) for each in pipelines] == [None] * len(pipelines)

@@ -361,21 +361,20 @@ def explored(machine, limit):
     return len(seen)
 
 
-def run(machine, random, changes=3):
+def run(machine, random, changes=3, late=None):
     """One interleaving: the move of the highest priority, and some priorities change on the way.
 
     That of Burckhardt et al., A Randomized Scheduler with Probabilistic Guarantees of Finding
-    Bugs, ASPLOS 2010: few changes of priority find most errors. In half of the runs, what is
-    asynchronous ends only when nothing else can happen.
+    Bugs, ASPLOS 2010: few changes of priority find most errors. What is `late` ("load", "product",
+    "store", "front") ends only when nothing else can happen.
     """
-    state, priorities, late = machine.start(), {}, random.random() < 0.5
+    state, priorities = machine.start(), {}
     total = sum(map(len, machine.actions))
     change_at = Counter(random.randrange(2 * total) for _ in range(changes))
     number = 0
     while moves := machine.moves(state):
         for each in moves:
-            last = late and each[0] != "step"
-            priorities.setdefault(kind_of(each), random.random() - last)
+            priorities.setdefault(kind_of(each), random.random() - (each[0] == late))
         best = max(moves, key=lambda each: priorities[kind_of(each)])
         if change_at[number]:
             priorities[kind_of(best)] = -number

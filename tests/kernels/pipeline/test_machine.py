@@ -19,7 +19,7 @@ PLANS = {
     "one consumer": cooperative((64, 64, 64)),
     "pingpong": pingpong((128, 64, 64)),
     "panels": cooperative((64, 192, 64), c_stages=2),
-    "stored by threads": pingpong((64, 64, 64), c_alignment=1),
+    "stored by threads": cooperative((64, 64, 64), c_alignment=1),
     "split": split(),
     "cluster": cooperative((64, 64, 64), cluster=(2, 1)),
 }
@@ -27,9 +27,9 @@ QUICK = "single", "one consumer"
 PLANS_BY_DEPTH = [
     name if name in QUICK else pytest.param(name, marks=pytest.mark.deep) for name in PLANS
 ]
-COUNTS = Counts(1, 1), Counts(1, 3), Counts(1, 5), Counts(2, 2), Counts(3, 1), Counts(4, 2)
-FEW = COUNTS[0], COUNTS[1], COUNTS[3]
-RUNS, STATES = 16, 3000  # interleavings at random; states of all interleavings, at most
+COUNTS = Counts(1, 1), Counts(1, 3), Counts(2, 2), Counts(4, 1), Counts(4, 2)
+LATE = "load", "product", "store", "front", None
+RUNS, STATES = 10, 250  # interleavings at random; states of all interleavings, at most
 # Rules of the order that concern what barriers count. The machine may count otherwise and yet do
 # nothing wrong: an arrival that is early or late by one phase, where the phases in between get as
 # many; one that is left over when nobody waits any more.
@@ -46,34 +46,32 @@ def small(name, stages):
     return replace(PLANS[name], stages=stages).pipeline
 
 
-def is_wrong(pipeline, counts, deep):
-    """Whether the machine does what it must not do, in some order of its moves."""
+def is_wrong(pipeline, counts):
+    """Whether the machine does what it must not do in some order of its moves.
+
+    None if it has not, and not every order has been tried.
+    """
     machine, random = Machine(pipeline, counts), Random(1)
     try:
-        for number in range(RUNS if deep else RUNS // 2):
-            run(machine, random, changes=number % 4)
-        explored(machine, STATES if deep else STATES // 10)
+        for number in range(RUNS):
+            run(machine, random, changes=number % 3, late=LATE[number % len(LATE)])
+        tried = explored(machine, STATES)
     except Wrong:
         return True
-    return False
+    return None if tried is None else False
 
 
-@pytest.mark.parametrize(
-    ("name", "deep"),
-    [
-        *((name, False) for name in QUICK),
-        *(pytest.param(name, True, marks=pytest.mark.deep) for name in PLANS),
-    ],
-)
-def test_a_fault_is_found_if_and_only_if_the_machine_does_wrong(name, deep):
+@pytest.mark.parametrize("name", PLANS_BY_DEPTH)
+def test_a_fault_is_found_if_and_only_if_the_machine_does_wrong(name):
     for what, pipeline in faults(small(name, 2)):
         verdicts = []
-        for counts in COUNTS if deep else FEW:
+        for counts in COUNTS:
             if counts.tiles > 1 and not pipeline.persistent:
                 continue
-            found, wrong = first(pipeline, counts), is_wrong(pipeline, counts, deep)
+            found, wrong = first(pipeline, counts), is_wrong(pipeline, counts)
             assert found or not wrong, (what, counts)
-            assert wrong or not found or COUNTING.search(found.rule), (what, counts, found.rule)
+            counting = found and COUNTING.search(found.rule)
+            assert wrong is not False or not found or counting, (what, counts, found.rule)
             verdicts.append((bool(found), wrong))
         if any(found for found, _ in verdicts) and not any(each in what for each in HARMLESS):
             assert any(wrong for _, wrong in verdicts), what
@@ -90,8 +88,7 @@ def first(pipeline, counts):
         ("one consumer", Counts(2, 3)),
         ("pingpong", Counts(1, 3)),
         pytest.param("pingpong", Counts(2, 2), marks=pytest.mark.deep),
-        pytest.param("split", Counts(1, 2), marks=pytest.mark.deep),
-        pytest.param("cluster", Counts(1, 3), marks=pytest.mark.deep),
+        pytest.param("split", Counts(1, 1), marks=pytest.mark.deep),
     ],
 )
 def test_a_pipeline_that_ships_is_right_in_every_interleaving(name, counts):
