@@ -297,13 +297,6 @@ SCHEDULES = (
         "Clusters step over tiles that nobody computes.",
     ),
     Fault(
-        "as_many_clusters_as_multiprocessors",
-        "kernels/plan/work.py",
-        "sms // self.cluster_size))",
-        "sms))",
-        "Half of the clusters wait until the others have walked all their tiles.",
-    ),
-    Fault(
         "single_reloads_too_early",
         SINGLE,
         "            cute.arch.sync_threads()  # all warps have read the stage\n",

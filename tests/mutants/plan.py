@@ -193,4 +193,11 @@ FAULTS = (
         "True, plan.alignment)",
         "A C whose rows start anywhere is refused at the launch.",
     ),
+    Fault(
+        "as_many_clusters_as_multiprocessors",
+        "kernels/plan/work.py",
+        "sms // self.cluster_size))",
+        "sms))",
+        "Half of the clusters wait until the others have walked all their tiles.",
+    ),
 )

@@ -1,7 +1,5 @@
 """No fault rots: each snippet stands in its file, once."""
 
-import ast
-
 import pytest
 
 from tests.mutants.fault import repository
@@ -9,17 +7,16 @@ from tests.mutants.rooms import FAULTS, ROOMS, named, nearest
 
 
 def problem(fault):
-    """What is wrong with a fault; None if it is a change of one place that Python reads."""
+    """What is wrong with a fault; None if it is a change of one place."""
     sound = (repository() / fault.file).read_text(encoding="utf-8")
     try:
-        faulty = fault.applied(sound)  # ValueError unless the snippet stands there once
-        ast.parse(faulty)
-    except (SyntaxError, ValueError) as error:
+        faulty = fault.applied(sound)
+    except ValueError as error:
         return f"{fault.name}: {error}"
     return None if faulty != sound else f"{fault.name} changes nothing"
 
 
-def test_a_fault_is_a_change_of_one_place_that_python_reads():
+def test_a_fault_is_a_change_of_one_place():
     """If you changed the snippet's place, change the snippet, or write a fault of the new code."""
     assert not [*filter(None, map(problem, FAULTS.values()))]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -62,10 +63,12 @@ class Tree:
 
     @contextmanager
     def mutated(self, fault: Fault) -> Iterator[None]:
-        """The tree with the fault, for as long as the context lasts."""
+        """The tree with the fault, for as long as the context lasts; SyntaxError if Python cannot read it."""
         file = self.root / fault.file
         sound = file.read_text(encoding="utf-8")
-        self._write(file, fault.applied(sound))
+        faulty = fault.applied(sound)
+        ast.parse(faulty, fault.file)  # else every test would notice
+        self._write(file, faulty)
         try:
             yield
         finally:
