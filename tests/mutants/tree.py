@@ -63,11 +63,14 @@ class Tree:
 
     @contextmanager
     def mutated(self, fault: Fault) -> Iterator[None]:
-        """The tree with the fault, for as long as the context lasts; SyntaxError if Python cannot read it."""
+        """The tree with the fault, for as long as the context lasts.
+
+        SyntaxError if Python cannot read the file then: every test would notice.
+        """
         file = self.root / fault.file
         sound = file.read_text(encoding="utf-8")
         faulty = fault.applied(sound)
-        ast.parse(faulty, fault.file)  # else every test would notice
+        ast.parse(faulty, fault.file)
         self._write(file, faulty)
         try:
             yield
