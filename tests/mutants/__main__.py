@@ -46,14 +46,14 @@ def main() -> int:
     """Try the faults that the command line names; 1 if one survives."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", nargs="+", default=(), help="rooms, or faults as room/name")
-    parser.add_argument("--new", action="store_true", help="only those that noticed.csv lacks")
+    parser.add_argument("--new", action="store_true", help="those that nothing has noticed yet")
     parser.add_argument("--full", action="store_true", help="then the suite, if the nearest pass")
     parser.add_argument("--gpu", action="store_true", help="the tests that need an H100 instead")
     parser.add_argument("--jobs", type=int, default=1, help="faults at a time, each in a copy")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for a run of tests")
     options = parser.parse_args()
     known = outcomes.read()
-    names = [name for name in named(options.only) if not (options.new and name in known)]
+    names = [name for name in named(options.only) if not (options.new and any(known.get(name, ())))]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trials = Trials(Path(folder), options, known)
         trials.check_that_copies_run()
