@@ -60,9 +60,8 @@ class Event(NamedTuple):
 class Violation:
     """A rule that a pipeline breaks, with an interleaving in which it does.
 
-    `interleaving` is what happens, in this order, and `missing` is what has not happened yet. If
-    `early`, the last event of the interleaving should have come behind what is missing; if not,
-    what is missing never comes.
+    `interleaving` is what happens, in this order, up to the event that breaks the rule. If `early`,
+    this event should have come behind what is `missing`; if not, what is missing never comes.
     """
 
     rule: str
@@ -242,7 +241,8 @@ def _missing_fences(order: Order) -> Iterator[Broken]:
                 if not any(
                     write.begin < fence and order.precedes(fence, read.begin) for fence in fences
                 ):
-                    yield f"{_name(buffer)} is stored by TMA without a fence", write.end, read.begin
+                    what = f"{_name(buffer)} is stored by TMA without a fence"
+                    yield what, read.begin, read.begin
 
 
 def _outlived_memory(order: Order) -> Iterator[Broken]:
