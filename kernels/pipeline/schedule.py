@@ -34,10 +34,6 @@ def times(order: Order) -> dict[int, int]:
     Each comes as early as the moments before it allow.
     """
     missing = [len(each) for each in order.before]
-    after: list[list[int]] = [[] for _ in missing]
-    for moment, before in enumerate(order.before):
-        for each in before:
-            after[each].append(moment)
     found: dict[int, int] = {}
     cores = _TensorCores()
     able = [(0, moment) for moment, count in enumerate(missing) if not count]
@@ -45,7 +41,7 @@ def times(order: Order) -> dict[int, int]:
     while able:
         time, moment = heappop(able)
         found[moment] = time
-        for each in after[moment]:
+        for each in order.after[moment]:
             missing[each] -= 1
             if not missing[each]:
                 heappush(able, (_time(order, each, found, cores), each))

@@ -10,9 +10,10 @@ from cutedsl_gemm.select.candidate import CANDIDATES, plans
 
 STORED_BY_TMA = Problem.dense(4096, 4096, 4096)
 STORED_BY_THREADS = replace(STORED_BY_TMA, c_alignment=1)
+SOME = [each for each in CANDIDATES if each.cluster in ((1, 1), (2, 1))][::15]
 
 
-@pytest.mark.parametrize("candidate", CANDIDATES[7::20], ids=lambda each: each.name)
+@pytest.mark.parametrize("candidate", SOME, ids=lambda each: each.name)
 def test_the_pipelines_of_some_candidates_are_right(candidate):
     for problem in (STORED_BY_TMA, STORED_BY_THREADS):
         assert violation(candidate.plan(problem).pipeline) is None
