@@ -234,6 +234,8 @@ def _panels(program: Program) -> list[tuple[Step, ...]]:
         same = 0
         while same < len(groups) and [_form(step) for step in groups[same]] == form:
             same += 1
+        if None in map(_numbers, groups[:same]):
+            continue
         if same > 1 and any(hasattr(step, "panel") for step in groups[0]):
             return groups[:same]
     return []
@@ -252,18 +254,23 @@ def _form(step: Step) -> tuple[object, ...]:
     return type(step), *own
 
 
+def _numbers(group: tuple[Step, ...]) -> dict[str, int] | None:
+    """The panel, buffer and pending of a group; None if two of its steps have other ones."""
+    pairs = {
+        (name, getattr(step, name)) for step in group for name in OF_PANELS if hasattr(step, name)
+    }
+    return dict(pairs) if len(dict(pairs)) == len(pairs) else None
+
+
 def _folded(panels: list[tuple[Step, ...]], pipeline: Pipeline, depth: int) -> Iterator[Line]:
-    """A loop over panels, with the values that differ in its head."""
-    values = [
-        {name: getattr(step, name) for step in group for name in OF_PANELS if hasattr(step, name)}
-        for group in panels
-    ]
+    """A loop over panels, with the numbers that differ in its head."""
+    numbers = [found for group in panels if (found := _numbers(group)) is not None]
     names = {
         name: short
         for name, short in OF_PANELS.items()
-        if len({each.get(name) for each in values}) > 1
+        if len({each.get(name) for each in numbers}) > 1
     }
-    heads = [", ".join(str(each[name]) for name in names) for each in values]
+    heads = [", ".join(str(each[name]) for name in names) for each in numbers]
     if len(names) > 1:
         heads = [f"({head})" for head in heads]
     yield Line(depth, f"for {', '.join(names.values())} = {', '.join(heads)}")

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cutedsl_gemm.kernels.pipeline.listing import text
-from cutedsl_gemm.kernels.pipeline.steps import Step, walk
+from cutedsl_gemm.kernels.pipeline.steps import Agent, Pipeline, Step, StoreWait, WritePanel, walk
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 
 
@@ -36,6 +36,14 @@ def test_panels_that_repeat_are_listed_once_with_their_numbers():
     numbers = [(p, p % plan.c_stages, plan.pending_stores(p)) for p in range(plan.panels)]
     assert f"for p, b, n = {', '.join(map(str, numbers))}" in listed
     assert listed.count("stmatrix panel p → buffer b") == 1
+
+
+def test_panels_are_listed_one_by_one_if_two_steps_of_a_panel_have_other_numbers():
+    waits = StoreWait(1), StoreWait(0)
+    program = *waits, WritePanel(0, 0), *reversed(waits), WritePanel(1, 0)
+    listed = str(Pipeline(2, 1, False, (Agent("storer", 1, program),)))
+    pending = [line.split()[-1] for line in listed.splitlines() if "wait_group" in line]
+    assert pending == ["1", "0", "0", "1"]
 
 
 def test_a_consumer_that_does_the_same_is_listed_by_what_differs():
