@@ -217,19 +217,21 @@ class Order:
                 after[each].append(moment)
         return after
 
-    def interleaving(self, choose: Callable[[list[int]], int] = lambda _: -1) -> Iterator[int]:
+    def interleaving(self, choose: Callable[[list[int]], int] | None = None) -> Iterator[int]:
         """Moments in an order that can happen; those that never come are left out.
 
-        `choose` gives the place of the next one in the list of those that can be next.
+        `choose` gives the place of the next one in the list of those that can be next; by default
+        it is the last of them.
         """
-        missing = [len(each) for each in self.before]
+        missing, after = [len(each) for each in self.before], self.after
         ready = [moment for moment, count in enumerate(missing) if not count]
         while ready:
-            place = choose(ready)
-            ready[place], ready[-1] = ready[-1], ready[place]
+            if choose is not None:
+                place = choose(ready)
+                ready[place], ready[-1] = ready[-1], ready[place]
             moment = ready.pop()
             yield moment
-            for each in self.after[moment]:
+            for each in after[moment]:
                 missing[each] -= 1
                 if not missing[each]:
                     ready.append(each)

@@ -29,6 +29,7 @@ PLANS_BY_DEPTH = [
 ]
 COUNTS = Counts(1, 1), Counts(1, 3), Counts(2, 2), Counts(4, 1), Counts(4, 2)
 LATE = "load", "product", "store", "front", None
+PAIRS = 40  # of faults
 RUNS, STATES = 10, 250  # interleavings at random; states of all interleavings, at most
 # Rules of the order that concern what barriers count. The machine may count otherwise and yet do
 # nothing wrong: an arrival that is early or late by one phase, where the phases in between get as
@@ -98,10 +99,11 @@ def test_a_pipeline_that_ships_is_right_in_every_interleaving(name, counts):
 @pytest.mark.parametrize("name", PLANS_BY_DEPTH)
 @pytest.mark.parametrize("stages", [2, pytest.param(3, marks=pytest.mark.deep)])
 def test_what_is_right_for_the_deciding_problems_is_right_for_larger_ones(name, stages):
-    """Also what is right of the faults, and of their faults."""
-    whole = small(name, stages)
-    some = [pipeline for _, pipeline in faults(whole)]
-    right = [each for each in (whole, *some) if violation(each) is None]
+    """Also what is right with a fault, and with some pairs of faults."""
+    whole, random = small(name, stages), Random(1)
+    one = [pipeline for _, pipeline in faults(whole)]
+    two = [random.choice([*faults(random.choice(one))])[1] for _ in range(PAIRS)]
+    right = {each for each in (whole, *one, *two) if violation(each) is None}
     for pipeline in right:
         for counts in larger(pipeline):
             assert first(pipeline, counts) is None, counts
