@@ -11,7 +11,7 @@ GEMM = "tests/cutedsl_gemm/test_gemm.py", "tests/cutedsl_gemm/test_invariance.py
 KERNELS = "tests/kernels/sm90", "tests/kernels/sm80", "tests/kernels/device"
 CHECKED = "tests/kernels/sm90/test_plan.py", "tests/kernels/sm80", "tests/kernels/simt"
 SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
-ONE_TILE = "tests/kernels/test_one_tile_per_block.py"
+ONE_TILE = "tests/kernels/test_one_tile_per_block.py", "tests/kernels/test_shared_memory.py"
 FAMILIES = tuple(f"tests/kernels/{family}" for family in ("sm90", "sm80", "sm70", "simt"))
 PLANS_ALONE = "test_execute.py", "test_plan.py", "test_pipeline.py"  # no device code runs there
 
@@ -24,8 +24,8 @@ ROOMS = {
     "device": Room(
         device.FAULTS, ("tests/kernels/device", "tests/kernels/compile/test_sass.py"), PLANS_ALONE
     ),
-    "ladder": Room(ladder.FAULTS, (ONE_TILE, "tests/kernels/device")),
-    "shared": Room(shared.FAULTS, (ONE_TILE, *FAMILIES)),
+    "ladder": Room(ladder.FAULTS, (*ONE_TILE, "tests/kernels/device")),
+    "shared": Room(shared.FAULTS, (*ONE_TILE, *FAMILIES)),
     "launch": Room(launch.FAULTS, (*GEMM, *SELECT, "tests/kernels/device")),
     "executor": Room(executor.FAULTS, ("tests/kernels/sm90", *GEMM)),
 }
