@@ -1,8 +1,12 @@
 """Pipelines are right in every interleaving, and every fault of one is found."""
 
+from dataclasses import replace
+
 import pytest
 
-from cutedsl_gemm.kernels.pipeline.decide import violation
+from cutedsl_gemm.kernels.pipeline.actions import Counts
+from cutedsl_gemm.kernels.pipeline.decide import violation, violations
+from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from tests.kernels.pipeline.faults import faults
 
@@ -54,3 +58,12 @@ def test_every_fault_is_found(plan):
         "consumer 1: no GridWait",
         "consumer 1: always Sync",  # its first tile is the block's second
     }
+
+
+def test_a_k_tile_that_one_of_two_consumers_leaves_out_is_found():
+    """The other one reads the stage, so that no buffer is left unread."""
+    whole = replace(split(), stages=2).pipeline
+    left_out = next(each for what, each in faults(whole) if what.startswith("consumer 0: no Mult"))
+    for k_tiles in (2, 3, 5):
+        found = next(violations(Order(left_out, Counts(1, k_tiles))))
+        assert found.rule.startswith("the accumulator of tile 0 sums over k-tiles [1")
