@@ -17,6 +17,7 @@ from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.plan.arguments import arguments
 from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.simt.rungs import block2d, shared
+from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80 import operand as sm80
 from cutedsl_gemm.kernels.sm80.rungs import mma, multistage, wide
 from layouts import cosize
@@ -26,7 +27,7 @@ PLANS = [
     shared(),
     *(
         pytest.param(plan, marks=(pytest.mark.deep, pytest.mark.slow))
-        for plan in (block2d(), mma(), multistage(), wide())
+        for plan in (block2d(), volta884(), mma(), multistage(), wide())
     ),
 ]
 by_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)

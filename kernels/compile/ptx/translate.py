@@ -78,6 +78,7 @@ CP_ASYNC = r"cp\.async\.c[ag]\.shared(?:::cta)?\.global"
 CP_ASYNC_ADDRESSES = "{0:shared}, *tensor({1:address})"
 SHAPE = r"m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)"
 MMA = rf"mma\.sync\.aligned\.{SHAPE}\.row\.col\.f32\.(?P<type>bf16|f16)\.(?P=type)\.f32"
+VOLTA_MMA = r"mma\.sync\.aligned\.m(?P<m>8)n(?P<n>8)k(?P<k>4)\.col\.row\.f32\.f16\.f16\.f32"
 WGMMA = rf"wgmma\.mma_async\.sync\.aligned\.{SHAPE}\.f32\.(?P<type>bf16|f16)\.(?P=type)"
 
 # Opcode → statements. Of rows with one opcode, the first whose operands are all there.
@@ -88,6 +89,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ),
     (r"mov" + INT, "{0} = {1:u}"),  # what is known of data moves with it
     (r"mul\.wide\.[su](?:16|32)", "{0} = {1:t} * {2:t} & {wide}"),
+    (r"shf\.r\.wrap\.b32", "{0} = ({2:u} << 32 | {1:u}) >> ({3:u} & 31) & {mask}"),
     (r"cvt\.[su](?P<to>16|32|64)\.[su](?:16|32|64)", "{0} = ({1:c}) & (1 << {to}) - 1"),
     *(
         (rf"setp\.{name}" + INT, f"{{0}} = {{1:t}} {sign} {{2:t}}")
@@ -151,6 +153,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ),
     # Matrix instructions
     (MMA, "emit(Mma(({m}, {n}, {k}))); {0:list} = (DATA,) * ({m} * {n} // 32)"),
+    (VOLTA_MMA, "emit(Mma(({m}, {n}, {k}))); {0:list} = (DATA,) * ({m} * {n} // 8)"),
     (
         WGMMA,
         "{0:list} = wgmma(({m}, {n}, {k}), {1:u}, {6:u}, {2:u}, {7:u}, ({4:u}, {5:u}), "

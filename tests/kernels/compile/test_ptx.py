@@ -144,6 +144,12 @@ def test_negation_and_immediate_operands():
         assert found == tuple(value % 2**32 for value in expected), a
 
 
+def test_a_funnel_shift_takes_its_bits_from_two_registers():
+    for a, b, shift in product(WORDS, WORDS, (0, 8, 24, 31, 40)):
+        found = values(f"shf.r.wrap.b32 %r9, %r1, %r2, {shift};", "%r9", a=a, b=b)
+        assert found == ((b << 32 | a) >> shift % 32 & 2**32 - 1,), (a, b, shift)
+
+
 def test_conversions_extend_and_truncate_as_their_types_say():
     body = """
         cvt.u64.u32 %rd9, %r1;
