@@ -15,14 +15,16 @@ from cutedsl_gemm.kernels.compile.ptx.arguments import matrix
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
 from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.plan.arguments import arguments
+from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.simt.rungs import block2d, shared
 from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80 import operand as sm80
 from cutedsl_gemm.kernels.sm80.rungs import mma, multistage, wide
+from cutedsl_gemm.problem import round_up
 from layouts import cosize
 
-PADDING = 64  # elements between the end of a line and the next
+PADDING = 64  # elements between the end of a line and the next, or a few more
 PLANS = [
     shared(),
     *(
@@ -41,7 +43,7 @@ class Product:
         self.stages = getattr(plan, "stages", 1)
         bm, bn, bk = plan.tile
         k = bk * (self.stages + 2) - min(8, bk // 2)
-        self.extents = {"M": bm + 8, "N": bn - 8, "K": k}
+        self.extents = {"M": bm + 7, "N": bn - 7, "K": k}
         self.lines = {}  # name in the trace → (lines, elements of a line)
         for name, argument in zip(("gA", "gB", "gC"), arguments(plan).values(), strict=True):
             shape = [self.extents[mode] for mode in argument.modes]
@@ -52,17 +54,22 @@ class Product:
         (kernel,) = read(build.ptx(self.plan))
         modes = {"gA": "MK", "gB": "NK", "gC": "MN"}
         given = tuple(
-            matrix(name, i, *(self.extents[mode] for mode in modes[name]), length + PADDING)
-            for i, (name, (_, length)) in enumerate(self.lines.items())
+            matrix(name, i, *(self.extents[mode] for mode in modes[name]), self.stride(name))
+            for i, name in enumerate(self.lines)
         )
         for block in (0, 1):
             for thread in (0, 37, kernel.threads - 1):
                 yield trace(Launch(kernel, given), block=block, blocks=2, thread=thread)
 
+    def stride(self, name):
+        """Elements from a line of a matrix to the next."""
+        _, length = self.lines[name]
+        return round_up(length, UNIT) + PADDING
+
     def is_inside(self, event):
         """Whether an access of global memory stays in one line of its matrix."""
         lines, length = self.lines[event.tensor]
-        line, first = divmod(event.offset // self.element, length + PADDING)
+        line, first = divmod(event.offset // self.element, self.stride(event.tensor))
         moved = event.present if isinstance(event, events.CpAsync) else event.bytes
         return not moved or (line < lines and first + moved // self.element <= length)
 

@@ -3,9 +3,10 @@
 import threading
 
 import pytest
+import torch
 
 from cutedsl_gemm.kernels.compile import build, cache
-from cutedsl_gemm.kernels.sm90.rungs import pingpong
+from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +75,16 @@ def test_threads_that_ask_for_one_plan_compile_it_once(linked):
         thread.join()
     assert len(paths) == 4
     assert len({*paths}) == len(linked) == 1
+
+
+def test_the_workspace_has_what_the_plan_asks_of_the_shape_of_c():
+    plan, seen = split((128, 64, 64), splits=3), []
+    run = build._with_workspace(plan, lambda a, b, c, workspace, sms: seen.append((workspace, sms)))
+    c = torch.empty(520, 72, dtype=torch.bfloat16)
+    run(None, None, c, 132)
+    ((workspace, sms),) = seen
+    assert (workspace.dtype, workspace.numel(), sms) == (
+        torch.float32,
+        plan.workspace(520, 72),
+        132,
+    )
