@@ -13,7 +13,7 @@ CHECKED = "tests/kernels/sm90/test_plan.py", "tests/kernels/sm80", "tests/kernel
 SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
 ONE_TILE = "tests/kernels/test_one_tile_per_block.py", "tests/kernels/test_shared_memory.py"
 FAMILIES = tuple(f"tests/kernels/{family}" for family in ("sm90", "sm80", "sm70", "simt"))
-PLANS_ALONE = "test_execute.py", "test_plan.py", "test_pipeline.py"  # no device code runs there
+PLANS_ALONE = "test_execute.py", "test_plan.py"  # no device code runs there
 
 ROOMS = {
     "plan": Room(plan.FAULTS, (*KERNELS, *GEMM)),

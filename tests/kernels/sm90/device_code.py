@@ -1,335 +1,404 @@
 """What a thread of an sm90 kernel does, as its plan says: pipeline, work and layouts, as events.
 
-`difference` compares this with the events of the compiled kernel (kernels/compile/ptx), step by
-step, with all addresses, coordinates, counts and parities.
+`difference` compares this with the events of the compiled kernel, step by step, with all addresses,
+coordinates, counts and parities.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import zip_longest
+from typing import ClassVar, TypeAlias
 
 from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.compile.ptx.events import Event
+from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, actions
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS
 from cutedsl_gemm.kernels.sm90.epilogue import EVICT_FIRST
-from cutedsl_gemm.kernels.sm90.split_k_plan import VECTOR
-from layouts import composition, cosize, size, wgmma_descriptor
+from cutedsl_gemm.kernels.sm90.split_k_plan import FP32, VECTOR
+from layouts import composition, size, wgmma_descriptor
+from layouts.hardware.atoms import WGMMA_M
+from layouts.hardware.facts import WARP, WARPGROUP
+from tests.kernels.sm90.product import Product, ceil_div
 
 BYTES = BITS // 8  # of an element
-MBARRIER = 8  # bytes
+SUM_BYTES = FP32 // 8  # of a partial sum
+MBARRIER, REGISTER = 8, 4  # bytes
+WGMMA_K = 16
+WARPS = WARPGROUP // WARP
+
+Pair: TypeAlias = tuple[int, int]  # a row and a column, or extents
+Handler: TypeAlias = Callable[["Thread", Action], Iterator[Event]]
+
+
+class Smem:
+    """Where dynamic shared memory has its parts, in bytes: A, B, panels of C, mbarriers."""
+
+    def __init__(self, plan) -> None:
+        self.plan = plan
+        a, b = (plan.stages * plan.operand_bytes(operand) for operand in (plan.a, plan.b))
+        self.panels = a + b
+        full = self.panels + plan.epilogue_smem_bytes
+        self.start = {"A": 0, "B": a, "full": full, "empty": full + MBARRIER * plan.stages}
+
+    def stage(self, operand, k_tile: int) -> int:
+        """The stage of an operand's k-tile."""
+        stage = k_tile % self.plan.stages
+        return self.start[operand.name] + stage * self.plan.operand_bytes(operand)
+
+    def mbarrier(self, name: str, k_tile: int) -> int:
+        """The mbarrier of a k-tile's stage."""
+        return self.start[name] + MBARRIER * (k_tile % self.plan.stages)
+
+    def panel(self, consumer: int, buffer: int) -> int:
+        """A buffer of a consumer's panels."""
+        return self.panels + (consumer * self.plan.c_stages + buffer) * self.plan.panel_bytes
 
 
 class Thread:
-    """A thread of the first kernel of a plan, for an (m, n, k) product on so many blocks."""
+    """A thread of a block of a product's first kernel, or of the reduction."""
 
-    def __init__(self, plan, m, n, k, block, blocks, thread) -> None:
-        self.plan, self.pipeline = plan, plan.pipeline
-        self.extents = plan.exchanged((m, n))  # of the plan's C
-        self.ld = n  # the leading stride of the caller's C
-        self.cluster_counts = [
-            -(-extent // tile) for extent, tile in zip(self.extents, plan.cluster_tile, strict=True)
+    def __init__(self, product: Product, block: int, thread: int, kernel: int = 0) -> None:
+        self.product, self.plan, self.block, self.thread = product, product.plan, block, thread
+        self.pipeline, self.smem = self.plan.pipeline, Smem(self.plan)
+        self.warp, self.lane = divmod(thread, WARP)
+        self.rank = 0 if kernel else block % self.plan.cluster_size
+        self.segments = product.segments(0 if kernel else block)
+        agents = [
+            agent.name for agent in self.pipeline.agents if agent.second_kernel == bool(kernel)
         ]
-        self.rank = block % plan.cluster_size
-        k_tiles = -(-k // plan.tile[2])
-        self.segments = [*plan.work.segments(block, blocks, *self.cluster_counts, k_tiles)]
-        self.counts = Counts(len(self.segments), len(self.segments[0].k_tiles))
-        self.warp, self.lane = divmod(thread, 32)
-        self.agent = self.pipeline.agents[self.warp // 4].name
-        self.consumer = self.warp // 4 - (plan.schedule != "single")
-        self.leader = self.warp % 4 == 0
-        self.tiles: list[int] = []  # that this thread multiplied, in order
-        # Shared memory, in bytes: A, B, the panels of C, full, empty.
-        a, b = (plan.stages * plan.operand_bytes(operand) for operand in (plan.a, plan.b))
-        self.base = {"A": 0, "B": a, "C": a + b, "full": a + b + plan.epilogue_smem_bytes}
-        self.base["empty"] = self.base["full"] + MBARRIER * plan.stages
-
-    def actions(self) -> list[Action]:
-        """What the thread's warp does."""
-        every = actions(self.pipeline, self.counts)
-        return next(
-            own
-            for warps, own in every.items()
-            if (warps.block, warps.agent, warps.leader) == (self.rank, self.agent, self.leader)
-        )
+        self.agent = agents[0 if kernel else self.warp // WARPS]
+        first = self.plan.threads - WARPGROUP * self.plan.consumers
+        self.consumer, self.consumer_thread = divmod(thread - first, WARPGROUP)
+        self.multiplied: list[int] = []  # the tiles that this thread has begun, in order
 
     def expected(self) -> Iterator[tuple[Action, list[Event]]]:
-        """The events of each action."""
-        for action in self.actions():
-            yield action, [*getattr(self, f"_{type(action.step).__name__}")(action.step, action)]
+        """Each action of the thread's warp, and its events."""
+        leader = self.agent == "reduction" or self.warp % WARPS == 0
+        counts = Counts(len(self.segments), len(self.segments[0].k_tiles))
+        (own,) = (
+            taken
+            for warps, taken in actions(self.pipeline, counts).items()
+            if (warps.block, warps.agent, warps.leader) == (self.rank, self.agent, leader)
+        )
+        for action in own:
+            yield action, [*self.EVENTS[type(action.step)](self, action)]
 
-    def mbarrier(self, name: str, k_tile: int) -> int:
-        """The address of the mbarrier of a k-tile's stage."""
-        return self.base[name] + MBARRIER * (k_tile % self.plan.stages)
+    # Barriers of a block, of a cluster, of a grid
 
-    # The steps
-
-    def _InitBarriers(self, step, action):
+    def init_barriers(self, action: Action) -> Iterator[Event]:
         yield events.PrefetchTensormap("tma_a")
         yield events.PrefetchTensormap("tma_b")
-        for k_tile in range(self.plan.stages * (self.lane == 0)):
+        for stage in range(self.plan.stages if self.lane == 0 else 0):
             for barrier in self.pipeline.mbarriers:
-                yield events.MbarrierInit(self.mbarrier(barrier.name, k_tile), barrier.arrivals)
+                yield events.MbarrierInit(self.smem.mbarrier(barrier.name, stage), barrier.arrivals)
         yield events.FenceMbarrierInit()
 
-    def _ClusterSync(self, step, action):
-        yield from (events.ClusterArrive(), events.ClusterWait())
+    def cluster_sync(self, action: Action) -> Iterator[Event]:
+        yield events.ClusterArrive()
+        yield events.ClusterWait()
 
-    def _GridWait(self, step, action):
+    def grid_wait(self, action: Action) -> Iterator[Event]:
         yield events.GridDependencyWait()
 
-    def _GridLaunch(self, step, action):
+    def grid_launch(self, action: Action) -> Iterator[Event]:
         yield events.LaunchDependents()
 
-    def _Registers(self, step, action):
-        yield events.SetMaxNReg("dec" if self.agent == "producer" else "inc", step.count)
+    def registers(self, action: Action) -> Iterator[Event]:
+        yield events.SetMaxNReg("dec" if self.agent == "producer" else "inc", action.step.count)
 
-    def _Sync(self, step, action):
-        barrier = self.pipeline.named_barrier(step.barrier)
+    def sync(self, action: Action) -> Iterator[Event]:
+        barrier = self.pipeline.named_barrier(action.step.barrier)
         yield events.BarSync(barrier.number, barrier.threads)
 
-    def _SyncArrive(self, step, action):
-        barrier = self.pipeline.named_barrier(step.barrier)
+    def sync_arrive(self, action: Action) -> Iterator[Event]:
+        barrier = self.pipeline.named_barrier(action.step.barrier)
         yield events.BarArrive(barrier.number, barrier.threads)
 
-    def _Wait(self, step, action):
-        phase = action.k_tile // self.plan.stages + step.flipped
-        yield events.MbarrierTryWait(self.mbarrier(step.barrier, action.k_tile), phase % 2)
+    # Stages
 
-    def _Arrive(self, step, action):
-        for block in step.blocks[self.rank] if self.lane == 0 else ():
+    def wait(self, action: Action) -> Iterator[Event]:
+        phase = action.k_tile // self.plan.stages + action.step.flipped
+        yield events.MbarrierTryWait(self.mbarrier(action), phase % 2)
+
+    def arrive(self, action: Action) -> Iterator[Event]:
+        for block in action.step.blocks[self.rank] if self.lane == 0 else ():
             rank = None if self.plan.cluster_size == 1 else block
-            yield events.MbarrierArrive(self.mbarrier(step.barrier, action.k_tile), rank, 1)
+            yield events.MbarrierArrive(self.mbarrier(action), rank, 1)
 
-    def _Expect(self, step, action):
+    def expect(self, action: Action) -> Iterator[Event]:
         if self.lane == 0:
-            address = self.mbarrier(step.barrier, action.k_tile)
-            yield events.MbarrierArriveExpectTx(address, step.bytes)
+            yield events.MbarrierArriveExpectTx(self.mbarrier(action), action.step.bytes)
 
-    def _Load(self, step, action):
+    def mbarrier(self, action: Action) -> int:
+        """The address of the mbarrier of the action's k-tile."""
+        return self.smem.mbarrier(action.step.barrier, action.k_tile)
+
+    def load(self, action: Action) -> Iterator[Event]:
+        """TMA loads of this block's slice of an operand's k-tile, box by box."""
         if self.lane:
             return
-        plan, segment = self.plan, self.segments[action.tile]
-        operand = {"A": plan.a, "B": plan.b}[step.operand]
-        tile = segment.tile[0 if step.operand == "A" else 1]
-        k = segment.k_tiles[action.k_tile - action.tile * self.counts.k_tiles]
-        rows, columns = operand.slice_shape
-        i, j = operand.slice_coord(step.parts[self.rank])
-        first = tile * operand.shape[0] + i * rows, k * operand.shape[1] + j * columns
-        stage = action.k_tile % plan.stages * plan.operand_bytes(operand)
-        start = self.base[step.operand] + stage
-        start += operand.smem.outer(i * rows, j * columns) * BYTES
-        blocks = step.blocks[self.rank]
-        mask = sum(1 << block for block in blocks) if operand.slices > 1 else None
-        for row, column, offset in tma.boxes(operand.slice_smem, operand.contiguous).origins:
+        step, segment = action.step, self.segments[action.tile]
+        mode, operand = (0, self.plan.a) if step.operand == "A" else (1, self.plan.b)
+        k_tile = segment.k_tiles[action.k_tile - action.tile * len(segment.k_tiles)]
+        part, rows_columns = operand.slice_coord(step.parts[self.rank]), operand.slice_shape
+        corner = tuple(i * extent for i, extent in zip(part, rows_columns, strict=True))
+        origin = segment.tile[mode] * operand.shape[0], k_tile * operand.shape[1]
+        start = self.smem.stage(operand, action.k_tile) + operand.smem.outer(corner) * BYTES
+        multicast = sum(1 << block for block in step.blocks[self.rank])
+        for place, offset in boxes(slice_origins(operand), operand.contiguous, add(origin, corner)):
             yield events.TmaLoad(
                 f"tma_{step.operand.lower()}",
-                self.coordinates(first, row, column, operand.contiguous),
-                start + offset * BYTES,
-                self.mbarrier(step.barrier, action.k_tile),
-                mask,
+                place,
+                start + offset,
+                self.mbarrier(action),
+                multicast if operand.slices > 1 else None,
                 0,
             )
 
-    def coordinates(self, first, row, column, contiguous):
-        """Where a box is in a matrix, the contiguous mode first."""
-        return first[contiguous] + column, first[1 - contiguous] + row
+    # Accumulators
 
-    def _Multiply(self, step, action):
-        plan = self.plan
-        if action.tile not in self.tiles:
-            self.tiles.append(action.tile)
+    def multiply(self, action: Action) -> Iterator[Event]:
+        """The wgmmas of a k-tile: for each 16 columns of A, each 64 rows of the consumer."""
+        plan, bn = self.plan, self.plan.tile[1]
+        if action.tile not in self.multiplied:
+            self.multiplied.append(action.tile)
+        a, b = (self.smem.stage(operand, action.k_tile) for operand in (plan.a, plan.b))
+        # `single` sets its registers to zero, and adds to them from the first wgmma on.
+        fresh = action.k_tile % len(self.segments[0].k_tiles) == 0 and plan.schedule != "single"
         yield events.WgmmaFence()
-        bases = [
-            self.base[operand.name] + action.k_tile % plan.stages * plan.operand_bytes(operand)
-            for operand in (plan.a, plan.b)
-        ]
-        first_row = self.consumer % plan.consumers_per_tile * plan.rows
-        a_fields, b_fields = (
-            wgmma_descriptor(composition(operand.smem, (rows, 16)), operand.major)
-            for operand, rows in ((plan.a, 64), (plan.b, plan.tile[1]))
-        )
-        fresh = action.k_tile == action.tile * self.counts.k_tiles and plan.schedule != "single"
-        for k in range(0, plan.tile[2], 16):
-            for m in range(0, plan.rows, 64):
+        for k in range(0, plan.tile[2], WGMMA_K):
+            for m in range(0, plan.rows, WGMMA_M):
                 yield events.Wgmma(
-                    (64, plan.tile[1], 16),
-                    bases[0] + plan.a.smem.outer(first_row + m, k) * BYTES,
-                    a_fields,
-                    bases[1] + plan.b.smem.outer(0, k) * BYTES,
-                    b_fields,
+                    (WGMMA_M, bn, WGMMA_K),
+                    a + plan.a.smem.outer(self.first_row + m, k) * BYTES,
+                    descriptor(plan.a, WGMMA_M),
+                    b + plan.b.smem.outer(0, k) * BYTES,
+                    descriptor(plan.b, bn),
                     not (fresh and k == 0),
-                    self.accumulator(m // 64),
+                    self.accumulator(m // WGMMA_M),
                 )
         yield events.WgmmaCommitGroup()
 
-    def accumulator(self, m):
-        """The number of the accumulator of rows 64 * m, counted over the thread's tiles."""
-        return (len(self.tiles) - 1) * (self.plan.rows // 64) + m
+    @property
+    def first_row(self) -> int:
+        """Where this consumer's rows of a tile begin."""
+        return self.consumer % self.plan.consumers_per_tile * self.plan.rows
 
-    def _MultiplyWait(self, step, action):
-        yield events.WgmmaWaitGroup(step.pending)
+    def accumulator(self, m64: int) -> int:
+        """The number of the accumulator of 64 rows, counted over the thread's tiles."""
+        return (len(self.multiplied) - 1) * (self.plan.rows // WGMMA_M) + m64
 
-    def _WritePanel(self, step, action):
-        plan = self.plan
-        lanes = 8 * plan.stmatrix.matrices
-        start = self.base["C"] + self.buffer(step) * plan.panel_bytes
-        held = size(plan.fragment[0])
+    def sum(self, value: int) -> events.Source:
+        """The accumulator of a value of the tile, and its place there; None before any product."""
+        if not self.multiplied:
+            return None
+        m64, place = divmod(value, self.plan.tile[1] // 2)
+        return self.accumulator(m64), place
+
+    def multiply_wait(self, action: Action) -> Iterator[Event]:
+        yield events.WgmmaWaitGroup(action.step.pending)
+
+    # C
+
+    def store_wait(self, action: Action) -> Iterator[Event]:
+        yield events.BulkWaitGroup(action.step.pending, True)
+
+    def write_panel(self, action: Action) -> Iterator[Event]:
+        """The stmatrix of a panel: this lane's row, and its values."""
+        plan, warp = self.plan, self.consumer_thread // WARP
+        start = self.smem.panel(self.consumer, action.step.buffer)
+        rows, lane = plan.stmatrix_rows, self.lane % (8 * plan.stmatrix.matrices)
         for n in range(plan.panel_columns // plan.stmatrix_columns):
-            for m in range(plan.rows // 64):
-                row = plan.stmatrix_rows((self.lane % lanes, self.warp % 4, m, n))
-                address = start + plan.staging(row) * BYTES
-                values = (plan.fragment((v, m, n, step.panel)) for v in range(held))
+            for m in range(plan.rows // WGMMA_M):
+                values = (
+                    plan.fragment((v, m, n, action.step.panel))
+                    for v in range(size(plan.fragment[0]))
+                )
                 yield events.StMatrix(
-                    address,
+                    start + plan.staging(rows((lane, warp, m, n))) * BYTES,
                     plan.stmatrix.matrices,
                     plan.stmatrix.transposed,
-                    tuple(self.sum(value) for value in values),
+                    tuple(map(self.sum, values)),
                 )
 
-    def sum(self, value):
-        """The accumulator and the place in it of a thread's accumulator value, if it has one."""
-        if not self.tiles:
-            return None
-        m, place = divmod(value, self.plan.tile[1] // 2)
-        return self.accumulator(m), place
-
-    def buffer(self, step):
-        return self.consumer * self.plan.c_stages + step.buffer
-
-    def _Fence(self, step, action):
+    def fence(self, action: Action) -> Iterator[Event]:
         yield events.FenceProxyAsync()
 
-    def _StorePanel(self, step, action):
-        plan = self.plan
+    def store_panel(self, action: Action) -> Iterator[Event]:
+        """TMA stores a panel, box by box, or the threads store its elements."""
+        plan, step, (m, n) = self.plan, action.step, self.segments[action.tile].tile
+        start = self.smem.panel(self.consumer, step.buffer)
+        columns = n * plan.tile[1] + step.panel * plan.panel_columns
+        origin = m * plan.tile[0] + self.first_row, columns
         if not step.asynchronous:
-            yield from self.thread_stores(step, action)
+            yield from self.store_elements(start, origin)
             return
-        start = self.base["C"] + self.buffer(step) * plan.panel_bytes
-        first = self.first_of_panel(step, action)
-        # ptxas makes one instruction of a warp of it, without elect.sync.
-        for row, column, offset in tma.boxes(plan.staging, plan.contiguous).origins:
-            yield events.TmaStore(
-                "tma_c",
-                self.coordinates(first, row, column, plan.contiguous),
-                start + offset * BYTES,
-                EVICT_FIRST,
-            )
+        # All lanes list it. ptxas makes one instruction of a warp of it, without elect.sync.
+        origins = tma.boxes(plan.staging, plan.contiguous).origins
+        for place, offset in boxes(origins, plan.contiguous, origin):
+            yield events.TmaStore("tma_c", place, start + offset, EVICT_FIRST)
         yield events.BulkCommitGroup()
 
-    def first_of_panel(self, step, action):
-        """The row and column of the plan's C where a panel begins."""
-        plan, (m, n) = self.plan, self.segments[action.tile].tile
-        part = self.consumer % plan.consumers_per_tile
-        row = m * plan.tile[0] + part * plan.rows
-        return row, n * plan.tile[1] + step.panel * plan.panel_columns
-
-    def thread_stores(self, step, action):
+    def store_elements(self, start: int, origin: Pair) -> Iterator[Event]:
         """The elements of a panel that the thread stores, those that C has."""
         plan, copy = self.plan, self.plan.panel_copy
-        first, thread = self.first_of_panel(step, action), self.warp % 4 * 32 + self.lane
-        start = self.base["C"] + self.buffer(step) * plan.panel_bytes
-        for value in range(size(copy.rows[1])):
-            row, column = copy.rows(thread, value), copy.columns(thread, value)
-            source = start + plan.staging(row, column) * BYTES
+        for value in range(copy.values):
+            at = copy.rows(self.consumer_thread, value), copy.columns(self.consumer_thread, value)
+            source, place = start + plan.staging(at) * BYTES, add(origin, at)
             yield events.LoadShared(source, BYTES)
-            place = first[0] + row, first[1] + column
-            if place[0] < self.extents[0] and place[1] < self.extents[1]:
-                row, column = plan.exchanged(place)
-                yield events.StoreGlobal("gC", (row * self.ld + column) * BYTES, BYTES, (source,))
+            if inside(place, self.product.extents):
+                yield self.store_c(plan.exchanged(place), BYTES, (source,))
 
-    def _StoreWait(self, step, action):
-        yield events.BulkWaitGroup(step.pending, True)
+    def store_c(self, place: Pair, count: int, values) -> Event:
+        """A store of `count` bytes from (row, column) of the caller's C on."""
+        offset = place[0] * self.product.c_stride + place[1]
+        return events.StoreGlobal("gC", offset * BYTES, count, values)
 
-    def _StoreAccumulator(self, step, action):
+    # Partial sums
+
+    def store_accumulator(self, action: Action) -> Iterator[Event]:
+        """The partial sums of the thread, if C has a row of its warp."""
         plan, (tile, number, split, _) = self.plan, self.segments[0]
-        rows_left = self.extents[0] - tile[0] * plan.tile[0]
-        first = self.consumer * plan.rows
-        if first + 16 * (self.warp % 4) >= rows_left:
+        warp_row = 16 * (self.consumer_thread // WARP)
+        if tile[0] * plan.tile[0] + self.first_row + warp_row >= self.product.extents[0]:
             return
-        bm, bn, _ = plan.tile
-        tiles = self.cluster_counts[0] * self.cluster_counts[1] * plan.cluster_size
-        at = (split * tiles + number) * bm * bn
-        thread, width = self.warp % 4 * 32 + self.lane, plan.store_vector
-        values = size(plan.accumulator[1])
-        for value in range(0, values, width):
-            n, m = divmod(plan.accumulator(thread, value), plan.rows)
-            place = at + plan.partial_sums(first + m, n)
-            sums = tuple(self.sum(value + each) for each in range(width))
-            yield events.StoreGlobal("sums", place * 4, width * 4, sums)
+        start, width = self.partial_sums(number, split), plan.store_vector
+        for value in range(0, size(plan.accumulator[1]), width):
+            n, m = divmod(plan.accumulator(self.consumer_thread, value), plan.rows)
+            offset = start + plan.partial_sums(self.first_row + m, n) * SUM_BYTES
+            sums = tuple(map(self.sum, range(value, value + width)))
+            yield events.StoreGlobal("sums", offset, width * SUM_BYTES, sums)
+
+    def partial_sums(self, number: int, split: int) -> int:
+        """The byte of the workspace at which a split of a tile begins."""
+        return (split * self.product.tiles + number) * size(self.plan.partial_sums) * SUM_BYTES
+
+    def reduce(self, action: Action) -> Iterator[Event]:
+        """Loads of all splits, and stores of C: vectors, or the elements of one that an edge cuts.
+
+        A block none of whose rows C has does nothing.
+        """
+        plan = self.plan
+        number, group, origin = self.product.reduced(self.block)
+        if origin[0] >= self.product.c_shape[0]:
+            return
+        for split in range(plan.splits):
+            for at in vectors(plan.reduction, self.thread):
+                row, column = at[0]
+                offset = plan.c_partial_sums(group * plan.reduction_rows + row, column) * SUM_BYTES
+                start = self.partial_sums(number, split)
+                yield events.LoadGlobal("sums", start + offset, VECTOR * SUM_BYTES)
+        for at in vectors(plan.reduction_store, self.thread):
+            places = [add(origin, each) for each in at]
+            present = [place for place in places if inside(place, self.product.c_shape)]
+            if present == places:
+                count = len(places) * BYTES
+                yield self.store_c(places[0], count, (None,) * ceil_div(count, REGISTER))
+            else:
+                yield from (self.store_c(place, BYTES, (None,)) for place in present)
+
+    EVENTS: ClassVar[dict[type[steps.Step], Handler]] = {
+        steps.InitBarriers: init_barriers,
+        steps.ClusterSync: cluster_sync,
+        steps.GridWait: grid_wait,
+        steps.GridLaunch: grid_launch,
+        steps.Registers: registers,
+        steps.Sync: sync,
+        steps.SyncArrive: sync_arrive,
+        steps.Wait: wait,
+        steps.Arrive: arrive,
+        steps.Expect: expect,
+        steps.Load: load,
+        steps.Multiply: multiply,
+        steps.MultiplyWait: multiply_wait,
+        steps.StoreWait: store_wait,
+        steps.WritePanel: write_panel,
+        steps.Fence: fence,
+        steps.StorePanel: store_panel,
+        steps.StoreAccumulator: store_accumulator,
+        steps.Reduce: reduce,
+    }
 
 
-# What a step does in any order, and loads, of which the compiler may leave out those not needed.
-UNORDERED = events.TmaLoad, events.TmaStore, events.Wgmma, events.StMatrix, events.StoreGlobal
-LOADS = events.LoadShared
+def boxes(origins, contiguous: int, first: Pair) -> Iterator[tuple[Pair, int]]:
+    """TMA's boxes of a tile that begins at (row, column) `first` of a matrix.
+
+    Each is the box's coordinates, the contiguous mode first, and its byte in the tile.
+    """
+    for across, along, offset in origins:
+        yield (first[contiguous] + along, first[1 - contiguous] + across), offset * BYTES
+
+
+@cache
+def slice_origins(operand):
+    """The origins of the boxes of a block's slice of an operand."""
+    return tma.boxes(operand.slice_smem, operand.contiguous).origins
+
+
+@cache
+def descriptor(operand, rows: int):
+    """The fields of the matrix descriptor by which wgmma reads `rows` rows of an operand."""
+    return wgmma_descriptor(composition(operand.smem, (rows, WGMMA_K)), operand.major)
+
+
+def vectors(copy, thread: int) -> Iterator[list[Pair]]:
+    """(row, column) of each element of each vector of a thread's copy."""
+    for value in range(0, copy.values, copy.width):
+        elements = range(value, value + copy.width)
+        # Values have the shape (lines, (width, vectors)): the first mode runs fastest.
+        yield [(copy.rows(thread, each), copy.columns(thread, each)) for each in elements]
+
+
+def add(a: Pair, b: Pair) -> Pair:
+    """a + b, mode by mode."""
+    return a[0] + b[0], a[1] + b[1]
+
+
+def inside(place: Pair, extents: Pair) -> bool:
+    """Whether a matrix of these extents has (row, column)."""
+    return place[0] < extents[0] and place[1] < extents[1]
+
+
+# Events of one step whose order is free.
+UNORDERED = {
+    events.TmaLoad,
+    events.TmaStore,
+    events.Wgmma,
+    events.StMatrix,
+    events.StoreGlobal,
+    events.LoadGlobal,
+}
 
 
 def difference(thread: Thread, found: list[Event]) -> str:
-    """The first action whose events differ from those found; empty if all agree."""
-    place = 0
+    """The first action whose events differ from those found; empty if all agree.
+
+    The compiler may leave out loads from shared memory that no store needs.
+    """
+    rest = iter(found)
     for action, wanted in thread.expected():
-        stores = [event for event in wanted if not isinstance(event, LOADS)]
-        part: list[Event] = []
+        needed = [event for event in wanted if not isinstance(event, events.LoadShared)]
+        done: list[Event] = []
         loads: list[Event] = []
-        while len(part) < len(stores) and place < len(found):
-            event = found[place]
-            (loads if isinstance(event, LOADS) else part).append(event)
-            place += 1
-        in_any_order = {type(event) for event in stores} & {*UNORDERED}
-        same = Counter(part) == Counter(stores) if in_any_order else part == stores
-        if not same or Counter(loads) - Counter(wanted):
-            return f"{action.warps}, tile {action.tile}, k-tile {action.k_tile}: {action.step}" + (
-                "".join(f"\n  plan {a}\n  code {b}" for a, b in zip_longest(stores, part) if a != b)
+        while len(done) < len(needed) and (event := next(rest, None)) is not None:
+            (loads if isinstance(event, events.LoadShared) else done).append(event)
+        if not same(needed, done) or Counter(loads) - Counter(wanted):
+            differ = (pair for pair in zip_longest(needed, done) if pair[0] != pair[1])
+            lines = "".join(f"\n  plan {plan}\n  code {code}" for plan, code in differ)
+            return (
+                f"{action.warps}, tile {action.tile}, k-tile {action.k_tile}: {action.step}{lines}"
             )
-    rest = [event for event in found[place:] if not isinstance(event, LOADS)]
-    return f"more than the plan says: {rest[:3]}" if rest else ""
+    more = [event for event in rest if not isinstance(event, events.LoadShared)]
+    return f"more than the plan says: {more[:3]}" if more else ""
 
 
-def reduction(plan, m, n, block, thread) -> list[Event]:
-    """The events of a thread of the second kernel, in any order but for the wait at their begin."""
-    parts = plan.c_tile[0] // plan.reduction_rows
-    number, part = divmod(block, parts)
-    index, rank = divmod(number, plan.cluster_size)
-    counts = [-(-e // t) for e, t in zip(plan.exchanged((m, n)), plan.cluster_tile, strict=True)]
-    tiles = counts[0] * counts[1] * plan.cluster_size
-    tile = plan.exchanged(plan.work.tile_coord(index, rank, *counts))
-    first = tile[0] * plan.c_tile[0] + part * plan.reduction_rows, tile[1] * plan.c_tile[1]
-    if first[0] >= m:
-        return []
-    return [
-        *_loads(plan, number, tiles, part, thread),
-        *_stores(plan.reduction_store, first, (m, n), thread),
-    ]
-
-
-def _loads(plan, number, tiles, part, thread):
-    rows, columns = plan.reduction.rows, plan.reduction.columns
-    for split in range(plan.splits):
-        start = (split * tiles + number) * cosize(plan.partial_sums)
-        for value in range(0, plan.reduction.values):
-            if plan.reduction.registers(value) % VECTOR:
-                continue
-            at = rows(thread, value) + part * plan.reduction_rows, columns(thread, value)
-            yield events.LoadGlobal("sums", (start + plan.c_partial_sums(at)) * 4, VECTOR * 4)
-
-
-def _stores(copy, first, extents, thread):
-    """The vectors in bounds, and the elements in bounds of those that an edge cuts."""
-    for line in range(copy.lines):
-        for vector in range(copy.vectors):
-            values = [(line, (v, vector)) for v in range(copy.width)]
-            places = [
-                (first[0] + copy.rows((thread, v)), first[1] + copy.columns((thread, v)))
-                for v in values
-            ]
-            inside = [row < extents[0] and column < extents[1] for row, column in places]
-            offsets = [(row * extents[1] + column) * BYTES for row, column in places]
-            if all(inside):
-                yield events.StoreGlobal("gC", offsets[0], copy.width * BYTES, ())
-            else:
-                for offset, present in zip(offsets, inside, strict=True):
-                    if present:
-                        yield events.StoreGlobal("gC", offset, BYTES, ())
+def same(wanted: list[Event], found: list[Event]) -> bool:
+    """Whether these are the same events, in order if the step has one."""
+    if UNORDERED.isdisjoint(map(type, wanted)):
+        return wanted == found
+    return Counter(wanted) == Counter(found)

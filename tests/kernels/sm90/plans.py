@@ -1,0 +1,63 @@
+"""The sm90 plans whose compiled kernels are run on the CPU: few of each kind, or many if `deep`."""
+
+import pytest
+
+from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+
+
+def deep(*plans):
+    """Parameters that run in CI alone."""
+    return [pytest.param(plan, marks=pytest.mark.deep) for plan in plans]
+
+
+def name(plan):
+    return f"{plan.kind} {plan.tile} {plan.cluster}"
+
+
+TMA = [
+    pingpong((128, 72, 64), c_stages=2, cluster=(1, 2), swapped=True, b_major="MN"),
+    pingpong((64, 32, 128), cluster=(2, 2), raster=Raster(3, "columns")),
+    cooperative((192, 48, 64), c_stages=2, cluster=(2, 1), a_major="MN", b_major="MN"),
+    single((128, 64, 64)),
+    *deep(
+        pingpong(),
+        pingpong((128, 192, 64)),
+        pingpong((128, 144, 64), swapped=True),
+        pingpong((64, 80, 64), swapped=True, a_major="MN"),
+        pingpong((64, 96, 64), cluster=(2, 4)),
+        cooperative(),
+        cooperative((64, 48, 64)),
+        cooperative((64, 128, 64)),
+        cooperative((128, 256, 64), c_stages=2),
+        cooperative((192, 144, 64), cluster=(1, 2), a_major="MN"),
+        cooperative((192, 64, 64), swapped=True),
+        cooperative((256, 64, 64), cluster=(2, 2), b_major="MN"),
+        cooperative((256, 128, 64), cluster=(2, 2), c_stages=2),
+        cooperative((256, 96, 64), b_major="MN", swapped=True),
+        single(),
+        single((64, 32, 64)),
+    ),
+]
+THREADS = [  # store C, whose rows may start anywhere
+    pingpong((64, 16, 64), swapped=True, c_alignment=1),
+    *deep(
+        pingpong(c_alignment=1),
+        pingpong((64, 48, 64), c_alignment=1),
+        pingpong((64, 80, 64), swapped=True, c_alignment=1),
+        cooperative((192, 80, 64), swapped=True, c_alignment=1),
+        cooperative((128, 256, 64), c_alignment=1, cluster=(1, 2)),
+        single((64, 48, 64), c_alignment=1),
+    ),
+]
+SPLIT = [
+    split((64, 64, 64), splits=3, cluster=(2, 1)),
+    *deep(
+        split(splits=4),
+        split((128, 48, 64), splits=2, swapped=True, cluster=(1, 2)),
+        split((64, 128, 64), splits=5, c_alignment=1),
+        split((128, 80, 64), splits=5, dtype="float16"),
+        split((128, 24, 64), splits=4, swapped=True, c_alignment=1),
+        split((256, 96, 64), splits=2, swapped=True, c_alignment=1),
+    ),
+]

@@ -1,0 +1,67 @@
+"""A product by an sm90 plan, run on the CPU: its launches, and the work of each block.
+
+The kernels' PTX runs one thread at a time (kernels/compile/ptx). No GPU is needed.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from cutedsl_gemm.kernels.compile.ptx import events, machine
+from cutedsl_gemm.kernels.plan.work import Segment
+from cutedsl_gemm.kernels.sm90.launches import Sm90, launches
+
+
+class Product:
+    """An (m, n, k) product by a plan: one kernel, or two if K is split.
+
+    A persistent kernel has `clusters` clusters, or one for each tile if they are fewer. The leading
+    stride of the caller's C is `c_stride` elements, n by default.
+    """
+
+    def __init__(
+        self, plan: Sm90, m: int, n: int, k: int, *, clusters: int = 1, c_stride: int | None = None
+    ) -> None:
+        self.plan = plan
+        self.launches = launches(plan, m, n, k, c_stride)
+        self.c_shape, self.c_stride = (m, n), n if c_stride is None else c_stride
+        self.extents = plan.exchanged((m, n))  # of the plan's C
+        self.clusters_mn = tuple(map(ceil_div, self.extents, plan.cluster_tile))
+        self.k_tiles = ceil_div(k, plan.tile[2])
+        tiles = prod(self.clusters_mn)
+        clusters = min(clusters, tiles) if plan.work.persistent else tiles * plan.splits
+        self.tiles = tiles * plan.cluster_size
+        self.blocks = [clusters * plan.cluster_size]  # of each kernel
+        if plan.splits > 1:
+            self.blocks.append(self.tiles * self.row_groups)
+
+    @property
+    def row_groups(self) -> int:
+        """Blocks of the reduction that share a tile of C: each has `plan.reduction_rows` rows."""
+        return self.plan.c_tile[0] // self.plan.reduction_rows
+
+    def segments(self, block: int) -> list[Segment]:
+        """The tiles of a block of the first kernel, each with the k-tiles that it multiplies."""
+        work = self.plan.work
+        return [*work.segments(block, self.blocks[0], *self.clusters_mn, self.k_tiles)]
+
+    def reduced(self, block: int) -> tuple[int, int, tuple[int, int]]:
+        """A block of the reduction: its tile's number, its group of rows, and its origin in C."""
+        plan = self.plan
+        number, group = divmod(block, self.row_groups)
+        tile = plan.work.tile_coord(*divmod(number, plan.cluster_size), *self.clusters_mn)
+        (m, n), (bm, bn) = plan.exchanged(tile), plan.c_tile
+        return number, group, (m * bm + group * plan.reduction_rows, n * bn)
+
+    def run(self, block: int, thread: int, kernel: int = 0) -> machine.Run:
+        """A thread at its end."""
+        return machine.run(self.launches[kernel], block, self.blocks[kernel], thread)
+
+    def events(self, block: int, thread: int, kernel: int = 0) -> list[events.Event]:
+        """What a thread does, in order."""
+        return self.run(block, thread, kernel).events
+
+
+def ceil_div(a: int, b: int) -> int:
+    """a / b, rounded up."""
+    return -(-a // b)

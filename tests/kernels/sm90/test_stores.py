@@ -1,0 +1,213 @@
+"""The compiled kernels store each value of C, and each partial sum, once and where it belongs.
+
+Each value is followed from wgmma to global memory. What says where it belongs are its coordinates
+in C alone, not the layouts of shared memory and not the steps of the pipeline.
+"""
+
+from collections import Counter
+from functools import cache
+from itertools import product as pairs
+
+import pytest
+
+from cutedsl_gemm.kernels.compile.ptx import events
+from cutedsl_gemm.kernels.plan import tma
+from layouts import size
+from tests.kernels.sm90.plans import SPLIT, THREADS, TMA, name
+from tests.kernels.sm90.product import Product
+
+pytestmark = pytest.mark.slow
+
+
+class Consumer:
+    """The 128 threads of a consumer of a block, and the rows and columns of what they hold."""
+
+    def __init__(self, product, block, consumer):
+        plan = self.plan = product.plan
+        first = plan.threads - 128 * (plan.consumers - consumer)
+        self.events = [product.events(block, first + thread) for thread in range(128)]
+        turn, part = divmod(consumer, plan.consumers_per_tile)
+        turns = plan.consumers // plan.consumers_per_tile
+        self.segments = product.segments(block)[turn::turns]
+        self.first_row = part * plan.rows
+
+    def in_tile(self, thread, source):
+        """(m, n) in the tile of value `place` of an accumulator's fragment."""
+        plan, (accumulator, place) = self.plan, source
+        m64 = accumulator % (plan.rows // 64)
+        m, n = held(plan)[thread][place + m64 * plan.tile[1] // 2]
+        return self.first_row + m, n
+
+    def in_c(self, thread, source):
+        """(m, n) in the plan's C of value `place` of an accumulator's fragment."""
+        (bm, bn, _), (m, n) = self.plan.tile, self.in_tile(thread, source)
+        i, j = self.segments[source[0] // (self.plan.rows // 64)].tile
+        return i * bm + m, j * bn + n
+
+    def panels(self):
+        """Of each panel in turn, address → (m, n) in the plan's C of what stmatrix wrote there."""
+        stores = [of_type(events.StMatrix, own) for own in self.events]
+        found = []
+        for at in range(0, len(stores[0]), stmatrices(self.plan)):
+            panel = {}
+            for warp, n in pairs(range(0, 128, 32), range(at, at + stmatrices(self.plan))):
+                for lane, address, source in written([own[n] for own in stores[warp : warp + 32]]):
+                    assert address not in panel
+                    panel[address] = self.in_c(warp + lane, source)
+            found.append(panel)
+        return found
+
+    def stored(self):
+        """Each store of C, and the panel that it reads: the one that the thread wrote last."""
+        panels = self.panels()
+        for thread, own in enumerate(self.events):
+            before = 0  # stmatrix instructions
+            for event in own:
+                before += type(event) is events.StMatrix
+                # Each lane lists the store of its warp: the first stands for all.
+                if type(event) is events.StoreGlobal or (
+                    type(event) is events.TmaStore and thread % 32 == 0
+                ):
+                    yield event, panels[(before - 1) // stmatrices(self.plan)]
+
+
+@cache
+def held(plan):
+    """(m, n) of each value of each thread, in a consumer's part of a tile: [thread][value]."""
+    values = range(size(plan.accumulator[1]))
+    return [
+        [divmod(plan.accumulator(thread, v), plan.rows)[::-1] for v in values]
+        for thread in range(128)
+    ]
+
+
+def of_type(kind, found):
+    """The events of one type."""
+    return [event for event in found if type(event) is kind]
+
+
+def stmatrices(plan):
+    """The stmatrix instructions of a thread for a panel."""
+    return plan.rows // 64 * plan.panel_columns // plan.stmatrix_columns
+
+
+def written(lanes):
+    """(lane, address, source) of each value of a warp's stmatrix."""
+    for lane, store in enumerate(lanes):
+        for value, source in enumerate(store.values):
+            # PTX ISA, stmatrix: lane 8j + i has the address of row i of matrix j.
+            row, column = lane // 4, 2 * (lane % 4) + value % 2
+            if store.transposed:
+                row, column = column, row
+            yield lane, lanes[8 * (value // 2) + row].address + 2 * column, source
+
+
+def box(plan, store):
+    """(address, (m, n) in the plan's C) of each element that a TMA store copies."""
+    along, across = store.coordinates
+    for address, row, column in box_addresses(plan, store.address):
+        place = across + row, along + column
+        yield address, place if plan.contiguous else place[::-1]
+
+
+@cache
+def box_addresses(plan, start):
+    """(address, row, column) of each element of a box of C: rows back to back, swizzled."""
+    boxes = tma.boxes(plan.staging, plan.contiguous)
+    swizzle = tma.SWIZZLES[2 * boxes.columns]  # of bytes
+    return [
+        (swizzle(start + 2 * (row * boxes.columns + column)), row, column)
+        for row, column in pairs(range(boxes.rows), range(boxes.columns))
+    ]
+
+
+@cache
+def reducers(plan, group):
+    """(thread, row, column, partial sum) of the first element that each reduction thread adds.
+
+    The rows are those of a group, the partial sum counts from its tile's first.
+    """
+    copy, first = plan.reduction, group * plan.reduction_rows
+    at = [(copy.rows(thread, 0), copy.columns(thread, 0)) for thread in range(copy.threads)]
+    return [
+        (thread, row, column, plan.c_partial_sums(first + row, column))
+        for thread, (row, column) in enumerate(at)
+    ]
+
+
+def whole(m, n):
+    """Each (row, column) once."""
+    return Counter(pairs(range(m), range(n)))
+
+
+@pytest.mark.parametrize("plan", [*TMA, *THREADS], ids=name)
+def test_each_value_of_c_is_stored_once_where_it_belongs(plan):
+    down, across = plan.exchanged(plan.cluster_tile)
+    m, n = 2 * down - 3, across - (8 if plan.stored_by_tma else 5)
+    product = Product(plan, m, n, 64, c_stride=n + 2)
+    stored = Counter()
+    for block, consumer in pairs(range(product.blocks[0]), range(plan.consumers)):
+        for event, panel in Consumer(product, block, consumer).stored():
+            if type(event) is events.TmaStore:
+                assert event.descriptor == "tma_c"
+                for address, place in box(plan, event):
+                    assert panel[address] == place
+                    stored[plan.exchanged(place)] += 1
+            else:
+                (address,) = event.values
+                row, column = plan.exchanged(panel[address])
+                offset = 2 * (row * product.c_stride + column)
+                assert (event.tensor, event.offset, event.bytes) == ("gC", offset, 2)
+                stored[row, column] += 1
+    # TMA leaves out what C does not have.
+    assert Counter({(i, j): c for (i, j), c in stored.items() if i < m and j < n}) == whole(m, n)
+    assert plan.stored_by_tma or len(stored) == m * n
+
+
+@pytest.mark.parametrize("plan", SPLIT, ids=name)
+def test_the_partial_sums_of_every_row_of_c_are_stored_in_their_place(plan):
+    down, across = plan.exchanged(plan.cluster_tile)
+    product = Product(plan, down + 20, across + 20, 64 * plan.splits)
+    (bm, bn, _), blocks = plan.tile, product.blocks[0]
+    places = {(m, n): plan.partial_sums(m, n) for m, n in pairs(range(bm), range(bn))}
+    for block in (0, blocks // 2, blocks - 1):
+        ((tile, number, split, _),) = product.segments(block)
+        stored = {}
+        for consumer in range(plan.consumers):
+            threads = Consumer(product, block, consumer)
+            for thread, own in enumerate(threads.events):
+                for event in of_type(events.StoreGlobal, own):
+                    assert event.bytes == 4 * len(event.values)
+                    for at, source in enumerate(event.values, event.offset // 4):
+                        assert at not in stored
+                        stored[at] = threads.in_tile(thread, source)
+        # A warp stores its 16 rows of every 64, or none: if C has the first of them.
+        left = product.extents[0] - tile[0] * bm
+        start = (split * product.tiles + number) * bm * bn
+        assert stored == {
+            start + place: (m, n)
+            for (m, n), place in places.items()
+            if m // plan.rows * plan.rows + m % 64 // 16 * 16 < left
+        }
+
+
+@pytest.mark.parametrize("plan", SPLIT, ids=name)
+def test_the_reduction_adds_all_splits_of_every_element_of_c_once(plan):
+    (down, across), (rows, columns) = plan.exchanged(plan.cluster_tile), plan.c_tile
+    product = Product(plan, m := down + 20, n := across + 24, 128, c_stride=across + 32)
+    between = 4 * rows * columns * product.tiles  # bytes from a split to the next
+    stored = Counter()
+    for block in range(product.blocks[1]):
+        number, group, origin = product.reduced(block)
+        for thread, row, column, first in reducers(plan, group):
+            found = product.events(block, thread, kernel=1)
+            if loads := [event.offset for event in of_type(events.LoadGlobal, found)]:
+                start = 4 * (number * rows * columns + first)
+                assert loads == [*range(start, start + plan.splits * between, between)]
+            row, column = origin[0] + row, origin[1] + column
+            for event in of_type(events.StoreGlobal, found):
+                assert loads
+                skipped = event.offset // 2 - (row * product.c_stride + column)
+                assert 0 <= skipped < 4
+                stored.update((row, column + skipped + each) for each in range(event.bytes // 2))
+    assert stored == whole(m, n)
