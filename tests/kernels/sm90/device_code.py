@@ -6,8 +6,9 @@ coordinates, counts and parities.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
 from typing import ClassVar, TypeAlias
@@ -23,11 +24,11 @@ from cutedsl_gemm.kernels.sm90.split_k_plan import FP32, VECTOR
 from layouts import composition, size, wgmma_descriptor
 from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARP, WARPGROUP
-from tests.kernels.sm90.product import Product, ceil_div
+from tests.kernels.sm90.product import Product
 
 BYTES = BITS // 8  # of an element
 SUM_BYTES = FP32 // 8  # of a partial sum
-MBARRIER, REGISTER = 8, 4  # bytes
+MBARRIER = 8  # bytes
 WGMMA_K = 16
 WARPS = WARPGROUP // WARP
 
@@ -59,36 +60,41 @@ class Smem:
         return self.panels + (consumer * self.plan.c_stages + buffer) * self.plan.panel_bytes
 
 
+def always(*found: Event) -> Handler:
+    """The same events for every action."""
+    return lambda thread, action: iter(found)
+
+
 class Thread:
-    """A thread of a block of a product's first kernel, or of the reduction."""
+    """A thread of a product's first kernel, or of the reduction: a method for each kind of step."""
 
     def __init__(self, product: Product, block: int, thread: int, kernel: int = 0) -> None:
         self.product, self.plan, self.block, self.thread = product, product.plan, block, thread
         self.pipeline, self.smem = self.plan.pipeline, Smem(self.plan)
         self.warp, self.lane = divmod(thread, WARP)
-        self.rank = 0 if kernel else block % self.plan.cluster_size
-        self.segments = product.segments(0 if kernel else block)
-        agents = [
-            agent.name for agent in self.pipeline.agents if agent.second_kernel == bool(kernel)
-        ]
-        self.agent = agents[0 if kernel else self.warp // WARPS]
+        if kernel == 0:
+            self.rank, self.segments = block % self.plan.cluster_size, product.segments(block)
+            self.counts = Counts(len(self.segments), len(self.segments[0].k_tiles))
+            number, warp = divmod(self.warp, WARPS)
+            self.agent, self.leader = self.pipeline.agents[number].name, warp == 0
+        else:  # a block of the reduction has no cluster, and its warps all do the same
+            self.rank, self.segments, self.counts = 0, [], Counts(0, 0)
+            self.agent, self.leader = "reduction", True
         first = self.plan.threads - WARPGROUP * self.plan.consumers
         self.consumer, self.consumer_thread = divmod(thread - first, WARPGROUP)
         self.multiplied: list[int] = []  # the tiles that this thread has begun, in order
 
     def expected(self) -> Iterator[tuple[Action, list[Event]]]:
         """Each action of the thread's warp, and its events."""
-        leader = self.agent == "reduction" or self.warp % WARPS == 0
-        counts = Counts(len(self.segments), len(self.segments[0].k_tiles))
         (own,) = (
             taken
-            for warps, taken in actions(self.pipeline, counts).items()
-            if (warps.block, warps.agent, warps.leader) == (self.rank, self.agent, leader)
+            for warps, taken in actions(self.pipeline, self.counts).items()
+            if (warps.block, warps.agent, warps.leader) == (self.rank, self.agent, self.leader)
         )
         for action in own:
             yield action, [*self.EVENTS[type(action.step)](self, action)]
 
-    # Barriers of a block, of a cluster, of a grid
+    # Barriers and registers
 
     def init_barriers(self, action: Action) -> Iterator[Event]:
         yield events.PrefetchTensormap("tma_a")
@@ -97,16 +103,6 @@ class Thread:
             for barrier in self.pipeline.mbarriers:
                 yield events.MbarrierInit(self.smem.mbarrier(barrier.name, stage), barrier.arrivals)
         yield events.FenceMbarrierInit()
-
-    def cluster_sync(self, action: Action) -> Iterator[Event]:
-        yield events.ClusterArrive()
-        yield events.ClusterWait()
-
-    def grid_wait(self, action: Action) -> Iterator[Event]:
-        yield events.GridDependencyWait()
-
-    def grid_launch(self, action: Action) -> Iterator[Event]:
-        yield events.LaunchDependents()
 
     def registers(self, action: Action) -> Iterator[Event]:
         yield events.SetMaxNReg("dec" if self.agent == "producer" else "inc", action.step.count)
@@ -144,9 +140,9 @@ class Thread:
             return
         step, segment = action.step, self.segments[action.tile]
         mode, operand = (0, self.plan.a) if step.operand == "A" else (1, self.plan.b)
-        k_tile = segment.k_tiles[action.k_tile - action.tile * len(segment.k_tiles)]
-        part, rows_columns = operand.slice_coord(step.parts[self.rank]), operand.slice_shape
-        corner = tuple(i * extent for i, extent in zip(part, rows_columns, strict=True))
+        k_tile = segment.k_tiles[action.k_tile % self.counts.k_tiles]
+        (i, j), (rows, columns) = operand.slice_coord(step.parts[self.rank]), operand.slice_shape
+        corner = i * rows, j * columns  # of the slice in the tile
         origin = segment.tile[mode] * operand.shape[0], k_tile * operand.shape[1]
         start = self.smem.stage(operand, action.k_tile) + operand.smem.outer(corner) * BYTES
         multicast = sum(1 << block for block in step.blocks[self.rank])
@@ -169,7 +165,7 @@ class Thread:
             self.multiplied.append(action.tile)
         a, b = (self.smem.stage(operand, action.k_tile) for operand in (plan.a, plan.b))
         # `single` sets its registers to zero, and adds to them from the first wgmma on.
-        fresh = action.k_tile % len(self.segments[0].k_tiles) == 0 and plan.schedule != "single"
+        fresh = action.k_tile % self.counts.k_tiles == 0 and plan.schedule != "single"
         yield events.WgmmaFence()
         for k in range(0, plan.tile[2], WGMMA_K):
             for m in range(0, plan.rows, WGMMA_M):
@@ -226,9 +222,6 @@ class Thread:
                     tuple(map(self.sum, values)),
                 )
 
-    def fence(self, action: Action) -> Iterator[Event]:
-        yield events.FenceProxyAsync()
-
     def store_panel(self, action: Action) -> Iterator[Event]:
         """TMA stores a panel, box by box, or the threads store its elements."""
         plan, step, (m, n) = self.plan, action.step, self.segments[action.tile].tile
@@ -238,7 +231,7 @@ class Thread:
         if not step.asynchronous:
             yield from self.store_elements(start, origin)
             return
-        # All lanes list it. ptxas makes one instruction of a warp of it, without elect.sync.
+        # Every lane lists it: without elect.sync, ptxas issues it once for the warp.
         origins = tma.boxes(plan.staging, plan.contiguous).origins
         for place, offset in boxes(origins, plan.contiguous, origin):
             yield events.TmaStore("tma_c", place, start + offset, EVICT_FIRST)
@@ -297,16 +290,15 @@ class Thread:
             places = [add(origin, each) for each in at]
             present = [place for place in places if inside(place, self.product.c_shape)]
             if present == places:
-                count = len(places) * BYTES
-                yield self.store_c(places[0], count, (None,) * ceil_div(count, REGISTER))
+                yield self.store_c(places[0], len(places) * BYTES, ())
             else:
-                yield from (self.store_c(place, BYTES, (None,)) for place in present)
+                yield from (self.store_c(place, BYTES, ()) for place in present)
 
     EVENTS: ClassVar[dict[type[steps.Step], Handler]] = {
         steps.InitBarriers: init_barriers,
-        steps.ClusterSync: cluster_sync,
-        steps.GridWait: grid_wait,
-        steps.GridLaunch: grid_launch,
+        steps.ClusterSync: always(events.ClusterArrive(), events.ClusterWait()),
+        steps.GridWait: always(events.GridDependencyWait()),
+        steps.GridLaunch: always(events.LaunchDependents()),
         steps.Registers: registers,
         steps.Sync: sync,
         steps.SyncArrive: sync_arrive,
@@ -318,7 +310,7 @@ class Thread:
         steps.MultiplyWait: multiply_wait,
         steps.StoreWait: store_wait,
         steps.WritePanel: write_panel,
-        steps.Fence: fence,
+        steps.Fence: always(events.FenceProxyAsync()),
         steps.StorePanel: store_panel,
         steps.StoreAccumulator: store_accumulator,
         steps.Reduce: reduce,
@@ -380,21 +372,31 @@ def difference(thread: Thread, found: list[Event]) -> str:
 
     The compiler may leave out loads from shared memory that no store needs.
     """
-    rest = iter(found)
+    rest = deque(map(known, found))
     for action, wanted in thread.expected():
-        needed = [event for event in wanted if not isinstance(event, events.LoadShared)]
+        loads = {event for event in wanted if isinstance(event, events.LoadShared)}
+        needed = [known(event) for event in wanted if event not in loads]
         done: list[Event] = []
-        loads: list[Event] = []
-        while len(done) < len(needed) and (event := next(rest, None)) is not None:
-            (loads if isinstance(event, events.LoadShared) else done).append(event)
-        if not same(needed, done) or Counter(loads) - Counter(wanted):
-            differ = (pair for pair in zip_longest(needed, done) if pair[0] != pair[1])
-            lines = "".join(f"\n  plan {plan}\n  code {code}" for plan, code in differ)
-            return (
-                f"{action.warps}, tile {action.tile}, k-tile {action.k_tile}: {action.step}{lines}"
-            )
-    more = [event for event in rest if not isinstance(event, events.LoadShared)]
-    return f"more than the plan says: {more[:3]}" if more else ""
+        while rest and (len(done) < len(needed) or rest[0] in loads):
+            event = rest.popleft()
+            if event not in loads:
+                done.append(event)
+        if not same(needed, done):
+            return f"{action}{lines(needed, done)}"
+    return f"more than the plan says: {[*rest][:3]}" if rest else ""
+
+
+def known(event: Event) -> Event:
+    """The event; a store of totals or zeros, whose source is not known, without its values."""
+    if isinstance(event, events.StoreGlobal) and {*event.values} == {None}:
+        return replace(event, values=())
+    return event
+
+
+def lines(needed: list[Event], done: list[Event]) -> str:
+    """A line for each event in which they differ."""
+    pairs = zip_longest(needed, done)
+    return "".join(f"\n  plan {plan}\n  code {code}" for plan, code in pairs if plan != code)
 
 
 def same(wanted: list[Event], found: list[Event]) -> bool:

@@ -24,6 +24,7 @@ class Consumer:
 
     def __init__(self, product, block, consumer):
         plan = self.plan = product.plan
+        self.held = held(plan)
         first = plan.threads - 128 * (plan.consumers - consumer)
         self.events = [product.events(block, first + thread) for thread in range(128)]
         turn, part = divmod(consumer, plan.consumers_per_tile)
@@ -35,7 +36,7 @@ class Consumer:
         """(m, n) in the tile of value `place` of an accumulator's fragment."""
         plan, (accumulator, place) = self.plan, source
         m64 = accumulator % (plan.rows // 64)
-        m, n = held(plan)[thread][place + m64 * plan.tile[1] // 2]
+        m, n = self.held[thread][place + m64 * plan.tile[1] // 2]
         return self.first_row + m, n
 
     def in_c(self, thread, source):
