@@ -40,8 +40,9 @@ TMA = [
     ),
 ]
 THREADS = [  # store C, whose rows may start anywhere
-    pingpong((64, 16, 64), swapped=True, c_alignment=1),
+    pingpong((64, 72, 64), swapped=True, c_alignment=1),  # 3 panels
     *deep(
+        pingpong((64, 16, 64), swapped=True, c_alignment=1),
         pingpong(c_alignment=1),
         pingpong((64, 48, 64), c_alignment=1),
         pingpong((64, 80, 64), swapped=True, c_alignment=1),
