@@ -19,10 +19,20 @@ EMPTY_KERNEL = b".version 7.8 .target sm_90 .address_size 64 .visible .entry emp
 
 
 def multiprocessors(device: torch.device, plan: KernelPlan) -> int:
-    """The multiprocessors of a device that the clusters of a plan fill at once, one block each."""
+    """The multiprocessors of a device that the clusters of a plan fill at once, one block each.
+
+    RuntimeError if not one cluster fits, as on a small MIG instance.
+    """
     if plan.cluster_size == 1:
         return torch.cuda.get_device_properties(device).multi_processor_count
-    return _clusters(device, plan.cluster_size, plan.smem_bytes) * plan.cluster_size
+    clusters = _clusters(device, plan.cluster_size, plan.smem_bytes)
+    if not clusters:
+        raise RuntimeError(
+            f"{device} cannot run a cluster of {plan.cluster_size} blocks with {plan.smem_bytes:,} "
+            "bytes of shared memory each; take a plan without clusters, such as "
+            'kernel="sm90_pingpong"'
+        )
+    return clusters * plan.cluster_size
 
 
 @cache

@@ -61,3 +61,9 @@ def test_an_error_of_the_driver_is_named(asked, monkeypatch):
     monkeypatch.setattr(driver, "cuModuleLoadData", lambda _: (ERROR, None))
     with pytest.raises(RuntimeError, match="CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"):
         occupancy.multiprocessors(torch.device("cuda", 0), pingpong(cluster=(2, 1)))
+
+
+def test_a_device_that_fits_no_cluster_is_refused(asked, monkeypatch):
+    monkeypatch.setattr(driver, "cuOccupancyMaxActiveClusters", lambda *_: (OK, 0))
+    with pytest.raises(RuntimeError, match="cannot run a cluster of 2 blocks with 230,400 bytes"):
+        occupancy.multiprocessors(torch.device("cuda", 0), pingpong(cluster=(2, 1)))
