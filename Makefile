@@ -4,7 +4,7 @@
 #   make test    lint, then every test        make clean    remove the environment and the caches
 #   make docs    the site, in docs/_build/html; its live pages want npm, for Python in the browser
 #   make bench-algebra    what the algebra costs, beside its peers
-#   make mutants    small faults in a copy, one at a time, and the test that notices each: an hour or two
+#   make mutants    small faults in a copy, one at a time, and the test that notices each: about an hour
 
 PYTHON ?= python3
 # Options of pytest, e.g. make test PYTEST=--require-gpu. With --hypothesis-profile=ci, property tests

@@ -43,23 +43,23 @@ class Product:
         self.stages = getattr(plan, "stages", 1)
         bm, bn, bk = plan.tile
         k = bk * (self.stages + 2) - min(8, bk // 2)
-        self.extents = {"M": bm + 7, "N": bn - 7, "K": k}
+        self.extents = {"M": bm + 7, "N": bn + 9, "K": k}
         self.lines = {}  # name in the trace → (lines, elements of a line)
         for name, argument in zip(("gA", "gB", "gC"), arguments(plan).values(), strict=True):
             shape = [self.extents[mode] for mode in argument.modes]
             self.lines[name] = shape if argument.row_major else shape[::-1]
 
     def traces(self):
-        """What a few threads of both blocks do."""
+        """What a few threads of all blocks do: the first one's tile is whole."""
         (kernel,) = read(build.ptx(self.plan))
         modes = {"gA": "MK", "gB": "NK", "gC": "MN"}
         given = tuple(
             matrix(name, i, *(self.extents[mode] for mode in modes[name]), self.stride(name))
             for i, name in enumerate(self.lines)
         )
-        for block in (0, 1):
+        for block in range(4):
             for thread in (0, 37, kernel.threads - 1):
-                yield trace(Launch(kernel, given), block=block, blocks=2, thread=thread)
+                yield trace(Launch(kernel, given), block=block, blocks=4, thread=thread)
 
     def stride(self, name):
         """Elements from a line of a matrix to the next."""

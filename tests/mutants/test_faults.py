@@ -1,7 +1,8 @@
-"""No fault rots: each snippet stands in its file, once."""
+"""No fault rots: each snippet stands in its file, once, and every fault was tried."""
 
 import pytest
 
+from tests.mutants import outcomes
 from tests.mutants.fault import repository
 from tests.mutants.rooms import FAULTS, ROOMS, named, nearest
 
@@ -24,6 +25,14 @@ def test_a_fault_is_a_change_of_one_place():
 def test_every_fault_has_its_own_name_and_tests_that_exist():
     assert len(FAULTS) == sum(len(room.faults) for room in ROOMS.values())
     assert all((repository() / path).exists() for name in FAULTS for path in nearest(name))
+
+
+def test_nine_of_ten_faults_are_noticed_without_a_gpu():
+    """`python -m tests.mutants --new` tries a fault that is missing here."""
+    known = outcomes.read()
+    assert list(known) == list(FAULTS)
+    noticed = [name for name, outcome in known.items() if outcome.noticed_by]
+    assert len(noticed) >= 0.9 * len(FAULTS)
 
 
 def test_faults_are_named_by_room_and_name():
