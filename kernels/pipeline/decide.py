@@ -3,12 +3,18 @@
 For a number of tiles and k-tiles, the partial order (order.py) answers for every interleaving. Each
 of the RULES names two moments of which one must lie before the other.
 
-Every number of tiles and k-tiles follows from those of `problems`. No edge of the order leads back
-to an earlier k-tile, and none farther ahead than one ring. The same holds of the rules, but for
-those of panels, which concern two tiles of one consumer and no k-tiles. A window of `stages + 2`
-k-tiles (a ring, the k-tile in flight, and one more) thus decides whether a rule holds. What differs
-between windows is where tiles, and the block's work, begin and end: stages and phases repeat with
-the ring, and tiles with the turns of the consumers. Each such window occurs in `problems`.
+Every number of tiles and k-tiles (one or more) follows from those of `problems`:
+
+    a rule     Its two moments concern k-tiles that are at most one ring apart, and so does each
+               edge of a path between them. No edge leads back to an earlier k-tile. The rules of
+               panels and of named barriers concern two tiles of one agent, whatever their k-tiles.
+    a window   A ring and one k-tile thus hold a rule and its paths; `reach` more are those that a
+               step lags behind, has in flight, or counts from the start of a tile. Stages and
+               phases repeat with the ring, and tiles with the turns of the agents. Windows differ
+               in where tiles begin and end, and in whose turn it is. A tile longer than the window
+               adds no other.
+    the ends   At the block's first and last tiles some steps are left out, and their edges with
+               them. What holds there without these edges holds elsewhere with them.
 """
 
 from __future__ import annotations
@@ -18,22 +24,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, product
+from math import lcm
 from typing import NamedTuple, TypeAlias
 
+from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
 from cutedsl_gemm.kernels.pipeline.order import CLUSTER, Access, Buffer, Label, Order
 from cutedsl_gemm.kernels.pipeline.schedule import times
-from cutedsl_gemm.kernels.pipeline.steps import Pipeline
+from cutedsl_gemm.kernels.pipeline.steps import Pipeline, loops, walk
 from layouts.hardware.facts import WARP
 
 RULES = {
     "nothing waits for ever": "each phase gets its arrivals and bytes",
-    "no phase is mistaken for another": "an arrival follows the phase before its own; a wait finds "
-    "its phase or the one before it (a parity tells only these apart), and ends before the next",
+    "no phase is mistaken for another": "an arrival follows the phase before its own; a wait "
+    "begins after the phase before its own, and ends before the next (a parity tells two apart)",
     "what is read was written": "every write of a version ends before it is read; an accumulator "
     "sums over all k-tiles of its tile",
     "what is read is not yet overwritten": "every read and write of a version ends before the next",
-    "TMA sees what threads wrote": "they fence.proxy.async between stmatrix and the store",
+    "TMA and wgmma see what threads wrote": "they fence.proxy.async between their write and the "
+    "read",
     "shared memory is there": "mbarriers are initialised first; what other blocks and TMA touch, "
     "they have touched before the block ends",
     "a dependent launch waits": "it touches global memory after griddepcontrol.wait",
@@ -86,10 +95,35 @@ def violation(pipeline: Pipeline) -> Violation | None:
 
 def problems(pipeline: Pipeline) -> Iterator[Counts]:
     """The numbers of tiles and k-tiles that decide all others; small ones first."""
-    window = pipeline.stages + 2
+    window = pipeline.stages + 1 + _reach(pipeline)
     for k_tiles in range(1, window + 1):
-        most = -(-window // k_tiles) + 1 if pipeline.persistent else 1
+        most = -(-(window - 2) // k_tiles) + _turns(pipeline) if pipeline.persistent else 1
         yield from (Counts(tiles, k_tiles) for tiles in range(1, most + 1))
+
+
+def _reach(pipeline: Pipeline) -> int:
+    """k-tiles that a step lags behind, has in flight, or counts from the start of a tile.
+
+    A flipped wait looks back two rings: at the phase before the one that it awaits. The agent has
+    waited for that phase, too, unless it takes turns with others.
+    """
+    found = {1}
+    for agent in pipeline.agents:
+        every, inner = [*walk(agent.program)], [*loops(agent.program)]
+        found |= {abs(each.lag) for each in every}
+        in_flight = steps.MultiplyWait | steps.CopyWait
+        found |= {each.pending for each in every if isinstance(each, in_flight)}
+        found |= {each.step for each in inner if each.over == "first k_tiles"}
+        flipped = any(isinstance(each, steps.Wait) and each.flipped for each in every)
+        if flipped and any(each.over == "tiles" and each.step > 1 for each in inner):
+            found.add(pipeline.stages)
+    return max(found)
+
+
+def _turns(pipeline: Pipeline) -> int:
+    """Tiles after which the agents' turns repeat."""
+    every = (each for agent in pipeline.agents for each in loops(agent.program))
+    return lcm(*(each.step for each in every if each.over == "tiles"))
 
 
 def violations(order: Order) -> Iterator[Violation]:
@@ -112,8 +146,10 @@ def _broken(order: Order) -> Iterator[Broken]:
 
 
 def _waits_for_ever(order: Order) -> Iterator[Broken]:
-    needed = {waiting.phase for waiting in order.waits if waiting.phase.number >= 0}
-    for phase in needed | set(order.arrivals):
+    waited = {waiting.phase for waiting in order.waits if waiting.phase.number >= 0}
+    known = waited | set(order.arrivals)
+    needed = waited | {each._replace(number=n) for each in known for n in range(each.number)}
+    for phase in sorted(needed | known):
         arrivals = order.arrivals.get(phase, [])
         wanted = order.pipeline.mbarrier(phase.barrier).arrivals
         count = sum(arrival.arrivals for arrival in arrivals)
@@ -160,7 +196,7 @@ def _mistaken_phases(order: Order) -> Iterator[Broken]:
     for waiting in order.waits:
         number = waiting.phase.number
         before = order.completed.get(waiting.phase._replace(number=number - 1))
-        if before is not None and not order.precedes(before, waiting.passed):
+        if before is not None and not order.precedes(before, waiting.before):
             yield f"a wait for {waiting.phase} may pass two phases early", before, waiting.passed
         after = order.completed.get(waiting.phase._replace(number=number + 1))
         if after is not None and not order.precedes(waiting.passed, after):
@@ -232,24 +268,33 @@ def _missing_products(order: Order) -> Iterator[Broken]:
 
 def _missing_fences(order: Order) -> Iterator[Broken]:
     for buffer, accesses in order.accesses.items():
-        if buffer[0] != "panel":
+        if buffer[0] not in ("stage", "panel"):
             continue
-        for write, read in product(accesses, accesses):
+        written = [each for each in accesses if each.writes and _by_threads(order, each)]
+        for write, read in product(written, accesses):
             asynchronous = not read.writes and read.begin != read.end
-            if write.writes and asynchronous and write.version == read.version:
+            if asynchronous and write.version == read.version:
                 fences = order.fences[order.action(write.begin).warps]
                 if not any(
-                    write.begin < fence and order.precedes(fence, read.begin) for fence in fences
+                    order.precedes(write.end, fence) and order.precedes(fence, read.begin)
+                    for fence in fences
                 ):
-                    what = f"{_name(buffer)} is stored by TMA without a fence"
+                    reader = "TMA" if buffer[0] == "panel" else "wgmma"
+                    what = f"{_name(buffer)} is read by {reader} without a fence"
                     yield what, read.begin, read.begin
+
+
+def _by_threads(order: Order, write: Access) -> bool:
+    """Whether threads write, by the generic proxy; TMA and wgmma are of the async proxy."""
+    return isinstance(order.action(write.begin).step, steps.WritePanel | steps.CopyAsync)
 
 
 def _outlived_memory(order: Order) -> Iterator[Broken]:
     polls = ((waiting.before, waiting.phase.block) for waiting in order.waits)
     for moment, block in (*order.touched, *polls):
         ready = order.init.get(block)
-        if ready is None or (ready != moment and not order.precedes(ready, moment)):
+        initialised = ready is not None and (ready == moment or order.precedes(ready, moment))
+        if order.pipeline.mbarriers and not initialised:
             what = f"mbarriers of block {block} are used before they are initialised"
             yield what, moment if ready is None else ready, moment
         if not order.precedes(moment, order.exits[block]):
@@ -276,7 +321,12 @@ def _interleaving(
     happens = [*times(order)]
     if order.stuck:
         return _events(order, happens), _events(order, _next(order))
-    before = (moment for moment in happens if order.precedes(moment, second))
+    # A wait that mistakes the phase does not wait for the one that it names, which follows `first`.
+    before = (
+        moment
+        for moment in happens
+        if order.precedes(moment, second) and moment != first and not order.precedes(first, moment)
+    )
     return _events(order, (*before, second)), _events(order, (first,) if first != second else ())
 
 

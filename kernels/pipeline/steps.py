@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 # if the block has another one. "reloaded": if a later k-tile takes the stage of this one. "exists":
 # if the block has this k-tile.
 Condition: TypeAlias = Literal["always", "later tiles", "not the last tile", "reloaded", "exists"]
+NAMED_BARRIERS = 16  # of a block (PTX ISA, bar)
 Ranks: TypeAlias = tuple[tuple[int, ...], ...]  # rank of a block in its cluster → ranks of others
 
 
@@ -252,6 +253,25 @@ class Pipeline:
     mbarriers: tuple[Mbarrier, ...] = ()
     named: tuple[NamedBarrier, ...] = ()
 
+    def __post_init__(self) -> None:
+        """ValueError unless each barrier has a name, and each named barrier a number, of its own.
+
+        And unless each step's barrier is among them.
+        """
+        names = [*(each.name for each in self.mbarriers), *(each.name for each in self.named)]
+        numbers = [each.number for each in self.named]
+        if twice := {each for each in names if names.count(each) > 1}:
+            raise ValueError(f"two barriers are named {', '.join(twice)}: give each its own name")
+        if len({*numbers}) < len(numbers) or not {*numbers} <= {*range(NAMED_BARRIERS)}:
+            raise ValueError(
+                f"named barriers have the numbers {numbers}: each must have one of its own, "
+                f"0 to {NAMED_BARRIERS - 1}"
+            )
+        for agent in self.agents:
+            for step in walk(agent.program):
+                if (name := getattr(step, "barrier", None)) is not None and name not in names:
+                    raise ValueError(f"{agent.name}: {step}: no barrier of the pipeline is {name}")
+
     def __str__(self) -> str:
         from cutedsl_gemm.kernels.pipeline.listing import listing
 
@@ -285,3 +305,11 @@ def walk(program: Program) -> Iterator[Step]:
             yield from walk(each.body)
         else:
             yield each
+
+
+def loops(program: Program) -> Iterator[Loop]:
+    """Every loop of a program, an outer one before those inside it."""
+    for each in program:
+        if isinstance(each, Loop):
+            yield each
+            yield from loops(each.body)

