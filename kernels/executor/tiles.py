@@ -28,7 +28,7 @@ def multiply_one_by_one(acc: Tensor, rA: Tensor, rB: Tensor) -> None:
     >>> acc.unique()
     tensor([4.])
     """
-    product = torch.empty(acc.shape[1:])  # of one tile: it stays in the cache
+    product = torch.empty(acc.shape[1:], dtype=acc.dtype)  # of one tile: it stays in the cache
     for total, a, b in zip(acc, rA.float().mT, rB.float().mT, strict=True):
         for row_elements, column_elements in zip(a.contiguous(), b.contiguous(), strict=True):
             torch.mul(row_elements[:, None], column_elements, out=product)

@@ -179,7 +179,8 @@ class Grid:
             for operand, source in zip((plan.a, plan.b), sources, strict=True)
         }
         consumers = range(plan.consumers)
-        self.acc = torch.zeros(ranks, len(consumers), clusters, plan.rows, bn)
+        extents = ranks, len(consumers), clusters, plan.rows, bn
+        self.acc = torch.zeros(extents, dtype=torch.float32)
         self.panels = epilogue.panels((ranks, len(consumers), clusters))
 
     def take(self, action: Action, ends_in: int | None) -> None:
@@ -394,7 +395,8 @@ class Reduction:
         written = plan.partial_sums(every_row + bm * self.n)  # (consumer, thread, value)
         _check_written_once(written, bm * bn, "workspace, partial sums")
         self.written = written
-        self.workspace = torch.full((plan.splits, len(gC), len(gC[0]), bm * bn), torch.nan)
+        extents = plan.splits, len(gC), len(gC[0]), bm * bn
+        self.workspace = torch.full(extents, torch.nan, dtype=torch.float32)
 
     def panels(self, blocks: tuple[int, ...]) -> Tensor:
         """None: partial sums go from registers to global memory."""
@@ -425,7 +427,7 @@ class Reduction:
         row, column = row + first_rows, column.expand(len(first_rows), -1, -1)
         read = plan.c_partial_sums(row + c_tile[0] * column)  # (part, thread, value)
         m, n = plan.exchanged((row, column))
-        total = torch.zeros(*self.gC.shape[:2], *read.shape)
+        total = torch.zeros(*self.gC.shape[:2], *read.shape, dtype=torch.float32)
         for partial_sums in self.workspace:  # (tiles_m, tiles_n, BM * BN) of one split
             total += partial_sums[:, :, read]
         self.gC[:, :, m, n] = total.to(self.gC.dtype)

@@ -450,14 +450,15 @@ def test_gradients_need_no_alignment_of_their_own():
         assert torch.allclose(mine.float(), theirs.float(), rtol=2e-2, atol=2e-2)
 
 
-def test_the_defaults_of_torch_do_not_matter():
+@pytest.mark.parametrize("options", [{}, {"kernel": "sm90_split"}, {"invariant": True}], ids=str)
+def test_the_defaults_of_torch_do_not_matter(options):
     a, b = matrix(40, 32), matrix(32, 24)
-    expected = gemm(a, b)
+    expected = gemm(a, b, **options)
     with torch.device("meta"):
-        assert torch.equal(gemm(a, b), expected)
+        assert torch.equal(gemm(a, b, **options), expected)
     torch.set_default_dtype(torch.float64)
     try:
-        assert torch.equal(gemm(a, b), expected)
+        assert torch.equal(gemm(a, b, **options), expected)
     finally:
         torch.set_default_dtype(torch.float32)
 
