@@ -26,6 +26,21 @@ class Call(NamedTuple):
     text: str
 
 
+class Comparison(NamedTuple):
+    """``left == right``, which is as true as their numbers are equal."""
+
+    left: Any
+    right: Any
+
+    def __bool__(self) -> bool:
+        return bool(numbers(self.left) == numbers(self.right))
+
+    @property
+    def at_run_time(self) -> bool:
+        """Whether C++ knows the sides at run time only."""
+        return bool(free_symbols(tuple(self)))
+
+
 class Unread(Exception):
     """A form of C++ that is not known here."""
 
@@ -82,7 +97,8 @@ def _statement(tokens: list[str], scope: dict[str, Any]) -> Iterator[Call]:
     elif len(tokens) > 2 and tokens[1] == "(" and tokens[-1] == ")":
         for values in _values(["args", *tokens[1:]], scope):
             arguments = values if isinstance(values, tuple) else (values,)
-            yield Call(tokens[0], tuple(map(numbers, arguments)), "".join(tokens[2:-1]))
+            arguments = tuple(x if isinstance(x, Comparison) else numbers(x) for x in arguments)
+            yield Call(tokens[0], arguments, "".join(tokens[2:-1]))
 
 
 def _values(tokens: list[str], scope: dict[str, Any]) -> Iterator[Any]:
@@ -129,7 +145,7 @@ class Reader:
             if self.take() == "*":
                 value = value * self.factor()
             else:
-                value = numbers(value) == numbers(self.factor())
+                value = Comparison(value, self.factor())
         return value
 
     def factor(self) -> Any:
@@ -252,5 +268,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "args": _tuple,
     "shape": lambda *of: _entry(of[-1].shape, *of[:-1]),
     "stride": lambda *of: _entry(of[-1].stride, *of[:-1]),
-    **dict.fromkeys(("bool", "decltype"), bool),
+    **dict.fromkeys(("bool", "decltype"), _number),
 }
