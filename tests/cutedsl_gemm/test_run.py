@@ -1,11 +1,12 @@
 """A launch on a GPU, with a kernel and a device that are fakes."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from cutedsl_gemm import run
+from cutedsl_gemm import copies, run
 from cutedsl_gemm.select.registry import named
 
 
@@ -56,3 +57,12 @@ def test_a_float32_operand_with_the_negative_bit_is_resolved(launch, negative):
     assert torch.equal(passed[negative], -(A, B)[negative])
     with pytest.raises(ValueError, match="out is a view with the negative bit set"):
         launch("simt_naive", A, B, torch._neg_view(OUT))
+
+
+@pytest.mark.parametrize(("capability", "overlaps"), [((8, 0), False), ((9, 0), True)])
+def test_copies_overlap_the_launch_in_front_from_hopper_on(monkeypatch, capability, overlaps):
+    """Older GPUs have no griddepcontrol."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(copies, "_launcher", lambda plan, device: plan)
+    matrix = SimpleNamespace(shape=(64, 64), dtype=torch.float16, device=torch.device("cuda"))
+    assert copies._copies((matrix, matrix)).overlap is overlaps

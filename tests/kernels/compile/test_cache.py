@@ -43,6 +43,13 @@ def test_a_damaged_entry_is_rebuilt(damage):
     assert len(calls) == 2
 
 
+def test_a_damaged_entry_is_deleted(folder):
+    """Its name has the digest of its bytes: if the new ones differ, it would stay for ever."""
+    cache.entry("key", maker([])).write_bytes(b"damaged")
+    made = cache.entry("key", lambda path: path.write_bytes(b"other code"))
+    assert [*folder.glob("*.so")] == [made]
+
+
 def test_a_failed_make_leaves_no_entry(folder):
     def fail(path):
         path.write_bytes(b"half")
