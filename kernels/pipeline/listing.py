@@ -87,7 +87,7 @@ def listing(pipeline: Pipeline) -> str:
     >>> from cutedsl_gemm.kernels.sm90.rungs import split
     >>> print(listing(split().pipeline))  # doctest: +ELLIPSIS
     7 stages. The block counts its k-tiles over all its tiles: k-tile k is in stage k % 7.
-    full[k], empty[k]: the mbarriers of that stage; k is their phase k // 7.
+    full[k], empty[k]: the mbarriers of that stage, in their phase k // 7.
     <BLANKLINE>
     full      1 arrival and the expected bytes
     empty     8 arrivals
@@ -140,7 +140,7 @@ def _preamble(pipeline: Pipeline) -> list[str]:
     return [
         f"{_count(stages, 'stage')}. The block counts its k-tiles over all its tiles: "
         f"k-tile k is in stage k % {stages}.",
-        f"{names}: the mbarriers of that stage; k is their phase k // {stages}.",
+        f"{names}: the mbarriers of that stage, in their phase k // {stages}.",
         "",
         *table([(name, what) for name, what in barriers.items()]),
     ]

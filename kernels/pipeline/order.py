@@ -1,8 +1,11 @@
 """What lies before what, in every interleaving: the partial order of a pipeline's actions.
 
 A step names the phase for which it waits. Which action follows which therefore does not depend on
-the interleaving: the order is a graph. Its nodes are moments: a step is taken, an asynchronous step
-ends, a phase of a barrier completes. Its edges are the order of each warp, and
+the interleaving: the order is a graph. (A wait could take another phase of the same parity for its
+own. That none does is one of the rules; until the first that did, the graph is right.)
+
+Its nodes are moments: a step is taken, an asynchronous step ends, a phase of a barrier completes.
+Its edges are the order of each warp, and
 
     an arrival, the bytes of a load                    → the phase of the mbarrier completes
     a phase completes                                  → who waits for it goes on

@@ -199,7 +199,7 @@ class Loop:
 
     "tiles": the block's tiles, from number `first` on, every `step`-th; none if they have no
     k-tiles. The others are k-tiles of the tile: all, all but the first, at most the first `step`,
-    the last. A step of a k-tile outside these loops is one of the tile's first.
+    the last. A step of a k-tile outside these loops concerns the first k-tile of its tile.
     """
 
     over: Literal["tiles", "k_tiles", "further k_tiles", "first k_tiles", "last k_tile"]
