@@ -52,8 +52,9 @@ THREADS = [  # store C, whose rows may start anywhere
     ),
 ]
 SPLIT = [
-    split((64, 64, 64), splits=3, cluster=(2, 1)),
+    split((128, 32, 64), splits=3, cluster=(2, 1), swapped=True),  # two consumers
     *deep(
+        split((64, 64, 64), splits=3, cluster=(2, 1)),
         split(splits=4),
         split((128, 48, 64), splits=2, swapped=True, cluster=(1, 2)),
         split((64, 128, 64), splits=5, c_alignment=1),
