@@ -13,6 +13,7 @@ from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90 import execute
 from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+from cutedsl_gemm.kernels.sm90.split_k_plan import reduction
 from layouts import ComposedLayout, Layout, Swizzle, make_layout
 from tests.kernels.pipeline.faults import faults
 
@@ -166,6 +167,11 @@ def test_partial_sums_that_are_written_twice_are_refused():
     folded = Layout((128, (64, 2)), (128, (1, 0)))
     with pytest.raises(PlanError, match=r"sums.*written twice"):
         run(replace(plan, partial_sums=folded))
+
+
+def test_a_reduction_of_too_few_rows_is_refused():
+    with pytest.raises(PlanError, match=r"reduction, its rows.*never written"):
+        run(replace(split(), reduction=reduction(4, 128)))
 
 
 @st.composite
