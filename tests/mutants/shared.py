@@ -73,8 +73,8 @@ FAULTS = (
     Fault(
         "multiprocessors_of_one_block_a_cluster",
         "kernels/device/occupancy.py",
-        "plan.smem_bytes) * plan.cluster_size",
-        "plan.smem_bytes)",
+        "return clusters * plan.cluster_size",
+        "return clusters",
         "A grid of clusters fills half of the GPU, or less.",
     ),
 )
