@@ -164,6 +164,41 @@ FILES = (
         "plan.cluster_size, 1024)",
         "More clusters are launched than run at once: the last ones take a wave of their own.",
     ),
+    Fault(
+        "tuned_without_invariance",
+        "cutedsl_gemm/select/tune.py",
+        'invariant = " invariant" if problem.invariant else ""',
+        'invariant = ""',
+        "A tuned product that must be invariant takes a plan that is not.",
+    ),
+    Fault(
+        "tuned_majors_of_a",
+        "cutedsl_gemm/select/tune.py",
+        "'N' if problem.b.row_major else 'K'",
+        "'N' if problem.a.row_major else 'K'",
+        "The plan measured for another major of B is taken.",
+    ),
+    Fault(
+        "stored_plan_unchecked",
+        "cutedsl_gemm/select/tune.py",
+        "        _plan(problem, entry)\n    except",
+        "    except",
+        "A stored plan that cannot serve the problem raises in gemm.",
+    ),
+    Fault(
+        "release_without_tools",
+        "kernels/compile/build.py",
+        "    return _digest(_source(), *_tools())",
+        "    return _digest(_source())",
+        "Plans tuned with another DSL stay chosen.",
+    ),
+    Fault(
+        "damaged_entry_stays",
+        "kernels/compile/cache.py",
+        "            damaged.unlink()\n",
+        "            pass\n",
+        "Damaged libraries fill the disk.",
+    ),
 )
 
 FAULTS = SIGNATURES + FILES

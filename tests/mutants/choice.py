@@ -166,4 +166,11 @@ FAULTS = (
         "max(TILES, key=blocks)",
         "A copy of tall or wide matrices takes four times as many blocks.",
     ),
+    Fault(
+        "alignment_of_b_from_a",
+        "cutedsl_gemm/select/model.py",
+        "for each in (problem.a, problem.b))",
+        "for each in (problem.a, problem.a))",
+        "A candidate that is slow where rows of B start off a line.",
+    ),
 )

@@ -86,4 +86,32 @@ FAULTS = (
         "for k_tile in range(ahead - 1):",
         "A stage is read that nothing was loaded into.",
     ),
+    Fault(
+        "split_starts_at_zero",
+        "kernels/sm90/execute.py",
+        "smem.load(tile, segments[0].k_tiles[k], action.k_tile",
+        "smem.load(tile, k, action.k_tile",
+        "Every split multiplies the first range of K.",
+    ),
+    Fault(
+        "accumulator_cleared_once",
+        "kernels/sm90/execute.py",
+        "if action.k_tile == action.tile * len(tiles[0].k_tiles):",
+        "if action.k_tile == 0:",
+        "The second tile of a block adds to the first.",
+    ),
+    Fault(
+        "only_gaps_are_refused",
+        "kernels/sm90/execute.py",
+        'for count, words in ((times > 1, "written twice"), (times == 0, "never written")):',
+        'for count, words in ((times > 1, "written twice"),):',
+        "A layout that leaves a gap passes.",
+    ),
+    Fault(
+        "panel_read_as_written",
+        "kernels/sm90/execute.py",
+        "read[row, column] = plan.staging(row + plan.rows * column)",
+        "read[row, column] = plan.staging.outer(row + plan.rows * column)",
+        "Threads read a panel without its swizzle.",
+    ),
 )

@@ -152,6 +152,20 @@ SM70_SIMT_COPIES = (
         "self.tile_counts(pair[1])[1], block",
         "The first tiles of the second matrix are not copied.",
     ),
+    Fault(
+        "copy_reads_beyond_last_row",
+        "kernels/copies/rows.py",
+        "end = source + (rows - 1) * source_stride + Int64(columns) * self.element",
+        "end = source + rows * source_stride",
+        "The copy reads beyond the source.",
+    ),
+    Fault(
+        "copy_drops_first_word",
+        "kernels/copies/rows.py",
+        "& (column + width > 0)",
+        "& (column >= 0)",
+        "The first elements of a row that starts inside a word are not copied.",
+    ),
 )
 
 FAULTS = SM80 + SM70_SIMT_COPIES

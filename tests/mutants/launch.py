@@ -107,4 +107,11 @@ FAULTS = (
         "if pair[0].stride(1) == pair[1].stride(1) == 1:",
         "Rows of a target that overlap are written in any order.",
     ),
+    Fault(
+        "overlap_on_older_gpus",
+        "cutedsl_gemm/copies.py",
+        "overlap=capability >= OVERLAP",
+        "overlap=capability <= OVERLAP",
+        "On an A100 the copy is compiled with an instruction of sm_90.",
+    ),
 )

@@ -133,4 +133,25 @@ FAULTS = (
         "(steps.Reduce(),)",
         "The second kernel adds partial sums that are not stored yet.",
     ),
+    Fault(
+        "a_wait_that_need_not_follow_the_phase_before",
+        "kernels/pipeline/decide.py",
+        "not order.precedes(before, waiting.before)",
+        "not order.precedes(before, waiting.passed)",
+        "A wait that passes by the parity of an earlier phase is not found.",
+    ),
+    Fault(
+        "one_tile_boundary_whoever_has_the_turn",
+        "kernels/pipeline/decide.py",
+        "// k_tiles) + _turns(pipeline)",
+        "// k_tiles) + 1",
+        "A turn that one of two consumers gives away early is not found.",
+    ),
+    Fault(
+        "no_fence_behind_cp_async",
+        "kernels/pipeline/decide.py",
+        "steps.WritePanel | steps.CopyAsync)",
+        "steps.WritePanel)",
+        "wgmma reads what cp.async wrote, and nothing shows it to the async proxy.",
+    ),
 )

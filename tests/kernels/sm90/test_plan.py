@@ -449,3 +449,10 @@ def test_the_workspace_has_whole_clusters_of_tiles(swapped):
 def test_an_impossible_split_is_refused(call, message):
     with pytest.raises(PlanError, match=message):
         call()
+
+
+def test_a_reduction_stores_vectors_only_where_rows_of_c_are_aligned():
+    assert split().reduction_store == split().reduction
+    anywhere = split(c_alignment=1)
+    assert anywhere.reduction_store.width == 1
+    assert anywhere.reduction.width == 4  # its loads are of the workspace
