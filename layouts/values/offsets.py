@@ -54,7 +54,8 @@ def offsets_at(layout: Layout | Swizzle | ComposedLayout, indices: list[Any]) ->
         kind = kind_of(layout.modes)
         if kind is None:
             return sums_at(layout, indices)
-        if kind is F2 and not has_symbols(layout):
+        known = all(type(at) is int for at in indices)  # else they are offsets with symbols
+        if kind is F2 and known and not has_symbols(layout):
             return _xors_at(layout, indices)
     return [layout(index) for index in indices]
 

@@ -39,6 +39,7 @@ from layouts import (
     size,
     slice_,
     slice_and_offset,
+    symbols,
     upcast,
     wavefronts,
     zipped_divide,
@@ -386,3 +387,9 @@ def test_an_xor_stride_times_a_symbol_is_refused():
 def test_vectors_that_the_outer_layout_does_not_have(a, b, vector):
     """An inner layout, or a swizzle beside an offset, can make neighbours of what is none."""
     assert max_common_vector(a, b) == vector
+
+
+def test_the_common_layout_of_an_xor_layout_over_a_symbol():
+    """Its outer offsets are SymPy's integers, which have no bits to look up."""
+    over_a_symbol = ComposedLayout(Layout(1, F2(1)), 0, Layout(1, symbols("n")))
+    assert max_common_layout(over_a_symbol, Layout((), ())) == Layout(1, 0)
