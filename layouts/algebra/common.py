@@ -16,7 +16,7 @@ from math import gcd
 from typing import Any
 
 from ..errors import LayoutError
-from ..values.arith import divided, divides, equal
+from ..values.arith import divided, divides, equal, less
 from ..values.elimination import preimages
 from ..values.layout import Layout
 from ..values.modes import Mode, from_columns, without_ones
@@ -234,7 +234,7 @@ def _divisors(count: Any) -> Iterator[Any]:
 def _first(inverse: Any, count: Any) -> Layout | ComposedLayout | None:
     """The first `count` indices of `inverse` as a layout, or None."""
     try:
-        if type(count) is int and size(inverse) < count:
+        if less(size(inverse), count):
             return None
         found: Layout | ComposedLayout = composition(inverse, Layout(count))
         return found

@@ -55,8 +55,8 @@ FAULTS = (
         "residue_at_the_end",
         "kernels/sm70/execute.py",
         "residue = (k - 1) % bk + 1",
-        "residue = k % bk",
-        "The executor of sm70 leaves out the last k-tile if K is a multiple of BK.",
+        "residue = (k - 1) % bk",
+        "The executor of sm70 cuts K one element early.",
     ),
     Fault(
         "copies_end_before_the_edge",

@@ -389,6 +389,12 @@ def test_vectors_that_the_outer_layout_does_not_have(a, b, vector):
     assert max_common_vector(a, b) == vector
 
 
+def test_the_common_layout_where_a_symbol_may_be_smaller_than_the_vector():
+    n, m = symbols("n m")
+    one, other = (Layout((8 * n, 2 * m, 4), (0, stride, 1)) for stride in (0, 1))
+    assert size(max_common_layout(one, other)) == 1
+
+
 def test_the_common_layout_of_an_xor_layout_over_a_symbol():
     """Its outer offsets are SymPy's integers, which have no bits to look up."""
     over_a_symbol = ComposedLayout(Layout(1, F2(1)), 0, Layout(1, symbols("n")))
