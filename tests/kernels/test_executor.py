@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from cutedsl_gemm.kernels.executor import empty_tensors
+from cutedsl_gemm.kernels.executor import check_visits, empty_tensors
+from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.simt.rungs import block2d, naive
 from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80.rungs import wide
@@ -83,3 +84,9 @@ def test_an_extent_of_zero_is_refused():
     ):
         with pytest.raises(ValueError, match=f"{message}: it must be positive"):
             wide().execute(*empty_tensors(wide(), *extents))
+
+
+@pytest.mark.parametrize(("coords", "times"), [([(0, 0)], 0), ([(0, 0), (0, 1), (0, 1)], 2)])
+def test_a_tile_that_no_block_visits_or_two_is_refused(coords, times):
+    with pytest.raises(PlanError, match=rf"visits tile \(0, 1\) {times} times"):
+        check_visits("the raster", coords, 1, 2)
