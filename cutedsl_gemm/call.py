@@ -163,17 +163,18 @@ class _Stored(NamedTuple):
 
 def _stored(out: Tensor | None, n: int, requirements: Requirements, staged: bool) -> _Stored:
     """How a kernel with these requirements stores `out`, or a new result of n columns."""
-    alignment = requirements.alignment
+    alignment, anywhere = requirements.alignment, replace(requirements, alignment=1)
     if out is None:
         transposed, vectors = False, n % alignment == 0
     elif staged or not fits(out, requirements):
-        transposed, vectors = column_major(out), False
+        in_place = requirements.stores_anywhere and fits(out, anywhere)
+        rows = matrix_of("out", out, anywhere).row_major if in_place else not column_major(out)
+        transposed, vectors = not rows, False
     else:
         transposed = not matrix_of("out", out, requirements).row_major
         vectors = out.shape[0 if transposed else 1] % alignment == 0
     if not requirements.stores_anywhere:
         return _Stored(transposed, alignment, staged or (out is None and not vectors))
-    anywhere = replace(requirements, alignment=1)
     apart = out is not None and staged and not fits(out, anywhere)  # no mode is contiguous
     return _Stored(transposed, alignment if vectors or apart else 1, apart)
 

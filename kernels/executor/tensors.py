@@ -45,8 +45,9 @@ def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> It
     if tensor.dtype != dtype or tensor.device.type != "cpu":
         yield f"is {tensor.dtype} on {tensor.device}: the executor of {name} takes {dtype} on cpu"
     leading, one = tensor.stride() if argument.row_major else tensor.stride()[::-1]
-    contiguous = tensor.shape[1 if argument.row_major else 0]
-    if one != 1 or leading % alignment or leading < contiguous:
+    lines, contiguous = tensor.shape if argument.row_major else tensor.shape[::-1]
+    overlapping = lines > 1 and leading < contiguous
+    if one != 1 or leading % alignment or overlapping:
         yield (
             f"has strides {tensor.stride()}: {name} takes "
             f"{'(s, 1)' if argument.row_major else '(1, s)'}, s a multiple of {alignment} and at "

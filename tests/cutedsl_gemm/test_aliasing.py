@@ -32,6 +32,14 @@ def test_blocks_of_one_matrix_are_told_apart(order):
         assert disjoint(out, other) == ours.isdisjoint(theirs)
 
 
+@pytest.mark.parametrize(("m", "n"), [(1, 3), (3, 1), (1, 1)])
+def test_an_out_of_one_row_or_column_has_any_strides(m, n):
+    a, b = (torch.ones(shape, dtype=torch.bfloat16) for shape in ((m, 2), (2, n)))
+    for strides in product((1, 2, 3, 8), repeat=2):
+        out = torch.zeros(64, dtype=torch.bfloat16).as_strided((m, n), strides, 1)
+        assert torch.equal(gemm(a, b, out=out), torch.full((m, n), 2.0, dtype=torch.bfloat16))
+
+
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_an_out_that_shares_memory_with_an_operand_is_refused(name):
     tensors = {each: torch.ones(32, 32, dtype=torch.bfloat16) for each in "ab"}

@@ -47,14 +47,14 @@ def small(name, stages):
     return replace(PLANS[name], stages=stages).pipeline
 
 
-def is_wrong(pipeline, counts):
+def is_wrong(pipeline, counts, runs=RUNS):
     """Whether the machine does what it must not do in some order of its moves.
 
     None if it has not, and not every order has been tried.
     """
     machine, random = Machine(pipeline, counts), Random(1)
     try:
-        for number in range(RUNS):
+        for number in range(runs):
             run(machine, random, changes=number % 3, late=LATE[number % len(LATE)])
         tried = explored(machine, STATES)
     except Wrong:
@@ -75,7 +75,8 @@ def test_a_fault_is_found_if_and_only_if_the_machine_does_wrong(name):
             assert wrong is not False or not found or counting, (what, counts, found.rule)
             verdicts.append((bool(found), wrong))
         if any(found for found, _ in verdicts) and not any(each in what for each in HARMLESS):
-            assert any(wrong for _, wrong in verdicts), what
+            often = (is_wrong(pipeline, counts, 50 * RUNS) for counts in COUNTS)
+            assert any(wrong for _, wrong in verdicts) or any(often), what
 
 
 def first(pipeline, counts):
