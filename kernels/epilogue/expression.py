@@ -1,0 +1,79 @@
+"""Epilogue: what a kernel computes of its accumulators before it stores them.
+
+An epilogue is a straight-line program. Each instruction names the earlier ones that it takes, so
+that what is used twice is computed once. All values are fp32.
+
+    acc + bias      0 = acc()    1 = operand("bias")    2 = add(0, 1)    result: 2
+
+An operand is a layout over C: its strides are 0 along the modes that it lacks.
+
+    scalar   (M,N):(0,0)      row   (M,N):(0,1)      column   (M,N):(1,0)
+    matrix   (M,N):(ld,1), or (M,N):(1,ld)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Mode: TypeAlias = Literal["M", "N"]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One operation on the values of earlier instructions, each given by its number.
+
+    `value` is the number of a "constant", the place of an "acc" or an "operand" among the
+    accumulators or the operands, and the dtype of a "cast"; None for every other operation.
+    """
+
+    operation: str
+    arguments: tuple[int, ...] = ()
+    value: float | int | str | None = None
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor, or a number, that the epilogue reads.
+
+    `modes` are those of C that it has: ("M", "N") is a matrix, ("N",) a row vector, ("M",) a column
+    vector, and () a scalar. A scalar is a tensor of one element on the device; or, if `by_value`, a
+    number that is an argument of the launch. Another number compiles nothing.
+    """
+
+    name: str
+    modes: tuple[Mode, ...] = ()
+    dtype: str = "float32"
+    row_major: bool = True  # of a matrix: whether its rows are contiguous; else its columns are
+    alignment: int = 1  # of a matrix's leading stride, and of the address, in elements
+    by_value: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the kernel stores: the value of an instruction, whole or reduced along a mode.
+
+    `dtype` is None for that of A and B. A reduction is fp32, over the mode `over`; its other mode
+    remains.
+    """
+
+    value: int
+    dtype: str | None = None
+    reduction: Literal["sum", "amax", "amin"] | None = None
+    over: Mode | None = None
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """Results of a program over the accumulators of a product and further operands.
+
+    There are two `accumulators` if B has two parts, such as gate and value of SwiGLU.
+    """
+
+    program: tuple[Instruction, ...] = (Instruction("acc", value=0),)
+    operands: tuple[Operand, ...] = ()
+    results: tuple[Result, ...] = (Result(0),)
+    accumulators: int = 1
+
+
+PLAIN = Epilogue()  # C = A · B
