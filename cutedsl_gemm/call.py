@@ -166,13 +166,11 @@ def _stored(out: Tensor | None, n: int, requirements: Requirements, staged: bool
     alignment, anywhere = requirements.alignment, replace(requirements, alignment=1)
     if out is None:
         transposed, vectors = False, n % alignment == 0
-    elif staged or not fits(out, requirements):
-        in_place = requirements.stores_anywhere and fits(out, anywhere)
-        rows = matrix_of("out", out, anywhere).row_major if in_place else not column_major(out)
-        transposed, vectors = not rows, False
     else:
-        transposed = not matrix_of("out", out, requirements).row_major
-        vectors = out.shape[0 if transposed else 1] % alignment == 0
+        needed = anywhere if staged or not fits(out, requirements) else requirements
+        readable = fits(out, needed)
+        transposed = not matrix_of("out", out, needed).row_major if readable else column_major(out)
+        vectors = needed is requirements and out.shape[0 if transposed else 1] % alignment == 0
     if not requirements.stores_anywhere:
         return _Stored(transposed, alignment, staged or (out is None and not vectors))
     apart = out is not None and staged and not fits(out, anywhere)  # no mode is contiguous
