@@ -1,5 +1,7 @@
 """The host side of GEMM kernels: their arguments, and the launch of one block per tile of C."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import cutlass.cute as cute
@@ -8,6 +10,7 @@ from cutlass import Float32, Int32
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import tile_count, transposed
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
 
 
@@ -17,26 +20,37 @@ class Gemm:
     plan: Any
 
     def arguments(self) -> tuple[Any, ...]:
-        """A, B and C with symbolic extents and leading strides, the workspace if any, and sms."""
-        extents = {mode: cute.sym_int() for mode in ("M", "N", "K")}
-        matrices = (
-            self._matrix(argument, tuple(extents[mode] for mode in argument.modes))
+        """What the kernel is compiled for: fake tensors with symbolic extents, and numbers.
+
+        The tensors of `plan.arguments`, the operands that are passed by value, the workspace if
+        there is one, and sms.
+        """
+        extents: dict[str, Any] = defaultdict(cute.sym_int)
+        tensors = (
+            _tensor(argument, [extents[mode] for mode in argument.modes])
             for argument in arguments(self.plan).values()
         )
-        return *matrices, *self._workspace(), Int32(1)
+        return *tensors, *self._numbers(), *self._workspace(), Int32(1)
 
-    def _matrix(self, argument: Argument, shape: tuple[Any, ...]) -> Any:
-        dtype = lower.DTYPES[self.plan.dtype]
-        leading = cute.sym_int64(divisibility=argument.alignment)
-        stride = (leading, 1) if argument.row_major else (1, leading)
-        align = argument.alignment * dtype.width // 8  # bytes
-        return cute.runtime.make_fake_tensor(dtype, shape, stride, assumed_align=align)
+    def _numbers(self) -> tuple[Any, ...]:
+        operands = getattr(self.plan, "epilogue", PLAIN).operands
+        return tuple(Float32(1) for operand in operands if operand.by_value)
 
     def _workspace(self) -> tuple[Any, ...]:
         if not self.plan.workspace(1, 1):
             return ()
         size = (cute.sym_int(),)
         return (cute.runtime.make_fake_tensor(Float32, size, (1,), assumed_align=16),)
+
+
+def _tensor(argument: Argument, shape: Sequence[Any]) -> Any:
+    dtype = lower.DTYPES[argument.dtype]
+    stride: tuple[Any, ...] = (1,)
+    if len(shape) == 2:
+        leading = cute.sym_int64(divisibility=argument.alignment)
+        stride = (leading, 1) if argument.row_major else (1, leading)
+    align = argument.alignment * dtype.width // 8  # bytes
+    return cute.runtime.make_fake_tensor(dtype, tuple(shape), stride, assumed_align=align)
 
 
 class OneTilePerBlock(Gemm):

@@ -15,19 +15,29 @@ from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 
 
 def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
-    """An executor (plan, a, b, out, tell=None) from a generator of its steps.
+    """An executor (plan, a, b, out, tell=None, operands=()) from a generator of its steps.
 
-    `steps` yields the fraction that is done; `tell`, if given, is called with it. Further keywords
-    go to `steps`. Every tensor is made on the CPU, whatever torch's default device is. The executor
-    takes the tensors that the compiled kernel takes (`check_tensors`). PlanError if the plan sends
-    data to where there is no memory.
+    `steps` yields the fraction that is done; `tell`, if given, is called with it. `operands` are
+    those of the plan's epilogue, tensors and numbers; if it has several results, `out` is a tuple.
+    Further keywords go to `steps`. Every tensor is made on the CPU, whatever torch's default device
+    is. The executor takes the tensors that the compiled kernel takes (`check_tensors`). PlanError
+    if the plan sends data to where there is no memory.
     """
 
     @wraps(steps)
     def gemm(
-        plan: Any, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None, **options: Any
+        plan: Any,
+        a: Tensor,
+        b: Tensor,
+        out: Tensor | tuple[Tensor, ...],
+        tell: Tell | None = None,
+        operands: tuple[Tensor | float, ...] = (),
+        **options: Any,
     ) -> None:
-        check_tensors(plan, a, b, out)
+        tensors = (each for each in operands if isinstance(each, Tensor))
+        check_tensors(plan, a, b, *tensors, *(out if isinstance(out, tuple) else (out,)))
+        if operands:
+            options["operands"] = operands
         with torch.device("cpu"):
             try:
                 for done in steps(plan, a, b, out, **options):

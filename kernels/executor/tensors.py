@@ -11,12 +11,13 @@ from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 
 
-def check_tensors(plan: KernelPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
-    """ValueError unless a, b and out are tensors that the plan's compiled kernel takes.
+def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
+    """ValueError unless a, b, …, out are tensors that the plan's compiled kernel takes.
 
-    Their extents must agree and be positive. Of each matrix, the dtype, the contiguous mode, and
-    the alignment of the leading stride and of the address are those of the kernel's signature. A
-    stride counts even if its mode has one element, as it does there.
+    They are those of `arguments(plan)`, in its order. Their extents must agree and be positive. Of
+    each, the dtype, the contiguous mode, and the alignment of the leading stride and of the address
+    are those of the kernel's signature. A stride counts even if its mode has one element, as it
+    does there.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import swizzled
     >>> a, b, out = empty_tensors(swizzled(), 5, 6, 7)
@@ -27,9 +28,10 @@ def check_tensors(plan: KernelPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
     ValueError: a has strides (7, 1): sm80_swizzled takes (s, 1), s a multiple of 8 and at least 7
     """
     extents: dict[str, tuple[int, str]] = {}  # mode → extent, the tensor that has it
-    for (name, argument), tensor in zip(arguments(plan).items(), (a, b, out), strict=True):
-        if tensor.ndim != 2:
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
+    for (name, argument), tensor in zip(arguments(plan).items(), tensors, strict=True):
+        if tensor.ndim != len(argument.modes):
+            need = ("one dimension", "two dimensions")[len(argument.modes) - 1]
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have {need}")
         for mode, extent in zip(argument.modes, tensor.shape, strict=True):
             wanted, of = extents.setdefault(mode, (extent, name))
             if extent != wanted or extent == 0:
@@ -40,19 +42,20 @@ def check_tensors(plan: KernelPlan, a: Tensor, b: Tensor, out: Tensor) -> None:
 
 
 def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> Iterator[str]:
-    """What the plan's kernel refuses of one matrix, as a predicate of its name."""
-    name, alignment, dtype = plan.name, argument.alignment, getattr(torch, plan.dtype)
+    """What the plan's kernel refuses of one tensor, as a predicate of its name."""
+    name, alignment, dtype = plan.name, argument.alignment, getattr(torch, argument.dtype)
     if tensor.dtype != dtype or tensor.device.type != "cpu":
         yield f"is {tensor.dtype} on {tensor.device}: the executor of {name} takes {dtype} on cpu"
-    leading, one = tensor.stride() if argument.row_major else tensor.stride()[::-1]
-    lines, contiguous = tensor.shape if argument.row_major else tensor.shape[::-1]
-    overlapping = lines > 1 and leading < contiguous
-    if one != 1 or leading % alignment or overlapping:
-        yield (
-            f"has strides {tensor.stride()}: {name} takes "
-            f"{'(s, 1)' if argument.row_major else '(1, s)'}, s a multiple of {alignment} and at "
-            f"least {contiguous}"
-        )
+    order = slice(None) if argument.row_major else slice(None, None, -1)
+    *leading, one = tensor.stride()[order]
+    *lines, contiguous = tensor.shape[order]
+    overlapping = any(
+        count > 1 and stride < contiguous for count, stride in zip(lines, leading, strict=True)
+    )
+    if one != 1 or any(stride % alignment for stride in leading) or overlapping:
+        takes = {0: "(1,)", 1: "(s, 1)" if argument.row_major else "(1, s)"}[len(leading)]
+        and_s = f", s a multiple of {alignment} and at least {contiguous}" if leading else ""
+        yield f"has strides {tensor.stride()}: {name} takes {takes}{and_s}"
     multiple = alignment * tensor.element_size()
     if tensor.data_ptr() % multiple:
         yield (
@@ -73,7 +76,7 @@ def empty_tensors(plan: KernelPlan, m: int, n: int, k: int) -> tuple[Tensor, ...
         rows, columns = (extents[mode] for mode in argument.modes)
         inner, outer = (columns, rows) if argument.row_major else (rows, columns)
         leading = -(-inner // argument.alignment) * argument.alignment
-        memory = torch.full((outer, leading), torch.nan, dtype=getattr(torch, plan.dtype))
+        memory = torch.full((outer, leading), torch.nan, dtype=getattr(torch, argument.dtype))
         lines = memory[:, :inner]
         return lines if argument.row_major else lines.mT
 
