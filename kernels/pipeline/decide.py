@@ -29,7 +29,7 @@ from typing import NamedTuple, TypeAlias
 
 from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
-from cutedsl_gemm.kernels.pipeline.order import CLUSTER, Access, Buffer, Label, Order
+from cutedsl_gemm.kernels.pipeline.order import CLUSTER, Access, Buffer, Label, Order, Version
 from cutedsl_gemm.kernels.pipeline.schedule import times
 from cutedsl_gemm.kernels.pipeline.steps import Pipeline, loops, walk
 from layouts.hardware.facts import WARP
@@ -214,7 +214,7 @@ def _mistaken_phases(order: Order) -> Iterator[Broken]:
 
 def _conflicts(order: Order) -> Iterator[Broken]:
     for buffer, accesses in order.accesses.items():
-        versions: dict[int, tuple[list[Access], list[Access]]] = defaultdict(lambda: ([], []))
+        versions: dict[Version, tuple[list[Access], list[Access]]] = defaultdict(lambda: ([], []))
         for access in accesses:
             versions[access.version][access.writes].append(access)
         last: list[Access] = []
@@ -253,16 +253,16 @@ def _missing_products(order: Order) -> Iterator[Broken]:
     for buffer, accesses in order.accesses.items():
         if buffer[0] != "accumulator":
             continue
-        added: dict[int, list[int]] = defaultdict(list)
+        added: dict[Version, list[int]] = defaultdict(list)
         for access in accesses:
             if access.writes:
                 added[access.version].append(order.action(access.begin).k_tile)
         k_tiles = order.counts.k_tiles
         for access in accesses:
-            tile = access.version
+            (tile,) = access.version
             all_of_them = [*range(tile * k_tiles, (tile + 1) * k_tiles)]
-            if not access.writes and sorted(added[tile]) != all_of_them:
-                what = f"the accumulator of tile {tile} sums over k-tiles {added[tile]}"
+            if not access.writes and sorted(added[tile,]) != all_of_them:
+                what = f"the accumulator of tile {tile} sums over k-tiles {added[tile,]}"
                 yield f"{what}, not {all_of_them}", access.begin, access.begin
 
 

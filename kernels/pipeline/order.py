@@ -26,6 +26,7 @@ from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps, actions
 from cutedsl_gemm.kernels.pipeline.steps import Pipeline, Step
 
 Buffer: TypeAlias = tuple[object, ...]  # ("stage", block, stage, "A", slice), ("panel", block, …
+Version: TypeAlias = tuple[int, ...]  # of a buffer's contents
 
 CLUSTER = "cluster"  # the barrier of all warps of a cluster
 
@@ -84,9 +85,13 @@ class Member(NamedTuple):
 
 
 class Access(NamedTuple):
-    """A buffer is read or written, from one moment to another; `version` numbers its contents."""
+    """A buffer is read or written, from one moment to another.
 
-    version: int
+    `version` says which contents: (k-tile,) of a stage, (tile,) of an accumulator, (tile, panel) of
+    a panel's buffer, (0,) of what is written once.
+    """
+
+    version: Version
     writes: bool
     begin: int
     end: int
@@ -95,9 +100,7 @@ class Access(NamedTuple):
 class Order:
     """The moments of a cluster's actions for a problem, and what lies before each.
 
-    `past[x]` holds the moments before x as the bits of an integer. `sequence` is an interleaving
-    of all moments but those that never come, which are `stuck`. A step that takes time has two
-    moments: `began[x]` is the first of the step that ends at x.
+    A step that takes time has two moments: `began[x]` is the first of the step that ends at x.
     """
 
     def __init__(self, pipeline: Pipeline, counts: Counts) -> None:
@@ -155,7 +158,7 @@ class Order:
 
     def _build(self) -> None:
         front = self.moment("the launch in front ends")
-        self.accesses["global memory",].append(Access(0, True, front, front))
+        self.accesses["global memory",].append(Access((0,), True, front, front))
         second = {agent.name for agent in self.pipeline.agents if agent.second_kernel}
         ends = defaultdict(list)
         every = actions(self.pipeline, self.counts)
@@ -208,7 +211,8 @@ class Order:
             if buffer[0] == "stage":
                 slices[buffer[1:3]].append(buffer)
         for block, read in self.products:
-            for buffer in slices[block, read.version % self.pipeline.stages]:
+            (k_tile,) = read.version
+            for buffer in slices[block, k_tile % self.pipeline.stages]:
                 self.accesses[buffer].append(read)
 
     @cached_property
@@ -241,7 +245,7 @@ class Order:
 
     @cached_property
     def sequence(self) -> list[int]:
-        """One interleaving."""
+        """One interleaving of all moments except those that are `stuck`."""
         return [*self.interleaving()]
 
     @cached_property
@@ -270,7 +274,6 @@ class _Program:
         self.grid_wait: int | None = None
         self.open: list[int] = []  # ends of asynchronous steps
         self.groups: dict[str, list[int]] = defaultdict(list)  # by kind, one a group
-        self.panels = 0
 
     def take(self, actions: Iterable[Action]) -> None:
         """Add all actions."""
@@ -302,12 +305,15 @@ class _Program:
         number, stage = divmod(self.action.k_tile, self.pipeline.stages)
         return Phase(barrier, block, stage, number)
 
-    def access(self, buffer: Buffer, version: int, writes: bool, begin: int, end: int) -> None:
+    def access(self, buffer: Buffer, version: Version, writes: bool, begin: int, end: int) -> None:
         self.order.accesses[buffer].append(Access(version, writes, begin, end))
 
-    def read_global(self, moment: int) -> None:
-        """What the launch in front wrote, or reads, is touched."""
-        self.access(("global memory",), 0, False, moment, moment)
+    def touch_global(self, moment: int) -> None:
+        """An access to global memory: the launch in front must have ended before it.
+
+        That launch may have written what a load reads, and may read what a store overwrites.
+        """
+        self.access(("global memory",), (0,), False, moment, moment)
 
     # The steps
 
@@ -330,60 +336,62 @@ class _Program:
 
     def load(self, step: steps.Load) -> None:
         begin = self.step()
-        self.read_global(begin)
+        self.touch_global(begin)
         for block in step.blocks[self.block]:
             end = self.order.end(begin, block)
             phase = self.phase(step.barrier, block)
             self.order.arrivals[phase].append(Arrival(end, loaded=step.bytes))
             self.order.touched.append((end, block))
             buffer = ("stage", block, phase.stage, step.operand, step.parts[self.block])
-            self.access(buffer, self.action.k_tile, True, begin, end)
+            self.access(buffer, (self.action.k_tile,), True, begin, end)
 
     def copy_async(self, step: steps.CopyAsync) -> None:
         begin = self.step()
-        self.read_global(begin)
+        self.touch_global(begin)
         end = self.asynchronous("copies", begin)
         stage = self.action.k_tile % self.pipeline.stages
         buffer = ("stage", self.block, stage, self.warps)
-        self.access(buffer, self.action.k_tile, True, begin, end)
+        self.access(buffer, (self.action.k_tile,), True, begin, end)
 
     def multiply(self, step: steps.Multiply) -> None:
         begin = self.step()
         end = self.asynchronous("products", begin) if step.asynchronous else begin
-        self.order.products.append((self.block, Access(self.action.k_tile, False, begin, end)))
-        self.access(("accumulator", self.warps), self.action.tile, True, begin, end)
+        self.order.products.append((self.block, Access((self.action.k_tile,), False, begin, end)))
+        self.accumulator(True, begin, end)
 
     def write_panel(self, step: steps.WritePanel) -> None:
         moment = self.step()
-        self.access(("accumulator", self.warps), self.action.tile, False, moment, moment)
-        self.access(self.panel(step.buffer), self.version(step.panel), True, moment, moment)
+        self.accumulator(False, moment, moment)
+        self.panel(step, True, moment, moment)
 
     def store_panel(self, step: steps.StorePanel) -> None:
         begin = self.step()
-        self.read_global(begin)
+        self.touch_global(begin)
         end = self.asynchronous("stores", begin) if step.asynchronous else begin
-        self.access(self.panel(step.buffer), self.version(step.panel), False, begin, end)
+        self.panel(step, False, begin, end)
         self.order.touched.append((end, self.block))
 
-    def panel(self, buffer: int) -> Buffer:
-        return ("panel", self.block, self.warps.agent, buffer)
+    def accumulator(self, writes: bool, begin: int, end: int) -> None:
+        self.access(("accumulator", self.warps), (self.action.tile,), writes, begin, end)
 
-    def version(self, panel: int) -> int:
-        """Panels are numbered over all tiles."""
-        return self.action.tile * 1000 + panel
+    def panel(
+        self, step: steps.WritePanel | steps.StorePanel, writes: bool, begin: int, end: int
+    ) -> None:
+        buffer = ("panel", self.block, self.warps.agent, step.buffer)
+        self.access(buffer, (self.action.tile, step.panel), writes, begin, end)
 
     def fence(self, step: steps.Fence) -> None:
         self.order.fences[self.warps].append(self.step())
 
     def store_accumulator(self, step: steps.StoreAccumulator) -> None:
         moment = self.step()
-        self.read_global(moment)
-        self.access(("accumulator", self.warps), self.action.tile, False, moment, moment)
-        self.access(("partial sums",), 0, True, moment, moment)
+        self.touch_global(moment)
+        self.accumulator(False, moment, moment)
+        self.access(("partial sums",), (0,), True, moment, moment)
 
     def reduce(self, step: steps.Reduce) -> None:
         moment = self.step()
-        self.access(("partial sums",), 0, False, moment, moment)
+        self.access(("partial sums",), (0,), False, moment, moment)
 
     def sync(self, step: steps.Sync) -> None:
         self.call(step.barrier, self.block)
