@@ -125,7 +125,7 @@ class Work:
         cluster, rank = divmod(block, self.cluster_size)
         clusters = blocks // self.cluster_size
         first, step, k_range = self.walk(cluster, clusters, k_tiles)
-        split = cluster // (clusters // self.splits) if self.splits > 1 else 0
+        split = self.tile_and_split(cluster, clusters)[2]
         for index in range(first, clusters_m * clusters_n, step):
             tile = self.tile_coord(index, rank, clusters_m, clusters_n)
             yield Segment(tile, index * self.cluster_size + rank, split, range(*k_range))
