@@ -248,7 +248,6 @@ class Smem:
 
     def __init__(self, operand: Operand, stages: int, clusters: int, source: Tensor) -> None:
         self.operand, self.stages, self.source = operand, stages, source
-        self.rows, self.columns = operand.shape
         self.slices = _tma_addresses(operand)  # of each slice, (rows, columns) → element
         self.addresses = _descriptor_addresses(operand)  # (rows, columns) → element
         written = torch.cat([each.flatten() for each in self.slices])
