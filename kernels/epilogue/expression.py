@@ -13,10 +13,11 @@ An operand is a layout over C: its strides are 0 along the modes that it lacks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["M", "N"]
+OTHER: dict[Mode, Mode] = {"M": "N", "N": "M"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ class Operand:
     alignment: int = 1  # of a matrix's leading stride, and of the address, in elements
     by_value: bool = False
 
+    @property
+    def transposed(self) -> Operand:
+        """The same operand over Cᵀ."""
+        modes = tuple(OTHER[mode] for mode in reversed(self.modes))
+        return replace(self, modes=modes, row_major=not self.row_major)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -62,6 +69,11 @@ class Result:
     reduction: Literal["sum", "amax", "amin"] | None = None
     over: Mode | None = None
 
+    @property
+    def transposed(self) -> Result:
+        """The same result of Cᵀ."""
+        return self if self.over is None else replace(self, over=OTHER[self.over])
+
 
 @dataclass(frozen=True)
 class Epilogue:
@@ -74,6 +86,17 @@ class Epilogue:
     operands: tuple[Operand, ...] = ()
     results: tuple[Result, ...] = (Result(0),)
     accumulators: int = 1
+
+    @property
+    def transposed(self) -> Epilogue:
+        """The same epilogue of Cᵀ.
+
+        >>> Epilogue(operands=(Operand("bias", ("N",)),)).transposed.operands[0].modes
+        ('M',)
+        """
+        operands = tuple(operand.transposed for operand in self.operands)
+        results = tuple(result.transposed for result in self.results)
+        return replace(self, operands=operands, results=results)
 
 
 PLAIN = Epilogue()  # C = A · B
