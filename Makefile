@@ -3,7 +3,7 @@
 #   make check   lint, then the tests of the packages that a change touches, for the loop of daily work
 #   make test    lint, then every test        make clean    remove the environment and the caches
 #   make docs    the site, in docs/_build/html; its live pages want npm, for Python in the browser
-#   make bench-algebra    what the algebra costs, beside its peers
+#   make bench-algebra    what the algebra costs, compared with its peers
 #   make mutants    small faults in a copy, one at a time, and the test that notices each: about an hour
 
 PYTHON ?= python3

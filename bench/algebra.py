@@ -161,7 +161,7 @@ def construct(shape: Any, stride: Any) -> Callable[[Any], Call]:
 def new(shape: Any, stride: Any = None) -> Callable[[Any], Call]:
     """A layout that was not there before: its extents N count up from 1.
 
-    Iterators make the tuples, so that no code of Python's runs beside the constructor.
+    Iterators make the tuples, so that only the constructor runs Python code.
     """
 
     def make(library: Any) -> Call:

@@ -1,4 +1,4 @@
-"""Every candidate plan beside torch.mm: the measurements to which select/model.py is fitted.
+"""Every candidate plan compared with torch.mm: the measurements to which select/model.py is fitted.
 
     python bench/candidates.py --csv FILE [--seed 1] [--count 220] [--slack 2.2] [--seconds 300] \
         [--dry]
@@ -53,7 +53,7 @@ SPLITS = 2, 3, 4, 6, 8, 12, 16
 
 
 def tried() -> Iterator[Candidate]:
-    """Plans beside those of the model, with operands swapped or not, if they can exist."""
+    """Plans in addition to those of the model, with operands swapped or not, if they can exist."""
     for swapped, cluster in itertools.product((False, True), ((1, 1), *CLUSTERS)):
         plans = [
             Candidate(maker, (bm, bn, 64), 1, cluster, swapped)

@@ -1,4 +1,4 @@
-"""Speed of gemm beside torch.mm (cuBLAS), quack and Triton, all in one process.
+"""Speed of gemm, torch.mm (cuBLAS), quack and Triton, all measured in one process.
 
 burst      a cool card: half a second of rest, 3 launches to warm up, 10 launches timed by CUDA
            events; the providers in turn, the median of 3 rounds.

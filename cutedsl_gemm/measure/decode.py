@@ -1,4 +1,4 @@
-"""Speed of gemm beside torch.mm at the shapes of decoding: few rows, weights of language models.
+"""Speed of gemm compared with torch.mm in decoding: few rows, weights of language models.
 
 Hot: one copy of the weights, which L2 keeps if it is small. Cold: as many copies in turn as exceed
 L2 eight times, so that all weights come from DRAM. Both from CUDA graphs.

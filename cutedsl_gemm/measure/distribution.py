@@ -1,4 +1,4 @@
-"""Speed of gemm beside torch.mm over many shapes, as a distribution.
+"""Speed of gemm compared with torch.mm over many shapes, as a distribution.
 
 A population says which shapes are drawn, and the classes that they fall into. Both providers are
 replayed from CUDA graphs in turn. Inputs and checks are those of bench.

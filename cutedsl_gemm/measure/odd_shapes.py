@@ -1,8 +1,8 @@
-"""Shapes with rows that are no multiples of 16 bytes, which TMA cannot read or store in place.
+"""Shapes whose rows are not multiples of 16 bytes: TMA cannot read or store them in place.
 
-M, N and K are log-uniform in 64..8192, of products of at least 1e9 flops; N or K is no multiple of
-8. B is contiguous along N or K, equally likely. gemm copies the operands that TMA cannot read, and
-threads store the rows of C that TMA cannot.
+M, N and K are log-uniform in 64..8192, of products of at least 1e9 flops; N or K is not a multiple
+of 8. B is contiguous along N or K, equally likely. gemm copies the operands that TMA cannot read,
+and threads store the rows of C that TMA cannot.
 """
 
 from __future__ import annotations

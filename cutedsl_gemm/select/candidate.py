@@ -126,7 +126,7 @@ def _plan(
     if candidate.swapped:
         options["swapped"] = True
     if maker is cooperative and tile[1] == 256:
-        options["c_stages"] = 2  # they fit beside four stages
+        options["c_stages"] = 2  # they fit in addition to four stages
     return maker(tile, dtype, a_major, b_major, **options)
 
 

@@ -257,10 +257,10 @@ def _estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Esti
 
 
 def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, Array]:
-    """The fields of an Estimate but the candidate, an entry for each candidate of the table.
+    """The fields of an Estimate except the candidate, an entry for each candidate of the table.
 
-    The key is that of one problem; or its members are arrays, a problem for each candidate, but for
-    the depth.
+    The key is that of one problem; or its members, except the depth, are arrays with a problem for
+    each candidate.
     """
     m, n, k, of_k, a_entry, b_entry = key
     extents = _sides(of, m, n)  # (2, candidates), as all that follows of M and N

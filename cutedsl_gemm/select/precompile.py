@@ -1,6 +1,6 @@
 """Precompile every kernel that gemm can choose, on a machine without a GPU too.
 
-Those that store rows of C which TMA cannot, as of an N that is no multiple of 8, are compiled when
+Kernels for a C that TMA cannot store, such as one whose N is not a multiple of 8, are compiled when
 they are first needed.
 
 The folder can be shipped: point CUTEDSL_GEMM_CACHE_DIR at it on the machine that runs the kernels.

@@ -135,7 +135,7 @@ def results(kernel: Kernel) -> Iterator[str]:
             kept = (CUBLAS, BENCHED[kernel.name])
             yield "\n".join([*whole[:2], *(x for x in whole if x.split(" | ")[0][2:] in kept)])
     else:
-        yield f"On an H100, called directly, beside the other kernels of its family: {page}."
+        yield f"Measured on an H100, called directly, with the other kernels of its family: {page}."
 
 
 def buffers(plan: Any, dtype: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ PYODIDE = (
 
 
 def copy(app: Sphinx, error: Exception | None) -> None:
-    """Writes the playground and the folder `live` beside the pages."""
+    """Writes the playground and the folder `live` next to the pages."""
     if error is not None or app.builder.format != "html":
         return
     source, site = Path(app.srcdir), Path(app.outdir)

@@ -114,8 +114,8 @@ def key(plan: Plan, arch: str = ARCH) -> str:
     """The name of a plan's library in the cache.
 
     A digest of the plan, both architectures (the library holds host code too), our source, and the
-    versions of the DSL and of TVM-FFI. The DSL's CUDA version is not part of it: a library from its
-    CUDA 12 build runs beside its CUDA 13 build (docs/performance).
+    versions of the DSL and of TVM-FFI. The DSL's CUDA version is not part of it: a library made
+    by its CUDA 12 build also runs under its CUDA 13 build (docs/performance).
     """
     return _digest(repr(plan), arch, platform.machine(), _source(), *_tools())
 

@@ -15,7 +15,7 @@ import os
 import threading
 from typing import Any
 
-# Hold it to use the DSL in any way, beside a thread that may call gemm. It is re-entrant.
+# Hold it to use the DSL in any way while another thread may call gemm. It is re-entrant.
 DSL_LOCK = threading.RLock()
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork

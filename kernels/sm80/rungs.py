@@ -156,7 +156,7 @@ def multistage() -> Recipe:
 
 @Sm80Rung
 def raster() -> Recipe:
-    """New: blocks that run together compute tiles of eight rows of tiles, not of one.
+    """New: blocks that run together compute tiles in eight rows of tiles, not in one.
 
     Gains: they read less of A and B, and it stays in L2. Costs: nothing.
     """

@@ -191,7 +191,7 @@ class Sm90Plan:
 
     @property
     def stages_that_fit(self) -> int:
-        """Stages that fit into shared memory beside what the epilogue takes of it."""
+        """Stages that fit into the shared memory that the epilogue leaves free."""
         free = SMEM_BYTES - BARRIER_BYTES - self.epilogue_smem_bytes
         return max(0, free // self.stage_bytes)
 

@@ -83,7 +83,7 @@ class Wavefronts(Value):
         )
 
     def counted(self) -> str:
-        """The count in words, beside the ideal where they differ.
+        """The count in words, with the ideal if they differ.
 
         >>> wavefronts(Layout(8, 128)).counted(), wavefronts(Layout(8, 16)).counted()
         ('8 wavefronts instead of 1', '1 wavefront')

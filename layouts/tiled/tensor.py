@@ -247,7 +247,7 @@ def make_tensor(data: Any, layout: Any = None) -> Tensor:
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout)
     if isinstance(layout, Layout) and kind_of(layout.modes) is ArithTuple:
-        raise LayoutError(f"make_tensor: {layout} gives coordinates, which are no elements of data")
+        raise LayoutError(f"make_tensor: {layout} gives coordinates, not elements of data")
     if not all(map(is_int, (*leaves(layout.shape), cosize(layout)))):
         raise LayoutError(f"make_tensor: {layout} has symbols; give them values first")
     made = Tensor(_flat(data), layout)

@@ -326,7 +326,7 @@ def _compact(shape: tuple[IntTuple, ...], start: Any) -> tuple[tuple[IntTuple, .
 
 def added(a: IntTuple, b: IntTuple) -> IntTuple:
     """The sum of two offsets: integers, or coordinates, of which one may lack trailing entries; an
-    integer beside a coordinate is 0.
+    integer that is added to a coordinate is 0.
 
     >>> added(3, 4), added((1, (2, 3)), (4,)), added(0, (0, (0, 5)))
     (7, (5, (2, 3)), (0, (0, 5)))

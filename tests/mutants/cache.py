@@ -105,7 +105,7 @@ FILES = (
         BUILD,
         "platform.machine(), _source(), *_tools())",
         "platform.machine(), _source())",
-        "A library runs beside another DSL than it was made for.",
+        "A library runs under another DSL than it was made for.",
     ),
     Fault(
         "release_without_the_source",

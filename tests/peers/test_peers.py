@@ -1,4 +1,4 @@
-"""The suites of other layout algebras pass, but for the cases in `differs`."""
+"""The suites of other layout algebras pass, except for the cases in `differs`."""
 
 import pytest
 from hypothesis import settings

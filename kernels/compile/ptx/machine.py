@@ -223,7 +223,7 @@ def fields(bits: int, transposed: int) -> WgmmaDescriptor:
 
 
 class Run:
-    """The state of a running thread, beside its registers."""
+    """The state of a running thread, apart from its registers."""
 
     def __init__(self, launch: Launch, block: int, blocks: int, thread: int) -> None:
         self.arguments = launch.arguments
@@ -246,7 +246,7 @@ class Run:
         """The argument at an address of the parameters, and the offset in it."""
         number, offset = divmod(index(address) - PARAMETERS, 1 << PARAMETER_BITS)
         if not 0 <= number < len(self.arguments):
-            raise PtxError(f"address {address:#x} is no parameter's")
+            raise PtxError(f"address {address:#x} belongs to no parameter")
         return self.arguments[number], offset
 
     def parameter(self, address: int, width: int, count: int) -> tuple[int, ...]:

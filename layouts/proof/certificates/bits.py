@@ -15,7 +15,7 @@ def affine(stages: Stages, bits: int) -> tuple[int, list[int]] | None:
     """The value at 0, and the columns: the chain at i is this value XOR column j for each bit j
     of i, for every i below ``2**bits``.  None if the chain is not shown to be so.
 
-    A swizzle is linear.  So is a layout with XOR strides whose extents, but for the last, are
+    A swizzle is linear.  So is a layout with XOR strides whose extents, except the last, are
     powers of two.  So is a layout with integer strides of this kind if no two of its columns share
     a bit, for then their sum is their XOR.  An offset is added as an XOR if it shares no bit with
     what it is added to.

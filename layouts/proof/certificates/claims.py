@@ -101,7 +101,7 @@ def proves(statement: Any, certificates: Sequence[Certificate]) -> bool:
             Certificate(claim, certificate.witness).verify()
             for claim, certificate in zip(claims, certificates, strict=True)
         )
-    except Exception:  # a statement without a meaning, or what is no certificate
+    except Exception:  # a statement without a meaning, or not a certificate
         return False
 
 
@@ -122,7 +122,7 @@ def refutes(statement: Any, found: Counterexample) -> bool:
 def _check_statement(statement: Any) -> None:
     """Raise unless `statement` is a statement of this library, as its constructor makes it."""
     if not isinstance(statement, Value):
-        raise Malformed(f"{statement!r} is no statement of this library")
+        raise Malformed(f"{statement!r} is not a statement of this library")
     check_made(statement)
 
 
@@ -130,7 +130,7 @@ def _fails(claim: Claim, found: Counterexample) -> bool:
     """Whether `claim` fails as `found` says."""
     try:
         return exact(claim.counterexample(found.index), found._fields()[:4])
-    except Exception:  # an index that is none of this claim
+    except Exception:  # not an index of this claim
         return False
 
 

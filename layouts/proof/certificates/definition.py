@@ -72,7 +72,7 @@ def evaluate(stages: Sequence[Any], index: int) -> Any:
 
 def step(stages: Sequence[Any], index: int) -> Any:
     """`evaluate`, with coordinates as a sum of `E`, which two layouts share if they have the same
-    coordinates but for zeros at the end.
+    coordinates except for zeros at the end.
 
     >>> from layouts import E
     >>> step((Layout((4, 2), (E(0), E(1))),), 3), step((Layout(4, E(0)),), 3)
@@ -262,7 +262,7 @@ def component(layout: Layout, path: Any) -> Layout:
 
 
 def is_still(stride: Any) -> bool:
-    """Whether `stride` is the int 0, which may stand beside strides of any kind."""
+    """Whether `stride` is the int 0, which goes with strides of any kind."""
     return type(stride) is int and stride == 0
 
 

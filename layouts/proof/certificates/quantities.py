@@ -144,7 +144,7 @@ class IsLayout(Claim):
         return False
 
     def counterexample(self, index: Any) -> tuple[Any, Any, Any, Any] | None:
-        """An index whose value is another than every layout with the values before it has there.
+        """An index whose value differs from that of every layout with the same values before it.
 
         A layout is the sum of its leaves.  Along a leaf it is linear up to where a mode ends, and
         it ends only at a divisor of the extent.

@@ -1,4 +1,4 @@
-"""The tests of this folder share `on_gpu`, `family` and `sanitized`, which lie beside them."""
+"""The tests of this folder share `on_gpu`, `family` and `sanitized`, which are here too."""
 
 import sys
 from pathlib import Path

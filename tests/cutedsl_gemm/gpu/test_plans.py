@@ -1,4 +1,4 @@
-"""Plans of the sm90 family on integers: exact, and nothing beside C is written."""
+"""Plans of the sm90 family on integers: exact, and nothing outside C is written."""
 
 import itertools
 

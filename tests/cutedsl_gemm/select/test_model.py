@@ -41,7 +41,7 @@ def test_a_candidate_is_a_legal_plan_of_every_dtype_and_major(candidate):
 
 @pytest.mark.parametrize("candidate", [*CANDIDATES, Candidate(cooperative, (128, 256, 64))])
 def test_panels_of_c_cost_no_stage_of_a_and_b(candidate):
-    """A candidate may stage more panels than its maker does, where they fit beside the stages."""
+    """A candidate may stage more panels than its maker does, if all stages still fit."""
     if candidate.maker is not split:
         tile, cluster, swapped = candidate.tile, candidate.cluster, candidate.swapped
         plain = candidate.maker(tile, cluster=cluster, swapped=swapped)

@@ -40,7 +40,7 @@ class Launched(Exception):
 
 @pytest.fixture
 def launches(monkeypatch):
-    """launches(plan, mnk, count): the keywords of the call's launches, but for the stream."""
+    """launches(plan, mnk, count): the keywords of the call's launches, except the stream."""
     blocks = Work.blocks
     monkeypatch.setattr(Work, "blocks", lambda work, tiles, *_: blocks(work, tiles, SMS))
     monkeypatch.setattr(Sm90Plan, "overlaps", lambda plan, *asked: ("overlaps", asked[0], asked[2]))

@@ -107,7 +107,7 @@ def test_split_is_right(tile, splits, majors):
         ((64, 128, 64), (1, 4), False),
         ((128, 32, 64), (2, 2), True),
         ((64, 16, 64), (1, 8), True),
-        ((64, 24, 64), (1, 1), True),  # 16 rows of 64 fill a block, and 24 are no multiple
+        ((64, 24, 64), (1, 1), True),  # 16 rows of 64 fill a block, and 24 is not a multiple
     ],
 )
 def test_split_in_clusters_and_of_64_rows_is_right(tile, cluster, swapped):

@@ -1,4 +1,4 @@
-"""Layouts whose index is read as bits, beside modes of stride 0 of any extent.
+"""Layouts whose index is read as bits, with modes of stride 0 of any extent.
 
 A mode of stride 0 has no bits, so its extent may be any integer.  Each result is compared with its
 definition at every index.

@@ -385,7 +385,7 @@ def test_an_xor_stride_times_a_symbol_is_refused():
     ],
 )
 def test_vectors_that_the_outer_layout_does_not_have(a, b, vector):
-    """An inner layout, or a swizzle beside an offset, can make neighbours of what is none."""
+    """An inner layout, or a swizzle with an offset, can make neighbours of other elements."""
     assert max_common_vector(a, b) == vector
 
 

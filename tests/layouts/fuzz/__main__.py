@@ -54,7 +54,7 @@ def run(options: argparse.Namespace, job: int) -> Report:
 
 
 def drawn(laws: list[Law], seed: int, case: int) -> tuple[Law, tuple[Any, ...]]:
-    """The operation and the arguments of one case, whichever cases are run beside it."""
+    """The operation and the arguments of one case, whichever other cases are run."""
     rng = Random(f"{seed}/{case}")
     (law,) = rng.choices(laws, [law.weight for law in laws])
     return law, law.arguments(rng)

@@ -85,7 +85,7 @@ def integers(rng: Random, most: int = MOST) -> Layout:
 
 
 def xors(rng: Random, most: int = MOST) -> Layout:
-    """XOR strides on extents of powers of two, beside stride 0 and extent 1 of any extent."""
+    """XOR strides on extents that are powers of two, with modes of stride 0 of any extent."""
     extents, strides = [], []
     bit = rng.choice((0, 0, 0, 1, 2))
     for _ in some_extents(rng, POWERS):

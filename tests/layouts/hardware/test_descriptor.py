@@ -182,7 +182,7 @@ def test_tiles_of_the_canonical_atom_have_a_descriptor(major, row, unit):
 
 
 def test_canonical_atoms_equal_the_dsl_s():
-    """The DSL prints their swizzle on bytes, beside strides that count elements."""
+    """The DSL prints their swizzle on bytes, but strides that count elements."""
     cutlass, cute = pytest.importorskip("cutlass"), pytest.importorskip("cutlass.cute")
     from cutlass.cute.nvgpu import warpgroup
 

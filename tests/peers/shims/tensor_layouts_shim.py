@@ -95,7 +95,7 @@ def _value(layout: Any, *coord: Any) -> Any:
 
 
 def _slice_and_offset(coord: Any, layout: Any) -> Any:
-    """Their slice of a swizzled layout has the offset beside it, before the swizzle."""
+    """Their slice of a swizzled layout comes with its offset, added before the swizzle."""
     if isinstance(layout, T.Layout) and layout.swizzle is not None:
         part, offset = L.slice_and_offset(ours(coord), L.Layout(layout.shape, layout.stride))
         return T.Layout(part.shape, part.stride, swizzle=layout.swizzle), offset
