@@ -53,9 +53,9 @@ def gemm(
 
     `invariant=True` makes the bits of C[m, n] depend on row m of a, column n of b, and K only: the
     order in which K is summed is that of the plan, and M and N do not change it. A row of a batch
-    then has the same result whatever the other rows are, and how many. The model chooses among the
-    plans of sm90 that do not split K, so that few tiles of large K are slower. The gradients are
-    computed in the same way; that of b is a sum over M. See docs/invariance.md for what is
+    then has the same result whatever the other rows are and however many. The model chooses among
+    the plans of sm90 that do not split K, so that few tiles of large K are slower. The gradients
+    are computed in the same way; that of b is a sum over M. See docs/invariance.md for what is
     guaranteed between plans, versions and devices.
 
     Raises TypeError, ValueError or its subclass PlanError; the message names the argument, what it

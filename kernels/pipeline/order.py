@@ -1,8 +1,8 @@
 """What lies before what, in every interleaving: the partial order of a pipeline's actions.
 
 A step names the phase for which it waits. Which action follows which therefore does not depend on
-the interleaving: the order is a graph. (A wait could take another phase of the same parity for its
-own. That none does is one of the rules; until the first that did, the graph is right.)
+the interleaving: the order is a graph. (A wait could mistake another phase of the same parity for
+its own. One of the rules says that none does; up to the first that does, the graph is right.)
 
 Its nodes are moments: a step is taken, an asynchronous step ends, a phase of a barrier completes.
 Its edges are the order of each warp, and
