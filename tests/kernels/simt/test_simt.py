@@ -1,39 +1,27 @@
 """The SIMT ladder: exact on the executor, each rung cheaper than the last, compiled as planned."""
 
-import functools
 from dataclasses import replace
 from itertools import cycle, pairwise, product
 
 import pytest
-import torch
 
-from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
-from cutedsl_gemm.kernels.simt import execute
 from cutedsl_gemm.kernels.simt.memory_report import memory_report
 from cutedsl_gemm.kernels.simt.rungs import RUNGS, block1d, block2d, coalesced, naive, shared
 from layouts import Layout
+from tests.kernels.ladder import by_rung_and_majors, exact, inspect
 
 MAJORS = list(product(("K", "MN"), repeat=2))
 SHAPES = [(520, 264, 136), (48, 128, 12), (1, 1, 1), (33, 65, 7), (128, 128, 8)]
-inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
 by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
-
-
-def run(plan, m, n, k):
-    a, b, out = empty_tensors(plan, m, n, k)
-    a.random_(-4, 5), b.random_(-4, 5)
-    execute.gemm(plan, a, b, out)
-    return torch.equal(out, a @ b)
 
 
 @by_name
 @pytest.mark.parametrize("majors", MAJORS, ids="-".join)
 @pytest.mark.parametrize("mnk", SHAPES, ids=str)
 def test_the_executor_is_exact_on_integers(rung, majors, mnk):
-    assert run(rung(*majors), *mnk)
+    assert exact(rung(*majors), *mnk)
 
 
 @by_name
@@ -89,7 +77,7 @@ def test_a_thread_value_layout_must_have_lines_and_vectors():
 def test_a_wrong_place_in_shared_memory_gives_a_wrong_answer():
     folded = replace(shared(), a=replace(shared().a, smem=Layout((32, 32), (16, 1))))
     assert not all(folded.proofs())
-    assert not run(folded, 32, 32, 32)
+    assert not exact(folded, 32, 32, 32)
 
 
 def test_naive_and_coalesced_differ_in_the_roles_of_two_layouts():
@@ -110,21 +98,10 @@ def test_shared_memory_has_no_conflicts_in_any_major(majors):
     assert [memory_report(rung(*majors)).wavefronts for rung in RUNGS[2:]] == [2, 9 / 8, 1 / 4]
 
 
-# The rungs take turns at which operand is K-major; in CI each has both.
-COMPILED = (
-    *zip(RUNGS, cycle([("K", "MN"), ("MN", "K")])),
-    *(
-        pytest.param(rung, majors, marks=pytest.mark.deep)
-        for rung, majors in zip(RUNGS, cycle([("MN", "K"), ("K", "MN")]))
-    ),
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rung", "majors"),
-    COMPILED,
-    ids=lambda case: "-".join(case) if isinstance(case, tuple) else case.__name__,
+@by_rung_and_majors(
+    zip(RUNGS, cycle([("K", "MN"), ("MN", "K")])),  # the rungs take turns; in CI each has both
+    in_ci=zip(RUNGS, cycle([("MN", "K"), ("K", "MN")])),
 )
 def test_machine_code(rung, majors):
     plan = rung(*majors)

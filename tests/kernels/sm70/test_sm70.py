@@ -9,17 +9,15 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-import torch
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
-from cutedsl_gemm.kernels.sm70 import execute
 from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80.operand import tile_smem
 from layouts import QUAD_PAIRS, Layout, volta_mma, wavefronts
+from tests.kernels.ladder import exact
 
 MAJORS = list(product(("K", "MN"), repeat=2))
 by_majors = pytest.mark.parametrize("majors", MAJORS, ids="-".join)
@@ -27,23 +25,16 @@ HMMA_884 = 0x236  # the low 12 bits of an instruction of sm_70
 PTXAS = "nvidia-cuda-nvcc-cu12"  # 12.9, the last that knows sm_70
 
 
-def run(plan, m, n, k):
-    a, b, out = empty_tensors(plan, m, n, k)
-    a.random_(-2, 3), b.random_(-2, 3)
-    execute.gemm(plan, a, b, out)
-    return torch.equal(out, (a.float() @ b.float()).half())
-
-
 @by_majors
 @pytest.mark.parametrize("mnk", [(520, 264, 136), (48, 128, 12), (1, 1, 1), (33, 65, 7)], ids=str)
 def test_the_executor_is_exact_on_integers(majors, mnk):
     (m, n, k), plan = mnk, volta884("float16", *majors)
-    assert run(plan, m, n, k if majors == ("MN", "MN") else -(-k // 8) * 8)
+    assert exact(plan, m, n, k if majors == ("MN", "MN") else -(-k // 8) * 8)
 
 
 def test_the_executor_refuses_a_residue_of_k_that_the_kernel_cannot_load():
     with pytest.raises(PlanError, match="K is 12: sm70_volta884 computes the residue of K first"):
-        run(volta884("float16", "MN", "K"), 48, 128, 12)
+        exact(volta884("float16", "MN", "K"), 48, 128, 12)
 
 
 @by_majors
@@ -131,7 +122,7 @@ def test_a_plan_altered_anywhere_is_refused(change, message):
     ids="-".join,
 )
 def test_a_plan_that_contradicts_the_instruction_gives_a_wrong_answer(change):
-    assert not run(replace(PLAN, **change), 128, 64, 32)
+    assert not exact(replace(PLAN, **change), 128, 64, 32)
 
 
 def ptxas() -> Path:

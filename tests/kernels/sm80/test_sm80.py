@@ -1,6 +1,5 @@
 """The sm80 ladder: exact on the executor, each rung with its reason, compiled as planned."""
 
-import functools
 from dataclasses import replace
 from itertools import cycle, pairwise, product
 
@@ -8,12 +7,11 @@ import cutlass.cute as cute
 import pytest
 import torch
 
-from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.executor import empty_tensors, thread_values
+from cutedsl_gemm.kernels.executor import thread_values
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm80 import execute, fragments, warp_mma
+from cutedsl_gemm.kernels.sm80 import fragments, warp_mma
 from cutedsl_gemm.kernels.sm80.accumulator import accumulator
 from cutedsl_gemm.kernels.sm80.memory_report import ldmatrix_wavefronts, memory_report, wave_bytes
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENTS
@@ -31,26 +29,11 @@ from cutedsl_gemm.kernels.sm80.rungs import (
     wide,
 )
 from layouts import ComposedLayout, Layout, Swizzle, size
+from tests.kernels.ladder import by_rung_and_majors, exact, inspect, wrong
 
 MAJORS = list(product(("K", "MN"), repeat=2))
-inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
 by_name = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)
 by_majors = pytest.mark.parametrize("majors", MAJORS, ids="-".join)
-
-
-def run(plan, m, n, k):
-    a, b, out = empty_tensors(plan, m, n, k)
-    a.random_(-2, 3), b.random_(-2, 3)
-    execute.gemm(plan, a, b, out)
-    return torch.equal(out, (a.float() @ b.float()).to(out.dtype))
-
-
-def fails(plan, m, n, k):
-    """Whether the executor refuses a plan, or gives a wrong answer."""
-    try:
-        return not run(plan, m, n, k)
-    except PlanError:
-        return True
 
 
 @by_name
@@ -58,7 +41,7 @@ def fails(plan, m, n, k):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_the_executor_is_exact_on_integers(rung, majors, dtype):
     for mnk in ((520, 264, 136), (48, 128, 12), (1, 1, 1), (33, 65, 7)):
-        assert run(rung(dtype, *majors), *mnk)
+        assert exact(rung(dtype, *majors), *mnk)
 
 
 @by_name
@@ -101,14 +84,14 @@ def test_a_swizzle_that_breaks_rows_is_seen():
     plan = swizzled()
     smem = ComposedLayout(Swizzle(3, 2, 4), 0, plan.a.smem.outer, plan.a.smem.unit)
     with pytest.raises(PlanError, match="sm80_swizzled: an address is outside its buffer"):
-        run(replace(plan, a=replace(plan.a, smem=smem, mma_smem=smem)), 128, 128, 64)
+        exact(replace(plan, a=replace(plan.a, smem=smem, mma_smem=smem)), 128, 128, 64)
 
 
 def test_b_in_another_order_than_mma_reads_is_refused():
     plan = wide(b_major="K")
     assert plan.c != plan.accumulator
     with pytest.raises(PlanError, match="a value must be of one row of B in both"):
-        run(replace(plan, b=replace(plan.b, smem=plan.b.mma_smem)), 128, 256, 64)
+        exact(replace(plan, b=replace(plan.b, smem=plan.b.mma_smem)), 128, 256, 64)
 
 
 def test_each_rung_changes_one_idea():
@@ -176,11 +159,7 @@ TRACED = [(mma_k8, ("MN", "K")), (ldmatrix_x4, ("K", "MN")), (large, ("K", "K"))
 UNTRACED = [case for case in product(RUNGS, MAJORS) if case not in TRACED]
 
 
-@pytest.mark.parametrize(
-    ("rung", "majors"),
-    [*TRACED, *(pytest.param(*case, marks=pytest.mark.deep) for case in UNTRACED)],
-    ids=lambda case: "-".join(case) if isinstance(case, tuple) else case.__name__,
-)
+@by_rung_and_majors(TRACED, in_ci=UNTRACED)
 def test_the_rows_that_ldmatrix_reads_equal_the_dsls(rung, majors):
     plan, found = rung("bfloat16", *majors), {}
     rows = {name: fragments.ldmatrix_rows(plan, name) for name in ("A", "B")}
@@ -277,8 +256,8 @@ def test_a_plan_altered_anywhere_is_refused(plan, change, message):
     ids=lambda change: "-".join(change),
 )
 def test_a_plan_that_contradicts_the_instruction_is_refused_or_gives_a_wrong_answer(change):
-    assert run(swizzled(), 128, 128, 64)
-    assert fails(replace(swizzled(), **change), 128, 128, 64)
+    assert exact(swizzled(), 128, 128, 64)
+    assert wrong(replace(swizzled(), **change), 128, 128, 64)
 
 
 @by_name
@@ -288,21 +267,10 @@ def test_the_widest_access_says_what_must_be_aligned(rung, majors, alignment):
     assert rung("bfloat16", *majors, alignment).alignment == alignment
 
 
-COMPILED = (
-    # The rungs take turns at which operand is K-major.
-    *zip(RUNGS, cycle([("K", "MN"), ("MN", "K")])),
-    *(
-        pytest.param(rung, majors, marks=pytest.mark.deep)
-        for rung, majors in product(RUNGS, [("K", "K"), ("MN", "MN")])
-    ),
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rung", "majors"),
-    COMPILED,
-    ids=lambda case: "-".join(case) if isinstance(case, tuple) else case.__name__,
+@by_rung_and_majors(
+    zip(RUNGS, cycle([("K", "MN"), ("MN", "K")])),  # the rungs take turns
+    in_ci=product(RUNGS, [("K", "K"), ("MN", "MN")]),
 )
 def test_machine_code(rung, majors):
     plan = rung("bfloat16", *majors)

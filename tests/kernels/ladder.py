@@ -1,0 +1,36 @@
+"""What the tests of simt, sm70 and sm80 share: products of integers, machine code, parameters."""
+
+import functools
+
+import pytest
+import torch
+
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.executor import empty_tensors
+
+inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
+
+
+def exact(plan, m, n, k):
+    """Whether the executor multiplies small integers exactly."""
+    a, b, out = empty_tensors(plan, m, n, k)
+    a.random_(-2, 3), b.random_(-2, 3)
+    plan.execute(a, b, out)
+    return torch.equal(out, (a.float() @ b.float()).to(out.dtype))
+
+
+def wrong(plan, m, n, k):
+    """Whether the executor refuses a plan, or gives a wrong result."""
+    try:
+        return not exact(plan, m, n, k)
+    except ValueError:  # PlanError, or LayoutError
+        return True
+
+
+def by_rung_and_majors(always, in_ci):
+    """Parameters `rung` and `majors` of a test: some always, some only at CI's depth."""
+    return pytest.mark.parametrize(
+        ("rung", "majors"),
+        [*always, *(pytest.param(*case, marks=pytest.mark.deep) for case in in_ci)],
+        ids=lambda case: "-".join(case) if isinstance(case, tuple) else case.__name__,
+    )
