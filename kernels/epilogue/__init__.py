@@ -1,8 +1,12 @@
 """What happens to the accumulators of a product before they are stored, as data.
 
 expression   Epilogue: operands, a straight-line program, results; frozen, hashable, printable
-operations   the operations of a program: their names, and what each computes
-trace        an Epilogue from a Python function
+operations   the operations of a program: arguments, and how each prints
+listing      an Epilogue as text
+trace        an Epilogue from a Python function: `trace`, and `traced`, which remembers
+value        what the function computes with: records what is computed of it
+functions    torch's functions, by the operations that compute them
 evaluate     a program on torch tensors: executor, derivatives
+forms        how a kernel computes each operation, and how exactly
 device       a program on the registers of a kernel
 """

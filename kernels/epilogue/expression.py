@@ -16,8 +16,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from cutedsl_gemm.kernels.epilogue.listing import listing
+
 Mode: TypeAlias = Literal["M", "N"]
 OTHER: dict[Mode, Mode] = {"M": "N", "N": "M"}
+
+
+class EpilogueError(TypeError):
+    """A function that is no epilogue, or operands that are not its own.
+
+    The message begins with the line of the function: "file:line: text: ".
+    """
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,26 @@ class Operand:
         modes = tuple(OTHER[mode] for mode in reversed(self.modes))
         return replace(self, modes=modes, row_major=not self.row_major)
 
+    @property
+    def kind(self) -> str:
+        """What it is: "matrix", "row vector", "column vector", "scalar" or "number"."""
+        if not self.modes:
+            return "number" if self.by_value else "scalar"
+        if len(self.modes) == 2:
+            return "matrix"
+        return "row vector" if self.modes == ("N",) else "column vector"
+
+    @property
+    def layout(self) -> str:
+        """The operand as a layout over C: its strides are 0 along the modes that it lacks.
+
+        >>> Operand("bias", ("N",)).layout, Operand("r", ("M", "N"), row_major=False).layout
+        ('(M,N):(0,1)', '(M,N):(1,ld)')
+        """
+        if self.modes == ("M", "N"):
+            return "(M,N):(ld,1)" if self.row_major else "(M,N):(1,ld)"
+        return f"(M,N):({int('M' in self.modes)},{int('N' in self.modes)})"
+
 
 @dataclass(frozen=True)
 class Result:
@@ -80,6 +109,9 @@ class Epilogue:
     """Results of a program over the accumulators of a product and further operands.
 
     There are two `accumulators` if B has two parts, such as gate and value of SwiGLU.
+
+    >>> print(Epilogue())
+    C  acc
     """
 
     program: tuple[Instruction, ...] = (Instruction("acc", value=0),)
@@ -97,6 +129,15 @@ class Epilogue:
         operands = tuple(operand.transposed for operand in self.operands)
         results = tuple(result.transposed for result in self.results)
         return replace(self, operands=operands, results=results)
+
+    def listing(self) -> tuple[tuple[str, str], ...]:
+        """(name, text) of what is shared, of each result, and of each operand, to print."""
+        return listing(self)
+
+    def __str__(self) -> str:
+        rows = self.listing()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
 
 PLAIN = Epilogue()  # C = A · B

@@ -1,0 +1,83 @@
+"""A program on the registers of a kernel, one value of each accumulator at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cutlass.cute as cute
+from cutlass import BFloat16, Boolean, Float16, Float32, select_
+
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction
+from cutedsl_gemm.kernels.epilogue.forms import FORMS
+
+DTYPES = {"float32": Float32, "bfloat16": BFloat16, "float16": Float16}
+
+
+def evaluate(
+    epilogue: Epilogue, accumulators: Sequence[Any], operands: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    """The values of the results in one thread, before they are reduced and before they are rounded.
+
+    All are scalars of type Float32: one element of each accumulator, and the element of each
+    operand at the same place of C. Instructions that no other place of C changes, as those of
+    scalars alone, the compiler computes once.
+    """
+    leaves = {"acc": accumulators, "operand": operands}
+    values: list[Any] = []
+    for instruction in epilogue.program:
+        if instruction.operation in leaves:
+            value = Float32(leaves[instruction.operation][int(instruction.value or 0)])
+        elif instruction.operation == "constant":
+            value = Float32(float(instruction.value or 0))
+        else:
+            value = _apply(instruction, [values[each] for each in instruction.arguments])
+        values.append(value)
+    return tuple(values[each.value] for each in epilogue.results)
+
+
+def _apply(instruction: Instruction, arguments: list[Any]) -> Any:
+    if instruction.operation == "cast":
+        (value,) = arguments
+        return value.to(DTYPES[str(instruction.value)]).to(Float32)
+    return FORMS[instruction.operation](REGISTERS, *arguments)
+
+
+class Registers:
+    """The arithmetic of fp32 registers: an instruction of PTX each."""
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        return cute.math.fma(a, Float32(b), Float32(c))
+
+    def exp2(self, x: Any) -> Any:
+        return cute.math.exp2(x, approx=True, ftz=True)
+
+    def log2(self, x: Any) -> Any:
+        return cute.math.log2(x, approx=True, ftz=True)
+
+    def rcp(self, x: Any) -> Any:
+        return cute.math.rcp(x, approx=True, ftz=True)
+
+    def rsqrt(self, x: Any) -> Any:
+        return cute.math.rsqrt(x, approx=True, ftz=True)
+
+    def sqrt(self, x: Any) -> Any:
+        return cute.math.sqrt(x, approx=True, ftz=True)
+
+    def abs(self, x: Any) -> Any:
+        return cute.math.abs(x)
+
+    def copysign(self, x: Any, sign: Any) -> Any:
+        return cute.math.copysign(x, sign)
+
+    def maximum(self, x: Any, y: Any) -> Any:
+        return cute.math.max(x, Float32(y), propagate_nan=True)
+
+    def minimum(self, x: Any, y: Any) -> Any:
+        return cute.math.min(x, Float32(y), propagate_nan=True)
+
+    def select(self, condition: Any, x: Any, y: Any) -> Any:
+        return Float32(select_(Boolean(condition), Float32(x), Float32(y)))
+
+
+REGISTERS = Registers()

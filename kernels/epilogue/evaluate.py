@@ -1,0 +1,105 @@
+"""A program on torch tensors: what the executor computes, and what a device form is tested by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Result
+
+
+def evaluate(
+    epilogue: Epilogue, accumulators: Sequence[Tensor], operands: Sequence[Tensor | float] = ()
+) -> tuple[Tensor, ...]:
+    """The values of the results, before they are reduced, and before they are rounded.
+
+    All tensors broadcast against each other, as torch's do: accumulators of shape (M, N), or any
+    part of one; operands of shape (M, N), (1, N), (M, 1), (1, 1) for C, or of the same part. The
+    values are fp32; they are fp64 if the accumulators are.
+
+    >>> from cutedsl_gemm.kernels.epilogue.trace import trace
+    >>> twice = trace(lambda acc: (acc * 2, acc.sum(dim=1)))
+    >>> [each.tolist() for each in evaluate(twice, (torch.ones(1, 3),))]
+    [[[2.0, 2.0, 2.0]], [[1.0, 1.0, 1.0]]]
+    """
+    dtype = torch.float64 if accumulators[0].dtype == torch.float64 else torch.float32
+    device = accumulators[0].device
+
+    def leaf(value: Tensor | float) -> Tensor:
+        return torch.as_tensor(value, dtype=dtype, device=device)
+
+    leaves = {"acc": accumulators, "operand": operands}
+    values: list[Tensor] = []
+    for instruction in epilogue.program:
+        if instruction.operation in leaves:
+            value = leaf(leaves[instruction.operation][int(instruction.value or 0)])
+        elif instruction.operation == "constant":
+            value = leaf(float(instruction.value or 0))
+        else:
+            value = _apply(instruction, [values[each] for each in instruction.arguments])
+        values.append(value)
+    shape = torch.broadcast_shapes(*(each.shape for each in accumulators))
+    return tuple(values[each.value].broadcast_to(shape) for each in epilogue.results)
+
+
+def finish(result: Result, value: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is stored of a result's value (M, N): rounded to its dtype, or reduced.
+
+    `dtype` is that of A and B.
+    """
+    if result.reduction is None:
+        return value.to(getattr(torch, result.dtype) if result.dtype else dtype)
+    over = 0 if result.over == "M" else 1
+    return REDUCTIONS[result.reduction](value, over)
+
+
+def _apply(instruction: Instruction, arguments: list[Tensor]) -> Tensor:
+    if instruction.operation == "cast":
+        (value,) = arguments
+        return value.to(getattr(torch, str(instruction.value))).to(value.dtype)
+    return TORCH[instruction.operation](*arguments)
+
+
+REDUCTIONS: Mapping[str, Callable[[Tensor, int], Tensor]] = {
+    "sum": torch.sum,
+    "amax": torch.amax,
+    "amin": torch.amin,
+}
+
+TORCH: Mapping[str, Callable[..., Any]] = {
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "neg": torch.neg,
+    "abs": torch.abs,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "exp": torch.exp,
+    "log": torch.log,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "erf": torch.erf,
+    "ndtr": torch.special.ndtr,
+    "relu": torch.relu,
+    "silu": torch.nn.functional.silu,
+    "gelu": torch.nn.functional.gelu,
+    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    "softplus": torch.nn.functional.softplus,
+    "lt": torch.lt,
+    "le": torch.le,
+    "gt": torch.gt,
+    "ge": torch.ge,
+    "eq": torch.eq,
+    "ne": torch.ne,
+    "and": torch.logical_and,
+    "or": torch.logical_or,
+    "xor": torch.logical_xor,
+    "not": torch.logical_not,
+    "where": torch.where,
+}

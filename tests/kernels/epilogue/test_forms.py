@@ -1,0 +1,128 @@
+"""The forms of a kernel's operations, on fp32 arrays: each as exact as it says, and torch's limits.
+
+The function unit's errors are added as PTX ISA states them (9.7.3, "Floating Point Instructions"),
+of a random sign.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from cutedsl_gemm.kernels.epilogue.evaluate import TORCH
+from cutedsl_gemm.kernels.epilogue.forms import FORMS
+from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
+
+TINY = np.finfo(np.float32).tiny
+RANDOM = np.random.default_rng(0)
+
+
+def _inexact(exact, error):
+    """An fp32 result within so many parts of 2^-23 of the exact one; ftz."""
+    noise = 1 + error * 2.0**-23 * RANDOM.uniform(-1, 1, np.shape(exact))
+    result = (exact * noise).astype(np.float32)
+    return np.where(np.abs(result) < TINY, np.copysign(np.float32(0), result), result)
+
+
+def _flushed(x):
+    return np.where(np.abs(x) < TINY, np.copysign(np.float32(0), x), x).astype(np.float64)
+
+
+class Arrays:
+    """Arithmetic on fp32 arrays, as an H100 has it."""
+
+    def fma(self, a, b, c):
+        wide = [np.asarray(each, np.float32).astype(np.float64) for each in (a, b, c)]
+        return (wide[0] * wide[1] + wide[2]).astype(np.float32)
+
+    def exp2(self, x):
+        return _inexact(np.exp2(_flushed(x)), 2)
+
+    def log2(self, x):
+        exact = np.log2(_flushed(x))
+        near = np.where((x > 0.5) & (x < 2), 2.0**-22 * RANDOM.uniform(-1, 1, np.shape(x)), 0)
+        return (_inexact(exact, 1) + near).astype(np.float32)
+
+    def rcp(self, x):
+        return _inexact(1 / _flushed(x), 1)
+
+    def rsqrt(self, x):
+        return _inexact(1 / np.sqrt(_flushed(x)), 1.1)
+
+    def sqrt(self, x):
+        return _inexact(np.sqrt(_flushed(x)), 1)
+
+    def abs(self, x):
+        return np.abs(x)
+
+    def copysign(self, x, sign):
+        return np.copysign(x, sign)
+
+    def maximum(self, x, y):
+        return np.maximum(x, np.float32(y))
+
+    def minimum(self, x, y):
+        return np.minimum(x, np.float32(y))
+
+    def select(self, condition, x, y):
+        return np.where(condition, x, np.float32(y) if isinstance(y, float) else y)
+
+
+def _form(name, *arguments):
+    arrays = [np.asarray(each, np.float32) for each in arguments]
+    with np.errstate(all="ignore"):
+        return FORMS[name](Arrays(), *arrays)
+
+
+def _exact(name, *arguments):
+    """In fp64, of the same fp32 numbers."""
+    wide = (torch.from_numpy(np.asarray(each, np.float32)).double() for each in arguments)
+    return TORCH[name](*wide).numpy()
+
+
+def _every_bf16():
+    bits = np.arange(1 << 16, dtype=np.uint32) << 16
+    numbers = bits.view(np.float32)
+    return numbers[np.isfinite(numbers)]
+
+
+NUMBERS = np.concatenate(
+    [
+        _every_bf16(),
+        *(RANDOM.normal(0, scale, 1 << 15) for scale in (1e-3, 0.3, 1, 3, 10)),
+        RANDOM.uniform(-9, 9, 1 << 15),
+    ]
+).astype(np.float32)
+ULP = 2.0**-23
+# Relative and absolute error, a little above what the table of forms states.
+ERRORS = {
+    "exp": (lambda x: (3 + 0.65 * np.abs(x)) * ULP, TINY),
+    "log": (4 * ULP, 5e-7),
+    "sqrt": (2 * ULP, TINY),
+    "rsqrt": (2 * ULP, TINY),
+    "sigmoid": (lambda x: (5 + 0.65 * np.abs(x)) * ULP, 2 * TINY),
+    "silu": (lambda x: (6 + 0.65 * np.abs(x)) * ULP, 1e-30),
+    "gelu": (6e-6, 1e-10),
+    "gelu_tanh": (6e-6, 1e-10),
+    "ndtr": (6e-6, 1e-10),
+    "tanh": (1e-6, TINY),
+    "erf": (1e-6, TINY),
+    "softplus": (4e-6, 1e-30),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_a_form_is_as_exact_as_its_table_says(name):
+    relative, absolute = ERRORS[name]
+    x = NUMBERS[NUMBERS >= TINY] if name in ("log", "sqrt", "rsqrt") else NUMBERS
+    exact = _exact(name, x)
+    x = x[np.abs(exact) < np.finfo(np.float32).max / 1.01]
+    exact, result = _exact(name, x), _form(name, x)
+    allowed = (relative(x) if callable(relative) else relative) * np.abs(exact) + absolute
+    error = np.abs(result - exact)
+    worst = np.argmax(error / allowed)
+    assert error[worst] <= allowed[worst], (x[worst], exact[worst], result[worst])
+
+
+def test_every_operation_has_a_form_and_a_torch_form():
+    operations = OPERATIONS.keys() - set(LEAVES) - {"cast"}
+    assert FORMS.keys() == TORCH.keys() == operations
