@@ -14,7 +14,7 @@ def span_bytes(tensor: Tensor) -> int:
 
 
 def disjoint(out: Tensor, other: Tensor) -> bool:
-    """Whether two matrices certainly share no byte.
+    """Whether two tensors of at most two modes certainly share no byte.
 
     Spans that overlap are told apart where both are row-major, or both column-major, with one
     leading stride: columns 0–31 and columns 32–63 of one matrix, for example.
@@ -22,10 +22,13 @@ def disjoint(out: Tensor, other: Tensor) -> bool:
     start, end = other.data_ptr(), other.data_ptr() + span_bytes(other)
     if out.data_ptr() + span_bytes(out) <= start or end <= out.data_ptr():
         return True
+    if out.ndim < 2 or other.ndim < 2:
+        return False
     if out.stride(0) == other.stride(0) == 1:
         out, other = out.mT, other.mT
     pitch = out.stride(0) * out.element_size()
-    if out.stride() != other.stride() or out.stride(1) != 1 or pitch == 0:
+    alike = out.stride() == other.stride() and out.element_size() == other.element_size()
+    if not alike or out.stride(1) != 1 or pitch == 0:
         return False
     gap = (out.data_ptr() - start) % pitch
     out_bytes, other_bytes = (x.shape[1] * x.element_size() for x in (out, other))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,12 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
+from cutedsl_gemm.fused import DEFAULTS, Options, fused
+from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from cutedsl_gemm.operands import Value
+from cutedsl_gemm.request import Function, request
+from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.tensors import aligned, check_operands, device_of, problem_of
@@ -27,7 +33,9 @@ def gemm(
     kernel: str | None = None,
     tune: bool = False,
     invariant: bool = False,
-) -> Tensor:
+    epilogue: Function | None = None,
+    **operands: Value,
+) -> Any:
     """a (M, K) · b (K, N) as torch.mm gives it: bfloat16 or float16, accumulated in float32.
 
     CUDA tensors run on torch's current stream, by the sm90 kernel that a model expects to be
@@ -37,6 +45,23 @@ def gemm(
     copy. It stores such a result if its rows are multiples of 16 bytes long, too. Threads store any
     other result whose rows or columns are contiguous. `out` receives the result. Without it, the
     result is a new contiguous tensor.
+
+    `epilogue` is a function of the product (M, N) in float32 and of further `operands`, passed by
+    name. The kernel computes it before it stores the result. It is written in torch, and equals the
+    same function of torch's tensors:
+
+        gemm(a, b, epilogue=lambda acc, bias, r: F.gelu(acc + bias) + r, bias=bias, r=residual)
+
+    An operand broadcasts to (M, N), as torch's do: it is a row (N,), a column (M, 1), a matrix or a
+    scalar of bfloat16, float16 or float32, or a Python number. Another number compiles nothing. The
+    function returns a value, or a tuple of them: gemm returns, and `out` takes, a tensor for each.
+    A result has the dtype of a, unless the function casts it last (`.float()`). A sum, amax or amin
+    over a mode (`.sum(dim=1)`) is a result in float32; nothing is computed of it. The function is
+    traced once, so that it must depend on its arguments alone (`kernels.epilogue.trace`).
+
+    If b is (2, K, N), the function takes two products: a · b[0] and a · b[1], as the gate and the
+    value of SwiGLU. Only strides tell a stacked weight w (2N, K), `w.view(2, N, K).mT`, from an
+    interleaved one, `w.view(N, 2, K).permute(1, 2, 0)`.
 
     `tile` is (BM, BN, BK); None lets the model choose. A column-major out is computed as bᵀ · aᵀ,
     and the tile is one of that product. Without `out`, gemm supports autograd (reverse and forward
@@ -67,6 +92,8 @@ def gemm(
     >>> gemm(a, b, tile=(128, 128, 64)).unique()
     tensor([16.], dtype=torch.bfloat16)
     """
+    if epilogue is not None or operands:
+        return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))
     if is_dynamo_compiling() or is_exporting():
         from cutedsl_gemm import operator  # here: only traced calls need torch.library
 
@@ -83,6 +110,56 @@ def gemm(
         if _any(is_functorch_wrapped_tensor, a, b, out):  # as vmap passes
             return _differentiable(a, b, out, tile, kernel, tune, invariant)
         raise
+
+
+def _fused(
+    a: Tensor,
+    b: Tensor,
+    epilogue: Function | None,
+    operands: Mapping[str, Value],
+    out: Tensor | Sequence[Tensor] | None,
+    options: Options,
+) -> Tensor | Results:
+    """gemm with an epilogue: one result, or several."""
+    if epilogue is None:
+        raise TypeError(
+            f"gemm was given the operands ({', '.join(operands)}), and no epilogue: pass "
+            "epilogue, a function of the product and of these, or omit them"
+        )
+    outs = (out,) if isinstance(out, Tensor) else None if out is None else tuple(out)
+    results = fused_product(a, b, epilogue, operands, outs, options)
+    return results[0] if len(results) == 1 else results
+
+
+def fused_product(
+    a: Tensor,
+    b: Tensor,
+    epilogue: Function,
+    operands: Mapping[str, Value],
+    out: Results | None = None,
+    options: Options = DEFAULTS,
+) -> Results:
+    """The results of the product with an epilogue; see `gemm`."""
+    tensors = [a, b, *out] if out else [a, b]
+    tensors += [each for each in operands.values() if isinstance(each, Tensor)]
+    try:
+        found = fused(a, b, epilogue, operands, out, options)
+        if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+            if out is not None:
+                raise ValueError(NO_GRADIENT)
+            values = [operands[each.name] for each in found.epilogue.operands]
+            results = FusedProduct.apply(found.epilogue, gemm, options, a, b, *values)
+            return results[: len(found.epilogue.results)]
+        if forward_ad._current_level < 0 or not _any(_has_tangent, *tensors):
+            return found.run(a, b, operands, out)
+    except RuntimeError:
+        if not _any(is_functorch_wrapped_tensor, *tensors):
+            raise
+    if out is not None:
+        raise ValueError(NO_GRADIENT)
+    asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)
+    values = [operands[each.name] for each in asked.epilogue.operands]
+    return transformed(asked.epilogue, a, b, values, gemm, options._asdict())
 
 
 gemm.explain = explain  # type: ignore[attr-defined]

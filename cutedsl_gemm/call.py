@@ -106,8 +106,7 @@ def _make(
     check_operands(a, b, kernel.requirements)
     if out is not None:
         check_out(out, a, b, kernel.requirements)
-    _check_flag("invariant", invariant)
-    _check_tune(tune, a, tile, kernel)
+    check_options(a, tile, kernel, tune, invariant)
     tensors = (a, b) if out is None or staged else (a, b, out)
     requirements = kernel.requirements_for(*tensors)
     (m, k), n = a.shape, b.shape[1]
@@ -142,7 +141,7 @@ def _make(
     problem = problem.transposed if transposed else problem
     if tune:
         scratch = torch.empty_strided((m, n), result.stride(), dtype=a.dtype, device=a.device)
-        plan = _tuned(problem, a.device, lambda plan: partial(run(plan), a, b, scratch))
+        plan = tuned_plan(problem, a.device, lambda plan: partial(run(plan), a, b, scratch))
     else:
         plan = kernel.plan(problem, tile)
     if out is None:
@@ -196,9 +195,10 @@ def _on_copies(
     return call(a, b, tile, out, None, tune, invariant, staged)(a, b, out)
 
 
-def _tuned(
-    problem: Problem, device: torch.device, launch: Callable[[KernelPlan], Callable[[], None]]
+def tuned_plan(
+    problem: Problem, device: torch.device, launch: Callable[[KernelPlan], Callable[[], object]]
 ) -> KernelPlan:
+    """The fastest plan on the device; `launch(plan)` returns a launch of its kernel."""
     from cutedsl_gemm.select.tune import tuned
 
     with torch.cuda.device(device):
@@ -211,8 +211,11 @@ def _check_flag(name: str, flag: object) -> None:
         raise TypeError(f"{name} is {flag!r}: it must be True or False")
 
 
-def _check_tune(tune: object, a: Tensor, tile: Tile | None, kernel: Kernel) -> None:
-    """TypeError unless it is True or False; ValueError if there is nothing to measure."""
+def check_options(
+    a: Tensor, tile: Tile | None, kernel: Kernel, tune: object, invariant: object
+) -> None:
+    """TypeError unless flags are True or False; ValueError if there is nothing to measure."""
+    _check_flag("invariant", invariant)
     _check_flag("tune", tune)
     if not tune:
         return

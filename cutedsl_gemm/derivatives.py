@@ -74,11 +74,16 @@ class Product(torch.autograd.Function):
 
 def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool) -> None:
     """Keep in `ctx` what `gradients` and `jvp` need."""
-    # sm70 requires an aligned K. That of a derivative is M or N, which need not be aligned.
-    kernel = None if named(kernel).family == "sm70" else kernel
-    ctx.options = {"kernel": kernel, "tune": tune, "invariant": invariant}
+    ctx.options = backward_options(kernel, tune, invariant)
     ctx.save_for_backward(a, b)
     ctx.save_for_forward(a, b)
+
+
+def backward_options(kernel: str | None, tune: bool, invariant: bool) -> dict[str, Any]:
+    """How gemm is called for the derivatives of a product that was computed so."""
+    # sm70 requires an aligned K. That of a derivative is M or N, which need not be aligned.
+    kernel = None if named(kernel).family == "sm70" else kernel
+    return {"kernel": kernel, "tune": tune, "invariant": invariant}
 
 
 def gradients(ctx: Any, grad: Tensor, multiply: Multiply) -> tuple[Tensor | None, Tensor | None]:

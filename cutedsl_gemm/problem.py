@@ -1,4 +1,4 @@
-"""C (M, N) = A (M, K) · B (K, N) as a plan sees it: extents, strides, dtype and alignment."""
+"""C (M, N) = A (M, K) · B (K, N) as a plan sees it: extents, strides, alignment, epilogue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from layouts.hardware.descriptor import Major
 
@@ -78,7 +79,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Problem:
-    """C (M, N) = A (M, K) · B (K, N)."""
+    """C (M, N) = A (M, K) · B (K, N). `b` is one part of B, if the epilogue takes two."""
 
     a: Matrix
     b: Matrix
@@ -86,6 +87,7 @@ class Problem:
     alignment: int = UNIT  # of leading strides and addresses, in elements
     invariant: bool = False  # whether M and N must not change the order of the sum over K
     c_alignment: int = UNIT  # of C's row length, leading stride and address, in elements
+    epilogue: Epilogue = PLAIN
 
     @classmethod
     def dense(cls, m: int, n: int, k: int, dtype: str = "bfloat16") -> Problem:
@@ -95,7 +97,8 @@ class Problem:
     @property
     def transposed(self) -> Problem:
         """Cᵀ = Bᵀ · Aᵀ."""
-        return replace(self, a=self.b.transposed, b=self.a.transposed)
+        epilogue = self.epilogue if self.epilogue is PLAIN else self.epilogue.transposed
+        return replace(self, a=self.b.transposed, b=self.a.transposed, epilogue=epilogue)
 
     @property
     def majors(self) -> tuple[Major, Major]:
@@ -106,6 +109,11 @@ class Problem:
     def mnk(self) -> tuple[int, int, int]:
         """The extents M, N and K."""
         return (*self.a.shape[:1], *self.b.shape[1:], self.a.shape[1])
+
+    @property
+    def columns(self) -> int:
+        """The columns of B: N of each part."""
+        return self.b.shape[1] * self.epilogue.accumulators
 
 
 def round_up(extent: int, multiple: int) -> int:

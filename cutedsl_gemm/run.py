@@ -5,9 +5,9 @@ An adapter makes a run for tensors that the plan itself does not take as they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,12 +16,15 @@ from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import Matrix, Requirements
 from cutedsl_gemm.select.registry import Kernel
 from cutedsl_gemm.tensors import check_call, check_out, empty_padded
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
+FusedRun: TypeAlias = Callable[..., None]  # (a, b, operands, results)
 
 
 def runner(
@@ -52,8 +55,49 @@ def _execute(
         execute(a, b, out, tell)
 
 
-def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
-    """The compiled kernel on its device, on torch's current stream there."""
+def fused_runner(
+    kernel: Kernel,
+    plan: KernelPlan,
+    epilogue: Epilogue,
+    device: torch.device,
+    invariant: bool = False,
+) -> FusedRun:
+    """`runner` of a plan with this epilogue, on tensors that are checked."""
+    if device.type == "cpu":
+        return partial(_execute_fused, plan, {"one_by_one": True} if invariant else {})
+    compiled, sms = _compiled(kernel, plan, device)
+    by_value = [operand.by_value for operand in epilogue.operands]
+
+    def launch(a: Tensor, b: Tensor, operands: Sequence[Value], results: Sequence[Tensor]) -> None:
+        pairs = [*zip(operands, by_value, strict=True)]
+        tensors = [each for each, number in pairs if not number]
+        numbers = [each for each, number in pairs if number]
+        compiled(a, b, *tensors, *results, *numbers, sms)
+
+    def launch_on_device(a: Tensor, *rest: Any) -> None:
+        with torch.cuda.device(device):
+            launch(a, *rest)
+
+    return launch if torch.cuda.device_count() == 1 else launch_on_device
+
+
+def _execute_fused(
+    plan: Any,
+    options: dict[str, Any],
+    a: Tensor,
+    b: Tensor,
+    operands: tuple[Value, ...],
+    results: tuple[Tensor, ...],
+) -> None:
+    out = results[0] if len(results) == 1 else results
+    with bar("executor") as tell:
+        plan.execute(a, b, out, tell, operands=operands, **options)
+
+
+def _compiled(
+    kernel: Kernel, plan: KernelPlan, device: torch.device
+) -> tuple[Callable[..., None], int]:
+    """The compiled kernel, and the multiprocessors of its device."""
     capability = torch.cuda.get_device_capability(device)
     arch = kernel.arch(capability)
     if arch is None:
@@ -64,8 +108,12 @@ def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
             f"{major}.{minor}: {kernel.name} runs on {needs}; "
             "elsewhere pass CPU tensors, or use torch.mm"
         )
-    compiled = build.load(plan, arch)
-    sms = multiprocessors(device, plan)
+    return build.load(plan, arch), multiprocessors(device, plan)
+
+
+def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
+    """The compiled kernel on its device, on torch's current stream there."""
+    compiled, sms = _compiled(kernel, plan, device)
 
     def launch(a: Tensor, b: Tensor, out: Tensor) -> None:
         compiled(a, b, out, sms)

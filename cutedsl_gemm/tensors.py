@@ -176,14 +176,18 @@ def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = T
     check_out(out, a, b, requirements)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
         check_memory(name, tensor)
-        needs = requirements.for_c if name == "out" else requirements
-        if tensor.data_ptr() % needs.alignment_bytes:
-            remedy = f"{name}.clone(), or " if name != "out" else ""
-            raise AlignmentError(
-                f"{name} starts at address {tensor.data_ptr():#x}: {needs.owner} needs a "
-                f"multiple of {needs.alignment_bytes} bytes; pass {remedy}a view that "
-                f"starts at a multiple of {needs.alignment} elements"
-            )
+        check_address(name, tensor, requirements.for_c if name == "out" else requirements)
+
+
+def check_address(name: str, tensor: Tensor, requirements: Requirements) -> None:
+    """AlignmentError unless a kernel with these requirements accepts the tensor's address."""
+    if tensor.data_ptr() % requirements.alignment_bytes:
+        remedy = f"{name}.clone(), or " if name != "out" else ""
+        raise AlignmentError(
+            f"{name} starts at address {tensor.data_ptr():#x}: {requirements.owner} needs a "
+            f"multiple of {requirements.alignment_bytes} bytes; pass {remedy}a view that "
+            f"starts at a multiple of {requirements.alignment} elements"
+        )
 
 
 def check_memory(name: str, tensor: Tensor) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import product
 from typing import Any, TypeAlias, get_args
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.operand import Tile
@@ -88,7 +89,8 @@ class Candidate:
                 "omit kernel, or omit invariant"
             )
         raster = raster or self.raster(k)
-        plan = _plan(self, raster, problem.dtype, *problem.majors, problem.c_alignment)
+        c = problem.c_alignment, problem.epilogue
+        plan = _plan(self, raster, problem.dtype, *problem.majors, *c)
         if (elements := plan.workspace(m, n)) >= 1 << 31:
             raise PlanError(
                 f"C is {m} × {n}: the partial sums of {plan.splits} parts of K take "
@@ -114,9 +116,12 @@ def _plan(
     a_major: Major,
     b_major: Major,
     c_alignment: int = UNIT,
+    epilogue: Epilogue = PLAIN,
 ) -> Sm90Plan:
     maker, tile = candidate.maker, candidate.tile
     options: dict[str, Any] = {"c_alignment": c_alignment}
+    if epilogue is not PLAIN:
+        options["epilogue"] = epilogue
     if candidate.splits > 1:
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
-from cutedsl_gemm.select.model import best, estimate
+from cutedsl_gemm.select.model import best, estimate, ranking
 
 
 def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
@@ -24,7 +27,9 @@ def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
     (4, 'cooperative')
     """
     if tile is None:
-        return best(problem).plan(problem)
+        if problem.epilogue is PLAIN:
+            return best(problem).plan(problem)
+        return first_plan(problem, (found.candidate for found in ranking(problem)))
     tile = checked_tile(tile)
     try:
         return Candidate(pingpong, tile).plan(problem)
@@ -44,9 +49,24 @@ def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> Sm
     """
     tile = None if tile is None else checked_tile(tile)
     made = (each for each in CANDIDATES if each.maker is maker and tile in (None, each.tile))
-    default = Candidate(maker, tile or (128, 128, 64))
-    first = min(made, key=lambda each: estimate(problem, each).seconds, default=default)
-    return first.plan(problem)
+    ranked = sorted(made, key=lambda each: estimate(problem, each).seconds)
+    return first_plan(problem, ranked or [Candidate(maker, tile or (128, 128, 64))])
+
+
+def first_plan(problem: Problem, candidates: Iterable[Candidate]) -> Sm90Plan:
+    """The plan of the first candidate; with an epilogue, of the first that takes it.
+
+    PlanError of the first candidate if there is none.
+    """
+    reasons = []
+    for candidate in candidates:
+        try:
+            return candidate.plan(problem)
+        except PlanError as reason:
+            reasons.append(reason)
+            if problem.epilogue is PLAIN:
+                break
+    raise reasons[0]
 
 
 def checked_tile(tile: object) -> Tile:

@@ -231,7 +231,8 @@ def best(problem: Problem) -> Candidate:
 
 
 def _key(problem: Problem) -> Key:
-    m, n, k = problem.mnk
+    m, _, k = problem.mnk
+    n = problem.columns
     a, b = (ALIGNMENTS.index(each.row_alignment) for each in (problem.a, problem.b))
     return m, n, k, depth(k), a, b
 

@@ -61,7 +61,7 @@ def trace(
     results = tuple(_result(value, recording, function) for value in outputs)
     if not results:
         raise EpilogueError(f"{_where(function)} returns no result")
-    epilogue = _live(recording.program, results, operands, accumulators)
+    epilogue = live(recording.program, results, operands, accumulators)
     _check_use(epilogue, function)
     return epilogue
 
@@ -198,7 +198,7 @@ def _result(value: object, recording: Recording, function: Callable[..., Any]) -
     return one
 
 
-def _live(
+def live(
     program: list[Instruction],
     results: tuple[Result, ...],
     operands: tuple[Operand, ...],

@@ -1,0 +1,324 @@
+"""What gemm does with an epilogue: worked out at the first call with such arguments, remembered.
+
+signature → request → problem → plan → the executor, or the kernel; and around it
+
+    operand ─ read ▶ what the kernel reads        result ◀ finish ─ what the kernel stores
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.aliasing import check_disjoint, disjoint
+from cutedsl_gemm.call import Tile, check_options, tuned_plan
+from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue
+from cutedsl_gemm.kernels.epilogue.trace import function_key
+from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from cutedsl_gemm.operands import Value
+from cutedsl_gemm.problem import Matrix, Requirements
+from cutedsl_gemm.request import (
+    Function,
+    Request,
+    parts_of,
+    problem,
+    readable,
+    readable_copy,
+    request,
+)
+from cutedsl_gemm.results import (
+    Results,
+    c_alignment,
+    check_results,
+    in_columns,
+    names,
+    new,
+    slot,
+)
+from cutedsl_gemm.run import fused_runner
+from cutedsl_gemm.select.choose import checked_tile
+from cutedsl_gemm.select.registry import Kernel, named
+from cutedsl_gemm.tensors import aligned, aligned_copy, check_address, check_memory, device_of
+
+Values: TypeAlias = Mapping[str, Value]  # of the operands, by name
+Run: TypeAlias = Callable[[Tensor, Tensor, Values, Results | None], Results]
+
+REMEMBERED = 4096  # signatures
+
+
+class Options(NamedTuple):
+    """What gemm takes beside tensors; see there."""
+
+    tile: Tile | None = None
+    kernel: str | None = None
+    tune: bool = False
+    invariant: bool = False
+
+
+DEFAULTS = Options()
+
+
+class Fused(NamedTuple):
+    """A remembered call: run(a, b, operands, out or None) → results."""
+
+    epilogue: Epilogue
+    run: Run
+
+
+_calls: dict[Any, Fused] = {}
+
+
+def fused(
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Values,
+    out: Results | None = None,
+    options: Options = DEFAULTS,
+) -> Fused:
+    """The call for these arguments; `out`, if given, has a tensor for each result.
+
+    The signature holds all that the call depends on. What it then checks is that no result shares
+    memory with what the kernel reads.
+    """
+    if options.tile is not None:
+        checked_tile(options.tile)  # at every call, since (128.0, …) has the hash of (128, …)
+    key = function if isinstance(function, Epilogue) else function_key(function)
+    signature: Any = None
+    if key is not None:
+        try:
+            signature = (
+                key,
+                options,
+                _signature(a),
+                _signature(b),
+                tuple([(name, _signature(each)) for name, each in operands.items()]),
+                None if out is None else tuple([_signature(each) for each in out]),
+            )
+            return _calls[signature]
+        except KeyError:
+            pass
+        except (AttributeError, TypeError, RuntimeError):
+            signature = None  # an argument is not a dense tensor: `_make` raises with the reason
+    made = _make(a, b, function, operands, out, options)
+    if signature is not None:
+        if len(_calls) >= REMEMBERED:
+            _calls.clear()
+        _calls[signature] = made
+    return made
+
+
+def _signature(value: Value) -> Any:
+    """What a call depends on of a tensor, or of a number: its type alone.
+
+    RuntimeError for a tensor without memory.
+    """
+    if not isinstance(value, Tensor):
+        return type(value)
+    address = value.data_ptr()
+    if not address and value.numel():
+        raise RuntimeError
+    # fmt: off
+    return (
+        value.shape, value.stride(), value.dtype, value.get_device(), value.is_neg(),
+        address % 32,  # bytes of eight elements of fp32, the widest alignment of a plan
+    )
+    # fmt: on
+
+
+def composed(
+    epilogue: Epilogue, accumulators: Results, values: Sequence[Value], dtype: torch.dtype
+) -> Results:
+    """The results by torch's own functions, of accumulators (M, N) in fp32.
+
+    `dtype` is that of A and B.
+
+    >>> composed(Epilogue(), (torch.ones(2, 3),), [], torch.float16)[0].sum()
+    tensor(6., dtype=torch.float16)
+    """
+    made = evaluate(epilogue, accumulators, values)
+    pairs = zip(epilogue.results, made, strict=True)
+    return tuple(finish(result, value, dtype) for result, value in pairs)
+
+
+def _make(
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Values,
+    out: Results | None,
+    options: Options,
+) -> Fused:
+    kernel = named(options.kernel, device_of(a))
+    asked = request(a, b, function, operands, kernel.requirements)
+    check_options(a, options.tile, kernel, options.tune, options.invariant)
+    epilogue, shape = asked.epilogue, asked.shape
+    if out is not None:
+        check_results(out, epilogue, shape, a)
+    outs = zip(names(epilogue), out or (), strict=False)
+    for name, tensor in (("a", a), ("b", b), *operands.items(), *outs):
+        if isinstance(tensor, Tensor) and tensor.numel():
+            check_memory(name, tensor)
+    if 0 in (*a.shape, *shape):
+        return Fused(epilogue, partial(_empty, epilogue, shape))
+    read = kernel.requirements
+    if options.kernel is None and not (aligned(a, read) and readable(b, read)):
+        return Fused(epilogue, partial(_on_copies, read, epilogue, options))
+    if out is not None and in_columns(epilogue, out):
+        return Fused(epilogue, partial(_transposed, epilogue, shape, options))
+    run = _planned(a, b, asked, operands, out, kernel, options)
+    return Fused(epilogue, run if out is None else partial(_writing, epilogue, options, run))
+
+
+def _planned(
+    a: Tensor,
+    b: Tensor,
+    asked: Request,
+    operands: Values,
+    out: Results | None,
+    kernel: Kernel,
+    options: Options,
+) -> Run:
+    """The call of the plan for tensors that a kernel reads in place."""
+    epilogue, shape = asked.epilogue, asked.shape
+    requirements = kernel.requirements_for(a, *parts_of(b))
+    for_c = replace(requirements, alignment=c_alignment(epilogue, out, shape, requirements))
+    found = problem(a, b, epilogue, requirements, options.invariant)
+    found = replace(found, c_alignment=for_c.alignment)
+    for name, tensor in (("a", a), ("b", b)):
+        check_address(name, tensor, requirements)
+
+    def run(plan: KernelPlan) -> Run:
+        outs: Sequence[Tensor | None] = out or [None] * len(epilogue.results)
+        pairs = zip(epilogue.results, outs, strict=True)
+        slots = [slot(result, each, shape, plan, for_c) for result, each in pairs]
+        reads = [(each.operand.name, each.read) for each in asked.bound]
+        launch = fused_runner(kernel, plan, epilogue, a.device, options.invariant)
+        as_a, as_b = _as_strided(a, found.a), _as_strided(b, found.b)
+
+        def call(a: Tensor, b: Tensor, values: Values, out: Results | None) -> Results:
+            results = tuple([each.new(a) for each in slots]) if out is None else out
+            stored = tuple([each.stored(of) for each, of in zip(slots, results, strict=True)])
+            launch(as_a(a), as_b(b), tuple([read(values[name]) for name, read in reads]), stored)
+            for each, result, kept in zip(slots, results, stored, strict=True):
+                if each.finish is not None:
+                    each.finish(result, kept)
+            return results
+
+        return call
+
+    if not options.tune:
+        return run(kernel.plan(found, options.tile))
+    scratch = tuple(new(each, shape, a) for each in epilogue.results)
+    if out is not None:
+        scratch = tuple(torch.empty_like(each) for each in out)
+
+    def launch(plan: KernelPlan) -> Callable[[], object]:
+        return partial(run(plan), a, b, operands, scratch)
+
+    return run(tuned_plan(found, a.device, launch))
+
+
+def _as_strided(tensor: Tensor, matrix: Matrix) -> Callable[[Tensor], Tensor]:
+    """What a kernel reads of a, or of b: the strides of a mode of extent 1 are the matrix's."""
+    *parts, _, _ = tensor.shape
+    shape = (*parts, *matrix.shape)
+    stride = (*tensor.stride()[: len(parts)], *matrix.stride)
+    if stride == tensor.stride() and not tensor.is_neg():
+        return lambda tensor: tensor
+    return lambda tensor: tensor.as_strided(shape, stride).resolve_neg()
+
+
+def _empty(
+    epilogue: Epilogue,
+    shape: tuple[int, int],
+    a: Tensor,
+    b: Tensor,
+    values: Values,
+    out: Results | None,
+) -> Results:
+    """The results where M, N or K is 0: the accumulators are zeros, if there are any."""
+    zeros = (a.new_zeros(shape, dtype=torch.float32),) * epilogue.accumulators
+    results = composed(epilogue, zeros, [values[each.name] for each in epilogue.operands], a.dtype)
+    if out is None:
+        return results
+    for tensor, result in zip(out, results, strict=True):
+        tensor.copy_(result)
+    return out
+
+
+def _on_copies(
+    requirements: Requirements,
+    epilogue: Epilogue,
+    options: Options,
+    a: Tensor,
+    b: Tensor,
+    values: Values,
+    out: Results | None,
+) -> Results:
+    """The results of tensors that no kernel reads in place, by aligned copies of them."""
+    if not aligned(a, requirements):
+        a = aligned_copy(a)
+    if not readable(b, requirements):
+        b = aligned_copy(b) if b.ndim == 2 else readable_copy(b)
+    return fused(a, b, epilogue, values, out, options).run(a, b, values, out)
+
+
+def _transposed(
+    epilogue: Epilogue,
+    shape: tuple[int, int],
+    options: Options,
+    a: Tensor,
+    b: Tensor,
+    values: Values,
+    out: Results,
+) -> Results:
+    """Column-major results, as the rows of Cᵀ = Bᵀ · Aᵀ."""
+    turned = {
+        name: each.expand(shape).mT if isinstance(each, Tensor) else each
+        for name, each in values.items()
+    }
+    rows = tuple(each.mT if each.ndim == 2 else each for each in out)
+    a, b = b.mT, a.mT
+    fused(a, b, epilogue.transposed, turned, rows, options).run(a, b, turned, rows)
+    return out
+
+
+def _writing(
+    epilogue: Epilogue,
+    options: Options,
+    run: Run,
+    a: Tensor,
+    b: Tensor,
+    values: Values,
+    out: Results,
+) -> Results:
+    """`run` into tensors that share no memory with each other, nor with a or b.
+
+    An operand that shares memory with one is copied: gemm may add to a matrix in place.
+    """
+    copies = {}
+    for i, (name, tensor) in enumerate(zip(names(epilogue), out, strict=True)):
+        for part in (a, *parts_of(b)):
+            check_disjoint(tensor, a, part)
+        for other in out[:i]:
+            if not disjoint(tensor, other):
+                raise ValueError(
+                    f"{name} shares memory with another result: give each memory of its own"
+                )
+        for operand, value in values.items():
+            if isinstance(value, Tensor) and not disjoint(tensor, value):
+                copies[operand] = value.clone()
+    if copies:
+        kept = {**values, **copies}
+        return fused(a, b, epilogue, kept, out, options).run(a, b, kept, out)
+    run(a, b, values, out)
+    for tensor in out:
+        torch.autograd.graph.increment_version(tensor)
+    return out

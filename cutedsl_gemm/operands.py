@@ -1,0 +1,126 @@
+"""The operands of an epilogue: what broadcasts against C (M, N), as a kernel reads it.
+
+    shape of the tensor       operand              what the kernel reads
+    (), (1,), (1, 1)          scalar               (1,)
+    (N,), (1, N)              row vector           (N,)
+    (M, 1)                    column vector        (M,)
+    (M, N)                    matrix               (M, N), rows or columns contiguous
+    a Python number           scalar by value      an argument of the launch
+
+A mode of extent 1, or of stride 0 as `expand` makes it, is one that the operand lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.kernels.epilogue.expression import Mode, Operand
+from cutedsl_gemm.tensors import empty_padded
+
+Value: TypeAlias = Tensor | float  # what the caller passes for an operand
+
+DTYPES = torch.bfloat16, torch.float16, torch.float32
+VECTOR_BYTES = 16  # of the widest load
+
+
+class Bound(NamedTuple):
+    """An operand, and what the kernel reads of what is passed for it."""
+
+    operand: Operand
+    read: Callable[[Any], Value]
+
+
+def bind(name: str, value: object, shape: tuple[int, int], device: torch.device) -> Bound:
+    """The operand that a value is for C of this shape, on a device.
+
+    TypeError or ValueError unless it is a number, or a tensor of bf16, fp16 or fp32 on the device
+    that broadcasts to the shape.
+
+    >>> bias, residual = torch.ones(24), torch.ones(24, 16).mT
+    >>> for value in (bias, bias.expand(16, 24), residual, torch.ones(16, 1), 0.5):
+    ...     operand = bind("r", value, (16, 24), bias.device).operand
+    ...     print(operand.modes, operand.row_major, operand.alignment, operand.by_value)
+    ('N',) True 1 False
+    ('N',) True 1 False
+    ('M', 'N') False 4 False
+    ('M',) True 1 False
+    () True 1 True
+    """
+    if isinstance(value, Tensor):
+        _check(name, value, shape, device)
+        return _bound(name, value, shape)
+    if isinstance(value, (int, float)):
+        return Bound(Operand(name, by_value=True), float)
+    raise TypeError(
+        f"{name} is {type(value).__name__}: an operand of the epilogue must be a torch.Tensor, "
+        "or a number"
+    )
+
+
+def _bound(name: str, tensor: Tensor, shape: tuple[int, int]) -> Bound:
+    found = zip(get_args(Mode), shape, tensor.expand(shape).stride(), strict=True)
+    kept = [each for each in found if each[1] != 1 and each[2] != 0]
+    modes, extents, strides = zip(*kept, strict=True) if kept else ((), (1,), (1,))
+    operand = Operand(name, modes, str(tensor.dtype).removeprefix("torch."))
+    view: Callable[..., Tensor] = _same
+    if (extents, strides) != (tensor.shape, tensor.stride()) or tensor.is_neg():
+        view = partial(_view, extents, strides)
+    if len(modes) < 2:
+        return Bound(operand, view if strides == (1,) else partial(_contiguous, view))
+    return _bound_matrix(operand, view, view(tensor))
+
+
+def _bound_matrix(operand: Operand, view: Callable[..., Tensor], matrix: Tensor) -> Bound:
+    """A matrix whose rows or columns are contiguous is read in place, any other as its copy."""
+    wide = VECTOR_BYTES // matrix.element_size()
+    for row_major, lines in ((True, matrix), (False, matrix.mT)):
+        leading, one = lines.stride()
+        if one == 1 and leading >= lines.shape[1]:
+            vectors = leading % wide == 0 and matrix.data_ptr() % VECTOR_BYTES == 0
+            operand = replace(operand, row_major=row_major, alignment=wide if vectors else 1)
+            return Bound(operand, view)
+    return Bound(replace(operand, alignment=wide), partial(_padded, view))
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _view(extents: tuple[int, ...], strides: tuple[int, ...], tensor: Tensor) -> Tensor:
+    return tensor.as_strided(extents, strides).resolve_neg()
+
+
+def _contiguous(view: Callable[..., Tensor], tensor: Tensor) -> Tensor:
+    return view(tensor).contiguous()
+
+
+def _padded(view: Callable[..., Tensor], tensor: Tensor) -> Tensor:
+    matrix = view(tensor)
+    return empty_padded(matrix, matrix.shape).copy_(matrix)
+
+
+def _check(name: str, tensor: Tensor, shape: tuple[int, int], device: torch.device) -> None:
+    if tensor.dtype not in DTYPES:
+        raise TypeError(
+            f"{name} is {tensor.dtype}: an operand of the epilogue must be "
+            f"{', '.join(map(str, DTYPES))}, or a number; convert it with {name}.float()"
+        )
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name} is {tensor.layout}: it must be dense")
+    if tensor.device != device:
+        raise ValueError(
+            f"{name} is on {tensor.device} and a on {device}: they must be on one device; "
+            "a scalar may be a Python number"
+        )
+    padded = (1, 1, *tensor.shape)[-2:]
+    if tensor.ndim > 2 or any(one not in (1, of) for one, of in zip(padded, shape, strict=True)):
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}: it must broadcast to the shape {shape} of "
+            "the result, as a scalar, a row (N,), a column (M, 1), or a matrix"
+        )

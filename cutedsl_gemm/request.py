@@ -1,0 +1,114 @@
+"""A product with an epilogue, as it is asked for: the epilogue of these operands, and the problem.
+
+gemm(a, b, epilogue=lambda acc, bias: F.gelu(acc + bias), bias=bias)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from torch import Tensor
+
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, EpilogueError, Operand
+from cutedsl_gemm.kernels.epilogue.trace import traced
+from cutedsl_gemm.operands import Bound, Value, bind
+from cutedsl_gemm.problem import Problem, Requirements
+from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, matrix_of, problem_of
+
+Function: TypeAlias = Callable[..., Any] | Epilogue
+
+
+class Request(NamedTuple):
+    """The epilogue, its operands in its order, and the shape of C."""
+
+    epilogue: Epilogue
+    bound: tuple[Bound, ...]
+    shape: tuple[int, int]
+
+
+def request(
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Mapping[str, Value],
+    requirements: Requirements,
+) -> Request:
+    """The epilogue of these operands; TypeError or ValueError if they do not fit a · b.
+
+    `function` is the epilogue, or the function of which it is traced.
+    """
+    parts = parts_of(b)
+    check_operands(a, parts[0], requirements)
+    shape = a.shape[0], parts[0].shape[1]
+    bound = {name: bind(name, each, shape, a.device) for name, each in operands.items()}
+    described = {name: each.operand for name, each in bound.items()}
+    if isinstance(function, Epilogue):
+        epilogue = _with_operands(function, described)
+        if epilogue.accumulators != len(parts):
+            raise EpilogueError(
+                f"epilogue takes {epilogue.accumulators} accumulators, and b of shape "
+                f"{tuple(b.shape)} makes {len(parts)}: b is (K, N) for one, (2, K, N) for two"
+            )
+    else:
+        epilogue = traced(function, tuple(described.values()), len(parts))
+    in_order = tuple(bound[operand.name] for operand in epilogue.operands)
+    return Request(PLAIN if epilogue == PLAIN else epilogue, in_order, shape)
+
+
+def _with_operands(epilogue: Epilogue, given: Mapping[str, Operand]) -> Epilogue:
+    """The epilogue, with the modes, dtypes and strides of what is passed for its operands."""
+    names = [operand.name for operand in epilogue.operands]
+    if set(names) != set(given):
+        raise EpilogueError(
+            f"epilogue has the operands ({', '.join(names)}), and gemm was given "
+            f"({', '.join(given)}): pass each by its name"
+        )
+    return replace(epilogue, operands=tuple(given[name] for name in names))
+
+
+def problem(
+    a: Tensor,
+    b: Tensor,
+    epilogue: Epilogue,
+    requirements: Requirements,
+    invariant: bool = False,
+    on_copies: bool = False,
+) -> Problem:
+    """The problem of a request; see `problem_of`."""
+    first, *_ = parts_of(b)
+    found = problem_of(a, first, requirements, invariant, on_copies)
+    return replace(found, epilogue=epilogue)
+
+
+def parts_of(b: Tensor) -> tuple[Tensor, ...]:
+    """B (K, N), or both parts of B (2, K, N). ValueError for three modes of another shape."""
+    if not isinstance(b, Tensor) or b.ndim != 3:
+        return (b,)
+    if b.shape[0] != 2:
+        raise ValueError(
+            f"b has shape {tuple(b.shape)}: it must be (K, N), or (2, K, N) for an epilogue of "
+            "two accumulators"
+        )
+    return b[0], b[1]
+
+
+def readable(b: Tensor, requirements: Requirements) -> bool:
+    """Whether a kernel reads all parts of B in place."""
+    return all(aligned(part, requirements) for part in parts_of(b))
+
+
+def readable_copy(b: Tensor) -> Tensor:
+    """A copy of both parts of B that every kernel reads, contiguous along K, or along N if b is."""
+    _, k, n = b.shape
+    if b.stride(2) == 1:
+        return empty_padded(b, (2 * k, n)).unflatten(0, (2, k)).copy_(b)
+    return empty_padded(b, (2 * n, k)).unflatten(0, (2, n)).mT.copy_(b)
+
+
+def check_readable(a: Tensor, b: Tensor, requirements: Requirements) -> None:
+    """AlignmentError unless a kernel reads a and b in place."""
+    matrix_of("a", a, requirements)
+    for part in parts_of(b):
+        matrix_of("b", part, requirements)
