@@ -26,10 +26,7 @@ class Gemm:
         there is one, and sms.
         """
         extents: dict[str, Any] = defaultdict(cute.sym_int)
-        tensors = (
-            _tensor(argument, [extents[mode] for mode in argument.modes])
-            for argument in arguments(self.plan).values()
-        )
+        tensors = (_tensor(each, each.shape(extents)) for each in arguments(self.plan).values())
         return *tensors, *self._numbers(), *self._workspace(), Int32(1)
 
     def _numbers(self) -> tuple[Any, ...]:
@@ -45,12 +42,10 @@ class Gemm:
 
 def _tensor(argument: Argument, shape: Sequence[Any]) -> Any:
     dtype = lower.DTYPES[argument.dtype]
-    stride: tuple[Any, ...] = (1,)
-    if len(shape) == 2:
-        leading = cute.sym_int64(divisibility=argument.alignment)
-        stride = (leading, 1) if argument.row_major else (1, leading)
+    stride: list[Any] = [cute.sym_int64(divisibility=argument.alignment) for _ in shape]
+    stride[argument.contiguous] = 1
     align = argument.alignment * dtype.width // 8  # bytes
-    return cute.runtime.make_fake_tensor(dtype, tuple(shape), stride, assumed_align=align)
+    return cute.runtime.make_fake_tensor(dtype, tuple(shape), tuple(stride), assumed_align=align)
 
 
 class OneTilePerBlock(Gemm):

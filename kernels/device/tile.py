@@ -15,8 +15,14 @@ Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or a coordinate in them
 
 
 def transposed(matrix: cute.Tensor) -> cute.Tensor:
-    """The same memory with both modes exchanged."""
-    return cute.make_tensor(matrix.iterator, cute.select(matrix.layout, mode=[1, 0]))
+    """The same memory with rows and columns exchanged.
+
+    The columns of a stack (matrices, rows, columns) become one mode: ((columns, matrices), rows).
+    """
+    if cutlass.const_expr(cute.rank(matrix) == 2):
+        return cute.make_tensor(matrix.iterator, cute.select(matrix.layout, mode=[1, 0]))
+    columns = cute.select(matrix.layout, mode=[2, 0, 1])
+    return cute.make_tensor(matrix.iterator, cute.group_modes(columns, 0, 2))
 
 
 def tile_counts(c: cute.Tensor, tiler: Pair) -> Pair:

@@ -30,13 +30,15 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
     extents: dict[str, tuple[int, str]] = {}  # mode → extent, the tensor that has it
     for (name, argument), tensor in zip(arguments(plan).items(), tensors, strict=True):
         if tensor.ndim != len(argument.modes):
-            need = ("one dimension", "two dimensions")[len(argument.modes) - 1]
+            need = ("one dimension", "two dimensions", "three dimensions")[len(argument.modes) - 1]
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have {need}")
         for mode, extent in zip(argument.modes, tensor.shape, strict=True):
             wanted, of = extents.setdefault(mode, (extent, name))
             if extent != wanted or extent == 0:
                 need = f"{wanted}, as in {of}" if wanted else "positive"
                 raise ValueError(f"{name} has {mode} = {extent}: it must be {need}")
+        if [*tensor.shape] != (shape := argument.shape({m: e for m, (e, _) in extents.items()})):
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must be {tuple(shape)}")
         for problem in _tensor_problems(plan, argument, tensor):
             raise ValueError(f"{name} {problem}")
 
@@ -46,16 +48,18 @@ def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> It
     name, alignment, dtype = plan.name, argument.alignment, getattr(torch, argument.dtype)
     if tensor.dtype != dtype or tensor.device.type != "cpu":
         yield f"is {tensor.dtype} on {tensor.device}: the executor of {name} takes {dtype} on cpu"
-    order = slice(None) if argument.row_major else slice(None, None, -1)
-    *leading, one = tensor.stride()[order]
-    *lines, contiguous = tensor.shape[order]
+    leading, lines = [*tensor.stride()], [*tensor.shape]
+    one, contiguous = leading.pop(argument.contiguous), lines.pop(argument.contiguous)
     overlapping = any(
         count > 1 and stride < contiguous for count, stride in zip(lines, leading, strict=True)
     )
     if one != 1 or any(stride % alignment for stride in leading) or overlapping:
-        takes = {0: "(1,)", 1: "(s, 1)" if argument.row_major else "(1, s)"}[len(leading)]
-        and_s = f", s a multiple of {alignment} and at least {contiguous}" if leading else ""
-        yield f"has strides {tensor.stride()}: {name} takes {takes}{and_s}"
+        takes = ["s"] * len(tensor.shape)
+        takes[argument.contiguous] = "1"
+        each = ", each s" if len(leading) > 1 else ", s"
+        and_s = f"{each} a multiple of {alignment} and at least {contiguous}" if leading else ""
+        takes_strides = f"({', '.join(takes)}{',' * (not leading)})"
+        yield f"has strides {tensor.stride()}: {name} takes {takes_strides}{and_s}"
     multiple = alignment * tensor.element_size()
     if tensor.data_ptr() % multiple:
         yield (
@@ -73,12 +77,11 @@ def empty_tensors(plan: KernelPlan, m: int, n: int, k: int) -> tuple[Tensor, ...
     extents = {"M": m, "N": n, "K": k}
 
     def empty(argument: Argument) -> Tensor:
-        rows, columns = (extents[mode] for mode in argument.modes)
-        inner, outer = (columns, rows) if argument.row_major else (rows, columns)
+        shape = argument.shape(extents)
+        inner = shape.pop(argument.contiguous)
         leading = -(-inner // argument.alignment) * argument.alignment
-        memory = torch.full((outer, leading), torch.nan, dtype=getattr(torch, argument.dtype))
-        lines = memory[:, :inner]
-        return lines if argument.row_major else lines.mT
+        memory = torch.full((*shape, leading), torch.nan, dtype=getattr(torch, argument.dtype))
+        return memory[..., :inner].movedim(-1, argument.contiguous)
 
     with torch.device("cpu"):
         return tuple(map(empty, arguments(plan).values()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand, Result
 
@@ -11,19 +12,31 @@ if TYPE_CHECKING:
 
 
 class Argument(NamedTuple):
-    """One tensor in global memory. A matrix has a leading stride, that of its other mode."""
+    """One tensor in global memory. A matrix has a leading stride, that of its other mode.
+
+    A tensor of three modes is a stack of matrices. A mode that is a number has this extent.
+    """
 
     modes: tuple[str, ...]  # of a matrix of M, N and K: its rows, its columns
     row_major: bool  # whether the rows of a matrix are contiguous; else its columns are
-    alignment: int  # of the leading stride and of the address, in elements
+    alignment: int  # of the leading stride, that of a stack, and the address, in elements
     dtype: str
+
+    @property
+    def contiguous(self) -> int:
+        """The contiguous mode, counted from the last: -1 or -2."""
+        return -1 if self.row_major else -2
+
+    def shape(self, extents: Mapping[str, Any]) -> list[Any]:
+        """The extents of the tensor, from those of its modes."""
+        return [int(mode) if mode.isdigit() else extents[mode] for mode in self.modes]
 
 
 def arguments(plan: KernelPlan) -> dict[str, Argument]:
     """A (M, K), B (K, N), the operands of the epilogue, and its results, C (M, N), by name.
 
-    A reduction over N is stored in parts, (parts, M), and one over M as (parts, N). Operands that
-    are passed by value are not tensors.
+    B is (2, K, N) if the epilogue has two accumulators. A reduction over N is stored in parts,
+    (parts, M), and one over M as (parts, N). Operands that are passed by value are not tensors.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import multistage
     >>> for name, argument in arguments(multistage(alignment=4)).items():
@@ -35,10 +48,11 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     epilogue: Epilogue = getattr(plan, "epilogue", PLAIN)
     tensors = (operand for operand in epilogue.operands if not operand.by_value)
     results = epilogue.results
+    stack = () if epilogue.accumulators == 1 else (str(epilogue.accumulators),)
     names = ["out"] if len(results) == 1 else [f"out[{i}]" for i in range(len(results))]
     return {
         "a": Argument(("M", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
-        "b": Argument(("K", "N"), plan.b_major == "MN", plan.alignment, plan.dtype),
+        "b": Argument((*stack, "K", "N"), plan.b_major == "MN", plan.alignment, plan.dtype),
         **{operand.name: _operand(operand) for operand in tensors},
         **{name: _result(plan, each) for name, each in zip(names, results, strict=True)},
     }

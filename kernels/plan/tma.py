@@ -5,7 +5,9 @@ Source: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA, "Tensor swizzling mode
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 
 from layouts import (
     ComposedLayout,
@@ -29,23 +31,38 @@ class Boxes:
     """The boxes of a tile: one instruction copies one box of `rows` × `columns` elements.
 
     The columns are contiguous in memory. `origins` holds for each box its first row and column in
-    the tile and its offset in the buffer, in elements.
+    the tile and its offset in the buffer, in elements. Of several `matrices`, a box has these rows
+    and columns of each, one matrix after the other: TMA's third mode. In the tile, the next matrix
+    is a `step` of (rows, columns) away.
     """
 
     rows: int
     columns: int
     origins: tuple[tuple[int, int, int], ...]
+    matrices: int = 1
+    step: tuple[int, int] = (0, 0)
+
+    @property
+    def of_each(self) -> Iterator[tuple[int, int, int]]:
+        """The first row, column and offset of what each box has of each matrix."""
+        for row, column, offset in self.origins:
+            for i in range(self.matrices):
+                at = row + i * self.step[0], column + i * self.step[1]
+                yield *at, offset + i * self.rows * self.columns
 
 
-def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
+def boxes(tile: ComposedLayout, contiguous: int, matrices: int = 1) -> Boxes:
     """The boxes that fill `tile`, a rank-2 layout of shared memory, contiguous in one mode.
 
-    A box row is as long as the row of the tile's swizzle: 32, 64 or 128 bytes. LayoutError if the
-    tile has no unit, or if TMA cannot write this layout under any of its swizzles.
+    A box row is as long as the row of the tile's swizzle: 32, 64 or 128 bytes. Mode 0 of the tile
+    may be of several matrices, as much of each, one after the other. LayoutError if the tile has no
+    unit, or if TMA cannot write this layout under any of its swizzles.
 
     >>> tile = ComposedLayout(SWIZZLES[128].recast(8, 16), 0, Layout((128, 64), (64, 1)), unit=16)
     >>> boxes(tile, contiguous=1)
-    Boxes(rows=128, columns=64, origins=((0, 0, 0),))
+    Boxes(rows=128, columns=64, origins=((0, 0, 0),), matrices=1, step=(0, 0))
+    >>> boxes(tile, contiguous=1, matrices=2)
+    Boxes(rows=64, columns=64, origins=((0, 0, 0),), matrices=2, step=(64, 0))
     >>> two_boxes = Layout(((64, 2), (8, 8)), ((1, 4096), (64, 512)))  # 64 rows contiguous
     >>> boxes(ComposedLayout(tile.inner, 0, two_boxes, unit=16), contiguous=0).origins
     ((0, 0, 0), (0, 64, 4096))
@@ -55,15 +72,18 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
     element, row_bytes = tile.unit // 8, _row_bytes(tile, tile.unit)
     along, across = tile.outer[contiguous], tile.outer[1 - contiguous]
     columns, rows = row_bytes // element, size(coalesce(across)[0])
+    of_each = size(tile.outer[0]) // matrices  # of mode 0, of one matrix
+    if matrices > 1 and contiguous == 1:
+        rows = gcd(rows, of_each)
     if rows > MAX_BOX_ROWS:
         raise LayoutError(
             f"a box of {tile} has {rows} rows; TMA takes at most {MAX_BOX_ROWS}; "
             "take a smaller tile"
         )
-    if size(along) % columns:
+    if (extent := size(along) if contiguous == 1 else of_each) % columns:
         raise LayoutError(
-            f"{tile} has {size(along)} elements along memory; a row of TMA's {row_bytes}-byte "
-            f"swizzle has {columns}; take a multiple"
+            f"{tile} has {extent} elements along memory{' of each matrix' * (matrices > 1)}; a row "
+            f"of TMA's {row_bytes}-byte swizzle has {columns}; take a multiple"
         )
     # ((columns, rows), (boxes along, boxes across)) → offset
     box, rest = zipped_divide(make_layout(along, across), (columns, rows))
@@ -83,7 +103,14 @@ def boxes(tile: ComposedLayout, contiguous: int) -> Boxes:
             f"the boxes of {tile} start at {rest}; they must start at multiples of {period} "
             "bytes, the period of the swizzle"
         )
-    return Boxes(rows, columns, tuple((j * rows, i * columns, offset) for i, j, offset in grid))
+    origins = tuple((j * rows, i * columns, offset) for i, j, offset in grid)
+    found = Boxes(rows, columns, origins)
+    if matrices == 1:
+        return found
+    step = (of_each, 0) if contiguous == 1 else (0, of_each)
+    first = tuple(at for at in origins if at[1 - contiguous] < of_each)  # of the first matrix
+    joined = Boxes(rows, columns, first, matrices, step)
+    return joined if {*joined.of_each} == {*origins} else found
 
 
 def _row_bytes(tile: ComposedLayout, unit: int) -> int:

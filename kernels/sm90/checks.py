@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import (
     UNIT,
     choice_problem,
@@ -21,6 +22,7 @@ from cutedsl_gemm.kernels.sm90.resources import (
     Schedule,
 )
 from layouts import ComposedLayout, cosize, size
+from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARPGROUP
 
 if TYPE_CHECKING:
@@ -37,16 +39,19 @@ WGMMA_COLUMNS = 8, "a wgmma has 8 columns or a multiple"
 
 
 def tile_problems(
-    tile: Tile, dtype: str, schedule: Schedule, swapped: bool = False
+    tile: Tile, dtype: str, schedule: Schedule, swapped: bool = False, matrices: int = 1
 ) -> Iterator[str]:
-    """The instructions take only some extents and types."""
+    """The instructions take only some extents and types; the caller's B has so many matrices."""
     bm, bn, bk = tile
     yield from choice_problem("schedule", schedule, get_args(Schedule))
     if dtype not in ("bfloat16", "float16"):
         yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
+    columns, why = WGMMA_COLUMNS if swapped else PANEL_COLUMNS
+    if matrices > 1 and not swapped:
+        columns, why = matrices * columns, f"{why}, and BN has columns of {matrices} matrices"
     for name, extent, unit, reason in (
         ("BM", bm, 64, "a wgmma has 64 rows"),
-        ("BN", bn, *(WGMMA_COLUMNS if swapped else PANEL_COLUMNS)),
+        ("BN", bn, columns, why),
         ("BK", bk, 32, "a row of the 64-byte swizzle holds 32 elements"),
     ):
         if extent < unit or extent % unit:
@@ -89,6 +94,24 @@ def shape_problems(plan: Sm90Plan) -> Iterator[str]:
             f"cluster is {plan.cluster}; it must be (1, 1) where one warpgroup does everything: "
             "this kernel does not wait for another block's slice of A or B"
         )
+
+
+def matrices_problems(plan: Sm90Plan) -> Iterator[str]:
+    """B must have a matrix for each accumulator of the epilogue, and a thread needs them all."""
+    wanted = getattr(plan, "epilogue", PLAIN).accumulators
+    if (plan.exchanged((plan.a, plan.b))[0].matrices, plan.matrices) != (1, wanted):
+        yield (
+            f"the plan's A and B have {plan.a.matrices} and {plan.b.matrices} matrices; the "
+            f"caller's B must have {wanted}, one for each accumulator of the epilogue"
+        )
+    if plan.a.matrices > 1 and plan.splits == 1:
+        if plan.consumers_per_tile > 1 or plan.rows % (WGMMA_M * plan.a.matrices):
+            yield (
+                f"a consumer multiplies {plan.rows} of {plan.tile[0]} rows of A, which are of "
+                f"{plan.a.matrices} matrices; its threads must hold the products of an output by "
+                f"all of them: take 'pingpong' with BM = {WGMMA_M * plan.a.matrices}, or do not "
+                "swap the operands"
+            )
 
 
 def gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:

@@ -75,10 +75,10 @@ def gemm(
     """
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
         a, b, out = b.mT, a.mT, out.mT
-    (bm, bn, bk), (down, across) = plan.tile, plan.cluster
-    gA = tiles(a, bm, bk, down)  # (tiles_m, k_tiles, BM, BK)
-    gB = tiles(b.mT, bn, bk, across)  # (tiles_n, k_tiles, BN, BK)
-    gC = torch.full((len(gA), len(gB), bm, bn), torch.nan, dtype=out.dtype)
+    down, across = plan.cluster
+    gA = operand_tiles(plan.a, a, down)  # (tiles_m, k_tiles, BM, BK)
+    gB = operand_tiles(plan.b, b.mT, across)  # (tiles_n, k_tiles, BN, BK)
+    gC = torch.full((len(gA), len(gB), *plan.output_tile), torch.nan, dtype=out.dtype)
     work = [*_work(plan, len(gA), len(gB), gA.shape[1])]
     visited = (segment.tile for block in work for segment in block if segment.split == 0)
     check_visits(f"{plan.raster}", visited, len(gA), len(gB))
@@ -98,6 +98,15 @@ def gemm(
     epilogue.finish()
     write_tiles(gC, out)  # TMA clips what is out of bounds, and threads do not store it
     yield 1.0
+
+
+def operand_tiles(operand: Operand, matrix: Tensor, at_once: int) -> Tensor:
+    """The tiles of a matrix (rows, K), or of matrices (matrices, rows, K): those of all in one."""
+    rows, columns = operand.shape
+    stack = matrix.expand(operand.matrices, -1, -1)
+    return torch.cat(
+        [tiles(each, rows // operand.matrices, columns, at_once) for each in stack], dim=2
+    )
 
 
 def _work(
@@ -283,7 +292,8 @@ def _tma_addresses(operand: Operand) -> list[Tensor]:
     rows, columns = operand.slice_shape
     coords = [operand.slice_coord(part) for part in range(operand.slices)]
     starts = (operand.smem.outer(i * rows, j * columns) for i, j in coords)
-    return [_box_addresses(operand.slice_smem, operand.contiguous, start) for start in starts]
+    tile = operand.slice_smem, operand.contiguous, operand.slice_matrices
+    return [_box_addresses(*tile, start) for start in starts]
 
 
 @cache
@@ -433,17 +443,19 @@ class Reduction:
 
 
 @cache
-def _box_addresses(tile: ComposedLayout, contiguous: int, start: int = 0) -> Tensor:
+def _box_addresses(
+    tile: ComposedLayout, contiguous: int, matrices: int = 1, start: int = 0
+) -> Tensor:
     """(row, column) → element where TMA keeps it, of a tile that begins at element `start`.
 
     Box after box, with the swizzle applied to byte addresses.
     """
-    boxes, element = tma.boxes(tile, contiguous), BITS // 8
+    boxes, element = tma.boxes(tile, contiguous, matrices), BITS // 8
     swizzle = tma.SWIZZLES[boxes.columns * element]
     box = torch.arange(boxes.rows)[:, None] * boxes.columns + torch.arange(boxes.columns)
     extents = size(tile.outer[1 - contiguous]), size(tile.outer[contiguous])
     addresses = torch.empty(extents, dtype=torch.int64)
-    for row, column, offset in boxes.origins:
+    for row, column, offset in boxes.of_each:
         swizzled = swizzle((start + offset + box) * element) // element
         addresses[row : row + boxes.rows, column : column + boxes.columns] = swizzled
     return addresses if contiguous == 1 else addresses.mT

@@ -60,7 +60,10 @@ class Sm90Gemm(Gemm):
     # The host
 
     def as_planned(self, a, b, c):
-        """The plan's A (M, K), B (N, K) and C (M, N): of Cᵀ = Bᵀ · Aᵀ if operands are swapped."""
+        """The plan's A (M, K), B (N, K) and C (M, N): of Cᵀ = Bᵀ · Aᵀ if operands are swapped.
+
+        Of two matrices B, (2, K, N), the rows of both are one mode: ((N, 2), K).
+        """
         a, b = self.plan.exchanged((a, transposed(b)))
         return a, b, transposed(c) if self.plan.swapped else c
 
@@ -68,7 +71,7 @@ class Sm90Gemm(Gemm):
     def launch(
         self,
         a: cute.Tensor,  # (M, K)
-        b: cute.Tensor,  # (N, K)
+        b: cute.Tensor,  # (N, K), or ((N, matrices), K)
         c: cute.Tensor,  # (M, N)
         output: tuple[Any, ...],
         sms: Int32,
@@ -102,7 +105,7 @@ class Sm90Gemm(Gemm):
         else:
             load = cpasync.CopyBulkTensorTileG2SOp()
         return cpasync.make_tiled_tma_atom(
-            load, matrix, lower.smem_layout(operand.slice_smem), operand.slice_shape
+            load, matrix, lower.smem_layout(operand.slice_smem), operand.slice_tiler
         )
 
     def shared_storage(self):
@@ -142,11 +145,11 @@ class Sm90Gemm(Gemm):
             shared.b, staged_layout(plan.b.smem, plan.stages)
         )  # (BN, BK, stages)
         # (rows, columns, slices along M or N, slices along K) of a slice
-        gA = cute.local_tile(gA, plan.a.slice_shape, (None, None))
-        gB = cute.local_tile(gB, plan.b.slice_shape, (None, None))
+        gA = cute.local_tile(gA, plan.a.slice_tiler, (None, None))
+        gB = cute.local_tile(gB, plan.b.slice_tiler, (None, None))
         tile_counts = (  # tiles down and across, where a cluster counts as one; k-tiles
-            cute.ceil_div(cute.size(gA, mode=[2]), plan.a.slice_counts[0] * down),
-            cute.ceil_div(cute.size(gB, mode=[2]), plan.b.slice_counts[0] * across),
+            cute.ceil_div(cute.size(gA, mode=[2, 0]), plan.a.slices_of_each * down),
+            cute.ceil_div(cute.size(gB, mode=[2, 0]), plan.b.slices_of_each * across),
             cute.ceil_div(cute.size(gA, mode=[3]), plan.a.slice_counts[1]),
         )
         epilogue = self.epilogue_tensors(shared.epilogue, output)
@@ -242,11 +245,11 @@ class Sm90Gemm(Gemm):
         if operand.slices > 1:
             part, mask = self.plan.multicast(operand, self.block_rank())
             multicast = {"mcast_mask": cutlass.Int16(mask)}
-        (down, across), (row, column) = operand.slice_counts, operand.slice_coord(part)
-        sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), (row, column, 0))
+        coord = *operand.slice_coord(part), 0
+        sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), coord)
         # (box, stages), (box, slices along M or N, slices along K)
         sX, gX = lower.tma_partition(tma, sX, gX)
-        source = gX[None, tile * down + row, k * across + column]
+        source = gX[(None, *operand.gmem_coord(tile, k, part))]
         cute.copy(tma, source, sX[None, stage], tma_bar_ptr=full + stage, **multicast)
 
     # A consumer

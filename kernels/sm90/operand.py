@@ -36,12 +36,16 @@ class Operand:
     in PTX's terms: "K" or "MN". If the blocks of a cluster share the operand, the other mode is
     divided into one slice a block: the rows of a K-major operand, the columns of an MN-major one.
     Each block loads its slice and multicasts it to all of them.
+
+    The rows may be of several `matrices`, such as the gate and the value of a gated product: as
+    many rows of each, at the same place, one matrix after the other.
     """
 
     name: str
     major: Major
     smem: ComposedLayout
     slices: int = 1
+    matrices: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -73,6 +77,53 @@ class Operand:
         return (part, 0) if self.major == "K" else (0, part)
 
     @property
+    def slice_matrices(self) -> int:
+        """Matrices of which a slice has rows: all, or one if slices divide the rows.
+
+        >>> from dataclasses import replace
+        >>> b = Operand("B", "K", swizzled(256, 64, "K"), matrices=2)
+        >>> [replace(b, slices=slices).slice_matrices for slices in (1, 2, 4)]
+        [2, 1, 1]
+        """
+        return max(self.matrices // self.slice_counts[0], 1)
+
+    @property
+    def slices_of_each(self) -> int:
+        """Slices down a tile of each matrix."""
+        return self.slice_counts[0] * self.slice_matrices // self.matrices
+
+    @property
+    def slice_tiler(self) -> tuple[Any, int]:
+        """The tiler of one slice in global memory: (rows, columns), or ((rows, matrices), columns).
+
+        >>> from dataclasses import replace
+        >>> b = Operand("B", "K", swizzled(256, 64, "K"))
+        >>> b.slice_tiler, replace(b, matrices=2).slice_tiler
+        ((256, 64), ((128, 2), 64))
+        """
+        rows, columns = self.slice_shape
+        if self.matrices == 1:
+            return rows, columns
+        return (rows // self.slice_matrices, self.slice_matrices), columns
+
+    def gmem_coord(self, tile: Any, k_tile: Any, part: Any) -> tuple[Any, Any]:
+        """The coordinate in global memory, in units of `slice_tiler`, of a slice of a tile.
+
+        >>> from dataclasses import replace
+        >>> b = Operand("B", "K", swizzled(256, 64, "K"), slices=4)
+        >>> [b.gmem_coord(5, 7, part) for part in range(4)]
+        [(20, 7), (21, 7), (22, 7), (23, 7)]
+        >>> [replace(b, matrices=2).gmem_coord(5, 7, part) for part in range(4)]
+        [((10, 0), 7), ((11, 0), 7), ((10, 1), 7), ((11, 1), 7)]
+        """
+        count, across = self.slices_of_each, self.slice_counts[1]
+        row, column = self.slice_coord(part)
+        k = k_tile * across + column
+        if self.matrices == 1:
+            return tile * count + row, k
+        return (tile * count + row % count, row // count), k
+
+    @property
     def contiguous(self) -> int:
         """The contiguous mode: 0, the rows, or 1, the columns."""
         return 1 if self.major == "K" else 0
@@ -91,6 +142,25 @@ class Operand:
                 f"{SHORTEST_ROW}, a row of TMA's 32-byte swizzle"
             )
             return
+        if type(self.matrices) is not int or self.matrices < 1 or self.shape[0] % self.matrices:
+            yield (
+                f"{self.name} has {self.shape[0]} rows of {self.matrices!r} matrices; it must have "
+                "as many of each"
+            )
+            return
+        down = self.slice_counts[0]
+        if down % self.matrices and self.matrices % down:
+            yield (
+                f"{self.name} has rows of {self.matrices} matrices for {down} blocks; each must "
+                "load rows of one, or of as many"
+            )
+            return
+        if self.major == "K" and lines % (8 * self.matrices):
+            yield (
+                f"{self.name} has {lines} rows of {self.matrices} matrices; it must have a "
+                "multiple of 8 of each, a period of the swizzle"
+            )
+            return
         if lines % (8 * self.slices):
             yield (
                 f"{self.name} has {lines} {'rows' if self.major == 'K' else 'columns'} for "
@@ -98,7 +168,7 @@ class Operand:
             )
             return
         try:
-            tma.boxes(self.slice_smem, self.contiguous)
+            tma.boxes(self.slice_smem, self.contiguous, self.slice_matrices)
             wgmma_descriptor(self.smem, self.major)
         except LayoutError as error:
             yield f"shared memory of {self.name}: {error}"
@@ -116,24 +186,29 @@ def operands(
     b_major: Major,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
+    matrices: int = 1,
 ) -> tuple[Operand, Operand]:
     """A and B of a tile in swizzled shared memory; `a_major` and `b_major` are the caller's.
 
     In a cluster of (down, across) tiles, the blocks of a column share B and those of a row share A.
+    The caller's B has so many `matrices`.
     """
     (bm, bn, bk), (down, across) = tile, cluster
+    a_matrices, b_matrices = 1, matrices
     if swapped:
         a_major, b_major = b_major, a_major
-    a = Operand("A", a_major, swizzled(bm, bk, a_major), slices=across)
-    return a, Operand("B", b_major, swizzled(bn, bk, b_major), slices=down)
+        a_matrices, b_matrices = b_matrices, a_matrices
+    a = Operand("A", a_major, swizzled(bm, bk, a_major, a_matrices), across, a_matrices)
+    return a, Operand("B", b_major, swizzled(bn, bk, b_major, b_matrices), down, b_matrices)
 
 
-def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
+def swizzled(rows: int, columns: int, major: Major, matrices: int = 1) -> ComposedLayout:
     """The shared-memory tile (rows, columns) under the widest swizzle that fits.
 
     Columns are contiguous ("K") or rows ("MN"). The tile is made of the tensor core's swizzle atoms
     (PTX ISA, wgmma shared memory layout): eight rows of 64, 32 or 16 elements, the most that divide
-    the contiguous extent. The atoms in line along the other extent form a TMA box.
+    the contiguous extent. The atoms in line along the other extent form a TMA box. If the rows are
+    of several matrices, no row of an atom has elements of two.
 
     >>> print(swizzled(128, 64, "K"))
     S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))
@@ -141,18 +216,21 @@ def swizzled(rows: int, columns: int, major: Major) -> ComposedLayout:
     S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
     >>> print(swizzled(96, 64, "MN"))
     S<2,3,3> o 0 o ((32,3),(8,8)):((1,2048),(32,256))
+    >>> print(swizzled(64, 64, "MN", matrices=2))
+    S<2,3,3> o 0 o ((32,2),(8,8)):((1,2048),(32,256))
 
     PlanError if the contiguous extent is not a multiple of 16, the shortest row of a swizzle.
     """
     outer, inner = (rows, columns) if major == "K" else (columns, rows)
-    if inner % SHORTEST_ROW:
+    run = columns if major == "K" else rows // matrices  # contiguous elements of one matrix
+    if run % SHORTEST_ROW:
         raise PlanError(
-            f"an operand of {rows} × {columns} elements, {major}-major, has {inner} contiguous "
-            f"elements in a tile; they must be a multiple of {SHORTEST_ROW}, a row of TMA's "
-            "32-byte swizzle; take another tile, or an operand that is contiguous along the other "
-            "mode"
+            f"an operand of {rows} × {columns} elements, {major}-major, has {run} contiguous "
+            f"elements in a tile{' of each matrix' * (matrices > 1)}; they must be a multiple of "
+            f"{SHORTEST_ROW}, a row of TMA's 32-byte swizzle; take another tile, or an operand "
+            "that is contiguous along the other mode"
         )
-    row = max(gcd(inner, ROW), SHORTEST_ROW)
+    row = max(gcd(run, ROW), SHORTEST_ROW)
     across = Layout((8, outer // 8), (row, 8 * row))
     along = Layout((row, inner // row), (1, outer * row if inner > row else 0))
     plain = make_layout(across, along) if major == "K" else make_layout(along, across)

@@ -156,6 +156,15 @@ class Sm90Plan:
         return self.exchanged((self.a, self.b))[1].major
 
     @property
+    def output_tile(self) -> tuple[int, int]:
+        """Rows and columns of C that a block computes at a time: (BM, BN) if B is one matrix.
+
+        An output is computed of its products by all matrices of B, which are in the same tile.
+        """
+        bm, bn, _ = self.tile
+        return bm // self.a.matrices, bn // self.b.matrices
+
+    @property
     def c_tile(self) -> tuple[int, int]:
         """Rows and columns of a tile of the C that the kernel is given.
 
@@ -163,7 +172,12 @@ class Sm90Plan:
         >>> pingpong((128, 16, 64)).c_tile, pingpong((128, 16, 64), swapped=True).c_tile
         ((128, 16), (16, 128))
         """
-        return self.exchanged(self.tile[:2])
+        return self.exchanged(self.output_tile)
+
+    @property
+    def matrices(self) -> int:
+        """Matrices of which the caller's B is made."""
+        return self.a.matrices * self.b.matrices
 
     @property
     def alignment(self) -> int:
@@ -218,8 +232,8 @@ class Sm90Plan:
     @property
     def cluster_tile(self) -> tuple[int, int]:
         """Rows and columns of C that a cluster computes at a time."""
-        (bm, bn, _), (down, across) = self.tile, self.cluster
-        return bm * down, bn * across
+        (rows, columns), (down, across) = self.output_tile, self.cluster
+        return rows * down, columns * across
 
     @property
     def work(self) -> Work:
@@ -398,12 +412,14 @@ class Sm90Plan:
 
     def problems(self) -> Iterator[str]:
         """Messages about what the hardware cannot do."""
-        yield from checks.tile_problems(self.tile, self.dtype, self.schedule, self.swapped)
+        tile = self.tile, self.dtype, self.schedule, self.swapped
+        yield from checks.tile_problems(*tile, self.matrices)
         yield from checks.shape_problems(self)
         for name, wanted, why in self.required():
             yield from field_problem(name, getattr(self, name), wanted, why)
         yield from self.a.problems()
         yield from self.b.problems()
+        yield from checks.matrices_problems(self)
         yield from checks.gap_problems(self.buffers)
         yield from checks.budget_problems(self)
 

@@ -106,9 +106,9 @@ MAINLOOPS = (
     ),
     Fault(
         "slices_of_k_not_counted",
-        MAINLOOP,
-        "k * across + column",
-        "k + column",
+        "kernels/sm90/operand.py",
+        "k = k_tile * across + column",
+        "k = k_tile + column",
         "A cluster with an MN-major operand multiplies slices of the wrong k-tile.",
     ),
     Fault(
@@ -533,7 +533,7 @@ FURTHER = (
     Fault(
         "slices_counted_as_tiles",
         MAINLOOP,
-        "plan.a.slice_counts[0] * down",
+        "plan.a.slices_of_each * down",
         "down",
         "A cluster that shares A walks tiles that C does not have.",
     ),
@@ -624,15 +624,15 @@ FURTHER = (
     Fault(
         "slice_always_first",
         "kernels/sm90/mainloop.py",
-        "(*operand.slice_shape, self.plan.stages), (row, column, 0))",
-        "(*operand.slice_shape, self.plan.stages), (0, 0, 0))",
+        "coord = *operand.slice_coord(part), 0",
+        "coord = 0, 0, 0",
         "Every block of a cluster loads its slice to the place of the first.",
     ),
     Fault(
         "slice_source_unscaled",
-        "kernels/sm90/mainloop.py",
-        "source = gX[None, tile * down + row, k * across + column]",
-        "source = gX[None, tile + row, k * across + column]",
+        "kernels/sm90/operand.py",
+        "return tile * count + row, k",
+        "return tile + row, k",
         "In a cluster, K-major operands are loaded from the rows of other tiles.",
     ),
     Fault(

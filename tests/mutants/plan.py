@@ -98,8 +98,8 @@ FAULTS = (
     Fault(
         "c_tile_not_exchanged",
         SM90,
-        "return self.exchanged(self.tile[:2])",
-        "return self.tile[:2]",
+        "return self.exchanged(self.output_tile)",
+        "return self.output_tile",
         "The reduction of swapped operands writes to other tiles than were summed.",
     ),
     Fault(
@@ -161,7 +161,7 @@ FAULTS = (
     Fault(
         "narrowest_swizzle",
         OPERAND,
-        "row = max(gcd(inner, ROW), SHORTEST_ROW)",
+        "row = max(gcd(run, ROW), SHORTEST_ROW)",
         "row = SHORTEST_ROW",
         "Four TMA boxes load what one could.",
     ),

@@ -143,13 +143,12 @@ class Thread:
         k_tile = segment.k_tiles[action.k_tile % self.counts.k_tiles]
         (i, j), (rows, columns) = operand.slice_coord(step.parts[self.rank]), operand.slice_shape
         corner = i * rows, j * columns  # of the slice in the tile
-        origin = segment.tile[mode] * operand.shape[0], k_tile * operand.shape[1]
         start = self.smem.stage(operand, action.k_tile) + operand.smem.outer(corner) * BYTES
         multicast = sum(1 << block for block in step.blocks[self.rank])
-        for place, offset in boxes(slice_origins(operand), operand.contiguous, add(origin, corner)):
+        for place, offset in boxes(slice_origins(operand), operand.contiguous, corner):
             yield events.TmaLoad(
                 f"tma_{step.operand.lower()}",
-                place,
+                in_matrices(operand, place, segment.tile[mode], k_tile),
                 start + offset,
                 self.mbarrier(action),
                 multicast if operand.slices > 1 else None,
@@ -329,7 +328,18 @@ def boxes(origins, contiguous: int, first: Pair) -> Iterator[tuple[Pair, int]]:
 @cache
 def slice_origins(operand):
     """The origins of the boxes of a block's slice of an operand."""
-    return tma.boxes(operand.slice_smem, operand.contiguous).origins
+    return tma.boxes(operand.slice_smem, operand.contiguous, operand.slice_matrices).origins
+
+
+def in_matrices(operand, place: Pair, tile: int, k_tile: int) -> tuple[int, ...]:
+    """The coordinates of a place in a tile of an operand: those in a matrix, then the matrix."""
+    (rows, columns), along_k = operand.shape, 1 - operand.contiguous
+    rows //= operand.matrices
+    matrix, row = divmod(place[1 - along_k], rows)
+    at = [tile * rows + row, k_tile * columns + place[along_k]]
+    if operand.contiguous:
+        at.reverse()
+    return (*at, matrix) if operand.matrices > 1 else tuple(at)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -352,6 +353,24 @@ def test_the_slices_of_a_cluster_tile_the_operand(cluster, majors):
             for row, column in ((0, 0), (1, 5), (rows - 1, columns - 1)):
                 whole = operand.smem(i * rows + row, j * columns + column)
                 assert operand.slice_smem(row, column) + start == whole
+
+
+@pytest.mark.parametrize("major", ["K", "MN"])
+@pytest.mark.parametrize("slices", [1, 2, 4])
+def test_slices_have_every_row_of_both_matrices_once(slices, major):
+    operand = Operand("B", major, swizzled(128, 64, major, 2), slices, matrices=2)
+    (rows, matrices), columns = operand.slice_tiler
+    found = []
+    for tile, k_tile, part in product(range(3), range(2), range(slices)):
+        (n, first), k = operand.gmem_coord(tile, k_tile, part)
+        i, j = operand.slice_coord(part)
+        for matrix, row in product(range(matrices), range(rows)):
+            in_tile = i * operand.slice_shape[0] + matrix * rows + row
+            place = first * matrices + matrix, n * rows + row
+            assert place == (in_tile // 64, tile * 64 + in_tile % 64)  # half of the tile is of each
+            found += [(*place, k * columns + column) for column in range(0, columns, 8)]
+        assert k * columns == k_tile * 64 + j * columns
+    assert sorted(found) == [*product(range(2), range(3 * 64), range(0, 2 * 64, 8))]
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
