@@ -3,6 +3,8 @@
 expression   Epilogue: operands, a straight-line program, results; frozen, hashable, printable
 operations   the operations of a program: arguments, and how each prints
 listing      an Epilogue as text
+checks       whether a program is one
+text         an Epilogue as one line of JSON, and back
 trace        an Epilogue from a Python function: `trace`, and `traced`, which remembers
 value        what the function computes with: records what is computed of it
 functions    torch's functions, by the operations that compute them

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from cutedsl_gemm.kernels.epilogue.checks import problems
 from cutedsl_gemm.kernels.epilogue.listing import listing
 
 Mode: TypeAlias = Literal["M", "N"]
@@ -62,7 +63,8 @@ class Operand:
     def transposed(self) -> Operand:
         """The same operand over Cᵀ."""
         modes = tuple(OTHER[mode] for mode in reversed(self.modes))
-        return replace(self, modes=modes, row_major=not self.row_major)
+        row_major = self.row_major != (len(modes) == 2)  # a vector has no major to exchange
+        return replace(self, modes=modes, row_major=row_major)
 
     @property
     def kind(self) -> str:
@@ -129,6 +131,15 @@ class Epilogue:
         operands = tuple(operand.transposed for operand in self.operands)
         results = tuple(result.transposed for result in self.results)
         return replace(self, operands=operands, results=results)
+
+    def check(self) -> Epilogue:
+        """The epilogue itself; EpilogueError if its program is not one.
+
+        `trace` makes none that fails.
+        """
+        for problem in problems(self):
+            raise EpilogueError(problem)
+        return self
 
     def listing(self) -> tuple[tuple[str, str], ...]:
         """(name, text) of what is shared, of each result, and of each operand, to print."""

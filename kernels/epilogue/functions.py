@@ -98,6 +98,12 @@ def addcmul(
     return add(input, apply("mul", tensor1, tensor2), alpha=value)
 
 
+def addcdiv(
+    input: Argument, tensor1: Argument, tensor2: Argument, *, value: Number = 1
+) -> Argument:
+    return add(input, apply("div", tensor1, tensor2), alpha=value)
+
+
 def lerp(input: Argument, end: Argument, weight: Argument) -> Argument:
     return apply("add", input, apply("mul", weight, apply("sub", end, input)))
 
@@ -232,12 +238,17 @@ def reduction(kind: str) -> Callable[..., Argument]:
     return function
 
 
-_UNARY = (*("neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "ndtr"),)
+# torch has these as functions and as methods,
+_UNARY = "neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf"
 _BINARY = "mul", "maximum", "minimum", "lt", "le", "gt", "ge", "eq", "ne"
-_NAMES = {  # other names of torch's for one function
+_LOGICAL = "and", "or", "xor", "not"
+_DEFINED = (
+    *(add, sub, div, reciprocal, square, pow, addcmul, addcdiv, lerp, clamp, exp2, log2),
+    *(where, masked_fill),
+)
+_SAME = {  # other names for one function
     "negative": "neg",
     "absolute": "abs",
-    "expit": "sigmoid",
     "subtract": "sub",
     "multiply": "mul",
     "divide": "div",
@@ -249,30 +260,37 @@ _NAMES = {  # other names of torch's for one function
     "greater_equal": "ge",
     "not_equal": "ne",
 }
-_DEFINED = (
-    *(add, sub, rsub, div, reciprocal, square, pow, addcmul, lerp, clamp, exp2, log2, where),
-    *(masked_fill, gelu, leaky_relu, threshold, hardtanh, relu6, hardsigmoid, hardswish),
-    *(softplus, logsigmoid, mish),
-)
+# and these as functions alone, some by a name that the user does not write.
+_FUNCTIONS: dict[str, Callable[..., Argument]] = {
+    **{each.__name__: each for each in (rsub, gelu, leaky_relu, threshold, hardtanh, relu6)},
+    **{each.__name__: each for each in (hardsigmoid, hardswish, softplus, logsigmoid, mish)},
+    "silu": activation("silu"),
+    "ndtr": unary("ndtr"),
+    "expit": unary("sigmoid"),
+    "log_sigmoid": logsigmoid,
+    "_threshold": threshold,
+}
 
 
-def _functions() -> Mapping[str, Callable[..., Argument]]:
+def _methods() -> dict[str, Callable[..., Argument]]:
     table: dict[str, Callable[..., Argument]] = {each.__name__: each for each in _DEFINED}
     table |= {name: unary(name) for name in _UNARY}
     table |= {name: binary(name) for name in _BINARY}
-    table |= {f"logical_{name}": binary(name) for name in ("and", "or", "xor")}
-    table |= {f"bitwise_{name}": binary(name) for name in ("and", "or", "xor")}
-    table |= {"logical_not": unary("not"), "bitwise_not": unary("not")}
-    table |= {"relu": activation("relu"), "silu": activation("silu")}
+    for name in _LOGICAL:
+        table[f"logical_{name}"] = table[f"bitwise_{name}"] = (
+            unary(name) if name == "not" else binary(name)
+        )
     table |= {name: reduction(name) for name in ("sum", "amax", "amin")}
-    table |= {other: table[name] for other, name in _NAMES.items()}
-    return MappingProxyType(table)
+    return table | {other: table[name] for other, name in _SAME.items()}
 
 
-FUNCTIONS = _functions()
+FUNCTIONS: Mapping[str, Callable[..., Argument]] = MappingProxyType(
+    {**_methods(), **_FUNCTIONS, "relu": activation("relu")}
+)
 METHODS: Mapping[str, Callable[..., Argument]] = MappingProxyType(
     {
-        **FUNCTIONS,
+        **_methods(),
+        "relu": unary("relu"),
         "where": where_method,
         "to": to,
         "type": to,

@@ -161,6 +161,9 @@ class Value:
 
         return getattr(torch, self._dtype)
 
+    def __pos__(self) -> Value:
+        return self
+
     def __bool__(self) -> NoReturn:
         refuse(
             "a decision of Python's (if, and, or, not, max, min, a < b < c) on a value",
@@ -244,7 +247,7 @@ def _is_torch(function: Callable[..., Any], name: str) -> bool:
     """Whether the function is torch's of this name, and not another's."""
     import torch
 
-    homes = torch, torch.nn.functional, torch.special, torch.Tensor
+    homes = torch, torch.nn.functional, torch._C._nn, torch.special, torch.Tensor
     return any(getattr(home, name, None) is function for home in homes)
 
 
