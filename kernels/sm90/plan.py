@@ -390,8 +390,12 @@ class Sm90Plan:
         yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
         registers = f"{self.registers} of a consumer thread's {self.consumer_registers}"
         yield "registers", f"{registers} hold the accumulator"
-        yield "A in smem", f"{self.a.smem}   (BM, BK), {self.a.major}-major"
-        yield "B in smem", f"{self.b.smem}   (BN, BK), {self.b.major}-major"
+        for operand, extents in ((self.a, "(BM, BK)"), (self.b, "(BN, BK)")):
+            yield f"{operand.name} in smem", f"{operand.smem}   {extents}, {operand.major}-major"
+            if (matrices := operand.matrices) > 1:
+                rows = operand.shape[0] // matrices
+                each = f"{rows} rows of each of {matrices} matrices, for the same outputs"
+                yield "", f"{each}, loaded as {operand.slice_tiler}"
         yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
         if self.cluster_size == 1:
