@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import cutlass.cute as cute
-from cuda.bindings.driver import CUstream
 from cutlass import Float32, Int32
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.epilogue import split_arguments
 from cutedsl_gemm.kernels.device.tile import tile_count, transposed
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
@@ -57,12 +57,14 @@ class OneTilePerBlock(Gemm):
         self.plan = plan
 
     @cute.jit
-    def __call__(
-        self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, sms: Int32, stream: CUstream
-    ):
-        """C (M, N) = A (M, K) · B (K, N), one block per tile; `sms` is not used."""
-        self.kernel(a, transposed(b), c).launch(
-            grid=(tile_count(c, self.plan.tile[:2]), 1, 1),
+    def __call__(self, a: cute.Tensor, b: cute.Tensor, *others: Any):
+        """C (M, N) = A (M, K) · B (K, N), one block per tile; `sms` is not used.
+
+        `others` are the operands and results of the epilogue, its numbers, sms and the stream.
+        """
+        operands, results, (_, stream) = split_arguments(self.plan.epilogue, others)
+        self.kernel(a, transposed(b), operands, results).launch(
+            grid=(tile_count(results[0], self.plan.tile[:2]), 1, 1),
             block=(self.plan.threads, 1, 1),
             smem=self.plan.smem_bytes,
             stream=stream,

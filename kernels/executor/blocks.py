@@ -16,7 +16,9 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor.tiles import check_visits, thread_values, tiles, write_tiles
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue
+from cutedsl_gemm.kernels.executor.epilogue import row_major, store_tiles
+from cutedsl_gemm.kernels.executor.tiles import check_visits, thread_values, tiles
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
@@ -28,6 +30,10 @@ Registers: TypeAlias = tuple[Tensor, Tensor, Tensor]  # (thread, value) → unit
 
 class OneTilePerBlock(KernelPlan, Protocol):
     """A plan by which block i computes the tile `tile_coord(i, tiles_m, tiles_n)`."""
+
+    @property
+    def epilogue(self) -> Epilogue:
+        """What is computed of the accumulators."""
 
     @property
     def c(self) -> TVLayout:
@@ -52,11 +58,12 @@ def multiply(
     plan: OneTilePerBlock,
     a: Tensor,
     b: Tensor,
-    out: Tensor,
+    out: Tensor | tuple[Tensor, ...],
+    operands: Sequence[Tensor | float],
     loads: Sequence[Fragments],
     held: Registers,
 ) -> Iterator[float]:
-    """out (M, N) = a (M, K) · b (K, N). Yields once per k-tile.
+    """out (M, N) = the epilogue of a (M, K) · b (K, N). Yields once per k-tile.
 
     `loads` are those of A and of B; `held` says which accumulator each value of C is.
     """
@@ -74,9 +81,9 @@ def multiply(
         yield (k_tile + 1) / k_tiles
     unit, row, column = held
     values = acc.view(units, len(gA), rows, len(gB), columns)[unit, :, row, :, column]
-    gC = out.new_full((bm * bn, *counts), torch.nan)
-    gC[row_major(plan.c, bn)] = values.to(out.dtype)  # (thread, value, tiles_m, tiles_n)
-    write_tiles(gC.permute(1, 2, 0).unflatten(2, (bm, bn)), out)
+    # (thread, value, tiles_m, tiles_n)
+    results = out if isinstance(out, tuple) else (out,)
+    store_tiles([values], operands, results, plan.epilogue, plan.c, (bm, bn))
 
 
 @dataclass(frozen=True)
@@ -156,8 +163,3 @@ class Staged:
             return stage(k_tile)[:, self.reads[step]]
 
         return load, read
-
-
-def row_major(copy: TVLayout, columns: int) -> Tensor:
-    """(thread, value) → offset in a row-major tile of so many columns."""
-    return copy.offsets(columns, 1)(*thread_values(copy.rows))

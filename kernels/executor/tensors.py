@@ -68,7 +68,7 @@ def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> It
 
 
 def empty_tensors(plan: KernelPlan, m: int, n: int, k: int) -> tuple[Tensor, ...]:
-    """New tensors a (M, K), b (K, N) and out (M, N) that the plan takes, filled with NaN.
+    """New tensors that the plan takes, a (M, K), b (K, N), …, out (M, N), filled with NaN.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import swizzled
     >>> [tensor.stride() for tensor in empty_tensors(swizzled(a_major="MN"), 5, 6, 7)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+from cutedsl_gemm.kernels.epilogue.expression import Mode
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from layouts import Bijective, Layout, cosize, make_ordered_layout, prove, size
 from layouts.hardware.descriptor import Major
@@ -84,6 +85,32 @@ class TVLayout:
         """value → register: the elements of a vector are neighbours."""
         return make_ordered_layout(self.rows.shape[1], (1, 0))
 
+    def projection(self, modes: Collection[Mode]) -> TVLayout:
+        """The same threads on a tensor that has only these modes of the tile, a vector or a scalar.
+
+        A thread has each element once. Its row is 0 without M, and its column is 0 without N.
+
+        >>> shape = (32, (2, (4, 1)))
+        >>> copy = TVLayout(Layout(shape, (1, (32, (0, 0)))), Layout(shape, (0, (0, (1, 0)))))
+        >>> print(copy.projection(("N",)).columns, copy.projection(("M",)).rows)
+        (32,(1,(4,1))):(0,(0,(1,0))) (32,(2,(1,1))):(1,(32,(0,0)))
+        """
+        m, n = int("M" in modes), int("N" in modes)
+        threads, values = self.rows.shape
+        shape = threads, _without_broadcast(values, self.offsets(m, n).stride[1])
+        row, column = self.offsets(m, 0), self.offsets(0, n)
+        return TVLayout(Layout(shape, row.stride), Layout(shape, column.stride))
+
+    def projected_registers(self, modes: Collection[Mode]) -> Layout:
+        """value → register of `projection(modes)`: values that share an element share it.
+
+        >>> shape = (32, (2, (4, 1)))
+        >>> copy = TVLayout(Layout(shape, (1, (32, (0, 0)))), Layout(shape, (0, (0, (1, 0)))))
+        >>> print(copy.projected_registers(("N",)), copy.projected_registers(("M",)))
+        (2,(4,1)):(0,(1,0)) (2,(4,1)):(1,(0,0))
+        """
+        return Layout(self.rows.shape[1], self.projection(modes).registers.stride)
+
     @property
     def zeros(self) -> Layout:
         """(thread, value) → 0: the layout of a coordinate that no thread changes."""
@@ -98,6 +125,13 @@ class TVLayout:
 def _elementwise(layout: Layout) -> Layout:
     (threads, (lines, vectors)), (thread, (line, vector)) = layout.shape, layout.stride
     return Layout((threads, (lines, (1, vectors))), (thread, (line, (0, vector))))
+
+
+def _without_broadcast(shape: Any, stride: Any) -> Any:
+    """A shape whose extents are 1 where the stride is 0, as of C++ CuTe's filter_zeros."""
+    if isinstance(shape, tuple):
+        return tuple(map(_without_broadcast, shape, stride))
+    return shape if stride else 1
 
 
 def _combined(rows: Any, columns: Any, row_stride: int, column_stride: int) -> Any:

@@ -8,7 +8,7 @@ The threads are the units that multiply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -20,12 +20,22 @@ from cutedsl_gemm.kernels.simt.plan import SimtPlan
 
 
 @executor
-def gemm(plan: SimtPlan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. Yields once per k-tile."""
+def gemm(
+    plan: SimtPlan,
+    a: Tensor,
+    b: Tensor,
+    out: Tensor | tuple[Tensor, ...],
+    operands: Sequence[Tensor | float] = (),
+) -> Iterator[float]:
+    """out (M, N) = the epilogue of a (M, K) · b (K, N) on CPU tensors; K > 0.
+
+    Yields once per k-tile.
+    """
     thread, value = torch.broadcast_tensors(*thread_values(plan.c.rows))
     rows = plan.thread_tile[0]  # of a thread; its values count them first
     held = thread, value % rows, value // rows
-    yield from multiply(plan, a, b, out, (fragments(plan, "A"), fragments(plan, "B")), held)
+    loads = fragments(plan, "A"), fragments(plan, "B")
+    yield from multiply(plan, a, b, out, operands, loads, held)
 
 
 def fragments(plan: SimtPlan, name: str) -> Fragments:

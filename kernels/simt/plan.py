@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import (
     extents_problem,
     field_problem,
@@ -19,6 +20,11 @@ from cutedsl_gemm.kernels.plan.checks import (
     shape_problem,
     smem_problem,
     threads_problem,
+)
+from cutedsl_gemm.kernels.plan.epilogue import (
+    explain_lines,
+    operand_proofs,
+    whole_tile_problems,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
@@ -59,6 +65,7 @@ class SimtPlan:
     a: Operand | None = None
     b: Operand | None = None
     dtype: str = "float32"
+    epilogue: Epilogue = PLAIN
 
     @property
     def threads(self) -> int:
@@ -147,6 +154,7 @@ class SimtPlan:
         return (
             *(prove(Bijective(partition)) for partition in self.partitions.values()),
             *(prove(Injective(operand.smem)) for operand in self.operands.values()),
+            *operand_proofs(self.epilogue, self.c, self.tile[0]),
         )
 
     def explain(self) -> str:
@@ -164,6 +172,7 @@ class SimtPlan:
                 (f"{name} columns", f"{operand.copy.columns}   (thread, value) → k"),
                 (f"{name} in smem", f"{operand.smem}   (row, k) → element"),
             ]
+        lines += explain_lines(self.epilogue, self.c)
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
     def memory_report(self) -> MemoryReport:
@@ -182,11 +191,18 @@ class SimtPlan:
 
         return Staged(self)
 
-    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
-        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+    def execute(
+        self,
+        a: Tensor,
+        b: Tensor,
+        out: Tensor | tuple[Tensor, ...],
+        tell: Tell | None = None,
+        operands: tuple[Tensor | float, ...] = (),
+    ) -> None:
+        """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
         from cutedsl_gemm.kernels.simt.execute import gemm
 
-        gemm(self, a, b, out, tell)
+        gemm(self, a, b, out, tell, operands)
 
     def check(self) -> SimtPlan:
         """The plan itself; PlanError with its first problem if the hardware cannot run it."""
@@ -211,6 +227,7 @@ class SimtPlan:
             if not prove(Injective(operand.smem)):
                 yield f"{name} in shared memory is {operand.smem}, with two elements in one place"
         yield from smem_problem(self.smem_bytes, SMEM_BYTES)
+        yield from whole_tile_problems(self.epilogue)
 
     def _output_problems(self) -> Iterator[str]:
         yield from threads_problem(self.threads)

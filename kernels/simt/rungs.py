@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.rung import Rung
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.simt.plan import Operand, SimtPlan
@@ -32,7 +33,9 @@ class Recipe:
 class SimtRung(Rung[Recipe]):
     """Called, it makes the checked plan of its recipe."""
 
-    def __call__(self, a_major: Major = "K", b_major: Major = "MN") -> SimtPlan:
+    def __call__(
+        self, a_major: Major = "K", b_major: Major = "MN", epilogue: Epilogue = PLAIN
+    ) -> SimtPlan:
         """The checked plan for operands of these majors."""
         recipe, a, b = self.recipe, None, None
         bm, bn, _ = recipe.tile
@@ -42,7 +45,9 @@ class SimtRung(Rung[Recipe]):
             a = _operand(recipe, bm, a_major, padding=0)
             b = _operand(recipe, bn, b_major, padding=1)
         name = f"simt_{self.__name__}"
-        return SimtPlan(name, recipe.tile, a_major, b_major, recipe.c, a, b).check()
+        return SimtPlan(
+            name, recipe.tile, a_major, b_major, recipe.c, a, b, epilogue=epilogue
+        ).check()
 
 
 def _operand(recipe: Recipe, rows: int, major: Major, padding: int) -> Operand:

@@ -8,6 +8,8 @@ how many outputs a thread computes.
              rB (columns) ┴▶ acc (rows, columns) += rA · rBᵀ, for each k of the k-tile
 """
 
+from typing import Any
+
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
@@ -15,13 +17,8 @@ from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
-from cutedsl_gemm.kernels.device.tile import (
-    guarded_copy,
-    load_to_smem,
-    remaining_extent,
-    thread_partition,
-    tile_counts,
-)
+from cutedsl_gemm.kernels.device.tile import load_to_smem, tile_counts
+from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.simt.plan import ALIGNMENT, SimtPlan
 from layouts import Layout
@@ -37,10 +34,10 @@ class Staged(OneTilePerBlock):
         self.a, self.b = plan.a, plan.b
 
     @cute.kernel
-    def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, operands: Any, results: Any):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(results[0], (bm, bn)))
         smem = SmemAllocator()
         sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), ALIGNMENT)  # (BM, BK)
         sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), ALIGNMENT)  # (BN, BK)
@@ -60,8 +57,7 @@ class Staged(OneTilePerBlock):
                     for j in cutlass.range_constexpr(plan.thread_tile[1]):
                         acc[i, j] += rA[i] * rB[j]
             cute.arch.sync_threads()
-        gC = thread_partition(cute.local_tile(c, (bm, bn), (m, n)), plan.c, thread)
-        guarded_copy(acc, gC, plan.c, thread, remaining_extent(c, (bm, bn), (m, n)))
+        store_tile([acc], (operands, results), plan.epilogue, plan.c, (bm, bn), (m, n), thread)
 
 
 def fragment_source(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:

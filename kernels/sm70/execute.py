@@ -6,7 +6,7 @@ are the units that multiply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -24,16 +24,23 @@ MMA = volta_mma("col", "row")
 
 
 @executor
-def gemm(plan: Sm70Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. Yields once per k-tile.
+def gemm(
+    plan: Sm70Plan,
+    a: Tensor,
+    b: Tensor,
+    out: Tensor | tuple[Tensor, ...],
+    operands: Sequence[Tensor | float] = (),
+) -> Iterator[float]:
+    """out (M, N) = the epilogue of a (M, K) · b (K, N) on CPU tensors; K > 0.
 
-    PlanError if the kernel cannot compute the residue of K first.
+    Yields once per k-tile. PlanError if the kernel cannot compute the residue of K first.
     """
     plan.check_k(a.shape[1])
     bk, units = plan.tile[2], right_inverse(quad_pairs(plan))
     loads = staged(plan, "A", vector_reads(plan, "A")), staged(plan, "B", vector_reads(plan, "B"))
     held = accumulators(plan, MMA, units, loads[0].shape[1])
-    yield from multiply(plan, residue_first(a, bk), residue_first(b.mT, bk).mT, out, loads, held)
+    a, b = residue_first(a, bk), residue_first(b.mT, bk).mT
+    yield from multiply(plan, a, b, out, operands, loads, held)
 
 
 def quad_pairs(plan: Sm70Plan) -> Layout:

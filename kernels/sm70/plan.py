@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, PlanError, field_problem
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
@@ -64,11 +65,18 @@ class Sm70Plan(Sm80Plan):
 
         return Volta(self)
 
-    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
-        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+    def execute(
+        self,
+        a: Tensor,
+        b: Tensor,
+        out: Tensor | tuple[Tensor, ...],
+        tell: Tell | None = None,
+        operands: tuple[Tensor | float, ...] = (),
+    ) -> None:
+        """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
         from cutedsl_gemm.kernels.sm70.execute import gemm
 
-        gemm(self, a, b, out, tell)
+        gemm(self, a, b, out, tell, operands)
 
     def check_k(self, k: int) -> None:
         """PlanError unless the kernel can compute the residue of K first.
@@ -131,7 +139,12 @@ def accumulator() -> TVLayout:
 FRAGMENT = Layout(((2, 2, 2), (2, (2, 2, 2))), ((2, 8, 16), (1, (32, 4, 64))))
 
 
-def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN") -> Sm70Plan:
+def volta884(
+    dtype: str = "float16",
+    a_major: Major = "K",
+    b_major: Major = "MN",
+    epilogue: Epilogue = PLAIN,
+) -> Sm70Plan:
     """mma.m8n8k4 from permuted shared memory, without padding; a k-tile and a step ahead.
 
     The number of a vector of eight rows is XORed with k, so that eight lanes read theirs from eight
@@ -159,6 +172,7 @@ def volta884(dtype: str = "float16", a_major: Major = "K", b_major: Major = "MN"
         stages=2,
         prefetch_fragments=True,
         raster=Raster(1),
+        epilogue=epilogue,
     )
     plan.check()
     return plan

@@ -42,10 +42,10 @@ class Volta(OneTilePerBlock):
     """One kernel for every M, N, K of an sm70 plan."""
 
     @cute.kernel
-    def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, operands: Any, results: Any):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
+        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(results[0], (bm, bn)))
         smem = allocate_smem(plan)  # (BM, BK, 2), (BN, BK, 2)
         acc, load_fragments, multiply = warp_mma(plan, smem, thread)
         a_head, a_rest = residue_first(a, plan, plan.a_major)
@@ -68,7 +68,7 @@ class Volta(OneTilePerBlock):
             if cutlass.const_expr(step < plan.steps - 1):
                 load_fragments(step + 1, last % plan.stages)
             multiply(step)
-        store_accumulator(acc, c, plan, (m, n), thread)
+        store_accumulator(acc, (operands, results), plan, (m, n), thread)
 
     def load(self, a, b, coord, thread):
         """This thread's part of a k-tile of A and of B, in registers."""

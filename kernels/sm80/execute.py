@@ -11,7 +11,7 @@ the PTX ISA says. The warps are the units that multiply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -26,14 +26,23 @@ from layouts.hardware.atoms import MATRIX_COLUMNS
 
 
 @executor
-def gemm(plan: Sm80Plan, a: Tensor, b: Tensor, out: Tensor) -> Iterator[float]:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors; K > 0. Yields once per k-tile."""
+def gemm(
+    plan: Sm80Plan,
+    a: Tensor,
+    b: Tensor,
+    out: Tensor | tuple[Tensor, ...],
+    operands: Sequence[Tensor | float] = (),
+) -> Iterator[float]:
+    """out (M, N) = the epilogue of a (M, K) · b (K, N) on CPU tensors; K > 0.
+
+    Yields once per k-tile.
+    """
     loads = (
         staged(plan, "A", ldmatrix_reads(plan, "A")),
         staged(plan, "B", ldmatrix_reads(plan, "B")),
     )
     held = accumulators(plan, atom(plan), Layout(plan.threads), loads[0].shape[1])
-    yield from multiply(plan, a, b, out, loads, held)
+    yield from multiply(plan, a, b, out, operands, loads, held)
 
 
 def staged(plan: Sm80Plan, name: Name, reads: Tensor) -> Staged:

@@ -8,6 +8,8 @@ have read the stage of the k-tile before, which can be loaded again. k-tiles tha
 loaded without predicates, which take a fifth of the instructions (docs/performance).
 """
 
+from typing import Any
+
 import cutlass
 import cutlass.cute as cute
 
@@ -20,10 +22,10 @@ class Multistage(OneTilePerBlock):
     """One kernel for every M, N, K of a plan with several stages."""
 
     @cute.kernel
-    def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, operands: Any, results: Any):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        tiles = tile_counts(c, (bm, bn))
+        tiles = tile_counts(results[0], (bm, bn))
         m, n = plan.tile_coord(cute.arch.block_idx()[0], *tiles, cutlass.min)
         smem = allocate_smem(plan)  # (lines, BK, stages) of A, of B
         acc, load_fragments, multiply = warp_mma(plan, *smem, thread)
@@ -39,7 +41,7 @@ class Multistage(OneTilePerBlock):
             self.round(k_tile, load_fragments, multiply, load, True)
         for k_tile in cutlass.range(whole, cute.ceil_div(a.shape[1], bk), unroll=1):
             self.round(k_tile, load_fragments, multiply, load, False)
-        store_accumulator(acc, c, plan, (m, n), thread)
+        store_accumulator(acc, (operands, results), plan, (m, n), thread)
 
     def prologue(self, load_fragments):
         """What comes before the first round: nothing, since each step loads its own fragments."""

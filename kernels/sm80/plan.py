@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import (
     BITS,
     count_problem,
@@ -20,6 +21,11 @@ from cutedsl_gemm.kernels.plan.checks import (
     refuse,
     smem_problem,
     threads_problem,
+)
+from cutedsl_gemm.kernels.plan.epilogue import (
+    explain_lines,
+    operand_proofs,
+    whole_tile_problems,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
@@ -61,6 +67,7 @@ class Sm80Plan:
     stages: int  # k-tiles in shared memory; with one, no k-tile is loaded ahead
     prefetch_fragments: bool  # whether a step's fragments are loaded during the step before
     raster: Raster
+    epilogue: Epilogue = PLAIN
 
     @property
     def threads(self) -> int:
@@ -163,6 +170,7 @@ class Sm80Plan:
             *(prove(Bijective(partition)) for partition in self.partitions.values()),
             *(prove(Injective(buffer)) for buffer in buffers),
             prove(Bijective(self.fragment)),
+            *operand_proofs(self.epilogue, self.c, self.tile[0]),
         )
 
     def explain(self) -> str:
@@ -180,6 +188,7 @@ class Sm80Plan:
             ("C rows", f"{self.c.rows}   (thread, value) → m"),
             ("C columns", f"{self.c.columns}   (thread, value) → n"),
             ("raster", str(self.raster)),
+            *explain_lines(self.epilogue, self.c),
         )
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
@@ -203,11 +212,18 @@ class Sm80Plan:
 
         return Singlestage(self)
 
-    def execute(self, a: Tensor, b: Tensor, out: Tensor, tell: Tell | None = None) -> None:
-        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+    def execute(
+        self,
+        a: Tensor,
+        b: Tensor,
+        out: Tensor | tuple[Tensor, ...],
+        tell: Tell | None = None,
+        operands: tuple[Tensor | float, ...] = (),
+    ) -> None:
+        """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
         from cutedsl_gemm.kernels.sm80.execute import gemm
 
-        gemm(self, a, b, out, tell)
+        gemm(self, a, b, out, tell, operands)
 
     def check(self) -> Sm80Plan:
         """The plan itself; PlanError with its first problem if the hardware cannot run it."""
@@ -229,6 +245,7 @@ class Sm80Plan:
             yield from partition_problems(name, held, (bm, bn), self.threads)
         yield from self.mma_problems()
         yield from smem_problem(self.smem_bytes, SMEM_BYTES)
+        yield from whole_tile_problems(self.epilogue)
 
     def mma_problems(self) -> Iterator[str]:
         """What the instructions, and the kernels that issue them, cannot do."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.rung import Rung
@@ -55,6 +56,7 @@ class Sm80Rung(Rung[Recipe]):
         a_major: Major = "K",
         b_major: Major = "MN",
         alignment: int = UNIT,
+        epilogue: Epilogue = PLAIN,
     ) -> Sm80Plan:
         """The checked plan for leading strides and addresses of multiples of `alignment` elements.
 
@@ -95,6 +97,7 @@ class Sm80Rung(Rung[Recipe]):
             stages=recipe.stages,
             prefetch_fragments=recipe.prefetch_fragments,
             raster=recipe.raster,
+            epilogue=epilogue,
         ).check()
 
 

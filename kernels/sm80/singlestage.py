@@ -7,6 +7,8 @@ The five rungs differ only in their plans: how much a step multiplies, and where
 shared memory.
 """
 
+from typing import Any
+
 import cutlass
 import cutlass.cute as cute
 
@@ -20,10 +22,10 @@ class Singlestage(OneTilePerBlock):
     """One kernel for every M, N, K of a plan with one stage."""
 
     @cute.kernel
-    def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, operands: Any, results: Any):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
+        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(results[0], (bm, bn)))
         sA, sB = allocate_smem(plan)  # (BM, BK, 1), (BN, BK, 1)
         acc, load_fragments, multiply = warp_mma(plan, sA, sB, thread)
         for k_tile in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
@@ -34,4 +36,4 @@ class Singlestage(OneTilePerBlock):
                 load_fragments(step, 0)
                 multiply(step)
             cute.arch.sync_threads()
-        store_accumulator(acc, c, plan, (m, n), thread)
+        store_accumulator(acc, (operands, results), plan, (m, n), thread)

@@ -10,7 +10,8 @@ from cutlass.cute.nvgpu import warp
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.tile import Pair, guarded_copy, remaining_extent, thread_partition
+from cutedsl_gemm.kernels.device.tile import Pair
+from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENT
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from layouts import ComposedLayout
@@ -102,12 +103,8 @@ def swizzled_sources(
 
 @cute.jit
 def store_accumulator(
-    acc: cute.Tensor, c: cute.Tensor, plan: cutlass.Constexpr, coord: Pair, thread: Int32
+    acc: cute.Tensor, outputs: Any, plan: cutlass.Constexpr, coord: Pair, thread: Int32
 ):
-    """The epilogue: convert the accumulator to the dtype of C, and store it in vectors."""
-    tiler = plan.tile[:2]
+    """Compute the results of the accumulator, and store them in vectors."""
     values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
-    rC = cute.make_rmem_tensor(lower.layout(plan.c.registers), c.element_type)
-    rC.store(values.load().to(c.element_type))
-    gC = thread_partition(cute.local_tile(c, tiler, coord), plan.c, thread)
-    guarded_copy(rC, gC, plan.c, thread, remaining_extent(c, tiler, coord))
+    store_tile([values], outputs, plan.epilogue, plan.c, plan.tile[:2], coord, thread)
