@@ -1,11 +1,14 @@
-"""An epilogue in device code: its arguments, and its operands over C."""
+"""An epilogue in device code: its tensors over C, and what a thread reads, adds up and stores."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import cutlass
 import cutlass.cute as cute
+from cutlass import Float32
 
 from cutedsl_gemm.kernels.device.tile import Pair
+from cutedsl_gemm.kernels.epilogue.device import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
 
 
@@ -31,3 +34,62 @@ def over_c(operand: Operand, tensor: cute.Tensor, shape: Pair) -> cute.Tensor:
     stride = dict(zip(operand.modes, tensor.stride, strict=False))
     layout = cute.make_layout(shape, stride=tuple(stride.get(mode, 0) for mode in ("M", "N")))
     return cute.make_tensor(tensor.iterator, layout)
+
+
+def load_values(
+    view: cute.Tensor, first: Pair, offsets: Sequence[tuple[int, int]], shape: Any, width: int = 1
+) -> cute.Tensor:
+    """The elements of an operand over C, in registers of a shape: those at `first` + each offset.
+
+    `width` neighbours along a row are loaded as a vector. A coordinate out of bounds is clamped:
+    what a thread reads for an output that does not exist, it does not store.
+    """
+    values = cute.make_rmem_tensor(shape, view.element_type)
+    (rows, columns), (down, across) = view.shape, (_varies(stride) for stride in view.stride)
+    bytes, vector = width * view.element_type.width // 8, cute.make_layout(width)
+    lines: dict[int, Any] = {}  # row → a pointer to its first element; column → its offset
+    steps: dict[int, Any] = {}
+    loaded: dict[tuple[int, int], int] = {}  # offset in memory → the first value there
+    for i, (m, n) in enumerate(offsets):
+        at = m if down else 0, n if across else 0
+        if loaded.setdefault(at, i) != i:
+            values[i] = values[loaded[at]]
+        elif i % width == 0:
+            if at[0] not in lines:
+                row = cutlass.min(first[0] + m, rows - 1) if down else 0
+                lines[at[0]] = view.iterator + cute.crd2idx((row, 0), view.layout)
+            if at[1] not in steps:
+                column = cutlass.min(first[1] + n, columns - width) if across else 0
+                steps[at[1]] = cute.crd2idx((0, column), view.layout)
+            source = cute.make_tensor((lines[at[0]] + steps[at[1]]).align(bytes), vector)
+            cute.autovec_copy(source, cute.make_tensor(values.iterator + i, vector))
+    return values
+
+
+def evaluate_all(
+    epilogue: Epilogue, accumulators: Sequence[cute.Tensor], operands: Sequence[Any]
+) -> list[cute.Tensor]:
+    """The results of the epilogue in fp32, in registers of the accumulators' shape.
+
+    An operand is a number, or registers of that shape. A result that is the accumulator itself
+    stays where it is.
+    """
+    (first, *_), program = accumulators, epilogue.program
+    results, computed = [], {}
+    for place, result in enumerate(epilogue.results):
+        if program[result.value].operation == "acc":
+            results.append(accumulators[int(program[result.value].value or 0)])
+        else:
+            computed[place] = cute.make_rmem_tensor(first.shape, Float32)
+            results.append(computed[place])
+    for i in range(cute.size(first.shape) if computed else 0):
+        read = [each[i] if isinstance(each, cute.Tensor) else each for each in operands]
+        found = evaluate(epilogue, [each[i] for each in accumulators], read)
+        for place, values in computed.items():
+            values[i] = found[place]
+    return results
+
+
+def _varies(stride: Any) -> bool:
+    """Whether a mode of this stride has more than one element in memory."""
+    return not (isinstance(stride, int) and stride == 0)

@@ -58,9 +58,11 @@ def smem_layout(swizzled: ComposedLayout) -> cute.ComposedLayout:
     return cute.make_composed_layout(byte_swizzle(swizzled), 0, layout(swizzled.outer))
 
 
-def smem_tensor(storage: cute.struct.MemRange, swizzled: ComposedLayout) -> cute.Tensor:
-    """A buffer of shared memory with its layout."""
-    return storage.get_tensor(layout(swizzled.outer), swizzle=byte_swizzle(swizzled))
+def smem_tensor(
+    storage: cute.struct.MemRange, swizzled: ComposedLayout, dtype: Any = None
+) -> cute.Tensor:
+    """A buffer of shared memory with its layout; of another dtype of as many bits, if given."""
+    return storage.get_tensor(layout(swizzled.outer), swizzle=byte_swizzle(swizzled), dtype=dtype)
 
 
 def tile_array(pointer: cute.Pointer, plain: Layout, *counts: Any) -> cute.Tensor:

@@ -56,7 +56,7 @@ class Operand:
     modes: tuple[Mode, ...] = ()
     dtype: str = "float32"
     row_major: bool = True  # of a matrix: whether its rows are contiguous; else its columns are
-    alignment: int = 1  # of a matrix's leading stride, and of the address, in elements
+    alignment: int = 1  # of the address, the contiguous extent and the leading stride, in elements
     by_value: bool = False
 
     @property

@@ -18,21 +18,22 @@ from math import gcd
 
 import cutlass
 import cutlass.cute as cute
-from cuda.bindings.driver import CUstream
 from cutlass import Int32, Int64
 from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.epilogue import evaluate_all, load_values, over_c, split_arguments
 from cutedsl_gemm.kernels.device.tile import (
     in_bounds,
     remaining_extent,
     thread_coordinates,
     thread_partition,
+    tile_count,
 )
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
-from layouts import cosize
+from layouts import cosize, size, slice_and_offset
 from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARPGROUP
 
@@ -50,14 +51,14 @@ class TmaPanels:
 
     def output(self, c):
         """The TMA store atom, and C (M, N) as TMA sees it."""
-        panel = (self.plan.rows, self.plan.panel_columns)
+        panel = (self.plan.panel_rows, self.plan.panel_columns)
         store = cpasync.CopyBulkTensorTileS2GOp()
         return cpasync.make_tiled_tma_atom(store, c, lower.smem_layout(self.plan.staging), panel)
 
     def tiles(self, output):
         """The atom, and C in panels (R, P, tiles_m * consumers_per_tile, tiles_n * panels)."""
         plan, (tma_c, gC) = self.plan, output
-        return tma_c, cute.local_tile(gC, (plan.rows, plan.panel_columns), (None, None))
+        return tma_c, cute.local_tile(gC, (plan.panel_rows, plan.panel_columns), (None, None))
 
     def begin(self, sC, tiles):
         """Whether this warp issues, the atom, and both tensors as TMA copies them."""
@@ -67,11 +68,11 @@ class TmaPanels:
         return issues, tma_c, *lower.tma_partition(tma_c, sC, gC)
 
     @cute.jit
-    def wait_for_buffer(self, begun, panel: cutlass.Constexpr):
-        """Wait until TMA has read what the panel's buffer held before."""
+    def wait_for_buffer(self, begun, store: cutlass.Constexpr):
+        """Wait until TMA has read what the buffer of a tile's store held before."""
         issues, _, _, _ = begun
         if issues:
-            cute.arch.cp_async_bulk_wait_group(self.plan.pending_stores(panel), read=True)
+            cute.arch.cp_async_bulk_wait_group(self.plan.pending_stores(store), read=True)
 
     def fence(self):
         """What stmatrix wrote, TMA reads."""
@@ -111,7 +112,7 @@ class ThreadPanels:
         """The panels in shared memory, and C."""
         return sC, *tiles
 
-    def wait_for_buffer(self, begun, panel):
+    def wait_for_buffer(self, begun, store):
         """Nothing: a thread has read its part of a buffer before it comes to the next panel."""
 
     def fence(self):
@@ -121,7 +122,7 @@ class ThreadPanels:
     def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):
         """Store a buffer to a panel of tile column n of C, in row m of panels."""
         (sC, gC), plan, copy = begun, self.plan, self.plan.panel_copy
-        tiler, coord = (plan.rows, plan.panel_columns), (m, n * plan.panels + panel)
+        tiler, coord = (plan.panel_rows, plan.panel_columns), (m, n * plan.panels + panel)
         thread = cute.arch.thread_idx()[0] % WARPGROUP
         source = thread_partition(sC[None, None, buffer], copy, thread)  # (lines, (1, vectors))
         target = thread_partition(cute.local_tile(gC, tiler, coord), copy, thread)
@@ -160,6 +161,7 @@ class PanelGemm(Sm90Gemm):
 
     def __init__(self, plan):
         super().__init__(plan)
+        self.epilogue = plan.planned_epilogue
         self.panels = TmaPanels(plan) if plan.stored_by_tma else ThreadPanels(plan)
 
     @cute.jit
@@ -167,23 +169,39 @@ class PanelGemm(Sm90Gemm):
         self,
         a: cute.Tensor,  # (M, K)
         b: cute.Tensor,  # (K, N)
-        c: cute.Tensor,  # (M, N)
-        sms: Int32,
-        stream: CUstream,
+        *arguments,  # operands and results of the epilogue, such as C (M, N); then sms, stream
     ):
-        """C = A · B on at most `sms` multiprocessors."""
-        a, b, c = self.as_planned(a, b, c)
-        self.launch(a, b, c, self.panels.output(c), sms, stream)
+        """What the epilogue makes of C = A · B, on at most `sms` multiprocessors."""
+        plan = self.plan
+        operands, results, (sms, stream) = split_arguments(plan.epilogue, arguments)
+        c = cute.make_layout((a.shape[0], b.shape[1]))
+        views = (
+            operand if each.by_value else self.c_as_planned(over_c(each, operand, c.shape))
+            for each, operand in zip(plan.epilogue.operands, operands, strict=True)
+        )
+        output = (
+            tuple(self.panels.output(self.c_as_planned(results[i])) for i in plan.staged),
+            tuple(views),
+        )
+        tiles = tile_count(c, plan.exchanged(plan.cluster_tile))
+        self.launch(*self.as_planned(a, b), tiles, output, sms, stream)
 
     def epilogue_storage(self):
         """The panels of C, of all consumers."""
         return cute.struct.MemRange[self.dtype, self.plan.staged_panels * cosize(self.plan.staging)]
 
     def epilogue_tensors(self, storage, output):
-        """The panels in shared memory (R, P, staged_panels), and what moves them to C."""
-        plan = self.plan
-        sC = lower.smem_tensor(storage, staged_layout(plan.staging, plan.staged_panels))
-        return sC, *self.panels.tiles(output)
+        """The operands over C; of each staged result its panels (R, P, staged_panels) and tiles."""
+        staged, operands = output
+        layout = staged_layout(self.plan.staging, self.plan.staged_panels)
+        panels = tuple(lower.smem_tensor(storage, layout, dtype) for dtype in self.staged_dtypes)
+        return operands, panels, tuple(self.panels.tiles(each) for each in staged)
+
+    @property
+    def staged_dtypes(self):
+        """The types of the staged results."""
+        results = (self.epilogue.results[i] for i in self.plan.staged)
+        return [lower.DTYPES[result.dtype or self.plan.dtype] for result in results]
 
     def make_stmatrix(self):
         """stmatrix by four warps: 64 × S elements at a time."""
@@ -195,25 +213,83 @@ class PanelGemm(Sm90Gemm):
 
     @cute.jit
     def store(self, consumer, acc, epilogue, m, n):
-        """Store a consumer's accumulator to row m of the (R, P) panels of C, in tile column n."""
-        plan, (sC, *tiles) = self.plan, epilogue
-        begun = self.panels.begin(sC, tiles)
+        """Store what the epilogue makes of a consumer's accumulator.
+
+        It belongs to row m of the (R, P) panels of C, in tile column n.
+        """
+        plan, (operands, panels, tiles) = self.plan, epilogue
+        begun = [self.panels.begin(*each) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
-        tC = stmatrix.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_D(sC)
-        # tC (S/2, R/64, P/S, staged_panels), values (S/2, R/64, P/S, panels)
+        thread = cute.arch.thread_idx()[0] % WARPGROUP
+        tC = [self.lanes_rows(stmatrix, thread, sC) for sC in panels]
+        # (S/2, R/64, P/S, panels, accumulators)
         values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
-        # A lane addresses eight elements. Of x2 it holds four, and cute.copy takes as many of both.
-        tC = cute.logical_divide(tC, (values.shape[0],))[(None, 0), None, None, None]
+        first = self.first_coordinate(thread, m, n)
+        columns = self.read_columns(operands, first)
+        ahead = self.read_panel(operands, columns, first, 0)
         for panel in cutlass.range_constexpr(plan.panels):
-            buffer = consumer * plan.c_stages + panel % plan.c_stages
-            rC = cute.make_rmem_tensor(values.shape[:3], self.dtype)
-            rC.store(values[None, None, None, panel].load().to(self.dtype))
-            self.panels.wait_for_buffer(begun, panel)
-            self.panel_sync(consumer)
-            cute.copy(stmatrix, rC, tC[None, None, None, buffer])
-            self.panels.fence()
-            self.panel_sync(consumer)
-            self.panels.store(begun, buffer, m, n, panel)
+            results = self.evaluate(values, ahead, panel)
+            if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
+                ahead = self.read_panel(operands, columns, first, panel + 1)
+            for staged in cutlass.range_constexpr(len(plan.staged)):
+                store = panel * len(plan.staged) + staged
+                buffer = consumer * plan.c_stages + store % plan.c_stages
+                rC = cute.make_rmem_tensor(values.shape[:3], panels[staged].element_type)
+                rC.store(results[plan.staged[staged]].load().to(rC.element_type))
+                self.panels.wait_for_buffer(begun[staged], store)
+                self.panel_sync(consumer)
+                cute.copy(stmatrix, rC, tC[staged][None, None, None, buffer])
+                self.panels.fence()
+                self.panel_sync(consumer)
+                self.panels.store(begun[staged], buffer, m, n, panel)
+
+    def lanes_rows(self, stmatrix, thread, sC):
+        """What a thread addresses by stmatrix: (S/2, R/64, P/S, staged_panels)."""
+        tC = stmatrix.get_slice(thread).partition_D(sC)
+        # A lane addresses eight elements. Of x2 it holds four, and cute.copy takes as many of both.
+        return cute.logical_divide(tC, (size(self.plan.fragment[0]),))[(None, 0), None, None, None]
+
+    def first_coordinate(self, thread, m, n):
+        """The coordinate in C of a thread's first value: of row m of panels, in tile column n."""
+        plan = self.plan
+        (_, row), (_, column) = (
+            slice_and_offset((thread, None), layout) for layout in plan.coordinates
+        )
+        return plan.panel_rows * m + row, plan.output_tile[1] * n + column
+
+    def read_columns(self, operands, first):
+        """What a thread reads once a tile: numbers, scalars and columns; None for any other."""
+        return [
+            view
+            if operand.by_value
+            else self.read(operand, view, first)
+            if "N" not in operand.modes
+            else None
+            for operand, view in zip(self.epilogue.operands, operands, strict=True)
+        ]
+
+    def read_panel(self, operands, columns, first, panel):
+        """The operands' values for a panel: numbers, or registers (S/2, R/64, P/S)."""
+        return [
+            self.read(operand, view, first, panel) if column is None else column
+            for operand, view, column in zip(self.epilogue.operands, operands, columns, strict=True)
+        ]
+
+    def read(self, operand, view, first, panel=0):
+        """The values of an operand for a panel, in registers (S/2, R/64, P/S)."""
+        shape = self.plan.fragment.shape[:3]
+        rows, columns = (layout[1] for layout in self.plan.coordinates)
+        begin, count = panel * size(shape), size(shape)
+        offsets = [(rows(value), columns(value)) for value in range(begin, begin + count)]
+        return load_values(view, first, offsets, shape, self.plan.read_width(operand))
+
+    def evaluate(self, values, operands, panel):
+        """The results of the epilogue for a panel, in fp32: (S/2, R/64, P/S) each."""
+        if self.epilogue.accumulators == 1:
+            accumulators = [values[None, None, None, panel]]
+        else:
+            accumulators = [values[None, None, None, panel, i] for i in (0, 1)]
+        return evaluate_all(self.epilogue, accumulators, operands)
 
     def panel_sync(self, consumer):
         """Wait until all four warps of the consumer are here."""

@@ -15,6 +15,7 @@ from functools import cache
 from math import gcd
 from typing import Any
 
+from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_problem
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
@@ -27,6 +28,7 @@ from layouts import (
     Layout,
     LayoutError,
     Proof,
+    append,
     banks,
     composition,
     cosize,
@@ -52,10 +54,11 @@ class PanelPlan(Sm90Plan):
     warps store S columns of 64 rows at a time: 16 by stmatrix.x4, or 8 by stmatrix.x2.
     """
 
-    # (S/2, R/64, P/S, BN/P) = (stmatrix, m64, S columns, panel) → accumulator value
+    # (S/2, R/64, P/S, panels) = (stmatrix, m64, S columns, panel) → accumulator value; if there are
+    # two accumulators, a fifth mode says of which
     fragment: Layout
     stmatrix_tv: Layout  # (thread, value) → m + 64 * n of the (64, S) tile of four warps' stmatrix
-    staging: ComposedLayout  # (R, P) → element offset: a panel of C in shared memory
+    staging: ComposedLayout  # (panel_rows, P) → element offset: a panel of C in shared memory
     c_stages: int  # panels that a consumer may have in flight
 
     @property
@@ -83,8 +86,24 @@ class PanelPlan(Sm90Plan):
 
     @property
     def panels(self) -> int:
-        """Panels in a tile."""
-        return self.tile[1] // self.panel_columns
+        """Panels in a tile of C."""
+        return self.output_tile[1] // self.panel_columns
+
+    @property
+    def panel_rows(self) -> int:
+        """Rows of a panel: those of C that a consumer computes of a tile, R if A is one matrix."""
+        return self.rows // self.a.matrices
+
+    @property
+    def staged(self) -> tuple[int, ...]:
+        """The results that panels stage: whole, of 16 bits. Threads store any other at once."""
+        results = enumerate(self.epilogue.results)
+        return tuple(i for i, each in results if each.reduction is None and each.dtype != "float32")
+
+    @property
+    def stores(self) -> int:
+        """Panels that a consumer stores of a tile, of all results."""
+        return self.panels * len(self.staged)
 
     @property
     def panel_bytes(self) -> int:
@@ -96,20 +115,29 @@ class PanelPlan(Sm90Plan):
         """Panels of C in shared memory, of all consumers."""
         return self.consumers * self.c_stages
 
-    def pending_stores(self, panel: int) -> int:
-        """Stores of a consumer that may still read shared memory when it writes a panel.
+    def read_width(self, operand: Operand) -> int:
+        """Elements of an operand of the plan's C that a thread loads at a time: 2 neighbours, or 1.
 
-        They are those behind the last one from the same buffer. Panels take the `c_stages` buffers
-        in turn, and each tile begins with the first.
+        A thread of wgmma holds neighbours along n.
+        """
+        along_n = operand.modes == ("N",) or (len(operand.modes) == 2 and operand.row_major)
+        return 2 if along_n and operand.alignment % 2 == 0 else 1
+
+    def pending_stores(self, store: int) -> int:
+        """Stores of a consumer that may still read shared memory when it writes the next panel.
+
+        That is the panel number `store` of a tile. The stores are those behind the last one from
+        the same buffer. Panels take the `c_stages` buffers in turn, and each tile begins with the
+        first.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> plan = pingpong((128, 80, 64))  # buffers 0, 1, 2, 3, 0; 0, 1, 2, 3, 0; …
-        >>> [plan.pending_stores(panel) for panel in range(plan.panels)]
+        >>> [plan.pending_stores(store) for store in range(plan.stores)]
         [0, 4, 4, 4, 3]
         """
-        if panel >= self.c_stages:
+        if store >= self.c_stages:
             return self.c_stages - 1
-        return (self.panels - 1 - panel) % self.c_stages + panel
+        return (self.stores - 1 - store) % self.c_stages + store
 
     @property
     def epilogue_smem_bytes(self) -> int:
@@ -131,12 +159,32 @@ class PanelPlan(Sm90Plan):
         addresses which row follows from `stmatrix_tv` (layouts/hardware/lane_addresses.py).
         """
         columns = self.stmatrix_columns
-        values = composition(Layout((WGMMA_M, columns), (1, self.rows)), self.stmatrix_tv)
+        values = composition(Layout((WGMMA_M, columns), (1, self.panel_rows)), self.stmatrix_tv)
         (lane, warp, _), _ = row_addresses(self.stmatrix, values)
-        m64 = Layout(self.rows // WGMMA_M, WGMMA_M)
+        m64 = Layout(self.panel_rows // WGMMA_M, WGMMA_M)
         return make_layout(
-            lane, warp, m64, Layout(self.panel_columns // columns, columns * self.rows)
+            lane, warp, m64, Layout(self.panel_columns // columns, columns * self.panel_rows)
         )
+
+    @property
+    def coordinates(self) -> tuple[Layout, Layout]:
+        """(thread, (S/2, R/64, P/S, panels)) → row, and → column, of a consumer's part of a tile.
+
+        They are those of the first accumulator. Operands of the epilogue are read there, and
+        whatever is not staged is stored there.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> for layout in pingpong((64, 64, 64)).coordinates:
+        ...     print(layout)
+        ((4,8,4),((2,2,2),1,4,1)):((0,1,16),((0,8,0),0,0,0))
+        ((4,8,4),((2,2,2),1,4,1)):((2,0,0),((1,0,8),1,16,1))
+        """
+        threads, values = self.accumulator
+        values = composition(values, make_layout(*tuple(self.fragment)[:4]))
+        held = make_layout(threads, values)  # → m + R * n
+        shape = self.rows, self.tile[1]
+        rows, columns = (composition(Layout(shape, stride), held) for stride in ((1, 0), (0, 1)))
+        return rows, columns
 
     @property
     def panel_store(self) -> BankReport:
@@ -160,35 +208,36 @@ class PanelPlan(Sm90Plan):
         ((64,2),(64,(1,1))):((0,1),(2,(0,0))) ((64,2),(64,(1,1))):((1,0),(0,(1,0)))
         """
         major: Major = "K" if self.contiguous else "MN"
-        return load_layout(self.rows, self.panel_columns, major, WARPGROUP, 1)
+        return load_layout(self.panel_rows, self.panel_columns, major, WARPGROUP, 1)
 
     @property
     def panel_load(self) -> BankReport:
         """The bank report of one consumer's loads of a whole panel, if its threads store C."""
-        lanes = self.panel_copy.offsets(1, self.rows)
+        lanes = self.panel_copy.offsets(1, self.panel_rows)
         return banks(self.staging, f"ld.shared.b{BITS}", lanes=lanes)
 
     def proofs(self) -> tuple[Proof, ...]:
         proofs = *super().proofs(), self.panel_store.proof()
         if self.stored_by_tma:
             return proofs
-        stored_once = prove(Bijective(self.panel_copy.offsets(1, self.rows)))
+        stored_once = prove(Bijective(self.panel_copy.offsets(1, self.panel_rows)))
         return *proofs, stored_once, self.panel_load.proof()
 
     def explain_lines(self) -> Iterator[tuple[str, str]]:
         yield from super().explain_lines()
         columns = self.stmatrix_columns
         yield "stmatrix", f"{self.stmatrix_tv}   (thread, value) → m + 64n of 64×{columns}"
-        yield "C panel", f"{self.staging}   ({self.rows}, {self.panel_columns})"
+        yield "C panel", f"{self.staging}   ({self.panel_rows}, {self.panel_columns})"
         report = self.panel_store
         yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, {columns} columns)"
         yield "", _cost(report)
         if self.stored_by_tma:
             yield "", f"read by TMA, {BY_DESCRIPTOR}"
             return
-        copy, report = self.panel_copy, self.panel_load
+        copy, report, rows = self.panel_copy, self.panel_load, self.panel_rows
         yield "C", "stored by the consumer's threads, as its rows may start anywhere"
-        yield "", f"{copy.offsets(1, self.rows)}   (thread, value) → m + {self.rows}n of a panel"
+        offsets = copy.offsets(1, self.panel_rows)
+        yield "", f"{offsets}   (thread, value) → m + {self.panel_rows}n of a panel"
         yield "", f"read by {report.access} at {report.addresses}"
         yield "", _cost(report)
 
@@ -208,7 +257,7 @@ class PanelPlan(Sm90Plan):
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
-        panel = self.rows, panel_columns(self.tile[1], self.swapped)
+        panel = self.panel_rows, panel_columns(self.output_tile[1], self.swapped)
         yield from shape_problem("C panel", self.staging, panel)
         yield from _staging_problems(self.staging, self.contiguous)
         yield from count_problem("c_stages", self.c_stages, 1)
@@ -218,22 +267,32 @@ class PanelPlan(Sm90Plan):
     def required(self) -> Iterator[tuple[str, object, str]]:
         yield from super().required()
         why = "as wgmma leaves its registers, and stmatrix takes them (PTX ISA, Matrix Fragments)"
-        columns = panel_columns(self.tile[1], self.swapped)
-        yield "fragment", fragment(self.rows, self.tile[1], columns), why
+        columns = panel_columns(self.output_tile[1], self.swapped)
+        matrices = self.a.matrices, self.b.matrices
+        yield "fragment", fragment(self.rows, self.tile[1], columns, *matrices), why
         yield "stmatrix_tv", stmatrix_tv(columns), why
         yield "splits", 1, "since a block stores final sums; to split K, take `split`"
 
 
-def fragment(rows: int, bn: int, columns: int) -> Layout:
+def fragment(rows: int, bn: int, columns: int, a_matrices: int = 1, b_matrices: int = 1) -> Layout:
     """(stmatrix, m64, S columns, panel) → value of the accumulator, in panels of `columns`.
+
+    If A or B has rows of two matrices, a fifth mode tells their accumulators apart: a thread holds
+    a value of both for each output.
 
     >>> print(fragment(128, 128, 64), fragment(128, 80, 40))
     (8,2,4,2):(1,64,8,32) (4,2,5,2):(1,40,4,20)
+    >>> print(fragment(128, 128, 64, b_matrices=2), fragment(128, 128, 64, a_matrices=2))
+    (8,2,4,1,2):(1,64,8,32,32) (8,1,4,2,2):(1,64,8,32,64)
     """
     held = size(stmatrix_tv(columns)[1])  # values that one stmatrix takes of a thread
     stores = columns // 2 // held  # of a panel and 64 rows
-    shape = (held, rows // WGMMA_M, stores, bn // columns)
-    return Layout(shape, (1, bn // 2, held, columns // 2))
+    shape = held, rows // WGMMA_M // a_matrices, stores, bn // b_matrices // columns
+    one = Layout(shape, (1, bn // 2, held, columns // 2))
+    if a_matrices == b_matrices == 1:
+        return one
+    apart = bn // 2 // b_matrices if b_matrices > 1 else shape[1] * bn // 2
+    return append(one, Layout(a_matrices * b_matrices, apart))
 
 
 def stmatrix_tv(columns: int) -> Layout:

@@ -25,9 +25,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache
 from random import Random
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,23 +34,29 @@ from cutedsl_gemm.kernels.executor import (
     check_visits,
     executor,
     multiply_one_by_one,
-    thread_values,
     tiles,
-    write_tiles,
 )
 from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
 from cutedsl_gemm.kernels.pipeline.order import Order
-from cutedsl_gemm.kernels.plan import tma
-from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
+from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.work import Segment
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
+from cutedsl_gemm.kernels.sm90.execute_addresses import (
+    check_written_once,
+    descriptor_addresses,
+    tma_addresses,
+)
+from cutedsl_gemm.kernels.sm90.execute_epilogue import (
+    PanelStore,
+    Reduction,
+    Results,
+    consumer_of,
+)
 from cutedsl_gemm.kernels.sm90.operand import Operand
 from cutedsl_gemm.kernels.sm90.pipeline import WARPS
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
-from layouts import ComposedLayout, cosize, size, wgmma_descriptor
 from layouts.hardware.atoms import WGMMA_M
-from layouts.hardware.facts import WARP
 
 TILES = 4  # of a block, about
 AT_ONCE = 132  # tiles that move together at most: the blocks of an H100
@@ -64,25 +68,32 @@ def gemm(
     plan: PanelPlan | SplitKPlan,
     a: Tensor,
     b: Tensor,
-    out: Tensor,
+    out: Tensor | tuple[Tensor, ...],
+    operands: tuple[Tensor | float, ...] = (),
     one_by_one: bool = False,
     seed: int = 0,
 ) -> Iterator[float]:
-    """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0. A step is a moment of the pipeline.
+    """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0, or what the epilogue makes of it.
 
-    If `one_by_one`, the products are added one after the other: at 1024³ this takes 3.5 times as
-    long. `seed` gives the order in which warps take turns.
+    A step is a moment of the pipeline. If `one_by_one`, the products are added one after the other:
+    at 1024³ this takes 3.5 times as long. `seed` gives the order in which warps take turns.
     """
+    shape = a.shape[0], b.shape[-1]
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
-        a, b, out = b.mT, a.mT, out.mT
+        a, b = b.mT, a.mT
     down, across = plan.cluster
     gA = operand_tiles(plan.a, a, down)  # (tiles_m, k_tiles, BM, BK)
     gB = operand_tiles(plan.b, b.mT, across)  # (tiles_n, k_tiles, BN, BK)
-    gC = torch.full((len(gA), len(gB), *plan.output_tile), torch.nan, dtype=out.dtype)
-    work = [*_work(plan, len(gA), len(gB), gA.shape[1])]
+    tile_counts = len(gA), len(gB)
+    work = [*_work(plan, *tile_counts, gA.shape[1])]
     visited = (segment.tile for block in work for segment in block if segment.split == 0)
-    check_visits(f"{plan.raster}", visited, len(gA), len(gB))
-    epilogue = Reduction(plan, gC) if isinstance(plan, SplitKPlan) else PanelStore(plan, gC)
+    check_visits(f"{plan.raster}", visited, *tile_counts)
+    results = Results(plan, shape, tile_counts, operands)
+    epilogue: PanelStore | Reduction = (
+        Reduction(plan, results, tile_counts)
+        if isinstance(plan, SplitKPlan)
+        else PanelStore(plan, results)
+    )
     random, done = Random(seed), 0
     for counts, blocks in _moving_together(plan, work):
         grid = Grid(plan, blocks, (gA, gB), epilogue, multiply_one_by_one if one_by_one else _add)
@@ -96,7 +107,8 @@ def gemm(
             raise PlanError(f"the pipeline does not go on: {order.labels[order.stuck[0]]}")
         done += len(blocks)
     epilogue.finish()
-    write_tiles(gC, out)  # TMA clips what is out of bounds, and threads do not store it
+    # TMA clips what is out of bounds, and threads do not store it.
+    results.finish(out if isinstance(out, tuple) else (out,))
     yield 1.0
 
 
@@ -235,21 +247,10 @@ class Grid:
         return self.acc[rank, consumer], self.panels[rank, consumer], tiles
 
 
-def consumer_of(warps: Warps) -> int:
-    """The number of the consumer to which warps belong."""
-    _, _, number = warps.agent.partition(" ")
-    return int(number or 0)
-
-
 def warp_rows(warps: Warps, rows: int) -> Tensor:
     """The rows of an accumulator that warps hold: 16 of every 64 a warp."""
     row = torch.arange(rows)
     return row[(row % WGMMA_M < WGMMA_M // WARPS) == warps.leader]
-
-
-def threads_of(warps: Warps) -> slice:
-    """The threads of a warpgroup that are those of its first warp, or of the others."""
-    return slice(0, WARP) if warps.leader else slice(WARP, WARPS * WARP)
 
 
 class Smem:
@@ -257,10 +258,10 @@ class Smem:
 
     def __init__(self, operand: Operand, stages: int, clusters: int, source: Tensor) -> None:
         self.operand, self.stages, self.source = operand, stages, source
-        self.slices = _tma_addresses(operand)  # of each slice, (rows, columns) → element
-        self.addresses = _descriptor_addresses(operand)  # (rows, columns) → element
+        self.slices = tma_addresses(operand)  # of each slice, (rows, columns) → element
+        self.addresses = descriptor_addresses(operand)  # (rows, columns) → element
         written = torch.cat([each.flatten() for each in self.slices])
-        _check_written_once(written, operand.elements, f"TMA, {operand.name}")
+        check_written_once(written, operand.elements, f"TMA, {operand.name}")
         self.data = source.new_full((clusters, stages, operand.elements), torch.nan)
         self.seen: dict[int, Tensor] = {}  # what stages hold, as the tensor core reads it
 
@@ -284,190 +285,3 @@ class Smem:
             held = self.data[:, stage, self.addresses.flatten()]
             self.seen[stage] = held.unflatten(1, self.addresses.shape).float()
         return self.seen[stage]
-
-
-@cache
-def _tma_addresses(operand: Operand) -> list[Tensor]:
-    """Where TMA writes element (row, column) of each slice."""
-    rows, columns = operand.slice_shape
-    coords = [operand.slice_coord(part) for part in range(operand.slices)]
-    starts = (operand.smem.outer(i * rows, j * columns) for i, j in coords)
-    tile = operand.slice_smem, operand.contiguous, operand.slice_matrices
-    return [_box_addresses(*tile, start) for start in starts]
-
-
-@cache
-def _descriptor_addresses(operand: Operand) -> Tensor:
-    """Where wgmma reads element (row, column).
-
-    A descriptor serves 64 rows of A, or BN of B, and 16 columns.
-    """
-    smem, (rows, columns) = operand.smem, operand.shape
-    descriptor = wgmma_descriptor(smem, operand.major)
-    at_once = WGMMA_M if operand.name == "A" else rows
-    row, column = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    # in bytes, before the swizzle
-    start = smem.outer(row // at_once * at_once, column // 16 * 16) * BITS // 8
-    return descriptor.address(start, row % at_once, column % 16) * 8 // BITS
-
-
-class PanelStore:
-    """The epilogue of a PanelPlan: registers, stmatrix into a panel, TMA or threads out to gC."""
-
-    def __init__(self, plan: PanelPlan, gC: Tensor) -> None:
-        self.plan, self.gC = plan, gC
-        self.elements = cosize(plan.staging)
-        threads, values = thread_values(plan.accumulator)
-        self.accumulator = plan.accumulator(threads, values)  # (thread, value) → m + R * n
-        _check_written_once(self.accumulator, plan.rows * plan.tile[1], "wgmma, accumulator")
-        held = size(plan.fragment[0])  # S/2, values of a thread's stmatrix
-        self.fragment = plan.fragment(values).view(plan.panels, -1, plan.rows // WGMMA_M, held)
-        # (P/S, R/64, S/2, thread), elements of a panel
-        self.written = self._stmatrix_addresses()
-        _check_written_once(self.written, self.elements, "stmatrix, C panel")
-        if plan.stored_by_tma:
-            self.read = _box_addresses(plan.staging, plan.contiguous)  # (R, P)
-        else:
-            self.read = self._thread_addresses()
-
-    def panels(self, blocks: tuple[int, ...]) -> Tensor:
-        """The panels in shared memory: (*blocks, c_stages, elements)."""
-        return self.gC.new_full((*blocks, self.plan.c_stages, self.elements), torch.nan)
-
-    def write(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
-    ) -> None:
-        """The warps write a panel: acc (cluster, R, BN) in fp32 → a buffer."""
-        threads = threads_of(warps)
-        registers = acc.mT.flatten(1)[:, self.accumulator[threads]]  # (cluster, thread, value)
-        # (cluster, P/S, R/64, S/2, thread)
-        values = registers[:, :, self.fragment[step.panel]].to(panels.dtype).movedim(1, -1)
-        panels[:, step.buffer, self.written[..., threads].flatten()] = values.flatten(1)
-
-    def store(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
-    ) -> None:
-        """A buffer goes to its panel of gC: all of it, or what the threads of the warps store."""
-        plan = self.plan
-        panel = panels[:, step.buffer, self.read.flatten()].unflatten(1, self.read.shape)
-        m, n = torch.tensor([segment.tile for segment in tiles]).mT
-        row = consumer_of(warps) % plan.consumers_per_tile * plan.rows + torch.arange(plan.rows)
-        column = step.panel * plan.panel_columns + torch.arange(plan.panel_columns)
-        place = m[:, None, None], n[:, None, None], row[:, None], column
-        if step.asynchronous:
-            self.gC[place] = panel
-        else:
-            stored = self.threads[threads_of(warps)].flatten()
-            mine = torch.zeros(plan.rows * plan.panel_columns, dtype=torch.bool)
-            mine[stored] = True
-            mine = mine.view(plan.rows, plan.panel_columns)
-            self.gC[place] = torch.where(mine, panel, self.gC[place])
-
-    def finish(self) -> None:
-        """Nothing is left to do."""
-
-    def _thread_addresses(self) -> Tensor:
-        """(row, column) → element of the panel that a thread reads, to store it there in C."""
-        plan, copy = self.plan, self.plan.panel_copy
-        every = thread_values(copy.rows)
-        row, column = copy.rows(*every), copy.columns(*every)
-        self.threads = row * plan.panel_columns + column  # (thread, value)
-        _check_written_once(self.threads, self.elements, "threads, C panel")
-        read = torch.empty(plan.rows, plan.panel_columns, dtype=torch.int64)
-        read[row, column] = plan.staging(row + plan.rows * column)
-        return read
-
-    def _stmatrix_addresses(self) -> Tensor:
-        """Where value v of a thread is written: lanes address the rows of eight elements."""
-        plan, atom = self.plan, self.plan.stmatrix
-        index = torch.arange(size(plan.stmatrix_rows))
-        lanes, held = 8 * atom.matrices, 2 * atom.matrices  # that supply an address; of a lane
-        # (S columns, m64, warp, lane)
-        address = plan.staging(plan.stmatrix_rows(index)).view(-1, plan.rows // WGMMA_M, 4, lanes)
-        # (lane, value) → column + 8 * supplying lane
-        element = atom.fragment(torch.arange(32)[:, None], torch.arange(held))
-        written = address[..., element // 8] + element % 8  # (S columns, m64, warp, lane, value)
-        return written.movedim(-1, 2).flatten(-2)
-
-
-class Reduction:
-    """The epilogue of a SplitKPlan: registers, workspace, the reduction's threads, gC."""
-
-    def __init__(self, plan: SplitKPlan, gC: Tensor) -> None:
-        self.plan, self.gC = plan, gC
-        bm, bn, _ = plan.tile
-        # (thread, value) → m + R * n
-        accumulator = plan.accumulator(*thread_values(plan.accumulator))
-        _check_written_once(accumulator, plan.rows * bn, "wgmma, accumulator")
-        self.n, self.m = accumulator // plan.rows, accumulator % plan.rows
-        every_row = self.m + torch.arange(plan.consumers)[:, None, None] * plan.rows
-        written = plan.partial_sums(every_row + bm * self.n)  # (consumer, thread, value)
-        _check_written_once(written, bm * bn, "workspace, partial sums")
-        self.written = written
-        extents = plan.splits, len(gC), len(gC[0]), bm * bn
-        self.workspace = torch.full(extents, torch.nan, dtype=torch.float32)
-
-    def panels(self, blocks: tuple[int, ...]) -> Tensor:
-        """None: partial sums go from registers to global memory."""
-        return torch.empty(*blocks, 0)
-
-    def write(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
-    ) -> None:
-        """The warps store their partial sums (cluster, R, BN)."""
-        threads, consumer = threads_of(warps), consumer_of(warps)
-        m, n = torch.tensor([segment.tile for segment in tiles]).mT
-        place = tiles[0].split, m[:, None], n[:, None], self.written[consumer, threads].flatten()
-        self.workspace[place] = acc[:, self.m[threads], self.n[threads]].flatten(1)
-
-    def store(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
-    ) -> None:
-        """Nothing: there are no panels."""
-
-    def finish(self) -> None:
-        """The second kernel adds the splits in their order."""
-        plan, c_tile = self.plan, self.plan.c_tile
-        layout, rows = plan.reduction, plan.reduction_rows
-        threads, values = thread_values(layout.rows)
-        row, column = layout.rows(threads, values), layout.columns(threads, values)
-        _check_written_once(row * c_tile[1] + column, rows * c_tile[1], "reduction, its rows")
-        first_rows = torch.arange(0, c_tile[0], rows)[:, None, None]  # of each part of the tile
-        row, column = row + first_rows, column.expand(len(first_rows), -1, -1)
-        read = plan.c_partial_sums(row + c_tile[0] * column)  # (part, thread, value)
-        m, n = plan.exchanged((row, column))
-        total = torch.zeros(*self.gC.shape[:2], *read.shape, dtype=torch.float32)
-        for partial_sums in self.workspace:  # (tiles_m, tiles_n, BM * BN) of one split
-            total += partial_sums[:, :, read]
-        self.gC[:, :, m, n] = total.to(self.gC.dtype)
-
-
-@cache
-def _box_addresses(
-    tile: ComposedLayout, contiguous: int, matrices: int = 1, start: int = 0
-) -> Tensor:
-    """(row, column) → element where TMA keeps it, of a tile that begins at element `start`.
-
-    Box after box, with the swizzle applied to byte addresses.
-    """
-    boxes, element = tma.boxes(tile, contiguous, matrices), BITS // 8
-    swizzle = tma.SWIZZLES[boxes.columns * element]
-    box = torch.arange(boxes.rows)[:, None] * boxes.columns + torch.arange(boxes.columns)
-    extents = size(tile.outer[1 - contiguous]), size(tile.outer[contiguous])
-    addresses = torch.empty(extents, dtype=torch.int64)
-    for row, column, offset in boxes.of_each:
-        swizzled = swizzle((start + offset + box) * element) // element
-        addresses[row : row + boxes.rows, column : column + boxes.columns] = swizzled
-    return addresses if contiguous == 1 else addresses.mT
-
-
-def _check_written_once(addresses: Tensor, extent: int, who: str) -> None:
-    """PlanError unless every offset below `extent` is written exactly once."""
-    times = torch.bincount(addresses.flatten(), minlength=extent)
-    if len(times) > extent:
-        raise PlanError(
-            f"{who}: offset {len(times) - 1} is written, and the buffer ends at {extent}"
-        )
-    for count, words in ((times > 1, "written twice"), (times == 0, "never written")):
-        if bool(count.any()):
-            raise PlanError(f"{who}: offset {int(count.nonzero()[0])} is {words}")

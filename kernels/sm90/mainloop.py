@@ -27,7 +27,7 @@ from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.launch import Gemm
-from cutedsl_gemm.kernels.device.tile import tile_count, transposed
+from cutedsl_gemm.kernels.device.tile import transposed
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
@@ -59,25 +59,28 @@ class Sm90Gemm(Gemm):
 
     # The host
 
-    def as_planned(self, a, b, c):
-        """The plan's A (M, K), B (N, K) and C (M, N): of Cᵀ = Bᵀ · Aᵀ if operands are swapped.
+    def as_planned(self, a, b):
+        """The plan's A (M, K) and B (N, K): of Cᵀ = Bᵀ · Aᵀ if operands are swapped.
 
         Of two matrices B, (2, K, N), the rows of both are one mode: ((N, 2), K).
         """
-        a, b = self.plan.exchanged((a, transposed(b)))
-        return a, b, transposed(c) if self.plan.swapped else c
+        return self.plan.exchanged((a, transposed(b)))
+
+    def c_as_planned(self, c):
+        """The plan's C (M, N), or what has its extents: of Cᵀ if operands are swapped."""
+        return transposed(c) if self.plan.swapped else c
 
     @cute.jit
     def launch(
         self,
         a: cute.Tensor,  # (M, K)
         b: cute.Tensor,  # (N, K), or ((N, matrices), K)
-        c: cute.Tensor,  # (M, N)
+        tiles: Int32,  # of C; a cluster counts as one
         output: tuple[Any, ...],
         sms: Int32,
         stream: CUstream,
     ):
-        """Launch A · B on `sms` multiprocessors; `output` is what the epilogue made of C.
+        """Launch A · B on `sms` multiprocessors; `output` is what the epilogue needs.
 
         If it overlaps the launch before it (programmatic dependent launch), its blocks initialise
         their mbarriers, then wait.
@@ -85,7 +88,7 @@ class Sm90Gemm(Gemm):
         plan = self.plan
         tma_a, gA = self.make_tma_load(a, plan.a)
         tma_b, gB = self.make_tma_load(b, plan.b)
-        blocks = plan.work.blocks(tile_count(c, plan.cluster_tile), sms, cute.ceil_div)
+        blocks = plan.work.blocks(tiles, sms, cute.ceil_div)
         self.kernel(tma_a, gA, tma_b, gB, output).launch(
             grid=(blocks, 1, 1),
             block=(plan.threads, 1, 1),

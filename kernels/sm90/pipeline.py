@@ -150,7 +150,7 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
     """Panel after panel through its buffer."""
     sync, tma = steps.Sync(f"panel {consumer}"), plan.stored_by_tma
     program: list[steps.Step] = []
-    for panel in range(plan.panels):
+    for panel in range(plan.stores):
         buffer = panel % plan.c_stages
         if tma:
             program.append(steps.StoreWait(plan.pending_stores(panel), leader=True))

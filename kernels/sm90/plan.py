@@ -8,9 +8,10 @@ their partial sums (split_k_plan.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
@@ -75,6 +76,7 @@ class Sm90Plan:
     c_alignment: int  # of the caller's C: its row length, leading stride and address, in elements
     accumulator: Layout  # (thread, value) → m + R * n, of one consumer
     raster: Raster
+    epilogue: Epilogue = field(default=PLAIN, kw_only=True)  # in the caller's orientation
 
     @property
     def kind(self) -> str:
@@ -178,6 +180,11 @@ class Sm90Plan:
     def matrices(self) -> int:
         """Matrices of which the caller's B is made."""
         return self.a.matrices * self.b.matrices
+
+    @property
+    def planned_epilogue(self) -> Epilogue:
+        """The epilogue of the plan's C, which is Cᵀ if operands are swapped."""
+        return self.epilogue.transposed if self.swapped else self.epilogue
 
     @property
     def alignment(self) -> int:
@@ -359,18 +366,21 @@ class Sm90Plan:
         self,
         a: Tensor,
         b: Tensor,
-        out: Tensor,
+        out: Tensor | tuple[Tensor, ...],
         tell: Tell | None = None,
+        operands: tuple[Tensor | float, ...] = (),
         one_by_one: bool = False,
     ) -> None:
         """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts.
+
+        `operands` are those of the epilogue; if it has several results, out is a tuple of them.
 
         If `one_by_one`, the executor adds one product after the other, in the order of K. The bits
         of an output then depend on `k_order`, its row of a and its column of b only.
         """
         from cutedsl_gemm.kernels.sm90.execute import gemm
 
-        gemm(self, a, b, out, tell, one_by_one=one_by_one)
+        gemm(self, a, b, out, tell, operands, one_by_one=one_by_one)
 
     def explain(self) -> str:
         """The plan as text: what moves where, by which layout."""

@@ -3,13 +3,15 @@
 Each function returns a checked plan with as many stages as fit into shared memory. `a_major` and
 `b_major` are those of the caller's A and B. If `swapped`, the kernel computes Cᵀ = Bᵀ · Aᵀ: BM
 counts columns of the caller's C, and BN rows. `c_alignment` is 8, or 1 for a C of any row length,
-leading stride and address, which the consumers' threads store instead of TMA.
+leading stride and address, which the consumers' threads store instead of TMA. The `epilogue` is
+that of the caller's C.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
@@ -37,6 +39,7 @@ def single(
     a_major: Major = "K",
     b_major: Major = "K",
     c_alignment: int = UNIT,
+    epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
     """One warpgroup loads, multiplies and stores, one tile a block.
 
@@ -48,7 +51,16 @@ def single(
     >>> plan.stages, plan.smem_bytes, plan.registers
     (6, 214016, 128)
     """
-    return _panel_plan("single", tile, dtype, a_major, b_major, Raster(1), c_alignment=c_alignment)
+    return _panel_plan(
+        "single",
+        tile,
+        dtype,
+        a_major,
+        b_major,
+        Raster(1),
+        c_alignment=c_alignment,
+        epilogue=epilogue,
+    )
 
 
 def cooperative(
@@ -61,6 +73,7 @@ def cooperative(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
     c_alignment: int = UNIT,
+    epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
     """Two consumer warpgroups share each tile; three if BM is 192, one if it is 64.
 
@@ -84,6 +97,7 @@ def cooperative(
         cluster,
         swapped,
         c_alignment,
+        epilogue,
     )
 
 
@@ -97,6 +111,7 @@ def pingpong(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
     c_alignment: int = UNIT,
+    epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
     """Two consumer warpgroups take turns with whole tiles.
 
@@ -108,7 +123,17 @@ def pingpong(
     (6, 230400, 128)
     """
     return _panel_plan(
-        "pingpong", tile, dtype, a_major, b_major, raster, c_stages, cluster, swapped, c_alignment
+        "pingpong",
+        tile,
+        dtype,
+        a_major,
+        b_major,
+        raster,
+        c_stages,
+        cluster,
+        swapped,
+        c_alignment,
+        epilogue,
     )
 
 
@@ -121,6 +146,7 @@ def split(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
     c_alignment: int = UNIT,
+    epilogue: Epilogue = PLAIN,
 ) -> SplitKPlan:
     """Blocks split the K of each tile, and a second kernel adds their partial sums.
 
@@ -132,13 +158,13 @@ def split(
     (7, 230400, 8)
     """
     for problem in (
-        *tile_problems(tile, dtype, "cooperative", swapped),
+        *tile_problems(tile, dtype, "cooperative", swapped, epilogue.accumulators),
         *split_problems(splits),
         *cluster_problems(cluster),
     ):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
-    a, b = operands(tile, a_major, b_major, cluster, swapped)
+    a, b = operands(tile, a_major, b_major, cluster, swapped, epilogue.accumulators)
     plan = SplitKPlan(
         tile=tile,
         dtype=dtype,
@@ -149,6 +175,7 @@ def split(
         splits=splits,
         swapped=swapped,
         c_alignment=c_alignment,
+        epilogue=epilogue,
         accumulator=accumulator(bm // consumers("cooperative", bm), bn),
         raster=Raster(1),
         partial_sums=partial_sums(bm, bn, swapped),
@@ -171,16 +198,22 @@ def _panel_plan(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
     c_alignment: int = UNIT,
+    epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
     """By default, a consumer stages as many panels of C as have 64 columns together."""
-    for problem in (*tile_problems(tile, dtype, schedule, swapped), *cluster_problems(cluster)):
+    matrices = epilogue.accumulators
+    for problem in (
+        *tile_problems(tile, dtype, schedule, swapped, matrices),
+        *cluster_problems(cluster),
+    ):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     rows = bm // consumers(schedule, bm) if schedule == "cooperative" else bm
-    columns = panel_columns(bn, swapped)
+    a, b = operands(tile, a_major, b_major, cluster, swapped, matrices)
+    c_rows, c_columns = rows // a.matrices, bn // b.matrices
+    columns = panel_columns(c_columns, swapped)
     if c_stages is None:
-        c_stages = min(ROW, bn) // columns
-    a, b = operands(tile, a_major, b_major, cluster, swapped)
+        c_stages = min(ROW, c_columns) // columns
     plan = PanelPlan(
         tile=tile,
         dtype=dtype,
@@ -190,11 +223,12 @@ def _panel_plan(
         splits=1,
         swapped=swapped,
         c_alignment=c_alignment,
+        epilogue=epilogue,
         stages=0,  # as many as fit, below
         accumulator=accumulator(rows, bn),
-        fragment=fragment(rows, bn, columns),
+        fragment=fragment(rows, bn, columns, a.matrices, b.matrices),
         stmatrix_tv=stmatrix_tv(columns),
-        staging=swizzled(rows, columns, "MN" if swapped else "K"),
+        staging=swizzled(c_rows, columns, "MN" if swapped else "K"),
         c_stages=c_stages,
         raster=raster,
     )

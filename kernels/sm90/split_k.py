@@ -49,13 +49,13 @@ class SplitK(Sm90Gemm):
     ):
         """C = A · B, with one block for each tile and split, whatever `sms` is."""
         plan = self.plan
-        # tiles of whole clusters
-        tiles = tile_count(c, plan.exchanged(plan.cluster_tile)) * plan.cluster_size
+        clusters = tile_count(c, plan.exchanged(plan.cluster_tile))
+        tiles = clusters * plan.cluster_size
         # (BM, BN, tiles, splits), and by row and column of the caller's C
         sums = lower.tile_array(workspace.iterator, plan.partial_sums, tiles, plan.splits)
         c_sums = lower.tile_array(workspace.iterator, plan.c_partial_sums, tiles, plan.splits)
-        a, b, planned = self.as_planned(a, b, c)
-        self.launch(a, b, planned, (sums, planned), sms, stream)
+        a, b = self.as_planned(a, b)
+        self.launch(a, b, clusters, (sums, self.c_as_planned(c)), sms, stream)
         self.reduce(c_sums, c).launch(
             grid=(tiles * (plan.c_tile[0] // plan.reduction_rows), 1, 1),
             block=(plan.reduction.threads, 1, 1),

@@ -1,0 +1,237 @@
+"""The executor's epilogues: from accumulators to what the plan stores of them.
+
+`PanelStore` carries the results through panels in shared memory; `Reduction` adds the partial sums
+of blocks that split K. Both give `Results` their values, at coordinates of the plan's C.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
+from cutedsl_gemm.kernels.executor import thread_values
+from cutedsl_gemm.kernels.pipeline.actions import Warps
+from cutedsl_gemm.kernels.plan.work import Segment
+from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
+from cutedsl_gemm.kernels.sm90.execute_addresses import (
+    box_addresses,
+    check_written_once,
+    stmatrix_addresses,
+)
+from cutedsl_gemm.kernels.sm90.pipeline import WARPS
+from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
+from layouts import cosize, size
+from layouts.hardware.atoms import WGMMA_M
+from layouts.hardware.facts import WARP
+
+
+def consumer_of(warps: Warps) -> int:
+    """The number of the consumer to which warps belong."""
+    _, _, number = warps.agent.partition(" ")
+    return int(number or 0)
+
+
+def threads_of(warps: Warps) -> slice:
+    """The threads of a warpgroup that are those of its first warp, or of the others."""
+    return slice(0, WARP) if warps.leader else slice(WARP, WARPS * WARP)
+
+
+class Results:
+    """The operands of an epilogue, and its results, over whole tiles of the plan's C.
+
+    What a kernel never writes is NaN. `finish` copies what is in bounds.
+    """
+
+    def __init__(
+        self,
+        plan: PanelPlan | SplitKPlan,
+        shape: tuple[int, int],  # (M, N) of the caller's C
+        tile_counts: tuple[int, int],  # of the plan's C, down and across
+        operands: tuple[Tensor | float, ...] = (),
+    ) -> None:
+        self.plan, self.epilogue = plan, plan.planned_epilogue
+        self.extents = plan.exchanged(shape)
+        self.operands = [
+            self._over_c(each, operand, shape)
+            for each, operand in zip(plan.epilogue.operands, operands, strict=True)
+        ]
+        down, across = tile_counts
+        padded = down * plan.output_tile[0], across * plan.output_tile[1]
+        self.whole = {
+            i: torch.full(padded, torch.nan, dtype=getattr(torch, each.dtype or plan.dtype))
+            for i, each in enumerate(self.epilogue.results)
+            if each.reduction is None
+        }
+
+    def _over_c(self, operand: Any, given: Tensor | float, shape: tuple[int, int]) -> Any:
+        """An operand as a matrix of the plan's C; a number as it is."""
+        if not isinstance(given, Tensor):
+            return given
+        matrix = given[:, None] if operand.modes == ("M",) else given
+        matrix = matrix.expand(shape)
+        return matrix.mT if self.plan.swapped else matrix
+
+    def values(
+        self, accumulators: list[Tensor], rows: Tensor, columns: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The results at coordinates of C. What is out of bounds is never stored."""
+        place = tuple(
+            each.clamp(max=extent - 1)
+            for each, extent in zip((rows, columns), self.extents, strict=True)
+        )
+        operands = [each[place] if isinstance(each, Tensor) else each for each in self.operands]
+        return evaluate(self.epilogue, accumulators, operands)
+
+    def finish(self, out: tuple[Tensor, ...]) -> None:
+        """Copy the results to the caller's tensors."""
+        rows, columns = self.extents
+        for i, whole in self.whole.items():
+            found = whole[:rows, :columns]
+            out[i].copy_(found.mT if self.plan.swapped else found)
+
+
+class PanelStore:
+    """The epilogue of a PanelPlan: registers, stmatrix into a panel, TMA or threads out to C."""
+
+    def __init__(self, plan: PanelPlan, results: Results) -> None:
+        self.plan, self.results = plan, results
+        self.elements = cosize(plan.staging)
+        threads, values = thread_values(plan.accumulator)
+        self.accumulator = plan.accumulator(threads, values)  # (thread, value) → m + R * n
+        check_written_once(self.accumulator, plan.rows * plan.tile[1], "wgmma, accumulator")
+        held = size(plan.fragment[0])  # S/2, values of a thread's stmatrix
+        extents = plan.epilogue.accumulators, plan.panels, -1, plan.panel_rows // WGMMA_M, held
+        # (accumulator, panel, P/S, R/64, S/2)
+        self.fragment = plan.fragment(values).view(extents)
+        self.rows, self.columns = (
+            layout(threads, torch.arange(size(layout[1]))).movedim(0, 1).unflatten(0, extents[1:])
+            for layout in plan.coordinates
+        )  # (panel, P/S, R/64, S/2, thread)
+        # (P/S, R/64, S/2, thread), elements of a panel
+        self.written = stmatrix_addresses(plan)
+        check_written_once(self.written, self.elements, "stmatrix, C panel")
+        if plan.stored_by_tma:
+            self.read = box_addresses(plan.staging, plan.contiguous)  # (R, P)
+        else:
+            self.read = self._thread_addresses()
+
+    def panels(self, blocks: tuple[int, ...]) -> Tensor:
+        """The panels in shared memory: (*blocks, c_stages, elements), in fp32."""
+        return torch.full((*blocks, self.plan.c_stages, self.elements), torch.nan)
+
+    def write(
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+    ) -> None:
+        """The warps write a panel of a result: acc (cluster, R, BN) in fp32 → a buffer."""
+        plan, threads = self.plan, threads_of(warps)
+        panel, staged = divmod(step.panel, len(plan.staged))
+        registers = acc.mT.flatten(1)[:, self.accumulator[threads]]  # (cluster, thread, value)
+        # (cluster, P/S, R/64, S/2, thread) of each accumulator
+        accumulators = [registers[:, :, each[panel]].movedim(1, -1) for each in self.fragment]
+        row, column = self.origin(warps, tiles)
+        place = row + self.rows[panel, ..., threads], column + self.columns[panel, ..., threads]
+        values = self.results.values(accumulators, *place)[plan.staged[staged]]
+        values = values.to(self.results.whole[plan.staged[staged]].dtype)
+        panels[:, step.buffer, self.written[..., threads].flatten()] = values.flatten(1).float()
+
+    def origin(self, warps: Warps, tiles: list[Segment]) -> tuple[Tensor, Tensor]:
+        """The first row and column of a consumer's part of each tile: (cluster, 1, 1, 1, 1)."""
+        plan, part = self.plan, consumer_of(warps) % self.plan.consumers_per_tile
+        m, n = torch.tensor([segment.tile for segment in tiles]).mT[..., None, None, None, None]
+        rows, columns = plan.output_tile
+        return m * rows + part * plan.panel_rows, n * columns
+
+    def store(
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+    ) -> None:
+        """A buffer goes to its panel of a result: all of it, or what the warps' threads store."""
+        plan = self.plan
+        number, staged = divmod(step.panel, len(plan.staged))
+        whole = self.results.whole[plan.staged[staged]]
+        panel = panels[:, step.buffer, self.read.flatten()].unflatten(1, self.read.shape)
+        row, column = (each[:, 0, 0] for each in self.origin(warps, tiles))  # (cluster, 1, 1)
+        row = row + torch.arange(plan.panel_rows)[:, None]
+        column = column + number * plan.panel_columns + torch.arange(plan.panel_columns)
+        panel = panel.to(whole.dtype)
+        if step.asynchronous:
+            whole[row, column] = panel
+        else:
+            stored = self.threads[threads_of(warps)].flatten()
+            mine = torch.zeros(plan.panel_rows * plan.panel_columns, dtype=torch.bool)
+            mine[stored] = True
+            mine = mine.view(plan.panel_rows, plan.panel_columns)
+            whole[row, column] = torch.where(mine, panel, whole[row, column])
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def _thread_addresses(self) -> Tensor:
+        """(row, column) → element of the panel that a thread reads, to store it there in C."""
+        plan, copy = self.plan, self.plan.panel_copy
+        every = thread_values(copy.rows)
+        row, column = copy.rows(*every), copy.columns(*every)
+        self.threads = row * plan.panel_columns + column  # (thread, value)
+        check_written_once(self.threads, self.elements, "threads, C panel")
+        read = torch.empty(plan.panel_rows, plan.panel_columns, dtype=torch.int64)
+        read[row, column] = plan.staging(row + plan.panel_rows * column)
+        return read
+
+
+class Reduction:
+    """The epilogue of a SplitKPlan: registers, workspace, the reduction's threads, gC."""
+
+    def __init__(self, plan: SplitKPlan, results: Results, tile_counts: tuple[int, int]) -> None:
+        self.plan, self.results = plan, results
+        bm, bn, _ = plan.tile
+        # (thread, value) → m + R * n
+        accumulator = plan.accumulator(*thread_values(plan.accumulator))
+        check_written_once(accumulator, plan.rows * bn, "wgmma, accumulator")
+        self.n, self.m = accumulator // plan.rows, accumulator % plan.rows
+        every_row = self.m + torch.arange(plan.consumers)[:, None, None] * plan.rows
+        written = plan.partial_sums(every_row + bm * self.n)  # (consumer, thread, value)
+        check_written_once(written, bm * bn, "workspace, partial sums")
+        self.written = written
+        extents = plan.splits, *tile_counts, bm * bn
+        self.workspace = torch.full(extents, torch.nan, dtype=torch.float32)
+
+    def panels(self, blocks: tuple[int, ...]) -> Tensor:
+        """None: partial sums go from registers to global memory."""
+        return torch.empty(*blocks, 0)
+
+    def write(
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+    ) -> None:
+        """The warps store their partial sums (cluster, R, BN)."""
+        threads, consumer = threads_of(warps), consumer_of(warps)
+        m, n = torch.tensor([segment.tile for segment in tiles]).mT
+        place = tiles[0].split, m[:, None], n[:, None], self.written[consumer, threads].flatten()
+        self.workspace[place] = acc[:, self.m[threads], self.n[threads]].flatten(1)
+
+    def store(
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+    ) -> None:
+        """Nothing: there are no panels."""
+
+    def finish(self) -> None:
+        """The second kernel adds the splits in their order."""
+        plan, c_tile = self.plan, self.plan.c_tile
+        layout, rows = plan.reduction, plan.reduction_rows
+        threads, values = thread_values(layout.rows)
+        row, column = layout.rows(threads, values), layout.columns(threads, values)
+        check_written_once(row * c_tile[1] + column, rows * c_tile[1], "reduction, its rows")
+        first_rows = torch.arange(0, c_tile[0], rows)[:, None, None]  # of each part of the tile
+        row, column = row + first_rows, column.expand(len(first_rows), -1, -1)
+        read = plan.c_partial_sums(row + c_tile[0] * column)  # (part, thread, value)
+        m, n = plan.exchanged((row, column))
+        tiles_m, tiles_n = self.workspace.shape[1:3]
+        m = m + plan.tile[0] * torch.arange(tiles_m).view(-1, 1, 1, 1, 1)
+        n = n + plan.tile[1] * torch.arange(tiles_n).view(1, -1, 1, 1, 1)
+        total = torch.zeros(tiles_m, tiles_n, *read.shape, dtype=torch.float32)
+        for partial_sums in self.workspace:  # (tiles_m, tiles_n, BM * BN) of one split
+            total += partial_sums[:, :, read]
+        for i, values in enumerate(self.results.values([total], m, n)):
+            whole = self.results.whole[i]
+            whole[m, n] = values.to(whole.dtype)

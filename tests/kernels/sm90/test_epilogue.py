@@ -1,0 +1,62 @@
+"""What sm90 plans make of their accumulators: the executor against float64."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.trace import trace
+from cutedsl_gemm.kernels.executor import empty_tensors
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+
+BIAS = Operand("bias", ("N",), "bfloat16")
+COLUMN = Operand("column", ("M",))
+RESIDUAL = Operand("residual", ("M", "N"), "bfloat16", alignment=8)
+COLUMN_MAJOR = Operand("residual", ("M", "N"), "float16", row_major=False)
+SCALE = Operand("scale", dtype="float32")
+NUMBER = Operand("number", by_value=True)
+
+EPILOGUES = {
+    "bias and gelu": (lambda acc, bias: F.gelu(acc + bias), [BIAS]),
+    "scales": (
+        lambda acc, column, scale, number: acc * column * scale + number,
+        [COLUMN, SCALE, NUMBER],
+    ),
+    "residual": (lambda acc, bias, residual: F.silu(acc + bias) + residual, [BIAS, RESIDUAL]),
+    "column-major residual": (lambda acc, residual: acc - residual, [COLUMN_MAJOR]),
+    "two results": (lambda acc, bias: (F.relu(acc + bias), acc + bias), [BIAS]),
+}
+PLANS = {
+    "single": (single, (64, 64, 64), {}),
+    "pingpong": (pingpong, (128, 96, 64), {}),
+    "swapped": (pingpong, (128, 80, 64), {"swapped": True}),
+    "cooperative": (cooperative, (256, 128, 64), {"cluster": (2, 1)}),
+    "threads": (pingpong, (64, 96, 64), {"c_alignment": 1}),
+    "split": (split, (128, 64, 64), {"splits": 3}),
+    "split, swapped": (split, (128, 64, 64), {"splits": 2, "swapped": True}),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_an_epilogue_is_what_torch_computes(name, plan):
+    function, operands = EPILOGUES[name]
+    maker, tile, options = PLANS[plan]
+    epilogue = trace(function, operands)
+    made = maker(tile, epilogue=epilogue, **options)
+    torch.manual_seed(0)
+    m, n, k = 200, 152 if made.c_alignment == 8 else 147, 200
+    tensors = empty_tensors(made, m, n, k)
+    for each in tensors:
+        each.normal_()
+    count = sum(not operand.by_value for operand in operands)
+    a, b, given, out = tensors[0], tensors[1], [*tensors[2 : 2 + count]], tensors[2 + count :]
+    values = [0.5 if operand.by_value else given.pop(0) for operand in operands]
+    made.execute(a, b, tuple(out), operands=tuple(values))
+    named = {
+        operand.name: value[:, None] if operand.modes == ("M",) else value
+        for operand, value in zip(operands, values, strict=True)
+    }
+    wanted = function(a.double() @ b.double(), **named)
+    for found, each in zip(out, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        torch.testing.assert_close(found.double(), each, rtol=1e-2, atol=1e-2)
