@@ -47,6 +47,13 @@ def by_thread(threads, operation):
     return [operation(thread) for thread in range(threads)]
 
 
+def add_product(tiled, slices, acc, a, b):
+    """acc += a · bᵀ, by all threads: each takes its part of the operands."""
+    parts_a = [each.partition_A(make_tensor(a)) for each in slices]
+    parts_b = [each.partition_B(make_tensor(b)) for each in slices]
+    gemm(tiled, acc, parts_a, parts_b, acc)
+
+
 def to_shared(array, threads):
     """A matrix of global memory in shared memory, by a tiled copy of 16 bytes a thread."""
     rows, columns = array.shape
@@ -129,12 +136,9 @@ def test_every_kind_of_mma_multiplies(name):
     rng = numpy.random.default_rng(1)
     a, b = integers(rng, m, k, dtype=of_operands), integers(rng, n, k, dtype=of_operands)
     c = make_tensor(integers(rng, m, n, dtype=of_sums))
-    slices = [tiled.get_slice(thread) for thread in range(tiled.size)]
-    parts_a = [each.partition_A(make_tensor(a)) for each in slices]
-    parts_b = [each.partition_B(make_tensor(b)) for each in slices]
-    parts_c = [each.partition_C(c) for each in slices]
+    slices = by_thread(tiled.size, tiled.get_slice)
     expected = c.load() + a.astype(of_sums) @ b.astype(of_sums).T
-    gemm(tiled, parts_c, parts_a, parts_b, parts_c)
+    add_product(tiled, slices, [each.partition_C(c) for each in slices], a, b)
     assert (c.load() == expected).all()
 
 
@@ -144,13 +148,7 @@ def test_atoms_along_k_each_hold_a_part_of_the_sum():
     tiled = make_tiled_mma(mma("m16n8k16", "f16"), (1, 1, 2))
     slices = by_thread(64, tiled.get_slice)
     sums = by_thread(64, lambda _: make_rmem_tensor(tiled.partition_shape_C((16, 8)), FLOAT))
-    gemm(
-        tiled,
-        sums,
-        [each.partition_A(make_tensor(a)) for each in slices],
-        [each.partition_B(make_tensor(b)) for each in slices],
-        sums,
-    )
+    add_product(tiled, slices, sums, a, b)
     total = make_tensor(numpy.zeros((16, 8), FLOAT))
     for each, held in zip(slices, sums, strict=True):
         part = each.partition_C(total)
@@ -164,14 +162,7 @@ def test_a_gemm_of_torch_tensors_is_torchs_product():
     tiled = make_tiled_mma(mma("m16n8k16", "bf16"))
     slices = by_thread(32, tiled.get_slice)
     c = make_tensor(torch.zeros(16, 8))
-    parts = [each.partition_C(c) for each in slices]
-    gemm(
-        tiled,
-        parts,
-        [each.partition_A(make_tensor(a)) for each in slices],
-        [each.partition_B(make_tensor(b)) for each in slices],
-        parts,
-    )
+    add_product(tiled, slices, [each.partition_C(c) for each in slices], a, b)
     assert (c.load() == a.float() @ b.float().T).all()
 
 
