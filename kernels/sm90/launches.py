@@ -28,7 +28,7 @@ from layouts import cosize
 Sm90: TypeAlias = PanelPlan | SplitKPlan
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)  # more than the plans that the tests run in turn
 def kernels(plan: Sm90) -> tuple[Kernel, ...]:
     """The plan's kernels, compiled once: one, or the product and the reduction if K is split."""
     return read(build.ptx(plan))
