@@ -8,7 +8,8 @@ import torch
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.executor import empty_tensors
 
-inspect = functools.cache(build.inspect)  # compiling takes seconds, and two tests look at one plan
+# Compiling takes seconds, and several tests look at one plan.
+inspect, ptx = functools.cache(build.inspect), functools.cache(build.ptx)
 
 
 def exact(plan, m, n, k):

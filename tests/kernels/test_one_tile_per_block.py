@@ -4,13 +4,13 @@ from collections import Counter
 
 import pytest
 
-from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.compile.ptx.arguments import matrix
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
 from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.simt.rungs import RUNGS as SIMT
 from cutedsl_gemm.kernels.sm80.rungs import RUNGS as SM80
+from tests.kernels.ladder import ptx
 
 
 @pytest.mark.deep
@@ -18,7 +18,7 @@ from cutedsl_gemm.kernels.sm80.rungs import RUNGS as SM80
 @pytest.mark.parametrize("rung", [SM80[-1], SIMT[0], SIMT[-1]], ids=lambda rung: rung.__name__)
 def test_each_element_of_c_is_stored_once(rung):
     plan = rung()
-    (kernel,) = read(build.ptx(plan))
+    (kernel,) = read(ptx(plan))
     element = 4 if plan.dtype == "float32" else 2  # bytes
     m, n, k = plan.tile[0] + 8, plan.tile[1] - 8, 64
     stride = n + 16

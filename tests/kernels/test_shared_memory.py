@@ -9,7 +9,6 @@ from functools import cache
 
 import pytest
 
-from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.compile.ptx.arguments import matrix
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
@@ -23,6 +22,7 @@ from cutedsl_gemm.kernels.sm80 import operand as sm80
 from cutedsl_gemm.kernels.sm80.rungs import mma, multistage, wide
 from cutedsl_gemm.problem import round_up
 from layouts import cosize
+from tests.kernels.ladder import ptx
 
 PADDING = 64  # elements between the end of a line and the next, or a few more
 PLANS = [
@@ -51,7 +51,7 @@ class Product:
 
     def traces(self):
         """What a few threads of all blocks do: the first one's tile is whole."""
-        (kernel,) = read(build.ptx(self.plan))
+        (kernel,) = read(ptx(self.plan))
         modes = {"gA": "MK", "gB": "NK", "gC": "MN"}
         given = tuple(
             matrix(name, i, *(self.extents[mode] for mode in modes[name]), self.stride(name))
