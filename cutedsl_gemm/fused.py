@@ -19,7 +19,7 @@ from cutedsl_gemm.aliasing import check_disjoint, disjoint
 from cutedsl_gemm.call import Tile, check_options, tuned_plan
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
-from cutedsl_gemm.kernels.epilogue.trace import function_key
+from cutedsl_gemm.kernels.epilogue.traced import function_key
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import Matrix, Requirements

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, EpilogueError, Operand
-from cutedsl_gemm.kernels.epilogue.trace import traced
+from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.operands import Bound, Value, bind
 from cutedsl_gemm.problem import Problem, Requirements
 from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, matrix_of, problem_of

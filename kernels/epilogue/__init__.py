@@ -5,10 +5,14 @@ operations   the operations of a program: arguments, and how each prints
 listing      an Epilogue as text
 checks       whether a program is one
 text         an Epilogue as one line of JSON, and back
-trace        an Epilogue from a Python function: `trace`, and `traced`, which remembers
+trace        an Epilogue from a Python function
+traced       the same, remembered
 value        what the function computes with: records what is computed of it
 functions    torch's functions, by the operations that compute them
+refusal      what an epilogue cannot follow, and what to write
+derivative   the derivative of an Epilogue
 evaluate     a program on torch tensors: executor, derivatives
 forms        how a kernel computes each operation, and how exactly
+cost         how many instructions it takes for that
 device       a program on the registers of a kernel
 """

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import cutlass.cute as cute
-from cutlass import BFloat16, Boolean, Float16, Float32, select_
+from cutlass import Boolean, Float16, Float32, Uint32, select_
 
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction
 from cutedsl_gemm.kernels.epilogue.forms import FORMS
-
-DTYPES = {"float32": Float32, "bfloat16": BFloat16, "float16": Float16}
 
 
 def evaluate(
@@ -38,9 +36,26 @@ def evaluate(
 
 def _apply(instruction: Instruction, arguments: list[Any]) -> Any:
     if instruction.operation == "cast":
-        (value,) = arguments
-        return value.to(DTYPES[str(instruction.value)]).to(Float32)
+        return rounded(arguments[0], str(instruction.value))
     return FORMS[instruction.operation](REGISTERS, *arguments)
+
+
+def rounded(value: Any, dtype: str) -> Any:
+    """The value, rounded to a dtype.
+
+    A pair (value, 0) of bf16 is the value in fp32. The instruction that converts a pair, F2FP, does
+    not go through the function unit, as that of one value does (F2F).
+    """
+    if dtype == "float32":
+        return value
+    if dtype == "float16":
+        return value.to(Float16).to(Float32)
+    pair = cute.arch.inline_ptx(
+        "cvt.rn.bf16x2.f32 {$w0}, {$r0}, {$r1};",
+        write_only_types=[Uint32],
+        read_only_args=[value, Float32(0.0)],
+    )
+    return pair.bitcast(Float32)
 
 
 class Registers:
@@ -71,10 +86,10 @@ class Registers:
         return cute.math.copysign(x, sign)
 
     def maximum(self, x: Any, y: Any) -> Any:
-        return cute.math.max(x, Float32(y), propagate_nan=True)
+        return cute.arch.fmax(x, Float32(y), nan=True)
 
     def minimum(self, x: Any, y: Any) -> Any:
-        return cute.math.min(x, Float32(y), propagate_nan=True)
+        return cute.arch.fmin(x, Float32(y), nan=True)
 
     def select(self, condition: Any, x: Any, y: Any) -> Any:
         return Float32(select_(Boolean(condition), Float32(x), Float32(y)))

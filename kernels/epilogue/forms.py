@@ -7,19 +7,20 @@ both, and a polynomial stands where it takes fewer.
 A form is a function of an `Arithmetic`: on registers in `device`, on fp32 arrays of numpy in the
 tests, which hold the errors below. Relative errors are of the exact result, over all finite values.
 
-    operation    instructions  MUFU  largest error
-    div                   2     1    2 ulp; 0 for a divisor from 2^126 on, inf for one below 2^-126
-    exp                   2     1    2 ulp, and 0.65 |x| ulp
-    log                   2     1    4e-7 absolute from 0.5 to 2, else 3 ulp
-    sqrt, rsqrt         1-2     1    2 ulp
-    sigmoid               4     2    as exp
-    silu                  5     2    as exp
-    gelu                 11     1    4e-6 relative for x > -5.5; 1e-7 absolute
-    gelu_tanh             7     2    5e-6 relative for x > -8; 1e-7 absolute
-    ndtr                 11     1    4e-6 relative for x > -5.5; 1e-7 absolute
-    tanh                 13     2    6e-7 relative
-    erf                  18     1    6e-7 relative
-    softplus             12     1    1e-6 relative
+    operation     instructions  MUFU  largest error
+    div                     2     1   2 ulp; the divisor from 2^-126 to 2^126
+    exp                     2     1   2 ulp, and 0.65 |x| ulp
+    log                     2     1   4e-7 absolute from 0.5 to 2, else 3 ulp
+    sqrt                    1     1   2 ulp
+    rsqrt                   1     1   2 ulp
+    sigmoid                 4     2   as exp, and 2 ulp
+    silu                    5     2   as exp, and 3 ulp
+    gelu                   11     1   6e-6 relative and 1e-10 absolute
+    gelu_tanh               7     2   6e-6 relative and 1e-10 absolute
+    ndtr                   11     1   6e-6 relative and 1e-10 absolute
+    tanh                   12     2   1e-6 relative
+    erf                    15     1   1e-6 relative
+    softplus               11     1   4e-6 relative
 
 Infinities and nan give what torch gives. Results below 2^-126 are 0 (ftz).
 """

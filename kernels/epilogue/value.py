@@ -7,24 +7,14 @@ an instruction to the recording; an equal one is there already and is taken agai
 from __future__ import annotations
 
 import inspect
-import linecache
 import math
-import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from cutedsl_gemm.kernels.epilogue.expression import (
-    EpilogueError,
-    Instruction,
-    Mode,
-    Operand,
-    Result,
-)
+from cutedsl_gemm.kernels.epilogue.expression import Instruction, Mode, Operand, Result
 from cutedsl_gemm.kernels.epilogue.functions import FUNCTIONS, METHODS, Refused
 from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS
-
-_HERE = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # as frames spell it
+from cutedsl_gemm.kernels.epilogue.refusal import refuse, say
 
 
 class Recording:
@@ -198,7 +188,7 @@ _CONVERSIONS = {
     "index": "a value as an index",
     "len": "len()",
     "iter": "a loop over a value",
-    "getitem": "an index [ ]",
+    "getitem": "index [ ]",
     "setitem": "an assignment to elements",
     "contains": "in",
     "round": "round()",
@@ -236,11 +226,11 @@ def _call(
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as reason:
-        refuse(f"{name}: {reason}")
+        say(f"an epilogue takes other arguments of {name}: {reason}")
     try:
         return function(*args, **kwargs)
     except Refused as reason:
-        refuse(f"{name} {reason}", whole=True)
+        say(f"{name} {reason}")
 
 
 def _is_torch(function: Callable[..., Any], name: str) -> bool:
@@ -259,26 +249,6 @@ def _spelled(function: Callable[..., Any]) -> str:
 def _kind(argument: object) -> str:
     shape = getattr(argument, "shape", None)
     return type(argument).__name__ if shape is None else f"a tensor of shape {tuple(shape)}"
-
-
-def refuse(what: str, advice: str = "", whole: bool = False) -> NoReturn:
-    """EpilogueError: what an epilogue cannot do, the line of the function, what to do."""
-    sentence = what if whole else f"an epilogue cannot follow {what}"
-    raise EpilogueError(f"{place()}{sentence}" + (f"; {advice}" if advice else "")) from None
-
-
-def place() -> str:
-    """The line that is running outside of this package and of torch: "file:line: text: "."""
-    torch = sys.modules.get("torch")
-    inside = _HERE, os.path.dirname(torch.__file__ or "") + os.sep if torch else _HERE  # noqa: PTH120
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(inside):
-        frame = frame.f_back
-    if frame is None:
-        return ""
-    file, line = frame.f_code.co_filename, frame.f_lineno
-    text = linecache.getline(file, line).strip()
-    return f"{file}:{line}: {text}: " if text else f"{file}:{line}: "
 
 
 def result(value: Value) -> Result:

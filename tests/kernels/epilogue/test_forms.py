@@ -4,13 +4,18 @@ The function unit's errors are added as PTX ISA states them (9.7.3, "Floating Po
 of a random sign.
 """
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
+from cutedsl_gemm.kernels.epilogue import forms
+from cutedsl_gemm.kernels.epilogue.cost import Cost, cost
 from cutedsl_gemm.kernels.epilogue.evaluate import TORCH
-from cutedsl_gemm.kernels.epilogue.forms import FORMS
+from cutedsl_gemm.kernels.epilogue.functions import apply
 from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
+from cutedsl_gemm.kernels.epilogue.trace import trace
 
 TINY = np.finfo(np.float32).tiny
 RANDOM = np.random.default_rng(0)
@@ -70,7 +75,7 @@ class Arrays:
 def _form(name, *arguments):
     arrays = [np.asarray(each, np.float32) for each in arguments]
     with np.errstate(all="ignore"):
-        return FORMS[name](Arrays(), *arrays)
+        return forms.FORMS[name](Arrays(), *arrays)
 
 
 def _exact(name, *arguments):
@@ -125,4 +130,14 @@ def test_a_form_is_as_exact_as_its_table_says(name):
 
 def test_every_operation_has_a_form_and_a_torch_form():
     operations = OPERATIONS.keys() - set(LEAVES) - {"cast"}
-    assert FORMS.keys() == TORCH.keys() == operations
+    assert forms.FORMS.keys() == TORCH.keys() == operations
+
+
+def test_a_form_takes_the_instructions_that_its_table_says():
+    rows = re.findall(r"^    (\w+) +(\d+) +(\d+)   ", forms.__doc__, re.MULTILINE)
+    assert {name for name, *_ in rows} == {*ERRORS, "div"}
+    for name, instructions, mufu in rows:
+        two = ", 3 + acc" if name == "div" else ""
+        function = eval(f"lambda acc: apply('{name}', acc{two})", {"apply": apply})
+        expected = Cost(int(instructions) + bool(two), int(mufu))
+        assert cost(trace(function)) == expected, name

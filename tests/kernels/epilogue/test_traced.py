@@ -1,0 +1,74 @@
+"""A function is traced once; and again where anything that it refers to is another."""
+
+import types
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from cutedsl_gemm.kernels.epilogue.traced import function_key, traced
+
+ALPHA = 2.0
+own = types.ModuleType("own")
+own.alpha = 3.0
+
+
+def scale(x, by=2.0):
+    return x * by
+
+
+def test_a_lambda_that_is_made_anew_is_traced_once():
+    first, second = (traced(lambda acc: F.gelu(scale(acc) * ALPHA)) for _ in range(2))
+    assert first is second
+
+
+def test_other_constants_are_another_epilogue(monkeypatch):
+    def scaled(by):
+        return lambda acc: acc * by
+
+    def with_default(by):
+        return lambda acc, by=by: acc * by
+
+    def with_keyword(by):
+        return lambda acc, *, by=by: acc * by
+
+    def within(by):
+        return lambda acc: (lambda x: x * by)(acc)
+
+    for make in (scaled, with_default, with_keyword, within, lambda by: partial(scale, by=by)):
+        texts = {str(traced(make(by))) for by in (2.0, 3, 0.0, -0.0)}
+        assert len(texts) == 4, make
+    for name, value in (("ALPHA", 5.0), ("scale", lambda x: x + 7)):
+        before = traced(lambda acc: scale(acc) * ALPHA)
+        monkeypatch.setitem(globals(), name, value)
+        assert traced(lambda acc: scale(acc) * ALPHA) != before
+    before = traced(lambda acc: acc * own.alpha)
+    monkeypatch.setattr(own, "alpha", 4.0)
+    assert traced(lambda acc: acc * own.alpha) != before
+
+
+def test_what_may_change_is_traced_at_every_call():
+    settings = {"alpha": 2.0}
+    before = traced(lambda acc: acc * settings["alpha"])
+    settings["alpha"] = 3.0
+    assert traced(lambda acc: acc * settings["alpha"]) != before
+    assert function_key(lambda acc: acc * settings["alpha"]) is None
+
+    act = torch.nn.LeakyReLU(0.1)
+    before = traced(act)
+    act.negative_slope = 0.2
+    assert traced(act) != before
+
+
+def test_a_function_of_a_name_that_is_not_bound_yet_has_no_key():
+    function = lambda acc: later(acc)  # noqa: E731
+    assert function_key(function) is None
+    later = scale
+    assert function_key(function) is not None
+
+
+@pytest.mark.parametrize("function", [F.gelu, torch.tanh, F.relu, partial(F.gelu)])
+def test_torchs_own_functions_have_a_key(function):
+    assert function_key(function) is not None
+    assert traced(function) is traced(function)
