@@ -5,7 +5,10 @@ from typing import Any
 
 from layouts import __version__
 
-__all__ = ["KERNELS", "PlanError", "__version__", "explain", "gemm", "plan_for"]
+_API = "explain", "gemm", "plan_for"
+_FUNCTIONS = "addmm", "geglu", "linear", "swiglu"
+
+__all__ = [*sorted(("KERNELS", "PlanError", "__version__", *_API, *_FUNCTIONS))]
 
 
 def __dir__() -> list[str]:
@@ -14,13 +17,16 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """The public names, loaded at first use: importing torch takes a second; a plan needs none."""
-    if name in ("KERNELS", "explain", "gemm", "plan_for"):
+    if name == "KERNELS" or name in _API + _FUNCTIONS:
         if find_spec("torch") is None:
             raise ImportError("gemm needs torch and the CuTe DSL: pip install 'cutedsl-gemm[gpu]'")
-        from cutedsl_gemm import api
-        from cutedsl_gemm.select import registry
+        if name == "KERNELS":
+            from cutedsl_gemm.select import registry
 
-        return tuple(registry.KERNELS) if name == "KERNELS" else getattr(api, name)
+            return tuple(registry.KERNELS)
+        from cutedsl_gemm import api, functions
+
+        return getattr(api if name in _API else functions, name)
     if name == "PlanError":
         from cutedsl_gemm.kernels.plan.checks import PlanError
 

@@ -140,11 +140,11 @@ def fused_product(
     options: Options = DEFAULTS,
 ) -> Results:
     """The results of the product with an epilogue; see `gemm`."""
-    tensors = [a, b, *out] if out else [a, b]
-    tensors += [each for each in operands.values() if isinstance(each, Tensor)]
+    tensors = [a, b, *operands.values(), *(out or ())]
+    tensors = [each for each in tensors if isinstance(each, Tensor)]
     try:
         found = fused(a, b, epilogue, operands, out, options)
-        if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+        if torch.is_grad_enabled() and True in [each.requires_grad for each in tensors]:
             if out is not None:
                 raise ValueError(NO_GRADIENT)
             values = [operands[each.name] for each in found.epilogue.operands]

@@ -24,6 +24,7 @@ from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import Matrix, Requirements
 from cutedsl_gemm.request import (
+    Fixed,
     Function,
     Request,
     parts_of,
@@ -34,11 +35,12 @@ from cutedsl_gemm.request import (
 )
 from cutedsl_gemm.results import (
     Results,
+    Slot,
     c_alignment,
     check_results,
+    empty,
     in_columns,
     names,
-    new,
     slot,
 )
 from cutedsl_gemm.run import fused_runner
@@ -89,7 +91,7 @@ def fused(
     """
     if options.tile is not None:
         checked_tile(options.tile)  # at every call, since (128.0, …) has the hash of (128, …)
-    key = function if isinstance(function, Epilogue) else function_key(function)
+    key = function if isinstance(function, (Fixed, Epilogue)) else function_key(function)
     signature: Any = None
     if key is not None:
         try:
@@ -127,7 +129,7 @@ def _signature(value: Value) -> Any:
     # fmt: off
     return (
         value.shape, value.stride(), value.dtype, value.get_device(), value.is_neg(),
-        address % 32,  # bytes of eight elements of fp32, the widest alignment of a plan
+        address & 31,  # eight elements of fp32: no plan needs a wider alignment
     )
     # fmt: on
 
@@ -200,22 +202,28 @@ def _planned(
         slots = [slot(result, each, shape, plan, for_c) for result, each in pairs]
         reads = [(each.operand.name, each.read) for each in asked.bound]
         launch = fused_runner(kernel, plan, epilogue, a.device, options.invariant)
+        news = [each.new(a.dtype) for each in slots]
         as_a, as_b = _as_strided(a, found.a), _as_strided(b, found.b)
+        in_place = all(each.stored is None for each in slots)
 
         def call(a: Tensor, b: Tensor, values: Values, out: Results | None) -> Results:
-            results = tuple([each.new(a) for each in slots]) if out is None else out
-            stored = tuple([each.stored(of) for each, of in zip(slots, results, strict=True)])
-            launch(as_a(a), as_b(b), tuple([read(values[name]) for name, read in reads]), stored)
-            for each, result, kept in zip(slots, results, stored, strict=True):
-                if each.finish is not None:
-                    each.finish(result, kept)
+            results = tuple([new(a) for new in news]) if out is None else out
+            a = a if as_a is None else as_a(a)
+            b = b if as_b is None else as_b(b)
+            operands = tuple(
+                [values[name] if read is None else read(values[name]) for name, read in reads]
+            )
+            if in_place:
+                launch(a, b, operands, results)
+            else:
+                _store(partial(launch, a, b, operands), slots, results)
             return results
 
         return call
 
     if not options.tune:
         return run(kernel.plan(found, options.tile))
-    scratch = tuple(new(each, shape, a) for each in epilogue.results)
+    scratch = tuple(empty(each, shape, a.dtype)(a) for each in epilogue.results)
     if out is not None:
         scratch = tuple(torch.empty_like(each) for each in out)
 
@@ -225,13 +233,26 @@ def _planned(
     return run(tuned_plan(found, a.device, launch))
 
 
-def _as_strided(tensor: Tensor, matrix: Matrix) -> Callable[[Tensor], Tensor]:
-    """What a kernel reads of a, or of b: the strides of a mode of extent 1 are the matrix's."""
+def _store(launch: Callable[[Results], None], slots: list[Slot], results: Results) -> None:
+    """Launch a kernel that stores to the slots of the results."""
+    pairs = [*zip(slots, results, strict=True)]
+    stored = tuple([of if each.stored is None else each.stored(of) for each, of in pairs])
+    launch(stored)
+    for (each, result), kept in zip(pairs, stored, strict=True):
+        if each.finish is not None:
+            each.finish(result, kept)
+
+
+def _as_strided(tensor: Tensor, matrix: Matrix) -> Callable[[Tensor], Tensor] | None:
+    """How a kernel reads a, or b; None: as it is.
+
+    A mode of extent 1 has the stride of the matrix.
+    """
     *parts, _, _ = tensor.shape
     shape = (*parts, *matrix.shape)
     stride = (*tensor.stride()[: len(parts)], *matrix.stride)
     if stride == tensor.stride() and not tensor.is_neg():
-        return lambda tensor: tensor
+        return None
     return lambda tensor: tensor.as_strided(shape, stride).resolve_neg()
 
 

@@ -33,7 +33,7 @@ class Bound(NamedTuple):
     """An operand, and what the kernel reads of what is passed for it."""
 
     operand: Operand
-    read: Callable[[Any], Value]
+    read: Callable[[Any], Value] | None  # None: as it is
 
 
 def bind(name: str, value: object, shape: tuple[int, int], device: torch.device) -> Bound:
@@ -68,15 +68,15 @@ def _bound(name: str, tensor: Tensor, shape: tuple[int, int]) -> Bound:
     kept = [each for each in found if each[1] != 1 and each[2] != 0]
     modes, extents, strides = zip(*kept, strict=True) if kept else ((), (1,), (1,))
     operand = Operand(name, modes, str(tensor.dtype).removeprefix("torch."))
-    view: Callable[..., Tensor] = _same
+    view: Callable[..., Tensor] | None = None
     if (extents, strides) != (tensor.shape, tensor.stride()) or tensor.is_neg():
         view = partial(_view, extents, strides)
     if len(modes) < 2:
         return Bound(operand, view if strides == (1,) else partial(_contiguous, view))
-    return _bound_matrix(operand, view, view(tensor))
+    return _bound_matrix(operand, view, view(tensor) if view else tensor)
 
 
-def _bound_matrix(operand: Operand, view: Callable[..., Tensor], matrix: Tensor) -> Bound:
+def _bound_matrix(operand: Operand, view: Callable[..., Tensor] | None, matrix: Tensor) -> Bound:
     """A matrix whose rows or columns are contiguous is read in place, any other as its copy."""
     wide = VECTOR_BYTES // matrix.element_size()
     for row_major, lines in ((True, matrix), (False, matrix.mT)):
@@ -88,20 +88,16 @@ def _bound_matrix(operand: Operand, view: Callable[..., Tensor], matrix: Tensor)
     return Bound(replace(operand, alignment=wide), partial(_padded, view))
 
 
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
-
-
 def _view(extents: tuple[int, ...], strides: tuple[int, ...], tensor: Tensor) -> Tensor:
     return tensor.as_strided(extents, strides).resolve_neg()
 
 
-def _contiguous(view: Callable[..., Tensor], tensor: Tensor) -> Tensor:
-    return view(tensor).contiguous()
+def _contiguous(view: Callable[..., Tensor] | None, tensor: Tensor) -> Tensor:
+    return (view(tensor) if view else tensor).contiguous()
 
 
-def _padded(view: Callable[..., Tensor], tensor: Tensor) -> Tensor:
-    matrix = view(tensor)
+def _padded(view: Callable[..., Tensor] | None, tensor: Tensor) -> Tensor:
+    matrix = view(tensor) if view else tensor
     return empty_padded(matrix, matrix.shape).copy_(matrix)
 
 

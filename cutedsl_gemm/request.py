@@ -17,7 +17,17 @@ from cutedsl_gemm.operands import Bound, Value, bind
 from cutedsl_gemm.problem import Problem, Requirements
 from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, matrix_of, problem_of
 
-Function: TypeAlias = Callable[..., Any] | Epilogue
+
+class Fixed:
+    """A function that is the same as long as it lives: itself the key by which it is remembered."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+
+Function: TypeAlias = Callable[..., Any] | Epilogue | Fixed
 
 
 class Request(NamedTuple):
@@ -52,6 +62,7 @@ def request(
                 f"{tuple(b.shape)} makes {len(parts)}: b is (K, N) for one, (2, K, N) for two"
             )
     else:
+        function = function.function if isinstance(function, Fixed) else function
         epilogue = traced(function, tuple(described.values()), len(parts))
     in_order = tuple(bound[operand.name] for operand in epilogue.operands)
     return Request(PLAIN if epilogue == PLAIN else epilogue, in_order, shape)

@@ -28,8 +28,8 @@ Shape: TypeAlias = tuple[int, int]  # M, N
 class Slot(NamedTuple):
     """Where one result goes."""
 
-    new: Callable[[Tensor], Tensor]  # a → a new tensor for the caller
-    stored: Callable[[Tensor], Tensor]  # the caller's tensor → what the kernel writes
+    new: Callable[[torch.dtype], Callable[[Tensor], Tensor]]  # see `empty`
+    stored: Callable[[Tensor], Tensor] | None  # the caller's tensor → what the kernel writes
     finish: Callable[[Tensor, Tensor], object] | None  # of both, after the kernel
 
 
@@ -54,9 +54,12 @@ def dtype_of(result: Result, dtype: torch.dtype) -> torch.dtype:
     return getattr(torch, result.dtype) if result.dtype else dtype
 
 
-def new(result: Result, shape: Shape, a: Tensor) -> Tensor:
-    """A new tensor for a result, on the device of a."""
-    return a.new_empty(extents(result, shape), dtype=dtype_of(result, a.dtype))
+def empty(result: Result, shape: Shape, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
+    """A function a → a new tensor for a result, on the device of a, which has the dtype."""
+    found, kept = dtype_of(result, dtype), extents(result, shape)
+    if found == dtype:
+        return lambda a: a.new_empty(kept)
+    return lambda a: a.new_empty(kept, dtype=found)
 
 
 def names(epilogue: Epilogue) -> list[str]:
@@ -135,7 +138,7 @@ def slot(
 
     The alignment of `requirements` is that of the plan's results.
     """
-    make = partial(new, result, shape)
+    make = partial(empty, result, shape)
     if result.reduction is not None:
         return _reduced(result, out, plan.reduction_parts(result, *shape), make)
     like = torch.empty(shape, device="meta") if out is None else out
@@ -143,13 +146,11 @@ def slot(
         return Slot(make, lambda tensor: empty_padded(tensor, shape), _copied)
     stride = matrix_of("out", like, requirements).stride
     if stride == like.stride():
-        return Slot(make, _same, None)
+        return Slot(make, None, None)
     return Slot(make, lambda tensor: tensor.as_strided(shape, stride), None)
 
 
-def _reduced(
-    result: Result, out: Tensor | None, parts: int, make: Callable[[Tensor], Tensor]
-) -> Slot:
+def _reduced(result: Result, out: Tensor | None, parts: int, make: Callable[..., Any]) -> Slot:
     reduce = REDUCTIONS[str(result.reduction)]
     if parts == 1 and (out is None or out.stride() == (1,)):
         return Slot(make, lambda tensor: tensor[None], None)
@@ -171,7 +172,3 @@ def _in_rows(tensor: Tensor, requirements: Requirements) -> bool:
 
 def _copied(tensor: Tensor, stored: Tensor) -> None:
     copy((stored, tensor))
-
-
-def _same(tensor: Tensor) -> Tensor:
-    return tensor

@@ -13,7 +13,8 @@ An operand is a layout over C: its strides are 0 along the modes that it lacks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from cutedsl_gemm.kernels.epilogue.checks import problems
@@ -140,6 +141,16 @@ class Epilogue:
         for problem in problems(self):
             raise EpilogueError(problem)
         return self
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.program, self.operands, self.results, self.accumulators))
+
+    def __hash__(self) -> int:  # computed once: calls are remembered by their epilogues
+        return self._hash
+
+    def __getstate__(self) -> dict[str, object]:  # another process has other hashes
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def listing(self) -> tuple[tuple[str, str], ...]:
         """(name, text) of what is shared, of each result, and of each operand, to print."""
