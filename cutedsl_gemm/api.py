@@ -91,6 +91,8 @@ def gemm(
     >>> a, b = torch.ones(24, 16, dtype=torch.bfloat16), torch.ones(16, 8, dtype=torch.bfloat16)
     >>> gemm(a, b, tile=(128, 128, 64)).unique()
     tensor([16.], dtype=torch.bfloat16)
+    >>> gemm(a, b, epilogue=lambda acc, bias: (acc - bias).relu(), bias=torch.arange(8) * 4.0)[0]
+    tensor([16., 12.,  8.,  4.,  0.,  0.,  0.,  0.], dtype=torch.bfloat16)
     """
     if epilogue is not None or operands:
         return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))

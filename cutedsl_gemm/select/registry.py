@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.compile.build import ARCH
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.kernels.simt import rungs as simt
@@ -88,7 +89,9 @@ def _fixed(
 ) -> KernelPlan:
     """The plan of a rung with a fixed tile; `aligned` rungs have one for each alignment."""
     dtype = () if problem.dtype == "float32" else (problem.dtype,)
-    plan = maker(*dtype, *problem.majors, *((problem.alignment,) if aligned else ()))
+    alignment = (problem.alignment,) if aligned else ()
+    fused = {} if problem.epilogue is PLAIN else {"epilogue": problem.epilogue}
+    plan = maker(*dtype, *problem.majors, *alignment, **fused)
     if isinstance(plan, sm70.Sm70Plan):
         plan.check_k(problem.mnk[2])
     if problem.invariant:
