@@ -8,7 +8,8 @@ from layouts import __version__
 _API = "explain", "gemm", "plan_for"
 _FUNCTIONS = "addmm", "geglu", "linear", "swiglu"
 
-__all__ = [*sorted(("KERNELS", "PlanError", "__version__", *_API, *_FUNCTIONS))]
+__all__ = ["KERNELS", "PlanError", "__version__"]
+__all__ += sorted((*_API, *_FUNCTIONS))
 
 
 def __dir__() -> list[str]:
