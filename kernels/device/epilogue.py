@@ -41,12 +41,14 @@ def load_values(
 ) -> cute.Tensor:
     """The elements of an operand over C, in registers of a shape: those at `first` + each offset.
 
-    `width` neighbours along a row are loaded as a vector. A coordinate out of bounds is clamped:
-    what a thread reads for an output that does not exist, it does not store.
+    `width` neighbours along a row are loaded as a vector, at a multiple of `width`. A coordinate
+    out of bounds is clamped, to the last vector that begins in bounds: what a thread reads for an
+    output that does not exist, it does not store.
     """
     values = cute.make_rmem_tensor(shape, view.element_type)
     (rows, columns), (down, across) = view.shape, (_varies(stride) for stride in view.stride)
     bytes, vector = width * view.element_type.width // 8, cute.make_layout(width)
+    last = (columns - 1) // width * width  # an odd row ends inside a vector
     lines: dict[int, Any] = {}  # row → a pointer to its first element; column → its offset
     steps: dict[int, Any] = {}
     loaded: dict[tuple[int, int], int] = {}  # offset in memory → the first value there
@@ -59,7 +61,7 @@ def load_values(
                 row = cutlass.min(first[0] + m, rows - 1) if down else 0
                 lines[at[0]] = view.iterator + cute.crd2idx((row, 0), view.layout)
             if at[1] not in steps:
-                column = cutlass.min(first[1] + n, columns - width) if across else 0
+                column = cutlass.min(first[1] + n, last) if across else 0
                 steps[at[1]] = cute.crd2idx((0, column), view.layout)
             source = cute.make_tensor((lines[at[0]] + steps[at[1]]).align(bytes), vector)
             cute.autovec_copy(source, cute.make_tensor(values.iterator + i, vector))
