@@ -22,7 +22,8 @@ tests, which hold the errors below. Relative errors are of the exact result, ove
     erf                    15     1   1e-6 relative
     softplus               11     1   4e-6 relative
 
-Infinities and nan give what torch gives. Results below 2^-126 are 0 (ftz).
+Infinities and nan give what torch gives, but gelu(-inf) is 0, its limit, where torch has nan.
+Results of the function unit below 2^-126 are 0 (ftz).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The forms of a kernel's operations, on fp32 arrays: each as exact as it says, and torch's limits.
-
-The function unit's errors are added as PTX ISA states them (9.7.3, "Floating Point Instructions"),
-of a random sign.
-"""
+"""The forms of a kernel's operations, on fp32 arrays: each is as exact as it says."""
 
 import re
 
@@ -16,60 +12,7 @@ from cutedsl_gemm.kernels.epilogue.evaluate import TORCH
 from cutedsl_gemm.kernels.epilogue.functions import apply
 from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
 from cutedsl_gemm.kernels.epilogue.trace import trace
-
-TINY = np.finfo(np.float32).tiny
-RANDOM = np.random.default_rng(0)
-
-
-def _inexact(exact, error):
-    """An fp32 result within so many parts of 2^-23 of the exact one; ftz."""
-    noise = 1 + error * 2.0**-23 * RANDOM.uniform(-1, 1, np.shape(exact))
-    result = (exact * noise).astype(np.float32)
-    return np.where(np.abs(result) < TINY, np.copysign(np.float32(0), result), result)
-
-
-def _flushed(x):
-    return np.where(np.abs(x) < TINY, np.copysign(np.float32(0), x), x).astype(np.float64)
-
-
-class Arrays:
-    """Arithmetic on fp32 arrays, as an H100 has it."""
-
-    def fma(self, a, b, c):
-        wide = [np.asarray(each, np.float32).astype(np.float64) for each in (a, b, c)]
-        return (wide[0] * wide[1] + wide[2]).astype(np.float32)
-
-    def exp2(self, x):
-        return _inexact(np.exp2(_flushed(x)), 2)
-
-    def log2(self, x):
-        exact = np.log2(_flushed(x))
-        near = np.where((x > 0.5) & (x < 2), 2.0**-22 * RANDOM.uniform(-1, 1, np.shape(x)), 0)
-        return (_inexact(exact, 1) + near).astype(np.float32)
-
-    def rcp(self, x):
-        return _inexact(1 / _flushed(x), 1)
-
-    def rsqrt(self, x):
-        return _inexact(1 / np.sqrt(_flushed(x)), 1.1)
-
-    def sqrt(self, x):
-        return _inexact(np.sqrt(_flushed(x)), 1)
-
-    def abs(self, x):
-        return np.abs(x)
-
-    def copysign(self, x, sign):
-        return np.copysign(x, sign)
-
-    def maximum(self, x, y):
-        return np.maximum(x, np.float32(y))
-
-    def minimum(self, x, y):
-        return np.minimum(x, np.float32(y))
-
-    def select(self, condition, x, y):
-        return np.where(condition, x, np.float32(y) if isinstance(y, float) else y)
+from tests.kernels.epilogue.arrays import RANDOM, TINY, Arrays
 
 
 def _form(name, *arguments):
