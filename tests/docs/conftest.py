@@ -1,4 +1,7 @@
-"""The site, built once for the tests of all workers, and served."""
+"""The site, built once for the tests of all workers, and served.
+
+The variable DOCS_SITE may name the folder of a site that `make docs` has just built, as in CI.
+"""
 
 import functools
 import http.server
@@ -17,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """The built site's folder. The first worker builds it; the others wait for its lock."""
+    if built := os.environ.get("DOCS_SITE"):
+        return Path(built)
     pytest.importorskip("sphinx", reason="the docs extra is not installed")
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
