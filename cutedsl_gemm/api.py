@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
@@ -142,6 +143,8 @@ def fused_product(
     options: Options = DEFAULTS,
 ) -> Results:
     """The results of the product with an epilogue; see `gemm`."""
+    if is_dynamo_compiling() or is_exporting() or type(a) is FakeTensor:
+        return _traced_product(a, b, epilogue, operands, out, options)
     tensors = [a, b, *operands.values(), *(out or ())]
     tensors = [each for each in tensors if isinstance(each, Tensor)]
     try:
@@ -154,7 +157,9 @@ def fused_product(
             return results[: len(found.epilogue.results)]
         if forward_ad._current_level < 0 or not _any(_has_tangent, *tensors):
             return found.run(a, b, operands, out)
-    except RuntimeError:
+    except (TypeError, ValueError, RuntimeError):
+        if _any(_on_meta, *tensors):
+            return _traced_product(a, b, epilogue, operands, out, options)
         if not _any(is_functorch_wrapped_tensor, *tensors):
             raise
     if out is not None:
@@ -162,6 +167,12 @@ def fused_product(
     asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)
     values = [operands[each.name] for each in asked.epilogue.operands]
     return transformed(asked.epilogue, a, b, values, gemm, options._asdict())
+
+
+def _traced_product(*arguments: Any) -> Results:
+    from cutedsl_gemm import fused_operator  # here: only traced calls need torch.library
+
+    return fused_operator.fused_product(*arguments)
 
 
 gemm.explain = explain  # type: ignore[attr-defined]
@@ -207,6 +218,10 @@ def _differentiable(
 
 def _any(holds: Callable[[Tensor], bool], *tensors: Tensor | None) -> bool:
     return any(tensor is not None and holds(tensor) for tensor in tensors)
+
+
+def _on_meta(tensor: Tensor) -> bool:
+    return tensor.device.type == "meta"
 
 
 def _has_tangent(tensor: Tensor) -> bool:

@@ -8,7 +8,6 @@ swiglu(x, gate_up)                                F.silu(gate) * up, both in one
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -136,7 +135,12 @@ _ADDMM = {
 def _linear(activation: object, bias: bool) -> Function:
     """The epilogue of `linear`."""
     if activation is None or isinstance(activation, str):
-        return _named_linear(activation, bias)
+        if activation in _LINEAR:
+            return _LINEAR[activation][bias]
+        raise ValueError(
+            f"activation is {activation!r}: it must be one of {', '.join(ACTIVATIONS)}, None, "
+            "or a function"
+        )
     if not callable(activation):
         raise TypeError(f"activation is {activation!r}: it must be a name, a function, or None")
     return _activated(activation, bias)
@@ -148,16 +152,13 @@ def _activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., An
     return lambda acc: activation(acc)
 
 
-@lru_cache
-def _named_linear(activation: str | None, bias: bool) -> Fixed:
-    if activation is None:
-        return Fixed((lambda acc, bias: acc + bias) if bias else (lambda acc: acc))
-    if activation not in ACTIVATIONS:
-        raise ValueError(
-            f"activation is {activation!r}: it must be one of {', '.join(ACTIVATIONS)}, None, "
-            "or a function"
-        )
-    return Fixed(_activated(ACTIVATIONS[activation], bias))
+_LINEAR = {  # without a bias, with one
+    None: (Fixed(lambda acc: acc), Fixed(lambda acc, bias: acc + bias)),
+    **{
+        name: (Fixed(_activated(each, False)), Fixed(_activated(each, True)))
+        for name, each in ACTIVATIONS.items()
+    },
+}
 
 
 def _gated(x: Tensor, gate_up: Tensor, function: Fixed) -> Tensor:
@@ -204,7 +205,8 @@ def _check_weight(name: str, x: Tensor, weight: Tensor) -> None:
 
 def _autocast(*tensors: Any) -> tuple[Any, ...]:
     """The tensors, cast to the dtype of torch.autocast where that is enabled."""
-    if not torch.is_autocast_enabled(tensors[0].device.type):
+    device = tensors[0].device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
         return tensors
-    dtype = torch.get_autocast_dtype(tensors[0].device.type)
+    dtype = torch.get_autocast_dtype(device)
     return tuple(None if each is None else each.to(dtype) for each in tensors)

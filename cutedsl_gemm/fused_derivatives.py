@@ -35,9 +35,9 @@ class Kept(NamedTuple):
     accumulators: tuple[int, ...]  # places among its results; none if they are not needed
 
 
-def kept(epilogue: Epilogue, values: Sequence[Value]) -> Kept:
-    """The epilogue to run, if the derivatives of these operands may be asked for."""
-    return Kept(*with_accumulators(epilogue, _wanted(values)))
+def kept(epilogue: Epilogue, wanted: tuple[int, ...]) -> Kept:
+    """The epilogue to run, if the derivatives of the operands at these places may be asked for."""
+    return Kept(*with_accumulators(epilogue, wanted))
 
 
 def _wanted(values: Sequence[Value]) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ class FusedProduct(torch.autograd.Function):
         b: Tensor,
         *values: Value,
     ) -> Results:
-        ctx.kept = kept(epilogue, values)
+        ctx.kept = kept(epilogue, _wanted(values))
         ctx.multiply, ctx.options = multiply, options
         given = named_values(epilogue, values)
         results = fused(a, b, ctx.kept.epilogue, given, None, options).run(a, b, given, None)
@@ -74,7 +74,9 @@ class FusedProduct(torch.autograd.Function):
         return None, None, None, *asked(a, b, values, accumulators, grads)
 
 
-def save(ctx: Any, a: Tensor, b: Tensor, values: Sequence[Value], results: Results) -> None:
+def save(
+    ctx: Any, a: Tensor, b: Tensor, values: Sequence[Value], results: Sequence[Tensor]
+) -> None:
     """Keep in `ctx`, which has `kept`, what the backward pass needs."""
     ctx.set_materialize_grads(False)
     ctx.numbers = [None if isinstance(each, Tensor) else each for each in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -42,7 +43,7 @@ def _allocating(
     tune: bool,
     invariant: bool = False,
 ) -> Tensor:
-    return call(a, b, _checked_tile(tile), None, kernel, tune, invariant)(a, b, None)
+    return call(a, b, optional_tile(tile), None, kernel, tune, invariant)(a, b, None)
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm_out", mutates_args=("out",))
@@ -55,7 +56,7 @@ def _writing(
     tune: bool,
     invariant: bool = False,
 ) -> None:
-    call(a, b, _checked_tile(tile), out, kernel, tune, invariant)(a, b, out)
+    call(a, b, optional_tile(tile), out, kernel, tune, invariant)(a, b, out)
 
 
 @_allocating.register_fake
@@ -67,7 +68,7 @@ def _fake(
     tune: bool,
     invariant: bool = False,
 ) -> Tensor:
-    _checked_tile(tile)
+    optional_tile(tile)
     found = named(kernel, a.device)
     check_operands(a, b, found.requirements)
     return a.new_empty(a.shape[0], b.shape[1])
@@ -85,5 +86,6 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 _allocating.register_autograd(_backward, setup_context=_setup_context)
 
 
-def _checked_tile(tile: list[int] | None) -> Tile | None:
+def optional_tile(tile: Sequence[int] | None) -> Tile | None:
+    """The tile of an operator's schema, which has lists; PlanError unless it is one."""
     return None if tile is None else checked_tile(tuple(tile))

@@ -1,0 +1,201 @@
+"""gemm with an epilogue as two torch operators, which torch.compile and torch.export trace.
+
+The epilogue is traced while the graph is, and its text is an argument of the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.derivatives import NO_GRADIENT
+from cutedsl_gemm.fused import Options, fused
+from cutedsl_gemm.fused_derivatives import Backward, kept, save, saved
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand
+from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
+from cutedsl_gemm.kernels.epilogue.trace import trace
+from cutedsl_gemm.operands import Value
+from cutedsl_gemm.operator import optional_tile
+from cutedsl_gemm.request import Fixed, Function, parts_of
+from cutedsl_gemm.results import Results, empty
+from cutedsl_gemm.select.registry import named
+from cutedsl_gemm.tensors import check_operands
+
+Kind = tuple[Any, ...]  # what an epilogue is traced with of an operand: name, shape, dtype
+
+
+def fused_product(
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Mapping[str, Value],
+    out: Results | None,
+    options: Options,
+) -> Results:
+    """What `api.fused_product` is inside a traced graph, and for tensors without memory."""
+    if isinstance(function, Fixed):
+        function = function.function
+    tensors = [each for each in operands.values() if isinstance(each, Tensor)]
+    numbers = [float(each) for each in operands.values() if not isinstance(each, Tensor)]
+    kinds = tuple([_kind(name, each) for name, each in operands.items()])
+    parts = 2 if b.ndim == 3 else 1
+    differentiable = torch.is_grad_enabled() and True in [
+        each.requires_grad for each in (a, b, *tensors, *(out or ()))
+    ]
+    text = _text(function, kinds, parts, differentiable and out is None)
+    if out is not None:
+        if differentiable:
+            raise ValueError(NO_GRADIENT)
+        _writing(a, b, tensors, numbers, list(out), text, *options)
+        return out
+    results = _allocating(a, b, tensors, numbers, text, *options)
+    return tuple(results[: _count(function, kinds, parts)])
+
+
+def _kind(name: str, value: Value) -> Kind:
+    if isinstance(value, Tensor):
+        return name, tuple([extent != 1 for extent in value.shape]), value.dtype
+    return name, None, None
+
+
+@torch.compiler.assume_constant_result
+def _text(function: Any, kinds: tuple[Kind, ...], parts: int, differentiable: bool) -> str:
+    """The text of the epilogue, which stores the accumulators if a derivative may need them."""
+    epilogue = _epilogue(function, kinds, parts)
+    return to_text(_kept(epilogue).epilogue if differentiable else epilogue)
+
+
+@torch.compiler.assume_constant_result
+def _count(function: Any, kinds: tuple[Kind, ...], parts: int) -> int:
+    """The number of results that the function returns."""
+    return len(_epilogue(function, kinds, parts).results)
+
+
+def _epilogue(function: Any, kinds: tuple[Kind, ...], parts: int) -> Epilogue:
+    if isinstance(function, Epilogue):
+        return function
+    return trace(function, [_operand(*kind) for kind in kinds], parts)
+
+
+def _operand(name: str, shape: tuple[bool, ...] | None, dtype: torch.dtype) -> Operand:
+    """An operand as far as its epilogue depends on it; `fused` finds the rest in the tensor."""
+    if shape is None:
+        return Operand(name, by_value=True)
+    wide = (False, False, *shape)[-2:]
+    modes = tuple(mode for mode, kept in zip(get_args(Mode), wide, strict=True) if kept)
+    return Operand(name, modes, str(dtype).removeprefix("torch."))
+
+
+def _kept(epilogue: Epilogue) -> Any:
+    """The epilogue that stores what the derivative of any operand may need."""
+    tensors = (i for i, operand in enumerate(epilogue.operands) if not operand.by_value)
+    return kept(epilogue, tuple(tensors))
+
+
+def _values(epilogue: Epilogue, tensors: Sequence[Any], numbers: Sequence[float]) -> list[Any]:
+    """Tensors and numbers in the order of the operands."""
+    queues = {False: iter(tensors), True: iter(numbers)}
+    return [next(queues[operand.by_value]) for operand in epilogue.operands]
+
+
+def _run(
+    a: Tensor,
+    b: Tensor,
+    tensors: Sequence[Tensor],
+    numbers: Sequence[float],
+    epilogue: str,
+    out: Results | None,
+    tile: Sequence[int] | None,
+    *options: Any,
+) -> Results:
+    found = from_text(epilogue)
+    pairs = zip(found.operands, _values(found, tensors, numbers), strict=True)
+    values = {operand.name: each for operand, each in pairs}
+    asked = Options(optional_tile(tile), *options)
+    return fused(a, b, found, values, out, asked).run(a, b, values, out)
+
+
+@torch.library.custom_op("cutedsl_gemm::fused", mutates_args=())
+def _allocating(
+    a: Tensor,
+    b: Tensor,
+    operands: Sequence[Tensor],
+    numbers: Sequence[float],
+    epilogue: str,
+    tile: Sequence[int] | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool,
+) -> list[Tensor]:
+    return [*_run(a, b, operands, numbers, epilogue, None, tile, kernel, tune, invariant)]
+
+
+@torch.library.custom_op("cutedsl_gemm::fused_out", mutates_args=("out",))
+def _writing(
+    a: Tensor,
+    b: Tensor,
+    operands: Sequence[Tensor],
+    numbers: Sequence[float],
+    out: Sequence[Tensor],
+    epilogue: str,
+    tile: Sequence[int] | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool,
+) -> None:
+    _run(a, b, operands, numbers, epilogue, tuple(out), tile, kernel, tune, invariant)
+
+
+@_allocating.register_fake
+def _fake(
+    a: Tensor,
+    b: Tensor,
+    operands: Sequence[Tensor],
+    numbers: Sequence[float],
+    epilogue: str,
+    tile: Sequence[int] | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool,
+) -> list[Tensor]:
+    optional_tile(tile)
+    requirements = named(kernel, a.device).requirements
+    anywhere = replace(requirements, devices=(*requirements.devices, "meta"))
+    first, *_ = parts_of(b)
+    check_operands(a, first, anywhere)
+    shape = a.shape[0], first.shape[1]
+    for each in operands:
+        each.expand(shape)
+    return [empty(each, shape, a.dtype)(a) for each in from_text(epilogue).results]
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
+    a, b, tensors, numbers, epilogue, _, *options = inputs
+    ctx.kept = _kept(from_text(epilogue))
+    ctx.options = Options(None, *options)
+    save(ctx, a, b, _values(ctx.kept.epilogue, tensors, numbers), output)
+
+
+def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    a, b, values, accumulators = saved(ctx)
+    epilogue = ctx.kept.epilogue
+    needs_a, needs_b, needs_tensors, *_ = ctx.needs_input_grad
+    needs = _values(epilogue, needs_tensors or (), [False] * len(values))
+    backward = Backward(epilogue, _plain, ctx.options, (needs_a, needs_b, *needs))
+    of_a, of_b, *of_values = backward(a, b, values, accumulators, grads)
+    pairs = zip(epilogue.operands, of_values, strict=True)
+    of_tensors = [slope for operand, slope in pairs if not operand.by_value]
+    of_numbers = None if len(of_tensors) < len(of_values) else []  # as torch flattens these lists
+    return of_a, of_b, of_tensors, of_numbers, *[None] * 5
+
+
+def _plain(a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool) -> Tensor:
+    product: Tensor = torch.ops.cutedsl_gemm.gemm(a, b, None, kernel, tune, invariant)
+    return product
+
+
+_allocating.register_autograd(_backward, setup_context=_setup_context)
