@@ -104,14 +104,23 @@ def matrices_problems(plan: Sm90Plan) -> Iterator[str]:
             f"the plan's A and B have {plan.a.matrices} and {plan.b.matrices} matrices; the "
             f"caller's B must have {wanted}, one for each accumulator of the epilogue"
         )
-    if plan.a.matrices > 1 and plan.splits == 1:
-        if plan.consumers_per_tile > 1 or plan.rows % (WGMMA_M * plan.a.matrices):
-            yield (
-                f"a consumer multiplies {plan.rows} of {plan.tile[0]} rows of A, which are of "
-                f"{plan.a.matrices} matrices; its threads must hold the products of an output by "
-                f"all of them: take 'pingpong' with BM = {WGMMA_M * plan.a.matrices}, or do not "
-                "swap the operands"
-            )
+    if plan.splits == 1:
+        yield from consumer_problems(plan.tile[0], plan.rows, plan.a.matrices)
+
+
+def consumer_problems(bm: int, rows: int, matrices: int) -> Iterator[str]:
+    """A consumer multiplies so many rows of A, which are of so many matrices: it needs them all.
+
+    >>> for problem in consumer_problems(bm=64, rows=64, matrices=2):
+    ...     print(problem[:60])
+    a consumer multiplies 64 of 64 rows of A, which are of 2 mat
+    """
+    if matrices > 1 and (rows < bm or rows % (WGMMA_M * matrices)):
+        yield (
+            f"a consumer multiplies {rows} of {bm} rows of A, which are of {matrices} matrices; "
+            "its threads must hold the products of an output by all of them: take 'pingpong' "
+            f"with BM = {WGMMA_M * matrices}, or do not swap the operands"
+        )
 
 
 def gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:

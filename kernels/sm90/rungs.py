@@ -14,7 +14,7 @@ from dataclasses import replace
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.checks import cluster_problems, tile_problems
+from cutedsl_gemm.kernels.sm90.checks import cluster_problems, consumer_problems, tile_problems
 from cutedsl_gemm.kernels.sm90.epilogue_plan import (
     PanelPlan,
     fragment,
@@ -210,6 +210,8 @@ def _panel_plan(
     bm, bn, _ = tile
     rows = bm // consumers(schedule, bm) if schedule == "cooperative" else bm
     a, b = operands(tile, a_major, b_major, cluster, swapped, matrices)
+    for problem in consumer_problems(bm, rows, a.matrices):
+        raise PlanError(f"tile {tile}, {dtype}: {problem}")
     c_rows, c_columns = rows // a.matrices, bn // b.matrices
     columns = panel_columns(c_columns, swapped)
     if c_stages is None:
