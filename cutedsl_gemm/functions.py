@@ -152,7 +152,7 @@ def _activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., An
     return lambda acc: activation(acc)
 
 
-_LINEAR = {  # without a bias, with one
+_LINEAR: dict[str | None, tuple[Fixed, Fixed]] = {  # without a bias, with one
     None: (Fixed(lambda acc: acc), Fixed(lambda acc, bias: acc + bias)),
     **{
         name: (Fixed(_activated(each, False)), Fixed(_activated(each, True)))
