@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
-from cutedsl_gemm.kernels.epilogue.forms import FORMS
-from cutedsl_gemm.kernels.epilogue.operations import LEAVES
+from cutedsl_gemm.kernels.epilogue.forms import compute
 
 MUFU_ISSUE = 8  # issue slots of a scheduler in which its function unit takes one instruction
 
@@ -41,64 +41,74 @@ def cost(epilogue: Epilogue) -> Cost:
     Cost(instructions=12, mufu=1)
     """
     counter = Counter()
-    for instruction in epilogue.program:
-        if instruction.operation == "cast":
-            counter.count(1 if instruction.value == "bfloat16" else 2)
-        elif instruction.operation not in LEAVES:
-            values = [counter.value] * len(instruction.arguments)
-            FORMS[instruction.operation](counter, *values)
+    accumulators = [counter.value("acc", i) for i in range(epilogue.accumulators)]
+    operands = [counter.value("operand", i) for i in range(len(epilogue.operands))]
+    compute(epilogue, counter, accumulators, operands)
     return Cost(counter.instructions, counter.mufu)
 
 
-class Counter:
-    """An `Arithmetic` that counts; negation and absolute value are modifiers of other instructions.
+def _operator(name: str) -> Callable[..., Counted]:
+    return lambda value, *others: value.counter.count(name, value, *others)
 
-    One value stands for all, since no form branches.
+
+class Counted:
+    """A value, or a predicate, of which an operator is one instruction."""
+
+    def __init__(self, counter: Counter, number: int) -> None:
+        self.counter, self.number = counter, number
+
+    def __neg__(self) -> Counted:
+        return self.counter.value("neg", self)
+
+    __hash__ = None  # type: ignore[assignment]
+    __add__, __radd__ = _operator("add"), _operator("radd")
+    __sub__, __rsub__ = _operator("sub"), _operator("rsub")
+    __mul__, __rmul__ = _operator("mul"), _operator("rmul")
+    __lt__, __le__, __gt__, __ge__ = map(_operator, ("lt", "le", "gt", "ge"))
+    __eq__, __ne__ = _operator("eq"), _operator("ne")  # type: ignore[assignment]
+    __and__, __or__, __xor__, __invert__ = map(_operator, ("and", "or", "xor", "not"))
+
+
+def _instruction(name: str, mufu: int = 0) -> Callable[..., Counted]:
+    return lambda counter, *arguments: counter.count(name, *arguments, mufu=mufu)
+
+
+class Counter:
+    """An `Arithmetic` that counts.
+
+    Equal instructions of equal values are one, as the compiler has it. Negation and absolute value
+    are modifiers of other instructions, and constants are their operands.
     """
 
     def __init__(self) -> None:
         self.instructions = self.mufu = 0
-        self.value = Counted(self)
+        self.made: dict[tuple[object, ...], Counted] = {}
 
-    def count(self, instructions: int, mufu: int = 0) -> Counted:
-        self.instructions += instructions
-        self.mufu += mufu
-        return self.value
+    def value(self, *key: object) -> Counted:
+        """The value of this instruction, or leaf; it costs nothing."""
+        numbers = tuple(each.number if isinstance(each, Counted) else (each,) for each in key)
+        return self.made.setdefault(numbers, Counted(self, len(self.made)))
 
-    def abs(self, x: Any) -> Counted:
-        return self.value
+    def count(self, *instruction: object, times: int = 1, mufu: int = 0) -> Counted:
+        """The value of this instruction; counted if it is new."""
+        before = len(self.made)
+        value = self.value(*instruction)
+        if len(self.made) > before:
+            self.instructions += times
+            self.mufu += mufu
+        return value
 
-    def fma(self, a: Any, b: Any, c: Any) -> Counted:
-        return self.count(1)
+    def constant(self, value: float) -> Counted:
+        return self.value(value)
 
-    def copysign(self, x: Any, sign: Any) -> Counted:
-        return self.count(1)
+    def cast(self, x: Counted, dtype: str) -> Counted:
+        return self.count(dtype, x, times=1 if dtype == "bfloat16" else 2)
 
-    maximum = minimum = copysign
+    def abs(self, x: Counted) -> Counted:
+        return self.value("abs", x)
 
-    def select(self, condition: Any, x: Any, y: Any) -> Counted:
-        return self.count(1)
-
-    def exp2(self, x: Any) -> Counted:
-        return self.count(1, mufu=1)
-
-    log2 = rcp = rsqrt = sqrt = exp2
-
-
-class Counted:
-    """A value, or a predicate, of which every operator is one instruction."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, counter: Counter) -> None:
-        self.counter = counter
-
-    def __neg__(self) -> Counted:
-        return self
-
-    def _one(self, other: Any = None) -> Counted:
-        return self.counter.count(1)
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _one
-    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = _one
-    __eq__ = __ne__ = _one  # type: ignore[assignment]
+    fma, copysign, select = map(_instruction, ("fma", "copysign", "select"))
+    maximum, minimum = _instruction("maximum"), _instruction("minimum")
+    exp2, log2 = _instruction("exp2", mufu=1), _instruction("log2", mufu=1)
+    rcp, rsqrt = _instruction("rcp", mufu=1), _instruction("rsqrt", mufu=1)
+    sqrt = _instruction("sqrt", mufu=1)

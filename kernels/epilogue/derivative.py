@@ -135,10 +135,11 @@ def _silu(g: Any, y: Any, x: Any) -> tuple[Any]:
 
 
 def _gelu_tanh(g: Any, y: Any, x: Any) -> tuple[Any]:
-    c, cubic = math.sqrt(2 / math.pi), 0.044715
-    t = ((x + x * x * x * cubic) * c).tanh()
-    inner = (x * x * (3 * cubic) + 1) * c
-    return (g * ((t + 1) + x * (-t * t + 1) * inner) * 0.5,)
+    """y = x s for s = sigmoid(u), u = √(8/π) (x + 0.044715 x³)."""
+    c, cubic = math.sqrt(8 / math.pi), 0.044715
+    square = x * x
+    s = (x * (square * (c * cubic) + c)).sigmoid()
+    return (g * (s + x * (square * (3 * c * cubic) + c) * (s - s * s)),)
 
 
 RULES: Mapping[str, Rule] = {

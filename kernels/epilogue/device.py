@@ -8,8 +8,8 @@ from typing import Any
 import cutlass.cute as cute
 from cutlass import Boolean, Float16, Float32, Uint32, select_
 
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction
-from cutedsl_gemm.kernels.epilogue.forms import FORMS
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue
+from cutedsl_gemm.kernels.epilogue.forms import compute
 
 
 def evaluate(
@@ -21,45 +21,32 @@ def evaluate(
     operand at the same place of C. Instructions that no other place of C changes, as those of
     scalars alone, the compiler computes once.
     """
-    leaves = {"acc": accumulators, "operand": operands}
-    values: list[Any] = []
-    for instruction in epilogue.program:
-        if instruction.operation in leaves:
-            value = Float32(leaves[instruction.operation][int(instruction.value or 0)])
-        elif instruction.operation == "constant":
-            value = Float32(float(instruction.value or 0))
-        else:
-            value = _apply(instruction, [values[each] for each in instruction.arguments])
-        values.append(value)
-    return tuple(values[each.value] for each in epilogue.results)
-
-
-def _apply(instruction: Instruction, arguments: list[Any]) -> Any:
-    if instruction.operation == "cast":
-        return rounded(arguments[0], str(instruction.value))
-    return FORMS[instruction.operation](REGISTERS, *arguments)
-
-
-def rounded(value: Any, dtype: str) -> Any:
-    """The value, rounded to a dtype.
-
-    A pair (value, 0) of bf16 is the value in fp32. The instruction that converts a pair, F2FP, does
-    not go through the function unit, as that of one value does (F2F).
-    """
-    if dtype == "float32":
-        return value
-    if dtype == "float16":
-        return value.to(Float16).to(Float32)
-    pair = cute.arch.inline_ptx(
-        "cvt.rn.bf16x2.f32 {$w0}, {$r0}, {$r1};",
-        write_only_types=[Uint32],
-        read_only_args=[value, Float32(0.0)],
-    )
-    return pair.bitcast(Float32)
+    accumulators, operands = ([Float32(x) for x in each] for each in (accumulators, operands))
+    return compute(epilogue, REGISTERS, accumulators, operands)
 
 
 class Registers:
     """The arithmetic of fp32 registers: an instruction of PTX each."""
+
+    def constant(self, value: float) -> Any:
+        return Float32(value)
+
+    def cast(self, x: Any, dtype: str) -> Any:
+        """x, rounded to a dtype.
+
+        A pair (x, 0) of bf16 is x in fp32. The instruction that converts a pair, F2FP, does not go
+        through the function unit, as that of one value does (F2F).
+        """
+        if dtype == "float32":
+            return x
+        if dtype == "float16":
+            return x.to(Float16).to(Float32)
+        pair = cute.arch.inline_ptx(
+            "cvt.rn.bf16x2.f32 {$w0}, {$r0}, {$r1};",
+            write_only_types=[Uint32],
+            read_only_args=[x, Float32(0.0)],
+        )
+        return pair.bitcast(Float32)
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
         return cute.math.fma(a, Float32(b), Float32(c))

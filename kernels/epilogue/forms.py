@@ -33,6 +33,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction
+
 F: TypeAlias = Any  # a value in fp32; +, - and * of values and numbers round to fp32
 P: TypeAlias = Any  # a predicate
 
@@ -43,6 +45,8 @@ LN_2 = math.log(2)
 class Arithmetic(Protocol):
     """What a form is made of: an instruction each."""
 
+    def constant(self, value: float) -> F: ...
+    def cast(self, x: F, dtype: str) -> F: ...
     def fma(self, a: F, b: F | float, c: F | float) -> F: ...
     def exp2(self, x: F) -> F: ...
     def log2(self, x: F) -> F: ...
@@ -200,3 +204,33 @@ FORMS: Mapping[str, Callable[..., F]] = MappingProxyType(
         "where": lambda m, condition, x, y: m.select(condition, x, y),
     }
 )
+
+
+def compute(
+    epilogue: Epilogue, m: Arithmetic, accumulators: Sequence[F], operands: Sequence[F]
+) -> tuple[F, ...]:
+    """The values of the results, before they are reduced and before they are rounded."""
+    program = epilogue.program
+    values: list[F] = []
+    leaves = {"acc": accumulators, "operand": operands}
+    for instruction in program:
+        name, value = instruction.operation, instruction.value
+        arguments = [values[each] for each in instruction.arguments]
+        if name in leaves:
+            made = leaves[name][int(value or 0)]
+        elif name == "constant":
+            made = m.constant(float(value or 0))
+        elif name == "cast":
+            made = m.cast(arguments[0], str(value))
+        elif name == "div" and (factor := _reciprocal(program[instruction.arguments[1]])):
+            made = arguments[0] * m.constant(factor)
+        else:
+            made = FORMS[name](m, *arguments)
+        values.append(made)
+    return tuple(values[each.value] for each in epilogue.results)
+
+
+def _reciprocal(divisor: Instruction) -> float | None:
+    """That of a constant, if both are normal numbers of fp32."""
+    number = float(divisor.value or 0) if divisor.operation == "constant" else 0.0
+    return 1 / number if 2.0**-126 <= abs(number) <= 2.0**126 else None

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
@@ -12,6 +14,7 @@ from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from tests.kernels.epilogue.arrays import run
 from tests.kernels.epilogue.elementwise import ElementwisePlan
+from tests.kernels.epilogue.expressions import expressions
 
 OTHER = Operand("other", ("M", "N"))
 SPECIAL = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, 2.0, -1.0, 0.4, 700.0, -700.0, 1e-30]
@@ -20,7 +23,7 @@ SPECIAL = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, 2.0, -1.0, 0.4, 700.0, -700.
 def every_operation(acc, other):
     """A result of each operation: its arguments are acc, other and predicates of them."""
     smaller = acc < other
-    results = [acc.bfloat16() + other, acc.half() - other]
+    results = [acc.bfloat16() + other, acc.half() - other, acc / 3 + 0.0, 3 / acc + 0.0]
     for name, operation in OPERATIONS.items():
         if name in (*LEAVES, "cast"):
             continue
@@ -54,3 +57,20 @@ def test_each_operation_computes_what_torch_computes():
             equal_nan=True,
             msg=lambda text, operation=operation: f"{operation}: {text}",
         )
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+@settings(max_examples=10)
+@given(st.sampled_from((1, 2)).flatmap(lambda n: expressions(smooth=True, accumulators=n)))
+def test_a_random_epilogue_computes_what_torch_computes(expression):
+    epilogue, random = expression.epilogue, torch.Generator().manual_seed(0)
+    count = epilogue.accumulators + len(epilogue.operands)
+    inputs = [torch.randn(100, generator=random) for _ in range(count)]
+    acc, operands = inputs[: epilogue.accumulators], inputs[epilogue.accumulators :]
+    with np.errstate(all="ignore"):
+        made = run(build.ptx(ElementwisePlan(epilogue)), [each.numpy() for each in inputs])
+    expected = evaluate(epilogue, [each.double() for each in acc], operands)
+    for value, wanted in zip(made, expected, strict=True):
+        value = torch.from_numpy(value.copy())
+        torch.testing.assert_close(value, wanted.float(), rtol=2e-5, atol=2e-5)

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.epilogue import forms
-from cutedsl_gemm.kernels.epilogue.cost import Cost, cost
+from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.evaluate import TORCH
+from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.functions import apply
 from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
 from cutedsl_gemm.kernels.epilogue.trace import trace
@@ -33,6 +34,7 @@ def _every_bf16():
     return numbers[np.isfinite(numbers)]
 
 
+OTHER = Operand("other", ("M", "N"))
 NUMBERS = np.concatenate(
     [
         _every_bf16(),
@@ -80,7 +82,14 @@ def test_a_form_takes_the_instructions_that_its_table_says():
     rows = re.findall(r"^    (\w+) +(\d+) +(\d+)   ", forms.__doc__, re.MULTILINE)
     assert {name for name, *_ in rows} == {*ERRORS, "div"}
     for name, instructions, mufu in rows:
-        two = ", 3 + acc" if name == "div" else ""
-        function = eval(f"lambda acc: apply('{name}', acc{two})", {"apply": apply})
-        expected = Cost(int(instructions) + bool(two), int(mufu))
-        assert cost(trace(function)) == expected, name
+        arguments = (OTHER,) if name == "div" else ()
+        epilogue = trace(
+            lambda acc, *, name=name, **other: apply(name, acc, *other.values()), arguments
+        )
+        assert cost(epilogue) == (int(instructions), int(mufu)), name
+
+
+def test_equal_instructions_are_counted_once():
+    silu = trace(lambda acc: (torch.nn.functional.silu(acc), acc.sigmoid() == 0.5))
+    assert cost(silu) == (5 + 2, 2)
+    assert cost(trace(lambda acc: acc / 3 + acc.bfloat16())) == (3, 0)
