@@ -174,7 +174,7 @@ class PanelGemm(Sm90Gemm):
         """What the epilogue makes of C = A · B, on at most `sms` multiprocessors."""
         plan = self.plan
         operands, results, (sms, stream) = split_arguments(plan.epilogue, arguments)
-        c = cute.make_layout((a.shape[0], b.shape[1]))
+        c = cute.make_layout((a.shape[0], b.shape[-1]))
         views = (
             operand if each.by_value else self.c_as_planned(over_c(each, operand, c.shape))
             for each, operand in zip(plan.epilogue.operands, operands, strict=True)

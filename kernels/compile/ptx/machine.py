@@ -173,6 +173,17 @@ def sources(*registers: object) -> tuple[events.Source, ...]:
     return tuple(getattr(part, "source", None) for part in parts)
 
 
+def computed(*values: object) -> Data:
+    """Data computed of others, which comes from wherever they come from."""
+    found: set[tuple[int, int] | int] = set()
+    for source in sources(*values):
+        if source is not None:
+            found |= source if isinstance(source, frozenset) else {source}
+    if not found:
+        return DATA
+    return Known(frozenset(found) if len(found) > 1 else found.pop())
+
+
 def quotient(a: int, b: int) -> int:
     """div: towards zero."""
     return a // b if (a < 0) == (b < 0) else -(-a // b)

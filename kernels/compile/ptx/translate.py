@@ -68,6 +68,11 @@ PREDICATE = {
 }
 
 INT, FLOAT = r"\.[bsu](?:16|32|64)", r"\.(?:f16|bf16|f32|f64)(?:x2)?"
+ARITHMETIC = (
+    "(?:abs|add|copysign|cvt|div|ex2|fma|lg2|max|min|mov|mul|neg|rcp|rsqrt|selp|setp|sqrt|sub|tanh)"
+    rf"[.\w]*{FLOAT}"
+)
+VALUES = "{1:u}, {2:u}, {3:u}", "{1:u}, {2:u}", "{1:u}"  # of three, two or one
 VECTOR = r"(?:\.v(?P<vector>[24]))?\.[bu](?P<width>8|16|32|64)"
 BYTES = "{vector} * {width} // 8"
 TMA_LOAD = (
@@ -98,7 +103,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     *((rf"{name}\.pred", f"{{0}} = {result}") for name, result in PREDICATE.items()),
     # Data
     (r"cvt\.rn\.b?f16x2\.f32", "{0} = Packed({2}, {1})"),
-    (rf"(?:add|sub|mul|div|fma|neg|abs|min|max|cvt|mov)[.\w]*{FLOAT}", "{0} = DATA"),
+    *((ARITHMETIC, f"{{0}} = computed({values})") for values in VALUES),
     # Addresses, and what a thread knows of its warp
     (r"cvta\.param\.u64|cvta\.to\.global\.u64", "{0} = {1:u}"),
     (r"cvta\.shared\.u64", f"{{0}} = {{1:u}} + {GENERIC}"),

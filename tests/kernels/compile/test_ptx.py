@@ -265,7 +265,11 @@ def test_a_stored_value_names_the_accumulator_or_the_address_that_it_comes_from(
         stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%r3+64], {%r19, %r20};
         ld.shared.v2.b32 {%r21, %r22}, [%r3+128];
         add.f32 %r23, %r21, %r21;
-        st.global.v4.b32 [%rd1+8], {%r22, %r23, %r12, %r9};
+        ex2.approx.ftz.f32 %r24, %r10;
+        fma.rn.f32 %r24, %r24, 0f3F000000, %r23;
+        setp.gt.f32 %p3, %r24, %r11;
+        selp.f32 %r24, %r24, 0f00000000, %p3;
+        st.global.v4.b32 [%rd1+8], {%r22, %r23, %r24, %r9};
     """
     found = run(body, wide=pointer(2))
     wgmmas = [event for event in found if isinstance(event, events.Wgmma)]
@@ -279,7 +283,7 @@ def test_a_stored_value_names_the_accumulator_or_the_address_that_it_comes_from(
     assert found[3:] == [
         events.StMatrix(64, 2, True, ((0, 0), (0, 1), None, (1, 1))),
         events.LoadShared(128, 8),
-        events.StoreGlobal("wide", 8, 16, (132, None, (0, 2), None)),
+        events.StoreGlobal("wide", 8, 16, (132, 128, frozenset({(0, 0), (0, 1), 128}), None)),
     ]
 
 

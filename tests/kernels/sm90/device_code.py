@@ -209,24 +209,30 @@ class Thread:
         start = self.smem.panel(self.consumer, action.step.buffer)
         rows, lane = plan.stmatrix_rows, self.lane % (8 * plan.stmatrix.matrices)
         for n in range(plan.panel_columns // plan.stmatrix_columns):
-            for m in range(plan.rows // WGMMA_M):
+            for m in range(plan.panel_rows // WGMMA_M):
                 values = (
-                    plan.fragment((v, m, n, action.step.panel))
-                    for v in range(size(plan.fragment[0]))
+                    self.products(v, m, n, action.step.panel) for v in range(size(plan.fragment[0]))
                 )
                 yield events.StMatrix(
                     start + plan.staging(rows((lane, warp, m, n))) * BYTES,
                     plan.stmatrix.matrices,
                     plan.stmatrix.transposed,
-                    tuple(map(self.sum, values)),
+                    tuple(values),
                 )
+
+    def products(self, *coord: int) -> events.Source:
+        """The accumulators of which an output is computed: one for each matrix of B."""
+        fragment = self.plan.fragment
+        if (matrices := self.plan.matrices) == 1:
+            return self.sum(fragment(coord))
+        return frozenset(self.sum(fragment((*coord, matrix))) for matrix in range(matrices))
 
     def store_panel(self, action: Action) -> Iterator[Event]:
         """TMA stores a panel, box by box, or the threads store its elements."""
         plan, step, (m, n) = self.plan, action.step, self.segments[action.tile].tile
         start = self.smem.panel(self.consumer, step.buffer)
-        columns = n * plan.tile[1] + step.panel * plan.panel_columns
-        origin = m * plan.tile[0] + self.first_row, columns
+        (rows, columns), first_row = plan.output_tile, self.first_row // plan.a.matrices
+        origin = m * rows + first_row, n * columns + step.panel * plan.panel_columns
         if not step.asynchronous:
             yield from self.store_elements(start, origin)
             return

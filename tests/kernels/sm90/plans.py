@@ -1,7 +1,9 @@
 """The sm90 plans whose compiled kernels are run on the CPU: few of each kind, or many if `deep`."""
 
 import pytest
+from torch.nn import functional as F
 
+from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 
@@ -12,15 +14,23 @@ def deep(*plans):
 
 
 def name(plan):
-    return f"{plan.kind} {plan.tile} {plan.cluster}"
+    return f"{plan.kind} {plan.tile} {plan.cluster}{' gated' * (plan.matrices > 1)}"
 
+
+SWIGLU = trace(lambda gate, value: F.silu(gate) * value, [], accumulators=2)
 
 TMA = [
     pingpong((128, 72, 64), c_stages=2, cluster=(1, 2), swapped=True, b_major="MN"),
     pingpong((64, 32, 128), cluster=(2, 2), raster=Raster(3, "columns")),
     cooperative((192, 48, 64), c_stages=2, cluster=(2, 1), a_major="MN", b_major="MN"),
     single((128, 64, 64)),
+    pingpong((64, 64, 64), cluster=(2, 1), b_major="MN", epilogue=SWIGLU),
     *deep(
+        pingpong((128, 192, 64), b_major="MN", epilogue=SWIGLU),
+        pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=SWIGLU),
+        cooperative((256, 128, 64), cluster=(4, 2), epilogue=SWIGLU),
+        cooperative((128, 256, 64), b_major="MN", cluster=(2, 1), epilogue=SWIGLU),
+        single((64, 96, 128), epilogue=SWIGLU),
         pingpong(),
         pingpong((128, 192, 64)),
         pingpong((128, 144, 64), swapped=True),
@@ -49,6 +59,8 @@ THREADS = [  # store C, whose rows may start anywhere
         cooperative((192, 80, 64), swapped=True, c_alignment=1),
         cooperative((128, 256, 64), c_alignment=1, cluster=(1, 2)),
         single((64, 48, 64), c_alignment=1),
+        pingpong((64, 96, 64), c_alignment=1, epilogue=SWIGLU),
+        pingpong((128, 72, 64), swapped=True, c_alignment=1, b_major="MN", epilogue=SWIGLU),
     ),
 ]
 SPLIT = [

@@ -40,10 +40,22 @@ class Consumer:
         return self.first_row + m, n
 
     def in_c(self, thread, source):
-        """(m, n) in the plan's C of value `place` of an accumulator's fragment."""
-        (bm, bn, _), (m, n) = self.plan.tile, self.in_tile(thread, source)
+        """(m, n) in the plan's C of the output that is computed of values of fragments.
+
+        It is computed of its products by all matrices of B, which are at the same place in each.
+        """
+        products = source if isinstance(source, frozenset) else {source}
+        outputs = sorted(self.product_of(thread, each) for each in products)
+        place = outputs[0][1]
+        assert outputs == [(matrix, place) for matrix in range(self.plan.matrices)]
+        return place
+
+    def product_of(self, thread, source):
+        """The matrix and (m, n) in the plan's C of value `place` of an accumulator's fragment."""
+        (bm, bn), (m, n) = self.plan.output_tile, self.in_tile(thread, source)
         i, j = self.segments[source[0] // (self.plan.rows // 64)].tile
-        return i * bm + m, j * bn + n
+        (gate, m), (value, n) = divmod(m, bm), divmod(n, bn)
+        return gate + value, (i * bm + m, j * bn + n)
 
     def panels(self):
         """Of each panel in turn, address → (m, n) in the plan's C of what stmatrix wrote there."""
@@ -89,7 +101,7 @@ def of_type(kind, found):
 
 def stmatrices(plan):
     """The stmatrix instructions of a thread for a panel."""
-    return plan.rows // 64 * plan.panel_columns // plan.stmatrix_columns
+    return plan.panel_rows // 64 * plan.panel_columns // plan.stmatrix_columns
 
 
 def written(lanes):
