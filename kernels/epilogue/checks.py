@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cutedsl_gemm.kernels.epilogue.functions import FLOATS
-from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS
+from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS, REDUCTIONS
 
 if TYPE_CHECKING:
     from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Result
 
 MODES = (), ("M",), ("N",), ("M", "N")
-REDUCTIONS = "sum", "amax", "amin"
 
 
 def problems(epilogue: Epilogue) -> Iterator[str]:
@@ -86,7 +85,8 @@ def _result(epilogue: Epilogue, result: Result) -> Iterator[str]:
             yield f"it is over {result.over}; without a reduction that must be None"
     else:
         if result.reduction not in REDUCTIONS:
-            yield f"its reduction is {result.reduction!r}; it must be one of {REDUCTIONS}"
+            kinds = ", ".join(REDUCTIONS)
+            yield f"its reduction is {result.reduction!r}; it must be one of {kinds}"
         if result.over not in ("M", "N"):
             yield f"it is reduced over {result.over!r}; it must be over M or N"
         if result.dtype is not None:

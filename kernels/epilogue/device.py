@@ -9,7 +9,7 @@ import cutlass.cute as cute
 from cutlass import Boolean, Float16, Float32, Uint32, select_
 
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
-from cutedsl_gemm.kernels.epilogue.forms import compute
+from cutedsl_gemm.kernels.epilogue.forms import COMBINED, compute
 
 
 def evaluate(
@@ -23,6 +23,11 @@ def evaluate(
     """
     accumulators, operands = ([Float32(x) for x in each] for each in (accumulators, operands))
     return compute(epilogue, REGISTERS, accumulators, operands)
+
+
+def combine(reduction: str, x: Any, y: Any) -> Any:
+    """Two parts of a reduction, scalars of type Float32. It starts from `operations.REDUCTIONS`."""
+    return COMBINED[reduction](REGISTERS, x, y)
 
 
 class Registers:

@@ -205,6 +205,11 @@ FORMS: Mapping[str, Callable[..., F]] = MappingProxyType(
     }
 )
 
+# Two parts of a reduction. A nan of either is a nan of both, as in torch.
+COMBINED: Mapping[str, Callable[..., F]] = MappingProxyType(
+    {"sum": FORMS["add"], "amax": FORMS["maximum"], "amin": FORMS["minimum"]}
+)
+
 
 def compute(
     epilogue: Epilogue, m: Arithmetic, accumulators: Sequence[F], operands: Sequence[F]

@@ -8,6 +8,7 @@ The same names have a torch form in `evaluate` and a form in a kernel's register
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -88,4 +89,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "not": Operation(1, "~{0}", UNARY, predicates=(0,), is_predicate=True),
         "where": Operation(3, "where({0}, {1}, {2})", predicates=(0,)),
     }
+)
+
+# Reductions of a result over M or N, and what each gives of no elements.
+REDUCTIONS: Mapping[str, float] = MappingProxyType(
+    {"sum": 0.0, "amax": -math.inf, "amin": math.inf}
 )

@@ -32,6 +32,10 @@ def trace(
     (kernels/epilogue/functions.py has them all), and their spelling as methods. It returns a
     value, or a tuple of them.
 
+    Values are fp32, whatever the dtypes of the operands. `.bfloat16()` rounds, and what follows is
+    fp32 again, where torch would round again. A cast that ends a result is the dtype in which it is
+    stored; `y.sum(dim=1)`, `amax` and `amin` end one too, and are fp32.
+
     EpilogueError, with the line of the function, if it does anything else, if it does not take an
     operand or does not use it, or if a result is not of the shape of C.
 

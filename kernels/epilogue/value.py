@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NoReturn
 
 from cutedsl_gemm.kernels.epilogue.expression import Instruction, Mode, Operand, Result
@@ -224,13 +225,18 @@ def _call(
     function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Value:
     try:
-        inspect.signature(function).bind(*args, **kwargs)
+        _signature(function).bind(*args, **kwargs)
     except TypeError as reason:
         say(f"an epilogue takes other arguments of {name}: {reason}")
     try:
         return function(*args, **kwargs)
     except Refused as reason:
         say(f"{name} {reason}")
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
 
 
 def _is_torch(function: Callable[..., Any], name: str) -> bool:

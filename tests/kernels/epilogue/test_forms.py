@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from cutedsl_gemm.kernels.epilogue import forms
+from cutedsl_gemm.kernels.epilogue import evaluate, forms
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.evaluate import TORCH
 from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.functions import apply
-from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
+from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS, REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from tests.kernels.epilogue.arrays import RANDOM, TINY, Arrays
 
@@ -76,6 +76,18 @@ def test_a_form_is_as_exact_as_its_table_says(name):
 def test_every_operation_has_a_form_and_a_torch_form():
     operations = OPERATIONS.keys() - set(LEAVES) - {"cast"}
     assert forms.FORMS.keys() == TORCH.keys() == operations
+    assert forms.COMBINED.keys() == evaluate.REDUCTIONS.keys() == REDUCTIONS.keys()
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_reduction_by_parts_is_torchs(name):
+    numbers = np.float32([-2.0, np.inf, 0.5, np.nan])
+    for values in (numbers[:1], numbers[:3], numbers):
+        part = np.float32(REDUCTIONS[name])
+        for each in values:
+            part = forms.COMBINED[name](Arrays(), part, each)
+        wanted = evaluate.REDUCTIONS[name](torch.from_numpy(values), 0)
+        np.testing.assert_equal(part, wanted.numpy())
 
 
 def test_a_form_takes_the_instructions_that_its_table_says():
