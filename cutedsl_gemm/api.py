@@ -16,13 +16,14 @@ from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
 from cutedsl_gemm.fused import DEFAULTS, Options, fused
 from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value
-from cutedsl_gemm.request import Function, request
+from cutedsl_gemm.request import Function, parts_of, request
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
-from cutedsl_gemm.tensors import aligned, check_operands, device_of, problem_of
+from cutedsl_gemm.tensors import aligned, device_of
 
 
 def gemm(
@@ -185,6 +186,8 @@ def plan_for(
     tile: Tile | None = None,
     kernel: str | None = None,
     invariant: bool = False,
+    epilogue: Function | None = None,
+    **operands: Value,
 ) -> KernelPlan:
     """The plan that gemm runs with the same arguments.
 
@@ -195,12 +198,14 @@ def plan_for(
     6
     """
     found = named(kernel, device_of(a))
-    check_operands(a, b, found.requirements)
-    requirements = found.requirements_for(a, b)
-    on_copies = kernel is None and not all(aligned(each, requirements) for each in (a, b))
+    asked = request(a, b, epilogue or PLAIN, operands, found.requirements)
+    requirements = found.requirements_for(a, *parts_of(b))
+    on_copies = kernel is None and not all(
+        aligned(each, requirements) for each in (a, *parts_of(b))
+    )
     if on_copies:
         requirements = found.requirements  # copies have the widest alignment
-    problem = problem_of(a, b, requirements, invariant, on_copies)
+    problem = asked.problem(a, b, requirements, invariant, on_copies)
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
     return found.plan(problem, tile)

@@ -28,7 +28,6 @@ from cutedsl_gemm.request import (
     Function,
     Request,
     parts_of,
-    problem,
     readable,
     readable_copy,
     request,
@@ -191,7 +190,7 @@ def _planned(
     epilogue, shape = asked.epilogue, asked.shape
     requirements = kernel.requirements_for(a, *parts_of(b))
     for_c = replace(requirements, alignment=c_alignment(epilogue, out, shape, requirements))
-    found = problem(a, b, epilogue, requirements, options.invariant)
+    found = asked.problem(a, b, requirements, options.invariant)
     found = replace(found, c_alignment=for_c.alignment)
     for name, tensor in (("a", a), ("b", b)):
         check_address(name, tensor, requirements)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,6 +11,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from layouts.hardware.descriptor import Major
 
+BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}  # of an element
 MAX_EXTENT = 2**31 - 256  # coordinates have 32 bits, and the last tile may extend past the matrix
 
 
@@ -114,6 +116,25 @@ class Problem:
     def columns(self) -> int:
         """The columns of B: N of each part."""
         return self.b.shape[1] * self.epilogue.accumulators
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of A, B, the operands and the results of the epilogue, each once.
+
+        >>> Problem.dense(2, 3, 4).bytes  # 8 elements of A, 12 of B and 6 of C
+        52
+        """
+        (m, n, k), epilogue = self.mnk, self.epilogue
+        extents = {"M": m, "N": n}
+        moved = BYTES[self.dtype] * k * (m + self.columns)
+        for result in epilogue.results:
+            dtype = "float32" if result.reduction else result.dtype or self.dtype
+            kept = (extent for mode, extent in extents.items() if mode != result.over)
+            moved += BYTES[dtype] * math.prod(kept)
+        for operand in epilogue.operands:
+            if not operand.by_value:
+                moved += BYTES[operand.dtype] * math.prod(extents[mode] for mode in operand.modes)
+        return moved
 
 
 def round_up(extent: int, multiple: int) -> int:

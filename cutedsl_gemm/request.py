@@ -15,7 +15,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, EpilogueEr
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.operands import Bound, Value, bind
 from cutedsl_gemm.problem import Problem, Requirements
-from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, matrix_of, problem_of
+from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, problem_of
 
 
 class Fixed:
@@ -36,6 +36,19 @@ class Request(NamedTuple):
     epilogue: Epilogue
     bound: tuple[Bound, ...]
     shape: tuple[int, int]
+
+    def problem(
+        self,
+        a: Tensor,
+        b: Tensor,
+        requirements: Requirements,
+        invariant: bool = False,
+        on_copies: bool = False,
+    ) -> Problem:
+        """The problem that a plan is made for; see `problem_of`."""
+        first, *_ = parts_of(b)
+        found = problem_of(a, first, requirements, invariant, on_copies)
+        return replace(found, epilogue=self.epilogue)
 
 
 def request(
@@ -79,20 +92,6 @@ def _with_operands(epilogue: Epilogue, given: Mapping[str, Operand]) -> Epilogue
     return replace(epilogue, operands=tuple(given[name] for name in names))
 
 
-def problem(
-    a: Tensor,
-    b: Tensor,
-    epilogue: Epilogue,
-    requirements: Requirements,
-    invariant: bool = False,
-    on_copies: bool = False,
-) -> Problem:
-    """The problem of a request; see `problem_of`."""
-    first, *_ = parts_of(b)
-    found = problem_of(a, first, requirements, invariant, on_copies)
-    return replace(found, epilogue=epilogue)
-
-
 def parts_of(b: Tensor) -> tuple[Tensor, ...]:
     """B (K, N), or both parts of B (2, K, N). ValueError for three modes of another shape."""
     if not isinstance(b, Tensor) or b.ndim != 3:
@@ -116,10 +115,3 @@ def readable_copy(b: Tensor) -> Tensor:
     if b.stride(2) == 1:
         return empty_padded(b, (2 * k, n)).unflatten(0, (2, k)).copy_(b)
     return empty_padded(b, (2 * n, k)).unflatten(0, (2, n)).mT.copy_(b)
-
-
-def check_readable(a: Tensor, b: Tensor, requirements: Requirements) -> None:
-    """AlignmentError unless a kernel reads a and b in place."""
-    matrix_of("a", a, requirements)
-    for part in parts_of(b):
-        matrix_of("b", part, requirements)

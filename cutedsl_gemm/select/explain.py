@@ -9,24 +9,36 @@ from dataclasses import replace
 from torch import Tensor
 
 from cutedsl_gemm.call import Tile
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import TMA, Problem
+from cutedsl_gemm.request import Function, readable, request
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, ranking
-from cutedsl_gemm.tensors import aligned, problem_of
+from cutedsl_gemm.tensors import aligned
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
 SHOWN = 3  # candidates
 ANYWHERE = replace(TMA, devices=(*TMA.devices, "meta"))  # shapes and strides suffice
 
 
-def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None, invariant: bool = False) -> str:
+def explain(
+    a: Tensor,
+    b: Tensor,
+    *,
+    tile: Tile | None = None,
+    invariant: bool = False,
+    epilogue: Function | None = None,
+    **operands: Value,
+) -> str:
     """The plan that gemm runs on an H100: the candidates, the bounds and the layouts.
 
-    `tile` and `invariant` are those of gemm. Times are estimates of the model in
-    `cutedsl_gemm.select.model`. The tensors may be on any device, "meta" included: nothing is
-    computed. Raises as gemm does. `gemm.explain` is this function.
+    `tile`, `invariant`, `epilogue` and the operands are those of gemm. Times are estimates of the
+    model in `cutedsl_gemm.select.model`, for the product without its epilogue. The tensors may be
+    on any device, "meta" included: nothing is computed. Raises as gemm does. `gemm.explain` is this
+    function.
 
     >>> import torch
     >>> a = torch.empty(8448, 1984, dtype=torch.bfloat16, device="meta")
@@ -41,14 +53,18 @@ def explain(a: Tensor, b: Tensor, *, tile: Tile | None = None, invariant: bool =
     kernel       sm90 pingpong, bfloat16, fp32 accumulation, tile 128×192×64
     ...
     """
-    problem = problem_of(a, b, ANYWHERE, invariant, on_copies=True)
-    copied = [name for name, tensor in (("A", a), ("B", b)) if not aligned(tensor, TMA)]
+    asked = request(a, b, epilogue or PLAIN, operands, ANYWHERE)
+    problem = asked.problem(a, b, ANYWHERE, invariant, on_copies=True)
+    read = {"A": aligned(a, TMA), "B": readable(b, TMA)}
+    copied = [name for name, in_place in read.items() if not in_place]
     return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile, copied))
 
 
 def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[tuple[str, str]]:
     m, n, k = problem.mnk
-    yield "problem", f"C {m, n} = A {m, k} · B {k, n}, {problem.dtype}"
+    parts = problem.epilogue.accumulators
+    of_b = (k, n) if parts == 1 else (parts, k, n)
+    yield "problem", f"C {m, n} = A {m, k} · B {of_b}, {problem.dtype}"
     if copied:
         one_launch = " and ".join(copied) + (", in one launch" if len(copied) > 1 else "")
         yield "copies", f"{one_launch}: TMA reads rows that start at multiples of 16 bytes"
@@ -86,8 +102,9 @@ def _candidates(problem: Problem, ranked: list[Estimate]) -> Iterator[tuple[str,
 
 
 def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
-    m, n, k = found.candidate.as_planned(problem).mnk
-    bm, bn, _ = found.candidate.tile
+    extents = problem.mnk[0], problem.columns
+    m, n = extents[::-1] if found.candidate.swapped else extents
+    (bm, bn, _), k = found.candidate.tile, problem.mnk[2]
     waves = "1 wave" if found.waves == 1 else f"{found.waves} waves"
     yield "tiles", f"{-(-m // bm)} × {-(-n // bn)} = {found.tiles:,}, in {waves}"
     yield "", f"{found.busy_sms} of {SMS} multiprocessors work"
@@ -109,12 +126,19 @@ def _alignments(problem: Problem) -> str:
 
 def _bounds(problem: Problem) -> Iterator[tuple[str, str]]:
     """Lower bounds of the time: the peak rates of the tensor cores and of DRAM."""
-    m, n, k = problem.mnk
-    tensor, moved = 2 * m * n * k / DENSE_PEAK, 2 * (m * k + k * n + m * n)
+    m, _, k = problem.mnk
+    tensor, moved = 2 * m * problem.columns * k / DENSE_PEAK, problem.bytes
     bound = max(tensor, moved / DRAM)
     yield "bounds", f"tensor cores {_micro(tensor)} at {DENSE_PEAK / 1e12:.0f} TFLOP/s dense"
-    yield "", f"DRAM {_micro(moved / DRAM)}: A, B and C once at {DRAM / 1e12:.2f} TB/s"
+    yield "", f"DRAM {_micro(moved / DRAM)}: {_moved(problem)} once at {DRAM / 1e12:.2f} TB/s"
     yield "", f"at most {_tflops(problem, bound)} TFLOP/s"
+
+
+def _moved(problem: Problem) -> str:
+    """What is read and written."""
+    operands = ", the operands" if problem.epilogue.operands else ""
+    results = len(problem.epilogue.results)
+    return f"A, B{operands} and {'C' if results == 1 else f'{results} results'}"
 
 
 def _speed(problem: Problem, found: Estimate) -> str:
@@ -122,8 +146,8 @@ def _speed(problem: Problem, found: Estimate) -> str:
 
 
 def _tflops(problem: Problem, seconds: float) -> str:
-    m, n, k = problem.mnk
-    return _figures(2e-12 * m * n * k / seconds, 2)
+    m, _, k = problem.mnk
+    return _figures(2e-12 * m * problem.columns * k / seconds, 2)
 
 
 def _micro(seconds: float) -> str:
