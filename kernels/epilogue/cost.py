@@ -31,8 +31,8 @@ class Cost(NamedTuple):
         return max(self.instructions, MUFU_ISSUE * self.mufu)
 
     def __str__(self) -> str:
-        function_unit = f", {self.mufu} of them of the function unit" if self.mufu else ""
-        return f"{self.instructions} instructions for each place of C{function_unit}"
+        mufu = f", {self.mufu} of them MUFU" if self.mufu else ""
+        return f"{self.instructions} instructions an output{mufu}"
 
 
 @lru_cache(1024)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 from layouts import Equivalent, Layout, Proof, composition, make_layout, prove, right_inverse, size
@@ -55,6 +56,7 @@ def explain_lines(epilogue: Epilogue, c: TVLayout) -> Iterator[tuple[str, str]]:
         return
     yield "epilogue", ""
     yield from epilogue.listing()
+    yield "cost", str(cost(epilogue))
     for operand in _tensors(epilogue):
         loaded = c.projection(operand.modes)
         for mode, layout in (("M", loaded.rows), ("N", loaded.columns)):
