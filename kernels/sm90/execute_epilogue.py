@@ -120,7 +120,8 @@ class PanelStore:
 
     def panels(self, blocks: tuple[int, ...]) -> Tensor:
         """The panels in shared memory: (*blocks, c_stages, elements), in fp32."""
-        return torch.full((*blocks, self.plan.c_stages, self.elements), torch.nan)
+        extents = *blocks, self.plan.c_stages, self.elements
+        return torch.full(extents, torch.nan, dtype=torch.float32)
 
     def write(
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
