@@ -9,7 +9,9 @@ from typing import NamedTuple
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.kernels.epilogue.forms import compute
 
-MUFU_ISSUE = 8  # issue slots of a scheduler in which its function unit takes one instruction
+# Issue slots of a scheduler in which its function unit takes one instruction of 32 lanes: it has
+# four results per clock. (CUDA C++ Programming Guide, "Arithmetic Instructions", cc 9.0.)
+MUFU_ISSUE = 8
 
 
 class Cost(NamedTuple):

@@ -1,6 +1,7 @@
 """A traced epilogue computes what its function computes on tensors, or the trace says why not."""
 
 import re
+from functools import partial
 
 import pytest
 import torch
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
 from cutedsl_gemm.kernels.epilogue.expression import Operand
-from cutedsl_gemm.kernels.epilogue.functions import FUNCTIONS, METHODS
+from cutedsl_gemm.kernels.epilogue.functions import FLOATS, FUNCTIONS, METHODS, apply
+from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS, REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from tests.kernels.epilogue.expressions import expressions
@@ -24,6 +26,20 @@ def accumulators(count, dtype=torch.float32):
     return [torch.randn(M, N, generator=random, dtype=dtype) for _ in range(count)]
 
 
+def printed(epilogue):
+    """The epilogue that the print of one says: its lines as Python."""
+    names = ["acc"] if epilogue.accumulators == 1 else ["acc0", "acc1"]
+    names += [operand.name for operand in epilogue.operands]
+    lines = epilogue.listing()[: -len(epilogue.operands) or None]
+    code = [f"def function({', '.join(names)}):"]
+    code += [f"    {name} = {re.split(' over |, float|, bfloat', text)[0]}" for name, text in lines]
+    results = [name for name, _ in lines if name.startswith("C")]
+    space = {name: partial(apply, name) for name in OPERATIONS}
+    space |= dict.fromkeys(REDUCTIONS, lambda x: x) | {name: name for name in FLOATS}
+    exec("\n".join([*code, f"    return {', '.join(results)}"]), space)
+    return trace(space["function"], epilogue.operands, epilogue.accumulators)
+
+
 @given(st.sampled_from((1, 2)).flatmap(lambda n: expressions(accumulators=n)))
 def test_a_trace_computes_what_its_function_computes(expression):
     acc, operands = accumulators(expression.accumulators), expression.tensors(M, N)
@@ -33,6 +49,10 @@ def test_a_trace_computes_what_its_function_computes(expression):
     for result, value, wanted in zip(epilogue.results, made, expected, strict=True):
         stored = finish(result, value, wanted.dtype)
         torch.testing.assert_close(stored, wanted, rtol=1e-5, atol=1e-5)
+    for value, read in zip(
+        made, evaluate(printed(epilogue), acc, (*operands.values(),)), strict=True
+    ):
+        torch.testing.assert_close(read, value, rtol=0, atol=0)
     assert from_text(to_text(epilogue)) == epilogue
     assert epilogue.check() is epilogue
     assert str(epilogue.transposed.transposed) == str(epilogue)
