@@ -98,24 +98,22 @@ class Value:
     # What functions do with a value
 
     def _record(self, operation: str, *arguments: object, value: str | None = None) -> Value:
-        predicates = OPERATIONS[operation].predicates
+        recording, predicates = self._recording, OPERATIONS[operation].predicates
         numbers = tuple(
-            self._recording.number(argument, operation, place in predicates)
+            recording.number(argument, operation, place in predicates)
             for place, argument in enumerate(arguments)
         )
-        dtypes = {each._dtype for each in arguments if isinstance(each, Value)}
-        dtype = dtypes.pop() if len(dtypes) == 1 else "float32"
-        return Value(
-            self._recording, self._recording.add(Instruction(operation, numbers, value)), dtype
-        )
+        made = recording.add(Instruction(operation, numbers, value))
+        return Value(recording, made, value or _dtype_of(operation, arguments))
 
     def _cast(self, dtype: str) -> Value:
         instruction = self._recording.program[self._number]
-        if instruction == Instruction("cast", instruction.arguments, dtype):
+        if self._reduction is not None:
+            if dtype == "float32":  # a reduction is
+                return self
+        elif instruction == Instruction("cast", instruction.arguments, dtype):
             return self
-        rounded = self._record("cast", self, value=dtype)
-        rounded._dtype = dtype
-        return rounded
+        return self._record("cast", self, value=dtype)
 
     def _reduce(self, kind: str, over: Mode) -> Value:
         number = self._recording.number(self, kind, predicate=False)
@@ -160,6 +158,19 @@ class Value:
             "a decision of Python's (if, and, or, not, max, min, a < b < c) on a value",
             "write torch.where(condition, x, y), torch.maximum, (a < b) & (b < c)",
         )
+
+
+def _dtype_of(operation: str, arguments: tuple[object, ...]) -> str:
+    """The dtype that torch would give the result of values of these dtypes.
+
+    Numbers have none, and a scalar's counts for nothing beside that of a vector or a matrix.
+    """
+    if OPERATIONS[operation].is_predicate:
+        return "bool"
+    values = [each for each in arguments if isinstance(each, Value) and each._dtype != "bool"]
+    sized = [each for each in values if each._recording.modes[each._number]]
+    dtypes = {each._dtype for each in sized or values}
+    return dtypes.pop() if len(dtypes) == 1 else "float32"
 
 
 def _operator(operation: str, swapped: bool = False) -> Callable[..., Value]:

@@ -52,6 +52,8 @@ REFUSED = {  # an epilogue's source: what its message says
     "acc.sum(1, keepdim=True)": "no keepdim",
     "acc.sum(1) + 1": "of a reduction, which is final; return the reduction",
     "acc.sum(1).sum(0)": "of a reduction",
+    "acc.half().sum(1).half()": "cast of a reduction",
+    "acc.to((acc > 0).dtype)": "takes torch.float32, bfloat16 or float16, here torch.bool",
     "3.0": "returns 3.0; it must return what it computes",
     "()": "returns no result",
     "(acc, None)": "returns None",

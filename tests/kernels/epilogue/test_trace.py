@@ -126,3 +126,37 @@ def test_no_function_is_left_out_of_the_table():
     own = {"log_sigmoid", "_threshold"}  # of F.logsigmoid and F.threshold
     assert {*FUNCTIONS, *METHODS} - own <= named | {"silu", "gelu"}
     assert all(hasattr(torch.Tensor, name) for name in METHODS)
+
+
+TYPED = {  # modes and dtype of operands
+    "row": (("N",), "bfloat16"),
+    "r": (("M", "N"), "float16"),
+    "scalar": ((), "float32"),
+}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("row", "row * scalar", "scalar * 2", "row + r", "row + acc", "row + row"),
+        *("(acc > 0) * row", "torch.where(row > 0, row, 0.0)", "row.half() + r"),
+    ],
+)
+def test_a_value_has_the_dtype_that_torch_gives_it(source):
+    """So that x.to(y.dtype) rounds as it does on tensors."""
+    dtype = eval(f"lambda acc, row, r, scalar: ({source}).dtype", {"torch": torch})
+    shapes, found = {(): (), ("N",): (N,), ("M", "N"): (M, N)}, []
+
+    def record(acc, **operands):
+        found.append(dtype(acc, **operands))
+        return sum(operands.values(), acc)
+
+    trace(record, [Operand(name, *each) for name, each in TYPED.items()])
+    record(
+        torch.ones(M, N),
+        **{
+            name: torch.ones(shapes[modes], dtype=getattr(torch, dtype))
+            for name, (modes, dtype) in TYPED.items()
+        },
+    )
+    assert found[0] == found[1]
