@@ -29,8 +29,15 @@ def split_arguments(epilogue: Epilogue, arguments: Sequence[Any]) -> Arguments:
     return Arguments(operands, results, [*rest])
 
 
-def over_c(operand: Operand, tensor: cute.Tensor, shape: Pair) -> cute.Tensor:
-    """An operand as a tensor over C (M, N): its stride is 0 along a mode that it lacks."""
+def over_c(epilogue: Epilogue, operands: Sequence[Any], shape: Pair) -> tuple[Any, ...]:
+    """The operands as tensors over C (M, N), with stride 0 along a mode that one lacks; numbers."""
+    return tuple(
+        given if operand.by_value else _over_c(operand, given, shape)
+        for operand, given in zip(epilogue.operands, operands, strict=True)
+    )
+
+
+def _over_c(operand: Operand, tensor: cute.Tensor, shape: Pair) -> cute.Tensor:
     stride = dict(zip(operand.modes, tensor.stride, strict=False))
     layout = cute.make_layout(shape, stride=tuple(stride.get(mode, 0) for mode in ("M", "N")))
     return cute.make_tensor(tensor.iterator, layout)

@@ -6,7 +6,7 @@
 All operands are loaded before the first result is stored. A vector is loaded once a thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cutlass
@@ -14,7 +14,6 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.epilogue import over_c
 from cutedsl_gemm.kernels.device.tile import (
     Pair,
     guarded_copy,
@@ -27,47 +26,45 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 
 
-@cute.jit
 def store_tile(
     accumulators: Sequence[cute.Tensor],
     outputs: tuple[Any, Any],
-    epilogue: cutlass.Constexpr,
-    copy: cutlass.Constexpr,
-    tiler: cutlass.Constexpr,
+    epilogue: Epilogue,
+    copy: TVLayout,
+    tiler: Pair,
     coord: Pair,
     thread: cutlass.Int32,
-):
+    part: Callable[[Any], Any] = lambda matrix: matrix,
+) -> None:
     """Compute this thread's part of a tile of each result, and store it.
 
     `accumulators` are (lines, (width, vectors)), the values of `copy`, the thread-value layout of a
-    tile. `outputs` are the operands, tensors and numbers, and the results (M, N).
+    tile. `outputs` are the operands over C, or numbers, and the results (M, N). The tile is one of
+    a `part` of these matrices.
     """
     operands, results = outputs
     loaded = [
-        _load(operand, given, copy, results[0].shape, tiler, coord, thread)
+        given if operand.by_value else _load(operand, part(given), copy, tiler, coord, thread)
         for operand, given in zip(epilogue.operands, operands, strict=True)
     ]
     dtypes = [result.element_type for result in results]
     values = _evaluate(epilogue, accumulators, loaded, copy, dtypes)
     for value, result in zip(values, results, strict=True):
-        tile = thread_partition(cute.local_tile(result, tiler, coord), copy, thread)
-        guarded_copy(value, tile, copy, thread, remaining_extent(result, tiler, coord))
+        matrix = part(result)
+        tile = thread_partition(cute.local_tile(matrix, tiler, coord), copy, thread)
+        guarded_copy(value, tile, copy, thread, remaining_extent(matrix, tiler, coord))
 
 
 def _load(
     operand: Operand,
     given: Any,
     copy: TVLayout,
-    shape: Pair,
     tiler: Pair,
     coord: Pair,
     thread: cutlass.Int32,
 ) -> Any:
-    """An operand's values (lines, (width, vectors)) of this thread; a number as it is."""
-    if operand.by_value:
-        return given
-    matrix, projection = over_c(operand, given, shape), copy.projection(operand.modes)
-    values = load_to_registers(matrix, projection, tiler, coord, thread)
+    """An operand's values (lines, (width, vectors)) of this thread."""
+    values = load_to_registers(given, copy.projection(operand.modes), tiler, coord, thread)
     shared = lower.layout(copy.projected_registers(operand.modes))
     return cute.make_tensor(values.iterator, shared)
 

@@ -175,13 +175,12 @@ class PanelGemm(Sm90Gemm):
         plan = self.plan
         operands, results, (sms, stream) = split_arguments(plan.epilogue, arguments)
         c = cute.make_layout((a.shape[0], b.shape[-1]))
-        views = (
-            operand if each.by_value else self.c_as_planned(over_c(each, operand, c.shape))
-            for each, operand in zip(plan.epilogue.operands, operands, strict=True)
-        )
         output = (
             tuple(self.panels.output(self.c_as_planned(results[i])) for i in plan.staged),
-            tuple(views),
+            tuple(
+                self.c_as_planned(each) if isinstance(each, cute.Tensor) else each
+                for each in over_c(plan.epilogue, operands, c.shape)
+            ),
         )
         tiles = tile_count(c, plan.exchanged(plan.cluster_tile))
         self.launch(*self.as_planned(a, b), tiles, output, sms, stream)

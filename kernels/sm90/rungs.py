@@ -165,6 +165,7 @@ def split(
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     a, b = operands(tile, a_major, b_major, cluster, swapped, epilogue.accumulators)
+    c_rows, c_columns = bm // a.matrices, bn // b.matrices
     plan = SplitKPlan(
         tile=tile,
         dtype=dtype,
@@ -179,7 +180,7 @@ def split(
         accumulator=accumulator(bm // consumers("cooperative", bm), bn),
         raster=Raster(1),
         partial_sums=partial_sums(bm, bn, swapped),
-        reduction=reduction(*((bn, bm) if swapped else (bm, bn))),
+        reduction=reduction(*((c_columns, c_rows) if swapped else (c_rows, c_columns))),
     )
     return replace(plan, stages=plan.stages_that_fit).check()
 

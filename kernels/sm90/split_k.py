@@ -16,20 +16,21 @@ Costs  a workspace, and a second launch. The order of summation is fixed by the 
        are bitwise the same from run to run.
 """
 
+from typing import Any
+
 import cutlass
 import cutlass.cute as cute
-from cuda.bindings.driver import CUstream
 from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.epilogue import over_c, split_arguments
 from cutedsl_gemm.kernels.device.tile import (
-    guarded_copy,
     remaining_extent,
     thread_partition,
     tile_count,
-    transposed,
 )
+from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from layouts.hardware.facts import WARPGROUP
 
@@ -42,13 +43,14 @@ class SplitK(Sm90Gemm):
         self,
         a: cute.Tensor,  # (M, K)
         b: cute.Tensor,  # (K, N)
-        c: cute.Tensor,  # (M, N)
-        workspace: cute.Tensor,  # (plan.workspace(M, N)) of fp32
-        sms: Int32,
-        stream: CUstream,
+        *arguments,  # operands and results of the epilogue, such as C (M, N); then a workspace of
+        # plan.workspace(M, N) elements of fp32, sms, stream
     ):
-        """C = A · B, with one block for each tile and split, whatever `sms` is."""
+        """What the epilogue makes of C = A · B, with a block for each tile and split."""
         plan = self.plan
+        operands, results, rest = split_arguments(plan.epilogue, arguments)
+        workspace, sms, stream = rest
+        c = results[0]
         clusters = tile_count(c, plan.exchanged(plan.cluster_tile))
         tiles = clusters * plan.cluster_size
         # (BM, BN, tiles, splits), and by row and column of the caller's C
@@ -56,7 +58,8 @@ class SplitK(Sm90Gemm):
         c_sums = lower.tile_array(workspace.iterator, plan.c_partial_sums, tiles, plan.splits)
         a, b = self.as_planned(a, b)
         self.launch(a, b, clusters, (sums, self.c_as_planned(c)), sms, stream)
-        self.reduce(c_sums, c).launch(
+        views = over_c(plan.epilogue, operands, c.shape)
+        self.reduce(c_sums, views, tuple(results)).launch(
             grid=(tiles * (plan.c_tile[0] // plan.reduction_rows), 1, 1),
             block=(plan.reduction.threads, 1, 1),
             stream=stream,
@@ -73,7 +76,7 @@ class SplitK(Sm90Gemm):
         tile, _, split = self.plan.work.tile_and_split(*self.cluster_and_count())
         at = self.tile_coord(tile, *self.cluster_counts(c))
         tile = tile * self.plan.cluster_size + self.block_rank()  # of all, block by block
-        return sums[None, None, tile, split], remaining_extent(c, self.plan.tile[:2], at)[0]
+        return sums[None, None, tile, split], remaining_extent(c, self.plan.output_tile, at)[0]
 
     def cluster_counts(self, c):
         """Clusters of tiles of the plan's C, down and across."""
@@ -101,31 +104,43 @@ class SplitK(Sm90Gemm):
         cute.arch.griddepcontrol_launch_dependents()
 
     @cute.kernel
-    def reduce(self, sums: cute.Tensor, c: cute.Tensor):
-        """F rows of a tile of C: partial sums (*c_tile, tiles, splits), added in split order."""
-        plan, layout, c_tile = self.plan, self.plan.reduction, self.plan.c_tile
-        store = plan.reduction_store
-        rows, columns = plan.reduction_rows, c_tile[1]  # F, and those of a tile
-        parts = c_tile[0] // rows
+    def reduce(self, sums: cute.Tensor, operands: tuple[Any, ...], results: tuple[Any, ...]):
+        """F rows of a tile of C: partial sums (*c_tile, tiles, splits), added in split order.
+
+        `operands` are those of the epilogue over C, and numbers.
+        """
+        plan, layout = self.plan, self.plan.reduction
+        rows, columns = tiler = plan.reduction_rows, plan.c_tile[1]  # F, and those of a tile
+        parts = plan.c_tile[0] // rows
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
         tile, part = block // parts, block % parts
         cluster, rank = tile // plan.cluster_size, tile % plan.cluster_size
-        clusters = self.cluster_counts(transposed(c) if plan.swapped else c)
+        clusters = self.cluster_counts(self.c_as_planned(results[0]))
         at = plan.exchanged(plan.work.tile_coord(cluster, rank, *clusters, cutlass.min))
-        rows_left, columns_left = remaining_extent(c, c_tile, at)
+        rows_left, columns_left = remaining_extent(results[0], plan.c_tile, at)
         cute.arch.griddepcontrol_wait()
         if part * rows < rows_left:  # at the edge of C, not every part has rows
-            total = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)
             loaded = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)
-            total.fill(0)
-            for split in cutlass.range_constexpr(plan.splits):
-                # (F, columns)
-                gS = cute.local_tile(sums[None, None, tile, split], (rows, columns), (part, 0))
-                cute.autovec_copy(thread_partition(gS, layout, thread), loaded)
-                total.store(total.load() + loaded.load())
-            result = cute.make_rmem_tensor(total.layout, self.dtype)
-            result.store(total.load().to(self.dtype))
-            result = cute.make_tensor(result.iterator, lower.layout(store.registers))
-            gC = cute.local_tile(cute.local_tile(c, c_tile, at), (rows, columns), (part, 0))
-            extent = (rows_left - part * rows, columns_left)
-            guarded_copy(result, thread_partition(gC, store, thread), store, thread, extent)
+            totals = []
+            for matrix in cutlass.range_constexpr(plan.matrices):
+                which = (matrix,) if plan.matrices > 1 else ()
+                total = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)
+                total.fill(0)
+                for split in cutlass.range_constexpr(plan.splits):
+                    # (F, columns)
+                    gS = cute.local_tile(sums[(None, None, *which, tile, split)], tiler, (part, 0))
+                    cute.autovec_copy(thread_partition(gS, layout, thread), loaded)
+                    total.store(total.load() + loaded.load())
+                store = plan.reduction_store
+                totals.append(cute.make_tensor(total.iterator, lower.layout(store.registers)))
+
+            def part_of(matrix):
+                """The matrix from the first of these F rows of the tile on."""
+                gX = cute.local_tile(cute.local_tile(matrix, plan.c_tile, at), tiler, (part, 0))
+                extent = cute.make_layout(
+                    (rows_left - part * rows, columns_left), stride=matrix.stride
+                )
+                return cute.make_tensor(gX.iterator, extent)
+
+            outputs = operands, results
+            store_tile(totals, outputs, plan.epilogue, store, tiler, (0, 0), thread, part_of)

@@ -10,7 +10,16 @@ from typing import Any
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from layouts import Bijective, Layout, Proof, composition, make_layout, prove, sectors
+from layouts import (
+    Bijective,
+    Layout,
+    Proof,
+    composition,
+    logical_divide,
+    make_layout,
+    prove,
+    sectors,
+)
 from layouts.hardware.facts import WARP
 
 FP32 = 32  # bits of a partial sum
@@ -42,9 +51,19 @@ class SplitKPlan(Sm90Plan):
 
     @property
     def c_partial_sums(self) -> Layout:
-        """(row, column) of a tile of the caller's C → element of the partial sums."""
-        m, n = self.partial_sums
-        return make_layout(*self.exchanged((m, n)))
+        """(row, column) of a tile of the caller's C → element of the partial sums.
+
+        If B is two matrices, it is (row, column, matrix).
+        """
+        if self.matrices == 1:
+            m, n = self.partial_sums
+            return make_layout(*self.exchanged((m, n)))
+        m, n = (
+            logical_divide(mode, extent)
+            for mode, extent in zip(self.partial_sums, self.output_tile, strict=True)
+        )
+        matrix = n[1] if self.b.matrices > 1 else m[1]
+        return make_layout(*self.exchanged((m[0], n[0])), matrix)
 
     def workspace(self, m: int, n: int) -> int:
         """Elements of fp32 that the partial sums of an (M, N) product take, in whole clusters.
