@@ -1,0 +1,114 @@
+"""Gated products: a weight of two matrices, whose products by A are in one thread.
+
+The executor is compared with float64. What the compiled kernels load and store is in
+test_device_code.py and test_stores.py.
+"""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from cutedsl_gemm.kernels.epilogue.trace import trace
+from cutedsl_gemm.kernels.executor import empty_tensors
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single
+from layouts import Bijective, prove
+from tests.kernels.sm90.plans import SWIGLU
+
+M, N, K = 152, 200, 136  # ragged: of rows, columns and k, no tile is whole
+GEGLU = trace(lambda gate, value: F.gelu(gate) * value, [], accumulators=2)
+
+
+def stacked(n, k):
+    """(2, K, N) of a weight (2N, K): the gate's rows, then the value's."""
+    return torch.randn(2 * n, k).bfloat16().view(2, n, k).mT
+
+
+def interleaved(n, k):
+    """(2, K, N) of a weight (2N, K): a row of the gate, a row of the value, and so on."""
+    return torch.randn(2 * n, k).bfloat16().view(n, 2, k).permute(1, 2, 0)
+
+
+def stacked_columns(n, k):
+    """(2, K, N) of a weight (K, 2N): the gate's columns, then the value's."""
+    return torch.randn(k, 2 * n).bfloat16().view(k, 2, n).permute(1, 0, 2)
+
+
+def silu(gate, value):
+    return F.silu(gate) * value
+
+
+def gelu(gate, value):
+    return F.gelu(gate) * value
+
+
+@pytest.mark.parametrize(
+    ("plan", "weight", "combine"),
+    [
+        (pingpong((128, 96, 64), epilogue=SWIGLU), stacked, silu),
+        (pingpong((64, 64, 64), cluster=(2, 1), epilogue=GEGLU), interleaved, gelu),
+        (pingpong((128, 192, 64), b_major="MN", epilogue=SWIGLU), stacked_columns, silu),
+        (single((64, 64, 64), b_major="MN", epilogue=SWIGLU), stacked_columns, silu),
+        (cooperative((256, 128, 64), cluster=(2, 2), epilogue=SWIGLU), interleaved, silu),
+        (pingpong((128, 80, 64), swapped=True, epilogue=SWIGLU), interleaved, silu),
+        (
+            pingpong((128, 24, 64), swapped=True, cluster=(1, 2), b_major="MN", epilogue=GEGLU),
+            stacked_columns,
+            gelu,
+        ),
+        (pingpong((64, 96, 64), c_alignment=1, epilogue=SWIGLU), stacked, silu),
+    ],
+)
+def test_a_gated_product_is_what_torch_computes_of_both_products(plan, weight, combine):
+    torch.manual_seed(0)
+    a, _, out = empty_tensors(plan, M, N, K)
+    a.normal_()
+    b = weight(N, K)
+    plan.execute(a, b, out)
+    gate, value = a.double() @ b.double()
+    torch.testing.assert_close(out.double(), combine(gate, value), rtol=1e-2, atol=1e-2)
+
+
+def test_each_register_of_the_accumulator_is_of_one_output_and_matrix():
+    for plan in (pingpong(epilogue=SWIGLU), pingpong(swapped=True, epilogue=SWIGLU)):
+        assert prove(Bijective(plan.fragment))
+
+
+def test_a_plan_takes_b_in_two_matrices_that_it_can_load():
+    plan = pingpong((128, 96, 64), epilogue=SWIGLU)
+    a, b, out = empty_tensors(plan, M, N, K)
+    assert b.shape == (2, K, N)
+    plan.execute(a.zero_(), b.zero_(), out)
+    for wrong, message in (
+        (b[0], "b has shape .*: it must have three dimensions"),
+        (b[:1], r"b has shape \(1, 136, 200\): it must be \(2, 136, 200\)"),
+        (stacked_columns(N, K), "takes \\(s, 1, s\\), each s a multiple of 8"),
+        (b.expand(2, K, N)[:1].expand(2, K, N), "takes \\(s, 1, s\\), each s a multiple of 8"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plan.execute(a, wrong, out)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda **options: pingpong((128, 48, 64), **options), "BN is 48; it must be a multiple"),
+        (
+            lambda **options: pingpong((64, 64, 64), swapped=True, **options),
+            "64 of 64 rows of A, which are of 2 matrices; its threads must hold the products",
+        ),
+        (
+            lambda **options: cooperative((256, 64, 64), swapped=True, **options),
+            "128 of 256 rows of A, which are of 2 matrices; its threads must hold the products",
+        ),
+    ],
+)
+def test_a_tile_without_both_products_of_an_output_in_one_thread_is_refused(make, message):
+    make()
+    with pytest.raises(PlanError, match=message):
+        make(epilogue=SWIGLU)
+
+
+def test_explain_says_of_which_matrices_the_rows_of_b_are():
+    text = pingpong((128, 96, 64), epilogue=SWIGLU).explain()
+    assert "48 rows of each of 2 matrices, for the same outputs, loaded as ((48, 2), 64)" in text
