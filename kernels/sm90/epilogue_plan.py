@@ -217,7 +217,8 @@ class PanelPlan(Sm90Plan):
         return banks(self.staging, f"ld.shared.b{BITS}", lanes=lanes)
 
     def proofs(self) -> tuple[Proof, ...]:
-        proofs = *super().proofs(), self.panel_store.proof()
+        held = prove(Bijective(self.fragment))  # a register has one product of one output
+        proofs = *super().proofs(), held, self.panel_store.proof()
         if self.stored_by_tma:
             return proofs
         stored_once = prove(Bijective(self.panel_copy.offsets(1, self.panel_rows)))

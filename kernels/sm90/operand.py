@@ -123,6 +123,28 @@ class Operand:
             return tile * count + row, k
         return (tile * count + row % count, row // count), k
 
+    def gmem_rows(self, tiles: Any) -> Layout:
+        """(row of a slice, slice, tile) → row of the matrices, one matrix after the other.
+
+        Each matrix has the rows of so many `tiles`. The layout is a bijection: every row of every
+        matrix is loaded once. Slices of an MN-major operand divide K: all have the same rows.
+
+        >>> print(Operand("B", "K", swizzled(256, 64, "K"), slices=4, matrices=2).gmem_rows(10))
+        ((64,1),(2,2),10):((1,1280),(64,1280),128)
+        """
+        matrices, count = self.slice_matrices, self.slices_of_each
+        rows = self.slice_shape[0] // matrices
+        of_each = tiles * (self.shape[0] // self.matrices)
+
+        def first_row(tile: int, part: int) -> Any:
+            coord, _ = self.gmem_coord(tile, 0, part)
+            row, matrix = coord if self.matrices > 1 else (coord, 0)
+            return row * rows + matrix * matrices * of_each
+
+        shape = (rows, matrices), (count, self.matrices // matrices), tiles
+        slices = first_row(0, 1), first_row(0, count)
+        return Layout(shape, ((1, of_each), slices, first_row(1, 0)))
+
     @property
     def contiguous(self) -> int:
         """The contiguous mode: 0, the rows, or 1, the columns."""

@@ -34,6 +34,7 @@ from layouts import (
     make_layout,
     prove,
     size,
+    symbols,
     wgmma_accumulator,
 )
 from layouts.hardware.descriptor import Major
@@ -353,7 +354,12 @@ class Sm90Plan:
     def proofs(self) -> tuple[Proof, ...]:
         """What must hold for the plan to be right and fast, decided."""
         buffers = dict.fromkeys(self.buffers.values())  # each once
-        return *(prove(Bijective(buffer)) for buffer in buffers), prove(Bijective(self.accumulator))
+        loaded = [operand.gmem_rows(symbols("tiles")) for operand in (self.a, self.b)]
+        return (
+            *(prove(Bijective(buffer)) for buffer in buffers),
+            *(prove(Bijective(rows)) for rows in dict.fromkeys(loaded)),
+            prove(Bijective(self.accumulator)),
+        )
 
     def memory_report(self) -> None:
         """None: TMA and wgmma make no requests of a warp; `explain` has the bank reports."""

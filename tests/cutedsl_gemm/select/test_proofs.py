@@ -55,6 +55,7 @@ def test_every_statement_of_every_plan_that_ships_is_proved_and_verifies(proofs)
 def test_operations_on_the_layouts_of_these_plans_return_what_they_promise(proofs):
     layouts = {field for statement in proofs for field in statement._fields()}
     layouts = {x for x in layouts if isinstance(x, (Layout, ComposedLayout))}
+    layouts = {x for x in layouts if isinstance(size(x), int)}  # not those of any number of tiles
     most = 6144 if settings().max_examples >= 100 else 0  # these are compared index by index
     layouts = {x for x in layouts if size(x) <= most or size(x) & (size(x) - 1) == 0}
     proved = 0

@@ -11,8 +11,9 @@ from torch.nn import functional as F
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.sm90.operand import Operand, swizzled
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single
-from layouts import Bijective, prove
+from layouts import Bijective, prove, symbols
 from tests.kernels.sm90.plans import SWIGLU
 
 M, N, K = 152, 200, 136  # ragged: of rows, columns and k, no tile is whole
@@ -69,9 +70,23 @@ def test_a_gated_product_is_what_torch_computes_of_both_products(plan, weight, c
     torch.testing.assert_close(out.double(), combine(gate, value), rtol=1e-2, atol=1e-2)
 
 
-def test_each_register_of_the_accumulator_is_of_one_output_and_matrix():
-    for plan in (pingpong(epilogue=SWIGLU), pingpong(swapped=True, epilogue=SWIGLU)):
-        assert prove(Bijective(plan.fragment))
+@pytest.mark.parametrize("swapped", [False, True])
+def test_every_row_of_both_matrices_is_loaded_once_and_every_register_stored_once(swapped):
+    plan = pingpong(cluster=(2, 2), swapped=swapped, epilogue=SWIGLU)
+    assert all(plan.proofs())
+    parted = plan.a if swapped else plan.b
+    for layout in (parted.gmem_rows(symbols("tiles")), plan.fragment):
+        assert Bijective(layout) in [proof.statement for proof in plan.proofs()]
+
+
+def test_a_load_of_the_same_matrix_twice_is_not_proved():
+    class Twice(Operand):
+        def gmem_coord(self, tile, k_tile, part):
+            (row, _), k = super().gmem_coord(tile, k_tile, part)
+            return (row, 0), k
+
+    b = Twice("B", "K", swizzled(128, 64, "K"), slices=2, matrices=2)
+    assert not prove(Bijective(b.gmem_rows(symbols("tiles"))))
 
 
 def test_a_plan_takes_b_in_two_matrices_that_it_can_load():
