@@ -139,7 +139,7 @@ def _gelu_tanh(g: Any, y: Any, x: Any) -> tuple[Any]:
     c, cubic = math.sqrt(8 / math.pi), 0.044715
     square = x * x
     s = (x * (square * (c * cubic) + c)).sigmoid()
-    return (g * (s + x * (square * (3 * c * cubic) + c) * (s - s * s)),)
+    return (g * (s + (s - s * s) * x * (square * (3 * c * cubic) + c)),)
 
 
 RULES: Mapping[str, Rule] = {

@@ -1,0 +1,75 @@
+"""The derivative of an epilogue is torch's of the same function."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutedsl_gemm.kernels.epilogue.derivative import RULES, derivative
+from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
+from cutedsl_gemm.kernels.epilogue.functions import apply
+from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
+from cutedsl_gemm.kernels.epilogue.trace import trace
+from tests.kernels.epilogue.expressions import OPERANDS, expressions
+
+M, N = 4, 6
+
+
+def check(epilogue, acc, operands, rtol=1e-9):
+    """Derivatives of all accumulators and operands, in fp64, as torch.autograd has them."""
+    leaves = [each.requires_grad_() for each in (*acc, *operands) if isinstance(each, torch.Tensor)]
+    made = list(evaluate(epilogue, acc, operands))
+    given = tuple(  # amax and amin are left out: they are no derivatives of a place of C
+        i for i, each in enumerate(epilogue.results) if each.reduction in (None, "sum")
+    )
+    grads = []
+    for i in given:
+        result = epilogue.results[i]
+        if result.reduction:
+            over = "MN".index(result.over)
+            made[i] = REDUCTIONS[result.reduction](made[i], over).unsqueeze(over)
+        grads.append(torch.randn_like(made[i]))
+    wanted = torch.autograd.grad(
+        [made[i] for i in given], leaves, grads, allow_unused=True, materialize_grads=True
+    )
+    tensors = tuple(i for i, each in enumerate(epilogue.operands) if not each.by_value)
+    slopes = derivative(epilogue, tensors, given)
+    found = evaluate(slopes, acc, (*operands, *grads))
+    for value, expected in zip(found, wanted, strict=True):
+        torch.testing.assert_close(
+            value.sum_to_size(expected.shape), expected, rtol=rtol, atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_derivative_of_each_operation_is_torchs(name):
+    operation, random = OPERATIONS[name], torch.Generator().manual_seed(0)
+    acc, other = torch.rand(2, M, N, dtype=torch.float64, generator=random) * 3 + 0.1
+    if name not in ("log", "sqrt", "rsqrt"):
+        acc = acc - 1.5
+
+    def function(acc, matrix):
+        arguments = (acc, matrix)[: operation.arguments]
+        if name == "cast":
+            return acc.bfloat16() + matrix
+        made = apply(name, *((acc > 0, acc, matrix) if name == "where" else arguments))
+        return made * 2 + matrix
+
+    rtol = 2**-7 if name == "cast" else 1e-9  # torch rounds the derivative too
+    check(trace(function, (OPERANDS["matrix"],)), (acc,), (other,), rtol)
+
+
+def test_each_operation_on_numbers_has_a_derivative():
+    numbers = {name for name, each in OPERATIONS.items() if not each.is_predicate}
+    assert RULES.keys() == numbers - {*LEAVES}
+
+
+@given(st.sampled_from((1, 2)).flatmap(lambda n: expressions(smooth=True, accumulators=n)))
+def test_the_derivative_of_a_random_epilogue_is_torchs(expression):
+    random = torch.Generator().manual_seed(0)
+    acc = torch.randn(expression.accumulators, M, N, dtype=torch.float64, generator=random)
+    operands = [
+        each.double() if isinstance(each, torch.Tensor) else each
+        for each in expression.tensors(M, N).values()
+    ]
+    check(expression.epilogue, [*acc], operands)
