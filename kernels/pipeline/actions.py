@@ -32,23 +32,34 @@ class Warps(NamedTuple):
 
 
 class Action(NamedTuple):
-    """A step that warps take once: at number `tile` and `k_tile` of the block's."""
+    """A step that warps take once: at number `tile` and `k_tile` of the block's.
+
+    The tile is number `turn` of those that the warps take.
+    """
 
     step: Step
     warps: Warps
     tile: int
     k_tile: int
+    turn: int
+
+    def phase(self, stages: int) -> tuple[int, int]:
+        """The mbarrier of the step in its ring, and the number of its phase."""
+        buffer: int | None = getattr(self.step, "buffer", None)
+        if buffer is not None:
+            return buffer, self.turn
+        return self.k_tile % stages, self.k_tile // stages
 
 
 def actions(pipeline: Pipeline, counts: Counts) -> dict[Warps, list[Action]]:
     """What the warps of a cluster do, one list for each group of warps."""
     unrolled = [
-        (agent, [*_unrolled(agent.program, pipeline, counts, 0, 0)]) for agent in pipeline.agents
+        (agent, [*_unrolled(agent.program, pipeline, counts, 0, 0, 0)]) for agent in pipeline.agents
     ]
     return {
         warps: [
-            Action(step, warps, tile, k_tile)
-            for step, tile, k_tile in taken
+            Action(step, warps, tile, k_tile, turn)
+            for step, tile, k_tile, turn in taken
             if warps.leader or not step.leader
         ]
         for block in range(pipeline.blocks)
@@ -65,15 +76,16 @@ def _groups(agent: Agent, block: int) -> Iterator[Warps]:
 
 
 def _unrolled(
-    program: Program, pipeline: Pipeline, counts: Counts, tile: int, k_tile: int
-) -> Iterator[tuple[Step, int, int]]:
-    """(step, tile, k-tile) of a program; the loops around it are at `tile` and `k_tile`."""
+    program: Program, pipeline: Pipeline, counts: Counts, tile: int, k_tile: int, turn: int
+) -> Iterator[tuple[Step, int, int, int]]:
+    """(step, tile, k-tile, turn) of a program; the loops around it are at these."""
     for each in program:
         if isinstance(each, Loop):
-            for t, k in _iterations(each, counts, tile):
-                yield from _unrolled(each.body, pipeline, counts, t, k)
+            for number, (t, k) in enumerate(_iterations(each, counts, tile)):
+                its_turn = number if each.over == "tiles" else turn
+                yield from _unrolled(each.body, pipeline, counts, t, k, its_turn)
         elif holds(each, pipeline, counts, tile, k_tile - each.lag):
-            yield each, tile, k_tile - each.lag
+            yield each, tile, k_tile - each.lag, turn
 
 
 def _iterations(loop: Loop, counts: Counts, tile: int) -> Iterator[tuple[int, int]]:

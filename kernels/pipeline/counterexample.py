@@ -21,6 +21,7 @@ IMPLIED = Warps, Generation  # what follows from the events around it is not sho
 COLUMN = 3  # characters of the chart's columns
 ENGINES: dict[type[Step], str] = {
     steps.Load: "TMA loads of",
+    steps.LoadPanel: "TMA loads of",
     steps.CopyAsync: "cp.async of",
     steps.Multiply: "wgmma of",
     steps.StorePanel: "TMA stores of",
@@ -62,16 +63,18 @@ def _cells(event: Event, pipeline: Pipeline) -> Row:
     if not isinstance(label, Action):
         return _who(label, pipeline), _what(label), "", *_place(label)
     step, k_tile = label.step, label.k_tile
+    place, phase = label.phase(pipeline.stages)
     if isinstance(step, steps.Wait) and step.flipped:
-        k_tile -= pipeline.stages  # whose phase is awaited
-    passes = " (passes at once)" if k_tile < 0 else ""
+        k_tile, phase = k_tile - pipeline.stages, phase - 1  # whose phase is awaited
+    passes = " (passes at once)" if phase < 0 else ""
     what = f"{text(step, k_tile)}{_moment(event, step)}{passes}"
-    own = (*map(str, (k_tile, k_tile % pipeline.stages, k_tile // pipeline.stages)),)
+    own = str(k_tile) if step.of_k_tile else "", str(place), str(phase)
+    has_place = step.of_k_tile or (hasattr(step, "barrier") and hasattr(step, "buffer"))
     return (
         _who(label.warps, pipeline),
         what,
         str(label.tile),
-        *(own if step.of_k_tile else [""] * 3),
+        *(own if has_place else [""] * 3),
     )
 
 
@@ -99,7 +102,7 @@ def _what(label: object) -> str:
 
 def _place(label: object) -> Row:
     """(k-tile, stage, phase) of what is no step."""
-    return ("", str(label.stage), str(label.number)) if isinstance(label, Phase) else ("", "", "")
+    return ("", str(label.place), str(label.number)) if isinstance(label, Phase) else ("", "", "")
 
 
 # The chart

@@ -306,7 +306,7 @@ def _name(buffer: Buffer) -> str:
         _, block, stage, *rest = buffer
         return f"stage {stage} of block {block}" + (f", {rest[0]}" if len(rest) == 2 else "")
     if buffer[0] == "panel":
-        _, block, agent, number = buffer
+        _, block, agent, number, _ = buffer
         return f"panel buffer {number} of {agent}, block {block}"
     return str(buffer[0])
 

@@ -22,16 +22,19 @@ from cutedsl_gemm.kernels.pipeline.steps import (
 )
 from cutedsl_gemm.kernels.pipeline.table import table
 
-# The fields of a step are filled in; {k} is its k-tile.
+# The fields of a step are filled in; {k} is its k-tile, and {place} its buffer or else its k-tile.
 TEXTS: dict[type[Step], str] = {
-    Wait: "mbarrier wait {barrier}[{k}]",
+    Wait: "mbarrier wait {barrier}[{place}]",
     Arrive: "mbarrier arrive {barrier}[{k}]",
-    steps.Expect: "mbarrier arrive {barrier}[{k}], expect {bytes:,} bytes",
+    steps.Expect: "mbarrier arrive {barrier}[{place}], expect {bytes:,} bytes",
     Load: "TMA load {operand}[{k}] → its stage, {bytes:,} bytes on {barrier}[{k}]",
     steps.CopyAsync: "cp.async [{k}] → its stage, commit_group",
     steps.CopyWait: "cp.async.wait_group {pending}",
     steps.Multiply: "multiply [{k}]",
     steps.MultiplyWait: "wgmma.wait_group {pending}",
+    steps.LoadPanel: "TMA load panel {panel} of {operand} → buffer {buffer}, "
+    "{bytes:,} bytes on {barrier}[{buffer}]",
+    steps.ReadPanel: "ldmatrix panel {panel} ← buffer {buffer}",
     steps.WritePanel: "stmatrix panel {panel} → buffer {buffer}",
     steps.Fence: "fence.proxy.async",
     StorePanel: "store buffer {buffer} → panel {panel} of C",
@@ -78,7 +81,9 @@ def text(step: Step, k: object, variables: Mapping[str, object] | None = None) -
     """
     asynchronous = getattr(step, "asynchronous", False)
     form = (ASYNCHRONOUS if asynchronous else TEXTS)[type(step)]
-    return form.format_map({**vars(step), "k": k, **(variables or {})})
+    values = {**vars(step), "k": k, **(variables or {})}
+    buffer = values.get("buffer")
+    return form.format_map({**values, "place": k if buffer is None else buffer})
 
 
 def listing(pipeline: Pipeline) -> str:
@@ -128,7 +133,9 @@ def listing(pipeline: Pipeline) -> str:
 
 
 def _preamble(pipeline: Pipeline) -> list[str]:
-    stages, names = pipeline.stages, ", ".join(f"{each.name}[k]" for each in pipeline.mbarriers)
+    stages = pipeline.stages
+    names = ", ".join(f"{each.name}[k]" for each in pipeline.mbarriers if not each.buffers)
+    of_buffers = ", ".join(f"{each.name}[b]" for each in pipeline.mbarriers if each.buffers)
     barriers = {
         each.name: _count(each.arrivals, "arrival")
         + (" and the expected bytes" if _has_bytes(pipeline, each.name) else "")
@@ -141,6 +148,7 @@ def _preamble(pipeline: Pipeline) -> list[str]:
         f"{_count(stages, 'stage')}. The block counts its k-tiles over all its tiles: "
         f"k-tile k is in stage k % {stages}.",
         f"{names}: the mbarriers of that stage, in their phase k // {stages}.",
+        *([f"{of_buffers}: those of panel buffer b, a phase for each tile."] if of_buffers else []),
         "",
         *table([(name, what) for name, what in barriers.items()]),
     ]
@@ -148,7 +156,7 @@ def _preamble(pipeline: Pipeline) -> list[str]:
 
 def _has_bytes(pipeline: Pipeline, barrier: str) -> bool:
     every = chain.from_iterable(walk(agent.program) for agent in pipeline.agents)
-    return any(isinstance(step, Load) and step.barrier == barrier for step in every)
+    return any(isinstance(step, steps.Expect) and step.barrier == barrier for step in every)
 
 
 def _section(
@@ -257,7 +265,10 @@ def _form(step: Step) -> tuple[object, ...]:
 def _numbers(group: tuple[Step, ...]) -> dict[str, int] | None:
     """The panel, buffer and pending of a group; None if two of its steps have other ones."""
     pairs = {
-        (name, getattr(step, name)) for step in group for name in OF_PANELS if hasattr(step, name)
+        (name, number)
+        for step in group
+        for name in OF_PANELS
+        if (number := getattr(step, name, None)) is not None
     }
     return dict(pairs) if len(dict(pairs)) == len(pairs) else None
 

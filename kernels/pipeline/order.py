@@ -29,18 +29,19 @@ Buffer: TypeAlias = tuple[object, ...]  # ("stage", block, stage, "A", slice), (
 Version: TypeAlias = tuple[int, ...]  # of a buffer's contents
 
 CLUSTER = "cluster"  # the barrier of all warps of a cluster
+LOADED, WRITTEN = 0, 1  # a panel of an operand is overwritten by one of the result
 
 
 class Phase(NamedTuple):
-    """Phase `number` of the mbarrier of a stage of a block."""
+    """Phase `number` of the mbarrier of a stage, or of a panel's buffer, in a block."""
 
     barrier: str
     block: int
-    stage: int
+    place: int  # the stage, or the buffer
     number: int
 
     def __str__(self) -> str:
-        return f"phase {self.number} of {self.barrier}[{self.stage}], block {self.block}"
+        return f"phase {self.number} of {self.barrier}[{self.place}], block {self.block}"
 
 
 class Generation(NamedTuple):
@@ -87,8 +88,8 @@ class Member(NamedTuple):
 class Access(NamedTuple):
     """A buffer is read or written, from one moment to another.
 
-    `version` says which contents: (k-tile,) of a stage, (tile,) of an accumulator, (tile, panel) of
-    a panel's buffer, (0,) of what is written once.
+    `version` says which contents: (k-tile,) of a stage, (tile,) of an accumulator, (0,) of what is
+    written once; of a panel's buffer (tile, panel, LOADED), an operand, or (tile, panel, WRITTEN).
     """
 
     version: Version
@@ -162,8 +163,11 @@ class Order:
         second = {agent.name for agent in self.pipeline.agents if agent.second_kernel}
         ends = defaultdict(list)
         every = actions(self.pipeline, self.counts)
+        agents = defaultdict(list)
+        for warps in every:
+            agents[warps.block, warps.agent].append(warps)
         for warps, own in every.items():
-            program = _Program(self, warps, front)
+            program = _Program(self, warps, agents[warps.block, warps.agent], front)
             program.take(own)
             ends["" if warps.agent in second else warps.block].append(program)
         for block in range(self.pipeline.blocks):
@@ -267,8 +271,8 @@ class Order:
 class _Program:
     """The actions of some warps, which it adds to an order one after the other."""
 
-    def __init__(self, order: Order, warps: Warps, front: int) -> None:
-        self.order, self.warps, self.front = order, warps, front
+    def __init__(self, order: Order, warps: Warps, of_agent: list[Warps], front: int) -> None:
+        self.order, self.warps, self.of_agent, self.front = order, warps, of_agent, front
         self.pipeline, self.block = order.pipeline, warps.block
         self.last = order.moment(warps)
         self.grid_wait: int | None = None
@@ -301,9 +305,8 @@ class _Program:
         self.order.before[self.step()] += groups[done - 1 : done] if done > 0 else ()
 
     def phase(self, barrier: str, block: int) -> Phase:
-        """The phase of the action's k-tile."""
-        number, stage = divmod(self.action.k_tile, self.pipeline.stages)
-        return Phase(barrier, block, stage, number)
+        """The phase of the action's k-tile, or of its panel."""
+        return Phase(barrier, block, *self.action.phase(self.pipeline.stages))
 
     def access(self, buffer: Buffer, version: Version, writes: bool, begin: int, end: int) -> None:
         self.order.accesses[buffer].append(Access(version, writes, begin, end))
@@ -318,9 +321,8 @@ class _Program:
     # The steps
 
     def wait(self, step: steps.Wait) -> None:
-        barrier, block, stage, number = self.phase(step.barrier, self.block)
-        before = self.last
-        target = Phase(barrier, block, stage, number - step.flipped)
+        phase, before = self.phase(step.barrier, self.block), self.last
+        target = phase._replace(number=phase.number - step.flipped)
         self.order.waits.append(Waiting(before, self.step(), target))
 
     def arrive(self, step: steps.Arrive) -> None:
@@ -339,11 +341,23 @@ class _Program:
         self.touch_global(begin)
         for block in step.blocks[self.block]:
             end = self.order.end(begin, block)
-            phase = self.phase(step.barrier, block)
-            self.order.arrivals[phase].append(Arrival(end, loaded=step.bytes))
-            self.order.touched.append((end, block))
-            buffer = ("stage", block, phase.stage, step.operand, step.parts[self.block])
+            phase = self.bytes_come(step, block, end)
+            buffer = ("stage", block, phase.place, step.operand, step.parts[self.block])
             self.access(buffer, (self.action.k_tile,), True, begin, end)
+
+    def load_panel(self, step: steps.LoadPanel) -> None:
+        begin = self.step()
+        self.touch_global(begin)
+        end = self.order.end(begin, self.block)
+        self.bytes_come(step, self.block, end)
+        self.panel(step, self.of_agent, LOADED, True, begin, end)
+
+    def bytes_come(self, step: steps.Load | steps.LoadPanel, block: int, end: int) -> Phase:
+        """The bytes of a load complete on an mbarrier of the block: on its phase."""
+        phase = self.phase(step.barrier, block)
+        self.order.arrivals[phase].append(Arrival(end, loaded=step.bytes))
+        self.order.touched.append((end, block))
+        return phase
 
     def copy_async(self, step: steps.CopyAsync) -> None:
         begin = self.step()
@@ -359,26 +373,39 @@ class _Program:
         self.order.products.append((self.block, Access((self.action.k_tile,), False, begin, end)))
         self.accumulator(True, begin, end)
 
+    def read_panel(self, step: steps.ReadPanel) -> None:
+        moment = self.step()
+        self.panel(step, (self.warps,), LOADED, False, moment, moment)
+
     def write_panel(self, step: steps.WritePanel) -> None:
         moment = self.step()
         self.accumulator(False, moment, moment)
-        self.panel(step, True, moment, moment)
+        self.panel(step, (self.warps,), WRITTEN, True, moment, moment)
 
     def store_panel(self, step: steps.StorePanel) -> None:
         begin = self.step()
         self.touch_global(begin)
         end = self.asynchronous("stores", begin) if step.asynchronous else begin
-        self.panel(step, False, begin, end)
+        self.panel(step, self.of_agent, WRITTEN, False, begin, end)
         self.order.touched.append((end, self.block))
 
     def accumulator(self, writes: bool, begin: int, end: int) -> None:
         self.access(("accumulator", self.warps), (self.action.tile,), writes, begin, end)
 
     def panel(
-        self, step: steps.WritePanel | steps.StorePanel, writes: bool, begin: int, end: int
+        self,
+        step: steps.LoadPanel | steps.ReadPanel | steps.WritePanel | steps.StorePanel,
+        rows_of: Iterable[Warps],
+        contents: int,
+        writes: bool,
+        begin: int,
+        end: int,
     ) -> None:
-        buffer = ("panel", self.block, self.warps.agent, step.buffer)
-        self.access(buffer, (self.action.tile, step.panel), writes, begin, end)
+        """An access to the rows of a panel's buffer that these warps write."""
+        for warps in rows_of:
+            buffer = ("panel", self.block, self.warps.agent, step.buffer, warps)
+            version = self.action.tile, step.panel, contents
+            self.access(buffer, version, writes, begin, end)
 
     def fence(self, step: steps.Fence) -> None:
         self.order.fences[self.warps].append(self.step())
@@ -429,6 +456,8 @@ STEPS: dict[type[Step], Callable[[_Program, Any], None]] = {
     steps.CopyWait: lambda self, step: self.wait_group("copies", step.pending),
     steps.Multiply: _Program.multiply,
     steps.MultiplyWait: lambda self, step: self.wait_group("products", step.pending),
+    steps.LoadPanel: _Program.load_panel,
+    steps.ReadPanel: _Program.read_panel,
     steps.WritePanel: _Program.write_panel,
     steps.Fence: _Program.fence,
     steps.StorePanel: _Program.store_panel,

@@ -14,6 +14,7 @@ from cutedsl_gemm.kernels.pipeline.steps import Step
 TAKEN: dict[type[Step], int] = {
     steps.Load: 1,
     steps.CopyAsync: 1,
+    steps.LoadPanel: 1,
     steps.WritePanel: 4,
     steps.StoreAccumulator: 8,
     steps.Reduce: 8,
@@ -24,6 +25,7 @@ PENDING: dict[type[Step], int] = {
     steps.Load: 6,
     steps.CopyAsync: 6,
     steps.Multiply: 4,
+    steps.LoadPanel: 6,
     steps.StorePanel: 4,
 }
 

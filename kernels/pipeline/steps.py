@@ -33,7 +33,8 @@ class Step:
     @property
     def of_k_tile(self) -> bool:
         """Whether the step concerns a k-tile, and with it a stage."""
-        return isinstance(self, (Wait, Arrive, Expect, Load, CopyAsync, Multiply))
+        of_stages = isinstance(self, (Wait, Arrive, Expect, Load, CopyAsync, Multiply))
+        return of_stages and getattr(self, "buffer", None) is None
 
 
 # Mbarriers (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier)
@@ -41,14 +42,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Wait(Step):
-    """mbarrier.try_wait.parity until it passes, with the parity of the k-tile's phase.
+    """mbarrier.try_wait.parity until it passes, with the parity of its phase.
 
-    The n-th k-tile of a stage has phase n and parity n % 2; `flipped` is the other parity, which
-    lets the first wait pass, and each further one when phase n - 1 has completed.
+    The n-th k-tile of a stage has phase n and parity n % 2, and so has the n-th tile of an agent if
+    the mbarrier is that of a panel's `buffer`. `flipped` is the other parity, which lets the first
+    wait pass, and each further one when phase n - 1 has completed.
     """
 
     barrier: str
     flipped: bool = False
+    buffer: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,14 @@ class Arrive(Step):
 
 @dataclass(frozen=True)
 class Expect(Step):
-    """mbarrier.arrive.expect_tx: one arrival, and so many bytes that loads will complete."""
+    """mbarrier.arrive.expect_tx: one arrival, and so many bytes that loads will complete.
+
+    The mbarrier is that of the k-tile's stage, or of a panel's `buffer`.
+    """
 
     barrier: str
     bytes: int
+    buffer: int | None = None
 
 
 # Data
@@ -111,8 +118,30 @@ class MultiplyWait(Step):
 
 
 @dataclass(frozen=True)
+class LoadPanel(Step):
+    """TMA loads a panel of an operand of the epilogue into a buffer; bytes as for `Load`."""
+
+    operand: str
+    barrier: str
+    bytes: int
+    panel: int
+    buffer: int
+
+
+@dataclass(frozen=True)
+class ReadPanel(Step):
+    """ldmatrix of a panel of an operand: each warp reads the rows that it writes by WritePanel."""
+
+    panel: int
+    buffer: int
+
+
+@dataclass(frozen=True)
 class WritePanel(Step):
-    """stmatrix of a panel of the tile into a buffer of shared memory, with the generic proxy."""
+    """stmatrix of a panel of the tile into a buffer of shared memory, with the generic proxy.
+
+    Each warp writes rows of its own.
+    """
 
     panel: int
     buffer: int
@@ -213,10 +242,14 @@ Program: TypeAlias = tuple["Step | Loop", ...]
 
 @dataclass(frozen=True)
 class Mbarrier:
-    """A ring of mbarriers, one a stage; a phase completes after so many arrivals, and its bytes."""
+    """A ring of mbarriers; a phase completes after so many arrivals, and its bytes.
+
+    There is one for each stage. Or one for each of an agent's `buffers` of panels, if it has any.
+    """
 
     name: str
     arrivals: int
+    buffers: int = 0
 
 
 @dataclass(frozen=True)
@@ -243,7 +276,8 @@ class Pipeline:
     """The protocol of a kernel: the agents of each block, and the barriers between them.
 
     A ring of `stages` holds the k-tiles: the block's k-tile number i, counted over all its tiles,
-    is in stage i % stages, and it is the stage's phase i // stages.
+    is in stage i % stages, and it is the stage's phase i // stages. An agent's tile number i,
+    counted over its own tiles, is phase i of the mbarrier of each of its panels' buffers.
     """
 
     stages: int
@@ -256,7 +290,7 @@ class Pipeline:
     def __post_init__(self) -> None:
         """ValueError unless each barrier has a name, and each named barrier a number, of its own.
 
-        And unless each step's barrier is among them.
+        And unless each step's barrier is among them, with an mbarrier of the step's buffer.
         """
         names = [*(each.name for each in self.mbarriers), *(each.name for each in self.named)]
         numbers = [each.number for each in self.named]
@@ -271,6 +305,13 @@ class Pipeline:
             for step in walk(agent.program):
                 if (name := getattr(step, "barrier", None)) is not None and name not in names:
                     raise ValueError(f"{agent.name}: {step}: no barrier of the pipeline is {name}")
+                if isinstance(step, Wait | Arrive | Expect | Load | LoadPanel):
+                    buffer, has = getattr(step, "buffer", None), self.mbarrier(step.barrier).buffers
+                    if has if buffer is None else not 0 <= buffer < has:
+                        raise ValueError(
+                            f"{agent.name}: {step}: {step.barrier} has "
+                            f"{f'mbarriers of buffers 0 to {has - 1}' if has else 'one a stage'}"
+                        )
 
     def __str__(self) -> str:
         from cutedsl_gemm.kernels.pipeline.listing import listing

@@ -23,6 +23,8 @@ ACTIVITIES: dict[type[Step], str] = {
     steps.Load: LOADS,
     steps.CopyAsync: LOADS,
     steps.Multiply: "multiply",
+    steps.LoadPanel: LOADS,
+    steps.ReadPanel: "store",
     steps.WritePanel: "store",
     steps.StorePanel: "store",
     steps.StoreAccumulator: "store",

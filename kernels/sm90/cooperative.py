@@ -30,11 +30,18 @@ class Cooperative(PanelGemm):
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = cutlass.Int32(0)  # of the block's, of all tiles
+        turn = cutlass.Int32(0)  # of the block's tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
+            self.load(consumer, epilogue, self.row_of_panels(m, consumer), n)
             self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
-            self.store(consumer, acc, epilogue, m * self.plan.consumers_per_tile + consumer, n)
+            self.store(consumer, acc, epilogue, self.row_of_panels(m, consumer), n, turn)
             k_tile += k_tiles
+            turn += 1
         self.wait_for_stores()
+
+    def row_of_panels(self, m, consumer):
+        """The row of panels of C that a consumer stores of a tile in row m of tiles."""
+        return m * self.plan.consumers_per_tile + consumer

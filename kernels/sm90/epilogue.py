@@ -15,6 +15,7 @@ Where  each consumer has its own panels: no consumer waits for the other's store
 """
 
 from math import gcd
+from typing import Any
 
 import cutlass
 import cutlass.cute as cute
@@ -32,6 +33,7 @@ from cutedsl_gemm.kernels.device.tile import (
 )
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
+from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
 from layouts import cosize, size, slice_and_offset
 from layouts.hardware.atoms import WGMMA_M
@@ -163,6 +165,7 @@ class PanelGemm(Sm90Gemm):
         super().__init__(plan)
         self.epilogue = plan.planned_epilogue
         self.panels = TmaPanels(plan) if plan.stored_by_tma else ThreadPanels(plan)
+        self.loads: Any = None if plan.staged_operand is None else PanelLoads(plan)
 
     @cute.jit
     def __call__(
@@ -175,12 +178,15 @@ class PanelGemm(Sm90Gemm):
         plan = self.plan
         operands, results, (sms, stream) = split_arguments(plan.epilogue, arguments)
         c = cute.make_layout((a.shape[0], b.shape[-1]))
+        views = [
+            self.c_as_planned(each) if isinstance(each, cute.Tensor) else each
+            for each in over_c(plan.epilogue, operands, c.shape)
+        ]
+        if cutlass.const_expr(self.loads is not None):
+            views[plan.staged_operand] = self.loads.source(views[plan.staged_operand])
         output = (
             tuple(self.panels.output(self.c_as_planned(results[i])) for i in plan.staged),
-            tuple(
-                self.c_as_planned(each) if isinstance(each, cute.Tensor) else each
-                for each in over_c(plan.epilogue, operands, c.shape)
-            ),
+            tuple(views),
         )
         tiles = tile_count(c, plan.exchanged(plan.cluster_tile))
         self.launch(*self.as_planned(a, b), tiles, output, sms, stream)
@@ -189,12 +195,18 @@ class PanelGemm(Sm90Gemm):
         """The panels of C, of all consumers."""
         return cute.struct.MemRange[self.dtype, self.plan.staged_panels * cosize(self.plan.staging)]
 
-    def epilogue_tensors(self, storage, output):
-        """The operands over C; of each staged result its panels (R, P, staged_panels) and tiles."""
+    def epilogue_tensors(self, storage, loaded, output):
+        """The operands over C; of each staged result its panels (R, P, staged_panels) and tiles.
+
+        And of the operand that is loaded into panels, what its loads need.
+        """
         staged, operands = output
         layout = staged_layout(self.plan.staging, self.plan.staged_panels)
         panels = tuple(lower.smem_tensor(storage, layout, dtype) for dtype in self.staged_dtypes)
-        return operands, panels, tuple(self.panels.tiles(each) for each in staged)
+        loads = None
+        if self.loads is not None:
+            loads = self.loads.tensors(storage, loaded, operands[self.plan.staged_operand])
+        return operands, panels, tuple(self.panels.tiles(each) for each in staged), loads
 
     @property
     def staged_dtypes(self):
@@ -210,13 +222,20 @@ class PanelGemm(Sm90Gemm):
         copy = cute.make_copy_atom(op, self.dtype)
         return cute.make_tiled_copy(copy, lower.layout(self.plan.stmatrix_tv), tiler)
 
+    def load(self, consumer, epilogue, m, n):
+        """Begin to load the operand that comes through panels, for what `store` stores."""
+        *_, loads = epilogue
+        if self.loads is not None:
+            self.loads.issue(consumer, loads, m, n)
+
     @cute.jit
-    def store(self, consumer, acc, epilogue, m, n):
+    def store(self, consumer, acc, epilogue, m, n, turn):
         """Store what the epilogue makes of a consumer's accumulator.
 
-        It belongs to row m of the (R, P) panels of C, in tile column n.
+        It belongs to row m of the (R, P) panels of C, in tile column n. The tile is number `turn`
+        of the consumer's.
         """
-        plan, (operands, panels, tiles) = self.plan, epilogue
+        plan, (operands, panels, tiles, loads) = self.plan, epilogue
         begun = [self.panels.begin(*each) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
         thread = cute.arch.thread_idx()[0] % WARPGROUP
@@ -227,6 +246,8 @@ class PanelGemm(Sm90Gemm):
         columns = self.read_columns(operands, first)
         ahead = self.read_panel(operands, columns, first, 0)
         for panel in cutlass.range_constexpr(plan.panels):
+            if cutlass.const_expr(loads is not None):
+                ahead[plan.staged_operand] = self.loads.read(consumer, loads, turn, panel)
             results = self.evaluate(values, ahead, panel)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.read_panel(operands, columns, first, panel + 1)
@@ -235,8 +256,9 @@ class PanelGemm(Sm90Gemm):
                 buffer = consumer * plan.c_stages + store % plan.c_stages
                 rC = cute.make_rmem_tensor(values.shape[:3], panels[staged].element_type)
                 rC.store(results[plan.staged[staged]].load().to(rC.element_type))
-                self.panels.wait_for_buffer(begun[staged], store)
-                self.panel_sync(consumer)
+                if cutlass.const_expr(loads is None):  # else the loads have waited
+                    self.panels.wait_for_buffer(begun[staged], store)
+                    self.panel_sync(consumer)
                 cute.copy(stmatrix, rC, tC[staged][None, None, None, buffer])
                 self.panels.fence()
                 self.panel_sync(consumer)
@@ -268,10 +290,15 @@ class PanelGemm(Sm90Gemm):
         ]
 
     def read_panel(self, operands, columns, first, panel):
-        """The operands' values for a panel: numbers, or registers (S/2, R/64, P/S)."""
+        """The operands' values for a panel: numbers, or registers (S/2, R/64, P/S).
+
+        None for the operand that comes through panels.
+        """
         return [
-            self.read(operand, view, first, panel) if column is None else column
-            for operand, view, column in zip(self.epilogue.operands, operands, columns, strict=True)
+            column
+            if column is not None or i == self.plan.staged_operand
+            else self.read(self.epilogue.operands[i], operands[i], first, panel)
+            for i, column in enumerate(columns)
         ]
 
     def read(self, operand, view, first, panel=0):

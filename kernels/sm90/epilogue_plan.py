@@ -3,6 +3,9 @@
 TMA stores rows of whole multiples of 16 bytes. Any other C is stored by the consumer's threads, out
 of the same panels: `panel_copy` is the element of each thread.
 
+A 16-bit matrix that the epilogue reads, such as addmm's C, comes the other way (`staged_operand`):
+TMA loads it into the panels, and ldmatrix gives each thread what it will overwrite by stmatrix.
+
 `stmatrix_rows` is the row address of each lane. `panel_store` is the bank report of all stores into
 a panel; its proof is that of ConflictFree (layouts/hardware/conflict_free.py).
 """
@@ -32,6 +35,7 @@ from layouts import (
     banks,
     composition,
     cosize,
+    ldmatrix,
     make_layout,
     prove,
     size,
@@ -99,6 +103,33 @@ class PanelPlan(Sm90Plan):
         """The results that panels stage: whole, of 16 bits. Threads store any other at once."""
         results = enumerate(self.epilogue.results)
         return tuple(i for i, each in results if each.reduction is None and each.dtype != "float32")
+
+    @property
+    def staged_operand(self) -> int | None:
+        """The operand that TMA loads into the panels of the first staged result, or None.
+
+        It is the first matrix of 16 bits that lies in memory as C does, if each panel of a tile has
+        a buffer of its own: the loads of all panels are issued before the products of their tile.
+        Threads load any other operand.
+
+        >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> c = Operand("c", ("M", "N"), "bfloat16", alignment=8)
+        >>> plan = pingpong(epilogue=Epilogue(operands=(Operand("bias", ("N",)), c)))
+        >>> plan.staged_operand, plan.panels, plan.c_stages
+        (1, 2, 2)
+        """
+        if not (self.staged and self.stored_by_tma and self.c_stages == self.stores):
+            return None
+        for i, operand in enumerate(self.planned_epilogue.operands):
+            matrix = len(operand.modes) == 2 and operand.row_major == (self.contiguous == 1)
+            if matrix and operand.dtype != "float32" and operand.alignment % UNIT == 0:
+                return i
+        return None
+
+    @property
+    def loaded_buffers(self) -> int:
+        return 0 if self.staged_operand is None else self.staged_panels
 
     @property
     def stores(self) -> int:
@@ -192,6 +223,19 @@ class PanelPlan(Sm90Plan):
         return banks(self.staging, self.stmatrix, lanes=self.stmatrix_rows)
 
     @property
+    def ldmatrix(self) -> MatrixAtom:
+        """The instruction that reads a panel of an operand: `stmatrix` in the other direction.
+
+        A thread receives the elements that it will overwrite.
+        """
+        return ldmatrix(self.stmatrix.matrices, self.stmatrix.transposed)
+
+    @property
+    def operand_read(self) -> BankReport:
+        """The bank report of one consumer's ldmatrix of a whole panel of an operand."""
+        return banks(self.staging, self.ldmatrix, lanes=self.stmatrix_rows)
+
+    @property
     def stored_by_tma(self) -> bool:
         """Whether TMA stores C; else the consumer's threads do."""
         return self.c_alignment == UNIT
@@ -219,6 +263,8 @@ class PanelPlan(Sm90Plan):
     def proofs(self) -> tuple[Proof, ...]:
         held = prove(Bijective(self.fragment))  # a register has one product of one output
         proofs = *super().proofs(), held, self.panel_store.proof()
+        if self.staged_operand is not None:
+            return *proofs, self.operand_read.proof()
         if self.stored_by_tma:
             return proofs
         stored_once = prove(Bijective(self.panel_copy.offsets(1, self.panel_rows)))
@@ -234,6 +280,7 @@ class PanelPlan(Sm90Plan):
         yield "", _cost(report)
         if self.stored_by_tma:
             yield "", f"read by TMA, {BY_DESCRIPTOR}"
+            yield from self._operand_lines()
             return
         copy, report, rows = self.panel_copy, self.panel_load, self.panel_rows
         yield "C", "stored by the consumer's threads, as its rows may start anywhere"
@@ -241,6 +288,14 @@ class PanelPlan(Sm90Plan):
         yield "", f"{offsets}   (thread, value) → m + {self.panel_rows}n of a panel"
         yield "", f"read by {report.access} at {report.addresses}"
         yield "", _cost(report)
+
+    def _operand_lines(self) -> Iterator[tuple[str, str]]:
+        if (staged := self.staged_operand) is not None:
+            report = self.operand_read
+            name = self.epilogue.operands[staged].name
+            yield name, "loaded by TMA into the panels of C, before the products of its tile"
+            yield "", f"read by {report.access} at the addresses of stmatrix"
+            yield "", _cost(report)
 
     def device_code(self) -> Any:
         """The kernel of the plan's schedule."""
@@ -262,8 +317,8 @@ class PanelPlan(Sm90Plan):
         yield from shape_problem("C panel", self.staging, panel)
         yield from _staging_problems(self.staging, self.contiguous)
         yield from count_problem("c_stages", self.c_stages, 1)
-        if self.c_stages > self.panels:
-            yield f"c_stages is {self.c_stages}; it must be at most {self.panels}, a tile's panels"
+        if self.c_stages > (most := max(self.panels, self.stores)):
+            yield f"c_stages is {self.c_stages}; it must be at most {most}, a tile's panels"
 
     def required(self) -> Iterator[tuple[str, object, str]]:
         yield from super().required()

@@ -214,6 +214,11 @@ class Grid:
                     self.load(action, step, block, whole=ends_in is not None)
             case steps.Multiply() if ends_in is not None:
                 self.multiply(action)
+            case steps.LoadPanel() if isinstance(self.epilogue, PanelStore):
+                _, panels, tiles = self.consumer(action)
+                self.epilogue.load(step, action.warps, panels, tiles, whole=ends_in is not None)
+            case steps.ReadPanel() if isinstance(self.epilogue, PanelStore):
+                self.epilogue.hold(step, action.warps, self.consumer(action)[1])
             case steps.WritePanel() | steps.StoreAccumulator():
                 self.epilogue.write(step, action.warps, *self.consumer(action))
             case steps.StorePanel() if ends_in is not None or not step.asynchronous:

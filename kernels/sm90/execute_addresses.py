@@ -15,7 +15,7 @@ from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.operand import Operand
 from layouts import ComposedLayout, size, wgmma_descriptor
-from layouts.hardware.atoms import WGMMA_M
+from layouts.hardware.atoms import WGMMA_M, MatrixAtom
 
 
 @cache
@@ -44,12 +44,11 @@ def descriptor_addresses(operand: Operand) -> Tensor:
 
 
 @cache
-def stmatrix_addresses(plan: PanelPlan) -> Tensor:
-    """Where value v of a thread is written: lanes address the rows of eight elements.
+def matrix_addresses(plan: PanelPlan, atom: MatrixAtom) -> Tensor:
+    """Where stmatrix or ldmatrix has value v of a thread: lanes address rows of eight elements.
 
     (P/S, R/64, S/2, thread) → element of a panel.
     """
-    atom = plan.stmatrix
     index = torch.arange(size(plan.stmatrix_rows))
     lanes, held = 8 * atom.matrices, 2 * atom.matrices  # that supply an address; of a lane
     # (S columns, m64, warp, lane)

@@ -19,7 +19,7 @@ from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.execute_addresses import (
     box_addresses,
     check_written_once,
-    stmatrix_addresses,
+    matrix_addresses,
 )
 from cutedsl_gemm.kernels.sm90.pipeline import WARPS
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
@@ -75,14 +75,25 @@ class Results:
         return matrix.mT if self.plan.swapped else matrix
 
     def values(
-        self, accumulators: list[Tensor], rows: Tensor, columns: Tensor
+        self,
+        accumulators: list[Tensor],
+        rows: Tensor,
+        columns: Tensor,
+        loaded: dict[int, Tensor] | None = None,
     ) -> tuple[Tensor, ...]:
-        """The results at coordinates of C. What is out of bounds is never stored."""
+        """The results at coordinates of C. What is out of bounds is never stored.
+
+        `loaded` are the values of operands that are read elsewhere, by their numbers.
+        """
         place = tuple(
             each.clamp(max=extent - 1)
             for each, extent in zip((rows, columns), self.extents, strict=True)
         )
-        operands = [each[place] if isinstance(each, Tensor) else each for each in self.operands]
+        read = loaded or {}
+        operands = [
+            read[i] if i in read else each[place] if isinstance(each, Tensor) else each
+            for i, each in enumerate(self.operands)
+        ]
         return evaluate(self.epilogue, accumulators, operands)
 
     def finish(self, out: tuple[Tensor, ...]) -> None:
@@ -111,7 +122,9 @@ class PanelStore:
             for layout in plan.coordinates
         )  # (panel, P/S, R/64, S/2, thread)
         # (P/S, R/64, S/2, thread), elements of a panel
-        self.written = stmatrix_addresses(plan)
+        self.written = matrix_addresses(plan, plan.stmatrix)
+        self.loaded = matrix_addresses(plan, plan.ldmatrix)
+        self.held: dict[Warps, Tensor] = {}  # what threads hold of an operand's panel
         check_written_once(self.written, self.elements, "stmatrix, C panel")
         if plan.stored_by_tma:
             self.read = box_addresses(plan.staging, plan.contiguous)  # (R, P)
@@ -122,6 +135,30 @@ class PanelStore:
         """The panels in shared memory: (*blocks, c_stages, elements), in fp32."""
         extents = *blocks, self.plan.c_stages, self.elements
         return torch.full(extents, torch.nan, dtype=torch.float32)
+
+    def load(
+        self, step: Any, warps: Warps, panels: Tensor, tiles: list[Segment], whole: bool
+    ) -> None:
+        """A panel of an operand arrives in a buffer; until it is `whole`, its place holds NaN.
+
+        TMA reads zeros where C has no element.
+        """
+        if not whole:
+            panels[:, step.buffer] = torch.nan
+            return
+        operand = self.results.operands[self.plan.staged_operand or 0]
+        row, column = self.place_of_panel(step.panel, warps, tiles)
+        extents = self.results.extents
+        inside = (row < extents[0]) & (column < extents[1])
+        row, column = (
+            at.clamp(max=end - 1) for at, end in zip((row, column), extents, strict=True)
+        )
+        values = torch.where(inside, operand[row, column].float(), 0)
+        panels[:, step.buffer, self.read.flatten()] = values.flatten(1)
+
+    def hold(self, step: Any, warps: Warps, panels: Tensor) -> None:
+        """The warps read a panel of an operand: (cluster, P/S, R/64, S/2, thread)."""
+        self.held[warps] = panels[:, step.buffer, self.loaded[..., threads_of(warps)]]
 
     def write(
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
@@ -134,7 +171,9 @@ class PanelStore:
         accumulators = [registers[:, :, each[panel]].movedim(1, -1) for each in self.fragment]
         row, column = self.origin(warps, tiles)
         place = row + self.rows[panel, ..., threads], column + self.columns[panel, ..., threads]
-        values = self.results.values(accumulators, *place)[plan.staged[staged]]
+        operand = plan.staged_operand
+        loaded = {} if operand is None else {operand: self.held[warps]}
+        values = self.results.values(accumulators, *place, loaded)[plan.staged[staged]]
         values = values.to(self.results.whole[plan.staged[staged]].dtype)
         panels[:, step.buffer, self.written[..., threads].flatten()] = values.flatten(1).float()
 
@@ -145,17 +184,23 @@ class PanelStore:
         rows, columns = plan.output_tile
         return m * rows + part * plan.panel_rows, n * columns
 
+    def place_of_panel(
+        self, panel: int, warps: Warps, tiles: list[Segment]
+    ) -> tuple[Tensor, Tensor]:
+        """The rows (cluster, R, 1) and columns (cluster, 1, P) of a panel of all results."""
+        plan, number = self.plan, panel // len(self.plan.staged)
+        row, column = (each[:, 0, 0] for each in self.origin(warps, tiles))  # (cluster, 1, 1)
+        row = row + torch.arange(plan.panel_rows)[:, None]
+        return row, column + number * plan.panel_columns + torch.arange(plan.panel_columns)
+
     def store(
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
     ) -> None:
         """A buffer goes to its panel of a result: all of it, or what the warps' threads store."""
-        plan = self.plan
-        number, staged = divmod(step.panel, len(plan.staged))
+        plan, staged = self.plan, step.panel % len(self.plan.staged)
         whole = self.results.whole[plan.staged[staged]]
         panel = panels[:, step.buffer, self.read.flatten()].unflatten(1, self.read.shape)
-        row, column = (each[:, 0, 0] for each in self.origin(warps, tiles))  # (cluster, 1, 1)
-        row = row + torch.arange(plan.panel_rows)[:, None]
-        column = column + number * plan.panel_columns + torch.arange(plan.panel_columns)
+        row, column = self.place_of_panel(step.panel, warps, tiles)
         panel = panel.to(whole.dtype)
         if step.asynchronous:
             whole[row, column] = panel

@@ -49,8 +49,8 @@ class Sm90Gemm(Gemm):
         """The type of the epilogue's shared memory."""
         raise NotImplementedError
 
-    def epilogue_tensors(self, storage, output):
-        """What `consume` needs to store C."""
+    def epilogue_tensors(self, storage, loaded, output):
+        """What `consume` needs to store C; `loaded` are the mbarriers of what it loads."""
         raise NotImplementedError
 
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
@@ -112,7 +112,7 @@ class Sm90Gemm(Gemm):
         )
 
     def shared_storage(self):
-        """Shared memory: the stages of A and B, the epilogue's, two mbarriers a stage."""
+        """Shared memory: the stages of A and B, the epilogue's, and their mbarriers."""
         plan, dtype = self.plan, self.dtype
         elements_a, elements_b = plan.stages * plan.a.elements, plan.stages * plan.b.elements
 
@@ -123,6 +123,7 @@ class Sm90Gemm(Gemm):
             epilogue: cute.struct.Align[self.epilogue_storage(), ATOM_BYTES]
             full: cute.struct.MemRange[Int64, plan.stages]
             empty: cute.struct.MemRange[Int64, plan.stages]
+            loaded: cute.struct.MemRange[Int64, plan.loaded_buffers]
 
         return SharedStorage
 
@@ -155,12 +156,13 @@ class Sm90Gemm(Gemm):
             cute.ceil_div(cute.size(gB, mode=[2, 0]), plan.b.slices_of_each * across),
             cute.ceil_div(cute.size(gA, mode=[3]), plan.a.slice_counts[1]),
         )
-        epilogue = self.epilogue_tensors(shared.epilogue, output)
+        loaded = shared.loaded.data_ptr()  # (loaded_buffers)
+        epilogue = self.epilogue_tensors(shared.epilogue, loaded, output)
 
         if warp_idx == 0:
             cpasync.prefetch_descriptor(tma_a)
             cpasync.prefetch_descriptor(tma_b)
-            self.init_mbarriers(full, empty)
+            self.init_mbarriers(full, empty, loaded)
         if cutlass.const_expr(plan.cluster_size > 1):
             self.cluster_sync()  # the other blocks' mbarriers are initialised, too
         else:
@@ -173,13 +175,18 @@ class Sm90Gemm(Gemm):
         self.run_roles(warp_idx, operands, epilogue, full, empty, tile_counts)
 
     @cute.jit
-    def init_mbarriers(self, full, empty):
-        """Full: one arrival and the bytes of a stage. Empty: one arrival of each reading warp."""
+    def init_mbarriers(self, full, empty, loaded):
+        """Full: one arrival and the bytes of a stage. Empty: one arrival of each reading warp.
+
+        Loaded: one arrival and the bytes of a panel of C.
+        """
         pipeline = self.pipeline
         with cute.arch.elect_one():
             for stage in cutlass.range_constexpr(pipeline.stages):
                 cute.arch.mbarrier_init(full + stage, pipeline.mbarrier("full").arrivals)
                 cute.arch.mbarrier_init(empty + stage, pipeline.mbarrier("empty").arrivals)
+            for buffer in cutlass.range_constexpr(self.plan.loaded_buffers):
+                cute.arch.mbarrier_init(loaded + buffer, pipeline.mbarrier("loaded 0").arrivals)
         # Makes the mbarriers visible to the other blocks of a cluster, which arrive on them and
         # whose loads complete on them. It compiles to no instruction (DSL 4.8.1).
         cute.arch.mbarrier_init_fence()

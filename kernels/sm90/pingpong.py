@@ -29,8 +29,10 @@ class Pingpong(PanelGemm):
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = consumer * k_tiles  # of the block's; those between are the other consumer's
+        turn = cutlass.Int32(0)  # of the consumer's tiles
         for tile in cutlass.range(first + consumer * step, tiles, CONSUMERS * step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
+            self.load(consumer, epilogue, m, n)
             if tile >= step:  # the block's first tile waits for no turn
                 number, threads = turn_barrier(consumer)
                 cute.arch.barrier(barrier_id=number, number_of_threads=threads)
@@ -40,6 +42,7 @@ class Pingpong(PanelGemm):
                 cute.arch.barrier_arrive(barrier_id=number, number_of_threads=threads)
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
-            self.store(consumer, acc, epilogue, m, n)
+            self.store(consumer, acc, epilogue, m, n, turn)
             k_tile += CONSUMERS * k_tiles
+            turn += 1
         self.wait_for_stores()

@@ -47,6 +47,19 @@ def turn_barrier(consumer: Any) -> tuple[Any, int]:
     return 1 + CONSUMERS + consumer, CONSUMERS * WARPGROUP
 
 
+def loaded_barrier(consumer: int) -> str:
+    """The mbarriers of a consumer's panel buffers, into which TMA loads an operand."""
+    return f"loaded {consumer}"
+
+
+def mbarriers(plan: Sm90Plan) -> Iterator[Mbarrier]:
+    """The mbarriers of a plan, in the order of their places in shared memory."""
+    yield Mbarrier("full", 1)
+    yield Mbarrier("empty", plan.stage_readers)
+    for consumer in range(plan.consumers if plan.loaded_buffers else 0):
+        yield Mbarrier(loaded_barrier(consumer), 1, plan.loaded_buffers // plan.consumers)
+
+
 def named_barriers(plan: Sm90Plan) -> Iterator[NamedBarrier]:
     """The named barriers of a plan."""
     yield NamedBarrier("block", 0, plan.threads)
@@ -59,7 +72,6 @@ def named_barriers(plan: Sm90Plan) -> Iterator[NamedBarrier]:
 @cache
 def pipeline(plan: PanelPlan | SplitKPlan) -> Pipeline:
     """The protocol of the plan's kernel."""
-    mbarriers = Mbarrier("full", 1), Mbarrier("empty", plan.stage_readers)
     if isinstance(plan, PanelPlan) and plan.schedule == "single":
         agents = _one_role(plan)
     else:
@@ -69,7 +81,7 @@ def pipeline(plan: PanelPlan | SplitKPlan) -> Pipeline:
         blocks=plan.cluster_size,
         persistent=plan.work.persistent,
         agents=tuple(agents),
-        mbarriers=mbarriers,
+        mbarriers=tuple(mbarriers(plan)),
         named=tuple(named_barriers(plan)),
     )
 
@@ -124,11 +136,12 @@ def _consume(plan: PanelPlan | SplitKPlan, consumer: int) -> Program:
         return registers, multiply, steps.StoreAccumulator(), steps.GridLaunch()
     finish = steps.MultiplyWait(0), Loop("last k_tile", (_release(plan),)), *_store(plan, consumer)
     if plan.schedule == "cooperative":
-        walk = Loop("tiles", (*_mainloop(plan), *finish))
+        walk = Loop("tiles", (*_load_panels(plan, consumer), *_mainloop(plan), *finish))
     else:
         turn = steps.Sync(f"turn {consumer}", when="later tiles")
         next_turn = steps.SyncArrive(f"turn {1 - consumer}", when="not the last tile")
-        walk = Loop("tiles", (turn, *_mainloop(plan), next_turn, *finish), consumer, CONSUMERS)
+        tile = *_load_panels(plan, consumer), turn, *_mainloop(plan), next_turn, *finish
+        walk = Loop("tiles", tile, consumer, CONSUMERS)
     return registers, walk, *_wait_for_stores(plan)
 
 
@@ -146,15 +159,36 @@ def _release(plan: Sm90Plan, lag: int = 0) -> steps.Arrive:
     return steps.Arrive("empty", loaders, lag=lag, when=when)
 
 
+def _load_panels(plan: PanelPlan, consumer: int) -> Program:
+    """Load all panels of an operand, when TMA has read the result that they held."""
+    if plan.staged_operand is None:
+        return ()
+    program: list[steps.Step] = [steps.StoreWait(0, leader=True)]
+    name = plan.planned_epilogue.operands[plan.staged_operand].name
+    barrier, bytes = loaded_barrier(consumer), plan.panel_bytes
+    for panel in range(0, plan.stores, len(plan.staged)):
+        program += (
+            steps.Expect(barrier, bytes, panel, leader=True),
+            steps.LoadPanel(name, barrier, bytes, panel, panel, leader=True),
+        )
+    return tuple(program)
+
+
 def _store(plan: PanelPlan, consumer: int) -> Program:
     """Panel after panel through its buffer."""
     sync, tma = steps.Sync(f"panel {consumer}"), plan.stored_by_tma
+    loaded = plan.staged_operand is not None
     program: list[steps.Step] = []
     for panel in range(plan.stores):
         buffer = panel % plan.c_stages
-        if tma:
-            program.append(steps.StoreWait(plan.pending_stores(panel), leader=True))
-        program += sync, steps.WritePanel(panel, buffer)
+        if loaded and panel % len(plan.staged) == 0:  # the first result's
+            program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))
+            program.append(steps.ReadPanel(panel, buffer))
+        if not loaded:
+            if tma:
+                program.append(steps.StoreWait(plan.pending_stores(panel), leader=True))
+            program.append(sync)
+        program.append(steps.WritePanel(panel, buffer))
         if tma:
             program.append(steps.Fence())
         program += sync, steps.StorePanel(panel, buffer, asynchronous=tma, leader=tma)
@@ -170,5 +204,5 @@ def _single(plan: PanelPlan) -> Program:
     ahead = Loop("first k_tiles", _load(plan), step=plan.stages)
     load = _load(plan, -plan.stages, when="exists")
     body = WAIT_FULL, steps.Multiply(), steps.MultiplyWait(0), steps.Sync("block"), *load
-    tile = ahead, Loop("k_tiles", body), *_store(plan, 0)
+    tile = ahead, *_load_panels(plan, 0), Loop("k_tiles", body), *_store(plan, 0)
     return Loop("tiles", tile), *_wait_for_stores(plan)

@@ -212,6 +212,11 @@ class Sm90Plan:
         return ""
 
     @property
+    def loaded_buffers(self) -> int:
+        """Buffers of all consumers into which TMA loads an operand: each has an mbarrier."""
+        return 0
+
+    @property
     def stages_that_fit(self) -> int:
         """Stages that fit into the shared memory that the epilogue leaves free."""
         free = SMEM_BYTES - BARRIER_BYTES - self.epilogue_smem_bytes

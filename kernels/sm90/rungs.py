@@ -185,6 +185,9 @@ def split(
     return replace(plan, stages=plan.stages_that_fit).check()
 
 
+# Stages that overlap loads and multiplies well enough to give the others' memory to an operand.
+STAGES_BESIDE_OPERAND = 3
+
 RUNGS = single, cooperative, pingpong, split
 
 
@@ -201,7 +204,10 @@ def _panel_plan(
     c_alignment: int = UNIT,
     epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
-    """By default, a consumer stages as many panels of C as have 64 columns together."""
+    """By default, a consumer stages as many panels of C as have 64 columns together.
+
+    Or all panels of a tile, if TMA then loads an operand into them, and three stages fit.
+    """
     matrices = epilogue.accumulators
     for problem in (
         *tile_problems(tile, dtype, schedule, swapped, matrices),
@@ -215,8 +221,6 @@ def _panel_plan(
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     c_rows, c_columns = rows // a.matrices, bn // b.matrices
     columns = panel_columns(c_columns, swapped)
-    if c_stages is None:
-        c_stages = min(ROW, c_columns) // columns
     plan = PanelPlan(
         tile=tile,
         dtype=dtype,
@@ -232,7 +236,11 @@ def _panel_plan(
         fragment=fragment(rows, bn, columns, a.matrices, b.matrices),
         stmatrix_tv=stmatrix_tv(columns),
         staging=swizzled(c_rows, columns, "MN" if swapped else "K"),
-        c_stages=c_stages,
+        c_stages=min(ROW, c_columns) // columns if c_stages is None else c_stages,
         raster=raster,
     )
+    if c_stages is None:
+        whole = replace(plan, c_stages=plan.stores)
+        if whole.staged_operand is not None and whole.stages_that_fit >= STAGES_BESIDE_OPERAND:
+            plan = whole
     return replace(plan, stages=plan.stages_that_fit).check()

@@ -70,7 +70,7 @@ class SplitK(Sm90Gemm):
         """Nothing: partial sums go from registers to global memory."""
         return cute.struct.MemRange[Float32, 0]
 
-    def epilogue_tensors(self, storage, output):
+    def epilogue_tensors(self, storage, loaded, output):
         """This block's partial sums (BM, BN), and the rows of the plan's C from its tile on."""
         sums, c = output
         tile, _, split = self.plan.work.tile_and_split(*self.cluster_and_count())

@@ -1,0 +1,101 @@
+"""An operand of the epilogue comes by TMA, into the panels in which the result is staged.
+
+When   before the products of a tile    wait until TMA has read the panels │ load all of them
+       behind the products, a panel     wait until it is full │ ldmatrix │ evaluate │ stmatrix
+       The loads come while the consumer multiplies, and in `pingpong` while it waits for its turn.
+
+Where  the layout, the boxes and the rows that lanes address are those of the result: ldmatrix gives
+       a thread the elements that its stmatrix overwrites. A warp reads its own rows only.
+       `PanelPlan.operand_read` proves that ldmatrix is free of bank conflicts.
+"""
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Int64
+from cutlass.cute.nvgpu import cpasync, warp
+
+from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.plan.smem import staged_layout
+from layouts import size
+from layouts.hardware.atoms import WGMMA_M
+from layouts.hardware.facts import WARPGROUP
+
+# L2 evicts what is read once first, as it does C (kernels/sm90/epilogue.py).
+EVICT_FIRST = 0x12F0000000000000
+
+
+class PanelLoads:
+    """One warp of a consumer issues the loads, and all of its threads read the panels."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        operand = plan.planned_epilogue.operands[plan.staged_operand]
+        self.dtype = lower.DTYPES[operand.dtype]
+
+    def source(self, operand):
+        """The TMA load atom, and the operand (M, N) as TMA sees it."""
+        panel = (self.plan.panel_rows, self.plan.panel_columns)
+        load = cpasync.CopyBulkTensorTileG2SOp()
+        return cpasync.make_tiled_tma_atom(
+            load, operand, lower.smem_layout(self.plan.staging), panel
+        )
+
+    def tensors(self, storage, loaded, source):
+        """The panels (R, P, staged_panels), the atom, the operand in panels, and the mbarriers."""
+        plan, (tma, gO) = self.plan, source
+        layout = staged_layout(plan.staging, plan.staged_panels)
+        sO = lower.smem_tensor(storage, layout, self.dtype)
+        gO = cute.local_tile(gO, (plan.panel_rows, plan.panel_columns), (None, None))
+        return sO, tma, gO, loaded
+
+    def buffer(self, consumer, panel):
+        """The buffer of a panel, and with it the mbarrier: that of the first result's."""
+        return consumer * self.plan.c_stages + panel * len(self.plan.staged)
+
+    @cute.jit
+    def issue(self, consumer, tensors, m, n):
+        """Load the panels of tile column n, in row m of panels."""
+        plan, (sO, tma, gO, loaded) = self.plan, tensors
+        # (box, staged_panels), (box, row of panels, panel)
+        sO, gO = lower.tma_partition(tma, sO, gO)
+        if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+            for panel in cutlass.range_constexpr(plan.panels):
+                buffer = self.buffer(consumer, panel)
+                with cute.arch.elect_one():
+                    cute.arch.mbarrier_arrive_and_expect_tx(loaded + buffer, plan.panel_bytes)
+                cute.copy(
+                    tma,
+                    gO[None, m, n * plan.panels + panel],
+                    sO[None, buffer],
+                    tma_bar_ptr=loaded + buffer,
+                    cache_policy=Int64(EVICT_FIRST),
+                )
+
+    def read(self, consumer, tensors, turn, panel):
+        """The operand's values for a panel, in registers (S/2, R/64, P/S).
+
+        `turn` is the number of the tile among those of the consumer.
+        """
+        sO, _, _, loaded = tensors
+        buffer = self.buffer(consumer, panel)
+        cute.arch.mbarrier_wait(loaded + buffer, turn % 2)
+        values = cute.make_rmem_tensor(self.plan.fragment.shape[:3], self.dtype)
+        tO = self.lanes_rows(sO)
+        cute.copy(self.make_ldmatrix(), tO[None, None, None, buffer], values)
+        return values
+
+    def make_ldmatrix(self):
+        """ldmatrix by four warps: 64 × S elements at a time."""
+        atom = self.plan.ldmatrix
+        op = warp.LdMatrix8x8x16bOp(atom.transposed, atom.matrices)
+        tiler = WGMMA_M, self.plan.stmatrix_columns
+        copy = cute.make_copy_atom(op, self.dtype)
+        return cute.make_tiled_copy(copy, lower.layout(self.plan.stmatrix_tv), tiler)
+
+    def lanes_rows(self, sO):
+        """What a thread addresses by ldmatrix: (S/2, R/64, P/S, staged_panels)."""
+        thread = cute.arch.thread_idx()[0] % WARPGROUP
+        tO = self.make_ldmatrix().get_slice(thread).partition_S(sO)
+        # A lane addresses eight elements. Of x2 it receives four, and cute.copy takes as many.
+        return cute.logical_divide(tO, (size(self.plan.fragment[0]),))[(None, 0), None, None, None]
