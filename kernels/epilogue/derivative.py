@@ -159,6 +159,7 @@ RULES: Mapping[str, Rule] = {
         _chosen(g, z < x, x == z, x),
     ),
     "exp": lambda g, y, x: (g * y,),
+    "expm1": lambda g, y, x: (g * y + g,),
     "log": lambda g, y, x: (g / x,),
     "sqrt": lambda g, y, x: (g / (y + y),),
     "rsqrt": lambda g, y, x: (g * y * y * y * -0.5,),

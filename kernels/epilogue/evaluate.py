@@ -79,6 +79,7 @@ TORCH: Mapping[str, Callable[..., Any]] = {
     "maximum": torch.maximum,
     "minimum": torch.minimum,
     "exp": torch.exp,
+    "expm1": torch.expm1,
     "log": torch.log,
     "sqrt": torch.sqrt,
     "rsqrt": torch.rsqrt,

@@ -10,6 +10,7 @@ tests, which hold the errors below. Relative errors are of the exact result, ove
     operation     instructions  MUFU  largest error
     div                     2     1   2 ulp; the divisor from 2^-126 to 2^126
     exp                     2     1   2 ulp, and 0.65 |x| ulp
+    expm1                  11     1   as exp, and 8 ulp
     log                     2     1   4e-7 absolute from 0.5 to 2, else 3 ulp
     sqrt                    1     1   2 ulp
     rsqrt                   1     1   2 ulp
@@ -73,6 +74,24 @@ def exp(m: Arithmetic, x: F) -> F:
     return m.exp2(x * LOG2_E)
 
 
+# exp(x) - 1 = x p(x), for |x| up to 0.4.
+EXPM1 = (
+    1.0,
+    0.4999999701976776,
+    0.16666382551193237,
+    0.041667498648166656,
+    0.008380929939448833,
+    0.0013888860121369362,
+)
+SMALL = 0.4
+
+
+def expm1(m: Arithmetic, x: F) -> F:
+    """exp(x) - 1, whose difference is not exact near 0: a polynomial there."""
+    near = x * polynomial(m, x, EXPM1)
+    return m.select(m.abs(x) < SMALL, near, exp(m, x) - 1.0)
+
+
 def log(m: Arithmetic, x: F) -> F:
     return m.log2(x) * LN_2
 
@@ -134,7 +153,6 @@ LOG2_ERFC = (
 ERF = 1.1283791065216064, -0.3761213421821594, 0.11267901211977005, -0.025255654007196426
 # tanh(a) = a p(a²), for a up to 0.4.
 TANH = 0.9999998807907104, -0.333313912153244, 0.13271436095237732, -0.04757274314761162
-SMALL = 0.4
 
 
 def erf(m: Arithmetic, x: F) -> F:
@@ -179,6 +197,7 @@ FORMS: Mapping[str, Callable[..., F]] = MappingProxyType(
         "maximum": lambda m, x, y: m.maximum(x, y),
         "minimum": lambda m, x, y: m.minimum(x, y),
         "exp": exp,
+        "expm1": expm1,
         "log": log,
         "sqrt": lambda m, x: m.sqrt(x),
         "rsqrt": lambda m, x: m.rsqrt(x),

@@ -163,6 +163,25 @@ def leaky_relu(input: Argument, negative_slope: Number = 0.01, inplace: bool = F
     return where(apply("gt", input, 0), input, apply("mul", input, negative_slope))
 
 
+def elu(input: Argument, alpha: Number = 1.0, inplace: bool = False) -> Argument:
+    """expm1 is taken of no number above 0, where it may be infinite: 0 of that is nan."""
+    in_place(inplace)
+    below = apply("expm1", apply("minimum", input, 0))
+    return where(apply("gt", input, 0), input, below if alpha == 1 else apply("mul", below, alpha))
+
+
+def celu(input: Argument, alpha: Number = 1.0, inplace: bool = False) -> Argument:
+    in_place(inplace)
+    if alpha <= 0:
+        raise Refused(f"takes a positive alpha, here {alpha}")
+    below = apply("expm1", apply("div", apply("minimum", input, 0), alpha))
+    return where(apply("gt", input, 0), input, apply("mul", below, alpha))
+
+
+def selu(input: Argument, inplace: bool = False) -> Argument:
+    return apply("mul", elu(input, 1.6732632423543772, inplace), 1.0507009873554805)
+
+
 def threshold(input: Argument, threshold: Number, value: Number, inplace: bool = False) -> Argument:
     in_place(inplace)
     return where(apply("gt", input, threshold), input, value)
@@ -239,7 +258,7 @@ def reduction(kind: str) -> Callable[..., Argument]:
 
 
 # torch has these as functions and as methods,
-_UNARY = "neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf"
+_UNARY = "neg", "abs", "exp", "expm1", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf"
 _BINARY = "mul", "maximum", "minimum", "lt", "le", "gt", "ge", "eq", "ne"
 _LOGICAL = "and", "or", "xor", "not"
 _DEFINED = (
@@ -262,7 +281,10 @@ _SAME = {  # other names for one function
 }
 # and these as functions alone, some by a name that the user does not write.
 _FUNCTIONS: dict[str, Callable[..., Argument]] = {
-    **{each.__name__: each for each in (rsub, gelu, leaky_relu, threshold, hardtanh, relu6)},
+    **{
+        each.__name__: each
+        for each in (rsub, gelu, leaky_relu, elu, celu, selu, threshold, hardtanh, relu6)
+    },
     **{each.__name__: each for each in (hardsigmoid, hardswish, softplus, logsigmoid, mish)},
     "silu": activation("silu"),
     "ndtr": unary("ndtr"),

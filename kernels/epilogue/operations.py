@@ -65,6 +65,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "maximum": _function("maximum", 2),
         "minimum": _function("minimum", 2),
         "exp": _function("exp"),
+        "expm1": _function("expm1"),
         "log": _function("log"),
         "sqrt": _function("sqrt"),
         "rsqrt": _function("rsqrt"),

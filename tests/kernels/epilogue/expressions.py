@@ -20,7 +20,13 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 UNARY = (
     *("(-{})", "torch.abs({})", "torch.tanh({})", "torch.sigmoid({})", "torch.erf({})"),
     *("F.relu({})", "F.silu({})", "F.gelu({})", "F.gelu({}, approximate='tanh')"),
-    *("F.softplus({})", "F.leaky_relu({}, 0.1)", "F.hardswish({})", "torch.special.ndtr({})"),
+    *(
+        "F.softplus({})",
+        "F.leaky_relu({}, 0.1)",
+        "F.hardswish({})",
+        "F.elu({})",
+        "torch.special.ndtr({})",
+    ),
     *("torch.exp(-{}.abs())", "torch.log(1 + {}.abs())", "torch.sqrt({}.abs() + 1)"),
     *("torch.rsqrt({}.square() + 1)", "{}.clamp(-2, 3)", "(torch.tanh({}) ** 3)"),
     *("(0.5 * {})", "(1 - {})", "(2 / ({}.abs() + 1))", "({} - 0.25)"),

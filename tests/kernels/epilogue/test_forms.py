@@ -46,6 +46,7 @@ ULP = 2.0**-23
 # Relative and absolute error, a little above what the table of forms states.
 ERRORS = {
     "exp": (lambda x: (3 + 0.65 * np.abs(x)) * ULP, TINY),
+    "expm1": (lambda x: (10 + 0.65 * np.abs(x)) * ULP, TINY),
     "log": (4 * ULP, 5e-7),
     "sqrt": (2 * ULP, TINY),
     "rsqrt": (2 * ULP, TINY),

@@ -75,7 +75,8 @@ torch.exp(x)  torch.exp2(x)  torch.log(row) + x  torch.log2(row) + x  torch.sqrt
 torch.rsqrt(row) + x  torch.tanh(x)  torch.sigmoid(x)  torch.special.expit(x)  torch.erf(x)
 torch.special.erf(x)  torch.special.ndtr(x)  torch.relu(x)  F.relu(x)  x.relu()  F.relu6(4 * x)
 F.silu(x)  F.gelu(x)  F.gelu(x, approximate="tanh")  F.softplus(x)  F.softplus(9 * x, beta=2)
-F.leaky_relu(x)  F.leaky_relu(x, 0.2)  F.threshold(x, 0.1, -2.0)  F.hardtanh(x)
+F.leaky_relu(x)  F.leaky_relu(x, 0.2)  F.elu(x)  F.elu(x, 0.5)  F.celu(x, 0.7)
+F.selu(x)  torch.expm1(x)  F.threshold(x, 0.1, -2.0)  F.hardtanh(x)
 F.hardtanh(x, -0.5, 0.5)  F.hardsigmoid(3 * x)  F.hardswish(3 * x)  F.logsigmoid(x)  F.mish(x)
 x.sigmoid().tanh().exp()  F.sigmoid(x)  F.tanh(x)  torch.nn.GELU()(x)  torch.nn.SiLU()(x)
 """
