@@ -78,8 +78,8 @@ FAULTS = (
     Fault(
         "c_alignment_not_passed_on",
         CANDIDATE,
-        "*problem.majors, problem.c_alignment)",
-        "*problem.majors)",
+        "c = problem.c_alignment, problem.epilogue",
+        "c = UNIT, problem.epilogue",
         "TMA stores a C whose rows it cannot store; the launch refuses.",
     ),
     Fault(

@@ -323,8 +323,8 @@ EPILOGUES = (
     Fault(
         "panel_reused_one_store_early",
         EPILOGUE,
-        "self.plan.pending_stores(panel), read=True",
-        "self.plan.pending_stores(panel) + 1, read=True",
+        "self.plan.pending_stores(store), read=True",
+        "self.plan.pending_stores(store) + 1, read=True",
         "stmatrix overwrites a panel that TMA has not read yet.",
     ),
     Fault(
@@ -337,16 +337,16 @@ EPILOGUES = (
     Fault(
         "no_barrier_before_the_tma_store",
         EPILOGUE,
-        "            self.panels.fence()\n            self.panel_sync(consumer)\n",
-        "            self.panels.fence()\n",
+        "                self.panels.fence()\n                self.panel_sync(consumer)\n",
+        "                self.panels.fence()\n",
         "TMA stores a panel that three of four warps have not written yet.",
     ),
     Fault(
         "no_barrier_before_stmatrix",
         EPILOGUE,
-        "            self.panels.wait_for_buffer(begun, panel)\n"
-        "            self.panel_sync(consumer)\n",
-        "            self.panels.wait_for_buffer(begun, panel)\n",
+        "                self.panels.wait_for_buffer(begun[staged], store)\n"
+        "                self.panel_sync(consumer)\n",
+        "                self.panels.wait_for_buffer(begun[staged], store)\n",
         "Three of four warps overwrite a panel that TMA has not read yet.",
     ),
     Fault(
@@ -380,8 +380,8 @@ EPILOGUES = (
     Fault(
         "consumers_share_panels",
         EPILOGUE,
-        "buffer = consumer * plan.c_stages + panel % plan.c_stages",
-        "buffer = panel % plan.c_stages",
+        "buffer = consumer * plan.c_stages + store % plan.c_stages",
+        "buffer = store % plan.c_stages",
         "Two consumers overwrite each other's panels.",
     ),
     Fault(
@@ -394,8 +394,8 @@ EPILOGUES = (
     Fault(
         "first_panel_stored_everywhere",
         EPILOGUE,
-        "values[None, None, None, panel].load()",
-        "values[None, None, None, 0].load()",
+        "self.evaluate(values, ahead, panel)",
+        "self.evaluate(values, ahead, 0)",
         "All panels of a tile have the columns of the first.",
     ),
     Fault(
@@ -415,8 +415,8 @@ EPILOGUES = (
     Fault(
         "threads_store_to_the_first_tile_column",
         EPILOGUE,
-        "coord = (plan.rows, plan.panel_columns), (m, n * plan.panels + panel)",
-        "coord = (plan.rows, plan.panel_columns), (m, n + panel)",
+        "(m, n * plan.panels + panel)",
+        "(m, n + panel)",
         "Panels that threads store go over those of other tiles.",
     ),
 )
@@ -467,8 +467,8 @@ SPLITS = (
     Fault(
         "reduction_beyond_c",
         SPLIT_K,
-        "extent = (rows_left - part * rows, columns_left)",
-        "extent = (rows_left, columns_left)",
+        "(rows_left - part * rows, columns_left), stride",
+        "(rows_left, columns_left), stride",
         "The reduction writes rows behind the last of C.",
     ),
     Fault(
@@ -519,8 +519,8 @@ FURTHER = (
     Fault(
         "operands_not_exchanged",
         MAINLOOP,
-        "a, b = self.plan.exchanged((a, transposed(b)))",
-        "a, b = a, transposed(b)",
+        "return self.plan.exchanged((a, transposed(b)))",
+        "return a, transposed(b)",
         "A plan of swapped operands loads A for B.",
     ),
     Fault(
@@ -561,8 +561,8 @@ FURTHER = (
     Fault(
         "half_of_a_warpgroup_stores",
         EPILOGUE,
-        "stmatrix.get_slice(cute.arch.thread_idx()[0] % WARPGROUP)",
-        "stmatrix.get_slice(cute.arch.thread_idx()[0] % 64)",
+        "self.lanes_rows(stmatrix, thread, sC)",
+        "self.lanes_rows(stmatrix, thread % 64, sC)",
         "Warps 2 and 3 store their rows over those of warps 0 and 1.",
     ),
     Fault(
@@ -575,8 +575,8 @@ FURTHER = (
     Fault(
         "reduction_reads_the_first_rows",
         SPLIT_K,
-        "sums[None, None, tile, split], (rows, columns), (part, 0))",
-        "sums[None, None, tile, split], (rows, columns), (0, 0))",
+        "*which, tile, split)], tiler, (part, 0))",
+        "*which, tile, split)], tiler, (0, 0))",
         "All rows of a tile are the first ones.",
     ),
     Fault(
@@ -680,8 +680,8 @@ FURTHER = (
     Fault(
         "reduction_tiles_not_exchanged",
         "kernels/sm90/split_k.py",
-        "tiles = tile_count(c, plan.exchanged(plan.cluster_tile)) * plan.cluster_size",
-        "tiles = tile_count(c, plan.cluster_tile) * plan.cluster_size",
+        "clusters = tile_count(c, plan.exchanged(plan.cluster_tile))",
+        "clusters = tile_count(c, plan.cluster_tile)",
         "If operands are swapped, the workspace is divided into another number of tiles.",
     ),
     Fault(

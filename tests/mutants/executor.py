@@ -5,20 +5,22 @@ from __future__ import annotations
 from .fault import Fault
 
 SM90 = "kernels/sm90/execute.py"
+EPILOGUE = "kernels/sm90/execute_epilogue.py"
+ADDRESSES = "kernels/sm90/execute_addresses.py"
 TILES = "kernels/executor/tiles.py"
 BLOCKS = "kernels/executor/blocks.py"
 
 FAULTS = (
     Fault(
         "a_swizzle_of_offset_0",
-        SM90,
+        ADDRESSES,
         "swizzle((start + offset + box) * element)",
         "swizzle((offset + box) * element) + start",
         "A box of a slice is swizzled as if it began at 0.",
     ),
     Fault(
         "written_twice_is_not_seen",
-        SM90,
+        ADDRESSES,
         '(times > 1, "written twice"), (times == 0, "never written")',
         '(times == 0, "never written")',
         "A plan that writes an address twice, and another one never, is executed.",
@@ -26,13 +28,13 @@ FAULTS = (
     Fault(
         "visits_not_counted",
         SM90,
-        'check_visits(f"{plan.raster}", visited, len(gA), len(gB))',
+        'check_visits(f"{plan.raster}", visited, *tile_counts)',
         "pass",
         "A raster that forgets a tile gives NaN.",
     ),
     Fault(
         "sums_of_the_last_split",
-        SM90,
+        EPILOGUE,
         "total += partial_sums[:, :, read]",
         "total = partial_sums[:, :, read]",
         "A product whose K is split has the products of the last part alone.",
@@ -102,16 +104,16 @@ FAULTS = (
     ),
     Fault(
         "only_gaps_are_refused",
-        "kernels/sm90/execute.py",
+        ADDRESSES,
         'for count, words in ((times > 1, "written twice"), (times == 0, "never written")):',
         'for count, words in ((times > 1, "written twice"),):',
         "A layout that leaves a gap passes.",
     ),
     Fault(
         "panel_read_as_written",
-        "kernels/sm90/execute.py",
-        "read[row, column] = plan.staging(row + plan.rows * column)",
-        "read[row, column] = plan.staging.outer(row + plan.rows * column)",
+        EPILOGUE,
+        "read[row, column] = plan.staging(row + plan.panel_rows * column)",
+        "read[row, column] = plan.staging.outer(row + plan.panel_rows * column)",
         "Threads read a panel without its swizzle.",
     ),
 )

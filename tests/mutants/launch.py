@@ -26,8 +26,8 @@ FAULTS = (
     Fault(
         "one_device_assumed",
         RUN,
-        "return launch if torch.cuda.device_count() == 1 else launch_on_device",
-        "return launch",
+        "return launch_resolved\n    return launch if torch.cuda.device_count() == 1 else launch_on_device",
+        "return launch_resolved\n    return launch",
         "Tensors of the second GPU are multiplied on the stream of the first.",
     ),
     Fault(
@@ -47,8 +47,8 @@ FAULTS = (
     Fault(
         "one_multiprocessor",
         RUN,
-        "    sms = multiprocessors(device, plan)\n",
-        "    sms = 1\n",
+        "build.load(plan, arch), multiprocessors(device, plan)",
+        "build.load(plan, arch), 1",
         "One multiprocessor computes every tile.",
     ),
     Fault(

@@ -112,8 +112,8 @@ FAULTS = (
     Fault(
         "first_panels_wait_for_one_store_less",
         PANELS,
-        "(self.panels - 1 - panel) % self.c_stages + panel",
-        "(self.panels - panel) % self.c_stages + panel",
+        "(self.stores - 1 - store) % self.c_stages + store",
+        "(self.stores - store) % self.c_stages + store",
         "The first panels of a tile overwrite what TMA still reads of the tile before.",
     ),
     Fault(
@@ -189,8 +189,8 @@ FAULTS = (
     Fault(
         "c_assumed_aligned",
         "kernels/plan/arguments.py",
-        "True, plan.c_alignment)",
-        "True, plan.alignment)",
+        "True, plan.c_alignment, ",
+        "True, plan.alignment, ",
         "A C whose rows start anywhere is refused at the launch.",
     ),
     Fault(
