@@ -278,8 +278,8 @@ SCHEDULES = (
     Fault(
         "halves_of_c_swapped",
         COOPERATIVE,
-        "m * self.plan.consumers_per_tile + consumer, n)",
-        "m * self.plan.consumers_per_tile + 1 - consumer, n)",
+        "return m * self.plan.consumers_per_tile + consumer",
+        "return m * self.plan.consumers_per_tile + 1 - consumer",
         "The two consumers store their rows of C in each other's place.",
     ),
     Fault(
@@ -344,9 +344,9 @@ EPILOGUES = (
     Fault(
         "no_barrier_before_stmatrix",
         EPILOGUE,
-        "                self.panels.wait_for_buffer(begun[staged], store)\n"
-        "                self.panel_sync(consumer)\n",
-        "                self.panels.wait_for_buffer(begun[staged], store)\n",
+        "                    self.panels.wait_for_buffer(begun[staged], store)\n"
+        "                    self.panel_sync(consumer)\n",
+        "                    self.panels.wait_for_buffer(begun[staged], store)\n",
         "Three of four warps overwrite a panel that TMA has not read yet.",
     ),
     Fault(

@@ -26,8 +26,9 @@ FAULTS = (
     Fault(
         "one_device_assumed",
         RUN,
-        "return launch_resolved\n    return launch if torch.cuda.device_count() == 1 else launch_on_device",
-        "return launch_resolved\n    return launch",
+        "        return launch_resolved\n"
+        "    return launch if torch.cuda.device_count() == 1 else launch_on_device",
+        "        return launch_resolved\n    return launch",
         "Tensors of the second GPU are multiplied on the stream of the first.",
     ),
     Fault(

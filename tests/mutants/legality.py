@@ -160,8 +160,8 @@ FAULTS = (
     Fault(
         "panels_in_flight",
         "kernels/sm90/epilogue_plan.py",
-        "if self.c_stages > self.panels:",
-        "if self.c_stages > self.panels + 1:",
+        "if self.c_stages > (most := max(self.panels, self.stores)):",
+        "if self.c_stages > (most := max(self.panels, self.stores)) + 1:",
         "pending_stores counts stores that a tile does not have.",
     ),
     Fault(
