@@ -8,7 +8,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.epilogue import over_c, split_arguments
+from cutedsl_gemm.kernels.device.epilogue import like_c, over_c, split_arguments
 from cutedsl_gemm.kernels.device.tile import tile_count, transposed
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
@@ -62,10 +62,11 @@ class OneTilePerBlock(Gemm):
 
         `others` are the operands and results of the epilogue, its numbers, sms and the stream.
         """
-        operands, results, (_, stream) = split_arguments(self.plan.epilogue, others)
-        views = over_c(self.plan.epilogue, operands, results[0].shape)
-        self.kernel(a, transposed(b), views, results).launch(
-            grid=(tile_count(results[0], self.plan.tile[:2]), 1, 1),
+        epilogue = self.plan.epilogue
+        operands, results, (_, stream) = split_arguments(epilogue, others)
+        c = like_c(epilogue, results, (a.shape[0], b.shape[1]))
+        self.kernel(a, transposed(b), over_c(epilogue, operands, c.shape), results).launch(
+            grid=(tile_count(c, self.plan.tile[:2]), 1, 1),
             block=(self.plan.threads, 1, 1),
             smem=self.plan.smem_bytes,
             stream=stream,

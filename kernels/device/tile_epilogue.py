@@ -1,9 +1,9 @@
 """The epilogue of a tile in device code: registers of accumulators to results in global memory.
 
-    operands (M, N) ─ C's thread-value layout, projected ▶ registers ┐
-    accumulators ────────────────────────────────────────────────────┴ program ▶ results (M, N)
+    operands over C (M, N) ─ C's thread-value layout ▶ registers ┐
+    accumulators ────────────────────────────────────────────────┴ program ▶ results
 
-All operands are loaded before the first result is stored. A vector is loaded once a thread.
+All operands are loaded before the first result is stored. A thread loads each element once.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,59 +14,71 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.epilogue import evaluate_all, load_values
 from cutedsl_gemm.kernels.device.tile import (
     Pair,
     guarded_copy,
-    load_to_registers,
+    in_bounds,
     remaining_extent,
+    thread_coordinates,
     thread_partition,
+    transposed,
 )
-from cutedsl_gemm.kernels.epilogue.device import evaluate
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand
+from cutedsl_gemm.kernels.epilogue.device import combine
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand, Result
+from cutedsl_gemm.kernels.epilogue.operations import REDUCTIONS
+from cutedsl_gemm.kernels.plan.epilogue import read_width, stored_as
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 
 
 def store_tile(
     accumulators: Sequence[cute.Tensor],
-    outputs: tuple[Any, Any],
+    outputs: tuple[Any, Any, Any],
     epilogue: Epilogue,
     copy: TVLayout,
     tiler: Pair,
     coord: Pair,
     thread: cutlass.Int32,
     part: Callable[[Any], Any] = lambda matrix: matrix,
+    of_c: Pair | None = None,
 ) -> None:
     """Compute this thread's part of a tile of each result, and store it.
 
     `accumulators` are (lines, (width, vectors)), the values of `copy`, the thread-value layout of a
-    tile. `outputs` are the operands over C, or numbers, and the results (M, N). The tile is one of
-    a `part` of these matrices.
+    tile. `outputs` are the operands over C, or numbers; the results; and what has C's shape. The
+    tile is number `coord` of a `part` of these, and number `of_c` of C, by default the same.
     """
-    operands, results = outputs
+    operands, results, c = outputs
+    coordinates = thread_coordinates(copy, thread)
+    first = tuple(
+        i * step + at for i, step, at in zip(coord, tiler, coordinates((0, (0, 0))), strict=True)
+    )
     loaded = [
-        given if operand.by_value else _load(operand, part(given), copy, tiler, coord, thread)
+        given if operand.by_value else _load(operand, part(given), copy, first)
         for operand, given in zip(epilogue.operands, operands, strict=True)
     ]
-    dtypes = [result.element_type for result in results]
-    values = _evaluate(epilogue, accumulators, loaded, copy, dtypes)
-    for value, result in zip(values, results, strict=True):
-        matrix = part(result)
-        tile = thread_partition(cute.local_tile(matrix, tiler, coord), copy, thread)
-        guarded_copy(value, tile, copy, thread, remaining_extent(matrix, tiler, coord))
+
+    def is_inside(line: int, v: int) -> Any:
+        return in_bounds(coordinates((line, v)), remaining_extent(part(c), tiler, coord))
+
+    values = _evaluate(epilogue, accumulators, loaded, copy, results, is_inside)
+    for each, value, result in zip(epilogue.results, values, results, strict=True):
+        stored, extents = stored_as(each, copy, tiler)
+        matrix, at = (part(result), coord) if each.over is None else (result, of_c or coord)
+        if each.over == "N":
+            matrix = transposed(matrix)  # (M, parts)
+        tile = thread_partition(cute.local_tile(matrix, extents, at), stored, thread)
+        guarded_copy(value, tile, stored, thread, remaining_extent(matrix, extents, at))
 
 
-def _load(
-    operand: Operand,
-    given: Any,
-    copy: TVLayout,
-    tiler: Pair,
-    coord: Pair,
-    thread: cutlass.Int32,
-) -> Any:
-    """An operand's values (lines, (width, vectors)) of this thread."""
-    values = load_to_registers(given, copy.projection(operand.modes), tiler, coord, thread)
-    shared = lower.layout(copy.projected_registers(operand.modes))
-    return cute.make_tensor(values.iterator, shared)
+def _load(operand: Operand, view: cute.Tensor, copy: TVLayout, first: Pair) -> cute.Tensor:
+    """An operand's values (lines, (width, vectors)) of a thread whose first one is at `first`."""
+    lines, of_line = range(copy.lines), range(copy.values // copy.lines)
+    offsets = [
+        (copy.rows((0, (line, v))), copy.columns((0, (line, v)))) for line in lines for v in of_line
+    ]
+    values = load_values(view, first, offsets, (copy.values,), read_width(operand, copy))
+    return cute.make_tensor(values.iterator, lower.layout(copy.registers))
 
 
 def _evaluate(
@@ -74,28 +86,60 @@ def _evaluate(
     accumulators: Sequence[cute.Tensor],
     operands: Sequence[Any],
     copy: TVLayout,
-    dtypes: Sequence[Any],
+    results: Sequence[cute.Tensor],
+    is_inside: Callable[[int, int], Any],
 ) -> list[cute.Tensor]:
-    """The values of each result, in its dtype.
+    """What a thread stores of each result, in its dtype.
 
     A line at a time: what lies between accumulators and results is then in few registers.
     """
+    dtypes = [result.element_type for result in results]
     if epilogue == PLAIN and dtypes == [Float32]:
         return [*accumulators]
-    results = [cute.make_rmem_tensor(lower.layout(copy.registers), dtype) for dtype in dtypes]
     if epilogue == PLAIN:
-        results[0].store(accumulators[0].load().to(dtypes[0]))
-        return results
+        values = cute.make_rmem_tensor(lower.layout(copy.registers), dtypes[0])
+        values.store(accumulators[0].load().to(dtypes[0]))
+        return [values]
+    parts = [
+        Whole(copy, dtype) if result.over is None else Reduced(copy, result, is_inside)
+        for result, dtype in zip(epilogue.results, dtypes, strict=True)
+    ]
     for line in range(copy.lines):
-        of_line = [cute.make_rmem_tensor(results[0][line, None].shape, Float32) for _ in dtypes]
-        for v in range(copy.values // copy.lines):
-            values = evaluate(
-                epilogue,
-                [each[line, v] for each in accumulators],
-                [each[line, v] if isinstance(each, cute.Tensor) else each for each in operands],
-            )
-            for fragment, value in zip(of_line, values, strict=True):
-                fragment[v] = value
-        for result, fragment in zip(results, of_line, strict=True):
-            result[line, None].store(fragment.load().to(result.element_type))
-    return results
+        of_line = [each[line, None] for each in accumulators]
+        read = [x[line, None] if isinstance(x, cute.Tensor) else x for x in operands]
+        for part, values in zip(parts, evaluate_all(epilogue, of_line, read), strict=True):
+            part.take(line, values)
+    return [part.values for part in parts]
+
+
+class Whole:
+    """A result of a thread, converted a line at a time."""
+
+    def __init__(self, copy: TVLayout, dtype: Any) -> None:
+        self.values = cute.make_rmem_tensor(lower.layout(copy.registers), dtype)
+
+    def take(self, line: int, values: cute.Tensor) -> None:
+        """The values of a line."""
+        of_line = self.values[line, None]
+        of_line.store(values.load().to(of_line.element_type))
+
+
+class Reduced:
+    """A thread's parts of a reduction. A value that is not inside C changes nothing."""
+
+    def __init__(
+        self, copy: TVLayout, result: Result, is_inside: Callable[[int, int], Any]
+    ) -> None:
+        self.reduction, self.is_inside = str(result.reduction), is_inside
+        registers = lower.layout(copy.projection(result.modes).registers)
+        self.values = cute.make_rmem_tensor(registers, Float32)
+        self.values.fill(REDUCTIONS[self.reduction])
+        shared = lower.layout(copy.projected_registers(result.modes))
+        self.totals = cute.make_tensor(self.values.iterator, shared)
+
+    def take(self, line: int, values: cute.Tensor) -> None:
+        """The values of a line."""
+        nothing = Float32(REDUCTIONS[self.reduction])
+        for v in range(cute.size(values)):
+            counted = Float32(cutlass.select_(self.is_inside(line, v), values[v], nothing))
+            self.totals[line, v] = combine(self.reduction, self.totals[line, v], counted)

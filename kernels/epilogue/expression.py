@@ -102,6 +102,11 @@ class Result:
     over: Mode | None = None
 
     @property
+    def modes(self) -> tuple[Mode, ...]:
+        """The modes of C that it has: all but the one over which it is reduced."""
+        return ("M", "N") if self.over is None else (OTHER[self.over],)
+
+    @property
     def transposed(self) -> Result:
         """The same result of Cᵀ."""
         return self if self.over is None else replace(self, over=OTHER[self.over])

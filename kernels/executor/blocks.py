@@ -83,7 +83,8 @@ def multiply(
     values = acc.view(units, len(gA), rows, len(gB), columns)[unit, :, row, :, column]
     # (thread, value, tiles_m, tiles_n)
     results = out if isinstance(out, tuple) else (out,)
-    store_tiles([values], operands, results, plan.epilogue, plan.c, (bm, bn))
+    shape = a.shape[0], b.shape[1]
+    store_tiles([values], operands, results, plan.epilogue, plan.c, (bm, bn), shape)
 
 
 @dataclass(frozen=True)

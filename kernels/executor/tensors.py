@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
+from cutedsl_gemm.kernels.plan.arguments import Argument, arguments, parts_mode
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 
 
@@ -41,6 +42,20 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must be {tuple(shape)}")
         for problem in _tensor_problems(plan, argument, tensor):
             raise ValueError(f"{name} {problem}")
+    for mode, parts in _parts(plan, extents["M"][0], extents["N"][0]).items():
+        found, name = extents[mode]
+        if found != parts:
+            raise ValueError(f"{name} has {mode} = {found}: it must be {parts}")
+
+
+def _parts(plan: Any, m: int, n: int) -> dict[str, int]:
+    """The parts in which a plan stores reductions of an (M, N) result, by the mode's name."""
+    results = plan.epilogue.results
+    return {
+        parts_mode(result): plan.reduction_parts(result, m, n)
+        for result in results
+        if result.over is not None
+    }
 
 
 def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> Iterator[str]:
@@ -74,7 +89,7 @@ def empty_tensors(plan: KernelPlan, m: int, n: int, k: int) -> tuple[Tensor, ...
     >>> [tensor.stride() for tensor in empty_tensors(swizzled(a_major="MN"), 5, 6, 7)]
     [(1, 8), (8, 1), (8, 1)]
     """
-    extents = {"M": m, "N": n, "K": k}
+    extents = {"M": m, "N": n, "K": k, **_parts(plan, m, n)}
 
     def empty(argument: Argument) -> Tensor:
         shape = argument.shape(extents)

@@ -65,6 +65,10 @@ def _operand(operand: Operand) -> Argument:
 
 def _result(plan: KernelPlan, result: Result) -> Argument:
     if result.reduction is not None:
-        kept = "M" if result.over == "N" else "N"
-        return Argument((f"parts of {result.over}", kept), True, 1, "float32")
+        return Argument((parts_mode(result), *result.modes), True, 1, "float32")
     return Argument(("M", "N"), True, plan.c_alignment, result.dtype or plan.dtype)
+
+
+def parts_mode(result: Result) -> str:
+    """The name of the first mode of a reduction's tensor (parts, …)."""
+    return f"parts of {result.over}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from layouts import Layout, Proof
 from layouts.hardware.descriptor import Major
 
@@ -98,6 +99,10 @@ class KernelPlan(Plan, Protocol):
     @property
     def instruction_k(self) -> int:
         """The depth that one instruction multiplies: 16 for wgmma of 16-bit elements, 1 for FMA."""
+
+    @property
+    def epilogue(self) -> Epilogue:
+        """What is computed of the accumulators, and stored."""
 
     def check(self) -> KernelPlan:
         """The plan itself; PlanError with the first problem if the hardware cannot run it."""

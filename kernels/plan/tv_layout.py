@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
-from cutedsl_gemm.kernels.epilogue.expression import Mode
+from cutedsl_gemm.kernels.epilogue.expression import OTHER, Mode
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from layouts import Bijective, Layout, cosize, make_ordered_layout, prove, size
 from layouts.hardware.descriptor import Major
@@ -97,7 +97,7 @@ class TVLayout:
         """
         m, n = int("M" in modes), int("N" in modes)
         threads, values = self.rows.shape
-        shape = threads, _without_broadcast(values, self.offsets(m, n).stride[1])
+        shape = threads, _where(values, self.offsets(m, n).stride[1], moves=True)
         row, column = self.offsets(m, 0), self.offsets(0, n)
         return TVLayout(Layout(shape, row.stride), Layout(shape, column.stride))
 
@@ -110,6 +110,24 @@ class TVLayout:
         (2,(4,1)):(0,(1,0)) (2,(4,1)):(1,(0,0))
         """
         return Layout(self.rows.shape[1], self.projection(modes).registers.stride)
+
+    def partials(self, over: Mode) -> TVLayout:
+        """The parts of a reduction over a mode: those that each thread makes of its own elements.
+
+        The parts of a tile are (rows, parts) if it is reduced over N, and (parts, columns) over M.
+        Threads that have elements of one row make a part each.
+
+        >>> shape = ((8, 4), (2, (4, 1)))
+        >>> rows = Layout(shape, ((0, 1), (4, (0, 0))))
+        >>> copy = TVLayout(rows, Layout(shape, ((4, 0), (0, (1, 0)))))
+        >>> print(copy.partials("N").rows, copy.partials("N").columns)
+        ((8,4),(2,(1,1))):((0,1),(4,(0,0))) ((8,4),(2,(1,1))):((1,0),(0,(0,0)))
+        """
+        held = self.projection((OTHER[over],))
+        threads, alike = held.rows.shape[0], held.offsets(1, 1).stride[0]
+        number = Layout(_where(threads, alike, moves=False)).stride
+        parts = Layout(held.rows.shape, (number, held.zeros.stride[1]))
+        return TVLayout(held.rows, parts) if over == "N" else TVLayout(parts, held.columns)
 
     @property
     def zeros(self) -> Layout:
@@ -127,11 +145,14 @@ def _elementwise(layout: Layout) -> Layout:
     return Layout((threads, (lines, (1, vectors))), (thread, (line, (0, vector))))
 
 
-def _without_broadcast(shape: Any, stride: Any) -> Any:
-    """A shape whose extents are 1 where the stride is 0, as of C++ CuTe's filter_zeros."""
+def _where(shape: Any, stride: Any, moves: bool) -> Any:
+    """A shape with the extent 1 wherever the stride is 0, or if not `moves`, wherever it is not.
+
+    The first is that of C++ CuTe's filter_zeros.
+    """
     if isinstance(shape, tuple):
-        return tuple(map(_without_broadcast, shape, stride))
-    return shape if stride else 1
+        return tuple(_where(*leaf, moves) for leaf in zip(shape, stride, strict=True))
+    return shape if bool(stride) == moves else 1
 
 
 def _combined(rows: Any, columns: Any, row_stride: int, column_stride: int) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.checks import (
     extents_problem,
     field_problem,
@@ -23,8 +23,9 @@ from cutedsl_gemm.kernels.plan.checks import (
 )
 from cutedsl_gemm.kernels.plan.epilogue import (
     explain_lines,
-    operand_proofs,
-    whole_tile_problems,
+    one_product_problems,
+    partial_proofs,
+    reduction_parts,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
@@ -149,12 +150,16 @@ class SimtPlan:
         """No plan of this family needs one."""
         return 0
 
+    def reduction_parts(self, result: Result, m: int, n: int) -> int:
+        """The parts of a reduction of an (M, N) result: the first extent of its tensor."""
+        return reduction_parts(result, self.c, self.tile[:2], (m, n))
+
     def proofs(self) -> tuple[Proof, ...]:
         """Every element has one thread, and one place in shared memory."""
         return (
             *(prove(Bijective(partition)) for partition in self.partitions.values()),
             *(prove(Injective(operand.smem)) for operand in self.operands.values()),
-            *operand_proofs(self.epilogue, self.c, self.tile[0]),
+            *partial_proofs(self.epilogue, self.c, self.tile[:2]),
         )
 
     def explain(self) -> str:
@@ -172,7 +177,7 @@ class SimtPlan:
                 (f"{name} columns", f"{operand.copy.columns}   (thread, value) → k"),
                 (f"{name} in smem", f"{operand.smem}   (row, k) → element"),
             ]
-        lines += explain_lines(self.epilogue, self.c)
+        lines += explain_lines(self.epilogue, self.c, self.tile[:2])
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
     def memory_report(self) -> MemoryReport:
@@ -227,7 +232,7 @@ class SimtPlan:
             if not prove(Injective(operand.smem)):
                 yield f"{name} in shared memory is {operand.smem}, with two elements in one place"
         yield from smem_problem(self.smem_bytes, SMEM_BYTES)
-        yield from whole_tile_problems(self.epilogue)
+        yield from one_product_problems(self.epilogue)
 
     def _output_problems(self) -> Iterator[str]:
         yield from threads_problem(self.threads)

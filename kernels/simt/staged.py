@@ -16,6 +16,7 @@ from cutlass import Float32
 from cutlass.memory import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.epilogue import like_c
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
 from cutedsl_gemm.kernels.device.tile import load_to_smem, tile_counts
 from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
@@ -37,7 +38,8 @@ class Staged(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, operands: Any, results: Any):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(results[0], (bm, bn)))
+        c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
         smem = SmemAllocator()
         sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), ALIGNMENT)  # (BM, BK)
         sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), ALIGNMENT)  # (BN, BK)
@@ -57,7 +59,9 @@ class Staged(OneTilePerBlock):
                     for j in cutlass.range_constexpr(plan.thread_tile[1]):
                         acc[i, j] += rA[i] * rB[j]
             cute.arch.sync_threads()
-        store_tile([acc], (operands, results), plan.epilogue, plan.c, (bm, bn), (m, n), thread)
+        store_tile(
+            [acc], (operands, results, c), plan.epilogue, plan.c, (bm, bn), (m, n), thread
+        )
 
 
 def fragment_source(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:

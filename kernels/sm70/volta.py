@@ -17,6 +17,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float16, Float32, Int32, Uint32
 
+from cutedsl_gemm.kernels.device.epilogue import like_c
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
 from cutedsl_gemm.kernels.device.tile import (
     load_to_registers,
@@ -45,7 +46,8 @@ class Volta(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, operands: Any, results: Any):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(results[0], (bm, bn)))
+        c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
+        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
         smem = allocate_smem(plan)  # (BM, BK, 2), (BN, BK, 2)
         acc, load_fragments, multiply = warp_mma(plan, smem, thread)
         a_head, a_rest = residue_first(a, plan, plan.a_major)
@@ -68,7 +70,7 @@ class Volta(OneTilePerBlock):
             if cutlass.const_expr(step < plan.steps - 1):
                 load_fragments(step + 1, last % plan.stages)
             multiply(step)
-        store_accumulator(acc, (operands, results), plan, (m, n), thread)
+        store_accumulator(acc, (operands, results, c), plan, (m, n), thread)
 
     def load(self, a, b, coord, thread):
         """This thread's part of a k-tile of A and of B, in registers."""

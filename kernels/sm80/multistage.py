@@ -13,6 +13,7 @@ from typing import Any
 import cutlass
 import cutlass.cute as cute
 
+from cutedsl_gemm.kernels.device.epilogue import like_c
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
 from cutedsl_gemm.kernels.device.tile import issue_cp_async, tile_counts
 from cutedsl_gemm.kernels.sm80.warp_mma import allocate_smem, store_accumulator, warp_mma
@@ -25,7 +26,8 @@ class Multistage(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, operands: Any, results: Any):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        tiles = tile_counts(results[0], (bm, bn))
+        c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
+        tiles = tile_counts(c, (bm, bn))
         m, n = plan.tile_coord(cute.arch.block_idx()[0], *tiles, cutlass.min)
         smem = allocate_smem(plan)  # (lines, BK, stages) of A, of B
         acc, load_fragments, multiply = warp_mma(plan, *smem, thread)
@@ -41,7 +43,7 @@ class Multistage(OneTilePerBlock):
             self.round(k_tile, load_fragments, multiply, load, True)
         for k_tile in cutlass.range(whole, cute.ceil_div(a.shape[1], bk), unroll=1):
             self.round(k_tile, load_fragments, multiply, load, False)
-        store_accumulator(acc, (operands, results), plan, (m, n), thread)
+        store_accumulator(acc, (operands, results, c), plan, (m, n), thread)
 
     def prologue(self, load_fragments):
         """What comes before the first round: nothing, since each step loads its own fragments."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.checks import (
     BITS,
     count_problem,
@@ -24,8 +24,9 @@ from cutedsl_gemm.kernels.plan.checks import (
 )
 from cutedsl_gemm.kernels.plan.epilogue import (
     explain_lines,
-    operand_proofs,
-    whole_tile_problems,
+    one_product_problems,
+    partial_proofs,
+    reduction_parts,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
@@ -163,6 +164,10 @@ class Sm80Plan:
         """No plan of this family needs one."""
         return 0
 
+    def reduction_parts(self, result: Result, m: int, n: int) -> int:
+        """The parts of a reduction of an (M, N) result: the first extent of its tensor."""
+        return reduction_parts(result, self.c, self.tile[:2], (m, n))
+
     def proofs(self) -> tuple[Proof, ...]:
         """Every element has one thread, one place in shared memory, one register."""
         buffers = (layout for x in (self.a, self.b) for layout in (x.smem, x.mma_smem))
@@ -170,7 +175,7 @@ class Sm80Plan:
             *(prove(Bijective(partition)) for partition in self.partitions.values()),
             *(prove(Injective(buffer)) for buffer in buffers),
             prove(Bijective(self.fragment)),
-            *operand_proofs(self.epilogue, self.c, self.tile[0]),
+            *partial_proofs(self.epilogue, self.c, self.tile[:2]),
         )
 
     def explain(self) -> str:
@@ -188,7 +193,7 @@ class Sm80Plan:
             ("C rows", f"{self.c.rows}   (thread, value) → m"),
             ("C columns", f"{self.c.columns}   (thread, value) → n"),
             ("raster", str(self.raster)),
-            *explain_lines(self.epilogue, self.c),
+            *explain_lines(self.epilogue, self.c, self.tile[:2]),
         )
         return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
@@ -245,7 +250,7 @@ class Sm80Plan:
             yield from partition_problems(name, held, (bm, bn), self.threads)
         yield from self.mma_problems()
         yield from smem_problem(self.smem_bytes, SMEM_BYTES)
-        yield from whole_tile_problems(self.epilogue)
+        yield from one_product_problems(self.epilogue)
 
     def mma_problems(self) -> Iterator[str]:
         """What the instructions, and the kernels that issue them, cannot do."""

@@ -12,6 +12,7 @@ from typing import Any
 import cutlass
 import cutlass.cute as cute
 
+from cutedsl_gemm.kernels.device.epilogue import like_c
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
 from cutedsl_gemm.kernels.device.tile import load_to_smem, tile_counts
 from cutedsl_gemm.kernels.plan.raster import row_by_row
@@ -25,7 +26,8 @@ class Singlestage(OneTilePerBlock):
     def kernel(self, a: cute.Tensor, b: cute.Tensor, operands: Any, results: Any):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
-        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(results[0], (bm, bn)))
+        c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
+        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
         sA, sB = allocate_smem(plan)  # (BM, BK, 1), (BN, BK, 1)
         acc, load_fragments, multiply = warp_mma(plan, sA, sB, thread)
         for k_tile in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):
@@ -36,4 +38,4 @@ class Singlestage(OneTilePerBlock):
                 load_fragments(step, 0)
                 multiply(step)
             cute.arch.sync_threads()
-        store_accumulator(acc, (operands, results), plan, (m, n), thread)
+        store_accumulator(acc, (operands, results, c), plan, (m, n), thread)

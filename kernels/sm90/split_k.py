@@ -142,5 +142,5 @@ class SplitK(Sm90Gemm):
                 )
                 return cute.make_tensor(gX.iterator, extent)
 
-            outputs = operands, results
+            outputs = operands, results, results[0]
             store_tile(totals, outputs, plan.epilogue, store, tiler, (0, 0), thread, part_of)

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -76,17 +76,9 @@ def test_several_results_in_several_dtypes_are_those_of_fp64(plan):
         torch.testing.assert_close(found, expected.to(found.dtype))
 
 
-@by_plan
-def test_each_value_of_a_thread_meets_its_own_element_of_an_operand(plan):
-    epilogue = trace(everything, tuple(OPERANDS.values()))
-    proofs = replace(plan, epilogue=epilogue).proofs()
-    assert len(proofs) == len(plan.proofs()) + 5
-    assert all(proofs)
-
-
 def residual(acc, row, matrix, number):
     before = acc * number + row
-    return F.relu(before) + matrix, before.float()
+    return F.relu(before) + matrix, before.float(), before.amax(dim=1)
 
 
 @pytest.mark.slow
@@ -108,21 +100,44 @@ def test_explain_names_the_expression_and_where_operands_come_from(plan):
     epilogue = trace(lambda acc, row: F.relu(acc + row), (OPERANDS["row"],))
     text = replace(plan, epilogue=epilogue).explain()
     assert "relu(acc + row)" in text
-    assert f"{plan.c.projection(('N',)).columns}   (thread, value) → n" in text
+    assert f"{plan.c.projection(('N',)).columns}   (thread, value) → column" in text
     assert text.startswith(plan.explain())
 
 
+def reductions(acc, row):
+    value = acc * row
+    return value.sum(dim=1), value, value.amax(dim=0), (value * value).sum(dim=0), value.amin(dim=1)
+
+
 @by_plan
-@pytest.mark.parametrize(
-    ("epilogue", "message"),
-    [
-        (Epilogue(accumulators=2), "2 accumulators; this kernel multiplies by one B"),
-        (
-            Epilogue(results=(Result(0), Result(0, None, "sum", "N"))),
-            "result 1 of its epilogue is the sum over N; this kernel stores whole results",
-        ),
-    ],
-)
-def test_what_only_sm90_computes_is_refused(plan, epilogue, message):
-    with pytest.raises(PlanError, match=message):
-        replace(plan, epilogue=epilogue).check()
+def test_each_thread_reduces_its_outputs_that_are_in_bounds(plan):
+    plan = replace(plan, epilogue=trace(reductions, (OPERANDS["row"],))).check()
+    results, exact = computed(plan, 135, 77, 24)
+    finish = (torch.sum, 0), None, (torch.amax, 0), (torch.sum, 0), (torch.amin, 0)
+    over = 1, None, 0, 0, 1
+    for found, expected, parts, mode in zip(results, exact, finish, over, strict=True):
+        if parts is not None:
+            reduce, _ = parts
+            found, expected = reduce(found, 0), reduce(expected, mode)
+        torch.testing.assert_close(found, expected.to(found.dtype))
+    assert all(plan.proofs())
+
+
+def test_a_product_may_have_reductions_alone():
+    plan = wide(epilogue=trace(lambda acc: (acc.amax(dim=1), acc.sum(dim=0))))
+    (largest, total), (exact, _) = computed(plan, 135, 77, 24)
+    torch.testing.assert_close(largest.amax(0), exact.amax(1).float())
+    torch.testing.assert_close(total.sum(0), exact.sum(0).float())
+
+
+def test_a_reduction_has_the_parts_that_the_plan_says():
+    plan = wide(epilogue=trace(lambda acc: acc.sum(dim=1)))
+    a, b, out = empty_tensors(plan, 8, 8, 8)
+    with pytest.raises(ValueError, match="out has parts of N = 15: it must be 16"):
+        plan.execute(a, b, out[1:].contiguous())
+
+
+@by_plan
+def test_two_accumulators_are_refused(plan):
+    with pytest.raises(PlanError, match="2 accumulators; this kernel multiplies by one B"):
+        replace(plan, epilogue=Epilogue(accumulators=2)).check()
