@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutedsl_gemm.kernels.epilogue.derivative import RULES, derivative
+from cutedsl_gemm.kernels.epilogue.derivative import RULES, derivative, with_accumulators
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
 from cutedsl_gemm.kernels.epilogue.functions import apply
 from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
@@ -73,3 +73,39 @@ def test_the_derivative_of_a_random_epilogue_is_torchs(expression):
         for each in expression.tensors(M, N).values()
     ]
     check(expression.epilogue, [*acc], operands)
+
+
+@pytest.mark.parametrize(
+    ("function", "at"),
+    [
+        (lambda acc: acc.relu(), 0.0),
+        (lambda acc: acc.abs(), 0.0),
+        (lambda acc: acc.clamp(0, 2), 0.0),
+        (lambda acc: acc.clamp(0, 2), 2.0),
+        (lambda acc: torch.maximum(acc, -acc), 0.0),
+        (lambda acc: torch.where(acc > 0, acc * 2, acc * 3), 0.0),
+    ],
+)
+def test_at_a_kink_the_derivative_is_torchs(function, at):
+    x = torch.full((1, 1), at, dtype=torch.float64, requires_grad=True)
+    (wanted,) = torch.autograd.grad(function(x).sum(), x)
+    (found,) = evaluate(derivative(trace(function)), [x], [torch.ones(1, 1)])
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted", "count"),
+    [
+        (lambda acc, row: acc + row, (0,), 1),
+        (lambda acc, row: acc * row, (), 1),
+        (lambda acc, row: acc * row, (0,), 2),  # the derivative of row is acc
+        (lambda acc, row: (acc + row).relu(), (), 2),
+        (lambda acc, row: ((acc + row).relu(), acc), (), 2),  # it is a result already
+        (lambda acc, row: (acc + row, acc.sum(dim=1)), (0,), 2),
+        (lambda acc, row: (acc + row, acc.amax(dim=1)), (0,), 3),
+    ],
+)
+def test_the_accumulator_is_stored_where_the_derivative_depends_on_it(function, wanted, count):
+    epilogue, places = with_accumulators(trace(function, (OPERANDS["row"],)), wanted)
+    assert len(epilogue.results) == count
+    assert all(epilogue.program[epilogue.results[i].value].operation == "acc" for i in places)

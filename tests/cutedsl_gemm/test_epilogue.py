@@ -1,0 +1,296 @@
+"""gemm(a, b, epilogue=…) is what the same function computes of torch's tensors, or a message."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from cutedsl_gemm import PlanError, explain, fused, gemm, plan_for
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueError, Operand
+from cutedsl_gemm.kernels.epilogue.trace import trace
+from tests.kernels.epilogue.expressions import expressions
+
+BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
+
+
+def draw(*shape, dtype=BF16):
+    return torch.randn(shape).to(dtype)
+
+
+def gelu_bias(acc, bias):
+    return F.gelu(acc + bias)
+
+
+def truth(function, a, b, operands):
+    """The same function of torch's tensors, in float64: a tuple of results."""
+    accumulators = [a.double() @ part.double() for part in (b if b.ndim == 3 else b[None])]
+    values = {
+        name: each.double() if isinstance(each, torch.Tensor) else each
+        for name, each in operands.items()
+    }
+    results = function(*accumulators, **values)
+    return results if isinstance(results, tuple) else (results,)
+
+
+def agree(function, a, b, within=4e-3, out=None, options=None, **operands):
+    """gemm's results, which agree with torch's."""
+    found = gemm(a, b, epilogue=function, out=out, **options or {}, **operands)
+    results = found if isinstance(found, tuple) else (found,)
+    for one, other in zip(results, truth(function, a, b, operands), strict=True):
+        assert one.shape == other.shape
+        assert (one.double() - other).norm() <= within * other.norm(), (one, other)
+    return found
+
+
+A, B = draw(33, 40), draw(40, 71)
+OPERANDS = {
+    "row": lambda m, n: draw(n),
+    "row of a matrix": lambda m, n: draw(1, n, dtype=FP16),
+    "every second element": lambda m, n: draw(2 * n)[::2],
+    "column": lambda m, n: draw(m, 1, dtype=FP32),
+    "column of a matrix": lambda m, n: draw(m, 3)[:, 1:2],
+    "matrix": lambda m, n: draw(m, n),
+    "columns": lambda m, n: draw(n, m, dtype=FP32).mT,
+    "every second column": lambda m, n: draw(m, 2 * n)[:, ::2],
+    "part of a matrix": lambda m, n: draw(m, n + 9)[:, 1 : n + 1],
+    "expanded row": lambda m, n: draw(n).expand(m, n),
+    "expanded column": lambda m, n: draw(m, 1).expand(m, n),
+    "overlapping": lambda m, n: draw(m + n).as_strided((m, n), (1, 1)),
+    "scalar": lambda m, n: draw(dtype=FP32),
+    "one element": lambda m, n: draw(1, 1),
+    "number": lambda m, n: 0.25,
+    "integer": lambda m, n: 3,
+}
+
+
+@pytest.mark.parametrize("kind", OPERANDS)
+def test_every_kind_of_operand_broadcasts_as_torchs_do(kind):
+    for a, b in ((A, B), (A[:, :32], B[:32, :64]), (A[:1], B), (A, B[:, :1])):
+        operand = OPERANDS[kind](a.shape[0], b.shape[1])
+        agree(lambda acc, operand: acc * 2 + operand, a, b, operand=operand)
+
+
+@settings(max_examples=2 * settings().max_examples // 5)
+@given(
+    expression=expressions(smooth=True, reductions=False),
+    shape=st.tuples(*[st.integers(1, 100)] * 3),
+    dtype=st.sampled_from([BF16, FP16]),
+    orders=st.tuples(*[st.booleans()] * 2),
+    data=st.data(),
+)
+def test_random_epilogues_agree_with_torch(expression, shape, dtype, orders, data):
+    m, n, k = shape
+    a, b = draw(m, k, dtype=dtype), draw(k, n, dtype=dtype) / 8
+    a, b = (each if rows else each.mT.contiguous().mT for each, rows in zip((a, b), orders))
+    operands = expression.tensors(m, n)
+    for name, each in operands.items():
+        if isinstance(each, torch.Tensor):
+            operands[name] = each.to(data.draw(st.sampled_from([BF16, FP16, FP32])))
+    found = gemm(a, b, epilogue=expression.function, **operands)
+    results = found if isinstance(found, tuple) else (found,)
+    wanted = truth(expression.function, a, b, operands)
+    for one, other in zip(results, wanted, strict=True):
+        torch.testing.assert_close(one.double(), other.double(), rtol=2e-2, atol=2e-2)
+
+
+def test_a_gate_and_a_value_are_two_parts_of_b():
+    weight = draw(2 * 72, 40)
+    parts = weight.view(2, 72, 40).mT, weight.view(72, 2, 40).permute(1, 2, 0), draw(2, 40, 72)
+    ragged = draw(2 * 71, 39)
+    for b in (*parts, ragged.view(2, 71, 39).mT, ragged.view(71, 2, 39).permute(1, 2, 0)):
+        agree(lambda gate, up: F.silu(gate) * up, A[:, : b.shape[1]], b, 1e-2)
+
+
+@pytest.mark.parametrize("n", [64, 71])
+@pytest.mark.parametrize("columns", [False, True])
+def test_results_are_written_to_out_and_to_nothing_else(n, columns):
+    wide = torch.zeros(2, 80, 80, dtype=BF16)
+    first, second = wide.mT if columns else wide
+    out = first[8 : 8 + 33, 8 : 8 + n], second[3 : 3 + 33, 5 : 5 + n]
+    both = agree(
+        lambda acc, bias, r: (acc + bias + r, acc * 2),
+        A,
+        B[:, :n],
+        out=out,
+        bias=draw(n),
+        r=draw(33, n),
+    )
+    assert all(one is other for one, other in zip(both, out, strict=True))
+    assert wide.count_nonzero() == sum(each.count_nonzero() for each in out)
+
+
+def test_one_out_may_have_rows_and_another_columns_or_neither():
+    out = torch.zeros(33, 71).to(BF16), torch.zeros(71, 33).to(BF16).mT
+    agree(lambda acc: (acc, acc * 2), A, B, out=out)
+    agree(lambda acc: (acc, -acc), A, B, out=(torch.zeros(33, 142).to(BF16)[:, ::2], out[0]))
+
+
+def test_an_operand_may_be_the_out():
+    for out in (draw(33, 71), draw(33, 80)[:, :71], draw(71, 33).mT):
+        expected = gemm(A, B, epilogue=lambda acc, r: acc + r, r=out.clone())
+        assert gemm(A, B, epilogue=lambda acc, r: acc + r, r=out, out=out) is out
+        assert torch.equal(out, expected)
+    column = draw(80)
+    out = column.as_strided((33, 71), (1, 1)).clone().contiguous()
+    row = out[0]
+    expected = gemm(A, B, epilogue=lambda acc, r: acc + r, r=row.clone())
+    assert torch.equal(gemm(A, B, epilogue=lambda acc, r: acc + r, r=row, out=out), expected)
+
+
+def test_another_number_makes_no_other_call():
+    function = lambda acc, alpha: acc * alpha  # noqa: E731
+    gemm(A, B, epilogue=function, alpha=0.5)
+    known = len(fused._calls)
+    for alpha in (2.0, -1.5, float("inf")):
+        gemm(A, B, epilogue=function, alpha=alpha)
+    assert len(fused._calls) == known
+
+
+def test_functions_of_the_same_code_and_constants_share_a_call():
+    def scaled(factor):
+        return gemm(A, B, epilogue=lambda acc: acc * factor)
+
+    assert torch.equal(scaled(2.0), 2 * scaled(1.0))
+    known = len(fused._calls)
+    assert torch.equal(scaled(2.0), 2 * scaled(1.0))
+    assert len(fused._calls) == known
+
+
+def test_an_epilogue_may_be_passed_as_data():
+    epilogue = trace(gelu_bias, (Operand("bias", ("N",), "bfloat16"),))
+    for bias in (draw(71), draw(33, 71), 0.5):
+        found = gemm(A, B, epilogue=epilogue, bias=bias)
+        assert torch.equal(found, gemm(A, B, epilogue=gelu_bias, bias=bias))
+    assert torch.equal(gemm(A, B, epilogue=PLAIN), gemm(A, B))
+
+
+@pytest.mark.parametrize("address", range(0, 8, 3))
+def test_operands_and_tensors_at_any_address(address):
+    flat = draw(33 * 40 + 40 * 71 + 33 * 71 + 8)[address:]
+    a, b, r = (
+        each.view(shape)
+        for each, shape in zip(
+            flat[: 33 * 40 + 40 * 71 + 33 * 71].split([33 * 40, 40 * 71, 33 * 71]),
+            ((33, 40), (40, 71), (33, 71)),
+            strict=True,
+        )
+    )
+    agree(lambda acc, r: acc + r, a, b, r=r)
+
+
+def test_empty_products_are_epilogues_of_zeros():
+    bias, function = draw(71), lambda acc, bias: (acc + bias, acc.sum(dim=0))
+    for m, n, k in ((0, 71, 8), (33, 71, 0), (33, 0, 8)):
+        a, b = draw(m, k), draw(k, n)
+        found = gemm(a, b, epilogue=function, bias=bias[:n])
+        for one, other in zip(found, truth(function, a, b, {"bias": bias[:n]}), strict=True):
+            assert torch.equal(one.double(), other)
+
+
+def test_rows_do_not_depend_on_others_if_the_product_is_invariant():
+    a, b, bias = draw(100, 300), draw(300, 64), draw(64)
+    whole = gemm(a, b, invariant=True, epilogue=gelu_bias, bias=bias)
+    row = gemm(a[50:51], b, invariant=True, epilogue=gelu_bias, bias=bias)
+    assert torch.equal(whole[50:51], row)
+
+
+KERNELS = {
+    "simt_naive": FP32,
+    "simt_block2d": FP32,
+    "sm70_volta884": FP16,
+    "sm80_mma": BF16,
+    "sm80_wide": FP16,
+    "sm90_single": BF16,
+    "sm90_cooperative": FP16,
+    "sm90_split": BF16,
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_family_computes_an_epilogue(kernel):
+    a, b = draw(33, 40, dtype=KERNELS[kernel]), draw(40, 72, dtype=KERNELS[kernel])
+    for n in (72, 70):
+        out = None if n == 72 else torch.zeros(33, 72, dtype=a.dtype)[:, :n]
+        agree(
+            lambda acc, bias, r, s: (F.silu(acc + bias) + r * s, acc),
+            a,
+            b[:, :n] if not kernel.startswith("simt_b") else b[:, :n].contiguous(),
+            options={"kernel": kernel},
+            out=None if out is None else (out, out.clone()),
+            bias=draw(n),
+            r=draw(33, n),
+            s=0.5,
+        )
+
+
+def test_plan_for_and_explain_take_the_epilogue():
+    bias = draw(71)
+    plan = plan_for(A, B, epilogue=gelu_bias, bias=bias)
+    assert plan.epilogue == trace(gelu_bias, (Operand("bias", ("N",), "bfloat16"),))
+    assert replace(plan, epilogue=PLAIN) == plan_for(A, B)
+    weight = draw(2 * 64, 40).view(2, 64, 40).mT
+    text = explain(A, weight, epilogue=lambda gate, up: F.silu(gate) * up)
+    assert "B (2, 40, 64)" in text
+    assert "A, B, the operands and C once" in explain(A, B, epilogue=gelu_bias, bias=bias)
+
+
+ERRORS = [
+    (TypeError, "no epilogue: pass epilogue", lambda: gemm(A, B, bias=B[0])),
+    (EpilogueError, "takes", lambda: gemm(A, B, epilogue=gelu_bias)),
+    (EpilogueError, "takes", lambda: gemm(A, B, epilogue=gelu_bias, bias=B[0], r=B[0])),
+    (EpilogueError, r"operands \(\), .*\(bias\)", lambda: gemm(A, B, epilogue=PLAIN, bias=B[0])),
+    (TypeError, "bias is list", lambda: gemm(A, B, epilogue=gelu_bias, bias=[1.0])),
+    (
+        TypeError,
+        r"bias is torch.float64.*bias.float\(\)",
+        lambda: gemm(A, B, epilogue=gelu_bias, bias=B[0].double()),
+    ),
+    (
+        ValueError,
+        r"bias has shape \(33,\): it must broadcast to the shape \(33, 71\)",
+        lambda: gemm(A, B, epilogue=gelu_bias, bias=A[:, 0]),
+    ),
+    (
+        ValueError,
+        r"bias has shape \(1, 33, 71\): it must broadcast",
+        lambda: gemm(A, B, epilogue=gelu_bias, bias=draw(1, 33, 71)),
+    ),
+    (
+        ValueError,
+        "bias is on meta and a on cpu",
+        lambda: gemm(A, B, epilogue=gelu_bias, bias=B[0].to("meta")),
+    ),
+    (TypeError, "it must be dense", lambda: gemm(A, B, epilogue=gelu_bias, bias=B.to_sparse())),
+    (ValueError, "2 results", lambda: gemm(A, B, epilogue=lambda x: (x, -x), out=draw(33, 71))),
+    (TypeError, "out is torch.float16", lambda: gemm(A, B, epilogue=abs, out=draw(33, 71).half())),
+    (ValueError, r"out has shape", lambda: gemm(A, B, epilogue=abs, out=draw(33, 72))),
+    (ValueError, "has no gradient", lambda: gemm(A, B, epilogue=abs, out=draw(33, 71).requires_grad_())),
+    (ValueError, "out shares memory with a", lambda: gemm(A, B, epilogue=abs, out=A.view(-1)[:33].expand(71, 33).mT)),
+    (ValueError, r"b has shape \(3, 40, 71\)", lambda: gemm(A, B.expand(3, 40, 71), epilogue=abs)),
+    (EpilogueError, "accumulators", lambda: gemm(A, B.expand(2, 40, 71), epilogue=PLAIN)),
+    (ValueError, "bias has no memory", lambda: gemm(A, B, epilogue=gelu_bias, bias=freed())),
+    (PlanError, "tile is", lambda: gemm(A, B, epilogue=abs, tile=(128, 128))),
+    (ValueError, "kernel is 'x'", lambda: gemm(A, B, epilogue=abs, kernel="x")),
+    (ValueError, "F.pad", lambda: gemm(A[:, :39], B[:39], epilogue=abs, kernel="sm90")),
+]
+
+
+def freed():
+    row = draw(71)
+    row.untyped_storage().resize_(0)
+    return row
+
+
+@pytest.mark.parametrize(("error", "message", "call"), ERRORS)
+def test_what_no_plan_takes_gets_a_message(error, message, call):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_results_that_share_memory_are_refused():
+    both = torch.zeros(40, 71, dtype=BF16)
+    with pytest.raises(ValueError, match=r"out\[1\] shares memory with another result"):
+        gemm(A, B, epilogue=lambda acc: (acc, -acc), out=(both[:33], both[7:]))
