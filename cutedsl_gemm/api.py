@@ -159,7 +159,7 @@ def fused_product(
         if forward_ad._current_level < 0 or not _any(_has_tangent, *tensors):
             return found.run(a, b, operands, out)
     except (TypeError, ValueError, RuntimeError):
-        if _any(_on_meta, *tensors):
+        if all(each.device.type == "meta" for each in tensors):
             return _traced_product(a, b, epilogue, operands, out, options)
         if not _any(is_functorch_wrapped_tensor, *tensors):
             raise
@@ -223,10 +223,6 @@ def _differentiable(
 
 def _any(holds: Callable[[Tensor], bool], *tensors: Tensor | None) -> bool:
     return any(tensor is not None and holds(tensor) for tensor in tensors)
-
-
-def _on_meta(tensor: Tensor) -> bool:
-    return tensor.device.type == "meta"
 
 
 def _has_tangent(tensor: Tensor) -> bool:

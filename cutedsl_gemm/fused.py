@@ -7,7 +7,7 @@ signature → request → problem → plan → the executor, or the kernel; and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -157,24 +157,32 @@ def _make(
     options: Options,
 ) -> Fused:
     kernel = named(options.kernel, device_of(a))
+    _check_memory(operands.items())
     asked = request(a, b, function, operands, kernel.requirements)
     check_options(a, options.tile, kernel, options.tune, options.invariant)
     epilogue, shape = asked.epilogue, asked.shape
     if out is not None:
         check_results(out, epilogue, shape, a)
-    outs = zip(names(epilogue), out or (), strict=False)
-    for name, tensor in (("a", a), ("b", b), *operands.items(), *outs):
-        if isinstance(tensor, Tensor) and tensor.numel():
-            check_memory(name, tensor)
+    _check_memory((("a", a), ("b", b), *zip(names(epilogue), out or (), strict=False)))
     if 0 in (*a.shape, *shape):
         return Fused(epilogue, partial(_empty, epilogue, shape))
     read = kernel.requirements
     if options.kernel is None and not (aligned(a, read) and readable(b, read)):
         return Fused(epilogue, partial(_on_copies, read, epilogue, options))
     if out is not None and in_columns(epilogue, out):
-        return Fused(epilogue, partial(_transposed, epilogue, shape, options))
-    run = _planned(a, b, asked, operands, out, kernel, options)
+        run: Run = partial(_transposed, epilogue, shape, options)
+    else:
+        run = _planned(a, b, asked, operands, out, kernel, options)
     return Fused(epilogue, run if out is None else partial(_writing, epilogue, options, run))
+
+
+def _check_memory(tensors: Iterable[tuple[str, object]]) -> None:
+    """ValueError unless the dense tensors among these have memory. A meta tensor need not."""
+    for name, tensor in tensors:
+        if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
+            continue
+        if tensor.numel() and tensor.device.type != "meta":
+            check_memory(name, tensor)
 
 
 def _planned(

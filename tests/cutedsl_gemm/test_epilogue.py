@@ -75,7 +75,7 @@ def test_every_kind_of_operand_broadcasts_as_torchs_do(kind):
 
 @settings(max_examples=2 * settings().max_examples // 5)
 @given(
-    expression=expressions(smooth=True, reductions=False),
+    expression=expressions(smooth=True, reductions=False).filter(lambda e: "float" not in e.source),
     shape=st.tuples(*[st.integers(1, 100)] * 3),
     dtype=st.sampled_from([BF16, FP16]),
     orders=st.tuples(*[st.booleans()] * 2),
@@ -84,7 +84,8 @@ def test_every_kind_of_operand_broadcasts_as_torchs_do(kind):
 def test_random_epilogues_agree_with_torch(expression, shape, dtype, orders, data):
     m, n, k = shape
     a, b = draw(m, k, dtype=dtype), draw(k, n, dtype=dtype) / 8
-    a, b = (each if rows else each.mT.contiguous().mT for each, rows in zip((a, b), orders))
+    a = a if orders[0] else a.mT.contiguous().mT
+    b = b if orders[1] else b.mT.contiguous().mT
     operands = expression.tensors(m, n)
     for name, each in operands.items():
         if isinstance(each, torch.Tensor):
@@ -133,8 +134,7 @@ def test_an_operand_may_be_the_out():
         expected = gemm(A, B, epilogue=lambda acc, r: acc + r, r=out.clone())
         assert gemm(A, B, epilogue=lambda acc, r: acc + r, r=out, out=out) is out
         assert torch.equal(out, expected)
-    column = draw(80)
-    out = column.as_strided((33, 71), (1, 1)).clone().contiguous()
+    out = draw(33, 71)
     row = out[0]
     expected = gemm(A, B, epilogue=lambda acc, r: acc + r, r=row.clone())
     assert torch.equal(gemm(A, B, epilogue=lambda acc, r: acc + r, r=row, out=out), expected)
@@ -217,7 +217,7 @@ def test_every_family_computes_an_epilogue(kernel):
         agree(
             lambda acc, bias, r, s: (F.silu(acc + bias) + r * s, acc),
             a,
-            b[:, :n] if not kernel.startswith("simt_b") else b[:, :n].contiguous(),
+            b[:, :n],
             options={"kernel": kernel},
             out=None if out is None else (out, out.clone()),
             bias=draw(n),
@@ -237,6 +237,7 @@ def test_plan_for_and_explain_take_the_epilogue():
     assert "A, B, the operands and C once" in explain(A, B, epilogue=gelu_bias, bias=bias)
 
 
+LEAF = draw(33, 40).requires_grad_()
 ERRORS = [
     (TypeError, "no epilogue: pass epilogue", lambda: gemm(A, B, bias=B[0])),
     (EpilogueError, "takes", lambda: gemm(A, B, epilogue=gelu_bias)),
@@ -267,8 +268,16 @@ ERRORS = [
     (ValueError, "2 results", lambda: gemm(A, B, epilogue=lambda x: (x, -x), out=draw(33, 71))),
     (TypeError, "out is torch.float16", lambda: gemm(A, B, epilogue=abs, out=draw(33, 71).half())),
     (ValueError, r"out has shape", lambda: gemm(A, B, epilogue=abs, out=draw(33, 72))),
-    (ValueError, "has no gradient", lambda: gemm(A, B, epilogue=abs, out=draw(33, 71).requires_grad_())),
-    (ValueError, "out shares memory with a", lambda: gemm(A, B, epilogue=abs, out=A.view(-1)[:33].expand(71, 33).mT)),
+    (
+        ValueError,
+        "has no gradient",
+        lambda: gemm(LEAF, B, epilogue=abs, out=draw(33, 71)),
+    ),
+    (
+        ValueError,
+        "out shares memory with a",
+        lambda: gemm(A, A.mT[:, :], epilogue=abs, out=A[:, :33]),
+    ),
     (ValueError, r"b has shape \(3, 40, 71\)", lambda: gemm(A, B.expand(3, 40, 71), epilogue=abs)),
     (EpilogueError, "accumulators", lambda: gemm(A, B.expand(2, 40, 71), epilogue=PLAIN)),
     (ValueError, "bias has no memory", lambda: gemm(A, B, epilogue=gelu_bias, bias=freed())),
