@@ -13,6 +13,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueError, Opera
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from tests.kernels.epilogue.expressions import expressions
 
+TILE, GATED_TILE = (64, 16, 32), (64, 32, 32)  # small ones, which the executor computes fast
 BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
 
 
@@ -37,7 +38,8 @@ def truth(function, a, b, operands):
 
 def agree(function, a, b, within=4e-3, out=None, options=None, **operands):
     """gemm's results, which agree with torch's."""
-    found = gemm(a, b, epilogue=function, out=out, **options or {}, **operands)
+    options = {"tile": GATED_TILE if b.ndim == 3 else TILE} if options is None else options
+    found = gemm(a, b, epilogue=function, out=out, **options, **operands)
     results = found if isinstance(found, tuple) else (found,)
     for one, other in zip(results, truth(function, a, b, operands), strict=True):
         assert one.shape == other.shape
@@ -66,35 +68,63 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize("kind", OPERANDS)
-def test_every_kind_of_operand_broadcasts_as_torchs_do(kind):
-    for a, b in ((A, B), (A[:, :32], B[:32, :64]), (A[:1], B), (A, B[:, :1])):
-        operand = OPERANDS[kind](a.shape[0], b.shape[1])
-        agree(lambda acc, operand: acc * 2 + operand, a, b, operand=operand)
+SHAPES = {"whole tiles": (64, 32, 64), "ragged": (33, 40, 71), "a row": (1, 40, 71)}
 
 
-@settings(max_examples=2 * settings().max_examples // 5)
-@given(
-    expression=expressions(smooth=True, reductions=False).filter(lambda e: "float" not in e.source),
-    shape=st.tuples(*[st.integers(1, 100)] * 3),
-    dtype=st.sampled_from([BF16, FP16]),
-    orders=st.tuples(*[st.booleans()] * 2),
-    data=st.data(),
-)
-def test_random_epilogues_agree_with_torch(expression, shape, dtype, orders, data):
-    m, n, k = shape
+@pytest.mark.parametrize("kinds", [[*OPERANDS][i::3] for i in range(3)], ids=", ".join)
+@pytest.mark.parametrize("shape", [*SHAPES, pytest.param("a column", marks=pytest.mark.deep)])
+def test_every_kind_of_operand_broadcasts_as_torchs_do(shape, kinds):
+    m, k, n = SHAPES.get(shape, (33, 40, 1))
+    operands = {f"x{i}": OPERANDS[kind](m, n) for i, kind in enumerate(kinds)}
+
+    def function(acc, x0, x1, x2, x3, x4, x5=0):
+        return acc * 2 + x0 + x1 * 2 - x2 * 3 + x3 * 4 - x4 * 5 + x5
+
+    agree(function, A.expand(2, 33, 40).flatten(0, 1)[:m, :k], B[:k, :n], **operands)
+
+
+def random_epilogue_agrees(expression, shape, orders, dtypes, options):
+    """gemm's results of one random expression, of tensors of these dtypes and majors."""
+    (m, n, k), (dtype, *others) = shape, dtypes
     a, b = draw(m, k, dtype=dtype), draw(k, n, dtype=dtype) / 8
     a = a if orders[0] else a.mT.contiguous().mT
     b = b if orders[1] else b.mT.contiguous().mT
     operands = expression.tensors(m, n)
-    for name, each in operands.items():
-        if isinstance(each, torch.Tensor):
-            operands[name] = each.to(data.draw(st.sampled_from([BF16, FP16, FP32])))
-    found = gemm(a, b, epilogue=expression.function, **operands)
+    tensors = [name for name, each in operands.items() if isinstance(each, torch.Tensor)]
+    for name, other in zip(tensors, others, strict=False):
+        operands[name] = operands[name].to(other)
+    found = gemm(a, b, epilogue=expression.function, **options, **operands)
     results = found if isinstance(found, tuple) else (found,)
     wanted = truth(expression.function, a, b, operands)
     for one, other in zip(results, wanted, strict=True):
         torch.testing.assert_close(one.double(), other.double(), rtol=2e-2, atol=2e-2)
+
+
+RANDOM = {
+    "expression": expressions(smooth=True, reductions=False).filter(
+        lambda e: "float" not in e.source
+    ),
+    "shape": st.tuples(*[st.integers(1, 100)] * 3),
+    "orders": st.tuples(st.booleans(), st.booleans()),
+    "dtypes": st.tuples(st.sampled_from([BF16, FP16]), *[st.sampled_from([BF16, FP16, FP32])] * 3),
+}
+
+
+@settings(max_examples=2 * settings().max_examples // 5)
+@given(**RANDOM)
+def test_random_epilogues_agree_with_torch(expression, shape, orders, dtypes):
+    random_epilogue_agrees(expression, shape, orders, dtypes, {"tile": TILE})
+
+
+@pytest.mark.deep
+@settings(max_examples=3 * settings().max_examples)
+@given(**RANDOM, kernel=st.sampled_from([None, "sm90_split", "sm90_cooperative", "sm80_mma"]))
+def test_random_epilogues_of_every_kernel_agree_with_torch(
+    expression, shape, orders, dtypes, kernel
+):
+    m, n, k = (8 * extent for extent in shape) if kernel else shape
+    options = {"kernel": kernel}
+    random_epilogue_agrees(expression, (m, n, k), orders, dtypes, options)
 
 
 def test_a_gate_and_a_value_are_two_parts_of_b():
@@ -131,27 +161,29 @@ def test_one_out_may_have_rows_and_another_columns_or_neither():
 
 def test_an_operand_may_be_the_out():
     for out in (draw(33, 71), draw(33, 80)[:, :71], draw(71, 33).mT):
-        expected = gemm(A, B, epilogue=lambda acc, r: acc + r, r=out.clone())
-        assert gemm(A, B, epilogue=lambda acc, r: acc + r, r=out, out=out) is out
+        expected = gemm(A, B, tile=TILE, epilogue=lambda acc, r: acc + r, r=out.clone())
+        assert gemm(A, B, tile=TILE, epilogue=lambda acc, r: acc + r, r=out, out=out) is out
         assert torch.equal(out, expected)
     out = draw(33, 71)
     row = out[0]
-    expected = gemm(A, B, epilogue=lambda acc, r: acc + r, r=row.clone())
-    assert torch.equal(gemm(A, B, epilogue=lambda acc, r: acc + r, r=row, out=out), expected)
+    expected = gemm(A, B, tile=TILE, epilogue=lambda acc, r: acc + r, r=row.clone())
+    assert torch.equal(
+        gemm(A, B, tile=TILE, epilogue=lambda acc, r: acc + r, r=row, out=out), expected
+    )
 
 
 def test_another_number_makes_no_other_call():
     function = lambda acc, alpha: acc * alpha  # noqa: E731
-    gemm(A, B, epilogue=function, alpha=0.5)
+    gemm(A, B, tile=TILE, epilogue=function, alpha=0.5)
     known = len(fused._calls)
     for alpha in (2.0, -1.5, float("inf")):
-        gemm(A, B, epilogue=function, alpha=alpha)
+        gemm(A, B, tile=TILE, epilogue=function, alpha=alpha)
     assert len(fused._calls) == known
 
 
 def test_functions_of_the_same_code_and_constants_share_a_call():
     def scaled(factor):
-        return gemm(A, B, epilogue=lambda acc: acc * factor)
+        return gemm(A, B, tile=TILE, epilogue=lambda acc: acc * factor)
 
     assert torch.equal(scaled(2.0), 2 * scaled(1.0))
     known = len(fused._calls)
@@ -162,9 +194,9 @@ def test_functions_of_the_same_code_and_constants_share_a_call():
 def test_an_epilogue_may_be_passed_as_data():
     epilogue = trace(gelu_bias, (Operand("bias", ("N",), "bfloat16"),))
     for bias in (draw(71), draw(33, 71), 0.5):
-        found = gemm(A, B, epilogue=epilogue, bias=bias)
-        assert torch.equal(found, gemm(A, B, epilogue=gelu_bias, bias=bias))
-    assert torch.equal(gemm(A, B, epilogue=PLAIN), gemm(A, B))
+        found = gemm(A, B, tile=TILE, epilogue=epilogue, bias=bias)
+        assert torch.equal(found, gemm(A, B, tile=TILE, epilogue=gelu_bias, bias=bias))
+    assert torch.equal(gemm(A, B, tile=TILE, epilogue=PLAIN), gemm(A, B, tile=TILE))
 
 
 @pytest.mark.parametrize("address", range(0, 8, 3))
