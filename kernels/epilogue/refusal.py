@@ -13,6 +13,8 @@ from cutedsl_gemm.kernels.epilogue.expression import EpilogueError
 
 _HERE = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # as frames spell it
 
+SHOWN = 80  # characters of a line, at most
+
 _ELEMENTWISE = "an epilogue computes each element of C by itself: compute it of the result"
 _SHAPES = "a tensor has its shape before it is passed, and broadcasts against C"
 _PRODUCT = "an epilogue follows one product, that of gemm"
@@ -52,6 +54,7 @@ def place() -> str:
         return ""
     file, line = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(file, line).strip()
+    text = text if len(text) <= SHOWN else f"{text[:SHOWN]} …"
     return f"{file}:{line}: {text}: " if text else f"{file}:{line}: "
 
 

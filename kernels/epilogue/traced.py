@@ -139,7 +139,7 @@ def _of_library(part: object) -> bool:
     if isinstance(part, type):
         return part.__module__ == "builtins"
     name = part.__name__ if isinstance(part, types.ModuleType) else part.__module__
-    return name.partition(".")[0] in LIBRARIES
+    return (name or "").partition(".")[0] in LIBRARIES  # None of a function of eval
 
 
 @lru_cache(REMEMBERED)

@@ -68,6 +68,15 @@ def test_a_function_of_a_name_that_is_not_bound_yet_has_no_key():
     assert function_key(function) is not None
 
 
+def test_functions_that_eval_made_are_followed():
+    def around(inner):
+        return lambda acc: inner(acc) + 1
+
+    assert eval("lambda x: x", {}).__module__ is None
+    first, second = (traced(around(eval(text, {}))) for text in ("lambda x: x", "lambda x: -x"))
+    assert (str(first), str(second)) == ("C  acc + 1", "C  -acc + 1")
+
+
 @pytest.mark.parametrize("function", [F.gelu, torch.tanh, F.relu, partial(F.gelu)])
 def test_torchs_own_functions_have_a_key(function):
     assert function_key(function) is not None
