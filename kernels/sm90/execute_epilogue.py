@@ -270,14 +270,17 @@ class Reduction:
         check_written_once(row * c_tile[1] + column, rows * c_tile[1], "reduction, its rows")
         first_rows = torch.arange(0, c_tile[0], rows)[:, None, None]  # of each part of the tile
         row, column = row + first_rows, column.expand(len(first_rows), -1, -1)
-        read = plan.c_partial_sums(row + c_tile[0] * column)  # (part, thread, value)
+        matrix = torch.arange(plan.matrices).view(-1, 1, 1, 1)
+        # (matrix, part, thread, value)
+        read = plan.c_partial_sums(row + c_tile[0] * (column + c_tile[1] * matrix))
         m, n = plan.exchanged((row, column))
         tiles_m, tiles_n = self.workspace.shape[1:3]
-        m = m + plan.tile[0] * torch.arange(tiles_m).view(-1, 1, 1, 1, 1)
-        n = n + plan.tile[1] * torch.arange(tiles_n).view(1, -1, 1, 1, 1)
+        rows, columns = plan.output_tile
+        m = m + rows * torch.arange(tiles_m).view(-1, 1, 1, 1, 1)
+        n = n + columns * torch.arange(tiles_n).view(1, -1, 1, 1, 1)
         total = torch.zeros(tiles_m, tiles_n, *read.shape, dtype=torch.float32)
         for partial_sums in self.workspace:  # (tiles_m, tiles_n, BM * BN) of one split
             total += partial_sums[:, :, read]
-        for i, values in enumerate(self.results.values([total], m, n)):
+        for i, values in enumerate(self.results.values([*total.unbind(2)], m, n)):
             whole = self.results.whole[i]
             whole[m, n] = values.to(whole.dtype)

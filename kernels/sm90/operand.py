@@ -87,6 +87,10 @@ class Operand:
         """
         return max(self.matrices // self.slice_counts[0], 1)
 
+    def row_of_each(self, row: Any) -> Any:
+        """The row of a matrix's part of the tile that is row `row` of the tile."""
+        return row if self.matrices == 1 else row % (self.shape[0] // self.matrices)
+
     @property
     def slices_of_each(self) -> int:
         """Slices down a tile of each matrix."""

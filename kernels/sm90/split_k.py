@@ -99,7 +99,8 @@ class SplitK(Sm90Gemm):
             self.mainloop(mma, rA, rB, acc, full, empty, Int32(0), k_last - k_first, reloaded)
             warpgroup.wait_group(0)
         warp = cute.arch.warp_idx() % 4
-        if consumer * self.plan.rows + 16 * warp < rows:  # the warp's first row
+        first_row = self.plan.a.row_of_each(consumer * self.plan.rows + 16 * warp)
+        if first_row < rows:  # C has the warp's first row
             cute.autovec_copy(acc, sums)
         cute.arch.griddepcontrol_launch_dependents()
 

@@ -75,7 +75,8 @@ class SplitKPlan(Sm90Plan):
         True
         """
         rows, columns = self.exchanged(self.cluster_tile)
-        return self.splits * -(-m // rows) * -(-n // columns) * rows * columns
+        outputs = -(-m // rows) * -(-n // columns) * rows * columns
+        return self.splits * self.matrices * outputs
 
     @property
     def reduction_store(self) -> TVLayout:

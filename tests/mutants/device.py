@@ -425,7 +425,7 @@ SPLITS = (
     Fault(
         "half_of_the_warps_store_sums",
         SPLIT_K,
-        "16 * warp < rows",
+        "if first_row < rows:",
         "32 * warp < rows",
         "At the edge of C, rows of the workspace are not written, and added all the same.",
     ),

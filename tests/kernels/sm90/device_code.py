@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import zip_longest
+from itertools import product, zip_longest
 from typing import ClassVar, TypeAlias
 
 from cutedsl_gemm.kernels.compile.ptx import events
@@ -262,8 +262,9 @@ class Thread:
     def store_accumulator(self, action: Action) -> Iterator[Event]:
         """The partial sums of the thread, if C has a row of its warp."""
         plan, (tile, number, split, _) = self.plan, self.segments[0]
-        warp_row = 16 * (self.consumer_thread // WARP)
-        if tile[0] * plan.tile[0] + self.first_row + warp_row >= self.product.extents[0]:
+        rows = plan.output_tile[0]
+        warp_row = (self.first_row + 16 * (self.consumer_thread // WARP)) % rows
+        if tile[0] * rows + warp_row >= self.product.extents[0]:
             return
         start, width = self.partial_sums(number, split), plan.store_vector
         for value in range(0, size(plan.accumulator[1]), width):
@@ -285,11 +286,12 @@ class Thread:
         number, group, origin = self.product.reduced(self.block)
         if origin[0] >= self.product.c_shape[0]:
             return
-        for split in range(plan.splits):
+        for matrix, split in product(range(plan.matrices), range(plan.splits)):
+            start = self.partial_sums(number, split)
             for at in vectors(plan.reduction, self.thread):
-                row, column = at[0]
-                offset = plan.c_partial_sums(group * plan.reduction_rows + row, column) * SUM_BYTES
-                start = self.partial_sums(number, split)
+                row, column = group * plan.reduction_rows + at[0][0], at[0][1]
+                coord = (row, column, matrix) if plan.matrices > 1 else (row, column)
+                offset = plan.c_partial_sums(coord) * SUM_BYTES
                 yield events.LoadGlobal("sums", start + offset, VECTOR * SUM_BYTES)
         for at in vectors(plan.reduction_store, self.thread):
             places = [add(origin, each) for each in at]

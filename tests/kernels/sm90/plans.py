@@ -68,6 +68,9 @@ SPLIT = [
     *deep(
         split((64, 64, 64), splits=3, cluster=(2, 1)),
         split(splits=4),
+        split((128, 64, 64), splits=3, epilogue=SWIGLU),
+        split((128, 48, 64), splits=2, swapped=True, epilogue=SWIGLU),
+        split((64, 24, 64), splits=2, swapped=True, b_major="MN", epilogue=SWIGLU),
         split((128, 48, 64), splits=2, swapped=True, cluster=(1, 2)),
         split((64, 128, 64), splits=5, c_alignment=1),
         split((128, 80, 64), splits=5, dtype="float16"),

@@ -12,8 +12,8 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.operand import Operand, swizzled
-from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single
-from layouts import Bijective, prove, symbols
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+from layouts import Bijective, prove, size, symbols
 from tests.kernels.sm90.plans import SWIGLU
 
 M, N, K = 152, 200, 136  # ragged: of rows, columns and k, no tile is whole
@@ -58,6 +58,12 @@ def gelu(gate, value):
             gelu,
         ),
         (pingpong((64, 96, 64), c_alignment=1, epilogue=SWIGLU), stacked, silu),
+        (split((128, 64, 64), splits=3, cluster=(2, 1), epilogue=SWIGLU), interleaved, silu),
+        (
+            split((64, 24, 64), splits=2, swapped=True, b_major="MN", epilogue=SWIGLU),
+            stacked_columns,
+            silu,
+        ),
     ],
 )
 def test_a_gated_product_is_what_torch_computes_of_both_products(plan, weight, combine):
@@ -77,6 +83,23 @@ def test_every_row_of_both_matrices_is_loaded_once_and_every_register_stored_onc
     parted = plan.a if swapped else plan.b
     for layout in (parted.gmem_rows(symbols("tiles")), plan.fragment):
         assert Bijective(layout) in [proof.statement for proof in plan.proofs()]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_workspace_has_the_partial_sums_of_both_products(swapped):
+    plan = split((128, 64, 64), splits=2, swapped=swapped, epilogue=SWIGLU)
+    rows, columns = plan.c_tile
+    assert plan.workspace(rows, columns) == 2 * size(plan.partial_sums)
+    assert plan.workspace(rows + 1, 2 * columns) == 2 * 4 * size(plan.partial_sums)
+    assert sorted(map(plan.c_partial_sums, range(128 * 64))) == [*range(128 * 64)]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_warp_stores_its_partial_sums_of_every_row_that_c_has(swapped):
+    """Rows of the second matrix follow those of the first in a tile, not in C."""
+    plan = split((128, 64, 64), swapped=swapped, epilogue=SWIGLU)
+    rows = plan.output_tile[0]
+    assert [plan.a.row_of_each(row) for row in range(128)] == [*range(rows)] * (128 // rows)
 
 
 def test_a_load_of_the_same_matrix_twice_is_not_proved():

@@ -136,16 +136,25 @@ def box_addresses(plan, start):
 
 @cache
 def reducers(plan, group):
-    """(thread, row, column, partial sum) of the first element that each reduction thread adds.
+    """(thread, row, column, partial sums) of the first element that each reduction thread adds.
 
-    The rows are those of a group, the partial sum counts from its tile's first.
+    The rows are those of a group. There is a partial sum for each matrix of B; it counts from its
+    tile's first.
     """
     copy, first = plan.reduction, group * plan.reduction_rows
     at = [(copy.rows(thread, 0), copy.columns(thread, 0)) for thread in range(copy.threads)]
     return [
-        (thread, row, column, plan.c_partial_sums(first + row, column))
+        (thread, row, column, partial_sums(plan, first + row, column))
         for thread, (row, column) in enumerate(at)
     ]
+
+
+def partial_sums(plan, row, column):
+    """The partial sum of an output's product by each matrix of B."""
+    (m, n), (rows, columns) = plan.exchanged((row, column)), plan.output_tile
+    if plan.a.matrices > 1:
+        return [plan.partial_sums(m + i * rows, n) for i in range(plan.matrices)]
+    return [plan.partial_sums(m, n + i * columns) for i in range(plan.matrices)]
 
 
 def whole(m, n):
@@ -195,28 +204,31 @@ def test_the_partial_sums_of_every_row_of_c_are_stored_in_their_place(plan):
                         assert at not in stored
                         stored[at] = threads.in_tile(thread, source)
         # A warp stores its 16 rows of every 64, or none: if C has the first of them.
-        left = product.extents[0] - tile[0] * bm
+        rows = plan.output_tile[0]
+        left = product.extents[0] - tile[0] * rows
         start = (split * product.tiles + number) * bm * bn
         assert stored == {
             start + place: (m, n)
             for (m, n), place in places.items()
-            if m // plan.rows * plan.rows + m % 64 // 16 * 16 < left
+            if (m // plan.rows * plan.rows + m % 64 // 16 * 16) % rows < left
         }
 
 
 @pytest.mark.parametrize("plan", SPLIT, ids=name)
 def test_the_reduction_adds_all_splits_of_every_element_of_c_once(plan):
-    (down, across), (rows, columns) = plan.exchanged(plan.cluster_tile), plan.c_tile
+    down, across = plan.exchanged(plan.cluster_tile)
     product = Product(plan, m := down + 20, n := across + 24, 128, c_stride=across + 32)
-    between = 4 * rows * columns * product.tiles  # bytes from a split to the next
+    tile = size(plan.partial_sums)
+    between = 4 * tile * product.tiles  # bytes from a split to the next
     stored = Counter()
     for block in range(product.blocks[1]):
         number, group, origin = product.reduced(block)
-        for thread, row, column, first in reducers(plan, group):
+        for thread, row, column, places in reducers(plan, group):
             found = product.events(block, thread, kernel=1)
             if loads := [event.offset for event in of_type(events.LoadGlobal, found)]:
-                start = 4 * (number * rows * columns + first)
-                assert loads == [*range(start, start + plan.splits * between, between)]
+                starts = [4 * (number * tile + place) for place in places]
+                splits = range(0, plan.splits * between, between)
+                assert loads == [start + split for start, split in pairs(starts, splits)]
             row, column = origin[0] + row, origin[1] + column
             for event in of_type(events.StoreGlobal, found):
                 assert loads
