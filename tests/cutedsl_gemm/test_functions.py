@@ -1,0 +1,315 @@
+"""linear, addmm, swiglu and geglu are torch's of the same arguments, with their derivatives."""
+
+import pytest
+import torch
+from torch import func
+from torch.autograd import forward_ad
+from torch.nn import functional as F
+
+from cutedsl_gemm import addmm, geglu, gemm, linear, swiglu
+from cutedsl_gemm.functions import ACTIVATIONS
+
+# of torch's own rules of forward derivatives
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+
+TILE = 64, 16, 32
+
+
+def draw(*shape, dtype=torch.bfloat16):
+    return torch.randn(shape).to(dtype)
+
+
+def deep(value):
+    return pytest.param(value, marks=pytest.mark.deep)
+
+
+def near(ours, theirs, within=1e-2):
+    assert ours.shape == theirs.shape
+    return (ours.double() - theirs.double()).norm() <= within * theirs.double().norm()
+
+
+X, WEIGHT, BIAS = draw(2, 9, 40), draw(72, 40), draw(72)
+
+
+@pytest.mark.parametrize(
+    "activation", [None, "gelu", *(deep(each) for each in ACTIVATIONS if each != "gelu")]
+)
+def test_linear_is_torchs_with_an_activation(activation):
+    def torchs(x, weight, bias):
+        return ACTIVATIONS.get(activation, lambda y: y)(F.linear(x, weight, bias))
+
+    leaves = [each.clone().requires_grad_() for each in (X, WEIGHT, BIAS)]
+    truth = [each.double().requires_grad_() for each in leaves]
+    found, wanted = linear(*leaves, activation), torchs(*truth)
+    assert near(found, wanted, 4e-3)
+    slope = draw(*found.shape)
+    for mine, theirs in zip(
+        torch.autograd.grad(found, leaves, slope),
+        torch.autograd.grad(wanted, truth, slope.double()),
+        strict=True,
+    ):
+        assert near(mine, theirs)
+
+
+def test_linear_takes_x_of_any_rank():
+    for x in (X[0, 0], X[0], X, X[None], X[:0], X.mT.contiguous().mT):
+        assert near(linear(x, WEIGHT, BIAS), F.linear(x, WEIGHT, BIAS))
+        assert near(linear(x, WEIGHT), F.linear(x, WEIGHT))
+
+
+def test_linear_takes_an_activation_that_is_a_function():
+    found = linear(X, WEIGHT, BIAS, lambda y: y.square() + 1)
+    assert near(found, F.linear(X.float(), WEIGHT.float(), BIAS.float()).square() + 1)
+
+
+def test_gradients_have_the_strides_of_torchs():
+    ours = [each.clone().requires_grad_() for each in (X, WEIGHT, BIAS)]
+    linear(*ours, "gelu").sum().backward()
+    assert [each.grad.stride() for each in ours] == [each.stride() for each in ours]
+    weight = WEIGHT.clone().requires_grad_()
+    swiglu(X, weight).sum().backward()
+    assert weight.grad.is_contiguous()
+
+
+@pytest.mark.parametrize(
+    ("layer", "torchs"),
+    [
+        (swiglu, lambda gate, up: F.silu(gate) * up),
+        (geglu, lambda gate, up: F.gelu(gate) * up),
+        (
+            lambda x, weight: geglu(x, weight, "tanh"),
+            lambda gate, up: F.gelu(gate, approximate="tanh") * up,
+        ),
+    ],
+)
+def test_gated_layers_are_torchs(layer, torchs):
+    leaves = [each.clone().requires_grad_() for each in (X, WEIGHT)]
+    truth = [each.double().requires_grad_() for each in leaves]
+    found, wanted = layer(*leaves), torchs(*F.linear(*truth).chunk(2, dim=-1))
+    assert near(found, wanted, 4e-3)
+    slope = draw(*found.shape)
+    for mine, theirs in zip(
+        torch.autograd.grad(found, leaves, slope),
+        torch.autograd.grad(wanted, truth, slope.double()),
+        strict=True,
+    ):
+        assert near(mine, theirs)
+
+
+@pytest.mark.parametrize("beta", [0, 1, 0.5])
+@pytest.mark.parametrize("alpha", [1, -2.0])
+def test_addmm_is_torchs(alpha, beta):
+    a, b = draw(18, 40), draw(40, 72)
+    for c in (draw(18, 72), BIAS):
+        leaves = [each.clone().requires_grad_() for each in (c, a, b)]
+        truth = [each.double().requires_grad_() for each in leaves]
+        found = addmm(*leaves, alpha=alpha, beta=beta)
+        wanted = torch.addmm(*truth, alpha=alpha, beta=beta)
+        assert near(found, wanted, 4e-3)
+    slopes = (
+        torch.autograd.grad(found.sum(), leaves[1:]),
+        torch.autograd.grad(wanted.sum(), truth[1:]),
+    )
+    assert all(near(mine, theirs) for mine, theirs in zip(*slopes, strict=True))
+
+
+def test_addmm_writes_to_out_which_may_be_c():
+    a, b, c = draw(18, 40), draw(40, 72), draw(18, 72)
+    expected = addmm(c, a, b, beta=0.5)
+    assert addmm(c, a, b, beta=0.5, out=c) is c
+    assert torch.equal(c, expected)
+
+
+def test_addmm_does_not_read_c_where_beta_is_0():
+    a, b = draw(18, 40), draw(40, 72)
+    c = torch.full((18, 72), torch.nan, dtype=a.dtype)
+    assert torch.equal(addmm(c, a, b, beta=0), gemm(a, b))
+
+
+def test_autocast_casts_as_torchs_linear_does():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for found in (
+            linear(X.float(), WEIGHT.float(), BIAS.float(), "relu"),
+            swiglu(X.float(), WEIGHT),
+            addmm(BIAS.float(), X[0].float(), WEIGHT.float().mT),
+        ):
+            assert found.dtype == torch.bfloat16
+    weight = WEIGHT.float().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        linear(X.float(), weight).sum().backward()
+    assert weight.grad.dtype == torch.float32
+
+
+ERRORS = [
+    (
+        TypeError,
+        r"x is torch.float32.*x.to\(.*or use torch.autocast",
+        lambda: linear(X.float(), WEIGHT),
+    ),
+    (TypeError, "weight is torch.float64", lambda: linear(X, WEIGHT.double())),
+    (TypeError, "x is list", lambda: linear([1.0], WEIGHT)),
+    (
+        ValueError,
+        r"x has shape \(2, 9, 40\) and weight \(40, 72\): .* \(N, K\)",
+        lambda: linear(X, WEIGHT.mT),
+    ),
+    (
+        ValueError,
+        "activation is 'swish': it must be one of relu",
+        lambda: linear(X, WEIGHT, None, "swish"),
+    ),
+    (TypeError, "activation is 3", lambda: linear(X, WEIGHT, None, 3)),
+    (ValueError, "bias has shape", lambda: linear(X, WEIGHT, BIAS[:7])),
+    (
+        ValueError,
+        r"gate_up has shape \(71, 40\): it must be \(2N, K\)",
+        lambda: swiglu(X, WEIGHT[:71]),
+    ),
+    (ValueError, r"gate_up \(72, 40, 1\)", lambda: swiglu(X, WEIGHT[..., None])),
+    (ValueError, "approximate is 'erf'", lambda: geglu(X, WEIGHT, "erf")),
+    (ValueError, "c has shape", lambda: addmm(draw(3), X[0], WEIGHT.mT)),
+    (ValueError, "a must have as many columns", lambda: addmm(BIAS, X[0], WEIGHT)),
+]
+
+
+@pytest.mark.parametrize(("error", "message", "call"), ERRORS)
+def test_a_wrong_argument_gets_a_message(error, message, call):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_tensors_without_memory_give_shapes():
+    from torch._subclasses import FakeTensorMode
+
+    def layers(x, weight, bias):
+        return linear(x, weight, bias, "gelu"), swiglu(x, weight), addmm(bias, x[0], weight.mT)
+
+    with FakeTensorMode():
+        fake = layers(*(torch.empty(each.shape, dtype=each.dtype) for each in (X, WEIGHT, BIAS)))
+    meta = layers(X.to("meta"), WEIGHT.to("meta"), BIAS.to("meta"))
+    for found in (fake, meta):
+        assert [each.shape for each in found] == [(2, 9, 72), (2, 9, 36), (9, 72)]
+
+
+A, B = draw(24, 40), draw(40, 32)
+SAMPLES, TANGENT = draw(2, 24, 40), draw(24, 40)
+ROW = BIAS[:32]
+
+
+def fused(a, b=B, bias=ROW):
+    return gemm(a, b, epilogue=lambda acc, bias: F.gelu(acc + bias), bias=bias, tile=TILE)
+
+
+def torchs(a, b=B, bias=ROW):
+    return F.gelu(a @ b + bias)
+
+
+def loss(product):
+    return lambda a: product(a).float().square().sum()
+
+
+TRANSFORMS = {
+    "vmap": lambda f: torch.vmap(f)(SAMPLES),
+    "vmap of an operand": lambda f: torch.vmap(lambda bias: f(A, B, bias))(
+        torch.stack([ROW, -ROW])
+    ),
+    "grad": lambda f: func.grad(loss(f))(A),
+    "vmap of grad": lambda f: torch.vmap(func.grad(loss(f)))(SAMPLES),
+    "jvp": lambda f: func.jvp(f, (A,), (TANGENT,))[1],
+    "vjp": lambda f: func.vjp(f, A, B, ROW)[1](draw(24, 32).fill_(1))[2],
+}
+
+
+@pytest.mark.parametrize("transformed", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_transforms_of_torch_func_agree_with_torch(transformed):
+    assert near(transformed(fused), transformed(torchs))
+
+
+def test_forward_derivatives_agree_with_torch():
+    with forward_ad.dual_level():
+        a = forward_ad.make_dual(A, TANGENT)
+        ours, theirs = (forward_ad.unpack_dual(f(a)).tangent for f in (fused, torchs))
+        assert near(ours, theirs)
+        with pytest.raises(ValueError, match="cannot be transformed"):
+            gemm(a, B, epilogue=abs, out=draw(24, 32))
+
+
+def test_second_derivatives_agree_with_torch():
+    def second(product):
+        leaves = [each.clone().requires_grad_() for each in (A, B, ROW)]
+        (first,) = torch.autograd.grad(
+            loss(lambda a: product(a, *leaves[1:]))(leaves[0]), leaves[:1], create_graph=True
+        )
+        return torch.autograd.grad(first.float().square().sum(), leaves[1:])
+
+    for ours, theirs in zip(second(fused), second(torchs), strict=True):
+        assert near(ours, theirs)
+
+
+def one_layer(x, weight, bias, c):
+    factor = 2.0
+    both = gemm(x[0], weight.mT, epilogue=lambda acc, c: (F.gelu(acc * factor) + c, acc), c=c)
+    return both[0].sum() + linear(both[1], weight.mT, bias[:40]).sum()
+
+
+def every_layer(x, weight, bias, c):
+    hidden = linear(x * 1, weight, bias, "gelu_tanh")
+    gated = swiglu(hidden, weight.mT.contiguous())  # (40, 72): 20 gates
+    return gated.sum() + addmm(c, x[0], weight.mT, beta=0.5).sum() + one_layer(x, weight, bias, c)
+
+
+@pytest.mark.parametrize("model", [one_layer, deep(every_layer)])
+def test_a_compiled_graph_does_not_break_at_an_epilogue(model):
+    torch._dynamo.reset()
+    ours, theirs = (
+        [each.clone().requires_grad_() for each in (X, WEIGHT, BIAS, draw(9, 72).fill_(0.5))]
+        for _ in range(2)
+    )
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    result, truth = compiled(*ours), model(*theirs)
+    assert torch.equal(result, truth)
+    for one, other in zip(
+        torch.autograd.grad(result, ours), torch.autograd.grad(truth, theirs), strict=True
+    ):
+        assert near(one, other)
+
+
+def test_a_compiled_graph_writes_results_to_out():
+    torch._dynamo.reset()
+    out = draw(24, 32), draw(24, 32)
+
+    def model(a, bias, *out):
+        gemm(a, B, epilogue=lambda acc, bias: (acc + bias, acc), bias=bias, out=out)
+        return out[0] + 1
+
+    found = torch.compile(model, backend="aot_eager", fullgraph=True)(A, ROW, *out)
+    assert torch.equal(found, out[0] + 1)
+    assert torch.equal(out[1], gemm(A, B))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("strict", [False, True])
+def test_layers_are_exported_as_operators(strict):
+    class Model(torch.nn.Module):
+        def forward(self, x, weight, bias):
+            return linear(x, weight, bias, "silu")
+
+    rows = torch.export.Dim("rows", max=128)
+    exported = torch.export.export(
+        Model(), (X[0], WEIGHT, BIAS), dynamic_shapes=({0: rows}, None, None), strict=strict
+    )
+    assert "cutedsl_gemm.fused" in exported.graph_module.code
+    for x in (X[0], draw(100, 40)):
+        assert torch.equal(exported.module()(x, WEIGHT, BIAS), linear(x, WEIGHT, BIAS, "silu"))
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore")  # of torch's own making
+def test_the_operator_passes_torchs_opcheck():
+    from cutedsl_gemm import fused_operator
+
+    kinds = ("bias", (True,), torch.bfloat16), ("s", None, None)
+    text = fused_operator._text(lambda acc, bias, s: F.gelu(acc + bias) * s, kinds, 1, True)
+    leaves = [each.clone().requires_grad_() for each in (A, ROW)]
+    arguments = leaves[0], B, [leaves[1]], [0.5], text, None, None, False, False
+    torch.library.opcheck(torch.ops.cutedsl_gemm.fused.default, arguments)
