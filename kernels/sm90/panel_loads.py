@@ -72,17 +72,18 @@ class PanelLoads:
                     cache_policy=Int64(EVICT_FIRST),
                 )
 
-    def read(self, consumer, tensors, turn, panel):
-        """The operand's values for a panel, in registers (S/2, R/64, P/S).
+    @cute.jit
+    def wait(self, consumer, tensors, turn, panel: cutlass.Constexpr):
+        """Wait until a panel has come; the tile is number `turn` of the consumer's."""
+        *_, loaded = tensors
+        cute.arch.mbarrier_wait(loaded + self.buffer(consumer, panel), turn % 2)
 
-        `turn` is the number of the tile among those of the consumer.
-        """
-        sO, _, _, loaded = tensors
-        buffer = self.buffer(consumer, panel)
-        cute.arch.mbarrier_wait(loaded + buffer, turn % 2)
-        values = cute.make_rmem_tensor(self.plan.fragment.shape[:3], self.dtype)
-        tO = self.lanes_rows(sO)
-        cute.copy(self.make_ldmatrix(), tO[None, None, None, buffer], values)
+    def read(self, consumer, tensors, panel, part):
+        """The operand's values for a part of a panel, (m64, S columns), in registers (S/2)."""
+        sO, *_ = tensors
+        values = cute.make_rmem_tensor((size(self.plan.fragment[0]),), self.dtype)
+        source = self.lanes_rows(sO)[(None, *part, self.buffer(consumer, panel))]
+        cute.copy(self.make_ldmatrix(), source, values)
         return values
 
     def make_ldmatrix(self):

@@ -394,8 +394,8 @@ EPILOGUES = (
     Fault(
         "first_panel_stored_everywhere",
         EPILOGUE,
-        "self.evaluate(values, ahead, panel)",
-        "self.evaluate(values, ahead, 0)",
+        "self.evaluate(values, operands_of_part, panel, part)",
+        "self.evaluate(values, operands_of_part, 0, part)",
         "All panels of a tile have the columns of the first.",
     ),
     Fault(
