@@ -66,7 +66,7 @@ class OneTilePerBlock(Gemm):
         operands, results, (_, stream) = split_arguments(epilogue, others)
         c = like_c(epilogue, results, (a.shape[0], b.shape[1]))
         self.kernel(a, transposed(b), over_c(epilogue, operands, c.shape), results).launch(
-            grid=(tile_count(c, self.plan.tile[:2]), 1, 1),
+            grid=(tile_count(c.shape, self.plan.tile[:2]), 1, 1),
             block=(self.plan.threads, 1, 1),
             smem=self.plan.smem_bytes,
             stream=stream,

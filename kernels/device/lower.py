@@ -65,6 +65,11 @@ def smem_tensor(
     return storage.get_tensor(layout(swizzled.outer), swizzle=byte_swizzle(swizzled), dtype=dtype)
 
 
+def strided(pointer: cute.Pointer, shape: Any, stride: Any) -> cute.Tensor:
+    """The tensor at a pointer, of extents and strides that are known at run time only."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 def tile_array(pointer: cute.Pointer, plain: Layout, *counts: Any) -> cute.Tensor:
     """Tiles of one layout, one after the other in memory: (rows, columns, *counts)."""
     one, stride = layout(plain), cosize(plain)

@@ -25,14 +25,14 @@ def transposed(matrix: cute.Tensor) -> cute.Tensor:
     return cute.make_tensor(matrix.iterator, cute.group_modes(columns, 0, 2))
 
 
-def tile_counts(c: cute.Tensor, tiler: Pair) -> Pair:
-    """The tiles along M and along N of C (M, N), those at the edges included."""
-    return cute.ceil_div(c.shape[0], tiler[0]), cute.ceil_div(c.shape[1], tiler[1])
+def tile_counts(shape: Pair, tiler: Pair) -> Pair:
+    """The tiles along M and along N of a C of this shape, those at the edges included."""
+    return cute.ceil_div(shape[0], tiler[0]), cute.ceil_div(shape[1], tiler[1])
 
 
-def tile_count(c: cute.Tensor, tiler: Pair) -> cutlass.Int32:
-    """The number of tiles of C (M, N), those at the edges included."""
-    tiles_m, tiles_n = tile_counts(c, tiler)
+def tile_count(shape: Pair, tiler: Pair) -> cutlass.Int32:
+    """The number of tiles of a C of this shape, those at the edges included."""
+    tiles_m, tiles_n = tile_counts(shape, tiler)
     return tiles_m * tiles_n
 
 

@@ -39,6 +39,7 @@ TEXTS: dict[type[Step], str] = {
     steps.Fence: "fence.proxy.async",
     StorePanel: "store buffer {buffer} → panel {panel} of C",
     steps.StoreWait: "cp.async.bulk.wait_group.read {pending}",
+    steps.StoreResults: "store results of panel {panel} from registers",
     steps.StoreAccumulator: "store the accumulator → workspace",
     steps.Reduce: "add the partial sums, store C",
     steps.Sync: "bar.sync {barrier}",

@@ -410,6 +410,11 @@ class _Program:
     def fence(self, step: steps.Fence) -> None:
         self.order.fences[self.warps].append(self.step())
 
+    def store_results(self, step: steps.StoreResults) -> None:
+        moment = self.step()
+        self.touch_global(moment)
+        self.access(("accumulator", self.warps), (self.action.tile,), False, moment, moment)
+
     def store_accumulator(self, step: steps.StoreAccumulator) -> None:
         moment = self.step()
         self.touch_global(moment)
@@ -462,6 +467,7 @@ STEPS: dict[type[Step], Callable[[_Program, Any], None]] = {
     steps.Fence: _Program.fence,
     steps.StorePanel: _Program.store_panel,
     steps.StoreWait: lambda self, step: self.wait_group("stores", step.pending),
+    steps.StoreResults: _Program.store_results,
     steps.StoreAccumulator: _Program.store_accumulator,
     steps.Reduce: _Program.reduce,
     steps.Sync: _Program.sync,

@@ -16,6 +16,7 @@ TAKEN: dict[type[Step], int] = {
     steps.CopyAsync: 1,
     steps.LoadPanel: 1,
     steps.WritePanel: 4,
+    steps.StoreResults: 4,
     steps.StoreAccumulator: 8,
     steps.Reduce: 8,
 }

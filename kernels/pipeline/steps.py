@@ -169,6 +169,13 @@ class StoreWait(Step):
 
 
 @dataclass(frozen=True)
+class StoreResults(Step):
+    """The threads store results of a panel from their registers to global memory."""
+
+    panel: int
+
+
+@dataclass(frozen=True)
 class StoreAccumulator(Step):
     """The threads store their accumulators to global memory."""
 

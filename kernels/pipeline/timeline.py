@@ -27,6 +27,7 @@ ACTIVITIES: dict[type[Step], str] = {
     steps.ReadPanel: "store",
     steps.WritePanel: "store",
     steps.StorePanel: "store",
+    steps.StoreResults: "store",
     steps.StoreAccumulator: "store",
     steps.Reduce: "reduce",
 }

@@ -29,7 +29,7 @@ class Direct(OneTilePerBlock):
         plan, tiler = self.plan, self.plan.tile[:2]
         thread = cute.arch.thread_idx()[0]
         c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
-        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(c, tiler))
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(c.shape, tiler))
         extent = remaining_extent(c, tiler, (m, n))
         at = plan.c.rows(thread, 0), plan.c.columns(thread, 0)  # in the tile
         row, column = m * tiler[0] + at[0], n * tiler[1] + at[1]

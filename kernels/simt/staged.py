@@ -39,7 +39,7 @@ class Staged(OneTilePerBlock):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
         c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
-        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
+        m, n = plan.tile_coord(cute.arch.block_idx()[0], *tile_counts(c.shape, (bm, bn)))
         smem = SmemAllocator()
         sA = smem.allocate_tensor(Float32, lower.layout(self.a.smem), ALIGNMENT)  # (BM, BK)
         sB = smem.allocate_tensor(Float32, lower.layout(self.b.smem), ALIGNMENT)  # (BN, BK)
@@ -59,9 +59,7 @@ class Staged(OneTilePerBlock):
                     for j in cutlass.range_constexpr(plan.thread_tile[1]):
                         acc[i, j] += rA[i] * rB[j]
             cute.arch.sync_threads()
-        store_tile(
-            [acc], (operands, results, c), plan.epilogue, plan.c, (bm, bn), (m, n), thread
-        )
+        store_tile([acc], (operands, results, c), plan.epilogue, plan.c, (bm, bn), (m, n), thread)
 
 
 def fragment_source(column: cute.Tensor, rows: Layout, thread: cutlass.Int32) -> cute.Tensor:

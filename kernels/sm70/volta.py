@@ -47,7 +47,7 @@ class Volta(OneTilePerBlock):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
         c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
-        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
+        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c.shape, (bm, bn)))
         smem = allocate_smem(plan)  # (BM, BK, 2), (BN, BK, 2)
         acc, load_fragments, multiply = warp_mma(plan, smem, thread)
         a_head, a_rest = residue_first(a, plan, plan.a_major)

@@ -27,7 +27,7 @@ class Multistage(OneTilePerBlock):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
         c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
-        tiles = tile_counts(c, (bm, bn))
+        tiles = tile_counts(c.shape, (bm, bn))
         m, n = plan.tile_coord(cute.arch.block_idx()[0], *tiles, cutlass.min)
         smem = allocate_smem(plan)  # (lines, BK, stages) of A, of B
         acc, load_fragments, multiply = warp_mma(plan, *smem, thread)

@@ -27,7 +27,7 @@ class Singlestage(OneTilePerBlock):
         plan, (bm, bn, bk) = self.plan, self.plan.tile
         thread = cute.arch.thread_idx()[0]
         c = like_c(plan.epilogue, results, (a.shape[0], b.shape[0]))
-        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c, (bm, bn)))
+        m, n = row_by_row(cute.arch.block_idx()[0], *tile_counts(c.shape, (bm, bn)))
         sA, sB = allocate_smem(plan)  # (BM, BK, 1), (BN, BK, 1)
         acc, load_fragments, multiply = warp_mma(plan, sA, sB, thread)
         for k_tile in cutlass.range(cute.ceil_div(a.shape[1], bk), unroll=1):

@@ -35,6 +35,7 @@ from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
+from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
 from layouts import cosize, size, slice_and_offset
 from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARPGROUP
@@ -164,6 +165,7 @@ class PanelGemm(Sm90Gemm):
     def __init__(self, plan):
         super().__init__(plan)
         self.epilogue = plan.planned_epilogue
+        self.threads = ThreadResults(plan)
         self.panels = TmaPanels(plan) if plan.stored_by_tma else ThreadPanels(plan)
         self.loads: Any = None if plan.staged_operand is None else PanelLoads(plan)
 
@@ -177,18 +179,19 @@ class PanelGemm(Sm90Gemm):
         """What the epilogue makes of C = A · B, on at most `sms` multiprocessors."""
         plan = self.plan
         operands, results, (sms, stream) = split_arguments(plan.epilogue, arguments)
-        c = cute.make_layout((a.shape[0], b.shape[-1]))
+        shape = a.shape[0], b.shape[-1]
         views = [
             self.c_as_planned(each) if isinstance(each, cute.Tensor) else each
-            for each in over_c(plan.epilogue, operands, c.shape)
+            for each in over_c(plan.epilogue, operands, shape)
         ]
         if cutlass.const_expr(self.loads is not None):
             views[plan.staged_operand] = self.loads.source(views[plan.staged_operand])
         output = (
             tuple(self.panels.output(self.c_as_planned(results[i])) for i in plan.staged),
             tuple(views),
+            self.threads.output(results, shape, self.c_as_planned),
         )
-        tiles = tile_count(c, plan.exchanged(plan.cluster_tile))
+        tiles = tile_count(shape, plan.exchanged(plan.cluster_tile))
         self.launch(*self.as_planned(a, b), tiles, output, sms, stream)
 
     def epilogue_storage(self):
@@ -196,17 +199,19 @@ class PanelGemm(Sm90Gemm):
         return cute.struct.MemRange[self.dtype, self.plan.staged_panels * cosize(self.plan.staging)]
 
     def epilogue_tensors(self, storage, loaded, output):
-        """The operands over C; of each staged result its panels (R, P, staged_panels) and tiles.
+        """What `store` needs: the operands over C, the results that threads store from registers,
 
-        And of the operand that is loaded into panels, what its loads need.
+        of each staged result its panels (R, P, staged_panels) and tiles, and what the loads of the
+        operand need that is loaded into panels.
         """
-        staged, operands = output
+        staged, operands, by_threads = output
         layout = staged_layout(self.plan.staging, self.plan.staged_panels)
         panels = tuple(lower.smem_tensor(storage, layout, dtype) for dtype in self.staged_dtypes)
+        tiles = tuple(self.panels.tiles(each) for each in staged)
         loads = None
         if self.loads is not None:
             loads = self.loads.tensors(storage, loaded, operands[self.plan.staged_operand])
-        return operands, panels, tuple(self.panels.tiles(each) for each in staged), loads
+        return operands, by_threads, panels, tiles, loads
 
     @property
     def staged_dtypes(self):
@@ -235,7 +240,7 @@ class PanelGemm(Sm90Gemm):
         It belongs to row m of the (R, P) panels of C, in tile column n. The tile is number `turn`
         of the consumer's.
         """
-        plan, (operands, panels, tiles, loads) = self.plan, epilogue
+        plan, (operands, by_threads, panels, tiles, loads) = self.plan, epilogue
         begun = [self.panels.begin(*each) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
         thread = cute.arch.thread_idx()[0] % WARPGROUP
@@ -245,6 +250,7 @@ class PanelGemm(Sm90Gemm):
         first = self.first_coordinate(thread, m, n)
         columns = self.read_columns(operands, first)
         ahead = self.read_panel(operands, columns, first, 0)
+        totals = self.threads.begin()
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, turn, panel)
@@ -254,6 +260,7 @@ class PanelGemm(Sm90Gemm):
             ]
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.read_panel(operands, columns, first, panel + 1)
+            self.threads.take(by_threads, results, totals, first, (m, n), panel)
             for staged in cutlass.range_constexpr(len(plan.staged)):
                 store = panel * len(plan.staged) + staged
                 buffer = consumer * plan.c_stages + store % plan.c_stages

@@ -18,7 +18,7 @@ from functools import cache
 from math import gcd
 from typing import Any
 
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_problem
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
@@ -44,7 +44,7 @@ from layouts import (
 )
 from layouts.hardware.atoms import WGMMA_M, MatrixAtom
 from layouts.hardware.descriptor import Major
-from layouts.hardware.facts import WARPGROUP
+from layouts.hardware.facts import WARP, WARPGROUP
 from layouts.hardware.lane_addresses import row_addresses
 
 
@@ -103,6 +103,47 @@ class PanelPlan(Sm90Plan):
         """The results that panels stage: whole, of 16 bits. Threads store any other at once."""
         results = enumerate(self.epilogue.results)
         return tuple(i for i, each in results if each.reduction is None and each.dtype != "float32")
+
+    @property
+    def direct(self) -> tuple[int, ...]:
+        """The whole results in fp32, which threads store from their registers."""
+        results = enumerate(self.epilogue.results)
+        return tuple(i for i, each in results if each.reduction is None and each.dtype == "float32")
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The results that are reduced over the rows or the columns of C."""
+        results = enumerate(self.epilogue.results)
+        return tuple(i for i, each in results if each.reduction is not None)
+
+    @property
+    def stored_by_threads(self) -> bool:
+        """Whether threads store results from their registers."""
+        return bool(self.direct or self.reduced)
+
+    @property
+    def store_width(self) -> int:
+        """fp32 elements of a whole result that a thread stores at a time: two neighbours, or one.
+
+        A thread of wgmma holds neighbours along n.
+        """
+        return 2 if self.contiguous == 1 and self.c_alignment == UNIT else 1
+
+    def reduction_parts(self, result: Result, m: int, n: int) -> int:
+        """Parts in which the kernel stores a reduction of an (M, N) result, in whole clusters.
+
+        A tile has one for its rows; for its columns, one for each of four warps of each consumer.
+
+        >>> from cutedsl_gemm.kernels.epilogue.expression import Result
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> [pingpong().reduction_parts(Result(0, None, "sum", o), 500, 1000) for o in ("N", "M")]
+        [8, 16]
+        """
+        planned = result.transposed if self.swapped else result
+        across = planned.over == "N"
+        extent, step = self.exchanged((m, n))[across], self.cluster_tile[across]
+        tiles = -(-extent // step) * self.cluster[across]
+        return tiles if across else tiles * self.consumers_per_tile * (WARPGROUP // WARP)
 
     @property
     def staged_operand(self) -> int | None:

@@ -219,6 +219,8 @@ class Grid:
                 self.epilogue.load(step, action.warps, panels, tiles, whole=ends_in is not None)
             case steps.ReadPanel() if isinstance(self.epilogue, PanelStore):
                 self.epilogue.hold(step, action.warps, self.consumer(action)[1])
+            case steps.StoreResults():
+                self.epilogue.store_results(step, action.warps, *self.consumer(action))
             case steps.WritePanel() | steps.StoreAccumulator():
                 self.epilogue.write(step, action.warps, *self.consumer(action))
             case steps.StorePanel() if ends_in is not None or not step.asynchronous:

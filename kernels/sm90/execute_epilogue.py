@@ -65,6 +65,7 @@ class Results:
             for i, each in enumerate(self.epilogue.results)
             if each.reduction is None
         }
+        self.reduced: dict[int, Tensor] = {}  # of each reduction, the parts (parts, extent)
 
     def _over_c(self, operand: Any, given: Tensor | float, shape: tuple[int, int]) -> Any:
         """An operand as a matrix of the plan's C; a number as it is."""
@@ -73,6 +74,21 @@ class Results:
         matrix = given[:, None] if operand.modes == ("M",) else given
         matrix = matrix.expand(shape)
         return matrix.mT if self.plan.swapped else matrix
+
+    def reduce(self, i: int, values: Tensor, rows: Tensor, columns: Tensor, part: Tensor) -> None:
+        """Join values of result i with those that their parts hold; all tensors broadcast."""
+        result = self.epilogue.results[i]
+        join, nothing = JOIN[str(result.reduction)]
+        kept, other = (rows, columns) if result.over == "N" else (columns, rows)
+        extent, bound = self.extents if result.over == "N" else self.extents[::-1]
+        parts, kept, other, values = torch.broadcast_tensors(part, kept, other, values)
+        count = self.plan.reduction_parts(
+            self.plan.epilogue.results[i], *self.plan.exchanged(self.extents)
+        )
+        self.reduced.setdefault(i, torch.full((count * extent,), nothing))
+        inside = (kept < extent) & (other < bound)
+        place = (parts * extent + kept)[inside]
+        self.reduced[i].scatter_reduce_(0, place, values[inside], join)
 
     def values(
         self,
@@ -99,9 +115,18 @@ class Results:
     def finish(self, out: tuple[Tensor, ...]) -> None:
         """Copy the results to the caller's tensors."""
         rows, columns = self.extents
+        for i, reduced in self.reduced.items():
+            out[i].copy_(reduced.view(out[i].shape))
         for i, whole in self.whole.items():
             found = whole[:rows, :columns]
             out[i].copy_(found.mT if self.plan.swapped else found)
+
+
+JOIN = {  # the reduction of torch's scatter_reduce, and the value of no element
+    "sum": ("sum", 0.0),
+    "amax": ("amax", float("-inf")),
+    "amin": ("amin", float("inf")),
+}
 
 
 class PanelStore:
@@ -164,18 +189,45 @@ class PanelStore:
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
     ) -> None:
         """The warps write a panel of a result: acc (cluster, R, BN) in fp32 → a buffer."""
-        plan, threads = self.plan, threads_of(warps)
-        panel, staged = divmod(step.panel, len(plan.staged))
+        panel, staged = divmod(step.panel, len(self.plan.staged))
+        values, _ = self.values(panel, warps, acc, tiles)
+        result = self.plan.staged[staged]
+        value = values[result].to(self.results.whole[result].dtype)
+        written = self.written[..., threads_of(warps)]
+        panels[:, step.buffer, written.flatten()] = value.flatten(1).float()
+
+    def store_results(
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+    ) -> None:
+        """The threads store what is in fp32, and what is reduced, from their registers."""
+        plan = self.plan
+        values, (row, column) = self.values(step.panel, warps, acc, tiles)
+        for i in plan.direct:
+            self.results.whole[i][row, column] = values[i]
+        m, n = torch.tensor([segment.tile for segment in tiles]).mT[..., None, None, None, None]
+        warp = torch.arange(WARPS * WARP)[threads_of(warps)] // WARP
+        rows_of = m * plan.consumers_per_tile + consumer_of(warps) % plan.consumers_per_tile
+        for i in plan.reduced:
+            over = plan.planned_epilogue.results[i].over
+            part = n if over == "N" else rows_of * WARPS + warp
+            self.results.reduce(i, values[i], row, column, part)
+
+    def values(
+        self, panel: int, warps: Warps, acc: Tensor, tiles: list[Segment]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
+        """The results of a panel in the warps' registers, and their coordinates in C.
+
+        Each is (cluster, P/S, R/64, S/2, thread).
+        """
+        threads = threads_of(warps)
         registers = acc.mT.flatten(1)[:, self.accumulator[threads]]  # (cluster, thread, value)
         # (cluster, P/S, R/64, S/2, thread) of each accumulator
         accumulators = [registers[:, :, each[panel]].movedim(1, -1) for each in self.fragment]
         row, column = self.origin(warps, tiles)
         place = row + self.rows[panel, ..., threads], column + self.columns[panel, ..., threads]
-        operand = plan.staged_operand
+        operand = self.plan.staged_operand
         loaded = {} if operand is None else {operand: self.held[warps]}
-        values = self.results.values(accumulators, *place, loaded)[plan.staged[staged]]
-        values = values.to(self.results.whole[plan.staged[staged]].dtype)
-        panels[:, step.buffer, self.written[..., threads].flatten()] = values.flatten(1).float()
+        return self.results.values(accumulators, *place, loaded), place
 
     def origin(self, warps: Warps, tiles: list[Segment]) -> tuple[Tensor, Tensor]:
         """The first row and column of a consumer's part of each tile: (cluster, 1, 1, 1, 1)."""
@@ -255,6 +307,11 @@ class Reduction:
         m, n = torch.tensor([segment.tile for segment in tiles]).mT
         place = tiles[0].split, m[:, None], n[:, None], self.written[consumer, threads].flatten()
         self.workspace[place] = acc[:, self.m[threads], self.n[threads]].flatten(1)
+
+    def store_results(
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+    ) -> None:
+        """Nothing: the second kernel stores all results."""
 
     def store(
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]

@@ -179,19 +179,24 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
     sync, tma = steps.Sync(f"panel {consumer}"), plan.stored_by_tma
     loaded = plan.staged_operand is not None
     program: list[steps.Step] = []
-    for panel in range(plan.stores):
-        buffer = panel % plan.c_stages
-        if loaded and panel % len(plan.staged) == 0:  # the first result's
+    results = len(plan.staged)
+    for panel in range(plan.panels):
+        if loaded:
+            buffer = panel * results  # that of the first result
             program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))
-            program.append(steps.ReadPanel(panel, buffer))
-        if not loaded:
+            program.append(steps.ReadPanel(buffer, buffer))
+        if plan.stored_by_threads:
+            program.append(steps.StoreResults(panel))
+        for store in range(panel * results, (panel + 1) * results):
+            buffer = store % plan.c_stages
+            if tma and not loaded:
+                program.append(steps.StoreWait(plan.pending_stores(store), leader=True))
+            if not loaded:
+                program.append(sync)
+            program.append(steps.WritePanel(store, buffer))
             if tma:
-                program.append(steps.StoreWait(plan.pending_stores(panel), leader=True))
-            program.append(sync)
-        program.append(steps.WritePanel(panel, buffer))
-        if tma:
-            program.append(steps.Fence())
-        program += sync, steps.StorePanel(panel, buffer, asynchronous=tma, leader=tma)
+                program.append(steps.Fence())
+            program += sync, steps.StorePanel(store, buffer, asynchronous=tma, leader=tma)
     return tuple(program)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
@@ -351,6 +351,10 @@ class Sm90Plan:
         from cutedsl_gemm.kernels.sm90.pipeline import pipeline
 
         return pipeline(self)
+
+    def reduction_parts(self, result: Result, m: int, n: int) -> int:
+        """Parts in which the kernel stores a reduction of an (M, N) result."""
+        raise NotImplementedError
 
     def workspace(self, m: int, n: int) -> int:
         """Elements of fp32 in global memory for an (M, N) product; 0 if the kernel needs none."""

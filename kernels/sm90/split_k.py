@@ -51,7 +51,7 @@ class SplitK(Sm90Gemm):
         operands, results, rest = split_arguments(plan.epilogue, arguments)
         workspace, sms, stream = rest
         c = results[0]
-        clusters = tile_count(c, plan.exchanged(plan.cluster_tile))
+        clusters = tile_count(c.shape, plan.exchanged(plan.cluster_tile))
         tiles = clusters * plan.cluster_size
         # (BM, BN, tiles, splits), and by row and column of the caller's C
         sums = lower.tile_array(workspace.iterator, plan.partial_sums, tiles, plan.splits)
@@ -138,10 +138,8 @@ class SplitK(Sm90Gemm):
             def part_of(matrix):
                 """The matrix from the first of these F rows of the tile on."""
                 gX = cute.local_tile(cute.local_tile(matrix, plan.c_tile, at), tiler, (part, 0))
-                extent = cute.make_layout(
-                    (rows_left - part * rows, columns_left), stride=matrix.stride
-                )
-                return cute.make_tensor(gX.iterator, extent)
+                extent = rows_left - part * rows, columns_left
+                return lower.strided(gX.iterator, extent, matrix.stride)
 
             outputs = operands, results, results[0]
             store_tile(totals, outputs, plan.epilogue, store, tiler, (0, 0), thread, part_of)

@@ -138,6 +138,12 @@ class SplitKPlan(Sm90Plan):
 
     def problems(self) -> Iterator[str]:
         yield from split_problems(self.splits)
+        for i, result in enumerate(self.epilogue.results):
+            if result.reduction is not None:
+                yield (
+                    f"result {i} of its epilogue is the {result.reduction} over {result.over}; "
+                    "blocks that split K store whole results: take pingpong or cooperative"
+                )
         yield from super().problems()
 
     def required(self) -> Iterator[tuple[str, object, str]]:

@@ -24,6 +24,11 @@ EPILOGUES = {
     ),
     "residual": (lambda acc, bias, residual: F.silu(acc + bias) + residual, [BIAS, RESIDUAL]),
     "column-major residual": (lambda acc, residual: acc - residual, [COLUMN_MAJOR]),
+    "fp32": (lambda acc, bias: ((acc + bias).float(), acc), [BIAS]),
+    "reductions": (
+        lambda acc, bias: (acc + bias, (acc * acc).sum(dim=1), acc.amax(dim=0), acc.amin(dim=1)),
+        [BIAS],
+    ),
     "two results": (lambda acc, bias: (F.relu(acc + bias), acc + bias), [BIAS]),
 }
 PLANS = {
