@@ -6,8 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 SHAPES = "sweep", "curve", "squares", "weights", "split"  # bench.SHAPES, without importing torch
-RANDOM, ODD, DECODE = "random", "odd", "decode"
+RANDOM, ODD, DECODE, EPILOGUES = "random", "odd", "decode", "epilogues"
 DRAWN = RANDOM, ODD  # whose shapes are drawn
+LISTED = DECODE, EPILOGUES  # of a table of their own
 DRAWINGS = ".svg", ".png", ".pdf"
 
 
@@ -44,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     ladder.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
     bench = commands.add_parser("bench", help="compare gemm with torch.mm, quack and Triton")
     bench.add_argument(
-        "--shapes", choices=(*SHAPES, *DRAWN, DECODE), default="sweep", help="default: sweep"
+        "--shapes", choices=(*SHAPES, *DRAWN, *LISTED), default="sweep", help="default: sweep"
     )
     bench.add_argument("--seed", type=int, metavar="S", help=f"of --shapes {' or '.join(DRAWN)}")
     bench.add_argument("--count", type=count, metavar="N", help="how many of these shapes to draw")
@@ -196,10 +197,10 @@ def run_on_gpu(options: argparse.Namespace) -> None:
 
 
 def run_bench(options: argparse.Namespace) -> None:
-    """bench over named shapes, drawn ones, or those of decoding."""
+    """bench over named shapes, drawn ones, or those of decoding and of epilogues."""
     given = {name: vars(options)[name] for name in ("count", "seed", "invariant")}
     given = {name: value for name, value in given.items() if value is not None}
-    if options.sustained and options.shapes in (*DRAWN, DECODE):
+    if options.sustained and options.shapes in (*DRAWN, *LISTED):
         raise Refused(f"--sustained is for named shapes; omit it with --shapes {options.shapes}")
     if given and options.shapes not in DRAWN:
         raise Refused(f"--{next(iter(given))} is for --shapes {' or '.join(DRAWN)}")
@@ -208,12 +209,12 @@ def run_bench(options: argparse.Namespace) -> None:
 
         drawn = random_shapes if options.shapes == RANDOM else odd_shapes
         distribution.main(drawn.POPULATION, **given, file=options.csv, drawing=options.plot)
-    elif options.shapes == DECODE:
-        from cutedsl_gemm.measure import decode
+    elif options.shapes in LISTED:
+        from cutedsl_gemm.measure import decode, epilogues
 
         if options.plot is not None:
-            raise Refused("--plot does not draw --shapes decode; omit it, or take --csv")
-        decode.main(options.csv)
+            raise Refused(f"--plot does not draw --shapes {options.shapes}; omit it, or take --csv")
+        {DECODE: decode, EPILOGUES: epilogues}[options.shapes].main(options.csv)
     else:
         from cutedsl_gemm.measure import bench
 

@@ -30,10 +30,10 @@ from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import SMS
 from cutedsl_gemm.select.precompile import compiled_with_bar
-from cutedsl_gemm.select.timing import Launch, race, timed
+from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 from cutedsl_gemm.tensors import problem_of
 
-SECONDS, LAUNCHES, ROUNDS = 0.5e-3, 50, 5  # of a graph: the time, at most so many launches
+ROUNDS = 5
 FEW_ROWS = 128
 SLOW = 0.95  # a ratio under which a shape counts as slow
 WORST = 20  # shapes that are listed
@@ -139,19 +139,11 @@ def _seconds(product: Product, invariant: bool) -> list[float]:
     ]
     for launch in launches:
         launch()  # loads the kernel
-    seconds = race(launches, rounds=ROUNDS, count=_count(timed(launches[0], 3)))
+    count = launches_of_a_graph(timed(launches[0], 3))
+    seconds = race(launches, rounds=ROUNDS, count=count)
     for name, out in zip((CUBLAS, OURS), outs, strict=True):
         check(name, product.mnk, out, expected)
     return seconds
-
-
-def _count(seconds: float) -> int:
-    """Launches of a graph, for a launch of so many seconds.
-
-    >>> _count(1e-6), _count(100e-6), _count(0.02)
-    (50, 5, 1)
-    """
-    return max(1, min(LAUNCHES, math.ceil(SECONDS / seconds)))
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 Provider: TypeAlias = Callable[[Tensor, Tensor, Tensor], object]  # (a, b, out)
 
 CUBLAS = "torch.mm"
+QUACK = "quack pp 128×192", "quack 128×256"
 
 
 def baselines() -> dict[str, Provider]:
@@ -32,11 +33,23 @@ def baselines() -> dict[str, Provider]:
 
 
 def _quack() -> Iterator[tuple[str, Provider]]:
-    from quack.gemm_config import GemmConfig
     from quack.gemm_interface import gemm_tuned
 
-    for name, config in (
-        ("quack pp 128×192", GemmConfig(tile_m=128, tile_n=192, pingpong=True)),
-        ("quack 128×256", GemmConfig(tile_m=128, tile_n=256, pingpong=False)),
-    ):
+    for name, config in quack_configs().items():
         yield name, partial(gemm_tuned.fn, config=config)
+
+
+def quack_configs() -> dict[str, Any]:
+    """Two configurations of quack, by name; the first is its default on Hopper.
+
+    There it schedules tiles statically. A dynamic schedule begins with a counter set to zero by
+    another launch.
+    """
+    from quack.gemm_config import GemmConfig
+
+    pingpong, cooperative = QUACK
+    static = partial(GemmConfig, is_dynamic_persistent=False)
+    return {
+        pingpong: static(tile_m=128, tile_n=192, pingpong=True),
+        cooperative: static(tile_m=128, tile_n=256, pingpong=False),
+    }

@@ -6,6 +6,7 @@ row may measure the host instead (docs/performance).
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ import torch
 Launch: TypeAlias = Callable[[], object]
 
 REST, WARM_UP, TIMED = 0.5, 3, 10  # seconds, launches, launches
+SECONDS, LAUNCHES = 0.5e-3, 50  # of a graph: the time, at most so many launches
 HOLD = 500_000  # cycles, 0.3 ms: the host enqueues a graph's replay in less
 
 
@@ -46,17 +48,35 @@ def captured(launch: Launch, count: int) -> Launch:
     return graph.replay
 
 
+def launches_of_a_graph(seconds: float) -> int:
+    """How many launches a graph needs, if each takes so many seconds.
+
+    >>> launches_of_a_graph(1e-6), launches_of_a_graph(100e-6), launches_of_a_graph(0.02)
+    (50, 5, 1)
+    """
+    return max(1, min(LAUNCHES, math.ceil(SECONDS / seconds)))
+
+
 def race(
     launches: Sequence[Launch],
     report: Callable[[float], None] = lambda share: None,
     rounds: int = 5,
     count: int = 10,
 ) -> list[float]:
-    """Seconds a launch of each on the GPU alone: graphs of `count`, in turn, the rounds' median.
+    """Seconds a launch of each on the GPU alone: `in_turn` of graphs of `count`."""
+    return in_turn([captured(launch, count) for launch in launches], report, rounds, count)
+
+
+def in_turn(
+    graphs: Sequence[Launch],
+    report: Callable[[float], None] = lambda share: None,
+    rounds: int = 5,
+    count: int = 10,
+) -> list[float]:
+    """Seconds a launch of each of these graphs of `count`, replayed in turn: the rounds' median.
 
     `report` receives the share of the rounds that are done, 0 to 1.
     """
-    graphs = [captured(launch, count) for launch in launches]
     times: list[list[float]] = [[] for _ in graphs]
     for number in range(rounds):
         for found, graph in zip(times, graphs, strict=True):

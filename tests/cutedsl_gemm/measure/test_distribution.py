@@ -167,6 +167,8 @@ def test_named_shapes_are_listed_first_and_do_not_count_in_the_distribution(
         (["--shapes", "odd", "--sustained"], "omit it with --shapes odd"),
         (["--shapes", "decode", "--sustained"], "omit it with --shapes decode"),
         (["--shapes", "decode", "--plot", "x.svg"], "--plot does not draw --shapes decode"),
+        (["--shapes", "epilogues", "--sustained"], "omit it with --shapes epilogues"),
+        (["--shapes", "epilogues", "--plot", "x.svg"], "does not draw --shapes epilogues"),
         (["--seed", "3"], "--seed is for --shapes random or odd"),
         (["--shapes", "squares", "--count", "3"], "--count is for --shapes random or odd"),
         (["--invariant"], "--invariant is for --shapes random or odd"),

@@ -1,0 +1,113 @@
+"""The layers that the bench of epilogues times, and what it shows; the measuring needs a GPU."""
+
+import csv
+
+import pytest
+import torch
+from rich.console import Console
+
+from cutedsl_gemm import fused
+from cutedsl_gemm.measure import epilogues, layers
+from cutedsl_gemm.measure.epilogues import CASES, Sample, table, write
+from cutedsl_gemm.measure.layers import ALONE, COMPILED, EAGER, FUSED, LAYERS, PROVIDERS, QUACK
+from cutedsl_gemm.measure.report import OURS
+
+BY_NAME = {layer.name: layer for layer in LAYERS}
+SMALL = 24, 64, 48
+SAMPLES = [
+    Sample("addmm", (8448, 9216, 256), {ALONE: 70e-6, OURS: 77e-6, FUSED: 231e-6}),
+    Sample("swiglu", (4096, 4096, 4096), dict.fromkeys((ALONE, OURS, EAGER), 2e-4)),
+]
+
+
+def inputs_of(layer):
+    torch.manual_seed(0)
+    return layer.inputs(SMALL, lambda m, n: (torch.randn(m, n) / 4).to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=list(BY_NAME))
+def test_all_providers_compute_the_same_layer(layer):
+    x, weight, *operands = inputs_of(layer)
+    expected = layer.torch(*(each.float() for each in (x, weight, *operands)))
+    assert torch.allclose(layer.torch(x, weight, *operands).float(), expected, atol=0.1)
+    assert torch.allclose(layer.ours(x, weight, *operands).float(), expected, atol=0.02)
+    if layer.name == "addmm":
+        assert torch.allclose(layer.cublas(x, weight, *operands).float(), expected, atol=0.1)
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=list(BY_NAME))
+def test_the_plans_compiled_ahead_are_those_that_run(layer, monkeypatch):
+    ran = []
+    monkeypatch.setattr(fused, "_calls", {})
+    monkeypatch.setattr(
+        fused,
+        "fused_runner",
+        lambda kernel, plan, *rest: ran.append(plan) or (lambda *inputs: None),
+    )
+    layer.ours(*inputs_of(layer))
+    _, planned = layer.plans(SMALL)
+    assert ran == [planned]
+    assert repr(ran[0]) == repr(planned)
+
+
+def test_every_layer_has_shapes_and_its_plans_are_few():
+    assert {layer for layer, _ in CASES} == {*LAYERS}
+    assert all(mnk[1] % 16 == 0 for _, mnk in CASES)
+    assert len({plan for layer, mnk in CASES for plan in layer.plans(mnk)}) <= 2 * len(CASES)
+
+
+def test_quack_reads_a_repacked_weight(monkeypatch):
+    monkeypatch.setattr(layers, "_quack_activated", lambda name, config, x, weight: weight)
+    weight = torch.arange(6)[:, None]
+    assert layers._quack_swiglu(None, None, weight).flatten().tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_a_provider_that_is_not_installed_or_raises_is_left_out(monkeypatch, capsys):
+    def fails(*inputs):
+        raise RuntimeError("no compiler\nfor this machine")
+
+    monkeypatch.setattr(layers, "find_spec", lambda name: None)
+    monkeypatch.setattr(torch, "compile", lambda function, dynamic: fails)
+    layer = BY_NAME["bias"]
+    assert [name for name, _ in epilogues._that_run(layer, inputs_of(layer))] == [
+        ALONE,
+        OURS,
+        EAGER,
+    ]
+    assert "bias by torch.compile: RuntimeError: no compiler\n" in capsys.readouterr().err
+
+
+def test_the_table_has_times_ratios_and_a_dash_for_who_lacks_the_layer(monkeypatch):
+    monkeypatch.setattr(epilogues, "machine", lambda: "a machine")
+    console = Console(width=200, record=True)
+    console.print(table(SAMPLES))
+    rows = [line for line in console.export_text().splitlines() if "│ " in line]
+    first, second = ([cell.strip() for cell in row.strip("│").split("│")] for row in rows)
+    assert first == [
+        "addmm",
+        "8448",
+        "9216",
+        "256",
+        "70.0",
+        "77.0",
+        "1.100",
+        "—",
+        "—",
+        "231.0  3.00",
+        "—",
+        "—",
+    ]
+    assert second[4:8] == ["200.0", "200.0", "1.000", "200.0  1.00"]
+
+
+def test_the_samples_are_written(tmp_path):
+    write(SAMPLES, tmp_path / "table.csv")
+    first, second = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
+    assert (first["layer"], first["K"], first["gemm, µs"], first["torch, µs"]) == (
+        "addmm",
+        "256",
+        "77.00",
+        "",
+    )
+    assert [*second][4:] == [f"{name}, µs" for name in PROVIDERS]
+    assert all(second[f"{name}, µs"] == "" for name in (COMPILED, *QUACK))
