@@ -3,8 +3,8 @@
     acc = A · B    results = epilogue(acc, operands)
     dacc = derivative(epilogue)(acc, operands, gradients)    dA = dacc · Bᵀ    dB = Aᵀ · dacc
 
-The forward pass also stores acc, unless the epilogue is linear in it. The stored acc is a result
-like others, so that derivatives have derivatives.
+The forward pass also stores what the derivative needs of acc, if it needs any. It is a result like
+others, so that derivatives have derivatives.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cutedsl_gemm.derivatives import backward_options
 from cutedsl_gemm.fused import Options, composed, fused
-from cutedsl_gemm.kernels.epilogue.derivative import derivative, with_accumulators
+from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.operands import Value
@@ -26,18 +26,6 @@ from cutedsl_gemm.results import Results
 from cutedsl_gemm.tensors import aligned_copy
 
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, kernel=, …), as gemm
-
-
-class Kept(NamedTuple):
-    """An epilogue that stores what its derivative needs."""
-
-    epilogue: Epilogue
-    accumulators: tuple[int, ...]  # places among its results; none if they are not needed
-
-
-def kept(epilogue: Epilogue, wanted: tuple[int, ...]) -> Kept:
-    """The epilogue to run, if the derivatives of the operands at these places may be asked for."""
-    return Kept(*with_accumulators(epilogue, wanted))
 
 
 def _wanted(values: Sequence[Value]) -> tuple[int, ...]:
@@ -59,7 +47,7 @@ class FusedProduct(torch.autograd.Function):
         b: Tensor,
         *values: Value,
     ) -> Results:
-        ctx.kept = kept(epilogue, _wanted(values))
+        ctx.kept = with_stored(epilogue, _wanted(values))
         ctx.multiply, ctx.options = multiply, options
         given = named_values(epilogue, values)
         results = fused(a, b, ctx.kept.epilogue, given, None, options).run(a, b, given, None)
@@ -68,10 +56,8 @@ class FusedProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        a, b, values, accumulators = saved(ctx)
-        needs = ctx.needs_input_grad[3:]
-        asked = Backward(ctx.kept.epilogue, ctx.multiply, ctx.options, needs)
-        return None, None, None, *asked(a, b, values, accumulators, grads)
+        backward = Backward(ctx.kept, ctx.multiply, ctx.options, ctx.needs_input_grad[3:])
+        return None, None, None, *backward(*saved(ctx), grads)
 
 
 def save(
@@ -81,12 +67,11 @@ def save(
     ctx.set_materialize_grads(False)
     ctx.numbers = [None if isinstance(each, Tensor) else each for each in values]
     tensors = [each for each in values if isinstance(each, Tensor)]
-    accumulators = [results[i] for i in ctx.kept.accumulators]
-    ctx.save_for_backward(a, b, *tensors, *accumulators)
+    ctx.save_for_backward(a, b, *tensors, *(results[i] for i in ctx.kept.places))
 
 
 def saved(ctx: Any) -> tuple[Tensor, Tensor, list[Value], list[Tensor]]:
-    """a, b, the operands, and the accumulators that `save` kept."""
+    """a, b, the operands, and the stored values that `save` kept."""
     a, b, *tensors = ctx.saved_tensors
     rest = iter(tensors)
     values = [next(rest) if number is None else number for number in ctx.numbers]
@@ -94,9 +79,9 @@ def saved(ctx: Any) -> tuple[Tensor, Tensor, list[Value], list[Tensor]]:
 
 
 class Backward(NamedTuple):
-    """The backward pass: (a, b, operands, accumulators, gradients) → the gradients of a, b, …"""
+    """The backward pass: (a, b, operands, stored values, gradients) → the gradients of a, b, …"""
 
-    epilogue: Epilogue
+    kept: Stored
     multiply: Multiply
     options: Options
     needs: Sequence[bool]  # of a, b, and the operands
@@ -106,20 +91,18 @@ class Backward(NamedTuple):
         a: Tensor,
         b: Tensor,
         values: Sequence[Value],
-        accumulators: Sequence[Tensor],
+        stored: Sequence[Tensor],
         grads: Sequence[Tensor | None],
     ) -> list[Tensor | None]:
-        needs_values = self.needs[2:]
-        shape = a.shape[0], b.shape[-1]
-        if not accumulators:  # the derivative does not depend on them
-            nothing = a.new_empty((), dtype=torch.float32).expand(shape)
-            accumulators = [nothing] * self.epilogue.accumulators
+        epilogue, numbers, _ = self.kept
+        count = epilogue.accumulators
+        # the derivative reads stored values, and of the accumulators no more than their shape
+        shapes = [a.new_empty((), dtype=torch.float32).expand(a.shape[0], b.shape[-1])] * count
         given = tuple(i for i, grad in enumerate(grads) if grad is not None)
-        wanted = tuple(i for i, needed in enumerate(needs_values) if needed)
-        slopes = derivative(self.epilogue, wanted, given)
-        matrices = [self.broadcast(i, grads[i], accumulators, values) for i in given]
-        found = evaluate(slopes, accumulators, [*values, *matrices])
-        count = self.epilogue.accumulators
+        wanted = tuple(i for i, needed in enumerate(self.needs[2:]) if needed)
+        known = [*values, *stored]
+        matrices = [self.broadcast(i, grads[i], shapes, known) for i in given]
+        found = evaluate(derivative(epilogue, wanted, given, numbers), shapes, [*known, *matrices])
         of_values: list[Tensor | None] = [None] * len(values)
         for i, slope in zip(wanted, found[count:], strict=True):
             operand: Any = values[i]
@@ -128,20 +111,21 @@ class Backward(NamedTuple):
         return [of_a, of_b, *of_values]
 
     def broadcast(
-        self, i: int, grad: Tensor, accumulators: Sequence[Tensor], values: Sequence[Value]
+        self, i: int, grad: Tensor, shapes: Sequence[Tensor], known: Sequence[Value]
     ) -> Tensor:
         """The gradient of result i as a tensor over C, of the value before it was reduced.
 
         That of an extremum is shared by the elements that equal it, as torch shares it.
         """
-        result = self.epilogue.results[i]
+        epilogue, numbers, _ = self.kept
+        result = epilogue.results[i]
         if result.reduction is None:
             return grad
         over = 0 if result.over == "M" else 1
         grad = grad.unsqueeze(over)
         if result.reduction == "sum":
             return grad
-        value = evaluate(self.epilogue, accumulators, values)[i].detach()
+        value = evaluate(recomputed(epilogue, (i,), numbers), shapes, known)[0].detach()
         extremum = value.amax if result.reduction == "amax" else value.amin
         equal = value == extremum(over, keepdim=True)
         return grad * equal / equal.sum(over, keepdim=True)

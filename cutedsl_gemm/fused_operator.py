@@ -14,7 +14,8 @@ from torch import Tensor
 
 from cutedsl_gemm.derivatives import NO_GRADIENT
 from cutedsl_gemm.fused import Options, fused
-from cutedsl_gemm.fused_derivatives import Backward, kept, save, saved
+from cutedsl_gemm.fused_derivatives import Backward, save, saved
+from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
 from cutedsl_gemm.kernels.epilogue.trace import trace
@@ -66,7 +67,7 @@ def _kind(name: str, value: Value) -> Kind:
 def _text(function: Any, kinds: tuple[Kind, ...], parts: int, differentiable: bool) -> str:
     """The text of the epilogue, which stores the accumulators if a derivative may need them."""
     epilogue = _epilogue(function, kinds, parts)
-    return to_text(_kept(epilogue).epilogue if differentiable else epilogue)
+    return to_text(_stored(epilogue).epilogue if differentiable else epilogue)
 
 
 @torch.compiler.assume_constant_result
@@ -90,10 +91,10 @@ def _operand(name: str, shape: tuple[bool, ...] | None, dtype: torch.dtype) -> O
     return Operand(name, modes, str(dtype).removeprefix("torch."))
 
 
-def _kept(epilogue: Epilogue) -> Any:
+def _stored(epilogue: Epilogue) -> Stored:
     """The epilogue that stores what the derivative of any operand may need."""
     tensors = (i for i, operand in enumerate(epilogue.operands) if not operand.by_value)
-    return kept(epilogue, tuple(tensors))
+    return with_stored(epilogue, tuple(tensors))
 
 
 def _values(epilogue: Epilogue, tensors: Sequence[Any], numbers: Sequence[float]) -> list[Any]:
@@ -175,18 +176,18 @@ def _fake(
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
     a, b, tensors, numbers, epilogue, _, *options = inputs
-    ctx.kept = _kept(from_text(epilogue))
+    ctx.kept = _stored(from_text(epilogue))
     ctx.options = Options(None, *options)
     save(ctx, a, b, _values(ctx.kept.epilogue, tensors, numbers), output)
 
 
 def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
-    a, b, values, accumulators = saved(ctx)
+    a, b, values, stored = saved(ctx)
     epilogue = ctx.kept.epilogue
     needs_a, needs_b, needs_tensors, *_ = ctx.needs_input_grad
     needs = _values(epilogue, needs_tensors or (), [False] * len(values))
-    backward = Backward(epilogue, _plain, ctx.options, (needs_a, needs_b, *needs))
-    of_a, of_b, *of_values = backward(a, b, values, accumulators, grads)
+    backward = Backward(ctx.kept, _plain, ctx.options, (needs_a, needs_b, *needs))
+    of_a, of_b, *of_values = backward(a, b, values, stored, grads)
     pairs = zip(epilogue.operands, of_values, strict=True)
     of_tensors = [slope for operand, slope in pairs if not operand.by_value]
     of_numbers: list[None] | None = (

@@ -9,10 +9,10 @@ the derivatives of an operation's arguments; it is written with the operators of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Mode, Operand, Result
 from cutedsl_gemm.kernels.epilogue.functions import apply
@@ -24,12 +24,16 @@ Rule = Callable[..., tuple[Any, ...]]  # (gradient, value of the operation, *arg
 
 @lru_cache(1024)
 def derivative(
-    epilogue: Epilogue, wanted: tuple[int, ...] = (), given: tuple[int, ...] = (0,)
+    epilogue: Epilogue,
+    wanted: tuple[int, ...] = (),
+    given: tuple[int, ...] = (0,),
+    stored: tuple[int, ...] = (),
 ) -> Epilogue:
     """The derivatives of the accumulators, and of the `wanted` operands, given those of results.
 
-    `wanted` and `given` are places among the operands and the results. The derivative takes the
-    operands of the epilogue, and behind them "grad i" for each result that is given: a matrix, or
+    `wanted` and `given` are places among the operands and the results; `stored` are instructions
+    whose values are known. The derivative takes the operands of the epilogue, behind them "value i"
+    for each instruction that is stored, and "grad i" for each result that is given: a matrix, or
     what is left of C where the result is a sum. A result that is another reduction counts as whole.
     Its own results are elementwise: that of a row vector is still to be added over M.
 
@@ -37,22 +41,20 @@ def derivative(
     >>> scaled = trace(lambda acc, r: (acc * r).relu(), (Operand("r", ("N",)),))
     >>> for _, text in derivative(scaled, wanted=(0,)).listing()[:4]:
     ...     print(text)
-    where(acc * r > 0, grad 0, 0)
+    where(relu(acc * r) > 0, grad 0, 0)
     t0 * r, float32
     t0 * acc, float32
     (M,N):(0,1)   float32, row vector
     """
     grads = tuple(_grad(i, epilogue.results[i]) for i in given)
-    operands = (*epilogue.operands, *grads)
-    recording = Recording(operands)
-    values = _replayed(epilogue, recording)
+    recording, values = _replayed(epilogue, stored, grads)
     slopes: dict[int, Any] = {}  # of the results by each instruction
 
     def add(number: int, slope: Any) -> None:
         if slope is not None:
             slopes[number] = slopes[number] + slope if number in slopes else slope
 
-    for place, i in enumerate(given, len(epilogue.operands)):
+    for place, i in enumerate(given, len(epilogue.operands) + len(stored)):
         add(epilogue.results[i].value, _leaf(recording, Instruction("operand", value=place)))
     for number in reversed(range(len(epilogue.program))):
         instruction = epilogue.program[number]
@@ -70,25 +72,86 @@ def derivative(
         number = epilogue.program.index(leaf) if leaf in epilogue.program else -1
         slope = slopes[number]._number if number in slopes else recording.constant(0.0)
         results.append(Result(slope, "float32"))
-    return live(recording.program, tuple(results), operands, epilogue.accumulators)
+    return live(recording.program, tuple(results), recording.operands, epilogue.accumulators)
 
 
-def with_accumulators(
-    epilogue: Epilogue, wanted: tuple[int, ...] = ()
-) -> tuple[Epilogue, tuple[int, ...]]:
-    """The epilogue that also stores the accumulators, and the places of these results.
+@lru_cache(1024)
+def recomputed(epilogue: Epilogue, places: tuple[int, ...], stored: tuple[int, ...]) -> Epilogue:
+    """The values of some results, before they are reduced, of the operands and stored values."""
+    recording, values = _replayed(epilogue, stored)
+    results = tuple(Result(values[epilogue.results[i].value]._number, "float32") for i in places)
+    return live(recording.program, results, recording.operands, epilogue.accumulators)
 
-    They have the dtype of A and B. If the derivative does not depend on the accumulators, as that
-    of acc + bias, the epilogue is returned as it is, without places.
+
+class Stored(NamedTuple):
+    """An epilogue that stores what its derivative needs."""
+
+    epilogue: Epilogue
+    numbers: tuple[int, ...]  # of the instructions whose values are stored
+    places: tuple[int, ...]  # of these values among the results
+
+
+@lru_cache(1024)
+def with_stored(epilogue: Epilogue, wanted: tuple[int, ...] = ()) -> Stored:
+    """The epilogue, with further results if the derivative cannot do without the accumulators.
+
+    Nothing is added for acc + bias, whose derivative does not depend on acc, nor for
+    tanh(acc + bias), where it follows from the result. For gelu(acc + bias), acc + bias is stored,
+    in the dtype of A and B: its sign is then that of the sum, whatever is lost of acc.
+
+    >>> from cutedsl_gemm.kernels.epilogue.trace import trace
+    >>> bias = (Operand("bias", ("N",)),)
+    >>> len(with_stored(trace(lambda acc, bias: (acc + bias).tanh(), bias)).epilogue.results)
+    1
+    >>> for _, text in with_stored(trace(lambda acc, bias: (acc + bias).log(), bias))[0].listing():
+    ...     print(text)
+    acc + bias
+    log(t0)
+    t0
+    (M,N):(0,1)   float32, row vector
     """
-    slopes = derivative(epilogue, wanted, tuple(range(len(epilogue.results))))
-    extremum = any(each.reduction in ("amax", "amin") for each in epilogue.results)
-    if not extremum and all(each.operation != "acc" for each in slopes.program):
-        return epilogue, ()
-    leaves = (Instruction("acc", value=i) for i in range(epilogue.accumulators))
-    kept = [Result(epilogue.program.index(leaf)) for leaf in leaves]
+    numbers: tuple[int, ...] = ()
+    for i in range(epilogue.accumulators):
+        acc = Instruction("acc", value=i)
+        if acc not in _needed(epilogue, wanted, numbers):
+            continue
+        for number in _candidates(epilogue, epilogue.program.index(acc)):
+            if acc not in _needed(epilogue, wanted, (*numbers, number)):
+                numbers = (*numbers, number)
+                break
+    whole = {each.value: each for each in reversed(epilogue.results) if _exact(each)}
+    kept = [whole.get(number, Result(number)) for number in numbers]
     results = tuple(dict.fromkeys((*epilogue.results, *kept)))
-    return replace(epilogue, results=results), tuple(map(results.index, kept))
+    return Stored(replace(epilogue, results=results), numbers, tuple(map(results.index, kept)))
+
+
+def _needed(
+    epilogue: Epilogue, wanted: tuple[int, ...], stored: tuple[int, ...]
+) -> set[Instruction]:
+    """What the derivative is computed of, and the values of results that are extrema."""
+    places = range(len(epilogue.results))
+    extrema = tuple(i for i in places if epilogue.results[i].reduction in ("amax", "amin"))
+    slopes = derivative(epilogue, wanted, tuple(places), stored)
+    return {*slopes.program, *recomputed(epilogue, extrema, stored).program}
+
+
+def _candidates(epilogue: Epilogue, acc: int) -> Iterator[int]:
+    """Instructions whose values may be stored in place of an accumulator, the best first.
+
+    They are results, which cost nothing; sums of the accumulator, which are as large as it is; and
+    itself.
+    """
+    yield from sorted({each.value for each in epilogue.results if _exact(each)}, reverse=True)
+    sums = {acc}
+    for number, each in enumerate(epilogue.program):
+        if each.operation in ("add", "sub", "neg") and sums.intersection(each.arguments):
+            sums.add(number)
+    yield from sorted(sums, reverse=True)
+
+
+def _exact(result: Result) -> bool:
+    """Whether a result is a value at each place of C, not rounded more than that of A and B."""
+    return result.reduction is None and result.dtype in (None, "float32")
 
 
 def _grad(i: int, result: Result) -> Operand:
@@ -102,13 +165,20 @@ def _leaf(recording: Recording, instruction: Instruction) -> Value:
     return Value(recording, recording.add(instruction))
 
 
-def _replayed(epilogue: Epilogue, recording: Recording) -> list[Value]:
-    """The values of the epilogue's instructions, recorded again."""
+def _replayed(
+    epilogue: Epilogue, stored: tuple[int, ...], further: tuple[Operand, ...] = ()
+) -> tuple[Recording, list[Value]]:
+    """The values of the epilogue's instructions, recorded again; those that are stored are read."""
+    kept = tuple(Operand(f"value {number}", ("M", "N")) for number in stored)
+    recording = Recording((*epilogue.operands, *kept, *further))
     values: list[Value] = []
-    for each in epilogue.program:
-        arguments = tuple(values[number]._number for number in each.arguments)
+    for number, each in enumerate(epilogue.program):
+        if number in stored:
+            place = len(epilogue.operands) + stored.index(number)
+            each = Instruction("operand", value=place)
+        arguments = tuple(values[argument]._number for argument in each.arguments)
         values.append(_leaf(recording, replace(each, arguments=arguments)))
-    return values
+    return recording, values
 
 
 def _where(condition: Any, value: Any, other: Any) -> Any:
@@ -167,7 +237,7 @@ RULES: Mapping[str, Rule] = {
     "sigmoid": lambda g, y, x: (g * (y - y * y),),
     "erf": lambda g, y, x: (g * (-x * x).exp() * (2 / math.sqrt(math.pi)),),
     "ndtr": lambda g, y, x: (g * _density(x),),
-    "relu": lambda g, y, x: (_where(x > 0, g, 0.0),),
+    "relu": lambda g, y, x: (_where(y > 0, g, 0.0),),
     "silu": _silu,
     "gelu": lambda g, y, x: (g * (apply("ndtr", x) + x * _density(x)),),
     "gelu_tanh": _gelu_tanh,

@@ -4,8 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
-from cutedsl_gemm.kernels.epilogue.derivative import RULES, derivative, with_accumulators
+from cutedsl_gemm.kernels.epilogue.derivative import RULES, derivative, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
 from cutedsl_gemm.kernels.epilogue.functions import apply
 from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
@@ -94,18 +95,41 @@ def test_at_a_kink_the_derivative_is_torchs(function, at):
 
 
 @pytest.mark.parametrize(
-    ("function", "wanted", "count"),
+    ("function", "wanted", "stored"),
     [
-        (lambda acc, row: acc + row, (0,), 1),
-        (lambda acc, row: acc * row, (), 1),
-        (lambda acc, row: acc * row, (0,), 2),  # the derivative of row is acc
-        (lambda acc, row: (acc + row).relu(), (), 2),
-        (lambda acc, row: ((acc + row).relu(), acc), (), 2),  # it is a result already
-        (lambda acc, row: (acc + row, acc.sum(dim=1)), (0,), 2),
-        (lambda acc, row: (acc + row, acc.amax(dim=1)), (0,), 3),
+        (lambda acc, row: acc + row, (0,), ()),
+        (lambda acc, row: acc * row, (), ()),
+        (lambda acc, row: acc * row, (0,), ("acc",)),  # the derivative of row is acc
+        (lambda acc, row: (acc + row).sigmoid(), (0,), ("sigmoid",)),
+        (lambda acc, row: (acc + row).relu() * 2, (), ("add",)),
+        (lambda acc, row: (F.gelu(acc + row), acc), (), ("acc",)),
+        (lambda acc, row: (acc * row, acc.sum(dim=1)), (0,), ("acc",)),
+        (lambda acc, row: (acc + row, (acc + row).amax(dim=1)), (0,), ("add",)),
+        (lambda acc, row: F.silu(acc - row) * row, (0,), ("sub",)),
+        (lambda acc, row: acc.exp().half() * row, (0,), ("acc",)),  # exp(acc) may overflow
     ],
 )
-def test_the_accumulator_is_stored_where_the_derivative_depends_on_it(function, wanted, count):
-    epilogue, places = with_accumulators(trace(function, (OPERANDS["row"],)), wanted)
-    assert len(epilogue.results) == count
-    assert all(epilogue.program[epilogue.results[i].value].operation == "acc" for i in places)
+def test_what_the_derivative_needs_of_the_accumulator_is_stored(function, wanted, stored):
+    """The derivative is then the same, and depends on the accumulator no more."""
+    epilogue = trace(function, (OPERANDS["row"],))
+    kept, numbers, places = with_stored(epilogue, wanted)
+    assert [epilogue.program[number].operation for number in numbers] == [*stored]
+    assert kept.results[: len(epilogue.results)] == epilogue.results
+    acc, row = torch.randn(M, N).double(), torch.randn(N).double()
+    values = [evaluate(kept, [acc], [row])[place] for place in places]
+    given = tuple(i for i, each in enumerate(epilogue.results) if each.reduction != "amax")
+    grads = [torch.randn(M, 1).double() for _ in given]
+    found = derivative(epilogue, wanted, given, numbers)
+    assert all(each.operation != "acc" for each in found.program)
+    for one, other in zip(
+        evaluate(found, [acc], [row, *values, *grads]),
+        evaluate(derivative(epilogue, wanted, given), [acc], [row, *grads]),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_both_accumulators_of_a_gate_are_stored():
+    kept, numbers, _ = with_stored(trace(lambda gate, up: F.silu(gate) * up, (), 2))
+    assert [kept.program[number].value for number in numbers] == [0, 1]
+    assert len(kept.results) == 3
