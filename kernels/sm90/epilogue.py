@@ -14,12 +14,13 @@ Where  each consumer has its own panels: no consumer waits for the other's store
        that its loads are free of bank conflicts.
 """
 
+from itertools import product
 from math import gcd
 from typing import Any
 
 import cutlass
 import cutlass.cute as cute
-from cutlass import Int32, Int64
+from cutlass import Float32, Int32, Int64
 from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
@@ -254,23 +255,19 @@ class PanelGemm(Sm90Gemm):
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, turn, panel)
-            results = [
-                self.evaluate(values, operands_of_part, panel, part)
-                for part, operands_of_part in self.by_parts(ahead, consumer, loads, panel)
-            ]
+            results = self.evaluate(values, ahead, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.read_panel(operands, columns, first, panel + 1)
             self.threads.take(by_threads, results, totals, first, (m, n), panel)
             for staged in cutlass.range_constexpr(len(plan.staged)):
                 store = panel * len(plan.staged) + staged
                 buffer = consumer * plan.c_stages + store % plan.c_stages
-                number, dtype = plan.staged[staged], panels[staged].element_type
-                rounded = [self.rounded(each[number], dtype) for each in results]
+                rC = cute.make_rmem_tensor(values.shape[:3], panels[staged].element_type)
+                rC.store(results[plan.staged[staged]].load().to(rC.element_type))
                 if cutlass.const_expr(loads is None):  # else the loads have waited
                     self.panels.wait_for_buffer(begun[staged], store)
                     self.panel_sync(consumer)
-                for part, rC in zip(self.parts, rounded):
-                    cute.copy(stmatrix, rC, tC[staged][(None, *part, buffer)])
+                cute.copy(stmatrix, rC, tC[staged][None, None, None, buffer])
                 self.panels.fence()
                 self.panel_sync(consumer)
                 self.panels.store(begun[staged], buffer, m, n, panel)
@@ -320,41 +317,31 @@ class PanelGemm(Sm90Gemm):
         offsets = [(rows(value), columns(value)) for value in range(begin, begin + count)]
         return load_values(view, first, offsets, shape, self.plan.read_width(operand))
 
-    @property
-    def parts(self):
-        """The parts of a panel, (R/64, P/S), that are evaluated one after the other.
-
-        One is all of it; or what one stmatrix stores if ldmatrix reads an operand. Else the operand
-        of all of the panel would be in registers at once, and 128×192 would spill.
-        """
-        if self.loads is None:
-            return [(None, None)]
-        _, down, across = self.plan.fragment.shape[:3]
-        return [(m64, columns) for columns in range(across) for m64 in range(down)]
-
-    def by_parts(self, operands, consumer, loads, panel):
-        """Each part of a panel, and the operands' values for it."""
-        for part in self.parts:
-            values = [
-                each[(None, *part)] if isinstance(each, cute.Tensor) else each for each in operands
-            ]
-            if self.loads is not None:
-                values[self.plan.staged_operand] = self.loads.read(consumer, loads, panel, part)
-            yield part, values
-
-    def evaluate(self, values, operands, panel, part):
-        """The results of the epilogue for a part of a panel, in fp32: (S/2, R/64, P/S) each."""
+    def evaluate(self, values, operands, panel, consumer, loads):
+        """The results of the epilogue for a panel, in fp32: (S/2, R/64, P/S) each."""
         if self.epilogue.accumulators == 1:
-            accumulators = [values[(None, *part, panel)]]
+            accumulators = [values[None, None, None, panel]]
         else:
-            accumulators = [values[(None, *part, panel, i)] for i in (0, 1)]
-        return evaluate_all(self.epilogue, accumulators, operands)
+            accumulators = [values[None, None, None, panel, i] for i in (0, 1)]
+        if self.loads is None:
+            return evaluate_all(self.epilogue, accumulators, operands)
+        return self.evaluate_by_parts(accumulators, operands, panel, consumer, loads)
 
-    def rounded(self, values, dtype):
-        """fp32 registers in another dtype."""
-        found = cute.make_rmem_tensor(values.shape, dtype)
-        found.store(values.load().to(dtype))
-        return found
+    def evaluate_by_parts(self, accumulators, operands, panel, consumer, loads):
+        """The same results, computed of what one ldmatrix after the other reads of an operand.
+
+        Else all that a thread needs of the operand's panel would be in registers at once, and
+        128×192 would spill.
+        """
+        shape = self.plan.fragment.shape[:3]
+        results = [cute.make_rmem_tensor(shape, Float32) for _ in self.epilogue.results]
+        for part in product((None,), range(shape[1]), range(shape[2])):
+            read = [each[part] if isinstance(each, cute.Tensor) else each for each in operands]
+            read[self.plan.staged_operand] = self.loads.read(consumer, loads, panel, part)
+            found = evaluate_all(self.epilogue, [each[part] for each in accumulators], read)
+            for result, each in zip(results, found, strict=True):
+                result[part].store(each.load())
+        return results
 
     def panel_sync(self, consumer):
         """Wait until all four warps of the consumer are here."""

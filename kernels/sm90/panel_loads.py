@@ -79,10 +79,10 @@ class PanelLoads:
         cute.arch.mbarrier_wait(loaded + self.buffer(consumer, panel), turn % 2)
 
     def read(self, consumer, tensors, panel, part):
-        """The operand's values for a part of a panel, (m64, S columns), in registers (S/2)."""
+        """The operand's values for a part of a panel, (None, m64, S columns), in registers."""
         sO, *_ = tensors
         values = cute.make_rmem_tensor((size(self.plan.fragment[0]),), self.dtype)
-        source = self.lanes_rows(sO)[(None, *part, self.buffer(consumer, panel))]
+        source = self.lanes_rows(sO)[(*part, self.buffer(consumer, panel))]
         cute.copy(self.make_ldmatrix(), source, values)
         return values
 

@@ -394,8 +394,8 @@ EPILOGUES = (
     Fault(
         "first_panel_stored_everywhere",
         EPILOGUE,
-        "self.evaluate(values, operands_of_part, panel, part)",
-        "self.evaluate(values, operands_of_part, 0, part)",
+        "self.evaluate(values, ahead, panel, consumer, loads)",
+        "self.evaluate(values, ahead, 0, consumer, loads)",
         "All panels of a tile have the columns of the first.",
     ),
     Fault(

@@ -25,6 +25,10 @@ EPILOGUES = {
         [COLUMN, SCALE, NUMBER],
     ),
     "residual": (lambda acc, bias, residual: F.silu(acc + bias) + residual, [BIAS, RESIDUAL]),
+    "results of a residual": (
+        lambda acc, residual: (acc + residual, (acc * residual).sum(dim=1), residual - acc),
+        [RESIDUAL],
+    ),
     "column-major residual": (lambda acc, residual: acc - residual, [COLUMN_MAJOR]),
     "fp32": (lambda acc, bias: ((acc + bias).float(), acc), [BIAS]),
     "reductions": (
