@@ -105,6 +105,52 @@ def test_integer_products_at_narrower_alignments_are_exact(kernel, unit, orders)
         assert exact(kernel, torch.bfloat16, mnk, orders, unit)
 
 
+def everything(acc, row, column, matrix, turned, number):
+    value = acc * number + row - column
+    whole = torch.relu(value) + matrix - turned
+    return whole, value.float(), value.sum(dim=1), whole.amax(dim=0)
+
+
+def of_everything(kernel, dtype, mnk, device="cuda"):
+    """a, b, and the operands of `everything`, of integers."""
+    (m, n, _), float32 = mnk, torch.float32
+    named_operands = {
+        "row": integers(1, n, "row", float32, device=device)[0],
+        "column": integers(m, 1, "column", dtype, device=device),
+        "matrix": integers(m, n, "row", dtype, 8, device=device),
+        "turned": integers(m, n, "column", float32, device=device),
+        "number": 2,
+    }
+    return operands(kernel, dtype, mnk, ("row", "row"), device=device), named_operands
+
+
+def plans_of_everything(kernel, dtype):
+    made = (of_everything(kernel, dtype, mnk, "cpu") for mnk in RAGGED)
+    return [plan_for(*ab, kernel=kernel, epilogue=everything, **given) for ab, given in made]
+
+
+def computes_everything(kernel, dtype, mnk, device="cuda"):
+    (a, b), given = of_everything(kernel, dtype, mnk, device)
+    truth = everything(a.double() @ b.double(), **given)
+    found = gemm(a, b, kernel=kernel, epilogue=everything, **given)
+    assert [each.dtype for each in found] == [dtype, *3 * [torch.float32]]
+    return all(torch.equal(x, y.to(x.dtype)) for x, y in zip(found, truth, strict=True))
+
+
+RAGGED = [(520, 264, 136), (136, 257, 72)]
+BEFORE_HOPPER = [name for name in KERNELS if not name.startswith("sm90")]
+
+
+@pytest.mark.compiles(plans=plans_of_everything)
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [(name, named(name).requirements.dtypes[0]) for name in BEFORE_HOPPER],
+    ids=str,
+)
+def test_an_epilogue_of_integers_is_exact(kernel, dtype):
+    assert all(computes_everything(kernel, dtype, mnk) for mnk in RAGGED)
+
+
 @by_rung
 def test_random_numbers_against_float64(kernel, dtype):
     a = torch.randn(1024, 512, device="cuda").to(dtype)
