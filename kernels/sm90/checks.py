@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import (
     UNIT,
     choice_problem,
@@ -97,15 +96,14 @@ def shape_problems(plan: Sm90Plan) -> Iterator[str]:
 
 
 def matrices_problems(plan: Sm90Plan) -> Iterator[str]:
-    """B must have a matrix for each accumulator of the epilogue, and a thread needs them all."""
-    wanted = getattr(plan, "epilogue", PLAIN).accumulators
-    if (plan.exchanged((plan.a, plan.b))[0].matrices, plan.matrices) != (1, wanted):
+    """The caller's B must have a matrix for each accumulator of the epilogue."""
+    found = plan.a.matrices, plan.b.matrices
+    wanted = plan.exchanged((1, plan.epilogue.accumulators))
+    if found != wanted or not all(type(count) is int for count in found):
         yield (
-            f"the plan's A and B have {plan.a.matrices} and {plan.b.matrices} matrices; the "
-            f"caller's B must have {wanted}, one for each accumulator of the epilogue"
+            f"the plan's A and B have {found[0]!r} and {found[1]!r} matrices; they must have "
+            f"{wanted[0]} and {wanted[1]}, one of B for each accumulator of the epilogue"
         )
-    if plan.splits == 1:
-        yield from consumer_problems(plan.tile[0], plan.rows, plan.a.matrices)
 
 
 def consumer_problems(bm: int, rows: int, matrices: int) -> Iterator[str]:

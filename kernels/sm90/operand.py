@@ -168,25 +168,6 @@ class Operand:
                 f"{SHORTEST_ROW}, a row of TMA's 32-byte swizzle"
             )
             return
-        if type(self.matrices) is not int or self.matrices < 1 or self.shape[0] % self.matrices:
-            yield (
-                f"{self.name} has {self.shape[0]} rows of {self.matrices!r} matrices; it must have "
-                "as many of each"
-            )
-            return
-        down = self.slice_counts[0]
-        if down % self.matrices and self.matrices % down:
-            yield (
-                f"{self.name} has rows of {self.matrices} matrices for {down} blocks; each must "
-                "load rows of one, or of as many"
-            )
-            return
-        if self.major == "K" and lines % (8 * self.matrices):
-            yield (
-                f"{self.name} has {lines} rows of {self.matrices} matrices; it must have a "
-                "multiple of 8 of each, a period of the swizzle"
-            )
-            return
         if lines % (8 * self.slices):
             yield (
                 f"{self.name} has {lines} {'rows' if self.major == 'K' else 'columns'} for "
@@ -220,10 +201,9 @@ def operands(
     The caller's B has so many `matrices`.
     """
     (bm, bn, bk), (down, across) = tile, cluster
-    a_matrices, b_matrices = 1, matrices
+    a_matrices, b_matrices = (matrices, 1) if swapped else (1, matrices)
     if swapped:
         a_major, b_major = b_major, a_major
-        a_matrices, b_matrices = b_matrices, a_matrices
     a = Operand("A", a_major, swizzled(bm, bk, a_major, a_matrices), across, a_matrices)
     return a, Operand("B", b_major, swizzled(bn, bk, b_major, b_matrices), down, b_matrices)
 

@@ -441,6 +441,7 @@ class Sm90Plan:
 
     def problems(self) -> Iterator[str]:
         """Messages about what the hardware cannot do."""
+        yield from checks.matrices_problems(self)
         tile = self.tile, self.dtype, self.schedule, self.swapped
         yield from checks.tile_problems(*tile, self.matrices)
         yield from checks.shape_problems(self)
@@ -448,7 +449,8 @@ class Sm90Plan:
             yield from field_problem(name, getattr(self, name), wanted, why)
         yield from self.a.problems()
         yield from self.b.problems()
-        yield from checks.matrices_problems(self)
+        if self.splits == 1:
+            yield from checks.consumer_problems(self.tile[0], self.rows, self.a.matrices)
         yield from checks.gap_problems(self.buffers)
         yield from checks.budget_problems(self)
 

@@ -4,6 +4,8 @@ The executor is compared with float64. What the compiled kernels load and store 
 test_device_code.py and test_stores.py.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -145,6 +147,15 @@ def test_a_tile_without_both_products_of_an_output_in_one_thread_is_refused(make
     make()
     with pytest.raises(PlanError, match=message):
         make(epilogue=SWIGLU)
+
+
+@pytest.mark.parametrize("matrices", [0, 1, 3, 2.0, "two", None])
+def test_b_has_a_matrix_for_each_accumulator_of_the_epilogue(matrices):
+    plan = pingpong((128, 96, 64), epilogue=SWIGLU)
+    with pytest.raises(PlanError, match="1 and 2, one of B for each accumulator"):
+        replace(plan, b=replace(plan.b, matrices=matrices)).check()
+    with pytest.raises(PlanError, match="1 and 1, one of B for each accumulator"):
+        replace(pingpong((128, 96, 64)), b=plan.b).check()
 
 
 def test_explain_says_of_which_matrices_the_rows_of_b_are():
