@@ -1,9 +1,9 @@
 """From a plan to a callable: compiled once for an architecture, kept in memory and on disk.
 
 A compiled GEMM is a TVM-FFI function (a, b, c, sms) on torch tensors and torch's current stream.
-It serves every M, N, K; `sms` is the number of multiprocessors that a persistent grid fills. A
-split-K kernel also takes a workspace, which `load` allocates. A compiled copy takes the pairs
-(source, target) that it copies.
+With an epilogue it takes the operands and the results in place of c. It serves every M, N, K; `sms`
+is the number of multiprocessors that a persistent grid fills. A split-K kernel also takes a
+workspace, which `load` allocates. A compiled copy takes the pairs (source, target) that it copies.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def _with_workspace(plan: Plan, kernel: Callable[..., None]) -> Callable[..., No
     """The kernel, with a workspace from torch's allocator, which reuses it in stream order."""
     import torch  # here, since it takes a second, and compiling needs none of it
 
-    def gemm(a: Any, b: Any, c: Any, sms: int) -> None:
-        kernel(a, b, c, c.new_empty(plan.workspace(*c.shape), dtype=torch.float32), sms)
+    def gemm(a: Any, b: Any, *others: Any) -> None:
+        *given, sms = others
+        elements = plan.workspace(a.shape[0], b.shape[-1])
+        kernel(a, b, *given, a.new_empty(elements, dtype=torch.float32), sms)
 
     return gemm
 

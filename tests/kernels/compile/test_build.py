@@ -78,13 +78,14 @@ def test_threads_that_ask_for_one_plan_compile_it_once(linked):
 
 
 def test_the_workspace_has_what_the_plan_asks_of_the_shape_of_c():
+    """It stands before the last argument, whatever the epilogue takes."""
     plan, seen = split((128, 64, 64), splits=3), []
-    run = build._with_workspace(plan, lambda a, b, c, workspace, sms: seen.append((workspace, sms)))
-    c = torch.empty(520, 72, dtype=torch.bfloat16)
-    run(None, None, c, 132)
-    ((workspace, sms),) = seen
-    assert (workspace.dtype, workspace.numel(), sms) == (
-        torch.float32,
-        plan.workspace(520, 72),
-        132,
-    )
+    run = build._with_workspace(plan, lambda *given: seen.append(given))
+    a, b, c = (torch.empty(shape).bfloat16() for shape in ((520, 40), (40, 72), (520, 72)))
+    run(a, b, c, 132)
+    run(a, b.expand(2, 40, 72), "bias", c, "another result", 0.5, 132)
+    for given, others in zip(seen, ([c], ["bias", c, "another result", 0.5]), strict=True):
+        *tensors, workspace, sms = given
+        assert tensors[2:] == others
+        assert (workspace.dtype, sms) == (torch.float32, 132)
+        assert workspace.numel() == plan.workspace(520, 72)
