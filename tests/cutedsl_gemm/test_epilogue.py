@@ -101,9 +101,7 @@ def random_epilogue_agrees(expression, shape, orders, dtypes, options):
 
 
 RANDOM = {
-    "expression": expressions(smooth=True, reductions=False).filter(
-        lambda e: "float" not in e.source
-    ),
+    "expression": expressions(smooth=True),
     "shape": st.tuples(*[st.integers(1, 100)] * 3),
     "orders": st.tuples(st.booleans(), st.booleans()),
     "dtypes": st.tuples(st.sampled_from([BF16, FP16]), *[st.sampled_from([BF16, FP16, FP32])] * 3),
@@ -151,6 +149,23 @@ def test_results_are_written_to_out_and_to_nothing_else(n, columns):
     )
     assert all(one is other for one, other in zip(both, out, strict=True))
     assert wide.count_nonzero() == sum(each.count_nonzero() for each in out)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_results_may_be_fp32_or_reductions_and_have_outs(swapped):
+    def function(acc, bias):
+        y = acc + bias
+        return y.float(), (y * y).sum(dim=1), y.amax(dim=0), y.half(), y.amin(dim=1)
+
+    for m, n in ((33, 71), (200, 200)):
+        a, b, bias = draw(m, 40), draw(40, n), draw(n)
+        found = agree(function, a, b, bias=bias)
+        assert [each.dtype for each in found] == [FP32, FP32, FP32, FP16, FP32]
+        outs = [torch.full_like(each, torch.nan) for each in found]
+        if swapped:
+            outs[0], outs[3] = (each.mT.contiguous().mT for each in (outs[0], outs[3]))
+            outs[1] = outs[1].repeat_interleave(2)[::2].fill_(0)
+        agree(function, a, b, out=tuple(outs), bias=bias)
 
 
 def test_one_out_may_have_rows_and_another_columns_or_neither():
