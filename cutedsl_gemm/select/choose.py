@@ -29,7 +29,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
     if tile is None:
         if problem.epilogue is PLAIN:
             return best(problem).plan(problem)
-        return first_plan(problem, (found.candidate for found in ranking(problem)))
+        return first_plan(problem, [found.candidate for found in ranking(problem)])
     tile = checked_tile(tile)
     try:
         return Candidate(pingpong, tile).plan(problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from torch import Tensor
 
@@ -16,7 +17,7 @@ from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.request import Function, readable, request
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
-from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, ranking
+from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, possible
 from cutedsl_gemm.tensors import aligned
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
@@ -82,7 +83,7 @@ def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[t
 
 
 def _choice(problem: Problem, plan: Sm90Plan, given: bool) -> Iterator[tuple[str, str]]:
-    candidate, ranked = candidate_of(plan), ranking(problem)[:SHOWN]
+    candidate, ranked = candidate_of(plan), [*islice(possible(problem), SHOWN)]
     asked = ", as asked" if given else ""
     if candidate is None:
         tile = "×".join(map(str, plan.tile))

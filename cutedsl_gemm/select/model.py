@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -33,6 +33,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
+from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
@@ -214,6 +216,22 @@ def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> l
     waves = np.array([each.waves for each in found])
     serving = itertools.compress(found, serves(_table(asked), waves, problem.invariant))
     return sorted(serving, key=attrgetter("seconds"))
+
+
+def possible(problem: Problem) -> Iterator[Estimate]:
+    """`ranking`, of the candidates whose plans take the problem's epilogue."""
+    for found in ranking(problem):
+        if problem.epilogue is PLAIN or takes(problem, found.candidate):
+            yield found
+
+
+def takes(problem: Problem, candidate: Candidate) -> bool:
+    """Whether a candidate has a plan for the problem."""
+    try:
+        candidate.plan(problem)
+    except PlanError:
+        return False
+    return True
 
 
 def serves(of: Table, waves: Array, invariant: bool = False) -> Array:

@@ -11,19 +11,22 @@ a plain gemm(a, b) does not depend on what a machine has measured.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.compile.progress import bar
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
-from cutedsl_gemm.select.model import ranking
+from cutedsl_gemm.select.model import possible
 from cutedsl_gemm.select.timing import Launch, race
 
 Entry: TypeAlias = tuple[Candidate, Raster]
@@ -52,7 +55,7 @@ def tuned(problem: Problem, device: str, launch: Callable[[Sm90Plan], Launch]) -
 
 def entries(problem: Problem) -> list[Entry]:
     """The plans of a race: the model's best candidates, and its first two with all rasters."""
-    ranked = [found.candidate for found in ranking(problem)]
+    ranked = [found.candidate for found in islice(possible(problem), ENTRIES)]
     own = [(candidate, candidate.raster(problem.mnk[2])) for candidate in ranked]
     whole = [candidate for candidate in ranked[:RERASTERED] if candidate.splits == 1]
     others = [(candidate, raster) for candidate in whole for raster in RASTERS]
@@ -120,4 +123,9 @@ def _read(file: Path) -> dict[str, Any]:
 def _shape(problem: Problem) -> str:
     majors = f"{'K' if problem.a.row_major else 'M'}-{'N' if problem.b.row_major else 'K'}"
     invariant = " invariant" if problem.invariant else ""
-    return f"{'×'.join(map(str, problem.mnk))} {problem.dtype} {majors}{invariant}"
+    fused = "" if problem.epilogue is PLAIN else f" epilogue {_digest(problem.epilogue)}"
+    return f"{'×'.join(map(str, problem.mnk))} {problem.dtype} {majors}{invariant}{fused}"
+
+
+def _digest(epilogue: Epilogue) -> str:
+    return hashlib.sha256(repr(epilogue).encode()).hexdigest()[:16]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -102,7 +102,7 @@ def random_epilogue_agrees(expression, shape, orders, dtypes, options):
 
 RANDOM = {
     "expression": expressions(smooth=True),
-    "shape": st.tuples(*[st.integers(1, 100)] * 3),
+    "shape": st.tuples(*[st.integers(1, 70)] * 3),
     "orders": st.tuples(st.booleans(), st.booleans()),
     "dtypes": st.tuples(st.sampled_from([BF16, FP16]), *[st.sampled_from([BF16, FP16, FP32])] * 3),
 }
@@ -120,7 +120,9 @@ def test_random_epilogues_agree_with_torch(expression, shape, orders, dtypes):
 def test_random_epilogues_of_every_kernel_agree_with_torch(
     expression, shape, orders, dtypes, kernel
 ):
-    m, n, k = (8 * extent for extent in shape) if kernel else shape
+    reduced = any(each.reduction for each in expression.epilogue.results)
+    assume(not reduced or kernel in (None, "sm90_cooperative"))
+    m, n, k = (-(-extent // 8) * 8 for extent in shape) if kernel else shape
     options = {"kernel": kernel}
     random_epilogue_agrees(expression, (m, n, k), orders, dtypes, options)
 
