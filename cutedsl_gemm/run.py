@@ -66,19 +66,17 @@ def fused_runner(
     if device.type == "cpu":
         return partial(_execute_fused, plan, {"one_by_one": True} if invariant else {})
     compiled, sms = _compiled(kernel, plan, device)
-    tensors = [i for i, operand in enumerate(epilogue.operands) if not operand.by_value]
-    numbers = [i for i, operand in enumerate(epilogue.operands) if operand.by_value]
+    by_value = [operand.by_value for operand in epilogue.operands]
 
     def launch(a: Tensor, b: Tensor, operands: Sequence[Value], results: Sequence[Tensor]) -> None:
-        if numbers:
-            given = [operands[i] for i in tensors]
-            compiled(a, b, *given, *results, *[operands[i] for i in numbers], sms)
-        else:
-            compiled(a, b, *operands, *results, sms)
+        pairs = [*zip(operands, by_value, strict=True)]
+        tensors = [each for each, number in pairs if not number]
+        numbers = [each for each, number in pairs if number]
+        compiled(a, b, *tensors, *results, *numbers, sms)
 
-    def launch_on_device(*arguments: Any) -> None:
+    def launch_on_device(a: Tensor, *rest: Any) -> None:
         with torch.cuda.device(device):
-            launch(*arguments)
+            launch(a, *rest)
 
     return launch if torch.cuda.device_count() == 1 else launch_on_device
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import io
+import linecache
 from contextlib import redirect_stdout
 from typing import Any, ClassVar
 
@@ -18,6 +19,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from sources import depend
+
+PAGE = "<page>"  # the file of a block, in messages
 
 
 class Run(SphinxDirective):
@@ -50,11 +53,12 @@ class Run(SphinxDirective):
 def executed(source: str, names: dict[str, Any]) -> str:
     """What the code prints, and its last expression, printed."""
     tree, printed = ast.parse(source), io.StringIO()
+    linecache.cache[PAGE] = len(source), None, source.splitlines(), PAGE  # messages quote lines
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with redirect_stdout(printed):
-        exec(compile(tree, "<page>", "exec"), names)
+        exec(compile(tree, PAGE, "exec"), names)
         if last is not None:
-            value = eval(compile(ast.Expression(last.value), "<page>", "eval"), names)
+            value = eval(compile(ast.Expression(last.value), PAGE, "eval"), names)
             if value is not None:
                 print(value)
     return printed.getvalue()

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from cutedsl_gemm import copies, run
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand
 from cutedsl_gemm.select.registry import named
 
 
@@ -25,16 +24,12 @@ def launch(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device", device)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(run, "multiprocessors", lambda device, plan: 120)
-    compiled = lambda *arguments: seen.append((*arguments, current[-1]))  # noqa: E731
+    compiled = lambda a, b, out, sms: seen.append((a, b, out, sms, current[-1]))  # noqa: E731
     monkeypatch.setattr(run.build, "load", lambda plan, arch: compiled)
 
-    def launch(kernel, *arguments, devices=1, epilogue=None):
+    def launch(kernel, *tensors, devices=1):
         monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
-        of = named(kernel), None, torch.device("cuda", 1)
-        if epilogue is None:
-            run._launcher(*of)(*arguments)
-        else:
-            run.fused_runner(*of[:2], epilogue, of[2])(*arguments)
+        run._launcher(named(kernel), None, torch.device("cuda", 1))(*tensors)
         return seen.pop()
 
     return launch
@@ -50,16 +45,6 @@ def test_a_kernel_fills_the_multiprocessors_of_its_device_and_runs_on_it(launch,
     assert (sms, device) == (120, "cuda:1")
     assert all(one is other for one, other in zip(tensors, (A, B, OUT), strict=True))
     assert launch(kernel, A, B, OUT)[3] == 120
-
-
-@pytest.mark.parametrize("devices", [1, 2])
-def test_operands_come_before_results_and_numbers_behind_them(launch, devices):
-    names = "row", "alpha", "matrix"
-    epilogue = Epilogue(operands=tuple(Operand(each, by_value=each == "alpha") for each in names))
-    on = "cuda:1" if devices == 2 else "none"
-    found = launch("sm90", A, B, ("r", 0.5, "m"), ("c", "d"), devices=devices, epilogue=epilogue)
-    assert found == (A, B, "r", "m", "c", "d", 0.5, 120, on)
-    assert launch("sm90", A, B, (), ("c",), epilogue=PLAIN) == (A, B, "c", 120, "none")
 
 
 @pytest.mark.parametrize("negative", [0, 1])

@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
+from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
@@ -17,7 +15,6 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.simt.rungs import block1d, block2d, naive
 from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80.rungs import swizzled, wide
-from tests.kernels.epilogue.expressions import expressions
 
 PLANS = [
     naive("MN", "K"),
@@ -131,34 +128,6 @@ def test_a_product_may_have_reductions_alone():
     (largest, total), (exact, _) = computed(plan, 135, 77, 24)
     torch.testing.assert_close(largest.amax(0), exact.amax(1).float())
     torch.testing.assert_close(total.sum(0), exact.sum(0).float())
-
-
-@settings(max_examples=1 + settings().max_examples // 8)
-@given(
-    expression=expressions(smooth=True),
-    plan=st.sampled_from([block2d(), volta884(), wide()]),
-    m=st.integers(1, 150),
-    n=st.integers(1, 280),
-)
-def test_random_epilogues_agree_with_torch(expression, plan, m, n):
-    plan = replace(plan, epilogue=expression.epilogue).check()
-    named = expression.tensors(m, n)
-    a, b, *others = empty_tensors(plan, m, n, 8)
-    a.normal_(), b.normal_()
-    operands = []
-    for operand, value in zip(plan.epilogue.operands, named.values(), strict=True):
-        if not operand.by_value:
-            tensor = others.pop(0)
-            value = tensor.copy_(value.reshape(tensor.shape))
-        operands.append(value)
-    results = tuple(others)
-    plan.execute(a, b, results if len(results) > 1 else results[0], operands=tuple(operands))
-    exact = {name: torch.as_tensor(value).double() for name, value in named.items()}
-    truth = expression.torch([a.double() @ b.double()], exact)
-    for result, found, expected in zip(plan.epilogue.results, results, truth, strict=True):
-        if result.reduction is not None:
-            found = REDUCTIONS[result.reduction](found, 0)
-        torch.testing.assert_close(found, expected.to(found.dtype), atol=2e-3, rtol=8e-3)
 
 
 def test_a_reduction_has_the_parts_that_the_plan_says():
