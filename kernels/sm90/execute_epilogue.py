@@ -13,6 +13,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.executor import thread_values
+from cutedsl_gemm.kernels.executor.epilogue import over_c
 from cutedsl_gemm.kernels.pipeline.actions import Warps
 from cutedsl_gemm.kernels.plan.work import Segment
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
@@ -71,8 +72,7 @@ class Results:
         """An operand as a matrix of the plan's C; a number as it is."""
         if not isinstance(given, Tensor):
             return given
-        matrix = given[:, None] if operand.modes == ("M",) else given
-        matrix = matrix.expand(shape)
+        matrix = over_c(operand, given, shape)
         return matrix.mT if self.plan.swapped else matrix
 
     def reduce(self, i: int, values: Tensor, rows: Tensor, columns: Tensor, part: Tensor) -> None:

@@ -17,15 +17,10 @@ import cutlass.cute as cute
 from cutlass import Float32, select_
 
 from cutedsl_gemm.kernels.device.tile import in_bounds
-from cutedsl_gemm.kernels.epilogue.device import REGISTERS
+from cutedsl_gemm.kernels.epilogue.device import combine
+from cutedsl_gemm.kernels.epilogue.operations import REDUCTIONS
 from layouts import size
 from layouts.hardware.facts import WARP, WARPGROUP
-
-REDUCTIONS = {  # the value of no element, and how two are joined
-    "sum": (0.0, lambda x, y: x + y),
-    "amax": (float("-inf"), REGISTERS.maximum),
-    "amin": (float("inf"), REGISTERS.minimum),
-}
 
 
 class ThreadResults:
@@ -83,25 +78,25 @@ class ThreadResults:
 
     def reduce(self, kind, kept, values, total, first, offsets, extents):
         """Add a panel's values to the totals of their kept coordinates."""
-        nothing, join = REDUCTIONS[kind]
+        nothing = Float32(REDUCTIONS[kind])
         groups = defaultdict(list)  # kept offset → values
         for i, offset in enumerate(offsets):
             present = first[1 - kept] + offset[1 - kept] < extents[1 - kept]
-            groups[offset[kept]].append(select_(present, values[i], Float32(nothing)))
+            groups[offset[kept]].append(select_(present, values[i], nothing))
         for offset, group in groups.items():
             for value in group:
-                total[offset] = join(total[offset], value) if offset in total else value
+                total[offset] = combine(kind, total[offset], value) if offset in total else value
 
     def store_reduced(self, kind, kept, target, total, first, place):
         """Join the lanes that share an output; one of them stores it to its part."""
-        _, join = REDUCTIONS[kind]
         thread = cute.arch.thread_idx()[0] % WARPGROUP
         share = [bit for bit in range(5) if self.threads[kept](1 << bit) == 0]
         mask = sum(1 << bit for bit in share)
         part = self.part(kept, place, thread)
         for offset, value in total.items():
             for bit in share:
-                value = join(value, cute.arch.shuffle_sync_bfly(value, offset=1 << bit))
+                other = cute.arch.shuffle_sync_bfly(value, offset=1 << bit)
+                value = combine(kind, value, other)
             self.store_part(target, part, first[kept] + offset, value, (thread & mask) == 0)
 
     def part(self, kept, place, thread):
