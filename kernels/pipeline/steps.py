@@ -334,8 +334,11 @@ class Pipeline:
         >>> [pingpong().pipeline.stage_and_parity(k_tile) for k_tile in (1, 7, 13)]
         [(1, 0), (1, 1), (1, 0)]
         """
-        stage, parity = k_tile % self.stages, (k_tile // self.stages) % 2
-        return stage, parity ^ 1 if flipped else parity
+        return k_tile % self.stages, self.parity(k_tile // self.stages, flipped)
+
+    def parity(self, phase: Any, flipped: bool = False) -> Any:
+        """The parity of a phase, or the other."""
+        return phase % 2 ^ 1 if flipped else phase % 2
 
     def mbarrier(self, name: str) -> Mbarrier:
         """The mbarriers of this name."""

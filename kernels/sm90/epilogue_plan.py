@@ -168,6 +168,15 @@ class PanelPlan(Sm90Plan):
                 return i
         return None
 
+    def operand_buffer(self, panel: int) -> int:
+        """A consumer's buffer into which a panel of `staged_operand` is loaded: its first store's.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> pingpong((128, 192, 64)).operand_buffer(2)
+        2
+        """
+        return panel * len(self.staged)
+
     @property
     def loaded_buffers(self) -> int:
         return 0 if self.staged_operand is None else self.staged_panels

@@ -49,8 +49,8 @@ class PanelLoads:
         return sO, tma, gO, loaded
 
     def buffer(self, consumer, panel):
-        """The buffer of a panel, and with it the mbarrier: that of the first result's."""
-        return consumer * self.plan.c_stages + panel * len(self.plan.staged)
+        """The buffer of a panel among those of all consumers, and the number of its mbarrier."""
+        return consumer * self.plan.c_stages + self.plan.operand_buffer(panel)
 
     @cute.jit
     def issue(self, consumer, tensors, m, n):
@@ -76,7 +76,8 @@ class PanelLoads:
     def wait(self, consumer, tensors, turn, panel: cutlass.Constexpr):
         """Wait until a panel has come; the tile is number `turn` of the consumer's."""
         *_, loaded = tensors
-        cute.arch.mbarrier_wait(loaded + self.buffer(consumer, panel), turn % 2)
+        parity = self.plan.pipeline.parity(turn)
+        cute.arch.mbarrier_wait(loaded + self.buffer(consumer, panel), parity)
 
     def read(self, consumer, tensors, panel, part):
         """The operand's values for a part of a panel, (None, m64, S columns), in registers."""

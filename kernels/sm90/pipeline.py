@@ -166,10 +166,10 @@ def _load_panels(plan: PanelPlan, consumer: int) -> Program:
     program: list[steps.Step] = [steps.StoreWait(0, leader=True)]
     name = plan.planned_epilogue.operands[plan.staged_operand].name
     barrier, bytes = loaded_barrier(consumer), plan.panel_bytes
-    for panel in range(0, plan.stores, len(plan.staged)):
+    for buffer in map(plan.operand_buffer, range(plan.panels)):
         program += (
-            steps.Expect(barrier, bytes, panel, leader=True),
-            steps.LoadPanel(name, barrier, bytes, panel, panel, leader=True),
+            steps.Expect(barrier, bytes, buffer, leader=True),
+            steps.LoadPanel(name, barrier, bytes, buffer, buffer, leader=True),
         )
     return tuple(program)
 
@@ -182,16 +182,16 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
     results = len(plan.staged)
     for panel in range(plan.panels):
         if loaded:
-            buffer = panel * results  # that of the first result
+            buffer = plan.operand_buffer(panel)
             program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))
             program.append(steps.ReadPanel(buffer, buffer))
         if plan.stored_by_threads:
             program.append(steps.StoreResults(panel))
         for store in range(panel * results, (panel + 1) * results):
             buffer = store % plan.c_stages
-            if tma and not loaded:
-                program.append(steps.StoreWait(plan.pending_stores(store), leader=True))
-            if not loaded:
+            if not loaded:  # else all buffers were free before the loads
+                if tma:
+                    program.append(steps.StoreWait(plan.pending_stores(store), leader=True))
                 program.append(sync)
             program.append(steps.WritePanel(store, buffer))
             if tma:

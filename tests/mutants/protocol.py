@@ -80,22 +80,22 @@ FAULTS = (
     Fault(
         "panel_reused_early",
         PIPELINE,
-        "steps.StoreWait(plan.pending_stores(panel), leader=True)",
-        "steps.StoreWait(plan.pending_stores(panel) + 1, leader=True)",
+        "steps.StoreWait(plan.pending_stores(store), leader=True)",
+        "steps.StoreWait(plan.pending_stores(store) + 1, leader=True)",
         "stmatrix overwrites a panel that TMA has not read yet.",
     ),
     Fault(
         "panel_without_fence",
         PIPELINE,
-        "        if tma:\n            program.append(steps.Fence())\n",
+        "            if tma:\n                program.append(steps.Fence())\n",
         "",
         "TMA may read what the panel held before stmatrix wrote it.",
     ),
     Fault(
         "panel_without_the_second_barrier",
         PIPELINE,
-        "program += sync, steps.StorePanel(panel, buffer, asynchronous=tma, leader=tma)",
-        "program += (steps.StorePanel(panel, buffer, asynchronous=tma, leader=tma),)",
+        "program += sync, steps.StorePanel(store, buffer, asynchronous=tma, leader=tma)",
+        "program += (steps.StorePanel(store, buffer, asynchronous=tma, leader=tma),)",
         "TMA stores a panel that three of four warps have not written yet.",
     ),
     Fault(

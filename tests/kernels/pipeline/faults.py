@@ -8,9 +8,11 @@ from cutedsl_gemm.kernels.pipeline.steps import (
     Arrive,
     Expect,
     Load,
+    LoadPanel,
     Loop,
     Pipeline,
     Program,
+    ReadPanel,
     Step,
     StorePanel,
     Wait,
@@ -22,7 +24,7 @@ def faults(pipeline: Pipeline) -> Iterator[tuple[str, Pipeline]]:
     """(what is wrong, the wrong pipeline)."""
     for agent in pipeline.agents:
         for path, step in _sites(agent.program):
-            for what, changed in _changes(step):
+            for what, changed in _changes(step, pipeline):
                 program = _replaced(agent.program, path, changed)
                 yield f"{agent.name}: {what} {step}", _with(pipeline, agent, program)
     for barrier in pipeline.mbarriers:
@@ -32,7 +34,7 @@ def faults(pipeline: Pipeline) -> Iterator[tuple[str, Pipeline]]:
             yield f"{changed}", replace(pipeline, mbarriers=tuple(others))
 
 
-def _changes(step: Step) -> Iterator[tuple[str, tuple[Step, ...]]]:
+def _changes(step: Step, pipeline: Pipeline) -> Iterator[tuple[str, tuple[Step, ...]]]:
     yield "no", ()
     if step.when != "always":
         yield "always", (replace(step, when="always"),)
@@ -40,12 +42,17 @@ def _changes(step: Step) -> Iterator[tuple[str, tuple[Step, ...]]]:
         yield "other parity of", (replace(step, flipped=not step.flipped),)
     if hasattr(step, "pending"):
         yield "one more pending in", (replace(step, pending=step.pending + 1),)
-    if isinstance(step, Arrive | Load | Expect):
+    of_k_tile = getattr(step, "buffer", None) is None
+    if isinstance(step, Arrive | Load | Expect) and of_k_tile:
         yield "one k-tile early", (replace(step, lag=step.lag - 1),)
     if isinstance(step, Arrive):
         yield "one k-tile late", (replace(step, lag=step.lag + 1),)
-    if isinstance(step, WritePanel | StorePanel):
+    if isinstance(step, WritePanel | StorePanel | ReadPanel):
         yield "another buffer in", (replace(step, buffer=step.buffer + 1),)
+    if isinstance(step, Wait | Expect | LoadPanel) and not of_k_tile:
+        another = (step.buffer + 1) % pipeline.mbarrier(step.barrier).buffers
+        if another != step.buffer:
+            yield "another buffer in", (replace(step, buffer=another),)
 
 
 def _sites(program: Program, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Step]]:

@@ -79,7 +79,7 @@ class Machine:
         step = action.step
         if isinstance(step, steps.Wait):
             key = self.mbarrier(step, self.warps[i].block, action)
-            number = action.k_tile // self.pipeline.stages
+            _, number = action.phase(self.pipeline.stages)
             return key not in state or (state[key][0] - 1 - number) % 2 == step.flipped
         if isinstance(step, steps.MultiplyWait | steps.StoreWait):
             kind = "product" if isinstance(step, steps.MultiplyWait) else "store"
@@ -130,7 +130,7 @@ class Machine:
         return self.actions[i][at] if at < len(self.actions[i]) else None
 
     def mbarrier(self, step, block, action):
-        return "mbarrier", step.barrier, block, action.k_tile % self.pipeline.stages
+        return "mbarrier", step.barrier, block, action.phase(self.pipeline.stages)[0]
 
     def passed(self, state, i):
         key, generation = state["in", i]
@@ -202,8 +202,8 @@ class Machine:
         for barrier in self.pipeline.mbarriers:
             if barrier.arrivals < 1:
                 raise Wrong("mbarrier.init counts one arrival at least")
-            for stage in range(self.pipeline.stages):
-                key = "mbarrier", barrier.name, self.warps[i].block, stage
+            for place in range(barrier.buffers or self.pipeline.stages):
+                key = "mbarrier", barrier.name, self.warps[i].block, place
                 state[key] = 0, barrier.arrivals, 0
 
     def count(self, state, key, arrivals, more):
@@ -250,13 +250,48 @@ class Machine:
             item = key, action.k_tile, barrier, step.bytes
             state["loads",] = (*state.get(("loads",), ()), item)
 
+    def loadpanel(self, state, i, action):
+        self.global_memory(state)
+        step, block, agent = action.step, self.warps[i].block, self.warps[i].agent
+        if state.get(("panel readers", block, agent, step.buffer)):
+            raise Wrong("a panel is overwritten while TMA reads it")
+        for j in self.members(i):
+            key = "panel", block, agent, step.buffer, j
+            _, writes, read = state.get(key, IDLE)
+            if writes or not read:
+                raise Wrong(f"{key} is overwritten while it is in use")
+            state[key] = None, 1, True
+        key = "panel", block, agent, step.buffer
+        item = key, ("operand", action.tile, step.panel), self.mbarrier(step, block, action)
+        state["loads",] = (*state.get(("loads",), ()), (*item, step.bytes))
+
     def end_load(self, state, item):
-        key, k_tile, barrier, bytes = item
+        key, contents, barrier, bytes = item
         left = [*state["loads",]]
         left.remove(item)
-        state["loads",] = tuple(sorted(left))
-        state[key] = k_tile, 0, False
+        state["loads",] = tuple(sorted(left, key=repr))
+        for part in self.parts(key):
+            state[part] = contents, 0, False
         self.count(state, barrier, 0, -bytes)
+
+    def parts(self, key):
+        """The rows of each of an agent's warps in a buffer of panels; of a stage, all of it."""
+        kind, block, agent, *_ = key
+        if kind == "stage":
+            return [key]
+        return [(*key, j) for j in self.of_block[block] if self.warps[j].agent == agent]
+
+    def members(self, i):
+        """The warps of the same agent and block."""
+        block, agent = self.warps[i].block, self.warps[i].agent
+        return [j for j in self.of_block[block] if self.warps[j].agent == agent]
+
+    def readpanel(self, state, i, action):
+        key = "panel", self.warps[i].block, self.warps[i].agent, action.step.buffer, i
+        wanted = "operand", action.tile, action.step.panel
+        if state.get(key, IDLE)[:2] != (wanted, 0):
+            raise Wrong(f"{key} holds {state.get(key, IDLE)}, and {wanted} is read")
+        state[key] = wanted, 0, True
 
     def multiply(self, state, i, action):
         block, stage = self.warps[i].block, action.k_tile % self.pipeline.stages
@@ -293,7 +328,8 @@ class Machine:
         if state.get(("panel readers", block, agent, buffer)):
             raise Wrong("a panel is overwritten while TMA reads it")
         key = "panel", block, agent, buffer, i
-        if not state.get(key, IDLE)[2]:
+        _, writes, read = state.get(key, IDLE)
+        if writes or not read:
             raise Wrong("a panel is overwritten that has not been stored")
         state[key] = (action.tile, action.step.panel), 0, False
         state["unfenced", i] = (*state.get(("unfenced", i), ()), buffer)
@@ -304,8 +340,7 @@ class Machine:
     def storepanel(self, state, i, action):
         self.global_memory(state)
         block, agent, step = self.warps[i].block, self.warps[i].agent, action.step
-        members = [j for j in self.of_block[block] if self.warps[j].agent == agent]
-        for j in members:
+        for j in self.members(i):
             key = "panel", block, agent, step.buffer, j
             if state.get(key, IDLE)[0] != (action.tile, step.panel):
                 raise Wrong(f"{key} holds {state.get(key, IDLE)[0]}")

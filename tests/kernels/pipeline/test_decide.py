@@ -9,6 +9,7 @@ from cutedsl_gemm.kernels.pipeline.decide import violation, violations
 from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from tests.kernels.pipeline.faults import faults
+from tests.kernels.pipeline.loaded import RESIDUAL, TWICE
 
 PLANS = [
     single(),
@@ -22,7 +23,11 @@ PLANS = [
     pytest.param(cooperative((128, 128, 64), cluster=(4, 2)), marks=pytest.mark.deep),
     split(),
     split(cluster=(2, 1)),
+    single(epilogue=TWICE),
+    pingpong(cluster=(2, 1), epilogue=RESIDUAL),
+    cooperative((128, 128, 64), epilogue=TWICE),
 ]
+LOADED = replace(pingpong((64, 128, 64), epilogue=RESIDUAL), stages=2)
 # Steps that may be left out: setmaxnreg is the plan's budget of registers, an early launch of what
 # comes next saves time, and consumers touch global memory only after the producer has waited.
 UNNEEDED = ("no Registers", "no GridLaunch")
@@ -37,7 +42,7 @@ def test_the_pipelines_of_plans_are_right(plan):
     assert violation(plan.pipeline) is None
 
 
-@pytest.mark.parametrize("plan", [pingpong(), cooperative(), split()], ids=name)
+@pytest.mark.parametrize("plan", [pingpong(), cooperative(), split(), LOADED], ids=name)
 def test_every_fault_is_found(plan):
     missed = {
         what

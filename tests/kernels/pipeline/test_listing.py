@@ -7,6 +7,7 @@ import pytest
 from cutedsl_gemm.kernels.pipeline.listing import text
 from cutedsl_gemm.kernels.pipeline.steps import Agent, Pipeline, Step, StoreWait, WritePanel, walk
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
+from tests.kernels.pipeline.loaded import RESIDUAL
 
 
 def section(listing, agent):
@@ -36,6 +37,14 @@ def test_panels_that_repeat_are_listed_once_with_their_numbers():
     numbers = [(p, p % plan.c_stages, plan.pending_stores(p)) for p in range(plan.panels)]
     assert f"for p, b, n = {', '.join(map(str, numbers))}" in listed
     assert listed.count("stmatrix panel p → buffer b") == 1
+
+
+def test_loads_of_panels_are_listed_once_with_their_buffers():
+    listed = section(str(pingpong(epilogue=RESIDUAL).pipeline), "consumer 0")
+    assert listed.count("for p, b = (0, 0), (1, 1)") == 2  # loads, then stores
+    assert listed.count("mbarrier arrive loaded 0[b], expect 16,384 bytes") == 1
+    assert "TMA load panel p of c → buffer b, 16,384 bytes on loaded 0[b]" in listed
+    assert listed.count("mbarrier wait loaded 0[b]") == listed.count("ldmatrix panel p") == 1
 
 
 def test_panels_are_listed_one_by_one_if_two_steps_of_a_panel_have_other_numbers():

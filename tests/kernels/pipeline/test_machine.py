@@ -12,6 +12,7 @@ from cutedsl_gemm.kernels.pipeline.decide import problems, violation, violations
 from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from tests.kernels.pipeline.faults import faults
+from tests.kernels.pipeline.loaded import RESIDUAL
 from tests.kernels.pipeline.machine import Machine, Wrong, explored, run
 
 PLANS = {
@@ -22,6 +23,8 @@ PLANS = {
     "stored by threads": cooperative((64, 64, 64), c_alignment=1),
     "split": split(),
     "cluster": cooperative((64, 64, 64), cluster=(2, 1)),
+    "loaded": cooperative((64, 64, 64), epilogue=RESIDUAL),
+    "panels loaded": pingpong((64, 128, 64), epilogue=RESIDUAL),
 }
 QUICK = "single", "one consumer"
 PLANS_BY_DEPTH = [

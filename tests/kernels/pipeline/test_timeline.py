@@ -12,11 +12,15 @@ from cutedsl_gemm.kernels.pipeline.timeline import rows_of, timeline
 from cutedsl_gemm.kernels.sm90 import cooperative as cooperative_device
 from cutedsl_gemm.kernels.sm90 import pingpong as pingpong_device
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+from tests.kernels.pipeline.loaded import RESIDUAL
 
 COUNTS = Counts(4, 8)
 
 
-@pytest.mark.parametrize("plan", [pingpong(cluster=(2, 1)), cooperative(), single(), split()])
+@pytest.mark.parametrize(
+    "plan",
+    [pingpong(cluster=(2, 1)), cooperative(), single(), split(), pingpong(epilogue=RESIDUAL)],
+)
 def test_every_moment_follows_those_before_it(plan):
     order = Order(plan.pipeline, Counts(3 if plan.pipeline.persistent else 1, 8))
     come = times(order)
@@ -33,6 +37,17 @@ def gaps(spans):
 def test_the_tensor_core_waits_for_no_epilogue_of_pingpong():
     busy = rows_of(pingpong().pipeline, COUNTS)["tensor core"]
     assert set(gaps(sorted(busy))) == {0}
+
+
+def test_an_operand_of_pingpong_comes_while_the_other_consumer_multiplies():
+    """Its loads are issued before the products of their tile."""
+    rows = rows_of(pingpong(epilogue=RESIDUAL).pipeline, COUNTS)
+    assert set(gaps(sorted(rows["tensor core"]))) == {0}
+    for consumer in (0, 1):
+        loads = {span.tile: span for span in merged(rows[f"consumer {consumer}, loads"])}
+        for span in rows[f"consumer {consumer}"]:
+            if span.activity == "multiply" and span.tile > 1:
+                assert loads[span.tile].end <= span.begin
 
 
 def test_the_tensor_core_waits_for_every_epilogue_of_cooperative():
