@@ -146,9 +146,9 @@ def _broken(order: Order) -> Iterator[Broken]:
 
 
 def _waits_for_ever(order: Order) -> Iterator[Broken]:
-    for barrier in order.pipeline.mbarriers:
-        if barrier.arrivals < 1:
-            what, begin = f"{barrier.name} counts {barrier.arrivals}", order.init.get(0, 0)
+    for ring in order.pipeline.mbarriers:
+        if ring.arrivals < 1:
+            what, begin = f"{ring.name} counts {ring.arrivals}", order.init.get(0, 0)
             yield f"{what} arrivals, not one at least", begin, begin
     waited = {waiting.phase for waiting in order.waits if waiting.phase.number >= 0}
     known = waited | set(order.arrivals)
