@@ -19,7 +19,7 @@ from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value
-from cutedsl_gemm.request import Function, parts_of, request
+from cutedsl_gemm.request import Fixed, Function, parts_of, request
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
@@ -154,7 +154,8 @@ def fused_product(
             if out is not None:
                 raise ValueError(NO_GRADIENT)
             values = [operands[each.name] for each in found.epilogue.operands]
-            results = FusedProduct.apply(found.epilogue, gemm, options, a, b, *values)
+            slopes = epilogue.slopes if isinstance(epilogue, Fixed) else None
+            results = FusedProduct.apply(found.epilogue, slopes, gemm, options, a, b, *values)
             return results[: len(found.epilogue.results)]
         if forward_ad._current_level < 0 or not _any(_has_tangent, *tensors):
             return found.run(a, b, operands, out)

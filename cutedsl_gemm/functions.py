@@ -117,11 +117,29 @@ def geglu(x: Tensor, gate_up: Tensor, approximate: str = "none") -> Tensor:
     return _gated(x, gate_up, _GEGLU[approximate])
 
 
-_SWIGLU = Fixed(lambda gate, up: F.silu(gate) * up)
-_GEGLU = {
-    "none": Fixed(lambda gate, up: F.gelu(gate) * up),
-    "tanh": Fixed(lambda gate, up: F.gelu(gate, approximate="tanh") * up),
+# The slopes of activations by torch's kernels: of the gradient, and of the result or the sum,
+# whichever is stored.
+_SLOPES: Mapping[str, Callable[..., Any]] = {
+    "relu": lambda g, y: torch.ops.aten.threshold_backward(g, y, 0),
+    "gelu": lambda g, x: torch.ops.aten.gelu_backward(g, x),
+    "gelu_tanh": lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh"),
+    "silu": lambda g, x: torch.ops.aten.silu_backward(g, x),
+    "tanh": lambda g, y: torch.ops.aten.tanh_backward(g, y),
+    "sigmoid": lambda g, y: torch.ops.aten.sigmoid_backward(g, y),
 }
+
+
+def _gate(name: str) -> Fixed:
+    """The epilogue of a gated layer."""
+    activation, slope = ACTIVATIONS[name], _SLOPES[name]
+    return Fixed(
+        lambda gate, up: activation(gate) * up,
+        lambda g, gate, up: (slope(g * up, gate), g * activation(gate)),
+    )
+
+
+_SWIGLU = _gate("silu")
+_GEGLU = {"none": _gate("gelu"), "tanh": _gate("gelu_tanh")}
 _ADDMM = {
     (): Fixed(lambda acc: acc),
     ("c",): Fixed(lambda acc, c: acc + c),
@@ -152,12 +170,14 @@ def _activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., An
     return lambda acc: activation(acc)
 
 
+def _layer(name: str, bias: bool) -> Fixed:
+    slope = _SLOPES[name]
+    return Fixed(_activated(ACTIVATIONS[name], bias), lambda g, stored: (slope(g, stored),))
+
+
 _LINEAR: dict[str | None, tuple[Fixed, Fixed]] = {  # without a bias, with one
     None: (Fixed(lambda acc: acc), Fixed(lambda acc, bias: acc + bias)),
-    **{
-        name: (Fixed(_activated(each, False)), Fixed(_activated(each, True)))
-        for name, each in ACTIVATIONS.items()
-    },
+    **{name: (_layer(name, False), _layer(name, True)) for name in ACTIVATIONS},
 }
 
 

@@ -23,8 +23,9 @@ from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.request import parts_of
 from cutedsl_gemm.results import Results
-from cutedsl_gemm.tensors import aligned_copy
+from cutedsl_gemm.tensors import aligned_copy, column_major
 
+Slopes: TypeAlias = Callable[..., tuple[Tensor, ...]]  # see `request.Fixed`
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, kernel=, …), as gemm
 
 
@@ -41,6 +42,7 @@ class FusedProduct(torch.autograd.Function):
     def forward(
         ctx: Any,
         epilogue: Epilogue,
+        slopes: Slopes | None,
         multiply: Multiply,
         options: Options,
         a: Tensor,
@@ -48,7 +50,7 @@ class FusedProduct(torch.autograd.Function):
         *values: Value,
     ) -> Results:
         ctx.kept = with_stored(epilogue, _wanted(values))
-        ctx.multiply, ctx.options = multiply, options
+        ctx.multiply, ctx.options, ctx.slopes = multiply, options, slopes
         given = named_values(epilogue, values)
         results = fused(a, b, ctx.kept.epilogue, given, None, options).run(a, b, given, None)
         save(ctx, a, b, values, results)
@@ -56,8 +58,9 @@ class FusedProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        backward = Backward(ctx.kept, ctx.multiply, ctx.options, ctx.needs_input_grad[3:])
-        return None, None, None, *backward(*saved(ctx), grads)
+        needs = ctx.needs_input_grad[4:]
+        backward = Backward(ctx.kept, ctx.multiply, ctx.options, needs, ctx.slopes)
+        return None, None, None, None, *backward(*saved(ctx), grads)
 
 
 def save(
@@ -85,6 +88,7 @@ class Backward(NamedTuple):
     multiply: Multiply
     options: Options
     needs: Sequence[bool]  # of a, b, and the operands
+    known_slopes: Slopes | None = None
 
     def __call__(
         self,
@@ -94,21 +98,42 @@ class Backward(NamedTuple):
         stored: Sequence[Tensor],
         grads: Sequence[Tensor | None],
     ) -> list[Tensor | None]:
-        epilogue, numbers, _ = self.kept
-        count = epilogue.accumulators
-        # the derivative reads stored values, and of the accumulators no more than their shape
-        shapes = [a.new_empty((), dtype=torch.float32).expand(a.shape[0], b.shape[-1])] * count
-        given = tuple(i for i, grad in enumerate(grads) if grad is not None)
-        wanted = tuple(i for i, needed in enumerate(self.needs[2:]) if needed)
-        known = [*values, *stored]
-        matrices = [self.broadcast(i, grads[i], shapes, known) for i in given]
-        found = evaluate(derivative(epilogue, wanted, given, numbers), shapes, [*known, *matrices])
+        count = self.kept.epilogue.accumulators
+        wanted = [i for i, needed in enumerate(self.needs[2:]) if needed]
+        found = self.slopes((a.shape[0], b.shape[-1]), wanted, [*values, *stored], grads)
         of_values: list[Tensor | None] = [None] * len(values)
         for i, slope in zip(wanted, found[count:], strict=True):
-            operand: Any = values[i]
-            of_values[i] = slope.sum_to_size(operand.shape).to(operand.dtype)
+            of_values[i] = _summed(slope, values[i])
         of_a, of_b = self.products(a, b, [each.to(a.dtype) for each in found[:count]])
         return [of_a, of_b, *of_values]
+
+    def slopes(
+        self,
+        shape: tuple[int, int],
+        wanted: Sequence[int],
+        known: Sequence[Value],
+        grads: Sequence[Tensor | None],
+    ) -> Sequence[Tensor]:
+        """The gradients of the accumulators, and of the wanted operands before they are summed.
+
+        `known` are the operands and the stored values.
+        """
+        epilogue, numbers, _ = self.kept
+        given = tuple(i for i, grad in enumerate(grads) if grad is not None)
+        if self.known_slopes is not None and given == (0,):
+            of_accumulators = self.known_slopes(grads[0], *known[len(epilogue.operands) :])
+            return [*of_accumulators, *[of_accumulators[0]] * len(wanted)]
+        # the derivative reads stored values, and of the accumulators no more than their shape
+        like: Any = next(grad for grad in grads if grad is not None)
+        accumulators = [like.new_empty((), dtype=torch.float32).expand(shape)]
+        accumulators *= epilogue.accumulators
+        matrices = [self.broadcast(i, grads[i], accumulators, known) for i in given]
+        everything = [*known, *matrices]
+        asked = derivative(epilogue, tuple(wanted), given, numbers)
+        leaves = [asked.program[each.value] for each in asked.results]
+        if all(leaf.operation == "operand" for leaf in leaves):  # as those of acc + bias
+            return [everything[int(leaf.value or 0)].expand(shape) for leaf in leaves]
+        return evaluate(asked, accumulators, everything)
 
     def broadcast(
         self, i: int, grad: Tensor, shapes: Sequence[Tensor], known: Sequence[Value]
@@ -148,12 +173,22 @@ class Backward(NamedTuple):
         of_a = multiply(slope, rows, **options) if needs_a else None
         if not needs_b:
             return of_a, None
+        if len(slopes) == 1 and not column_major(b):
+            return of_a, multiply(a.mT, slope, **options)
         of_rows = multiply(slope.mT, a, **options)  # contiguous, as a weight (N, K) is
         if len(slopes) == 1:
             return of_a, of_rows.mT
         if interleaved:
             return of_a, of_rows.unflatten(0, (-1, 2)).permute(1, 2, 0)
         return of_a, of_rows.unflatten(0, (2, -1)).mT
+
+
+def _summed(slope: Tensor, operand: Any) -> Tensor:
+    """The gradient of an operand: the slope (M, N), summed over the modes that it lacks."""
+    modes = zip((1, 1, *operand.shape)[-2:], slope.shape, strict=True)
+    over = [mode for mode, (one, extent) in enumerate(modes) if one != extent]
+    total = slope.sum(over, dtype=torch.float32) if over else slope
+    return total.reshape(operand.shape).to(operand.dtype)
 
 
 def named_values(epilogue: Epilogue, values: Sequence[Value]) -> dict[str, Value]:

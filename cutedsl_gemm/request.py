@@ -19,12 +19,19 @@ from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, problem_
 
 
 class Fixed:
-    """A function that is the same as long as it lives: itself the key by which it is remembered."""
+    """A function that is the same as long as it lives: itself the key by which it is remembered.
 
-    __slots__ = ("function",)
+    `slopes`, if known, is its derivative by torch's kernels: (gradient, *stored values) → the
+    gradient of each accumulator. `derivative.with_stored` says what is stored. The gradient of each
+    operand is then that of the first accumulator, as where the operand is added to it.
+    """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    __slots__ = ("function", "slopes")
+
+    def __init__(
+        self, function: Callable[..., Any], slopes: Callable[..., tuple[Any, ...]] | None = None
+    ) -> None:
+        self.function, self.slopes = function, slopes
 
 
 Function: TypeAlias = Callable[..., Any] | Epilogue | Fixed

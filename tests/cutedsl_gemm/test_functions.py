@@ -7,7 +7,13 @@ from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from cutedsl_gemm import addmm, geglu, gemm, linear, swiglu
-from cutedsl_gemm.functions import ACTIVATIONS
+from cutedsl_gemm.functions import _GEGLU, _LINEAR, _SWIGLU, ACTIVATIONS
+from cutedsl_gemm.fused import DEFAULTS
+from cutedsl_gemm.fused_derivatives import Backward
+from cutedsl_gemm.kernels.epilogue.derivative import with_stored
+from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
+from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.trace import trace
 
 # of torch's own rules of forward derivatives
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
@@ -49,6 +55,33 @@ def test_linear_is_torchs_with_an_activation(activation):
         strict=True,
     ):
         assert near(mine, theirs)
+
+
+KNOWN = {
+    **{f"linear, {name}": _LINEAR[name][1] for name in ACTIVATIONS},
+    **{"swiglu": _SWIGLU, "geglu": _GEGLU["none"], "geglu, tanh": _GEGLU["tanh"]},
+}
+
+
+@pytest.mark.parametrize("layer", KNOWN.values(), ids=KNOWN)
+def test_the_slopes_of_a_layer_are_those_of_its_epilogue(layer):
+    operands = (Operand("bias", ("N",)),) if layer in [each[1] for each in _LINEAR.values()] else ()
+    epilogue = trace(layer.function, operands, 1 if operands else 2)
+    kept = with_stored(epilogue, tuple(range(len(operands))))
+    accumulators, bias = torch.randn(epilogue.accumulators, 5, 7), [torch.randn(7)] * len(operands)
+    results = evaluate(kept.epilogue, [*accumulators], bias)
+    known = [*bias, *(results[place] for place in kept.places)]
+    grads = [torch.randn(5, 7)] + [None] * (len(results) - 1)
+    for one, other in zip(
+        *(
+            Backward(kept, gemm, DEFAULTS, (), slopes).slopes(
+                (5, 7), [*range(len(bias))], known, grads
+            )
+            for slopes in (layer.slopes, None)
+        ),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
 
 
 def test_linear_takes_x_of_any_rank():
