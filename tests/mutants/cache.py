@@ -146,8 +146,8 @@ FILES = (
     Fault(
         "tuned_invariant_or_not",
         TUNE,
-        ' {majors}{invariant}"',
-        ' {majors}"',
+        " {majors}{invariant}{fused}",
+        " {majors}{fused}",
         "invariant=True may take a plan that splits K.",
     ),
     Fault(

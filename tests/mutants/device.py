@@ -30,8 +30,8 @@ MAINLOOPS = (
     Fault(
         "phase_of_the_k_tile",
         "kernels/pipeline/steps.py",
-        "(k_tile // self.stages) % 2",
-        "k_tile % 2",
+        "self.parity(k_tile // self.stages, flipped)",
+        "self.parity(k_tile, flipped)",
         "Waits pass or block by the k-tile's number, not by the round of its stage.",
     ),
     Fault(
@@ -467,8 +467,8 @@ SPLITS = (
     Fault(
         "reduction_beyond_c",
         SPLIT_K,
-        "(rows_left - part * rows, columns_left), stride",
-        "(rows_left, columns_left), stride",
+        "extent = rows_left - part * rows, columns_left",
+        "extent = rows_left, columns_left",
         "The reduction writes rows behind the last of C.",
     ),
     Fault(
@@ -680,8 +680,8 @@ FURTHER = (
     Fault(
         "reduction_tiles_not_exchanged",
         "kernels/sm90/split_k.py",
-        "clusters = tile_count(c, plan.exchanged(plan.cluster_tile))",
-        "clusters = tile_count(c, plan.cluster_tile)",
+        "clusters = tile_count(c.shape, plan.exchanged(plan.cluster_tile))",
+        "clusters = tile_count(c.shape, plan.cluster_tile)",
         "If operands are swapped, the workspace is divided into another number of tiles.",
     ),
     Fault(

@@ -55,8 +55,8 @@ FAULTS = (
     Fault(
         "workspace_of_ct",
         BUILD,
-        "c.new_empty(plan.workspace(*c.shape)",
-        "c.new_empty(plan.workspace(*c.shape[::-1])",
+        "plan.workspace(a.shape[0], b.shape[-1])",
+        "plan.workspace(b.shape[-1], a.shape[0])",
         "Partial sums of a wide C are written behind the workspace.",
     ),
     Fault(
