@@ -31,8 +31,8 @@ FAULTS = (
     Fault(
         "last_tile_column_missing",
         TILE,
-        "return cute.ceil_div(c.shape[0], tiler[0]), cute.ceil_div(c.shape[1], tiler[1])",
-        "return cute.ceil_div(c.shape[0], tiler[0]), c.shape[1] // tiler[1]",
+        "return cute.ceil_div(shape[0], tiler[0]), cute.ceil_div(shape[1], tiler[1])",
+        "return cute.ceil_div(shape[0], tiler[0]), shape[1] // tiler[1]",
         "The last columns of C have no block.",
     ),
     Fault(
