@@ -330,22 +330,39 @@ class PanelPlan(Sm90Plan):
         yield "", _cost(report)
         if self.stored_by_tma:
             yield "", f"read by TMA, {BY_DESCRIPTOR}"
-            yield from self._operand_lines()
-            return
-        copy, report, rows = self.panel_copy, self.panel_load, self.panel_rows
-        yield "C", "stored by the consumer's threads, as its rows may start anywhere"
-        offsets = copy.offsets(1, self.panel_rows)
-        yield "", f"{offsets}   (thread, value) → m + {self.panel_rows}n of a panel"
-        yield "", f"read by {report.access} at {report.addresses}"
-        yield "", _cost(report)
-
-    def _operand_lines(self) -> Iterator[tuple[str, str]]:
-        if (staged := self.staged_operand) is not None:
-            report = self.operand_read
-            name = self.epilogue.operands[staged].name
-            yield name, "loaded by TMA into the panels of C, before the products of its tile"
-            yield "", f"read by {report.access} at the addresses of stmatrix"
+        else:
+            report, rows = self.panel_load, self.panel_rows
+            yield "C", "stored by the consumer's threads, as its rows may start anywhere"
+            offsets = self.panel_copy.offsets(1, rows)
+            yield "", f"{offsets}   (thread, value) → m + {rows}n of a panel"
+            yield "", f"read by {report.access} at {report.addresses}"
             yield "", _cost(report)
+        yield from self.epilogue_lines()
+
+    def epilogue_lines(self) -> Iterator[tuple[str, str]]:
+        yield from super().epilogue_lines()
+        for i, operand in enumerate(self.planned_epilogue.operands):
+            if i == self.staged_operand:
+                report = self.operand_read
+                when = "before the products of its tile"
+                yield operand.name, f"loaded by TMA into the panels of C, {when}"
+                yield "", f"read by {report.access} at the addresses of stmatrix"
+                yield "", _cost(report)
+            elif not operand.by_value:
+                width = self.read_width(operand)
+                yield operand.name, f"loaded by threads: {_at_a_time(width)}"
+                for mode, layout in zip("MN", self.coordinates, strict=True):
+                    if mode in operand.modes:
+                        yield "", f"{layout}   (thread, value) → {mode.lower()}"
+        results = self.planned_epilogue.results
+        for i, result in enumerate(results):
+            name = f"C{i}" if len(results) > 1 else "C"
+            if i in self.direct:
+                yield name, f"stored by threads from registers: {_at_a_time(self.store_width)}"
+            elif i in self.reduced:
+                warps = self.consumers_per_tile * WARPGROUP // WARP
+                parts = "one a tile" if result.over == "N" else f"{warps} a tile, one a warp"
+                yield name, f"stored in parts: {parts}"
 
     def device_code(self) -> Any:
         """The kernel of the plan's schedule."""
@@ -422,6 +439,10 @@ def panel_columns(bn: int, swapped: bool = False) -> int:
     """
     widths = range(8, ROW + 1, 8) if swapped else SWIZZLES
     return max(columns for columns in widths if bn % columns == 0)
+
+
+def _at_a_time(width: int) -> str:
+    return "two neighbours at a time" if width == 2 else "one element at a time"
 
 
 def _cost(report: BankReport) -> str:

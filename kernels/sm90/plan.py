@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
@@ -433,6 +434,12 @@ class Sm90Plan:
                 yield "", f"a block multicasts 1/{slices} of {operand.name} to its {group}"
                 yield "", f"{operand.slice_smem}   {operand.slice_shape}"
         yield "raster", f"{self.raster}; a cluster counts as a tile"
+
+    def epilogue_lines(self) -> Iterator[tuple[str, str]]:
+        """The lines of `explain` on an epilogue: its results, its operands, and its cost."""
+        if self.epilogue != PLAIN:
+            yield from self.planned_epilogue.listing()
+            yield "cost", str(cost(self.epilogue))
 
     def check(self: Checked) -> Checked:
         """The plan itself; PlanError with the first problem if the hardware cannot run it."""

@@ -129,6 +129,7 @@ class SplitKPlan(Sm90Plan):
         yield "partial sums", f"{self.partial_sums}   (BM, BN), fp32, in global memory"
         stores = f"{self.store_sectors} sectors a store of {WARP * self.store_vector * 4} bytes"
         yield "", f"{stores}, {self.load_sectors} a load of 512"
+        yield from self.epilogue_lines()
 
     def device_code(self) -> Any:
         """The two kernels: one multiplies, one adds."""

@@ -1,11 +1,13 @@
 """What sm90 plans make of their accumulators: the executor against float64."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -78,3 +80,25 @@ def test_an_epilogue_is_what_torch_computes(name, plan):
         if result.reduction is not None:  # its parts
             found = REDUCTIONS[result.reduction](found, 0)
         torch.testing.assert_close(found.double(), each.double(), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_explain_has_the_expression_its_cost_and_where_operands_come_from(plan):
+    maker, tile, options = PLANS[plan]
+    epilogue = trace(lambda acc, bias, residual: F.gelu(acc + bias) + residual, [BIAS, RESIDUAL])
+    made = maker(tile, epilogue=epilogue, **options)
+    plain, text = replace(made, epilogue=PLAIN).explain(), made.explain()
+    assert text.startswith(plain)
+    subjects = [line[:12].strip() for line in text.removeprefix(plain).splitlines()]
+    loaded = ["bias", "residual"] if maker is not split else []
+    assert [each for each in subjects if each] == ["C", "bias", "residual", "cost", *loaded]
+    assert "gelu(acc + bias) + residual" in text
+    assert "13 instructions an output, 1 of them MUFU" in text
+
+
+def test_explain_says_how_results_are_stored():
+    text = cooperative((256, 128, 64), epilogue=trace(*EPILOGUES["reductions"])).explain()
+    assert "C1           stored in parts: one a tile" in text
+    assert "C2           stored in parts: 8 a tile, one a warp" in text
+    whole = pingpong((128, 96, 64), epilogue=trace(*EPILOGUES["fp32"])).explain()
+    assert "C0           stored by threads from registers: two neighbours at a time" in whole
