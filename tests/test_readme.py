@@ -8,7 +8,8 @@ from pkgutil import resolve_name
 
 import pytest
 
-from cutedsl_gemm.measure.report import markdown, read
+from cutedsl_gemm.measure import epilogues
+from cutedsl_gemm.measure.report import files, markdown, read
 from layouts.notation.expression import evaluate
 
 ROOT = Path(__file__).parents[1]
@@ -32,20 +33,25 @@ def test_the_picture_is_what_the_library_draws():
 @pytest.mark.parametrize("page", ["README.md", "docs/performance/README.md"])
 def test_the_tables_and_means_are_those_of_the_measured_figures(page):
     text = (ROOT / page).read_text()
-    files = [ROOT / "docs" / "performance" / "sweep.csv"]
-    if page != "README.md":
-        files = sorted(files[0].parent.glob("*.csv"))
-    for file in files:
+    sweep_file = ROOT / "docs" / "performance" / "sweep.csv"
+    for file in [sweep_file] if page == "README.md" else files(sweep_file.parent):
         points = read(file)
         width = 6 if file.stem == "weights" else len(points)  # a table for each number of rows
         for first in range(0, len(points), width):
             table = markdown(points[first : first + width])
             assert table in text, f"{page} must have this table of {file.name}:\n{table}"
-    sweep = read(ROOT / "docs" / "performance" / "sweep.csv")
+    sweep = read(sweep_file)
     over_cublas = [point.tflops["gemm"] / point.tflops["torch.mm"] for point in sweep]
     over_best = [point.tflops["gemm"] / point.best_peer for point in sweep]
     cublas, best = map(statistics.geometric_mean, (over_cublas, over_best))
     assert f"{cublas:.2f} × torch.mm, {best:.2f} × the best of the others" in text
+
+
+def test_the_table_of_layers_is_that_of_the_measured_figures():
+    for file in (ROOT / "docs" / "performance").glob("epilogues*.csv"):
+        table = epilogues.markdown(epilogues.read(file))
+        page = ROOT / "docs" / "epilogues.md"
+        assert table in page.read_text(), f"{page} must have this table of {file.name}:\n{table}"
 
 
 PATH = re.compile(r"`((?:layouts|kernels|cutedsl_gemm|tests|docs|bench)/[\w./-]*)`")

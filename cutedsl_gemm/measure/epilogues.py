@@ -132,6 +132,43 @@ def write(samples: Sequence[Sample], file: Path) -> None:
             writer.writerow((each.layer, *each.mnk, *times))
 
 
+def read(file: Path) -> list[Sample]:
+    """The samples of a file that `write` wrote."""
+    with file.open(newline="") as stream:
+        return [
+            Sample(
+                row["layer"],
+                (int(row["M"]), int(row["N"]), int(row["K"])),
+                {name: float(row[f"{name}, µs"]) / 1e6 for name in PROVIDERS if row[f"{name}, µs"]},
+            )
+            for row in csv.DictReader(stream)
+        ]
+
+
+def markdown(samples: Sequence[Sample]) -> str:
+    """A row for each sample, as in docs/epilogues.md: µs, and the speed of gemm over each peer.
+
+    >>> seconds = {ALONE: 70e-6, OURS: 77e-6, "torch": 231e-6, "cuBLAS fused": 154e-6}
+    >>> print(markdown([Sample("addmm", (8448, 9216, 256), seconds)]))
+    | layer | M×N×K | gemm alone | gemm | gemm / gemm alone | torch | cuBLAS fused |
+    |---|---|---|---|---|---|---|
+    | addmm | 8448×9216×256 | 70.0 | 77.0 | 1.10 | 231.0 (3.00 ×) | 154.0 (2.00 ×) |
+    """
+    peers = [name for name in PROVIDERS[2:] if any(name in each.seconds for each in samples)]
+    rows = [("layer", "M×N×K", ALONE, OURS, f"{OURS} / {ALONE}", *peers)]
+    for each in samples:
+        own = (f"{1e6 * each.seconds[name]:.1f}" for name in (ALONE, OURS))
+        others = (
+            f"{1e6 * each.seconds[name]:.1f} ({each.speed(name):.2f} ×)"
+            if name in each.seconds
+            else "—"
+            for name in peers
+        )
+        rows.append((each.layer, "×".join(map(str, each.mnk)), *own, f"{each.cost:.2f}", *others))
+    first, *rest = (f"| {' | '.join(cells)} |" for cells in rows)
+    return "\n".join((first, "|---" * len(rows[0]) + "|", *rest))
+
+
 def main(file: Path | None = None) -> None:
     """Print the table; write the samples as CSV."""
     samples = list(measure())

@@ -140,6 +140,12 @@ def read(file: Path) -> list[Point]:
     ]
 
 
+def files(folder: Path) -> list[Path]:
+    """The files of a folder that `write` wrote. The bench of epilogues writes others."""
+    found = sorted(folder.glob("*.csv"))
+    return [file for file in found if file.read_text().startswith("M,N,K,")]
+
+
 def plot(points: Sequence[Point], title: str, file: Path) -> None:
     """TFLOP/s over K if all points have the same M and N, else over the shapes.
 

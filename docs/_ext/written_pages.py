@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 
 import cutedsl_gemm
 import layouts
-from cutedsl_gemm.measure.report import plot, read
+from cutedsl_gemm.measure.report import files, plot, read
 from cutedsl_gemm.select.registry import KERNELS
 
 from ladder_pages import ladder, rung
@@ -47,7 +47,7 @@ def plots(measured: Path, folder: Path) -> str:
         "Data and method: [Performance](../performance/README.md).",
     ]
     folder.mkdir(exist_ok=True)
-    for file in sorted(measured.glob("*.csv")):
+    for file in files(measured):
         title = f"TFLOP/s, bench {ARGUMENTS.get(file.stem, f'--shapes {file.stem}')}"
         plot(read(file), title, folder / f"{file.stem}.svg")
         parts.append(f"![{file.stem}]({file.stem}.svg)")

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cutedsl_gemm import fused
 from cutedsl_gemm.measure import epilogues, layers
-from cutedsl_gemm.measure.epilogues import CASES, Sample, table, write
+from cutedsl_gemm.measure.epilogues import CASES, Sample, markdown, read, table, write
 from cutedsl_gemm.measure.layers import ALONE, COMPILED, EAGER, FUSED, LAYERS, PROVIDERS, QUACK
 from cutedsl_gemm.measure.report import OURS
 
@@ -112,3 +112,13 @@ def test_the_samples_are_written(tmp_path):
     )
     assert [*second][4:] == [f"{name}, µs" for name in PROVIDERS]
     assert all(second[f"{name}, µs"] == "" for name in (COMPILED, *QUACK))
+
+
+def test_what_is_written_is_read(tmp_path):
+    file = tmp_path / "epilogues.csv"
+    write(SAMPLES, file)
+    assert [(each.layer, each.mnk) for each in read(file)] == [(e.layer, e.mnk) for e in SAMPLES]
+    for found, sample in zip(read(file), SAMPLES, strict=True):
+        assert found.seconds == pytest.approx(sample.seconds)
+    assert markdown(read(file)) == markdown(SAMPLES)
+    assert "| — |" in markdown(SAMPLES)  # a provider that lacks a layer
