@@ -62,6 +62,10 @@ class Sm90Plan:
     caller's C, and BN rows. A wgmma has 64 rows, but 8 to 256 columns, so that a short C wastes
     less of the tensor core as Cᵀ.
 
+    If the epilogue has two accumulators, the caller's B is two matrices (2, K, N), such as the gate
+    and the value of a gated product. Half of the tile's columns (or rows, if operands are swapped)
+    are of each, and a tile of C has half as many.
+
     Layouts are in elements of 16 bits. Element (m, n) of a tile has the number m + rows * n. R is
     the number of tile rows that one consumer multiplies: BM, or its share if the schedule is
     cooperative.
