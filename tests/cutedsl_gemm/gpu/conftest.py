@@ -1,8 +1,9 @@
-"""The tests of this folder share `on_gpu`, `family` and `sanitized`, which are here too."""
+"""The tests of this folder share the modules `SHARED`, which are here, too."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-collect_ignore = ["on_gpu.py", "family.py", "sanitized.py"]  # which have no doctests
+SHARED = "epilogues", "family", "on_gpu", "sanitized"
+collect_ignore = [f"{name}.py" for name in SHARED]  # which have no doctests

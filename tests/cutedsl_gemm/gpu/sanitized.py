@@ -1,4 +1,4 @@
-"""What runs under compute-sanitizer: `python sanitized.py`, or `python sanitized.py planted`.
+"""What runs under compute-sanitizer: `python sanitized.py`, with `epilogues` or `planted`.
 
 Right answers are computed on the CPU, since the sanitizer slows every kernel on the GPU.
 """
@@ -6,6 +6,7 @@ Right answers are computed on the CPU, since the sanitizer slows every kernel on
 import sys
 
 import torch
+from epilogues import EXACT, check, exact_plan
 from family import PERSISTENT
 from on_gpu import integers, poisoned, product
 
@@ -45,7 +46,22 @@ CASES = [
     (PERSISTENT[::3], (520, 600, 200), 0, 3),
 ]
 PLANTED = pingpong((128, 64, 64), "float16", c_alignment=1)
-EVERY = [*dict.fromkeys([*PLANS, *BY_THREADS, *PERSISTENT[::3], PLANTED])]
+# (maker, epilogue) of `epilogues`
+EPILOGUES = [
+    *(("pingpong", name) for name in EXACT),
+    *(("threads, swapped", name) for name in EXACT),
+    *(("swapped in clusters", name) for name in ("bias and matrix", "reductions")),
+    *(("cooperative", name) for name in ("bias and matrix", "results")),
+    *(("single", name) for name in ("bias and matrix", "reductions")),
+    *(("split, swapped", name) for name in ("matrices", "results")),
+    *(("split, threads", name) for name in ("vectors", "bias and matrix")),
+]
+
+
+def every():
+    """All plans that run."""
+    plans = [*PLANS, *BY_THREADS, *PERSISTENT[::3], PLANTED]
+    return [*dict.fromkeys([*plans, *(exact_plan(*each) for each in EPILOGUES)])]
 
 
 def check_products(plans, mnk, start, sms):
@@ -58,6 +74,14 @@ def check_products(plans, mnk, start, sms):
         build.load(plan)(a, b, c, max(sms, plan.cluster_size))
         if not torch.equal(c, expected):
             sys.exit(f"{plan}: wrong at {mnk} on {sms} multiprocessors")
+
+
+def check_epilogues():
+    """Every epilogue is exact at a ragged shape."""
+    for maker, name in EPILOGUES:
+        plan, (function, _) = exact_plan(maker, name), EXACT[name]
+        mnk = (200, 152, 72) if plan.c_alignment > 1 else (201, 147, 71)
+        check(plan, function, mnk, "cuda", sms=(3,))
 
 
 def check_copies():
@@ -94,6 +118,8 @@ def write_past_the_end():
 if __name__ == "__main__":
     if sys.argv[1:] == ["planted"]:
         write_past_the_end()
+    elif sys.argv[1:] == ["epilogues"]:
+        check_epilogues()
     else:
         for case in CASES:
             check_products(*case)

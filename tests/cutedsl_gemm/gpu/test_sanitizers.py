@@ -8,7 +8,7 @@ import pytest
 import sanitized
 from on_gpu import run_apart
 
-pytestmark = [pytest.mark.gpu, pytest.mark.compiles(plans=lambda: sanitized.EVERY)]
+pytestmark = [pytest.mark.gpu, pytest.mark.compiles(plans=lambda: sanitized.every())]
 
 SECONDS = 200  # of a run; a kernel that hangs is killed
 
@@ -33,9 +33,10 @@ def sanitize(tool, *arguments):
 
 
 @pytest.mark.within(SECONDS + 40)
+@pytest.mark.parametrize("what", [(), ("epilogues",)], ids=str)
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
-def test_the_sanitizer_finds_nothing(tool):
-    status, output = sanitize(tool)
+def test_the_sanitizer_finds_nothing(tool, what):
+    status, output = sanitize(tool, *what)
     assert status == 0, output[-4000:]
 
 
