@@ -43,7 +43,7 @@ def _over_c(operand: Operand, tensor: cute.Tensor, shape: Pair) -> cute.Tensor:
     return cute.make_tensor(tensor.iterator, layout)
 
 
-def like_c(epilogue: Epilogue, results: Sequence[cute.Tensor], shape: Pair) -> Any:
+def like_c(epilogue: Epilogue, results: Sequence[cute.Tensor], shape: Pair | None = None) -> Any:
     """What has the shape (M, N) of C: the first whole result, or else a layout of that shape."""
     whole = [x for x, each in zip(results, epilogue.results, strict=True) if each.over is None]
     return whole[0] if whole else cute.make_layout(shape)

@@ -15,6 +15,7 @@ from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.executor import thread_values
 from cutedsl_gemm.kernels.executor.epilogue import over_c
 from cutedsl_gemm.kernels.pipeline.actions import Warps
+from cutedsl_gemm.kernels.plan.epilogue import stored_as
 from cutedsl_gemm.kernels.plan.work import Segment
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.execute_addresses import (
@@ -339,5 +340,22 @@ class Reduction:
         for partial_sums in self.workspace:  # (tiles_m, tiles_n, BM * BN) of one split
             total += partial_sums[:, :, read]
         for i, values in enumerate(self.results.values([*total.unbind(2)], m, n)):
-            whole = self.results.whole[i]
-            whole[m, n] = values.to(whole.dtype)
+            if plan.epilogue.results[i].over is None:
+                whole = self.results.whole[i]
+                whole[m, n] = values.to(whole.dtype)
+            else:
+                self.results.reduce(i, values, m, n, self._parts(i, threads))
+
+    def _parts(self, i: int, threads: Tensor) -> Tensor:
+        """The parts of reduction i: (tiles_m, tiles_n, blocks of a tile, thread, 1)."""
+        plan, result = self.plan, self.plan.epilogue.results[i]
+        stored, extents = stored_as(result, plan.reduction_store, plan.reduction_tile)
+        tiles_m, tiles_n = self.workspace.shape[1:3]
+        down, across = plan.exchanged(
+            (torch.arange(tiles_m).view(-1, 1, 1, 1, 1), torch.arange(tiles_n).view(-1, 1, 1, 1))
+        )  # the tile of the caller's C
+        blocks = plan.c_tile[0] // plan.reduction_rows
+        down = down * blocks + torch.arange(blocks).view(-1, 1, 1)
+        if result.over == "N":
+            return across * extents[1] + stored.columns(threads, 0)
+        return down * extents[0] + stored.rows(threads, 0)

@@ -24,7 +24,7 @@ from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.epilogue import over_c, split_arguments
+from cutedsl_gemm.kernels.device.epilogue import like_c, over_c, split_arguments
 from cutedsl_gemm.kernels.device.tile import (
     remaining_extent,
     thread_partition,
@@ -50,7 +50,7 @@ class SplitK(Sm90Gemm):
         plan = self.plan
         operands, results, rest = split_arguments(plan.epilogue, arguments)
         workspace, sms, stream = rest
-        c = results[0]
+        c = like_c(plan.epilogue, results)
         clusters = tile_count(c.shape, plan.exchanged(plan.cluster_tile))
         tiles = clusters * plan.cluster_size
         # (BM, BN, tiles, splits), and by row and column of the caller's C
@@ -111,14 +111,15 @@ class SplitK(Sm90Gemm):
         `operands` are those of the epilogue over C, and numbers.
         """
         plan, layout = self.plan, self.plan.reduction
-        rows, columns = tiler = plan.reduction_rows, plan.c_tile[1]  # F, and those of a tile
+        rows, _ = tiler = plan.reduction_tile  # F, and the columns of a tile
+        c = like_c(plan.epilogue, results)
         parts = plan.c_tile[0] // rows
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
         tile, part = block // parts, block % parts
         cluster, rank = tile // plan.cluster_size, tile % plan.cluster_size
-        clusters = self.cluster_counts(self.c_as_planned(results[0]))
+        clusters = self.cluster_counts(self.c_as_planned(c))
         at = plan.exchanged(plan.work.tile_coord(cluster, rank, *clusters, cutlass.min))
-        rows_left, columns_left = remaining_extent(results[0], plan.c_tile, at)
+        rows_left, columns_left = remaining_extent(c, plan.c_tile, at)
         cute.arch.griddepcontrol_wait()
         if part * rows < rows_left:  # at the edge of C, not every part has rows
             loaded = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)
@@ -141,5 +142,5 @@ class SplitK(Sm90Gemm):
                 extent = rows_left - part * rows, columns_left
                 return lower.strided(gX.iterator, extent, matrix.stride)
 
-            outputs = operands, results, results[0]
-            store_tile(totals, outputs, plan.epilogue, store, tiler, (0, 0), thread, part_of)
+            outputs, of_c = (operands, results, c), (at[0] * parts + part, at[1])
+            store_tile(totals, outputs, plan.epilogue, store, tiler, (0, 0), thread, part_of, of_c)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+from cutedsl_gemm.kernels.epilogue.expression import Result
 from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.epilogue import partial_proofs, reduction_parts
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from layouts import (
@@ -79,6 +81,14 @@ class SplitKPlan(Sm90Plan):
         return self.splits * self.matrices * outputs
 
     @property
+    def reduction_tile(self) -> tuple[int, int]:
+        """(rows, columns) of C that one block of the second kernel adds."""
+        return self.reduction_rows, self.c_tile[1]
+
+    def reduction_parts(self, result: Result, m: int, n: int) -> int:
+        return reduction_parts(result, self.reduction_store, self.reduction_tile, (m, n))
+
+    @property
     def reduction_store(self) -> TVLayout:
         """`reduction` as it stores C: element by element if rows of C may start anywhere."""
         return self.reduction if self.c_alignment == UNIT else self.reduction.elementwise
@@ -118,7 +128,8 @@ class SplitKPlan(Sm90Plan):
         return sectors(lanes, width=VECTOR * 4, unit=FP32).count
 
     def proofs(self) -> tuple[Proof, ...]:
-        return *super().proofs(), prove(Bijective(self.partial_sums))
+        parts = partial_proofs(self.epilogue, self.reduction_store, self.reduction_tile)
+        return *super().proofs(), prove(Bijective(self.partial_sums)), *parts
 
     def explain_lines(self) -> Iterator[tuple[str, str]]:
         yield from super().explain_lines()
@@ -139,12 +150,11 @@ class SplitKPlan(Sm90Plan):
 
     def problems(self) -> Iterator[str]:
         yield from split_problems(self.splits)
-        for i, result in enumerate(self.epilogue.results):
-            if result.reduction is not None:
-                yield (
-                    f"result {i} of its epilogue is the {result.reduction} over {result.over}; "
-                    "blocks that split K store whole results: take pingpong or cooperative"
-                )
+        if all(result.over is not None for result in self.epilogue.results):
+            yield (
+                "its epilogue has reductions alone; blocks that split K store a whole result too: "
+                "take pingpong or cooperative"
+            )
         yield from super().problems()
 
     def required(self) -> Iterator[tuple[str, object, str]]:

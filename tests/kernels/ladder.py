@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.compile.ptx import events
+from cutedsl_gemm.kernels.compile.ptx.machine import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 
 # Compiling takes seconds, and several tests look at one plan.
@@ -35,3 +37,17 @@ def by_rung_and_majors(always, in_ci):
         [*always, *(pytest.param(*case, marks=pytest.mark.deep) for case in in_ci)],
         ids=lambda case: "-".join(case) if isinstance(case, tuple) else case.__name__,
     )
+
+
+def accesses(launch, tensors, block, blocks, thread):
+    """(whether it is a store, tensor, row, column) of each element that a thread moves.
+
+    `tensors` are those that count: name → (bytes of an element, elements of a row).
+    """
+    for event in trace(launch, block=block, blocks=blocks, thread=thread):
+        if isinstance(event, events.LoadGlobal | events.StoreGlobal) and event.tensor in tensors:
+            element, length = tensors[event.tensor]
+            assert event.offset % event.bytes == 0
+            for at in range(event.offset, event.offset + event.bytes, element):
+                is_store = isinstance(event, events.StoreGlobal)
+                yield is_store, event.tensor, *divmod(at // element, length)

@@ -14,7 +14,7 @@ from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace as epilogue_of
 from cutedsl_gemm.kernels.simt.rungs import RUNGS as SIMT
 from cutedsl_gemm.kernels.sm80.rungs import RUNGS as SM80
-from tests.kernels.ladder import ptx
+from tests.kernels.ladder import accesses, ptx
 
 
 @pytest.mark.deep
@@ -41,20 +41,6 @@ def test_each_element_of_c_is_stored_once(rung):
 def everything(acc, row, matrix):
     value = acc + row
     return value * matrix, value.sum(dim=1), value.amax(dim=0)
-
-
-def accesses(kernel, arguments, tensors, block, thread):
-    """(whether it is a store, tensor, row, column) of each element that a thread moves.
-
-    `tensors` are those that count: name → (bytes of an element, elements of a row).
-    """
-    for event in trace(Launch(kernel, arguments), block=block, blocks=2, thread=thread):
-        if isinstance(event, events.LoadGlobal | events.StoreGlobal) and event.tensor in tensors:
-            element, length = tensors[event.tensor]
-            assert event.offset % event.bytes == 0
-            for at in range(event.offset, event.offset + event.bytes, element):
-                is_store = isinstance(event, events.StoreGlobal)
-                yield is_store, event.tensor, *divmod(at // element, length)
 
 
 @pytest.mark.deep
@@ -86,7 +72,7 @@ def test_a_thread_loads_the_operands_of_its_outputs_and_stores_its_parts_of_redu
     }
     stored = Counter()
     for block, thread in product(range(2), range(kernel.threads)):
-        moved = [*accesses(kernel, arguments, tensors, block, thread)]
+        moved = [*accesses(Launch(kernel, arguments), tensors, block, 2, thread)]
         stored.update(tuple(access) for is_store, *access in moved if is_store)
         loaded = {tuple(access) for is_store, *access in moved if not is_store}
         for is_store, tensor, row, column in moved:

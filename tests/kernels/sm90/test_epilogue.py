@@ -1,17 +1,26 @@
 """What sm90 plans make of their accumulators: the executor against float64."""
 
+import struct
+from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
 from torch.nn import functional as F
 
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer
+from cutedsl_gemm.kernels.compile.ptx.machine import Launch
+from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
+from layouts import cosize
+from tests.kernels.ladder import accesses
 
 BIAS = Operand("bias", ("N",), "bfloat16")
 COLUMN = Operand("column", ("M",))
@@ -56,10 +65,6 @@ def test_an_epilogue_is_what_torch_computes(name, plan):
     function, operands = EPILOGUES[name]
     maker, tile, options = PLANS[plan]
     epilogue = trace(function, operands)
-    if maker is split and any(result.reduction for result in epilogue.results):
-        with pytest.raises(PlanError, match="blocks that split K store whole results"):
-            maker(tile, epilogue=epilogue, **options)
-        return
     made = maker(tile, epilogue=epilogue, **options)
     torch.manual_seed(0)
     m, n, k = 200, 152 if made.c_alignment == 8 else 147, 200
@@ -102,3 +107,53 @@ def test_explain_says_how_results_are_stored():
     assert "C2           stored in parts: 8 a tile, one a warp" in text
     whole = pingpong((128, 96, 64), epilogue=trace(*EPILOGUES["fp32"])).explain()
     assert "C0           stored by threads from registers: two neighbours at a time" in whole
+
+
+def test_a_split_of_k_stores_a_whole_result():
+    with pytest.raises(PlanError, match="its epilogue has reductions alone; blocks that split K"):
+        split(epilogue=trace(lambda acc: acc.sum(dim=1)))
+
+
+def whole_and_reduced(acc):
+    return acc, acc.sum(dim=1), acc.amax(dim=0)
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("plan", "m", "n"),
+    [
+        (split((64, 32, 64), splits=2, epilogue=trace(whole_and_reduced)), 70, 56),
+        (
+            split((128, 24, 64), swapped=True, c_alignment=1, epilogue=trace(whole_and_reduced)),
+            70,
+            53,
+        ),
+    ],
+    ids=["", "swapped"],
+)
+def test_the_second_kernel_of_a_split_stores_each_part_of_a_reduction_once(plan, m, n):
+    _, kernel = read(build.ptx(plan))
+    down, across = (plan.reduction_parts(each, m, n) for each in plan.epilogue.results[1:])
+    elements = plan.workspace(m, n) // plan.splits
+    tiles = elements // cosize(plan.partial_sums)
+    launch = Launch(
+        kernel,
+        (
+            Argument("sums", struct.pack("<Qii", pointer(0), tiles, elements)),
+            matrix("gC", 1, m, n, n),
+            matrix("rows", 2, down, m, m),
+            matrix("columns", 3, across, n, n),
+        ),
+    )
+    tensors = {"gC": (2, n), "rows": (4, m), "columns": (4, n)}
+    blocks = tiles * plan.c_tile[0] // plan.reduction_rows
+    stored = Counter(
+        access
+        for block, thread in product(range(blocks), range(kernel.threads))
+        for access in accesses(launch, tensors, block, blocks, thread)
+    )
+    extents = {"gC": (m, n), "rows": (down, m), "columns": (across, n)}
+    assert stored == Counter(
+        (True, name, *place) for name in extents for place in product(*map(range, extents[name]))
+    )
