@@ -33,12 +33,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
+from layouts.hardware.facts import WARPGROUP
 
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 # Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
@@ -83,6 +85,7 @@ class Constants(NamedTuple):
     narrow_write: float = 1.41e12  # of C that DRAM takes in rows of 32 bytes
     reduction_launch: float = 1.48e-06  # of the kernel that adds partial sums
     reduction_rate: float = 4.98e12  # of partial sums, to L2 and from there
+    issue: float = 1.2e-09  # of an instruction of an epilogue: bias and gelu at 8448×9216×256
 
 
 FITTED = Constants()
@@ -143,6 +146,7 @@ class Table(NamedTuple):
     missing: Array  # seconds of a k-tile, for each missing row
     fill: Array  # seconds
     epilogue: Array
+    values: Array  # outputs of a thread
     launch: Array
     write: Array  # bytes of C a second
     sums: Array  # seconds in which the partial sums of a tile are added
@@ -184,6 +188,10 @@ def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
         * bm
         * bn
         / np.select([~turns, narrow], [c.shared_store, c.narrow_store], c.store),
+        values=bm
+        * bn
+        / WARPGROUP
+        / np.where(turns, 1, np.select([bm == 64, bm == 192], [1, 3], 2)),
         launch=c.launch + clustered * c.cluster_launch + (splits > 1) * c.reduction_launch,
         write=np.where(narrow, c.narrow_write, c.dram),
         sums=(splits > 1) * 2 * 4 * splits * bm * bn / c.reduction_rate,
@@ -269,17 +277,29 @@ _table = lru_cache(maxsize=64)(table)
 
 
 def _estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
-    found = terms(_key(problem), _table(candidates))
+    found = terms(_key(problem), _table(candidates), work=_work(problem))
     counts = {name: found[name].astype(int) for name in ("tiles", "waves", "busy_sms")}
     fields = ((found | counts)[name].tolist() for name in Estimate._fields[1:])
     return [Estimate(*row) for row in zip(candidates, *fields, strict=True)]
 
 
-def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, Array]:
+def _work(problem: Problem) -> tuple[float, int]:
+    """What the epilogue adds: instructions for each value of an accumulator, and bytes."""
+    if problem.epilogue is PLAIN:
+        return 0, 0
+    m, _, k = problem.mnk
+    a_b_c = 2 * (m * k + problem.columns * k + m * problem.columns)
+    slots = cost(problem.epilogue).issue_slots
+    return slots / problem.epilogue.accumulators, problem.bytes - a_b_c
+
+
+def terms(
+    key: tuple[Any, ...], of: Table, c: Constants = FITTED, work: tuple[float, int] = (0, 0)
+) -> dict[str, Array]:
     """The fields of an Estimate except the candidate, an entry for each candidate of the table.
 
     The key is that of one problem; or its members, except the depth, are arrays with a problem for
-    each candidate.
+    each candidate. `work` is that of the epilogue, as `_work` returns it.
     """
     m, n, k, of_k, a_entry, b_entry = key
     extents = _sides(of, m, n)  # (2, candidates), as all that follows of M and N
@@ -292,22 +312,23 @@ def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, A
     tensor_core = of.tensor_core * np.sqrt(np.sqrt(busy / SMS))
     entries = _sides(of, a_entry, b_entry) + len(ALIGNMENTS) * (waves == 1)
     l2 = of.l2 * busy * _served(c, of, of.groups[of_k], (extents, grid, entries))
+    epilogue = of.epilogue + work[0] * of.values * c.issue
     k_tile = _longest(tensor_core, of.smem, l2, of.latency)
     first = of.fill + k_tiles * k_tile
-    whole = waves * (first + of.epilogue) - of.epilogue
-    in_turns = np.maximum(waves * first, waves / 2 * (first + of.epilogue) - of.epilogue)
+    whole = waves * (first + epilogue) - epilogue
+    in_turns = np.maximum(waves * first, waves / 2 * (first + epilogue) - epilogue)
     # the last tile row and column: one wave has them, or one wave in `tiles`
     tiles = np.ceil(extents / of.tile)
     missing = (of.tile - extents / tiles) * np.maximum(1, waves / tiles) / of.cluster[::-1]
     slow = k_tiles * of.missing * busy * (missing[0] + missing[1])
     mainloop = np.where(of.turns, in_turns, whole) + slow
 
-    moved = np.maximum(0, 2 * (m * k + k * n + m * n) - c.kept)
+    moved = np.maximum(0, 2 * (m * k + k * n + m * n) + work[1] - c.kept)
     dram = np.maximum(moved / np.minimum(c.dram, c.sm_dram * busy), 2 * m * n / of.write)
     launch = of.launch - (2 * blocks <= of.at_once) * c.overlap
     reduction = of.sums * grid[0] * grid[1]
     # Main loops and DRAM hinder each other where they take equally long.
-    seconds = launch + _longest(mainloop, dram) + of.epilogue + reduction
+    seconds = launch + _longest(mainloop, dram) + epilogue + reduction
     return {
         "seconds": seconds,
         "tiles": grid[0] * grid[1],
@@ -319,7 +340,7 @@ def terms(key: tuple[Any, ...], of: Table, c: Constants = FITTED) -> dict[str, A
         "launch": launch,
         "mainloop": mainloop,
         "dram": dram,
-        "epilogue": of.epilogue,
+        "epilogue": epilogue,
         "reduction": reduction,
     }
 

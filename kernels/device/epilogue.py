@@ -7,6 +7,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import Pair
 from cutedsl_gemm.kernels.epilogue.device import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
@@ -76,8 +77,9 @@ def load_values(
             if at[1] not in steps:
                 column = cutlass.min(first[1] + n, last) if across else 0
                 steps[at[1]] = cute.crd2idx((0, column), view.layout)
-            source = cute.make_tensor((lines[at[0]] + steps[at[1]]).align(bytes), vector)
-            cute.autovec_copy(source, cute.make_tensor(values.iterator + i, vector))
+            source = lower.aligned(lines[at[0]] + steps[at[1]], bytes)
+            source, target = (cute.make_tensor(x, vector) for x in (source, values.iterator + i))
+            cute.autovec_copy(source, target)
     return values
 
 

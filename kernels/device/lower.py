@@ -65,6 +65,11 @@ def smem_tensor(
     return storage.get_tensor(layout(swizzled.outer), swizzle=byte_swizzle(swizzled), dtype=dtype)
 
 
+def aligned(pointer: cute.Pointer, alignment: int) -> cute.Pointer:
+    """The pointer, known to be a multiple of so many bytes. `Pointer.align` would round it up."""
+    return cute.make_ptr(pointer.dtype, pointer.toint(), pointer.memspace, assumed_align=alignment)
+
+
 def strided(pointer: cute.Pointer, shape: Any, stride: Any) -> cute.Tensor:
     """The tensor at a pointer, of extents and strides that are known at run time only."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))

@@ -441,6 +441,15 @@ def panel_columns(bn: int, swapped: bool = False) -> int:
     return max(columns for columns in widths if bn % columns == 0)
 
 
+def panels_in_flight(bn: int, swapped: bool = False) -> int:
+    """Panels of C that a consumer stages by default: as many as have 64 columns together.
+
+    >>> [panels_in_flight(bn) for bn in (256, 96, 176, 32)]
+    [1, 2, 4, 1]
+    """
+    return min(ROW, bn) // panel_columns(bn, swapped)
+
+
 def _at_a_time(width: int) -> str:
     return "two neighbours at a time" if width == 2 else "one element at a time"
 

@@ -19,9 +19,10 @@ from cutedsl_gemm.kernels.sm90.epilogue_plan import (
     PanelPlan,
     fragment,
     panel_columns,
+    panels_in_flight,
     stmatrix_tv,
 )
-from cutedsl_gemm.kernels.sm90.operand import ROW, Tile, operands, swizzled
+from cutedsl_gemm.kernels.sm90.operand import Tile, operands, swizzled
 from cutedsl_gemm.kernels.sm90.plan import accumulator
 from cutedsl_gemm.kernels.sm90.resources import Schedule, consumers
 from cutedsl_gemm.kernels.sm90.split_k_plan import (
@@ -236,7 +237,7 @@ def _panel_plan(
         fragment=fragment(rows, bn, columns, a.matrices, b.matrices),
         stmatrix_tv=stmatrix_tv(columns),
         staging=swizzled(c_rows, columns, "MN" if swapped else "K"),
-        c_stages=min(ROW, c_columns) // columns if c_stages is None else c_stages,
+        c_stages=panels_in_flight(c_columns, swapped) if c_stages is None else c_stages,
         raster=raster,
     )
     if c_stages is None:

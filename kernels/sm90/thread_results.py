@@ -16,6 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, select_
 
+from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import in_bounds
 from cutedsl_gemm.kernels.epilogue.device import combine
 from cutedsl_gemm.kernels.epilogue.operations import REDUCTIONS
@@ -72,7 +73,9 @@ class ThreadResults:
                     pair = cute.make_rmem_tensor((2,), Float32)
                     pair[0], pair[1] = values[i], values[i + 1]
                     address = target.iterator + cute.crd2idx((row, column), target.layout)
-                    cute.autovec_copy(pair, cute.make_tensor(address.align(8), pair.layout))
+                    cute.autovec_copy(
+                        pair, cute.make_tensor(lower.aligned(address, 8), pair.layout)
+                    )
                 else:
                     target[row, column] = values[i]
 
