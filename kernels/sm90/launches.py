@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
+from itertools import chain
 from typing import TypeAlias
 
 from cutedsl_gemm.kernels.compile import build
@@ -63,8 +64,17 @@ def arguments(
         c, of_plan = matrix("gC", 1, m, n, c_stride), matrix("gC", 5, rows, columns, c_stride)
         return (*loads, _sums(plan, 4, m, n), of_plan), (_sums(plan, 0, m, n), c)
     if plan.stored_by_tma:
-        return ((*loads, *tensor_map("c", rows, columns)),)
+        names = [result_name(staged) for staged in range(len(plan.staged))]
+        if plan.staged_operand is not None:
+            names.append(plan.epilogue.operands[plan.staged_operand].name)
+        maps = (tensor_map(name, rows, columns) for name in names)
+        return ((*loads, *chain.from_iterable(maps)),)
     return ((*loads, matrix("gC", 4, rows, columns, c_stride)),)
+
+
+def result_name(staged: int) -> str:
+    """The name of a result that is staged in panels: c, c1, c2, …"""
+    return f"c{staged or ''}"
 
 
 def _sums(plan: SplitKPlan, parameter: int, m: int, n: int) -> Argument:

@@ -166,7 +166,10 @@ class StMatrix:
 
 @dataclass(frozen=True, slots=True)
 class LdMatrix:
-    """ldmatrix: this lane's row of 16 bytes is at `address`."""
+    """ldmatrix: this lane's row of 16 bytes is at `address`.
+
+    The two values of register n are known as data from `address` + 4 n and + 4 n + 2.
+    """
 
     address: int
     matrices: int

@@ -166,6 +166,12 @@ class Packed(Data):
     def __init__(self, low: object, high: object) -> None:
         self.halves = low, high
 
+    def __rshift__(self, bits: int) -> Data:
+        return {0: self, 16: Packed(self.halves[1], 0)}.get(bits, DATA)
+
+    def __and__(self, mask: int) -> Any:
+        return self.halves[0] if mask == 0xFFFF else DATA
+
 
 def sources(*registers: object) -> tuple[events.Source, ...]:
     """Where the values in registers come from, the low half of a packed one first."""
@@ -280,6 +286,17 @@ class Run:
         first = shared(address)
         self.events.append(events.LoadShared(first, width * count))
         return tuple(Known(first + width * n) for n in range(count))
+
+    def load_matrix(self, address: int, matrices: int, transposed: bool) -> tuple[Packed, ...]:
+        """ldmatrix: a register for each matrix; the event is listed.
+
+        What a lane receives is in rows of other lanes, which the machine does not know. Each value
+        is named as if the lane received its own row in order: stmatrix with the same address then
+        shows what it overwrites.
+        """
+        row = shared(address)
+        self.events.append(events.LdMatrix(row, matrices, transposed))
+        return tuple(Packed(Known(row + 4 * n), Known(row + 4 * n + 2)) for n in range(matrices))
 
     def tensor(self, address: int) -> tuple[str, int]:
         """The tensor in global memory to which an address belongs, and the byte offset in it."""

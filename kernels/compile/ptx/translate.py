@@ -134,7 +134,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     (
         r"ldmatrix\.sync\.aligned\.m8n8\.x(?P<matrices>[124])(?P<transposed>\.trans)?\.shared"
         r"(?:::cta)?\.b16",
-        "emit(LdMatrix({1:shared}, {matrices}, {transposed})); {0:list} = (DATA,) * {matrices}",
+        "{0:list} = load_matrix({1:address}, {matrices}, {transposed})",
     ),
     (CP_ASYNC, f"emit(CpAsync({CP_ASYNC_ADDRESSES}, {{2:i}}, {{3:i}}))"),
     (CP_ASYNC, f"emit(CpAsync({CP_ASYNC_ADDRESSES}, {{2:i}}, {{2:i}}))"),
@@ -202,7 +202,7 @@ PROLOGUE = """\
 def thread(run):
     emit, parameter, tensor = run.events.append, run.parameter, run.tensor
     descriptor, wgmma, load_shared = run.descriptor, run.wgmma, run.load_shared
-    shuffled = run.shuffled
+    shuffled, load_matrix = run.shuffled, run.load_matrix
     tid, threads, lane = run.thread, run.threads, run.thread % 32
     ctaid, nctaid, ctarank = run.block, run.blocks, run.rank
     at, turns = 0, run.turns

@@ -20,6 +20,8 @@ from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, actions
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS
 from cutedsl_gemm.kernels.sm90.epilogue import EVICT_FIRST
+from cutedsl_gemm.kernels.sm90.launches import result_name
+from cutedsl_gemm.kernels.sm90.pipeline import loaded_barrier
 from cutedsl_gemm.kernels.sm90.split_k_plan import FP32, VECTOR
 from layouts import composition, size, wgmma_descriptor
 from layouts.hardware.atoms import WGMMA_M
@@ -44,16 +46,19 @@ class Smem:
         a, b = (plan.stages * plan.operand_bytes(operand) for operand in (plan.a, plan.b))
         self.panels = a + b
         full = self.panels + plan.epilogue_smem_bytes
+        loaded = full + 2 * MBARRIER * plan.stages
         self.start = {"A": 0, "B": a, "full": full, "empty": full + MBARRIER * plan.stages}
+        for consumer in range(plan.consumers if plan.loaded_buffers else 0):
+            self.start[loaded_barrier(consumer)] = loaded + MBARRIER * consumer * plan.c_stages
 
     def stage(self, operand, k_tile: int) -> int:
         """The stage of an operand's k-tile."""
         stage = k_tile % self.plan.stages
         return self.start[operand.name] + stage * self.plan.operand_bytes(operand)
 
-    def mbarrier(self, name: str, k_tile: int) -> int:
-        """The mbarrier of a k-tile's stage."""
-        return self.start[name] + MBARRIER * (k_tile % self.plan.stages)
+    def mbarrier(self, name: str, place: int) -> int:
+        """The mbarrier of a stage, or of a consumer's buffer."""
+        return self.start[name] + MBARRIER * place
 
     def panel(self, consumer: int, buffer: int) -> int:
         """A buffer of a consumer's panels."""
@@ -99,9 +104,13 @@ class Thread:
     def init_barriers(self, action: Action) -> Iterator[Event]:
         yield events.PrefetchTensormap("tma_a")
         yield events.PrefetchTensormap("tma_b")
-        for stage in range(self.plan.stages if self.lane == 0 else 0):
-            for barrier in self.pipeline.mbarriers:
-                yield events.MbarrierInit(self.smem.mbarrier(barrier.name, stage), barrier.arrivals)
+        rings = self.pipeline.mbarriers if self.lane == 0 else ()
+        for place in range(self.plan.stages):
+            for ring in (each for each in rings if not each.buffers):
+                yield events.MbarrierInit(self.smem.mbarrier(ring.name, place), ring.arrivals)
+        for ring in rings:
+            for place in range(ring.buffers):
+                yield events.MbarrierInit(self.smem.mbarrier(ring.name, place), ring.arrivals)
         yield events.FenceMbarrierInit()
 
     def registers(self, action: Action) -> Iterator[Event]:
@@ -118,7 +127,7 @@ class Thread:
     # Stages
 
     def wait(self, action: Action) -> Iterator[Event]:
-        phase = action.k_tile // self.plan.stages + action.step.flipped
+        phase = action.phase(self.plan.stages)[1] + action.step.flipped
         yield events.MbarrierTryWait(self.mbarrier(action), phase % 2)
 
     def arrive(self, action: Action) -> Iterator[Event]:
@@ -131,8 +140,8 @@ class Thread:
             yield events.MbarrierArriveExpectTx(self.mbarrier(action), action.step.bytes)
 
     def mbarrier(self, action: Action) -> int:
-        """The address of the mbarrier of the action's k-tile."""
-        return self.smem.mbarrier(action.step.barrier, action.k_tile)
+        """The address of the mbarrier of the action's k-tile, or of its buffer."""
+        return self.smem.mbarrier(action.step.barrier, action.phase(self.plan.stages)[0])
 
     def load(self, action: Action) -> Iterator[Event]:
         """TMA loads of this block's slice of an operand's k-tile, box by box."""
@@ -203,22 +212,57 @@ class Thread:
     def store_wait(self, action: Action) -> Iterator[Event]:
         yield events.BulkWaitGroup(action.step.pending, True)
 
-    def write_panel(self, action: Action) -> Iterator[Event]:
-        """The stmatrix of a panel: this lane's row, and its values."""
+    def load_panel(self, action: Action) -> Iterator[Event]:
+        """The TMA loads of an operand's panel, box by box."""
+        if self.lane:
+            return
+        step, plan, origin = action.step, self.plan, self.panel_origin(action)
+        start = self.smem.panel(self.consumer, step.buffer)
+        for place, offset in boxes(panel_origins(plan), plan.contiguous, origin):
+            yield events.TmaLoad(
+                f"tma_{step.operand}",
+                place,
+                start + offset,
+                self.mbarrier(action),
+                None,
+                EVICT_FIRST,
+            )
+
+    def lane_rows(self, buffer: int) -> Iterator[tuple[Pair, int]]:
+        """(m64, S columns) and the address of this lane's row, for each stmatrix of a panel."""
         plan, warp = self.plan, self.consumer_thread // WARP
-        start = self.smem.panel(self.consumer, action.step.buffer)
-        rows, lane = plan.stmatrix_rows, self.lane % (8 * plan.stmatrix.matrices)
+        start, lane = (
+            self.smem.panel(self.consumer, buffer),
+            self.lane % (8 * plan.stmatrix.matrices),
+        )
         for n in range(plan.panel_columns // plan.stmatrix_columns):
             for m in range(plan.panel_rows // WGMMA_M):
-                values = (
-                    self.products(v, m, n, action.step.panel) for v in range(size(plan.fragment[0]))
-                )
-                yield events.StMatrix(
-                    start + plan.staging(rows((lane, warp, m, n))) * BYTES,
-                    plan.stmatrix.matrices,
-                    plan.stmatrix.transposed,
-                    tuple(values),
-                )
+                row = plan.stmatrix_rows((lane, warp, m, n))
+                yield (m, n), start + plan.staging(row) * BYTES
+
+    def read_panel(self, action: Action) -> Iterator[Event]:
+        """The ldmatrix of a panel: this lane's row."""
+        atom = self.plan.ldmatrix
+        for _, address in self.lane_rows(action.step.buffer):
+            yield events.LdMatrix(address, atom.matrices, atom.transposed)
+
+    def write_panel(self, action: Action) -> Iterator[Event]:
+        """The stmatrix of a panel: this lane's row, and its values."""
+        plan, step = self.plan, action.step
+        panel = step.panel // len(plan.staged)
+        loaded = [address for _, address in self.lane_rows(plan.operand_buffer(panel))]
+        for ((m, n), address), its in zip(self.lane_rows(step.buffer), loaded, strict=True):
+            values = (
+                joined(self.products(v, m, n, panel), self.loaded(its, v))
+                for v in range(size(plan.fragment[0]))
+            )
+            yield events.StMatrix(
+                address, plan.stmatrix.matrices, plan.stmatrix.transposed, tuple(values)
+            )
+
+    def loaded(self, row: int, value: int) -> events.Source:
+        """The operand's value that ldmatrix reads with the address of a row; None without one."""
+        return None if self.plan.staged_operand is None else row + value * BYTES
 
     def products(self, *coord: int) -> events.Source:
         """The accumulators of which an output is computed: one for each matrix of B."""
@@ -229,18 +273,23 @@ class Thread:
 
     def store_panel(self, action: Action) -> Iterator[Event]:
         """TMA stores a panel, box by box, or the threads store its elements."""
-        plan, step, (m, n) = self.plan, action.step, self.segments[action.tile].tile
+        plan, step, origin = self.plan, action.step, self.panel_origin(action)
         start = self.smem.panel(self.consumer, step.buffer)
-        (rows, columns), first_row = plan.output_tile, self.first_row // plan.a.matrices
-        origin = m * rows + first_row, n * columns + step.panel * plan.panel_columns
+        name = result_name(step.panel % len(plan.staged))
         if not step.asynchronous:
             yield from self.store_elements(start, origin)
             return
         # Every lane lists it: without elect.sync, ptxas issues it once for the warp.
-        origins = tma.boxes(plan.staging, plan.contiguous).origins
-        for place, offset in boxes(origins, plan.contiguous, origin):
-            yield events.TmaStore("tma_c", place, start + offset, EVICT_FIRST)
+        for place, offset in boxes(panel_origins(plan), plan.contiguous, origin):
+            yield events.TmaStore(f"tma_{name}", place, start + offset, EVICT_FIRST)
         yield events.BulkCommitGroup()
+
+    def panel_origin(self, action: Action) -> Pair:
+        """The first row and column of the panel that a step loads or stores."""
+        plan, (m, n) = self.plan, self.segments[action.tile].tile
+        (rows, columns), panel = plan.output_tile, action.step.panel // len(plan.staged)
+        first_row = m * rows + self.first_row // plan.a.matrices
+        return first_row, n * columns + panel * plan.panel_columns
 
     def store_elements(self, start: int, origin: Pair) -> Iterator[Event]:
         """The elements of a panel that the thread stores, those that C has."""
@@ -316,6 +365,8 @@ class Thread:
         steps.Multiply: multiply,
         steps.MultiplyWait: multiply_wait,
         steps.StoreWait: store_wait,
+        steps.LoadPanel: load_panel,
+        steps.ReadPanel: read_panel,
         steps.WritePanel: write_panel,
         steps.Fence: always(events.FenceProxyAsync()),
         steps.StorePanel: store_panel,
@@ -331,6 +382,12 @@ def boxes(origins, contiguous: int, first: Pair) -> Iterator[tuple[Pair, int]]:
     """
     for across, along, offset in origins:
         yield (first[contiguous] + along, first[1 - contiguous] + across), offset * BYTES
+
+
+@cache
+def panel_origins(plan):
+    """The origins of the boxes of a panel of C."""
+    return tma.boxes(plan.staging, plan.contiguous).origins
 
 
 @cache
@@ -364,6 +421,13 @@ def vectors(copy, thread: int) -> Iterator[list[Pair]]:
         yield [(copy.rows(thread, each), copy.columns(thread, each)) for each in elements]
 
 
+def joined(*sources: events.Source) -> events.Source:
+    """What is computed of several sources."""
+    every = (each if isinstance(each, frozenset) else {each} - {None} for each in sources)
+    found = frozenset().union(*every)
+    return found if len(found) > 1 else next(iter(found), None)
+
+
 def add(a: Pair, b: Pair) -> Pair:
     """a + b, mode by mode."""
     return a[0] + b[0], a[1] + b[1]
@@ -380,6 +444,7 @@ UNORDERED = {
     events.TmaStore,
     events.Wgmma,
     events.StMatrix,
+    events.LdMatrix,
     events.StoreGlobal,
     events.LoadGlobal,
 }

@@ -3,6 +3,7 @@
 import pytest
 from torch.nn import functional as F
 
+from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
@@ -14,10 +15,16 @@ def deep(*plans):
 
 
 def name(plan):
-    return f"{plan.kind} {plan.tile} {plan.cluster}{' gated' * (plan.matrices > 1)}"
+    kind = " gated" if plan.matrices > 1 else " loaded" if plan.loaded_buffers else ""
+    return f"{plan.kind} {plan.tile} {plan.cluster}{kind}"
 
 
 SWIGLU = trace(lambda gate, value: F.silu(gate) * value, [], accumulators=2)
+
+# An operand comes by TMA, through the panels of the results.
+RESIDUAL = Operand("residual", ("M", "N"), "float16", alignment=8)
+ADDED = trace(lambda acc, residual: acc + residual, [RESIDUAL])
+TWICE = trace(lambda acc, residual: (acc + residual, acc - residual), [RESIDUAL])
 
 TMA = [
     pingpong((128, 72, 64), c_stages=2, cluster=(1, 2), swapped=True, b_major="MN"),
@@ -25,7 +32,14 @@ TMA = [
     cooperative((192, 48, 64), c_stages=2, cluster=(2, 1), a_major="MN", b_major="MN"),
     single((128, 64, 64)),
     pingpong((64, 64, 64), cluster=(2, 1), b_major="MN", epilogue=SWIGLU),
+    pingpong((64, 72, 64), swapped=True, epilogue=ADDED),  # 3 panels
     *deep(
+        pingpong((128, 192, 64), cluster=(2, 1), epilogue=ADDED),
+        pingpong((64, 96, 128), b_major="MN", epilogue=TWICE),
+        pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=TWICE),
+        cooperative((256, 128, 64), cluster=(2, 2), epilogue=ADDED),
+        cooperative((192, 96, 64), epilogue=TWICE),
+        single((64, 64, 64), epilogue=ADDED),
         pingpong((128, 192, 64), b_major="MN", epilogue=SWIGLU),
         pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=SWIGLU),
         cooperative((256, 128, 64), cluster=(4, 2), epilogue=SWIGLU),
