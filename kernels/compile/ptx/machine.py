@@ -166,11 +166,14 @@ class Packed(Data):
     def __init__(self, low: object, high: object) -> None:
         self.halves = low, high
 
-    def __rshift__(self, bits: int) -> Data:
-        return {0: self, 16: Packed(self.halves[1], 0)}.get(bits, DATA)
+    def __rshift__(self, *bits: object) -> Data:
+        if bits == (0,):
+            return self
+        return Packed(self.halves[1], 0) if bits == (16,) else DATA
 
-    def __and__(self, mask: int) -> Any:
-        return self.halves[0] if mask == 0xFFFF else DATA
+    def __and__(self, *mask: object) -> Data:
+        low, _ = self.halves
+        return low if mask == (0xFFFF,) and isinstance(low, Data) else DATA
 
 
 def sources(*registers: object) -> tuple[events.Source, ...]:

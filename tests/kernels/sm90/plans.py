@@ -32,8 +32,9 @@ TMA = [
     cooperative((192, 48, 64), c_stages=2, cluster=(2, 1), a_major="MN", b_major="MN"),
     single((128, 64, 64)),
     pingpong((64, 64, 64), cluster=(2, 1), b_major="MN", epilogue=SWIGLU),
-    pingpong((64, 72, 64), swapped=True, epilogue=ADDED),  # 3 panels
+    pingpong((64, 48, 64), epilogue=ADDED),  # 3 panels
     *deep(
+        pingpong((64, 72, 64), swapped=True, epilogue=ADDED),
         pingpong((128, 192, 64), cluster=(2, 1), epilogue=ADDED),
         pingpong((64, 96, 128), b_major="MN", epilogue=TWICE),
         pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=TWICE),

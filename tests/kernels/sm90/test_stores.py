@@ -5,13 +5,15 @@ in C alone, not the layouts of shared memory and not the steps of the pipeline.
 """
 
 from collections import Counter
-from functools import cache
+from functools import cache, cached_property
+from itertools import chain
 from itertools import product as pairs
 
 import pytest
 
 from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.plan import tma
+from cutedsl_gemm.kernels.sm90.launches import result_name
 from layouts import size
 from tests.kernels.sm90.plans import SPLIT, THREADS, TMA, name
 from tests.kernels.sm90.product import Product
@@ -42,18 +44,53 @@ class Consumer:
     def in_c(self, thread, source):
         """(m, n) in the plan's C of the output that is computed of values of fragments.
 
-        It is computed of its products by all matrices of B, which are at the same place in each.
+        It is computed of its products by all matrices of B, which are at the same place in each,
+        and of the operand's element at that place if TMA loads it into panels.
         """
-        products = source if isinstance(source, frozenset) else {source}
+        sources = source if isinstance(source, frozenset) else {source}
+        products = {each for each in sources if isinstance(each, tuple)}
         outputs = sorted(self.product_of(thread, each) for each in products)
         place = outputs[0][1]
         assert outputs == [(matrix, place) for matrix in range(self.plan.matrices)]
+        if self.plan.loaded_buffers:
+            (turn,) = {self.turn(each) for each in products}
+            (name,) = sources - products
+            assert self.loaded[turn][self.read[thread, name]] == place
         return place
+
+    def turn(self, source):
+        """The number of the thread's tile to which an accumulator belongs."""
+        return source[0] // (self.plan.rows // 64)
+
+    @cached_property
+    def loaded(self):
+        """Of each tile in turn, address → (m, n) in the plan's C of what TMA loaded there."""
+        loads = [
+            each
+            for each in of_type(events.TmaLoad, self.events[0])
+            if each.descriptor == "tma_residual"
+        ]
+        of_tile = len(loads) // len(self.segments)
+        return [
+            dict(chain.from_iterable(box(self.plan, load) for load in loads[at : at + of_tile]))
+            for at in range(0, len(loads), of_tile)
+        ]
+
+    @cached_property
+    def read(self):
+        """(thread, name of what ldmatrix read) → its address in shared memory."""
+        reads, found = [of_type(events.LdMatrix, own) for own in self.events], {}
+        for warp, n in pairs(range(0, 128, 32), range(len(reads[0]))):
+            lanes = [own[n] for own in reads[warp : warp + 32]]
+            for lane, value, address in elements(lanes):
+                name = warp + lane, lanes[lane].address + 2 * value
+                assert found.setdefault(name, address) == address
+        return found
 
     def product_of(self, thread, source):
         """The matrix and (m, n) in the plan's C of value `place` of an accumulator's fragment."""
         (bm, bn), (m, n) = self.plan.output_tile, self.in_tile(thread, source)
-        i, j = self.segments[source[0] // (self.plan.rows // 64)].tile
+        i, j = self.segments[self.turn(source)].tile
         (gate, m), (value, n) = divmod(m, bm), divmod(n, bn)
         return gate + value, (i * bm + m, j * bn + n)
 
@@ -106,13 +143,19 @@ def stmatrices(plan):
 
 def written(lanes):
     """(lane, address, source) of each value of a warp's stmatrix."""
-    for lane, store in enumerate(lanes):
-        for value, source in enumerate(store.values):
+    for lane, value, address in elements(lanes):
+        yield lane, address, lanes[lane].values[value]
+
+
+def elements(lanes):
+    """(lane, value, address) of each value of a warp's stmatrix or ldmatrix."""
+    for lane, of_lane in enumerate(lanes):
+        for value in range(2 * of_lane.matrices):
             # PTX ISA, stmatrix: lane 8j + i has the address of row i of matrix j.
             row, column = lane // 4, 2 * (lane % 4) + value % 2
-            if store.transposed:
+            if of_lane.transposed:
                 row, column = column, row
-            yield lane, lanes[8 * (value // 2) + row].address + 2 * column, source
+            yield lane, value, lanes[8 * (value // 2) + row].address + 2 * column
 
 
 def box(plan, store):
@@ -167,23 +210,24 @@ def test_each_value_of_c_is_stored_once_where_it_belongs(plan):
     down, across = plan.exchanged(plan.cluster_tile)
     m, n = 2 * down - 3, across - (8 if plan.stored_by_tma else 5)
     product = Product(plan, m, n, 64, c_stride=n + 2)
-    stored = Counter()
+    every = {f"tma_{result_name(staged)}": Counter() for staged in range(len(plan.staged))}
     for block, consumer in pairs(range(product.blocks[0]), range(plan.consumers)):
         for event, panel in Consumer(product, block, consumer).stored():
             if type(event) is events.TmaStore:
-                assert event.descriptor == "tma_c"
                 for address, place in box(plan, event):
                     assert panel[address] == place
-                    stored[plan.exchanged(place)] += 1
+                    every[event.descriptor][plan.exchanged(place)] += 1
             else:
                 (address,) = event.values
                 row, column = plan.exchanged(panel[address])
                 offset = 2 * (row * product.c_stride + column)
                 assert (event.tensor, event.offset, event.bytes) == ("gC", offset, 2)
-                stored[row, column] += 1
-    # TMA leaves out what C does not have.
-    assert Counter({(i, j): c for (i, j), c in stored.items() if i < m and j < n}) == whole(m, n)
-    assert plan.stored_by_tma or len(stored) == m * n
+                every["tma_c"][row, column] += 1
+    for stored in every.values():
+        inside = Counter({(i, j): c for (i, j), c in stored.items() if i < m and j < n})
+        assert inside == whole(m, n)
+        # TMA leaves out what C does not have.
+        assert plan.stored_by_tma or len(stored) == m * n
 
 
 @pytest.mark.parametrize("plan", SPLIT, ids=name)
