@@ -59,7 +59,9 @@ def fused_product(
 
 def _kind(name: str, value: Value) -> Kind:
     if isinstance(value, Tensor):
-        return name, tuple([extent != 1 for extent in value.shape]), value.dtype
+        # a decision, since a symbolic comparison is no constant of the graph
+        wide = tuple([False if extent == 1 else True for extent in value.shape])  # noqa: SIM211
+        return name, wide, value.dtype
     return name, None, None
 
 

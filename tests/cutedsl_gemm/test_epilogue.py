@@ -21,6 +21,10 @@ def draw(*shape, dtype=BF16):
     return torch.randn(shape).to(dtype)
 
 
+def deep(value):
+    return pytest.param(value, marks=pytest.mark.deep)
+
+
 def gelu_bias(acc, bias):
     return F.gelu(acc + bias)
 
@@ -72,7 +76,7 @@ SHAPES = {"whole tiles": (64, 32, 64), "ragged": (33, 40, 71), "a row": (1, 40, 
 
 
 @pytest.mark.parametrize("kinds", [[*OPERANDS][i::3] for i in range(3)], ids=", ".join)
-@pytest.mark.parametrize("shape", [*SHAPES, pytest.param("a column", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("shape", ["ragged", *map(deep, ("whole tiles", "a row", "a column"))])
 def test_every_kind_of_operand_broadcasts_as_torchs_do(shape, kinds):
     m, k, n = SHAPES.get(shape, (33, 40, 1))
     operands = {f"x{i}": OPERANDS[kind](m, n) for i, kind in enumerate(kinds)}
@@ -153,13 +157,13 @@ def test_results_are_written_to_out_and_to_nothing_else(n, columns):
     assert wide.count_nonzero() == sum(each.count_nonzero() for each in out)
 
 
-@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("swapped", [deep(False), True])
 def test_results_may_be_fp32_or_reductions_and_have_outs(swapped):
     def function(acc, bias):
         y = acc + bias
         return y.float(), (y * y).sum(dim=1), y.amax(dim=0), y.half(), y.amin(dim=1)
 
-    for m, n in ((33, 71), (200, 200)):
+    for m, n in ((33, 71), (130, 40)):
         a, b, bias = draw(m, 40), draw(40, n), draw(n)
         found = agree(function, a, b, bias=bias)
         assert [each.dtype for each in found] == [FP32, FP32, FP32, FP16, FP32]
@@ -193,7 +197,7 @@ def test_another_number_makes_no_other_call():
     function = lambda acc, alpha: acc * alpha  # noqa: E731
     gemm(A, B, tile=TILE, epilogue=function, alpha=0.5)
     known = len(fused._calls)
-    for alpha in (2.0, -1.5, float("inf")):
+    for alpha in (2.0, float("inf")):
         gemm(A, B, tile=TILE, epilogue=function, alpha=alpha)
     assert len(fused._calls) == known
 
@@ -210,13 +214,13 @@ def test_functions_of_the_same_code_and_constants_share_a_call():
 
 def test_an_epilogue_may_be_passed_as_data():
     epilogue = trace(gelu_bias, (Operand("bias", ("N",), "bfloat16"),))
-    for bias in (draw(71), draw(33, 71), 0.5):
+    for bias in (draw(71), 0.5):
         found = gemm(A, B, tile=TILE, epilogue=epilogue, bias=bias)
         assert torch.equal(found, gemm(A, B, tile=TILE, epilogue=gelu_bias, bias=bias))
     assert torch.equal(gemm(A, B, tile=TILE, epilogue=PLAIN), gemm(A, B, tile=TILE))
 
 
-@pytest.mark.parametrize("address", range(0, 8, 3))
+@pytest.mark.parametrize("address", [3, deep(0), deep(6)])
 def test_operands_and_tensors_at_any_address(address):
     flat = draw(33 * 40 + 40 * 71 + 33 * 71 + 8)[address:]
     a, b, r = (
@@ -240,10 +244,10 @@ def test_empty_products_are_epilogues_of_zeros():
 
 
 def test_rows_do_not_depend_on_others_if_the_product_is_invariant():
-    a, b, bias = draw(100, 300), draw(300, 64), draw(64)
+    a, b, bias = draw(40, 150), draw(150, 64), draw(64)
     whole = gemm(a, b, invariant=True, epilogue=gelu_bias, bias=bias)
-    row = gemm(a[50:51], b, invariant=True, epilogue=gelu_bias, bias=bias)
-    assert torch.equal(whole[50:51], row)
+    row = gemm(a[20:21], b, invariant=True, epilogue=gelu_bias, bias=bias)
+    assert torch.equal(whole[20:21], row)
 
 
 KERNELS = {
@@ -258,7 +262,9 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel", [each if each in ("simt_naive", "sm80_mma") else deep(each) for each in KERNELS]
+)
 def test_every_family_computes_an_epilogue(kernel):
     a, b = draw(33, 40, dtype=KERNELS[kernel]), draw(40, 72, dtype=KERNELS[kernel])
     for n in (72, 70):
