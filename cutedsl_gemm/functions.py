@@ -154,7 +154,7 @@ def _linear(activation: object, bias: bool) -> Function:
     """The epilogue of `linear`."""
     if activation is None or isinstance(activation, str):
         if activation in _LINEAR:
-            return _LINEAR[activation][bias]
+            return _LINEAR[activation][int(bias)]  # dynamo of torch 2.11 takes no bool
         raise ValueError(
             f"activation is {activation!r}: it must be one of {', '.join(ACTIVATIONS)}, None, "
             "or a function"
