@@ -12,6 +12,7 @@ operand          A and B: the swizzled tile in shared memory, its TMA slices
 resources        schedules, warpgroups, registers, shared memory
 mainloop         device code that all kernels share: roles, TMA loads, mainloop
 epilogue         device code: C through panels in shared memory, moved by TMA or by threads
+panel_loads      device code: an operand of the epilogue, by TMA through the panels of C
 single, cooperative, pingpong, split_k    device code: a kernel each
 execute          the executor
 launches         compiled kernels with their arguments, for the interpreter of PTX

@@ -15,6 +15,8 @@ from cutedsl_gemm.kernels.plan.checks import (
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
+    BARRIER_BYTES,
+    MBARRIER_BYTES,
     REGISTER_FILE,
     SMEM_BYTES,
     WGMMA_REGISTERS,
@@ -151,6 +153,11 @@ def budget_problems(plan: Sm90Plan) -> Iterator[str]:
         yield (
             f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
             "loads and multiplies overlap with at least 2; take a smaller tile"
+        )
+    if (bytes := MBARRIER_BYTES * (2 * plan.stages + plan.loaded_buffers)) > BARRIER_BYTES:
+        yield (
+            f"{plan.stages} stages and {plan.loaded_buffers} panels have mbarriers of {bytes} "
+            f"bytes; a block has {BARRIER_BYTES} for them; take fewer c_stages"
         )
     if plan.smem_bytes > SMEM_BYTES:
         yield (

@@ -10,7 +10,8 @@ Schedule: TypeAlias = Literal["single", "pingpong", "cooperative"]
 
 # A block's limit at compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
 SMEM_BYTES = 232_448
-BARRIER_BYTES = 1024  # two 8-byte mbarriers a stage, rounded up to the swizzle's alignment
+MBARRIER_BYTES = 8
+BARRIER_BYTES = 1024  # mbarriers of stages and of panels, rounded up to the swizzle's alignment
 REGISTER_FILE = 65_536  # registers of a multiprocessor
 # Consumer warpgroups of a block → registers of a producer thread, and of a consumer thread. 384
 # threads start with 168 registers each: a producer thread releases 128 of them, and each of two

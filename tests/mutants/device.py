@@ -10,6 +10,7 @@ COOPERATIVE = "kernels/sm90/cooperative.py"
 SINGLE = "kernels/sm90/single.py"
 PERSISTENT = "kernels/sm90/persistent.py"
 EPILOGUE = "kernels/sm90/epilogue.py"
+PANEL_LOADS = "kernels/sm90/panel_loads.py"
 SPLIT_K = "kernels/sm90/split_k.py"
 
 MAINLOOPS = (
@@ -421,6 +422,51 @@ EPILOGUES = (
     ),
 )
 
+LOADS = (
+    Fault(
+        "operand_loaded_over_a_result",
+        PANEL_LOADS,
+        "            cute.arch.cp_async_bulk_wait_group(0, read=True)\n",
+        "",
+        "TMA loads an operand into a panel of the last result that it has not stored yet.",
+    ),
+    Fault(
+        "operand_of_the_tile_before",
+        PANEL_LOADS,
+        "self.plan.pipeline.parity(turn)",
+        "self.plan.pipeline.parity(turn, True)",
+        "ldmatrix reads what the panel held before.",
+    ),
+    Fault(
+        "operand_of_the_first_tile_column",
+        PANEL_LOADS,
+        "gO[None, m, n * plan.panels + panel]",
+        "gO[None, m, panel]",
+        "Every tile gets the operand's panels of the first tile column.",
+    ),
+    Fault(
+        "operand_transposed_in_registers",
+        PANEL_LOADS,
+        "warp.LdMatrix8x8x16bOp(atom.transposed, atom.matrices)",
+        "warp.LdMatrix8x8x16bOp(not atom.transposed, atom.matrices)",
+        "A thread gets the operand's elements of other outputs.",
+    ),
+    Fault(
+        "operand_in_panels_of_the_first_consumer",
+        PANEL_LOADS,
+        "consumer * self.plan.c_stages + self.plan.operand_buffer(panel)",
+        "self.plan.operand_buffer(panel)",
+        "Two consumers load an operand into one panel.",
+    ),
+    Fault(
+        "turns_are_not_counted",
+        PINGPONG,
+        "            turn += 1\n",
+        "",
+        "A consumer waits for its second tile's operand by the parity of its first.",
+    ),
+)
+
 SPLITS = (
     Fault(
         "half_of_the_warps_store_sums",
@@ -693,4 +739,4 @@ FURTHER = (
     ),
 )
 
-FAULTS = MAINLOOPS + SCHEDULES + EPILOGUES + SPLITS + FURTHER
+FAULTS = MAINLOOPS + SCHEDULES + EPILOGUES + LOADS + SPLITS + FURTHER

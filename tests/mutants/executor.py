@@ -110,6 +110,13 @@ FAULTS = (
         "A layout that leaves a gap passes.",
     ),
     Fault(
+        "operand_arrives_at_once",
+        EPILOGUE,
+        "            panels[:, step.buffer] = torch.nan\n            return\n",
+        "            pass\n",
+        "A panel that is read before its load has ended holds what it should.",
+    ),
+    Fault(
         "panel_read_as_written",
         EPILOGUE,
         "read[row, column] = plan.staging(row + plan.panel_rows * column)",

@@ -99,6 +99,27 @@ FAULTS = (
         "TMA stores a panel that three of four warps have not written yet.",
     ),
     Fault(
+        "operand_loaded_over_a_result",
+        PIPELINE,
+        "program: list[steps.Step] = [steps.StoreWait(0, leader=True)]",
+        "program: list[steps.Step] = [steps.StoreWait(1, leader=True)]",
+        "TMA loads an operand into a panel of the last result that it has not stored yet.",
+    ),
+    Fault(
+        "operand_read_before_it_comes",
+        PIPELINE,
+        "            program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))\n",
+        "",
+        "ldmatrix reads what the panel held before.",
+    ),
+    Fault(
+        "operand_bytes_of_all_panels",
+        PIPELINE,
+        "steps.Expect(barrier, bytes, buffer, leader=True)",
+        "steps.Expect(barrier, bytes * plan.panels, buffer, leader=True)",
+        "The mbarrier of a panel waits for bytes that never come.",
+    ),
+    Fault(
         "ends_before_the_last_store",
         PIPELINE,
         "return (steps.StoreWait(0, leader=True),) if plan.stored_by_tma else ()",
