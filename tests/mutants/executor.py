@@ -110,11 +110,11 @@ FAULTS = (
         "A layout that leaves a gap passes.",
     ),
     Fault(
-        "operand_arrives_at_once",
+        "operand_of_the_first_panel",
         EPILOGUE,
-        "            panels[:, step.buffer] = torch.nan\n            return\n",
-        "            pass\n",
-        "A panel that is read before its load has ended holds what it should.",
+        "self.held[warps] = panels[:, step.buffer, ",
+        "self.held[warps] = panels[:, 0, ",
+        "All panels of a tile have the operand of the first.",
     ),
     Fault(
         "panel_read_as_written",

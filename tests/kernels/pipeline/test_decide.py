@@ -34,7 +34,8 @@ UNNEEDED = ("no Registers", "no GridLaunch")
 
 
 def name(plan):
-    return f"{plan.kind} {plan.tile} {plan.cluster} {plan.c_alignment}"
+    loaded = " loaded" * bool(plan.loaded_buffers)
+    return f"{plan.kind} {plan.tile} {plan.cluster} {plan.c_alignment}{loaded}"
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=name)
