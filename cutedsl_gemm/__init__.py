@@ -1,15 +1,19 @@
 """GEMM for Hopper, built from the layouts of its plan: `gemm(a, b)` on torch tensors."""
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from layouts import __version__
 
-_API = "explain", "gemm", "plan_for"
-_FUNCTIONS = "addmm", "geglu", "linear", "swiglu"
+_MODULES = {  # of the names that need torch
+    **dict.fromkeys(("explain", "gemm", "plan_for"), "api"),
+    **dict.fromkeys(("addmm", "geglu", "linear", "swiglu"), "functions"),
+    "mlp": "two_layers",
+}
 
 __all__ = ["KERNELS", "PlanError", "__version__"]
-__all__ += sorted((*_API, *_FUNCTIONS))
+__all__ += sorted(_MODULES)
 
 
 def __dir__() -> list[str]:
@@ -18,16 +22,14 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """The public names, loaded at first use: importing torch takes a second; a plan needs none."""
-    if name == "KERNELS" or name in _API + _FUNCTIONS:
+    if name == "KERNELS" or name in _MODULES:
         if find_spec("torch") is None:
             raise ImportError("gemm needs torch and the CuTe DSL: pip install 'cutedsl-gemm[gpu]'")
         if name == "KERNELS":
             from cutedsl_gemm.select import registry
 
             return tuple(registry.KERNELS)
-        from cutedsl_gemm import api, functions
-
-        return getattr(api if name in _API else functions, name)
+        return getattr(import_module(f"cutedsl_gemm.{_MODULES[name]}"), name)
     if name == "PlanError":
         from cutedsl_gemm.kernels.plan.checks import PlanError
 

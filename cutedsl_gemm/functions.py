@@ -8,28 +8,16 @@ swiglu(x, gate_up)                                F.silu(gate) * up, both in one
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated
 from cutedsl_gemm.api import fused_product
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.request import Fixed, Function
-
-ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {
-        "relu": torch.relu,
-        "gelu": F.gelu,
-        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-        "silu": F.silu,
-        "tanh": torch.tanh,
-        "sigmoid": torch.sigmoid,
-    }
-)
 
 
 def linear(
@@ -54,11 +42,11 @@ def linear(
     """
     function = _linear(activation, bias is not None)
     try:
-        x, weight, bias = _autocast(x, weight, bias)
+        x, weight, bias = autocast(x, weight, bias)
         given = {} if bias is None else {"bias": bias}
         return _unflattened(x, weight.mT, function, given)
     except (AttributeError, TypeError, ValueError, RuntimeError):
-        _check_weight("weight", x, weight)
+        check_weight("weight", x, weight)
         raise
 
 
@@ -80,7 +68,7 @@ def addmm(
     >>> addmm(torch.arange(4.0), a, b, beta=0.5)[0]
     tensor([16.0000, 16.5000, 17.0000, 17.5000], dtype=torch.bfloat16)
     """
-    c, a, b = _autocast(c, a, b)
+    c, a, b = autocast(c, a, b)
     given: dict[str, Value] = {}
     if beta != 0:
         given["c"] = c
@@ -102,7 +90,7 @@ def swiglu(x: Tensor, gate_up: Tensor) -> Tensor:
     >>> swiglu(x, gate_up)[0, :4]
     tensor([256., 256., 256., 256.], dtype=torch.bfloat16)
     """
-    return _gated(x, gate_up, _SWIGLU)
+    return gated(x, gate_up, GATES["swiglu"])
 
 
 def geglu(x: Tensor, gate_up: Tensor, approximate: str = "none") -> Tensor:
@@ -112,34 +100,11 @@ def geglu(x: Tensor, gate_up: Tensor, approximate: str = "none") -> Tensor:
     >>> geglu(x, gate_up, approximate="tanh")[0, :4]
     tensor([256., 256., 256., 256.], dtype=torch.bfloat16)
     """
-    if approximate not in _GEGLU:
+    if approximate not in ("none", "tanh"):
         raise ValueError(f"approximate is {approximate!r}: it must be 'none' or 'tanh'")
-    return _gated(x, gate_up, _GEGLU[approximate])
+    return gated(x, gate_up, GATES["geglu" if approximate == "none" else "geglu_tanh"])
 
 
-# The slopes of activations by torch's kernels: of the gradient, and of the result or the sum,
-# whichever is stored.
-_SLOPES: Mapping[str, Callable[..., Any]] = {
-    "relu": lambda g, y: torch.ops.aten.threshold_backward(g, y, 0),
-    "gelu": lambda g, x: torch.ops.aten.gelu_backward(g, x),
-    "gelu_tanh": lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh"),
-    "silu": lambda g, x: torch.ops.aten.silu_backward(g, x),
-    "tanh": lambda g, y: torch.ops.aten.tanh_backward(g, y),
-    "sigmoid": lambda g, y: torch.ops.aten.sigmoid_backward(g, y),
-}
-
-
-def _gate(name: str) -> Fixed:
-    """The epilogue of a gated layer."""
-    activation, slope = ACTIVATIONS[name], _SLOPES[name]
-    return Fixed(
-        lambda gate, up: activation(gate) * up,
-        lambda g, gate, up: (slope(g * up, gate), g * activation(gate)),
-    )
-
-
-_SWIGLU = _gate("silu")
-_GEGLU = {"none": _gate("gelu"), "tanh": _gate("gelu_tanh")}
 _ADDMM = {
     (): Fixed(lambda acc: acc),
     ("c",): Fixed(lambda acc, c: acc + c),
@@ -153,41 +118,25 @@ _ADDMM = {
 def _linear(activation: object, bias: bool) -> Function:
     """The epilogue of `linear`."""
     if activation is None or isinstance(activation, str):
-        if activation in _LINEAR:
-            return _LINEAR[activation][int(bias)]  # dynamo of torch 2.11 takes no bool
+        if activation in LINEAR:
+            return LINEAR[activation][int(bias)]  # dynamo of torch 2.11 takes no bool
         raise ValueError(
             f"activation is {activation!r}: it must be one of {', '.join(ACTIVATIONS)}, None, "
             "or a function"
         )
     if not callable(activation):
         raise TypeError(f"activation is {activation!r}: it must be a name, a function, or None")
-    return _activated(activation, bias)
+    return activated(activation, bias)
 
 
-def _activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., Any]:
-    if bias:
-        return lambda acc, bias: activation(acc + bias)
-    return lambda acc: activation(acc)
-
-
-def _layer(name: str, bias: bool) -> Fixed:
-    slope = _SLOPES[name]
-    return Fixed(_activated(ACTIVATIONS[name], bias), lambda g, stored: (slope(g, stored),))
-
-
-_LINEAR: dict[str | None, tuple[Fixed, Fixed]] = {  # without a bias, with one
-    None: (Fixed(lambda acc: acc), Fixed(lambda acc, bias: acc + bias)),
-    **{name: (_layer(name, False), _layer(name, True)) for name in ACTIVATIONS},
-}
-
-
-def _gated(x: Tensor, gate_up: Tensor, function: Fixed) -> Tensor:
+def gated(x: Tensor, gate_up: Tensor, function: Fixed) -> Tensor:
+    """The layer of a gate: x (…, K), gate_up (2N, K) → (…, N)."""
     try:
-        x, gate_up = _autocast(x, gate_up)
+        x, gate_up = autocast(x, gate_up)
         rows, k = gate_up.shape
         return _unflattened(x, gate_up.view(2, rows // 2, k).mT, function, {})
     except (AttributeError, TypeError, ValueError, RuntimeError):
-        _check_weight("gate_up", x, gate_up)
+        check_weight("gate_up", x, gate_up)
         if gate_up.shape[0] % 2:
             raise ValueError(
                 f"gate_up has shape {tuple(gate_up.shape)}: it must be (2N, K), the gate and the "
@@ -201,12 +150,16 @@ def _unflattened(x: Tensor, b: Tensor, function: Function, operands: Mapping[str
     if x.ndim == 2:
         (result,) = fused_product(x, b, function, operands)
         return result
-    rows = x[None] if x.ndim == 1 else x.flatten(0, -2)
-    (result,) = fused_product(rows, b, function, operands)
+    (result,) = fused_product(rows_of(x), b, function, operands)
     return result.view(*x.shape[:-1], b.shape[-1])
 
 
-def _check_weight(name: str, x: Tensor, weight: Tensor) -> None:
+def rows_of(x: Tensor) -> Tensor:
+    """x (…, K) as a matrix."""
+    return x if x.ndim == 2 else x[None] if x.ndim == 1 else x.flatten(0, -2)
+
+
+def check_weight(name: str, x: Tensor, weight: Tensor) -> None:
     """TypeError or ValueError unless x (…, K) can be multiplied by the weight (…, K)."""
     for each, tensor in (("x", x), (name, weight)):
         if not isinstance(tensor, Tensor):
@@ -223,7 +176,7 @@ def _check_weight(name: str, x: Tensor, weight: Tensor) -> None:
         )
 
 
-def _autocast(*tensors: Any) -> tuple[Any, ...]:
+def autocast(*tensors: Any) -> tuple[Any, ...]:
     """The tensors, cast to the dtype of torch.autocast where that is enabled."""
     device = tensors[0].device.type
     if device == "meta" or not torch.is_autocast_enabled(device):

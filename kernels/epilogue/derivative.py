@@ -125,6 +125,47 @@ def with_stored(epilogue: Epilogue, wanted: tuple[int, ...] = ()) -> Stored:
     return Stored(replace(epilogue, results=results), numbers, tuple(map(results.index, kept)))
 
 
+@lru_cache(1024)
+def in_product(kept: Stored, wanted: tuple[int, ...] = ()) -> Epilogue:
+    """The derivative of the first result, in the epilogue of the product that makes its gradient.
+
+    The accumulator is that gradient. The results are the derivatives of the accumulators, in the
+    dtype of A and B, and of the `wanted` operands, row vectors: sums over M. It has the operands of
+    the derivative that are used.
+
+    >>> from cutedsl_gemm.kernels.epilogue.trace import trace
+    >>> layer = trace(lambda acc, bias: (acc + bias).relu(), (Operand("bias", ("N",)),))
+    >>> for _, text in in_product(with_stored(layer, wanted=(0,)), wanted=(0,)).listing():
+    ...     print(text)
+    where(value 3 > 0, acc, 0)
+    t0
+    sum(t0) over M, float32
+    (M,N):(ld,1)  float32, matrix
+    """
+    slopes = derivative(kept.epilogue, wanted, (0,), kept.numbers)
+    grad = Instruction("operand", value=len(slopes.operands) - 1)
+    places = sorted(
+        int(each.value or 0)
+        for each in slopes.program
+        if each.operation == "operand" and each != grad
+    )
+    leaves = {Instruction("operand", value=place): i for i, place in enumerate(places)}
+    program = tuple(
+        Instruction("acc", value=0)
+        if each == grad
+        else replace(each, value=leaves[each])
+        if each in leaves
+        else each
+        for each in slopes.program
+    )
+    count = kept.epilogue.accumulators
+    results = (
+        *(Result(each.value) for each in slopes.results[:count]),
+        *(Result(each.value, reduction="sum", over="M") for each in slopes.results[count:]),
+    )
+    return Epilogue(program, tuple(slopes.operands[place] for place in places), results)
+
+
 def _needed(
     epilogue: Epilogue, wanted: tuple[int, ...], stored: tuple[int, ...]
 ) -> set[Instruction]:

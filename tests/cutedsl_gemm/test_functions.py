@@ -8,8 +8,8 @@ from torch import func
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from cutedsl_gemm import addmm, call, fused, geglu, gemm, linear, swiglu
-from cutedsl_gemm.functions import _GEGLU, _LINEAR, _SWIGLU, ACTIVATIONS
+from cutedsl_gemm import addmm, call, fused, geglu, gemm, linear, mlp, swiglu
+from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
 from cutedsl_gemm.fused import DEFAULTS
 from cutedsl_gemm.fused_derivatives import Backward
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
@@ -72,14 +72,14 @@ def test_linear_is_torchs_with_an_activation(activation):
 
 
 KNOWN = {
-    **{f"linear, {name}": _LINEAR[name][1] for name in ACTIVATIONS},
-    **{"swiglu": _SWIGLU, "geglu": _GEGLU["none"], "geglu, tanh": _GEGLU["tanh"]},
+    **{f"linear, {name}": LINEAR[name][1] for name in ACTIVATIONS},
+    **GATES,
 }
 
 
 @pytest.mark.parametrize("layer", KNOWN.values(), ids=KNOWN)
 def test_the_slopes_of_a_layer_are_those_of_its_epilogue(layer):
-    operands = (Operand("bias", ("N",)),) if layer in [each[1] for each in _LINEAR.values()] else ()
+    operands = (Operand("bias", ("N",)),) if layer in [each[1] for each in LINEAR.values()] else ()
     epilogue = trace(layer.function, operands, 1 if operands else 2)
     kept = with_stored(epilogue, tuple(range(len(operands))))
     accumulators, bias = torch.randn(epilogue.accumulators, 5, 7), [torch.randn(7)] * len(operands)
@@ -173,6 +173,55 @@ def test_addmm_does_not_read_c_where_beta_is_0():
     assert torch.equal(addmm(c, a, b, beta=0), gemm(a, b))
 
 
+BLOCKS = {
+    "gelu": lambda z: F.gelu(z),
+    "swiglu": lambda z: F.silu(z[..., :36]) * z[..., 36:],
+    "relu": lambda z: F.relu(z),
+    "tanh": lambda z: torch.tanh(z),
+    "geglu_tanh": lambda z: F.gelu(z[..., :36], approximate="tanh") * z[..., 36:],
+}
+
+
+@pytest.mark.parametrize("activation", [*[*BLOCKS][:2], *map(deep, [*BLOCKS][2:])])
+def test_mlp_is_two_layers(activation):
+    gate = activation in GATES
+    w2, b2 = draw(24, 36 if gate else 72), draw(24)
+    leaves = [each.clone().requires_grad_() for each in (X, WEIGHT, BIAS, w2, b2)]
+    truth = [each.detach().double().requires_grad_() for each in leaves]
+    if gate:
+        leaves[2] = truth[2] = None
+    found = mlp(*leaves, activation)
+    wanted = F.linear(BLOCKS[activation](F.linear(*truth[:3])), *truth[3:])
+    assert near(found, wanted)
+    with torch.no_grad():
+        assert torch.equal(mlp(*leaves, activation), found)
+    slope, given = draw(*found.shape), [each for each in leaves if each is not None]
+    exact = [each for each in truth if each is not None]
+    for mine, theirs in zip(
+        torch.autograd.grad(found, given, slope),
+        torch.autograd.grad(wanted, exact, slope.double()),
+        strict=True,
+    ):
+        assert near(mine, theirs)
+
+
+def test_mlp_has_second_derivatives_and_vmap():
+    def second(block):
+        leaves = [each.clone().requires_grad_() for each in (X[0], WEIGHT, BIAS, WEIGHT.mT)]
+        (first,) = torch.autograd.grad(block(*leaves).square().sum(), leaves[:1], create_graph=True)
+        return torch.autograd.grad(first.square().sum(), leaves[1:])
+
+    def torchs(x, w1, b1, w2):
+        return F.linear(F.gelu(F.linear(x, w1, b1)), w2)
+
+    def ours(x, w1, b1, w2):
+        return mlp(x, w1, b1, w2, None)
+
+    assert all(map(near, second(ours), second(torchs)))
+    rest = WEIGHT, BIAS, WEIGHT.mT.contiguous()
+    assert near(torch.vmap(lambda x: ours(x, *rest))(X), torchs(X, *rest))
+
+
 def test_autocast_casts_as_torchs_linear_does():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         for found in (
@@ -213,6 +262,8 @@ ERRORS = [
         lambda: swiglu(X, WEIGHT[:71]),
     ),
     (ValueError, r"gate_up \(72, 40, 1\)", lambda: swiglu(X, WEIGHT[..., None])),
+    (ValueError, "b1 must be None", lambda: mlp(X, WEIGHT, BIAS, WEIGHT, None, "swiglu")),
+    (ValueError, "it must be one of relu", lambda: mlp(X, WEIGHT, BIAS, WEIGHT, None, "swish")),
     (ValueError, "approximate is 'erf'", lambda: geglu(X, WEIGHT, "erf")),
     (ValueError, "c has shape", lambda: addmm(draw(3), X[0], WEIGHT.mT)),
     (ValueError, "a must have as many columns", lambda: addmm(BIAS, X[0], WEIGHT)),

@@ -1,0 +1,63 @@
+"""The epilogues of torch's layers: activations of a sum with a bias, and gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from cutedsl_gemm.request import Fixed
+
+ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "relu": torch.relu,
+        "gelu": F.gelu,
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "silu": F.silu,
+        "tanh": torch.tanh,
+        "sigmoid": torch.sigmoid,
+    }
+)
+
+# The slopes of activations by torch's kernels: of the gradient, and of the result or the sum,
+# whichever is stored.
+SLOPES: Mapping[str, Callable[..., Any]] = {
+    "relu": lambda g, y: torch.ops.aten.threshold_backward(g, y, 0),
+    "gelu": lambda g, x: torch.ops.aten.gelu_backward(g, x),
+    "gelu_tanh": lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh"),
+    "silu": lambda g, x: torch.ops.aten.silu_backward(g, x),
+    "tanh": lambda g, y: torch.ops.aten.tanh_backward(g, y),
+    "sigmoid": lambda g, y: torch.ops.aten.sigmoid_backward(g, y),
+}
+
+
+def _gate(name: str) -> Fixed:
+    """The epilogue of a gated layer."""
+    activation, slope = ACTIVATIONS[name], SLOPES[name]
+    return Fixed(
+        lambda gate, up: activation(gate) * up,
+        lambda g, gate, up: (slope(g * up, gate), g * activation(gate)),
+    )
+
+
+def activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., Any]:
+    """The activation of the accumulator, or of its sum with a bias."""
+    if bias:
+        return lambda acc, bias: activation(acc + bias)
+    return lambda acc: activation(acc)
+
+
+def _layer(name: str, bias: bool) -> Fixed:
+    slope = SLOPES[name]
+    return Fixed(activated(ACTIVATIONS[name], bias), lambda g, stored: (slope(g, stored),))
+
+
+LINEAR: dict[str | None, tuple[Fixed, Fixed]] = {  # without a bias, with one
+    None: (Fixed(lambda acc: acc), Fixed(lambda acc, bias: acc + bias)),
+    **{name: (_layer(name, False), _layer(name, True)) for name in ACTIVATIONS},
+}
+
+GATES = {"swiglu": _gate("silu"), "geglu": _gate("gelu"), "geglu_tanh": _gate("gelu_tanh")}

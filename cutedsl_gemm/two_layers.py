@@ -1,0 +1,134 @@
+"""mlp: two layers whose derivatives are epilogues, too.
+
+    forward     z = x · w1ᵀ + b1    h = activation(z)            one product, results h and z
+                y = h · w2ᵀ + b2                                 one product
+    backward    dz = (dy · w2) · activation′(z)    db1 = Σ dz    one product, results dz and db1
+                dx = dz · w1    dw1 = dzᵀ · x    dw2 = dyᵀ · h   one product each
+
+docs/fused-mlp.md builds such a block step by step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling, is_exporting
+
+from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
+from cutedsl_gemm.api import fused_product, gemm
+from cutedsl_gemm.functions import autocast, check_weight, gated, linear, rows_of
+from cutedsl_gemm.fused import fused
+from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
+
+
+def mlp(
+    x: Tensor,
+    w1: Tensor,
+    b1: Tensor | None,
+    w2: Tensor,
+    b2: Tensor | None,
+    activation: str = "gelu",
+) -> Tensor:
+    """linear(linear(x, w1, b1, activation), w2, b2) of x (…, K), w1 (H, K) and w2 (N, H): (…, N).
+
+    In the backward pass, the derivative of the activation is in the epilogue of the product that
+    makes its gradient, and the gradient of b1 is a reduction of the same. `activation` is one of
+    `linear`, or "swiglu", "geglu" or "geglu_tanh": w1 is then (2H, K), with the gate first, and b1
+    is None. Raises as `linear` does.
+
+    >>> x, w1, w2 = (torch.ones(shape).bfloat16() for shape in ((3, 16), (32, 16), (8, 32)))
+    >>> mlp(x, w1, torch.full((32,), -12.0).bfloat16(), w2, None, "relu")[0]
+    tensor([128., 128., 128., 128., 128., 128., 128., 128.], dtype=torch.bfloat16)
+    """
+    if activation not in (*ACTIVATIONS, *GATES):
+        names = ", ".join((*ACTIVATIONS, *GATES))
+        raise ValueError(f"activation is {activation!r}: it must be one of {names}")
+    if activation in GATES and b1 is not None:
+        raise ValueError(f"b1 must be None if activation is {activation!r}: a gate has no bias")
+    tensors = autocast(x, w1, b1, w2, b2)
+    if not _fuses(tensors):
+        return _composed(activation, *tensors)
+    check_weight("w1", x, w1)
+    made: Tensor = _Mlp.apply(activation, rows_of(tensors[0]), *tensors[1:])
+    return made.view(*x.shape[:-1], made.shape[1])
+
+
+def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
+    """Whether a derivative may be asked for, and no other transform of torch's."""
+    given = [each for each in tensors if each is not None]
+    if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
+        return False
+    if forward_ad._current_level >= 0 or any(map(is_functorch_wrapped_tensor, given)):
+        return False
+    return any(each.requires_grad for each in given)
+
+
+def _composed(
+    activation: str, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None
+) -> Tensor:
+    if activation in GATES:
+        return linear(gated(x, w1, GATES[activation]), w2, b2)
+    return linear(linear(x, w1, b1, activation), w2, b2)
+
+
+class _Mlp(torch.autograd.Function):
+    """Both layers, of a matrix x."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        activation: str,
+        x: Tensor,
+        w1: Tensor,
+        b1: Tensor | None,
+        w2: Tensor,
+        b2: Tensor | None,
+    ) -> Tensor:
+        gate = activation in GATES
+        layer = GATES[activation] if gate else LINEAR[activation][int(b1 is not None)]
+        b = w1.view(2, w1.shape[0] // 2, w1.shape[1]).mT if gate else w1.mT
+        given = {} if b1 is None else {"bias": b1}
+        wanted = (0,) if b1 is not None and b1.requires_grad else ()
+        ctx.kept = with_stored(fused(x, b, layer, given).epilogue, wanted)
+        ctx.activation, ctx.wanted = activation, wanted
+        h, *others = fused_product(x, b, ctx.kept.epilogue, given)
+        stored = [(h, *others)[place] for place in ctx.kept.places]
+        ctx.save_for_backward(x, w1, b1, w2, b2, h, *stored)
+        return linear(h, w2, b2)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        x, w1, b1, w2, b2, h, *stored = ctx.saved_tensors
+        _, needs_x, needs_w1, needs_b1, needs_w2, needs_b2 = ctx.needs_input_grad
+        if torch.is_grad_enabled():  # the derivatives themselves are to have derivatives
+            return None, *_gradients(ctx, (x, w1, b1, w2, b2), dy)
+        of_x = of_w1 = of_b1 = None
+        if needs_x or needs_w1 or needs_b1:
+            slopes = in_product(ctx.kept, ctx.wanted)
+            known = {f"value {n}": each for n, each in zip(ctx.kept.numbers, stored, strict=True)}
+            known |= {} if b1 is None else {"bias": b1}
+            given = {operand.name: known[operand.name] for operand in slopes.operands}
+            dz, out = None, None
+            if ctx.activation in GATES:  # side by side, as the rows of w1 are
+                dz = dy.new_empty(len(x), len(w1))
+                out = dz.chunk(2, dim=1)
+            first, *sums = fused_product(dy, w2, slopes, given, out)
+            dz = first if dz is None else dz
+            of_x = gemm(dz, w1) if needs_x else None
+            of_w1 = gemm(dz.mT, x) if needs_w1 else None
+            of_b1 = sums[0].to(b1.dtype).view(b1.shape) if needs_b1 else None
+        of_w2 = gemm(dy.mT, h) if needs_w2 else None
+        of_b2 = dy.sum(0, dtype=torch.float32).to(b2.dtype).view(b2.shape) if needs_b2 else None
+        return None, of_x, of_w1, of_b1, of_w2, of_b2
+
+
+def _gradients(ctx: Any, tensors: tuple[Any, ...], dy: Tensor) -> list[Tensor | None]:
+    """The gradients as functions of the inputs and of dy, by those of the two layers."""
+    needed = [each for each, needs in zip(tensors, ctx.needs_input_grad[1:], strict=True) if needs]
+    made = _composed(ctx.activation, *tensors)
+    found = iter(torch.autograd.grad(made, needed, dy, create_graph=True))
+    return [next(found) if needs else None for needs in ctx.needs_input_grad[1:]]
