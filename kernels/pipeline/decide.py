@@ -7,7 +7,8 @@ Every number of tiles and k-tiles (one or more) follows from those of `problems`
 
     a rule     Its two moments concern k-tiles that are at most one ring apart, and so does each
                edge of a path between them. No edge leads back to an earlier k-tile. The rules of
-               panels and of named barriers concern two tiles of one agent, whatever their k-tiles.
+               panels, of their mbarriers and of named barriers concern two tiles of one agent,
+               whatever their k-tiles.
     a window   A ring and one k-tile thus hold a rule and its paths; `reach` more are those that a
                step lags behind, has in flight, or counts from the start of a tile. Stages and
                phases repeat with the ring, and tiles with the turns of the agents. Windows differ
