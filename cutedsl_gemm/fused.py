@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from cutedsl_gemm.aliasing import check_disjoint, disjoint
 from cutedsl_gemm.call import Tile, check_options, tuned_plan
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Operand, Result
 from cutedsl_gemm.kernels.epilogue.traced import function_key
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value
@@ -166,6 +166,8 @@ def _make(
     _check_memory((("a", a), ("b", b), *zip(names(epilogue), out or (), strict=False)))
     if 0 in (*a.shape, *shape):
         return Fused(epilogue, partial(_empty, epilogue, shape))
+    if epilogue.accumulators > 1 and kernel.family != "sm90":
+        return Fused(epilogue, partial(_one_after_the_other, epilogue, options))
     read = kernel.requirements
     if options.kernel is None and not (aligned(a, read) and readable(b, read)):
         return Fused(epilogue, partial(_on_copies, read, epilogue, options))
@@ -279,6 +281,42 @@ def _empty(
     for tensor, result in zip(out, results, strict=True):
         tensor.copy_(result)
     return out
+
+
+def _one_after_the_other(
+    epilogue: Epilogue,
+    options: Options,
+    a: Tensor,
+    b: Tensor,
+    values: Values,
+    out: Results | None,
+) -> Results:
+    """The results of two accumulators by a kernel of one: the other is an operand, in fp32."""
+    first, second = parts_of(b)
+    whole = Epilogue(results=(Result(0, "float32"),))
+    (other,) = fused(a, second, whole, {}, None, options).run(a, second, {}, None)
+    given = {**values, SECOND: other}
+    one = _of_one_accumulator(epilogue)
+    return fused(a, first, one, given, out, options).run(a, first, given, out)
+
+
+SECOND = "acc 1"  # no name that a caller passes
+
+
+@lru_cache(REMEMBERED)
+def _of_one_accumulator(epilogue: Epilogue) -> Epilogue:
+    """The epilogue with its second accumulator as an operand.
+
+    >>> gate = Instruction("acc", value=0), Instruction("acc", value=1), Instruction("mul", (0, 1))
+    >>> print(_of_one_accumulator(Epilogue(gate, (), (Result(2),), 2)))
+    C      acc * acc 1
+    acc 1  (M,N):(ld,1)  float32, matrix
+    """
+    operand = Instruction("operand", value=len(epilogue.operands))
+    second = Instruction("acc", value=1)
+    program = tuple(operand if each == second else each for each in epilogue.program)
+    operands = *epilogue.operands, Operand(SECOND, ("M", "N"))
+    return Epilogue(program, operands, epilogue.results)
 
 
 def _on_copies(

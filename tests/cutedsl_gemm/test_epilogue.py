@@ -139,6 +139,20 @@ def test_a_gate_and_a_value_are_two_parts_of_b():
         agree(lambda gate, up: F.silu(gate) * up, A[:, : b.shape[1]], b, 1e-2)
 
 
+@pytest.mark.parametrize("kernel", ["sm80_mma", deep("sm70_volta884"), deep("simt_naive")])
+def test_kernels_with_one_accumulator_compute_a_gate_in_two_products(kernel):
+    a, weight = (each.to(KERNELS[kernel]) for each in (A, draw(2 * 72, 40)))
+    b, bias = weight.view(2, 72, 40).mT, draw(72)
+    agree(
+        lambda gate, up, bias: (F.silu(gate + bias) * up, gate),
+        a,
+        b,
+        1e-2,
+        options={"kernel": kernel},
+        bias=bias,
+    )
+
+
 @pytest.mark.parametrize("n", [64, 71])
 @pytest.mark.parametrize("columns", [False, True])
 def test_results_are_written_to_out_and_to_nothing_else(n, columns):

@@ -21,8 +21,8 @@ from epilogues import (
 )
 from torch.nn import functional as F
 
-from cutedsl_gemm import addmm, geglu, gemm, linear, swiglu
-from cutedsl_gemm.functions import ACTIVATIONS
+from cutedsl_gemm import addmm, geglu, gemm, linear, mlp, swiglu
+from cutedsl_gemm.activations import ACTIVATIONS
 from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS
 from tests.cutedsl_gemm.test_epilogue import OPERANDS
 
@@ -218,6 +218,18 @@ def torch_layers():
             return gate(one) * other
 
         yield name, ours, gated, [(3, 11, k), (2 * n, k)]
+    yield (
+        "mlp",
+        mlp,
+        lambda x, w1, b1, w2, b2: F.linear(F.gelu(F.linear(x, w1, b1)), w2, b2),
+        [(3, 11, k), (n, k), (n,), (48, n), (48,)],
+    )
+    yield (
+        "mlp swiglu",
+        lambda x, w1, w2: mlp(x, w1, None, w2, None, "swiglu"),
+        lambda x, w1, w2: F.linear(gated(x, w1, F.silu), w2),
+        [(3, 11, k), (2 * n, k), (48, n)],
+    )
 
 
 def layers_and_gradients(device):
