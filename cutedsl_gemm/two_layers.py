@@ -52,7 +52,7 @@ def mlp(
     tensors = autocast(x, w1, b1, w2, b2)
     if not _fuses(tensors):
         return _composed(activation, *tensors)
-    check_weight("w1", x, w1)
+    check_weight("w1", *tensors[:2])
     made: Tensor = _Mlp.apply(activation, rows_of(tensors[0]), *tensors[1:])
     return made.view(*x.shape[:-1], made.shape[1])
 

@@ -232,7 +232,7 @@ def test_autocast_casts_as_torchs_linear_does():
             assert found.dtype == torch.bfloat16
     weight = WEIGHT.float().requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        linear(X.float(), weight).sum().backward()
+        mlp(linear(X.float(), weight), weight.mT, None, weight, BIAS.float()).sum().backward()
     assert weight.grad.dtype == torch.float32
 
 
