@@ -11,9 +11,13 @@ pipeline         when data may be touched: the steps of every warp
 operand          A and B: the swizzled tile in shared memory, its TMA slices
 resources        schedules, warpgroups, registers, shared memory
 mainloop         device code that all kernels share: roles, TMA loads, mainloop
-epilogue         device code: C through panels in shared memory, moved by TMA or by threads
-panel_loads      device code: an operand of the epilogue, by TMA through the panels of C
+epilogue         device code: what the plan's epilogue makes of the accumulators, to C
+panel_stores     device code: a panel in shared memory goes to C, by TMA or by threads
+panel_loads      device code: a matrix operand comes by TMA, into the panels of C
+thread_reads     device code: operands that threads read from global memory
+thread_results   device code: results that threads store from registers, and reductions
 single, cooperative, pingpong, split_k    device code: a kernel each
-execute          the executor
+execute          the executor; execute_epilogue: from accumulators to C;
+                 execute_addresses: where instructions put data, and where they find it
 launches         compiled kernels with their arguments, for the interpreter of PTX
 """

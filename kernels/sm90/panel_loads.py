@@ -16,12 +16,10 @@ from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
+from cutedsl_gemm.kernels.sm90.panel_stores import EVICT_FIRST
 from layouts import size
 from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARPGROUP
-
-# L2 evicts what is read once first, as it does C (kernels/sm90/epilogue.py).
-EVICT_FIRST = 0x12F0000000000000
 
 
 class PanelLoads:
@@ -69,7 +67,7 @@ class PanelLoads:
                     gO[None, m, n * plan.panels + panel],
                     sO[None, buffer],
                     tma_bar_ptr=loaded + buffer,
-                    cache_policy=Int64(EVICT_FIRST),
+                    cache_policy=Int64(EVICT_FIRST),  # it is read once
                 )
 
     @cute.jit

@@ -11,6 +11,8 @@ SINGLE = "kernels/sm90/single.py"
 PERSISTENT = "kernels/sm90/persistent.py"
 EPILOGUE = "kernels/sm90/epilogue.py"
 PANEL_LOADS = "kernels/sm90/panel_loads.py"
+PANEL_STORES = "kernels/sm90/panel_stores.py"
+THREAD_READS = "kernels/sm90/thread_reads.py"
 SPLIT_K = "kernels/sm90/split_k.py"
 
 MAINLOOPS = (
@@ -323,14 +325,14 @@ SCHEDULES = (
 EPILOGUES = (
     Fault(
         "panel_reused_one_store_early",
-        EPILOGUE,
+        PANEL_STORES,
         "self.plan.pending_stores(store), read=True",
         "self.plan.pending_stores(store) + 1, read=True",
         "stmatrix overwrites a panel that TMA has not read yet.",
     ),
     Fault(
         "no_proxy_fence",
-        EPILOGUE,
+        PANEL_STORES,
         '        cute.arch.fence_proxy("async.shared", space="cta")\n',
         "",
         "TMA may read what the panel held before stmatrix wrote it.",
@@ -352,14 +354,14 @@ EPILOGUES = (
     ),
     Fault(
         "no_tma_commit",
-        EPILOGUE,
+        PANEL_STORES,
         "            cute.arch.cp_async_bulk_commit_group()\n",
         "",
         "Nobody waits for the stores: panels are overwritten, and the block ends, too early.",
     ),
     Fault(
         "block_ends_before_its_last_store",
-        EPILOGUE,
+        PANEL_STORES,
         "cute.arch.cp_async_bulk_wait_group(0, read=True)",
         "cute.arch.cp_async_bulk_wait_group(1, read=True)",
         "TMA reads shared memory of a block that has ended.",
@@ -387,7 +389,7 @@ EPILOGUES = (
     ),
     Fault(
         "panels_of_the_first_tile_column",
-        EPILOGUE,
+        PANEL_STORES,
         "gC[None, m, n * self.plan.panels + panel]",
         "gC[None, m, n + panel]",
         "Panels are stored over those of other tiles.",
@@ -401,21 +403,21 @@ EPILOGUES = (
     ),
     Fault(
         "threads_store_a_line_too_many",
-        EPILOGUE,
+        PANEL_STORES,
         "if part * at_once + line < lines:",
         "if part * at_once + line <= lines:",
         "Threads write the row after the last of C.",
     ),
     Fault(
         "threads_round_lines_down",
-        EPILOGUE,
+        PANEL_STORES,
         "cute.ceil_div(extent[across] - first[across], step)",
         "(extent[across] - first[across]) // step",
         "The last rows of a C that threads store are not written.",
     ),
     Fault(
         "threads_store_to_the_first_tile_column",
-        EPILOGUE,
+        PANEL_STORES,
         "(m, n * plan.panels + panel)",
         "(m, n + panel)",
         "Panels that threads store go over those of other tiles.",
@@ -599,7 +601,7 @@ FURTHER = (
     ),
     Fault(
         "c_stays_in_l2",
-        EPILOGUE,
+        PANEL_STORES,
         "0x12F0000000000000",
         "0x14F0000000000000",
         "L2 evicts A and B for C, which nobody reads again.",
@@ -634,35 +636,35 @@ FURTHER = (
     ),
     Fault(
         "threads_lines_from_zero",
-        "kernels/sm90/epilogue.py",
+        PANEL_STORES,
         "cute.ceil_div(extent[across] - first[across], step)",
         "cute.ceil_div(extent[across], step)",
         "Threads whose first line is not the first of the panel store a line beyond the edge of C.",
     ),
     Fault(
         "threads_edge_of_other_mode",
-        "kernels/sm90/epilogue.py",
+        PANEL_STORES,
         "across, copy = 1 - self.plan.contiguous, self.plan.panel_copy",
         "across, copy = self.plan.contiguous, self.plan.panel_copy",
         "The lines that C has are counted along the wrong mode.",
     ),
     Fault(
         "threads_edge_of_first_panel",
-        "kernels/sm90/epilogue.py",
+        PANEL_STORES,
         "extent = remaining_extent(gC, tiler, coord)",
         "extent = remaining_extent(gC, tiler, (m, n * plan.panels))",
         "Panels beyond the right edge of C are stored, over the next rows.",
     ),
     Fault(
         "threads_part_repeats",
-        "kernels/sm90/epilogue.py",
+        PANEL_STORES,
         "if part * at_once + line < lines:",
         "if line < lines:",
         "Lines beyond the bottom of C are stored.",
     ),
     Fault(
         "another_warp_stores",
-        "kernels/sm90/epilogue.py",
+        PANEL_STORES,
         "issues = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0",
         "issues = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 3",
         "A warp waits at the end for stores that another has issued: shared memory may be gone.",

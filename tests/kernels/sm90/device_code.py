@@ -19,8 +19,8 @@ from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, actions
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS
-from cutedsl_gemm.kernels.sm90.epilogue import EVICT_FIRST
 from cutedsl_gemm.kernels.sm90.launches import result_name
+from cutedsl_gemm.kernels.sm90.panel_stores import EVICT_FIRST
 from cutedsl_gemm.kernels.sm90.pipeline import loaded_barrier
 from cutedsl_gemm.kernels.sm90.split_k_plan import FP32, VECTOR
 from layouts import composition, size, wgmma_descriptor
