@@ -22,6 +22,7 @@ from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer, tensor_map
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch
 from cutedsl_gemm.kernels.compile.ptx.reader import Kernel, read
+from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import cosize
@@ -65,16 +66,28 @@ def arguments(
         return (*loads, _sums(plan, 4, m, n), of_plan), (_sums(plan, 0, m, n), c)
     if plan.stored_by_tma:
         names = [result_name(staged) for staged in range(len(plan.staged))]
-        if plan.staged_operand is not None:
-            names.append(plan.epilogue.operands[plan.staged_operand].name)
-        maps = (tensor_map(name, rows, columns) for name in names)
-        return ((*loads, *chain.from_iterable(maps)),)
+        given = [*loads, *chain.from_iterable(tensor_map(name, rows, columns) for name in names)]
+        for i, operand in enumerate(plan.planned_epilogue.operands):
+            if i == plan.staged_operand:
+                given += tensor_map(operand.name, rows, columns)
+            else:
+                given.append(_operand(operand, len(given), rows, columns))
+        return (tuple(given),)
     return ((*loads, matrix("gC", 4, rows, columns, c_stride)),)
 
 
 def result_name(staged: int) -> str:
     """The name of a result that is staged in panels: c, c1, c2, …"""
     return f"c{staged or ''}"
+
+
+def _operand(operand: Operand, parameter: int, rows: int, columns: int) -> Argument:
+    """An operand over the plan's C, whose lines follow each other in memory."""
+    extents = struct.pack("<Qii", pointer(parameter), rows, columns)
+    if len(operand.modes) < 2:
+        return Argument(operand.name, extents)
+    leading = columns if operand.row_major else rows
+    return Argument(operand.name, extents + struct.pack("<q", leading))
 
 
 def _sums(plan: SplitKPlan, parameter: int, m: int, n: int) -> Argument:

@@ -1,0 +1,87 @@
+"""What the threads of compiled kernels read of an epilogue's operands, straight from their memory.
+
+Each reads the elements at its own outputs. These are known from the fragment of wgmma and the tile
+alone. At the edge of C it reads again what it has, never what is outside of an operand's memory.
+"""
+
+from itertools import product as pairs
+
+import pytest
+
+from cutedsl_gemm.kernels.compile.ptx import events
+from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.trace import trace
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single
+from tests.kernels.sm90.plans import deep, name
+from tests.kernels.sm90.product import Product
+from tests.kernels.sm90.test_stores import Consumer, of_type
+
+pytestmark = pytest.mark.slow
+
+SUM = trace(
+    lambda acc, row, pair, column, scalar, rows, two, columns: (
+        acc + row * pair + column * scalar + rows * columns + two
+    ),
+    [
+        Operand("row", ("N",), "bfloat16"),
+        Operand("pair", ("N",), "float16", alignment=2),
+        Operand("column", ("M",)),
+        Operand("scalar"),
+        Operand("rows", ("M", "N"), "float32"),
+        Operand("two", ("M", "N"), "float16", alignment=4),
+        Operand("columns", ("M", "N"), "bfloat16", row_major=False),
+    ],
+)
+PLANS = [
+    pingpong((64, 24, 64), c_stages=1, swapped=True, epilogue=SUM),
+    *deep(
+        pingpong((64, 32, 64), c_stages=1, epilogue=SUM),
+        pingpong((128, 96, 64), c_stages=1, cluster=(2, 1), epilogue=SUM),
+        cooperative((192, 48, 64), c_stages=1, epilogue=SUM),
+        single((64, 64, 64), epilogue=SUM),
+    ),
+]
+
+
+def outputs(consumer, thread):
+    """(row, column) in the plan's C of each output of a thread."""
+    bm, bn = consumer.plan.output_tile
+    for segment, (m, n) in pairs(consumer.segments, consumer.held[thread]):
+        i, j = segment.tile
+        yield i * bm + consumer.first_row + m, j * bn + n
+
+
+def element(operand, place, extents):
+    """The element of an operand at a place of C, by its number in memory."""
+    at = [place["MN".index(mode)] for mode in operand.modes]
+    if len(at) < 2:
+        return sum(at)
+    (row, column), (rows, columns) = at, extents
+    return row * columns + column if operand.row_major else row + column * rows
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=name)
+def test_a_thread_reads_the_elements_at_its_own_outputs(plan):
+    down, across = plan.exchanged(plan.cluster_tile)
+    product = Product(plan, down + 4, 2 * across - 4, 64)
+    extents, last = product.extents, [extent - 1 for extent in product.extents]
+    for block, number in pairs(range(product.blocks[0]), range(plan.consumers)):
+        consumer = Consumer(product, block, number)
+        for thread in (0, 37, 94, 127):
+            own = [*outputs(consumer, thread)]
+            inside = [place for place in own if place[0] <= last[0] and place[1] <= last[1]]
+            clamped = [tuple(map(min, place, last)) for place in own]
+            for operand in plan.planned_epilogue.operands:
+                bytes = 4 if operand.dtype == "float32" else 2
+                found = [
+                    range(event.offset // bytes, (event.offset + event.bytes) // bytes)
+                    for event in of_type(events.LoadGlobal, consumer.events[thread])
+                    if event.tensor == operand.name
+                ]
+                read = {each for load in found for each in load}
+                wanted = {element(operand, place, extents) for place in inside}
+                at_edges = {element(operand, place, extents) for place in clamped}
+                assert wanted <= read
+                assert all(at_edges.intersection(load) for load in found)
+                assert all(load.start % len(load) == 0 for load in found)  # aligned
+                assert max(read) <= element(operand, last, extents)  # in its memory
