@@ -112,7 +112,9 @@ def parts_of(b: Tensor) -> tuple[Tensor, ...]:
 
 
 def readable(b: Tensor, requirements: Requirements) -> bool:
-    """Whether a kernel reads all parts of B in place."""
+    """Whether a kernel reads all parts of B in place. TMA steps from one part to another."""
+    if b.ndim == 3 and b.stride(0) == 0:
+        return False
     return all(aligned(part, requirements) for part in parts_of(b))
 
 

@@ -1,11 +1,14 @@
 """Calls that differ in what their plan depends on are remembered apart."""
 
 from dataclasses import dataclass, replace
+from itertools import count
 
 import pytest
 import torch
 
 from cutedsl_gemm import call as module
+from cutedsl_gemm import fused as fused_module
+from cutedsl_gemm.fused import Options
 
 TILE = 128, 128, 64
 
@@ -70,3 +73,69 @@ def test_the_strides_of_out_and_its_staging_make_calls_of_their_own(call):
 def test_what_no_plan_depends_on_shares_a_call(call):
     assert call(a=Operand()) is call(a=Operand())
     assert call(out=Operand(shape=(16, 16))) is call(out=Operand(shape=(16, 32)))  # it checks it
+
+
+def epilogue(acc, x, y):
+    return acc + x * y
+
+
+def tensor(*shape, dtype=torch.bfloat16, start=0):
+    return torch.empty(1024, dtype=dtype)[start:].as_strided(shape, (16, 1)[-len(shape) :])
+
+
+@pytest.fixture
+def fused(monkeypatch):
+    """`fused`, of which each making has a number of its own."""
+    made = count()
+    monkeypatch.setattr(fused_module, "_calls", {})
+    monkeypatch.setattr(fused_module, "_make", lambda *_: next(made))
+
+    def fused(a=None, b=None, function=epilogue, out=None, options=(), **operands):
+        operands = {"x": tensor(16), "y": 0.5, **operands}
+        a = tensor(16, 16) if a is None else a
+        b = tensor(16, 16) if b is None else b
+        return fused_module.fused(a, b, function, operands, out, Options(*options))
+
+    return fused
+
+
+DIFFERENT_WITH_AN_EPILOGUE = (
+    {"a": tensor(8, 16)},
+    {"a": tensor(16, 16).mT},
+    {"a": tensor(16, 16, start=1)},
+    {"a": torch._neg_view(tensor(16, 16))},
+    {"b": tensor(16, 16, dtype=torch.float16)},
+    {"b": tensor(16, 16)[None].expand(2, 16, 16)},
+    {"x": tensor(16, dtype=torch.float32)},
+    {"x": tensor(16, start=4)},
+    {"x": tensor(1, 16)},
+    {"x": 0.5},
+    {"y": tensor(16, 16)},
+    {"z": 0.5},
+    {"function": lambda acc, x, y: acc - x * y},
+    {"options": ((128, 128, 64),)},
+    {"options": (None, "sm90")},
+    {"options": (None, None, True)},
+    {"options": (None, None, False, True)},
+    {"out": (tensor(16, 16),)},
+    {"out": (tensor(16, 16).mT,)},
+    {"out": (tensor(16, 16, start=8),)},
+    {"out": (tensor(16, 16),) * 2},
+)
+
+
+def test_each_difference_makes_a_call_with_an_epilogue_of_its_own(fused):
+    made = [fused(), *(fused(**different) for different in DIFFERENT_WITH_AN_EPILOGUE)]
+    assert len(set(made)) == len(made)
+    assert [fused(), *(fused(**different) for different in DIFFERENT_WITH_AN_EPILOGUE)] == made
+
+
+def test_another_number_or_address_shares_a_call_with_an_epilogue(fused):
+    assert fused() == fused(y=-1.0) == fused(x=tensor(16, start=32))
+    assert fused(out=(tensor(16, 16),)) == fused(out=(tensor(16, 16, start=64),))
+
+
+def test_a_tensor_without_memory_is_looked_at_in_every_call(fused):
+    freed = tensor(16)
+    freed.untyped_storage().resize_(0)
+    assert fused(x=freed) != fused(x=freed)

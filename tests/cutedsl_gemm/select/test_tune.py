@@ -10,6 +10,7 @@ import torch
 
 from cutedsl_gemm import gemm
 from cutedsl_gemm.kernels.compile import build, cache
+from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import tune
 from cutedsl_gemm.select.choose import choose
@@ -45,6 +46,18 @@ def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(tune, "race", clock.race)
     return clock
+
+
+def test_plans_that_refuse_an_epilogue_take_no_part_and_each_epilogue_has_its_entry():
+    plain = problem(512, 512, 16384)
+    row_sums = replace(plain, epilogue=trace(lambda acc: (acc, acc.sum(dim=1))))
+    gated = replace(plain, epilogue=trace(lambda gate, up: gate * up, (), 2))
+    for asked in (row_sums, gated):
+        found = tune.entries(asked)
+        plans = [tune._plan(asked, entry) for entry in found]
+        assert all(plan.epilogue == asked.epilogue for plan in plans)
+        assert plans[0] == choose(asked)
+    assert len({*map(tune._shape, (plain, row_sums, gated))}) == 3
 
 
 def run(asked, device="H100"):
