@@ -14,7 +14,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
-from cutedsl_gemm.fused import DEFAULTS, Options, fused
+from cutedsl_gemm.fused import DEFAULTS, Options, bound, fused
 from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -149,16 +149,12 @@ def fused_product(
     tensors = [a, b, *operands.values(), *(out or ())]
     tensors = [each for each in tensors if isinstance(each, Tensor)]
     try:
-        found = fused(a, b, epilogue, operands, out, options)
-        if torch.is_grad_enabled() and True in [each.requires_grad for each in tensors]:
-            if out is not None:
-                raise ValueError(NO_GRADIENT)
-            values = [operands[each.name] for each in found.epilogue.operands]
-            slopes = epilogue.slopes if isinstance(epilogue, Fixed) else None
-            results = FusedProduct.apply(found.epilogue, slopes, gemm, options, a, b, *values)
-            return results[: len(found.epilogue.results)]
         if forward_ad._current_level < 0 or not _any(_has_tangent, *tensors):
-            return found.run(a, b, operands, out)
+            if torch.is_grad_enabled() and True in [each.requires_grad for each in tensors]:
+                if out is not None:
+                    raise ValueError(NO_GRADIENT)
+                return _differentiable_results(a, b, epilogue, operands, options)
+            return fused(a, b, epilogue, operands, out, options).run(a, b, operands, out)
     except (TypeError, ValueError, RuntimeError):
         if all(each.device.type == "meta" for each in tensors):
             return _traced_product(a, b, epilogue, operands, out, options)
@@ -169,6 +165,17 @@ def fused_product(
     asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)
     values = [operands[each.name] for each in asked.epilogue.operands]
     return transformed(asked.epilogue, a, b, values, gemm, options._asdict())
+
+
+def _differentiable_results(
+    a: Tensor, b: Tensor, function: Function, operands: Mapping[str, Value], options: Options
+) -> Results:
+    """The results as a function that autograd knows."""
+    epilogue = bound(a, b, function, operands, options)
+    values = [operands[each.name] for each in epilogue.operands]
+    slopes = function.slopes if isinstance(function, Fixed) else None
+    results = FusedProduct.apply(epilogue, slopes, gemm, options, a, b, *values)
+    return results[: len(epilogue.results)]
 
 
 def _traced_product(*arguments: Any) -> Results:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -50,6 +50,8 @@ from cutedsl_gemm.tensors import aligned, aligned_copy, check_address, check_mem
 Values: TypeAlias = Mapping[str, Value]  # of the operands, by name
 Run: TypeAlias = Callable[[Tensor, Tensor, Values, Results | None], Results]
 
+Made = TypeVar("Made")
+
 REMEMBERED = 4096  # signatures
 
 
@@ -73,6 +75,7 @@ class Fused(NamedTuple):
 
 
 _calls: dict[Any, Fused] = {}
+_epilogues: dict[Any, Epilogue] = {}
 
 
 def fused(
@@ -88,6 +91,25 @@ def fused(
     The signature holds all that the call depends on. What it then checks is that no result shares
     memory with what the kernel reads.
     """
+    return _remembered(_calls, _make, a, b, function, operands, out, options)
+
+
+def bound(a: Tensor, b: Tensor, function: Function, operands: Values, options: Options) -> Epilogue:
+    """The epilogue of these operands. No plan is made for it."""
+    return _remembered(_epilogues, _bind, a, b, function, operands, None, options)
+
+
+def _remembered(
+    known: dict[Any, Made],
+    make: Callable[..., Made],
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Values,
+    out: Results | None,
+    options: Options,
+) -> Made:
+    """What `make` makes of these arguments, or made of others of their signature."""
     if options.tile is not None:
         checked_tile(options.tile)  # at every call, since (128.0, …) has the hash of (128, …)
     key = function if isinstance(function, (Fixed, Epilogue)) else function_key(function)
@@ -102,16 +124,16 @@ def fused(
                 tuple([(name, _signature(each)) for name, each in operands.items()]),
                 None if out is None else tuple([_signature(each) for each in out]),
             )
-            return _calls[signature]
+            return known[signature]
         except KeyError:
             pass
         except (AttributeError, TypeError, RuntimeError):
-            signature = None  # an argument is not a dense tensor: `_make` raises with the reason
-    made = _make(a, b, function, operands, out, options)
+            signature = None  # an argument is not a dense tensor: `make` raises with the reason
+    made = make(a, b, function, operands, out, options)
     if signature is not None:
-        if len(_calls) >= REMEMBERED:
-            _calls.clear()
-        _calls[signature] = made
+        if len(known) >= REMEMBERED:
+            known.clear()
+        known[signature] = made
     return made
 
 
@@ -146,6 +168,14 @@ def composed(
     made = evaluate(epilogue, accumulators, values)
     pairs = zip(epilogue.results, made, strict=True)
     return tuple(finish(result, value, dtype) for result, value in pairs)
+
+
+def _bind(
+    a: Tensor, b: Tensor, function: Function, operands: Values, out: None, options: Options
+) -> Epilogue:
+    _check_memory(operands.items())
+    kernel = named(options.kernel, device_of(a))
+    return request(a, b, function, operands, kernel.requirements).epilogue
 
 
 def _make(

@@ -21,7 +21,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
 from cutedsl_gemm.api import fused_product, gemm
 from cutedsl_gemm.functions import autocast, check_weight, gated, linear, rows_of
-from cutedsl_gemm.fused import fused
+from cutedsl_gemm.fused import DEFAULTS, bound
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
 
 
@@ -93,7 +93,7 @@ class _Mlp(torch.autograd.Function):
         b = w1.view(2, w1.shape[0] // 2, w1.shape[1]).mT if gate else w1.mT
         given = {} if b1 is None else {"bias": b1}
         wanted = (0,) if b1 is not None and b1.requires_grad else ()
-        ctx.kept = with_stored(fused(x, b, layer, given).epilogue, wanted)
+        ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
         ctx.activation, ctx.wanted = activation, wanted
         h, *others = fused_product(x, b, ctx.kept.epilogue, given)
         stored = [(h, *others)[place] for place in ctx.kept.places]

@@ -109,6 +109,13 @@ def test_linear_takes_an_activation_that_is_a_function():
     assert near(found, F.linear(X.float(), WEIGHT.float(), BIAS.float()).square() + 1)
 
 
+def test_a_layer_that_is_differentiated_has_one_plan():
+    """Of the kernel that also stores what the derivative needs."""
+    linear(X[0], WEIGHT.clone().requires_grad_(), BIAS, "gelu")
+    (made,) = fused._calls.values()
+    assert len(made.epilogue.results) == 2
+
+
 def test_gradients_have_the_strides_of_torchs():
     ours = [each.clone().requires_grad_() for each in (X, WEIGHT, BIAS)]
     linear(*ours, "gelu").sum().backward()
