@@ -14,7 +14,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
-from cutedsl_gemm.fused import DEFAULTS, Options, bound, fused
+from cutedsl_gemm.fused import bound, fused
 from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -23,6 +23,7 @@ from cutedsl_gemm.request import Fixed, Function, parts_of, request
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
+from cutedsl_gemm.signature import DEFAULTS, Options
 from cutedsl_gemm.tensors import aligned, device_of
 
 
@@ -31,7 +32,7 @@ def gemm(
     b: Tensor,
     *,
     tile: Tile | None = None,
-    out: Tensor | None = None,
+    out: Any = None,  # a Tensor; or a tuple of them, if the epilogue has several results
     kernel: str | None = None,
     tune: bool = False,
     invariant: bool = False,

@@ -7,24 +7,22 @@ signature → request → problem → plan → the executor, or the kernel; and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from cutedsl_gemm.aliasing import check_disjoint, disjoint
-from cutedsl_gemm.call import Tile, check_options, tuned_plan
+from cutedsl_gemm.call import check_options, tuned_plan
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Operand, Result
-from cutedsl_gemm.kernels.epilogue.traced import function_key
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import Matrix, Requirements
 from cutedsl_gemm.request import (
-    Fixed,
     Function,
     Request,
     parts_of,
@@ -43,28 +41,11 @@ from cutedsl_gemm.results import (
     slot,
 )
 from cutedsl_gemm.run import fused_runner
-from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import Kernel, named
+from cutedsl_gemm.signature import DEFAULTS, REMEMBERED, Options, Values, remembered
 from cutedsl_gemm.tensors import aligned, aligned_copy, check_address, check_memory, device_of
 
-Values: TypeAlias = Mapping[str, Value]  # of the operands, by name
 Run: TypeAlias = Callable[[Tensor, Tensor, Values, Results | None], Results]
-
-Made = TypeVar("Made")
-
-REMEMBERED = 4096  # signatures
-
-
-class Options(NamedTuple):
-    """What gemm takes beside tensors; see there."""
-
-    tile: Tile | None = None
-    kernel: str | None = None
-    tune: bool = False
-    invariant: bool = False
-
-
-DEFAULTS = Options()
 
 
 class Fused(NamedTuple):
@@ -91,68 +72,12 @@ def fused(
     The signature holds all that the call depends on. What it then checks is that no result shares
     memory with what the kernel reads.
     """
-    return _remembered(_calls, _make, a, b, function, operands, out, options)
+    return remembered(_calls, _make, a, b, function, operands, out, options)
 
 
 def bound(a: Tensor, b: Tensor, function: Function, operands: Values, options: Options) -> Epilogue:
     """The epilogue of these operands. No plan is made for it."""
-    return _remembered(_epilogues, _bind, a, b, function, operands, None, options)
-
-
-def _remembered(
-    known: dict[Any, Made],
-    make: Callable[..., Made],
-    a: Tensor,
-    b: Tensor,
-    function: Function,
-    operands: Values,
-    out: Results | None,
-    options: Options,
-) -> Made:
-    """What `make` makes of these arguments, or made of others of their signature."""
-    if options.tile is not None:
-        checked_tile(options.tile)  # at every call, since (128.0, …) has the hash of (128, …)
-    key = function if isinstance(function, (Fixed, Epilogue)) else function_key(function)
-    signature: Any = None
-    if key is not None:
-        try:
-            signature = (
-                key,
-                options,
-                _signature(a),
-                _signature(b),
-                tuple([(name, _signature(each)) for name, each in operands.items()]),
-                None if out is None else tuple([_signature(each) for each in out]),
-            )
-            return known[signature]
-        except KeyError:
-            pass
-        except (AttributeError, TypeError, RuntimeError):
-            signature = None  # an argument is not a dense tensor: `make` raises with the reason
-    made = make(a, b, function, operands, out, options)
-    if signature is not None:
-        if len(known) >= REMEMBERED:
-            known.clear()
-        known[signature] = made
-    return made
-
-
-def _signature(value: Value) -> Any:
-    """What a call depends on of a tensor, or of a number: its type alone.
-
-    RuntimeError for a tensor without memory.
-    """
-    if not isinstance(value, Tensor):
-        return type(value)
-    address = value.data_ptr()
-    if not address and value.numel():
-        raise RuntimeError
-    # fmt: off
-    return (
-        value.shape, value.stride(), value.dtype, value.get_device(), value.is_neg(),
-        address & 31,  # eight elements of fp32: no plan needs a wider alignment
-    )
-    # fmt: on
+    return remembered(_epilogues, _bind, a, b, function, operands, None, options)
 
 
 def composed(

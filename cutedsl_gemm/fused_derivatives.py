@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.derivatives import backward_options
-from cutedsl_gemm.fused import Options, composed, fused
+from cutedsl_gemm.fused import composed, fused
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.request import parts_of
 from cutedsl_gemm.results import Results
+from cutedsl_gemm.signature import Options
 from cutedsl_gemm.tensors import aligned_copy, column_major
 
 Slopes: TypeAlias = Callable[..., tuple[Tensor, ...]]  # see `request.Fixed`

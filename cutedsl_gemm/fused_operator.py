@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.derivatives import NO_GRADIENT
-from cutedsl_gemm.fused import Options, fused
+from cutedsl_gemm.fused import fused
 from cutedsl_gemm.fused_derivatives import Backward, save, saved
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand
@@ -24,6 +24,7 @@ from cutedsl_gemm.operator import optional_tile
 from cutedsl_gemm.request import Fixed, Function, parts_of
 from cutedsl_gemm.results import Results, empty
 from cutedsl_gemm.select.registry import named
+from cutedsl_gemm.signature import Options
 from cutedsl_gemm.tensors import check_operands
 
 Kind = tuple[Any, ...]  # what an epilogue is traced with of an operand: name, shape, dtype

@@ -21,8 +21,9 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
 from cutedsl_gemm.api import fused_product, gemm
 from cutedsl_gemm.functions import autocast, check_weight, gated, linear, rows_of
-from cutedsl_gemm.fused import DEFAULTS, bound
+from cutedsl_gemm.fused import bound
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
+from cutedsl_gemm.signature import DEFAULTS
 
 
 def mlp(

@@ -10,7 +10,6 @@ from torch.nn import functional as F
 
 from cutedsl_gemm import addmm, call, fused, geglu, gemm, linear, mlp, swiglu
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
-from cutedsl_gemm.fused import DEFAULTS
 from cutedsl_gemm.fused_derivatives import Backward
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
@@ -19,6 +18,7 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.select import choose
 from cutedsl_gemm.select.candidate import Candidate
+from cutedsl_gemm.signature import DEFAULTS
 
 # of torch's own rules of forward derivatives
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")

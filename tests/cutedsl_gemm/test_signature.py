@@ -8,7 +8,7 @@ import torch
 
 from cutedsl_gemm import call as module
 from cutedsl_gemm import fused as fused_module
-from cutedsl_gemm.fused import Options
+from cutedsl_gemm.signature import Options
 
 TILE = 128, 128, 64
 

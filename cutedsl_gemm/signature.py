@@ -1,0 +1,89 @@
+"""What a call with an epilogue depends on, and what was made of other arguments that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from torch import Tensor
+
+from cutedsl_gemm.call import Tile
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue
+from cutedsl_gemm.kernels.epilogue.traced import function_key
+from cutedsl_gemm.operands import Value
+from cutedsl_gemm.request import Fixed, Function
+from cutedsl_gemm.results import Results
+from cutedsl_gemm.select.choose import checked_tile
+
+Values: TypeAlias = Mapping[str, Value]  # of the operands, by name
+Made = TypeVar("Made")
+
+REMEMBERED = 4096  # signatures
+
+
+class Options(NamedTuple):
+    """What gemm takes beside tensors; see there."""
+
+    tile: Tile | None = None
+    kernel: str | None = None
+    tune: bool = False
+    invariant: bool = False
+
+
+DEFAULTS = Options()
+
+
+def remembered(
+    known: dict[Any, Made],
+    make: Callable[..., Made],
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Values,
+    out: Results | None,
+    options: Options,
+) -> Made:
+    """What `make` makes of these arguments, or made of others of their signature."""
+    if options.tile is not None:
+        checked_tile(options.tile)  # at every call, since (128.0, …) has the hash of (128, …)
+    key = function if isinstance(function, (Fixed, Epilogue)) else function_key(function)
+    signature: Any = None
+    if key is not None:
+        try:
+            signature = (
+                key,
+                options,
+                signature_of(a),
+                signature_of(b),
+                tuple([(name, signature_of(each)) for name, each in operands.items()]),
+                None if out is None else tuple([signature_of(each) for each in out]),
+            )
+            return known[signature]
+        except KeyError:
+            pass
+        except (AttributeError, TypeError, RuntimeError):
+            signature = None  # an argument is not a dense tensor: `make` raises with the reason
+    made = make(a, b, function, operands, out, options)
+    if signature is not None:
+        if len(known) >= REMEMBERED:
+            known.clear()
+        known[signature] = made
+    return made
+
+
+def signature_of(value: Value) -> Any:
+    """What a call depends on of a tensor, or of a number: its type alone.
+
+    RuntimeError for a tensor without memory.
+    """
+    if not isinstance(value, Tensor):
+        return type(value)
+    address = value.data_ptr()
+    if not address and value.numel():
+        raise RuntimeError
+    # fmt: off
+    return (
+        value.shape, value.stride(), value.dtype, value.get_device(), value.is_neg(),
+        address & 31,  # eight elements of fp32: no plan needs a wider alignment
+    )
+    # fmt: on
