@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -147,16 +147,16 @@ def fused_product(
     """The results of the product with an epilogue; see `gemm`."""
     if is_dynamo_compiling() or is_exporting() or type(a) is FakeTensor:
         return _traced_product(a, b, epilogue, operands, out, options)
-    tensors = [a, b, *operands.values(), *(out or ())]
-    tensors = [each for each in tensors if isinstance(each, Tensor)]
+    given = a, b, *operands.values(), *(out or ())
     try:
-        if forward_ad._current_level < 0 or not _any(_has_tangent, *tensors):
-            if torch.is_grad_enabled() and True in [each.requires_grad for each in tensors]:
+        if forward_ad._current_level < 0 or not _any(_has_tangent, *_tensors(given)):
+            if torch.is_grad_enabled() and True in [each.requires_grad for each in _tensors(given)]:
                 if out is not None:
                     raise ValueError(NO_GRADIENT)
                 return _differentiable_results(a, b, epilogue, operands, options)
             return fused(a, b, epilogue, operands, out, options).run(a, b, operands, out)
     except (TypeError, ValueError, RuntimeError):
+        tensors = _tensors(given)
         if all(each.device.type == "meta" for each in tensors):
             return _traced_product(a, b, epilogue, operands, out, options)
         if not _any(is_functorch_wrapped_tensor, *tensors):
@@ -166,6 +166,10 @@ def fused_product(
     asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)
     values = [operands[each.name] for each in asked.epilogue.operands]
     return transformed(asked.epilogue, a, b, values, gemm, options._asdict())
+
+
+def _tensors(values: Iterable[object]) -> list[Tensor]:
+    return [each for each in values if isinstance(each, Tensor)]
 
 
 def _differentiable_results(

@@ -178,7 +178,8 @@ def check_weight(name: str, x: Tensor, weight: Tensor) -> None:
 
 def autocast(*tensors: Any) -> tuple[Any, ...]:
     """The tensors, cast to the dtype of torch.autocast where that is enabled."""
-    device = tensors[0].device.type
+    first = tensors[0]
+    device = "cuda" if first.is_cuda else first.device.type  # the name of a device takes 0.2 µs
     if device == "meta" or not torch.is_autocast_enabled(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)
