@@ -46,10 +46,10 @@ def bind(name: str, value: object, shape: tuple[int, int], device: torch.device)
     >>> for value in (bias, bias.expand(16, 24), residual, torch.ones(16, 1), 0.5):
     ...     operand = bind("r", value, (16, 24), bias.device).operand
     ...     print(operand.modes, operand.row_major, operand.alignment, operand.by_value)
-    ('N',) True 1 False
-    ('N',) True 1 False
+    ('N',) True 4 False
+    ('N',) True 4 False
     ('M', 'N') False 4 False
-    ('M',) True 1 False
+    ('M',) True 4 False
     () True 1 True
     """
     if isinstance(value, Tensor):
@@ -71,9 +71,13 @@ def _bound(name: str, tensor: Tensor, shape: tuple[int, int]) -> Bound:
     view: Callable[..., Tensor] | None = None
     if (extents, strides) != (tensor.shape, tensor.stride()) or tensor.is_neg():
         view = partial(_view, extents, strides)
-    if len(modes) < 2:
-        return Bound(operand, view if strides == (1,) else partial(_contiguous, view))
-    return _bound_matrix(operand, view, view(tensor) if view else tensor)
+    if len(modes) == 2:
+        return _bound_matrix(operand, view, view(tensor) if view else tensor)
+    in_place = strides == (1,)
+    wide = VECTOR_BYTES // tensor.element_size()
+    if extents[0] % wide == 0 and not (in_place and tensor.data_ptr() % VECTOR_BYTES):
+        operand = replace(operand, alignment=wide)
+    return Bound(operand, view if in_place else partial(_contiguous, view))
 
 
 def _bound_matrix(operand: Operand, view: Callable[..., Tensor] | None, matrix: Tensor) -> Bound:
