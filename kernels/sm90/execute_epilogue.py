@@ -86,7 +86,8 @@ class Results:
         count = self.plan.reduction_parts(
             self.plan.epilogue.results[i], *self.plan.exchanged(self.extents)
         )
-        self.reduced.setdefault(i, torch.full((count * extent,), nothing))
+        empty = torch.full((count * extent,), nothing, dtype=torch.float32)
+        self.reduced.setdefault(i, empty)
         inside = (kept < extent) & (other < bound)
         place = (parts * extent + kept)[inside]
         self.reduced[i].scatter_reduce_(0, place, values[inside], join)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -124,8 +124,6 @@ def test_random_epilogues_agree_with_torch(expression, shape, orders, dtypes):
 def test_random_epilogues_of_every_kernel_agree_with_torch(
     expression, shape, orders, dtypes, kernel
 ):
-    reduced = any(each.reduction for each in expression.epilogue.results)
-    assume(not reduced or kernel in (None, "sm90_cooperative"))
     m, n, k = (-(-extent // 8) * 8 for extent in shape) if kernel else shape
     options = {"kernel": kernel}
     random_epilogue_agrees(expression, (m, n, k), orders, dtypes, options)
@@ -262,6 +260,31 @@ def test_rows_do_not_depend_on_others_if_the_product_is_invariant():
     whole = gemm(a, b, invariant=True, epilogue=gelu_bias, bias=bias)
     row = gemm(a[20:21], b, invariant=True, epilogue=gelu_bias, bias=bias)
     assert torch.equal(whole[20:21], row)
+
+
+@pytest.mark.parametrize(
+    "kernel", ["sm90", deep("sm90_split"), deep("sm80_mma"), deep("simt_naive")]
+)
+def test_the_defaults_of_torch_do_not_matter(kernel):
+    def results():
+        given = {"bias": bias, "s": 0.1, "column": column}
+        return gemm(a, b, epilogue=function, kernel=kernel, **given)
+
+    def function(acc, bias, s, column):
+        y = F.gelu(acc + bias) * s + column
+        return y, y.float(), y.sum(dim=1), y.amax(dim=0)
+
+    dtype = FP32 if kernel.startswith("simt") else BF16
+    a, b = draw(33, 40, dtype=dtype), draw(40, 72, dtype=dtype)
+    bias, column = draw(72), draw(33, 1)
+    expected = results()
+    with torch.device("meta"):
+        assert all(map(torch.equal, results(), expected))
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert all(map(torch.equal, results(), expected))
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 KERNELS = {
