@@ -246,6 +246,12 @@ def test_operands_and_tensors_at_any_address(address):
     agree(lambda acc, r: acc + r, a, b, r=r)
 
 
+def test_a_remembered_call_is_of_operands_at_as_aligned_addresses():
+    b, flat = draw(40, 72), draw(33 * 72 + 8)
+    for start in (0, 1, 4, 8, 3):
+        agree(lambda acc, r: acc + r, A, b, r=flat[start : start + 33 * 72].view(33, 72))
+
+
 def test_empty_products_are_epilogues_of_zeros():
     bias, function = draw(71), lambda acc, bias: (acc + bias, acc.sum(dim=0))
     for m, n, k in ((0, 71, 8), (33, 71, 0), (33, 0, 8)):

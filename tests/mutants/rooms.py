@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from . import cache, choice, device, executor, ladder, launch, legality, plan, protocol, shared
+from . import (
+    cache,
+    choice,
+    device,
+    epilogue,
+    executor,
+    ladder,
+    launch,
+    legality,
+    plan,
+    protocol,
+    shared,
+)
 from .fault import Fault, Room
 
 GEMM = "tests/cutedsl_gemm/test_gemm.py", "tests/cutedsl_gemm/test_invariance.py"
@@ -13,6 +25,7 @@ CHECKED = "tests/kernels/sm90/test_plan.py", "tests/kernels/sm80", "tests/kernel
 SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
 ONE_TILE = "tests/kernels/test_one_tile_per_block.py", "tests/kernels/test_shared_memory.py"
 FAMILIES = tuple(f"tests/kernels/{family}" for family in ("sm90", "sm80", "sm70", "simt"))
+EPILOGUES = "tests/kernels/sm90/test_epilogue.py", "tests/cutedsl_gemm/test_epilogue.py"
 PLANS_ALONE = "test_execute.py", "test_plan.py"  # no device code runs there
 
 ROOMS = {
@@ -28,6 +41,7 @@ ROOMS = {
     "shared": Room(shared.FAULTS, (*ONE_TILE, *FAMILIES)),
     "launch": Room(launch.FAULTS, (*GEMM, *SELECT, "tests/kernels/device")),
     "executor": Room(executor.FAULTS, ("tests/kernels/sm90", *GEMM)),
+    "epilogue": Room(epilogue.FAULTS, EPILOGUES),
 }
 
 FAULTS: dict[str, Fault] = {

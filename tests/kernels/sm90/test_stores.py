@@ -26,13 +26,22 @@ class Consumer:
 
     def __init__(self, product, block, consumer):
         plan = self.plan = product.plan
+        self.product, self.block = product, block
         self.held = held(plan)
-        first = plan.threads - 128 * (plan.consumers - consumer)
-        self.events = [product.events(block, first + thread) for thread in range(128)]
+        self.first_thread = plan.threads - 128 * (plan.consumers - consumer)
         turn, part = divmod(consumer, plan.consumers_per_tile)
         turns = plan.consumers // plan.consumers_per_tile
         self.segments = product.segments(block)[turn::turns]
         self.first_row = part * plan.rows
+
+    def events_of(self, thread):
+        """What one of its threads does."""
+        return self.product.events(self.block, self.first_thread + thread)
+
+    @cached_property
+    def events(self):
+        """What each of its threads does."""
+        return [self.events_of(thread) for thread in range(128)]
 
     def in_tile(self, thread, source):
         """(m, n) in the tile of value `place` of an accumulator's fragment."""

@@ -1,0 +1,181 @@
+"""Faults of epilogues: another element of an operand, another result, another place in memory."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+EXPRESSION = "kernels/epilogue/expression.py"
+REGISTERS = "kernels/epilogue/device.py"
+TRACE = "kernels/epilogue/value.py"
+OPERANDS = "kernels/device/epilogue.py"
+PANELS = "kernels/sm90/epilogue.py"
+PLAN = "kernels/sm90/epilogue_plan.py"
+READS = "kernels/sm90/thread_reads.py"
+THREADS = "kernels/sm90/thread_results.py"
+EXECUTOR = "kernels/sm90/execute_epilogue.py"
+SIGNATURE = "cutedsl_gemm/signature.py"
+RESULTS = "cutedsl_gemm/results.py"
+BOUND = "cutedsl_gemm/operands.py"
+
+EXPRESSIONS = (
+    Fault(
+        "majors_not_turned",
+        EXPRESSION,
+        "row_major = self.row_major != (len(modes) == 2)",
+        "row_major = self.row_major",
+        "A column-major out reads a matrix along the wrong mode.",
+    ),
+    Fault(
+        "reduction_not_turned",
+        EXPRESSION,
+        "replace(self, over=OTHER[self.over])",
+        "self",
+        "A swapped plan adds up columns in place of rows.",
+    ),
+    Fault(
+        "result_cast_in_the_program",
+        TRACE,
+        "return Result(instruction.arguments[0], dtype=str(instruction.value))",
+        "return Result(instruction.arguments[0])",
+        "A result that was cast to fp32 is stored in the dtype of A.",
+    ),
+    Fault(
+        "cast_of_a_value_left_out",
+        REGISTERS,
+        'if dtype == "float32":',
+        'if dtype != "float16":',
+        "A kernel computes on with a value that torch has rounded to bfloat16.",
+    ),
+    Fault(
+        "maximum_loses_nan",
+        REGISTERS,
+        "cute.arch.fmax(x, Float32(y), nan=True)",
+        "cute.arch.fmax(x, Float32(y))",
+        "relu and clamp of a nan are numbers.",
+    ),
+)
+DEVICE = (
+    Fault(
+        "vector_down_the_rows",
+        OPERANDS,
+        'stride=tuple(stride.get(mode, 0) for mode in ("M", "N"))',
+        'stride=tuple(stride.get(mode, 0) for mode in ("N", "M"))',
+        "A bias is added to rows.",
+    ),
+    Fault(
+        "rows_not_clamped",
+        OPERANDS,
+        "cutlass.min(first[0] + m, rows - 1)",
+        "(first[0] + m)",
+        "The last tile reads behind the memory of a column vector.",
+    ),
+    Fault(
+        "columns_not_clamped",
+        OPERANDS,
+        "cutlass.min(first[1] + n, last)",
+        "(first[1] + n)",
+        "The last tile reads behind the memory of a bias.",
+    ),
+    Fault(
+        "last_vector_askew",
+        OPERANDS,
+        "last = (columns - 1) // width * width",
+        "last = columns - 1",
+        "At the end of an odd row a vector is loaded from an address that is not aligned.",
+    ),
+    Fault(
+        "pairs_at_any_address",
+        PLAN,
+        "return 2 if along_n and operand.alignment % 2 == 0 else 1",
+        "return 2 if along_n else 1",
+        "A bias at an odd address is loaded in pairs: the launch fails.",
+    ),
+    Fault(
+        "epilogue_of_the_callers_c",
+        READS,
+        "plan.planned_epilogue.operands",
+        "plan.epilogue.operands",
+        "A swapped plan reads a column vector once a tile, as if it ran along the rows of panels.",
+    ),
+    Fault(
+        "gate_and_value_exchanged",
+        PANELS,
+        "values[None, None, None, panel, i] for i in (0, 1)",
+        "values[None, None, None, panel, i] for i in (1, 0)",
+        "SwiGLU is the gate times the silu of the value.",
+    ),
+    Fault(
+        "operands_of_the_first_panel",
+        READS,
+        "begin, count = panel * size(shape), size(shape)",
+        "begin, count = 0, size(shape)",
+        "Each panel of C adds the bias of the first.",
+    ),
+    Fault(
+        "rows_of_another_tile",
+        READS,
+        "return plan.panel_rows * m + row,",
+        "return m + row,",
+        "Every tile reads a matrix near its first rows.",
+    ),
+    Fault(
+        "second_result_is_the_first",
+        PANELS,
+        "results[plan.staged[staged]].load()",
+        "results[plan.staged[0]].load()",
+        "All results are the first one.",
+    ),
+    Fault(
+        "second_result_in_the_firsts_place",
+        PANELS,
+        "self.panels.store(begun[staged], buffer",
+        "self.panels.store(begun[0], buffer",
+        "The second result is stored over the first.",
+    ),
+    Fault(
+        "lanes_beyond_c_reduced",
+        THREADS,
+        "select_(present, values[i], nothing)",
+        "values[i]",
+        "A sum over a ragged edge counts what is outside of C.",
+    ),
+    Fault(
+        "parts_of_one_warp",
+        THREADS,
+        "return place[0] * (WARPGROUP // WARP) + thread // WARP",
+        "return place[0] * (WARPGROUP // WARP)",
+        "Four warps store their parts of a sum over rows over each other.",
+    ),
+)
+CALLS = (
+    Fault(
+        "address_of_an_operand_forgotten",
+        SIGNATURE,
+        "address & 31,",
+        "0,",
+        "A call with a matrix at an odd address takes the kernel of an aligned one.",
+    ),
+    Fault(
+        "one_alignment_for_all_matrices",
+        BOUND,
+        "leading % wide == 0 and matrix.data_ptr() % VECTOR_BYTES == 0",
+        "leading % wide == 0",
+        "A matrix that begins at an odd address is loaded in vectors: the launch fails.",
+    ),
+    Fault(
+        "parts_not_added",
+        RESULTS,
+        "if parts == 1 and",
+        "if",
+        "A reduction over several tiles is that of the first.",
+    ),
+    Fault(
+        "turned_executor_operands",
+        EXECUTOR,
+        "return matrix.mT if self.plan.swapped else matrix",
+        "return matrix",
+        "The executor of a swapped plan reads operands of the transposed C.",
+    ),
+)
+
+FAULTS = EXPRESSIONS + DEVICE + CALLS
