@@ -178,8 +178,9 @@ def check_weight(name: str, x: Tensor, weight: Tensor) -> None:
 
 def autocast(*tensors: Any) -> tuple[Any, ...]:
     """The tensors, cast to the dtype of torch.autocast where that is enabled."""
-    first = tensors[0]
-    device = "cuda" if first.is_cuda else first.device.type  # the name of a device takes 0.2 µs
+    if not torch._C._is_any_autocast_enabled():  # ten times faster than to ask for a device's
+        return tensors
+    device = tensors[0].device.type
     if device == "meta" or not torch.is_autocast_enabled(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)

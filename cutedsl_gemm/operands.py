@@ -75,7 +75,7 @@ def _bound(name: str, tensor: Tensor, shape: tuple[int, int]) -> Bound:
         return _bound_matrix(operand, view, view(tensor) if view else tensor)
     in_place = strides == (1,)
     wide = VECTOR_BYTES // tensor.element_size()
-    if extents[0] % wide == 0 and not (in_place and tensor.data_ptr() % VECTOR_BYTES):
+    if extents[0] % wide == 0 and (not in_place or _aligned(tensor)):
         operand = replace(operand, alignment=wide)
     return Bound(operand, view if in_place else partial(_contiguous, view))
 
@@ -86,10 +86,18 @@ def _bound_matrix(operand: Operand, view: Callable[..., Tensor] | None, matrix: 
     for row_major, lines in ((True, matrix), (False, matrix.mT)):
         leading, one = lines.stride()
         if one == 1 and leading >= lines.shape[1]:
-            vectors = leading % wide == 0 and matrix.data_ptr() % VECTOR_BYTES == 0
+            vectors = leading % wide == 0 and _aligned(matrix)
             operand = replace(operand, row_major=row_major, alignment=wide if vectors else 1)
             return Bound(operand, view)
     return Bound(replace(operand, alignment=wide), partial(_padded, view))
+
+
+def _aligned(tensor: Tensor) -> bool:
+    """Whether a vector may start where the tensor does."""
+    try:
+        return tensor.data_ptr() % VECTOR_BYTES == 0
+    except RuntimeError:  # a wrapper of torch.func's, which no kernel reads
+        return True
 
 
 def _view(extents: tuple[int, ...], strides: tuple[int, ...], tensor: Tensor) -> Tensor:
