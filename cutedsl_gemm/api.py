@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
@@ -112,7 +112,8 @@ def gemm(
     try:
         return multiply(a, b, out)
     except RuntimeError:
-        if _any(is_functorch_wrapped_tensor, a, b, out):  # as vmap passes
+        # The tensors that vmap passes, and those that are made inside grad, have no memory.
+        if peek_interpreter_stack() is not None:
             return _differentiable(a, b, out, tile, kernel, tune, invariant)
         raise
 
@@ -159,7 +160,7 @@ def fused_product(
         tensors = _tensors(given)
         if all(each.device.type == "meta" for each in tensors):
             return _traced_product(a, b, epilogue, operands, out, options)
-        if not _any(is_functorch_wrapped_tensor, *tensors):
+        if peek_interpreter_stack() is None:
             raise
     if out is not None:
         raise ValueError(NO_GRADIENT)

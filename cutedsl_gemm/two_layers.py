@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
@@ -63,7 +63,7 @@ def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
     given = [each for each in tensors if each is not None]
     if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
         return False
-    if forward_ad._current_level >= 0 or any(map(is_functorch_wrapped_tensor, given)):
+    if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
         return False
     return any(each.requires_grad for each in given)
 

@@ -76,6 +76,15 @@ def test_transforms_of_torch_func_agree_with_torch(transformed):
     assert near(transformed(gemm), transformed(torch.mm))
 
 
+def test_a_product_of_constants_inside_a_transform_is_computed():
+    """What is made inside of grad belongs to its level, and has no memory of its own."""
+    x = draw(64, 72)
+    slope = func.grad(lambda x: (gemm(A, B) * x).float().sum())(x)
+    assert torch.equal(slope, gemm(A, B))
+    with pytest.raises(ValueError, match="a must have as many columns"):
+        func.grad(lambda x: (gemm(B, B) * x).sum())(x)
+
+
 def test_an_out_that_is_mapped_over_is_refused():
     with pytest.raises(ValueError, match=r"out: .*cannot be transformed"):
         torch.vmap(lambda out: gemm(A, B, out=out))(torch.stack([draw(64, 72)] * 2))
