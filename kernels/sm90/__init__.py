@@ -12,6 +12,7 @@ operand          A and B: the swizzled tile in shared memory, its TMA slices
 resources        schedules, warpgroups, registers, shared memory
 mainloop         device code that all kernels share: roles, TMA loads, mainloop
 epilogue         device code: what the plan's epilogue makes of the accumulators, to C
+panel_fragments  device code: stmatrix and ldmatrix of a panel
 panel_stores     device code: a panel in shared memory goes to C, by TMA or by threads
 panel_loads      device code: a matrix operand comes by TMA, into the panels of C
 thread_reads     device code: operands that threads read from global memory

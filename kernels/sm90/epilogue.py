@@ -26,13 +26,13 @@ from cutedsl_gemm.kernels.device.epilogue import evaluate_all, over_c, split_arg
 from cutedsl_gemm.kernels.device.tile import tile_count
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
+from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
 from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
 from cutedsl_gemm.kernels.sm90.panel_stores import ThreadPanels, TmaPanels
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
 from cutedsl_gemm.kernels.sm90.thread_reads import ThreadReads
 from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
-from layouts import cosize, size
-from layouts.hardware.atoms import WGMMA_M
+from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
 
 
@@ -100,9 +100,7 @@ class PanelGemm(Sm90Gemm):
         """stmatrix by four warps: 64 × S elements at a time."""
         atom = self.plan.stmatrix
         op = warp.StMatrix8x8x16bOp(atom.transposed, atom.matrices)
-        tiler = WGMMA_M, self.plan.stmatrix_columns
-        copy = cute.make_copy_atom(op, self.dtype)
-        return cute.make_tiled_copy(copy, lower.layout(self.plan.stmatrix_tv), tiler)
+        return tiled_copy(self.plan, op, self.dtype)
 
     def load(self, consumer, epilogue, m, n):
         """Begin to load the operand that comes through panels, for what `store` stores."""
@@ -121,7 +119,8 @@ class PanelGemm(Sm90Gemm):
         begun = [self.panels.begin(*each) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
         thread = cute.arch.thread_idx()[0] % WARPGROUP
-        tC = [self.lanes_rows(stmatrix, thread, sC) for sC in panels]
+        lanes = stmatrix.get_slice(thread)
+        tC = [lane_rows(plan, lanes.partition_D(sC)) for sC in panels]
         # (S/2, R/64, P/S, panels, accumulators)
         values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
         first = self.reads.first_coordinate(thread, m, n)
@@ -147,12 +146,6 @@ class PanelGemm(Sm90Gemm):
                 self.panels.fence()
                 self.panel_sync(consumer)
                 self.panels.store(begun[staged], buffer, m, n, panel)
-
-    def lanes_rows(self, stmatrix, thread, sC):
-        """What a thread addresses by stmatrix: (S/2, R/64, P/S, staged_panels)."""
-        tC = stmatrix.get_slice(thread).partition_D(sC)
-        # A lane addresses eight elements. Of x2 it holds four, and cute.copy takes as many of both.
-        return cute.logical_divide(tC, (size(self.plan.fragment[0]),))[(None, 0), None, None, None]
 
     def evaluate(self, values, operands, panel, consumer, loads):
         """The results of the epilogue for a panel, in fp32: (S/2, R/64, P/S) each."""

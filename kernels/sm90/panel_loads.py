@@ -16,9 +16,9 @@ from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
+from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
 from cutedsl_gemm.kernels.sm90.panel_stores import EVICT_FIRST
 from layouts import size
-from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARPGROUP
 
 
@@ -80,22 +80,14 @@ class PanelLoads:
     def read(self, consumer, tensors, panel, part):
         """The operand's values for a part of a panel, (None, m64, S columns), in registers."""
         sO, *_ = tensors
+        ldmatrix, thread = self.make_ldmatrix(), cute.arch.thread_idx()[0] % WARPGROUP
+        tO = lane_rows(self.plan, ldmatrix.get_slice(thread).partition_S(sO))
         values = cute.make_rmem_tensor((size(self.plan.fragment[0]),), self.dtype)
-        source = self.lanes_rows(sO)[(*part, self.buffer(consumer, panel))]
-        cute.copy(self.make_ldmatrix(), source, values)
+        cute.copy(ldmatrix, tO[(*part, self.buffer(consumer, panel))], values)
         return values
 
     def make_ldmatrix(self):
         """ldmatrix by four warps: 64 × S elements at a time."""
         atom = self.plan.ldmatrix
         op = warp.LdMatrix8x8x16bOp(atom.transposed, atom.matrices)
-        tiler = WGMMA_M, self.plan.stmatrix_columns
-        copy = cute.make_copy_atom(op, self.dtype)
-        return cute.make_tiled_copy(copy, lower.layout(self.plan.stmatrix_tv), tiler)
-
-    def lanes_rows(self, sO):
-        """What a thread addresses by ldmatrix: (S/2, R/64, P/S, staged_panels)."""
-        thread = cute.arch.thread_idx()[0] % WARPGROUP
-        tO = self.make_ldmatrix().get_slice(thread).partition_S(sO)
-        # A lane addresses eight elements. Of x2 it receives four, and cute.copy takes as many.
-        return cute.logical_divide(tO, (size(self.plan.fragment[0]),))[(None, 0), None, None, None]
+        return tiled_copy(self.plan, op, self.dtype)

@@ -609,8 +609,8 @@ FURTHER = (
     Fault(
         "half_of_a_warpgroup_stores",
         EPILOGUE,
-        "self.lanes_rows(stmatrix, thread, sC)",
-        "self.lanes_rows(stmatrix, thread % 64, sC)",
+        "stmatrix.get_slice(thread)",
+        "stmatrix.get_slice(thread % 64)",
         "Warps 2 and 3 store their rows over those of warps 0 and 1.",
     ),
     Fault(

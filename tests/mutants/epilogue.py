@@ -158,7 +158,7 @@ CALLS = (
     Fault(
         "one_alignment_for_all_matrices",
         BOUND,
-        "leading % wide == 0 and matrix.data_ptr() % VECTOR_BYTES == 0",
+        "leading % wide == 0 and _aligned(matrix)",
         "leading % wide == 0",
         "A matrix that begins at an odd address is loaded in vectors: the launch fails.",
     ),
