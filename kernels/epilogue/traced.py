@@ -3,7 +3,8 @@
 A lambda is a new function at every call, of the same code. Two functions are the same here if they
 have the same code and refer to the same things: in their closures, as defaults, and in the globals
 that their code names. Those must be constants: numbers, texts, dtypes, modules, and functions of
-the same kind. A function that refers to anything else is traced at every call.
+the same kind. A function that refers to anything else is traced at every call, as is one that has
+attributes, or calls a builtin that reads what the code does not name (getattr, globals, dict.get).
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 
 REMEMBERED = 4096  # epilogues
 DEPTH = 4  # how far functions that a function calls are followed
-CONSTANTS = {int, bool, str, bytes, type(None), types.BuiltinFunctionType}
+CONSTANTS = {int, bool, str, bytes, type(None)}
 LIBRARIES = "torch", "math"  # whose modules and functions do not change
+READERS = {"getattr", "globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
 
 Key: TypeAlias = Hashable
 
@@ -65,6 +67,8 @@ def _remembered(function: _Function, operands: tuple[Operand, ...], accumulators
 def function_key(function: object, depth: int = DEPTH) -> Key | None:
     """All that a function's epilogue depends on; None if that may change, or is not known."""
     if type(function) is types.FunctionType:
+        if function.__dict__:
+            return None  # attributes, which may change
         code = function.__code__
         parts = _parts(function, code)
         if not parts:
@@ -75,9 +79,9 @@ def function_key(function: object, depth: int = DEPTH) -> Key | None:
         given = function.func, *function.args, *function.keywords.values()
         keys = _keys(given, None, depth)
         return None if keys is None else (len(function.args), *function.keywords, keys)
-    if type(function) is types.BuiltinFunctionType or _is_dtype(function):
-        return function
-    return None
+    if type(function) is types.BuiltinFunctionType:
+        return function if _of_library(function) else None
+    return function if _is_dtype(function) else None
 
 
 def _is_dtype(part: object) -> bool:
@@ -111,6 +115,7 @@ def _keys(parts: Iterable[object], code: types.CodeType | None, depth: int) -> K
     keys: list[Key] = []
     for part in parts:
         kind = type(part)
+        keys.append(kind)  # 1 == True == 1.0
         if kind in CONSTANTS:
             key: Key | None = part
         elif kind is float:
@@ -130,16 +135,18 @@ def _keys(parts: Iterable[object], code: types.CodeType | None, depth: int) -> K
     return tuple(keys)
 
 
-OF_LIBRARIES = {types.ModuleType, types.FunctionType, type}
+OF_LIBRARIES = {types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type}
 
 
 @lru_cache(REMEMBERED)
 def _of_library(part: object) -> bool:
-    """Whether it is a module or a function of torch's or of `math`, or a builtin type."""
+    """Whether it is a module or a function of torch's or of `math`, or a builtin of Python's."""
     if isinstance(part, type):
         return part.__module__ == "builtins"
     name = part.__name__ if isinstance(part, types.ModuleType) else part.__module__
-    return (name or "").partition(".")[0] in LIBRARIES  # None of a function of eval
+    if name == "builtins":
+        return part.__name__ not in READERS
+    return (name or "").partition(".")[0] in LIBRARIES  # None of eval's functions, of dict.get
 
 
 @lru_cache(REMEMBERED)

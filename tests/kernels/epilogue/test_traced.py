@@ -61,6 +61,38 @@ def test_what_may_change_is_traced_at_every_call():
     assert traced(act) != before
 
 
+def attributed(acc):
+    return acc * attributed.by
+
+
+def test_what_a_function_reads_without_naming_it_is_traced_at_every_call(monkeypatch):
+    settings = {"alpha": 2.0}
+    get = settings.get
+    readers = (
+        lambda acc: attributed(acc),
+        lambda acc: acc * globals()["ALPHA"],
+        lambda acc: acc * getattr(own, "alpha"),  # noqa: B009
+        lambda acc: acc * vars(own)["alpha"],
+        lambda acc: acc * get("alpha"),
+    )
+    texts = []
+    for alpha in (2.5, 3.5):
+        monkeypatch.setitem(settings, "alpha", alpha)
+        monkeypatch.setitem(globals(), "ALPHA", alpha)
+        monkeypatch.setattr(own, "alpha", alpha)
+        monkeypatch.setattr(attributed, "by", alpha, raising=False)
+        texts.append([str(traced(reader)) for reader in readers])
+    assert texts == [["C  acc * 2.5"] * 5, ["C  acc * 3.5"] * 5]
+
+
+def test_true_is_not_one():
+    def of(flag):
+        return lambda acc: -acc if flag is True else acc + 1
+
+    assert traced(of(1)) != traced(of(True))
+    assert function_key(of(1)) is not None
+
+
 def test_a_function_of_a_name_that_is_not_bound_yet_has_no_key():
     function = lambda acc: later(acc)  # noqa: E731
     assert function_key(function) is None
