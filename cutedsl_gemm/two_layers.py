@@ -51,7 +51,7 @@ def mlp(
     if activation in GATES and b1 is not None:
         raise ValueError(f"b1 must be None if activation is {activation!r}: a gate has no bias")
     tensors = autocast(x, w1, b1, w2, b2)
-    if not _fuses(tensors):
+    if not _fuses(tensors) or not (_is_row(b1, w1) and _is_row(b2, w2)):
         return _composed(activation, *tensors)
     check_weight("w1", *tensors[:2])
     made: Tensor = _Mlp.apply(activation, rows_of(tensors[0]), *tensors[1:])
@@ -66,6 +66,11 @@ def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
     if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
         return False
     return any(each.requires_grad for each in given)
+
+
+def _is_row(bias: Tensor | None, weight: Tensor) -> bool:
+    """Whether the gradient of a bias is a sum over M; it is another where a bias is (M, 1)."""
+    return bias is None or tuple((1, *bias.shape)[-2:]) == (1, len(weight))
 
 
 def _composed(

@@ -1,5 +1,6 @@
 """linear, addmm, swiglu and geglu are torch's of the same arguments, with their derivatives."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -210,6 +211,19 @@ def test_mlp_is_two_layers(activation):
         strict=True,
     ):
         assert near(mine, theirs)
+
+
+@pytest.mark.parametrize("shape", [(1, 24), (24, 1), (1,), (), (24, 24)])
+def test_the_gradient_of_a_bias_of_mlp_is_summed_over_what_the_bias_lacks(shape):
+    """M, H and N are 24, so that a sum over the wrong mode has the right shape."""
+    x, w1, w2 = draw(3, 24, 24)
+    leaves = [torch.randn(shape, requires_grad=True) for _ in range(2)]
+    weight = draw(24, 24)
+    found = torch.autograd.grad((mlp(x, w1, leaves[0], w2, leaves[1]) * weight).sum(), leaves)
+    hidden = F.gelu(x.float() @ w1.float().mT + leaves[0])
+    expected = hidden @ w2.float().mT + leaves[1]
+    slopes = torch.autograd.grad((expected * weight).sum(), leaves)
+    assert all(map(partial(near, within=5e-2), found, slopes))  # few values, which cancel
 
 
 def test_mlp_has_second_derivatives_and_vmap():
