@@ -98,6 +98,11 @@ class Value:
     # What functions do with a value
 
     def _record(self, operation: str, *arguments: object, value: str | None = None) -> Value:
+        if operation in ("add", "sub", "neg") and all(map(_is_bool, arguments)):
+            refuse(
+                f"{operation} of comparisons alone, which are no numbers",
+                "write a | b for either, a.float() + b.float() to count",
+            )
         recording, predicates = self._recording, OPERATIONS[operation].predicates
         numbers = tuple(
             recording.number(argument, operation, place in predicates)
@@ -160,12 +165,20 @@ class Value:
         )
 
 
+def _is_bool(argument: object) -> bool:
+    """Whether it is a bool to torch, which adds bools as `or`."""
+    return isinstance(argument, bool) or (isinstance(argument, Value) and argument._dtype == "bool")
+
+
 def _dtype_of(operation: str, arguments: tuple[object, ...]) -> str:
     """The dtype that torch would give the result of values of these dtypes.
 
     Numbers have none, and a scalar's counts for nothing beside that of a vector or a matrix.
     """
     if OPERATIONS[operation].is_predicate:
+        return "bool"
+    chosen = arguments[1:] if operation == "where" else arguments
+    if operation in ("mul", "maximum", "minimum", "where") and all(map(_is_bool, chosen)):
         return "bool"
     values = [each for each in arguments if isinstance(each, Value) and each._dtype != "bool"]
     sized = [each for each in values if each._recording.modes[each._number]]

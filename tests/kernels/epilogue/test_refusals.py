@@ -38,6 +38,10 @@ REFUSED = {  # an epilogue's source: what its message says
     "acc + 1j": "add of complex",
     "acc + 'a'": "add of str",
     "acc & acc": "where a comparison must stand; write x != 0",
+    "acc * ((acc > 0) + (acc > 1))": r"add of comparisons alone.*; write a \| b",  # torch's or
+    "acc + ((acc > 0) + True)": "add of comparisons alone",
+    "acc + ((acc > 0) * (acc < 2) + torch.where(acc > 1, acc < 3, True))": "add of comparisons",
+    "acc - -(acc > 0)": "neg of comparisons alone",
     "torch.where(acc, acc, 0.0)": "where a comparison must stand",
     "acc ** 1.5": r"takes an integer from 1 to 64.* write exp\(1.5 [*] log",
     "2 ** acc": "takes a number as exponent",

@@ -141,6 +141,7 @@ TYPED = {  # modes and dtype of operands
     [
         *("row", "row * scalar", "scalar * 2", "row + r", "row + acc", "row + row"),
         *("(acc > 0) * row", "torch.where(row > 0, row, 0.0)", "row.half() + r"),
+        *("(acc > 0) * (row > 0)", "torch.where(acc > 0, row > 0, r > 0)", "(acc > 0) * 2.0"),
     ],
 )
 def test_a_value_has_the_dtype_that_torch_gives_it(source):
