@@ -112,7 +112,7 @@ def _builtin(name: str) -> object:
 
 def _keys(parts: Iterable[object], code: types.CodeType | None, depth: int) -> Key | None:
     """What the epilogue depends on of each part; of a module, of what the code may take of it."""
-    keys: list[Key] = []
+    keys: list[Any] = []
     for part in parts:
         kind = type(part)
         keys.append(kind)  # 1 == True == 1.0
@@ -143,9 +143,9 @@ def _of_library(part: object) -> bool:
     """Whether it is a module or a function of torch's or of `math`, or a builtin of Python's."""
     if isinstance(part, type):
         return part.__module__ == "builtins"
-    name = part.__name__ if isinstance(part, types.ModuleType) else part.__module__
-    if name == "builtins":
+    if isinstance(part, types.BuiltinFunctionType) and part.__module__ == "builtins":
         return part.__name__ not in READERS
+    name = part.__name__ if isinstance(part, types.ModuleType) else part.__module__
     return (name or "").partition(".")[0] in LIBRARIES  # None of eval's functions, of dict.get
 
 
