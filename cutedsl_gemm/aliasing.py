@@ -1,6 +1,8 @@
-"""Aliasing: whether the result of a call shares bytes with an operand."""
+"""Aliasing: whether the result of a call shares bytes with an operand, or with itself."""
 
 from __future__ import annotations
+
+from math import gcd
 
 from torch import Tensor
 
@@ -33,6 +35,38 @@ def disjoint(out: Tensor, other: Tensor) -> bool:
     gap = (out.data_ptr() - start) % pitch
     out_bytes, other_bytes = (x.shape[1] * x.element_size() for x in (out, other))
     return gap >= other_bytes and gap + out_bytes <= pitch
+
+
+def overlaps(tensor: Tensor) -> bool:
+    """Whether two elements of a tensor of at most two modes share memory.
+
+    >>> import torch
+    >>> matrix = torch.empty(6, 4)
+    >>> [overlaps(each) for each in (matrix, matrix.mT, matrix[:, ::2], matrix[0].expand(6, 4))]
+    [False, False, False, True]
+    >>> overlaps(matrix.as_strided((3, 3), (2, 3))), overlaps(matrix.as_strided((4, 3), (2, 3)))
+    (False, True)
+    """
+    modes = [each for each in zip(tensor.shape, tensor.stride(), strict=True) if each[0] > 1]
+    if tensor.numel() == 0 or not modes:
+        return False
+    if any(stride == 0 for _, stride in modes):
+        return True
+    if len(modes) == 1:
+        return False
+    # i steps of one mode are j of the other first at i = t / gcd(s, t), j = s / gcd(s, t)
+    (m, s), (n, t) = modes
+    common = gcd(s, t)
+    return t // common < m and s // common < n
+
+
+def check_written(name: str, tensor: Tensor) -> None:
+    """ValueError if two elements of a result share memory."""
+    if overlaps(tensor):
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)} and strides {tensor.stride()}, by which "
+            "elements share memory: each element of a result must have memory of its own"
+        )
 
 
 def check_disjoint(out: Tensor, a: Tensor, b: Tensor) -> None:

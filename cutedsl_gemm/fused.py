@@ -116,6 +116,7 @@ def _make(
     asked = request(a, b, function, operands, kernel.requirements)
     check_options(a, options.tile, kernel, options.tune, options.invariant)
     epilogue, shape = asked.epilogue, asked.shape
+    _check_invariant(epilogue, options)
     if out is not None:
         check_results(out, epilogue, shape, a)
     _check_memory((("a", a), ("b", b), *zip(names(epilogue), out or (), strict=False)))
@@ -140,6 +141,16 @@ def _check_memory(tensors: Iterable[tuple[str, object]]) -> None:
             continue
         if tensor.numel() and tensor.device.type != "meta":
             check_memory(name, tensor)
+
+
+def _check_invariant(epilogue: Epilogue, options: Options) -> None:
+    """ValueError for a sum over N that is to be invariant: M and N choose the tiles it is of."""
+    for name, result in zip(names(epilogue), epilogue.results, strict=True):
+        if options.invariant and result.reduction == "sum" and result.over == "N":
+            raise ValueError(
+                f"invariant=True, and {name} is a sum over N, whose order is that of the tiles, "
+                "which M may change: return the value and sum it with torch, or omit invariant"
+            )
 
 
 def _planned(
@@ -230,7 +241,10 @@ def _empty(
 ) -> Results:
     """The results where M, N or K is 0: the accumulators are zeros, if there are any."""
     zeros = (a.new_zeros(shape, dtype=torch.float32),) * epilogue.accumulators
-    results = composed(epilogue, zeros, [values[each.name] for each in epilogue.operands], a.dtype)
+    known = [values[each.name] for each in epilogue.operands]
+    made = composed(epilogue, zeros, known, a.dtype)
+    # a result may be an operand, or another result
+    results = tuple([each.clone(memory_format=torch.contiguous_format) for each in made])
     if out is None:
         return results
     for tensor, result in zip(out, results, strict=True):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.aliasing import check_written
 from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Result
@@ -98,6 +99,7 @@ def _check_result(
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must be {shape}")
     if tensor.is_neg():
         raise ValueError(f"{name} is a view with the negative bit set: pass memory of its own")
+    check_written(name, tensor)
 
 
 def in_columns(epilogue: Epilogue, out: Results) -> bool:

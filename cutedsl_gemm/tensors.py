@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.aliasing import check_written
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.problem import MAX_EXTENT, TMA, Matrix, Problem, Requirements, round_up
 
@@ -168,6 +169,7 @@ def check_out(out: Tensor, a: Tensor, b: Tensor, requirements: Requirements = TM
             f"out has shape {tuple(out.shape)}: it must be {(a.shape[0], b.shape[1])}, "
             "rows of a and columns of b"
         )
+    check_written("out", out)
 
 
 def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = TMA) -> None:

@@ -184,7 +184,7 @@ def selu(input: Argument, inplace: bool = False) -> Argument:
 
 def threshold(input: Argument, threshold: Number, value: Number, inplace: bool = False) -> Argument:
     in_place(inplace)
-    return where(apply("gt", input, threshold), input, value)
+    return where(apply("le", input, threshold), value, input)  # NaN stays
 
 
 def hardtanh(

@@ -261,6 +261,38 @@ def test_empty_products_are_epilogues_of_zeros():
             assert torch.equal(one.double(), other)
 
 
+def test_results_of_an_empty_product_have_memory_of_their_own():
+    a, b, r = draw(3, 0), draw(0, 4), torch.randn(3, 4)
+    results = gemm(a, b, epilogue=lambda acc, r: (acc.float(), r.float(), r.float()), r=r)
+    assert len({each.data_ptr() for each in (*results, r)}) == 4
+    out, before = (r, torch.empty(3, 4)), r.clone()
+    gemm(a, b, epilogue=lambda acc, r: ((acc + 1).float(), r.float()), r=r, out=out)
+    assert [each.tolist() for each in out] == [torch.ones(3, 4).tolist(), before.tolist()]
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        torch.empty(1).expand(71),
+        torch.empty(71, dtype=BF16).expand(33, 71),
+        torch.empty(3000, dtype=BF16).as_strided((33, 71), (2, 1)),
+    ],
+)
+def test_elements_of_an_out_that_share_memory_are_refused(out):
+    reduced = out.ndim == 1
+    calls = [lambda: gemm(A, B, epilogue=lambda acc: acc.sum(0) if reduced else acc * 2, out=out)]
+    for call in calls if reduced else (*calls, lambda: gemm(A, B, out=out)):
+        with pytest.raises(ValueError, match="elements share memory"):
+            call()
+
+
+def test_a_sum_over_n_is_not_invariant():
+    with pytest.raises(ValueError, match=r"out\[1\] is a sum over N"):
+        gemm(A, B, epilogue=lambda acc: (acc, acc.sum(1)), invariant=True)
+    whole, part = (gemm(a, B, epilogue=lambda acc: acc.amax(1), invariant=True) for a in (A, A[:3]))
+    assert torch.equal(whole[:3], part)
+
+
 def test_rows_do_not_depend_on_others_if_the_product_is_invariant():
     a, b, bias = draw(40, 150), draw(150, 64), draw(64)
     whole = gemm(a, b, invariant=True, epilogue=gelu_bias, bias=bias)

@@ -122,6 +122,12 @@ def test_it_is_what_torch_computes(source):
     torch.testing.assert_close(stored, wanted, rtol=1e-6, atol=1e-6)
 
 
+def test_threshold_keeps_nan():
+    epilogue = trace(lambda x: F.threshold(x, 0.1, 20.0))
+    (value,) = evaluate(epilogue, (torch.tensor([[float("nan"), 0.0]]),))
+    assert str(value.tolist()) == "[[nan, 20.0]]"
+
+
 def test_no_function_is_left_out_of_the_table():
     named = {*re.findall(r"[.](\w+)[(]", " ".join(SOURCES))}
     own = {"log_sigmoid", "_threshold"}  # of F.logsigmoid and F.threshold
