@@ -50,26 +50,45 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
-        a, b = ctx.saved_tensors
-        terms = []
-        if a_tangent is not None:
-            terms.append(ctx.multiply(_readable(a_tangent, ctx), b, **ctx.options))
-        if b_tangent is not None:
-            terms.append(ctx.multiply(a, _readable(b_tangent, ctx), **ctx.options))
-        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+        return tangent(ctx, ctx.multiply, a_tangent, b_tangent)
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any
     ) -> tuple[Tensor, int]:
-        samples = zip(
-            *(
-                [matrix] * info.batch_size if dim is None else matrix.unbind(dim)
-                for matrix, dim in zip((a, b), in_dims[:2], strict=True)
-            ),
-            strict=True,
-        )
-        return torch.stack([Product.apply(x, y, *options) for x, y in samples]), 0
+        return mapped(Product.apply, info, in_dims, a, b, *options)
+
+
+def tangent(
+    ctx: Any, multiply: Multiply, a_tangent: Tensor | None, b_tangent: Tensor | None
+) -> Tensor:
+    """The tangent of the product of which `save` kept the operands."""
+    a, b = ctx.saved_tensors
+    terms = []
+    if a_tangent is not None:
+        terms.append(multiply(_readable(a_tangent, ctx), b, **ctx.options))
+    if b_tangent is not None:
+        terms.append(multiply(a, _readable(b_tangent, ctx), **ctx.options))
+    return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+
+
+def mapped(
+    apply: Callable[..., Tensor],
+    info: Any,
+    in_dims: tuple[int | None, ...],
+    a: Tensor,
+    b: Tensor,
+    *options: Any,
+) -> tuple[Tensor, int]:
+    """A product of each sample, stacked: what a rule for vmap returns."""
+    samples = zip(
+        *(
+            [matrix] * info.batch_size if dim is None else matrix.unbind(dim)
+            for matrix, dim in zip((a, b), in_dims[:2], strict=True)
+        ),
+        strict=True,
+    )
+    return torch.stack([apply(x, y, *options) for x, y in samples]), 0
 
 
 def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool) -> None:

@@ -252,6 +252,13 @@ def _empty(
     return out
 
 
+def accumulator(a: Tensor, b: Tensor, options: Options) -> Tensor:
+    """a · b in fp32, as an epilogue takes it."""
+    whole = Epilogue(results=(Result(0, "float32"),))
+    (made,) = fused(a, b, whole, {}, None, options).run(a, b, {}, None)
+    return made
+
+
 def _one_after_the_other(
     epilogue: Epilogue,
     options: Options,
@@ -262,8 +269,7 @@ def _one_after_the_other(
 ) -> Results:
     """The results of two accumulators by a kernel of one: the other is an operand, in fp32."""
     first, second = parts_of(b)
-    whole = Epilogue(results=(Result(0, "float32"),))
-    (other,) = fused(a, second, whole, {}, None, options).run(a, second, {}, None)
+    other = accumulator(a, second, options)
     given = {**values, SECOND: other}
     one = _of_one_accumulator(epilogue)
     return fused(a, first, one, given, out, options).run(a, first, given, out)

@@ -10,13 +10,14 @@ others, so that derivatives have derivatives.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.derivatives import backward_options
-from cutedsl_gemm.fused import composed, fused
+from cutedsl_gemm.derivatives import Product, backward_options, mapped, tangent
+from cutedsl_gemm.fused import accumulator, composed, fused
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -197,6 +198,34 @@ def named_values(epilogue: Epilogue, values: Sequence[Value]) -> dict[str, Value
     return {operand.name: each for operand, each in zip(epilogue.operands, values, strict=True)}
 
 
+class Accumulator(Product):
+    """A · B in fp32, with the derivatives of a product."""
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, multiply: Multiply, *options: Any) -> Tensor:
+        return accumulator(a, b, Options(*options))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        a, _ = ctx.saved_tensors
+        return Product.backward(ctx, grad.to(a.dtype))
+
+    @staticmethod
+    def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
+        return tangent(ctx, partial(_accumulator, multiply=ctx.multiply), a_tangent, b_tangent)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any
+    ) -> tuple[Tensor, int]:
+        return mapped(Accumulator.apply, info, in_dims, a, b, *options)
+
+
+def _accumulator(a: Tensor, b: Tensor, multiply: Multiply, **options: Any) -> Tensor:
+    made: Tensor = Accumulator.apply(a, b, multiply, *Options(**options))
+    return made
+
+
 def transformed(
     epilogue: Epilogue,
     a: Tensor,
@@ -205,6 +234,6 @@ def transformed(
     multiply: Multiply,
     options: Mapping[str, Any],
 ) -> Results:
-    """The results as torch's functions of plain products, which torch's transforms all know."""
-    accumulators = tuple(multiply(a, part, **options).float() for part in parts_of(b))
+    """The results as torch's functions of accumulators, which torch's transforms all know."""
+    accumulators = tuple(_accumulator(a, part, multiply, **options) for part in parts_of(b))
     return composed(epilogue, accumulators, values, a.dtype)

@@ -351,6 +351,20 @@ def test_transforms_of_torch_func_agree_with_torch(name):
     assert near(TRANSFORMS[name](activated), TRANSFORMS[name](torchs))
 
 
+def test_the_accumulator_is_fp32_in_transforms_of_torch_func():
+    """It is 1.6e5, which fp16 has not, and the second epilogue takes differences of it."""
+    a, b = torch.full((8, 16), 100.0).half(), torch.full((16, 8), 100.0).half()
+    for function in (lambda acc: F.silu(acc * 1e-5), lambda acc: acc - 159990):
+        wanted = gemm(a, b, epilogue=function)
+        assert wanted.isfinite().all()
+        for found in (
+            torch.vmap(lambda a: gemm(a, b, epilogue=function))(a[None])[0],  # noqa: B023
+            func.jvp(lambda a: gemm(a, b, epilogue=function), (a,), (a,))[0],  # noqa: B023
+            func.vjp(lambda a: gemm(a, b, epilogue=function), a)[0],  # noqa: B023
+        ):
+            torch.testing.assert_close(found, wanted)
+
+
 def test_forward_derivatives_agree_with_torch():
     with forward_ad.dual_level():
         a = forward_ad.make_dual(A, TANGENT)
