@@ -14,7 +14,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
-from cutedsl_gemm.fused import bound, fused
+from cutedsl_gemm.fused import bound, compute
 from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -155,7 +155,7 @@ def fused_product(
                 if out is not None:
                     raise ValueError(NO_GRADIENT)
                 return _differentiable_results(a, b, epilogue, operands, options)
-            return fused(a, b, epilogue, operands, out, options).run(a, b, operands, out)
+            return compute(a, b, epilogue, operands, out, options)
     except (TypeError, ValueError, RuntimeError):
         tensors = _tensors(given)
         if all(each.device.type == "meta" for each in tensors):

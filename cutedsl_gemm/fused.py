@@ -75,6 +75,18 @@ def fused(
     return remembered(_calls, _make, a, b, function, operands, out, options)
 
 
+def compute(
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Values,
+    out: Results | None = None,
+    options: Options = DEFAULTS,
+) -> Results:
+    """The results for these arguments, written to `out` if it is given."""
+    return fused(a, b, function, operands, out, options).run(a, b, operands, out)
+
+
 def bound(a: Tensor, b: Tensor, function: Function, operands: Values, options: Options) -> Epilogue:
     """The epilogue of these operands. No plan is made for it."""
     return remembered(_epilogues, _bind, a, b, function, operands, None, options)
@@ -255,7 +267,7 @@ def _empty(
 def accumulator(a: Tensor, b: Tensor, options: Options) -> Tensor:
     """a · b in fp32, as an epilogue takes it."""
     whole = Epilogue(results=(Result(0, "float32"),))
-    (made,) = fused(a, b, whole, {}, None, options).run(a, b, {}, None)
+    (made,) = compute(a, b, whole, {}, None, options)
     return made
 
 
@@ -272,7 +284,7 @@ def _one_after_the_other(
     other = accumulator(a, second, options)
     given = {**values, SECOND: other}
     one = _of_one_accumulator(epilogue)
-    return fused(a, first, one, given, out, options).run(a, first, given, out)
+    return compute(a, first, one, given, out, options)
 
 
 SECOND = "acc 1"  # no name that a caller passes
@@ -308,7 +320,7 @@ def _on_copies(
         a = aligned_copy(a)
     if not readable(b, requirements):
         b = aligned_copy(b) if b.ndim == 2 else readable_copy(b)
-    return fused(a, b, epilogue, values, out, options).run(a, b, values, out)
+    return compute(a, b, epilogue, values, out, options)
 
 
 def _transposed(
@@ -326,8 +338,7 @@ def _transposed(
         for name, each in values.items()
     }
     rows = tuple(each.mT if each.ndim == 2 else each for each in out)
-    a, b = b.mT, a.mT
-    fused(a, b, epilogue.transposed, turned, rows, options).run(a, b, turned, rows)
+    compute(b.mT, a.mT, epilogue.transposed, turned, rows, options)
     return out
 
 
@@ -357,8 +368,7 @@ def _writing(
             if isinstance(value, Tensor) and not disjoint(tensor, value):
                 copies[operand] = value.clone()
     if copies:
-        kept = {**values, **copies}
-        return fused(a, b, epilogue, kept, out, options).run(a, b, kept, out)
+        return compute(a, b, epilogue, {**values, **copies}, out, options)
     run(a, b, values, out)
     for tensor in out:
         torch.autograd.graph.increment_version(tensor)

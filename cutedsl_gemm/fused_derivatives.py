@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.derivatives import Product, backward_options, mapped, tangent
-from cutedsl_gemm.fused import accumulator, composed, fused
+from cutedsl_gemm.fused import accumulator, composed, compute
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -54,7 +54,7 @@ class FusedProduct(torch.autograd.Function):
         ctx.kept = with_stored(epilogue, _wanted(values))
         ctx.multiply, ctx.options, ctx.slopes = multiply, options, slopes
         given = named_values(epilogue, values)
-        results = fused(a, b, ctx.kept.epilogue, given, None, options).run(a, b, given, None)
+        results = compute(a, b, ctx.kept.epilogue, given, None, options)
         save(ctx, a, b, values, results)
         return results
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.derivatives import NO_GRADIENT
-from cutedsl_gemm.fused import fused
+from cutedsl_gemm.fused import compute
 from cutedsl_gemm.fused_derivatives import Backward, save, saved
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand
@@ -120,7 +120,7 @@ def _run(
     pairs = zip(found.operands, _values(found, tensors, numbers), strict=True)
     values = {operand.name: each for operand, each in pairs}
     asked = Options(optional_tile(tile), *options)
-    return fused(a, b, found, values, out, asked).run(a, b, values, out)
+    return compute(a, b, found, values, out, asked)
 
 
 @torch.library.custom_op("cutedsl_gemm::fused", mutates_args=())
