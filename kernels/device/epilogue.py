@@ -40,8 +40,8 @@ def over_c(epilogue: Epilogue, operands: Sequence[Any], shape: Pair) -> tuple[An
 
 def _over_c(operand: Operand, tensor: cute.Tensor, shape: Pair) -> cute.Tensor:
     stride = dict(zip(operand.modes, tensor.stride, strict=False))
-    layout = cute.make_layout(shape, stride=tuple(stride.get(mode, 0) for mode in ("M", "N")))
-    return cute.make_tensor(tensor.iterator, layout)
+    strides = tuple(stride.get(mode, 0) for mode in ("M", "N"))
+    return lower.strided(tensor.iterator, shape, strides)
 
 
 def like_c(epilogue: Epilogue, results: Sequence[cute.Tensor], shape: Pair | None = None) -> Any:

@@ -10,7 +10,6 @@ from cutlass import Float32, Int32
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.epilogue import like_c, over_c, split_arguments
 from cutedsl_gemm.kernels.device.tile import tile_count, transposed
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.arguments import Argument, arguments
 
 
@@ -30,8 +29,7 @@ class Gemm:
         return *tensors, *self._numbers(), *self._workspace(), Int32(1)
 
     def _numbers(self) -> tuple[Any, ...]:
-        operands = getattr(self.plan, "epilogue", PLAIN).operands
-        return tuple(Float32(1) for operand in operands if operand.by_value)
+        return tuple(Float32(1) for each in self.plan.epilogue.operands if each.by_value)
 
     def _workspace(self) -> tuple[Any, ...]:
         if not self.plan.workspace(1, 1):

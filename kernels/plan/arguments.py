@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
 
 if TYPE_CHECKING:
     from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -45,7 +45,7 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     b ('K', 'N') True 4 bfloat16
     out ('M', 'N') True 4 bfloat16
     """
-    epilogue: Epilogue = getattr(plan, "epilogue", PLAIN)
+    epilogue = plan.epilogue
     tensors = (operand for operand in epilogue.operands if not operand.by_value)
     results = epilogue.results
     stack = () if epilogue.accumulators == 1 else (str(epilogue.accumulators),)

@@ -110,5 +110,12 @@ class KernelPlan(Plan, Protocol):
     def memory_report(self) -> MemoryReport | None:
         """The memory report; None for a family that has none."""
 
-    def execute(self, a: Tensor, b: Tensor, out: Any, tell: Tell | None = None) -> None:
-        """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+    def execute(
+        self,
+        a: Tensor,
+        b: Tensor,
+        out: Tensor | tuple[Tensor, ...],
+        tell: Tell | None = None,
+        operands: tuple[Tensor | float, ...] = (),
+    ) -> None:
+        """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""

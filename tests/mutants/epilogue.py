@@ -58,8 +58,8 @@ DEVICE = (
     Fault(
         "vector_down_the_rows",
         OPERANDS,
-        'stride=tuple(stride.get(mode, 0) for mode in ("M", "N"))',
-        'stride=tuple(stride.get(mode, 0) for mode in ("N", "M"))',
+        'strides = tuple(stride.get(mode, 0) for mode in ("M", "N"))',
+        'strides = tuple(stride.get(mode, 0) for mode in ("N", "M"))',
         "A bias is added to rows.",
     ),
     Fault(
