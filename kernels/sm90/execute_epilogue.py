@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
+from cutedsl_gemm.kernels.epilogue.operations import REDUCTIONS
 from cutedsl_gemm.kernels.executor import thread_values
 from cutedsl_gemm.kernels.executor.epilogue import over_c
 from cutedsl_gemm.kernels.pipeline.actions import Warps
@@ -79,18 +80,18 @@ class Results:
     def reduce(self, i: int, values: Tensor, rows: Tensor, columns: Tensor, part: Tensor) -> None:
         """Join values of result i with those that their parts hold; all tensors broadcast."""
         result = self.epilogue.results[i]
-        join, nothing = JOIN[str(result.reduction)]
+        reduction = str(result.reduction)  # torch's scatter_reduce has the same names
         kept, other = (rows, columns) if result.over == "N" else (columns, rows)
         extent, bound = self.extents if result.over == "N" else self.extents[::-1]
         parts, kept, other, values = torch.broadcast_tensors(part, kept, other, values)
         count = self.plan.reduction_parts(
             self.plan.epilogue.results[i], *self.plan.exchanged(self.extents)
         )
-        empty = torch.full((count * extent,), nothing, dtype=torch.float32)
+        empty = torch.full((count * extent,), REDUCTIONS[reduction], dtype=torch.float32)
         self.reduced.setdefault(i, empty)
         inside = (kept < extent) & (other < bound)
         place = (parts * extent + kept)[inside]
-        self.reduced[i].scatter_reduce_(0, place, values[inside], join)
+        self.reduced[i].scatter_reduce_(0, place, values[inside], reduction)
 
     def values(
         self,
@@ -122,13 +123,6 @@ class Results:
         for i, whole in self.whole.items():
             found = whole[:rows, :columns]
             out[i].copy_(found.mT if self.plan.swapped else found)
-
-
-JOIN = {  # the reduction of torch's scatter_reduce, and the value of no element
-    "sum": ("sum", 0.0),
-    "amax": ("amax", float("-inf")),
-    "amin": ("amin", float("inf")),
-}
 
 
 class PanelStore:
