@@ -37,9 +37,8 @@ def explain(
     """The plan that gemm runs on an H100: the candidates, the bounds and the layouts.
 
     `tile`, `invariant`, `epilogue` and the operands are those of gemm. Times are estimates of the
-    model in `cutedsl_gemm.select.model`, for the product without its epilogue. The tensors may be
-    on any device, "meta" included: nothing is computed. Raises as gemm does. `gemm.explain` is this
-    function.
+    model in `cutedsl_gemm.select.model`. The tensors may be on any device, "meta" included: nothing
+    is computed. Raises as gemm does. `gemm.explain` is this function.
 
     >>> import torch
     >>> a = torch.empty(8448, 1984, dtype=torch.bfloat16, device="meta")

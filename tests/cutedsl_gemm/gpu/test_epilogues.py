@@ -1,4 +1,4 @@
-"""Epilogues on an H100: right against float64, and nothing beside their results is written.
+"""Epilogues on an H100: right against float64, and nothing outside their results is written.
 
 The same tests run on the executor in CI: what a test itself does wrong is seen there.
 """
