@@ -1,6 +1,7 @@
 """The directive `run`: Python that runs while the site is built, shown with its output.
 
-Blocks of one page share their names. Code that raises is an error of the build, with file and line;
+Blocks of one page share their names. A last expression that can draw itself, such as a table or a
+timeline, is drawn; any other is printed. Code that raises is an error of the build, with file and line;
 with the option `raises` it must raise, and the page shows the error. Long lines of output wrap;
 with the option `columns` they scroll.
 """
@@ -33,8 +34,9 @@ class Run(SphinxDirective):
         depend(self.env)
         source = "\n".join(self.content)
         names = self.env.temp_data.setdefault("run_code", {})
+        value = None
         try:
-            printed = executed(source, names)
+            printed, value = executed(source, names)
         except Exception as error:
             if "raises" not in self.options:
                 raise self.error(f"run: {type(error).__name__}: {error}") from error
@@ -47,21 +49,25 @@ class Run(SphinxDirective):
             output = nodes.literal_block(printed.rstrip(), printed.rstrip(), language="text")
             output["classes"] += ["output", *(["columns"] if "columns" in self.options else [])]
             blocks.append(output)
+        if hasattr(value, "svg"):
+            drawn = f'<figure class="layout"><div class="drawn">{value.svg()}</div></figure>'
+            blocks.append(nodes.raw("", drawn, format="html"))
         return blocks
 
 
-def executed(source: str, names: dict[str, Any]) -> str:
-    """What the code prints, and its last expression, printed."""
+def executed(source: str, names: dict[str, Any]) -> tuple[str, Any]:
+    """What the code prints, and its last expression, printed if it cannot draw itself."""
     tree, printed = ast.parse(source), io.StringIO()
     linecache.cache[PAGE] = len(source), None, source.splitlines(), PAGE  # messages quote lines
+    value = None
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with redirect_stdout(printed):
         exec(compile(tree, PAGE, "exec"), names)
         if last is not None:
             value = eval(compile(ast.Expression(last.value), PAGE, "eval"), names)
-            if value is not None:
+            if value is not None and not hasattr(value, "svg"):
                 print(value)
-    return printed.getvalue()
+    return printed.getvalue(), value
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

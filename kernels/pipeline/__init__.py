@@ -9,7 +9,7 @@ decide     the rules, for every problem; a violation is an interleaving
 And as text:
 
 listing          what each agent does: print(plan.pipeline)
-timeline         a run: agents down, time across
+timeline         a run: agents down, time across; timeline_svg draws it
 counterexample   a violation: its interleaving as a table and as a chart
 report           all of this, for `python -m cutedsl_gemm explain M N K --pipeline`
 """

@@ -17,7 +17,7 @@ def report(pipeline: Pipeline) -> str:
     right        in every interleaving, for every number of tiles and k-tiles:
                  nothing waits for ever: ...
     """
-    return "\n\n".join((str(pipeline), verdict(pipeline), timeline(pipeline)))
+    return "\n\n".join((str(pipeline), verdict(pipeline), str(timeline(pipeline))))
 
 
 def verdict(pipeline: Pipeline) -> str:

@@ -1,4 +1,4 @@
-"""A run of a pipeline, drawn: agents down, time across.
+"""A run of a pipeline, drawn as text: agents down, time across.
 
 The durations are those of schedule.py: the drawing shows what overlaps with what, and not how long
 it takes on a GPU.
@@ -7,6 +7,7 @@ it takes on a GPU.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutedsl_gemm.kernels.pipeline import steps
@@ -41,9 +42,45 @@ class Span(NamedTuple):
     activity: str
     tile: int
 
+    def words(self, room: int) -> str:
+        """The activity and the tile, or the tile if there is no room for both.
 
-def timeline(pipeline: Pipeline, counts: Counts | None = None) -> str:
+        >>> span = Span(0, 4, "store", 1)
+        >>> [span.words(room) for room in (7, 6, 0)]
+        ['store 1', '1', '']
+        """
+        texts = f"{self.activity} {self.tile}", str(self.tile), ""
+        return next(text for text in texts if len(text) <= room)
+
+
+@dataclass(frozen=True)
+class Timeline:
     """What the agents of a block, and its tensor core, do at the same time.
+
+    `rows` has the name of each row, and its spans in the order of time.
+    """
+
+    counts: Counts
+    rows: tuple[tuple[str, tuple[Span, ...]], ...]
+
+    @property
+    def end(self) -> int:
+        """When the last span ends."""
+        return max(span.end for _, spans in self.rows for span in spans)
+
+    def __str__(self) -> str:
+        drawn = [(name, _drawn(spans, self.end)) for name, spans in self.rows]
+        return "\n".join((str(self.counts), *table(drawn)))
+
+    def svg(self) -> str:
+        """The drawing as an SVG document. The colour of a bar is its tile."""
+        from cutedsl_gemm.kernels.pipeline.timeline_svg import render
+
+        return render(self)
+
+
+def timeline(pipeline: Pipeline, counts: Counts | None = None) -> Timeline:
+    """A run of a block.
 
     `counts` are the tiles and k-tiles of the block. The blocks of a cluster do the same.
 
@@ -56,10 +93,8 @@ def timeline(pipeline: Pipeline, counts: Counts | None = None) -> str:
     tensor core...│multiply 0 ...│multiply 1 ...
     """
     counts = counts or Counts(TILES if pipeline.persistent else 1, K_TILES)
-    rows = {name: _merged(spans) for name, spans in rows_of(pipeline, counts).items()}
-    end = max(span.end for spans in rows.values() for span in spans)
-    drawn = [(name, _drawn(spans, end)) for name, spans in rows.items()]
-    return "\n".join((str(counts), *table(drawn)))
+    rows = rows_of(pipeline, counts).items()
+    return Timeline(counts, tuple((name, tuple(_merged(spans))) for name, spans in rows))
 
 
 def rows_of(pipeline: Pipeline, counts: Counts) -> dict[str, list[Span]]:
@@ -110,13 +145,12 @@ def _merged(spans: list[Span]) -> list[Span]:
     return found
 
 
-def _drawn(spans: list[Span], whole: int) -> str:
-    """Bars: the activity and the tile, or the tile if there is no room for both."""
+def _drawn(spans: tuple[Span, ...], whole: int) -> str:
+    """Bars with their words."""
     row = [" "] * (COLUMNS + 2)
     for span in spans:
         begin = span.begin * COLUMNS // whole
         end = max(begin + 1, span.end * COLUMNS // whole)
-        texts = f"{span.activity} {span.tile}", str(span.tile), ""
-        text = next(each for each in texts if len(each) < end - begin or not each)
+        text = span.words(end - begin - 1)
         row[begin : end + 1] = f"│{text:{end - begin - 1}}│"
     return "".join(row)

@@ -79,6 +79,17 @@ def merged(spans):
 
 def test_a_timeline_shows_every_agent():
     for plan in (pingpong(), cooperative((192, 144, 64)), split()):
-        lines = timeline(plan.pipeline).splitlines()
+        lines = str(timeline(plan.pipeline)).splitlines()
         for agent in plan.pipeline.agents:
             assert any(line.startswith(agent.name) and "│" in line for line in lines)
+
+
+def test_a_drawing_has_a_bar_for_every_span_of_the_text():
+    for plan in (pingpong(), single(), split()):
+        drawn = timeline(plan.pipeline)
+        svg = drawn.svg()
+        bars = [float(end) for end in re.findall(r'<rect x="[\d.]+" y="\d+" width="([\d.]+)"', svg)]
+        assert len(bars) == sum(len(spans) for _, spans in drawn.rows)
+        assert min(bars) > 0
+        for name, _ in drawn.rows:
+            assert f">{name}</text>" in svg
