@@ -8,7 +8,15 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS / "_ext")]
 
 project = "cutedsl-gemm"
 author = "the authors of cutedsl-gemm"
-extensions = ["myst_parser", "layout_tables", "run_code", "puzzles", "live_pages", "written_pages"]
+extensions = [
+    "myst_parser",
+    "layout_tables",
+    "run_code",
+    "wide_blocks",
+    "puzzles",
+    "live_pages",
+    "written_pages",
+]
 exclude_patterns = ["_build", "live", "node_modules"]
 myst_heading_anchors = 3
 html_theme = "furo"

@@ -1,9 +1,9 @@
 """The directive `run`: Python that runs while the site is built, shown with its output.
 
 Blocks of one page share their names. A last expression that can draw itself, such as a table or a
-timeline, is drawn; any other is printed. Code that raises is an error of the build, with file and line;
-with the option `raises` it must raise, and the page shows the error. Long lines of output wrap;
-with the option `columns` they scroll.
+timeline, is drawn; any other is printed. Code that raises is an error of the build, with file and
+line; with the option `raises` it must raise, and the page shows the error. Long lines of output
+wrap; with the option `columns` they stay whole.
 """
 
 from __future__ import annotations

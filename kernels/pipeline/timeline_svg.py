@@ -9,7 +9,7 @@ from layouts.draw.cells import COLOURS, hex_colour
 from layouts.draw.svg import FONT
 
 # In pixels: the drawing, a bar and the step to the next row, a letter, the margin.
-WIDTH, BAR, ROW, LETTER, MARGIN = 734, 22, 28, 6.7, 12
+WIDTH, BAR, ROW, LETTER, MARGIN = 734, 22, 28, 6.2, 12
 
 
 def render(timeline: Timeline) -> str:
@@ -31,7 +31,7 @@ def render(timeline: Timeline) -> str:
     head = f"{timeline.counts}; time runs to the right, colour = tile"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-        f'viewBox="0 0 {WIDTH} {height}" font-family="{FONT}" font-size="11" role="img">'
+        f'viewBox="0 0 {WIDTH} {height}" font-family="{FONT}" font-size="10" role="img">'
         f"<title>{escape(head)}</title>"
         f'<rect width="100%" height="100%" fill="#fff"/>'
         f'<text x="{MARGIN}" y="{MARGIN + 10}">{escape(head)}</text>{drawn}</svg>\n'

@@ -66,6 +66,48 @@ def test_pages_load_nothing_from_other_hosts(folder):
         assert not re.search(r"(url|fetch)\([\"']?https?:", path.read_text()), path
 
 
+class Blocks(HTMLParser):
+    """The blocks of code of a page: text, and class and style of the boxes around it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.open, self.found, self.in_block = [], [], False
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag == "div":
+            self.open.append((attrs.get("class", ""), attrs.get("style", "")))
+        if tag == "pre":
+            self.found.append(("", self.open[-3:]))
+            self.in_block = True
+
+    def handle_endtag(self, tag):
+        if tag == "div":
+            self.open.pop()
+        if tag == "pre":
+            self.in_block = False
+
+    def handle_data(self, data):
+        if self.in_block:
+            text, inside = self.found[-1]
+            self.found[-1] = text + data, inside
+
+
+def test_wide_blocks_say_how_wide_they_are(folder):
+    """The style sheet then chooses letters that let the lines fit."""
+    wide = 0
+    for path in folder.rglob("*.html"):
+        for text, inside in Blocks(path).found:
+            columns = max(map(len, text.splitlines()), default=0)
+            classes = " ".join(each for each, _ in inside)
+            wraps = "output" in classes and "columns" not in classes
+            if "highlight" in classes and columns > 88 and not wraps:
+                assert f"--columns:{columns}" in [style for _, style in inside], f"{path}: {text}"
+                wide += 1
+    assert wide > 30
+
+
 PUZZLE = "```{puzzle} 4.\n:solution: %s\n:wrong: %s\n\nsize(answer) == 4 :: not 4\n```"
 # Of each page: its text, and the message.
 WRONG = {
