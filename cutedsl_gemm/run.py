@@ -51,7 +51,7 @@ def _execute(
     requirements: Requirements, execute: Callable[..., None], a: Tensor, b: Tensor, out: Tensor
 ) -> None:
     check_call(a, b, out, requirements)
-    with bar("executor") as tell:
+    with bar("gemm on the CPU (executor)") as tell:
         execute(a, b, out, tell)
 
 
@@ -90,7 +90,7 @@ def _execute_fused(
     results: tuple[Tensor, ...],
 ) -> None:
     out = results[0] if len(results) == 1 else results
-    with bar("executor") as tell:
+    with bar("gemm on the CPU (executor)") as tell:
         plan.execute(a, b, out, tell, operands=operands, **options)
 
 

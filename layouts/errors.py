@@ -1,7 +1,8 @@
-"""The exception of the package, and its case that nothing was decided."""
+"""The exception of the package, its case that nothing was decided, and a part of messages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -22,3 +23,15 @@ class Undecided(LayoutError):
     The message says what could not be shown: for all values of the symbols, or within the steps
     that a search may take (`budget`).
     """
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known name that is closest to a name that is not, as the end of a message; or nothing.
+
+    >>> did_you_mean("sm90_pingpang", ["sm90_pingpong", "sm80_wide"]), did_you_mean("x", ["sm90"])
+    ('; did you mean sm90_pingpong?', '')
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*known], 1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -4,7 +4,7 @@ Kernels for a C that TMA cannot store, such as one whose N is not a multiple of 
 they are first needed.
 
 The folder can be shipped: point CUTEDSL_GEMM_CACHE_DIR at it on the machine that runs the kernels.
-It may be read-only there, unless a call needs a kernel that it does not contain. It serves one
+It may be read-only there: a process compiles for itself what the folder lacks. It serves one
 release of this library, of the CuTe DSL and of TVM-FFI, on one processor architecture.
 """
 
@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import track
-
 from cutedsl_gemm import copies
-from cutedsl_gemm.kernels.compile import build, cache
+from cutedsl_gemm.kernels.compile import build, cache, progress
 from cutedsl_gemm.kernels.plan.kernel_plan import Plan
 from cutedsl_gemm.select.candidate import plans
 
@@ -30,33 +28,65 @@ from cutedsl_gemm.select.candidate import plans
 def compile_all(plans: Iterable[Plan]) -> Iterator[Path]:
     """The libraries of the plans, each as soon as it is compiled; one process for each core.
 
-    A library that the cache folder already contains is not compiled again.
+    A library that the cache folder already contains is not compiled again. If the caller stops
+    early, or is interrupted, the processes end at once.
     """
     cores = len(os.sched_getaffinity(0))
     spawn = get_context("spawn")  # a fork of a process with threads may hang
     with ProcessPoolExecutor(cores, mp_context=spawn, initializer=_quiet) as pool:
+        others, finished = {*active_children()}, False
         try:
-            for library in as_completed([pool.submit(build.make, plan) for plan in plans]):
+            for library in as_completed(_submit(pool, plans)):
                 yield library.result()
+            finished = True
         finally:
-            pool.shutdown(cancel_futures=True)
+            if not finished:
+                pool.shutdown(wait=False, cancel_futures=True)
+                workers = {*active_children()} - others
+                for worker in workers:
+                    worker.terminate()
+                for worker in workers:
+                    worker.join()
+
+
+def _submit(pool: ProcessPoolExecutor, plans: Iterable[Plan]) -> list[Future[Path]]:
+    """The compilations, in processes that a Ctrl-C on the terminal does not reach: this one does.
+
+    They start here, and inherit the blocked signal.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return [pool.submit(build.make, plan) for plan in plans]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def compiled_with_bar(plans: Collection[Plan]) -> list[Path]:
-    """The libraries of the plans; a bar on stderr shows how many are compiled."""
-    console = Console(stderr=True)
-    return [*track(compile_all(plans), "compiling", total=len(plans), console=console)]
+    """The libraries of the plans; stderr shows how many are compiled."""
+    libraries: list[Path] = []
+    with progress.bar(f"compiling {len(plans)} kernels") as tell:
+        for library in compile_all(plans):
+            libraries.append(library)
+            tell(len(libraries) / len(plans))
+    return libraries
 
 
 def _quiet() -> None:
-    """Hide the spinner of a worker process: the parent shows one bar for all."""
+    """Hide the progress of a worker process: the parent shows that of all."""
     sys.stderr = io.StringIO()
 
 
 def main(folder: Path | None = None) -> None:
-    """Compile every default plan into `folder`, or into the cache folder, and show a bar."""
+    """Compile every default plan into `folder`, or into the cache folder, and show the progress.
+
+    CacheError if the folder cannot be written.
+    """
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
-    every: list[Plan] = [*plans(), *copies.plans()]
-    sizes = [path.stat().st_size for path in compiled_with_bar(every)]
+    cache.check()
+    try:
+        every: list[Plan] = [*plans(), *copies.plans()]
+        sizes = [path.stat().st_size for path in compiled_with_bar(every)]
+    finally:
+        cache.sweep()
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")

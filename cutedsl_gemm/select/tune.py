@@ -32,6 +32,7 @@ from cutedsl_gemm.select.timing import Launch, race
 Entry: TypeAlias = tuple[Candidate, Raster]
 
 ENTRIES, OWN, RERASTERED = 12, 6, 2
+_unstored: dict[tuple[str, str], Any] = {}  # winners by device and shape, if no file takes them
 RASTERS = Raster(1), Raster(4), Raster(8), Raster(4, "columns")
 
 
@@ -80,30 +81,33 @@ def _fastest(problem: Problem, launch: Callable[[Sm90Plan], Launch]) -> Entry:
 
 
 def _stored(problem: Problem, device: str) -> Entry | None:
+    shape = _shape(problem)
     try:
-        found = _read(_file())[device][_shape(problem)]
+        found = _unstored.get((device, shape)) or _read(_file())[device][shape]
         candidate = next(each for each in CANDIDATES if each.name == found["plan"])
         entry = candidate, Raster(found["group"], found["of"])
         _plan(problem, entry)
-    except (KeyError, StopIteration, TypeError, PlanError):  # none, or one that no longer exists
+    except (cache.CacheError, KeyError, StopIteration, TypeError, PlanError):
+        # there is none, or one that no longer exists
         return None
     return entry
 
 
 def _store(problem: Problem, device: str, winner: Entry) -> None:
+    """Add the winner to the file; if that cannot be written, only this process knows it."""
     candidate, raster = winner
-    file = _file()
-    with cache.lock(file.stem):
-        known = _read(file)
-        shapes = known.setdefault(device, {})
-        shapes[_shape(problem)] = {
-            "plan": candidate.name,
-            "group": raster.group,
-            "of": raster.of,
-        }
-        draft = file.with_suffix(".draft")
-        draft.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
-        draft.replace(file)
+    shape, found = _shape(problem), {"plan": candidate.name, "group": raster.group, "of": raster.of}
+    try:
+        file = _file()
+        with cache.lock(file.stem):
+            known = _read(file)
+            known.setdefault(device, {})[shape] = found
+            draft = file.with_suffix(".draft")
+            draft.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
+            draft.replace(file)
+    except cache.CacheError as error:
+        cache.warn(error, "each process measures for itself")
+        _unstored[device, shape] = found
 
 
 def _file() -> Path:

@@ -32,10 +32,18 @@ def load(plan: Plan, arch: str = ARCH) -> Callable[..., None]:
     """The plan's kernel as a function on CUDA tensors; compiled unless it is cached.
 
     Threads may call it, and launch what it returns: a plan is compiled once, and one plan at a
-    time (`DSL_LOCK`). A kernel that is in memory needs no lock. RuntimeError if it would have to
-    be compiled while torch's current stream captures a CUDA graph.
+    time (`DSL_LOCK`). A kernel that is in memory needs no lock. If the cache folder lacks it and
+    cannot be written, the kernel is compiled for this process alone, with a warning. RuntimeError
+    if it would have to be compiled while torch's current stream captures a CUDA graph.
     """
-    kernel = library.load(make(plan, arch))
+    try:
+        kernel = library.load(make(plan, arch))
+    except cache.CacheError as error:
+        cache.warn(error, "each process compiles its own kernels")
+        with tempfile.TemporaryDirectory() as folder:
+            draft = Path(folder, f"{library.ENTRY}.so")
+            export(plan, draft, arch)
+            kernel = library.load(draft)  # it stays in memory when its file is deleted
     return _with_workspace(plan, kernel) if plan.workspace(1, 1) else kernel
 
 

@@ -1,20 +1,21 @@
 """Compiled kernels on disk: compiled once, shared by all processes, rebuilt when damaged.
 
-An entry is the file `<key>.<digest of its bytes>.so`; each key has a lock file. An entry is written
-as a draft and then renamed: a reader sees the whole file or none. It is used only if its bytes
-still match the digest in its name. `build.key` makes the key of a plan.
+    <key>.<digest of its bytes>.so    an entry
+    <key>.draft, <key>.o              while it is made
+    <key>.lock                        while a process holds the key
+
+A draft is renamed to its entry: a reader sees the whole file or none. An entry is used only if its
+bytes still match the digest in its name. `build.key` makes the key of a plan.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import platformdirs
-from filelock import FileLock
 
 VARIABLE = "CUTEDSL_GEMM_CACHE_DIR"
 
@@ -24,9 +25,18 @@ class CacheError(OSError):
 
 
 def folder() -> Path:
-    """The folder of entries: $CUTEDSL_GEMM_CACHE_DIR, or the user's cache folder."""
-    chosen = os.environ.get(VARIABLE) or platformdirs.user_cache_dir("cutedsl-gemm")
-    return Path(chosen).expanduser()
+    """The folder of entries: $CUTEDSL_GEMM_CACHE_DIR, or cutedsl-gemm in the user's cache folder.
+
+    The latter is $XDG_CACHE_HOME, or ~/.cache. CacheError if there is no home folder.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if not chosen:
+        caches = os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
+        chosen = f"{caches}/cutedsl-gemm"
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError:
+        raise _unusable(chosen, "there is no home folder") from None
 
 
 def entry(key: str, make: Callable[[Path], None]) -> Path:
@@ -44,27 +54,78 @@ def entry(key: str, make: Callable[[Path], None]) -> Path:
         for damaged in where.glob(f"{key}.*.so"):
             damaged.unlink()
         draft = where / f"{key}.draft"
-        make(draft)
-        return draft.replace(where / f"{key}.{_digest(draft)}.so")
+        try:
+            make(draft)
+            return draft.replace(where / f"{key}.{_digest(draft)}.so")
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 @contextmanager
 def lock(name: str) -> Iterator[None]:
-    """Hold the lock `name` of the folder against all other processes, or CacheError."""
+    """Hold the lock `name` of the folder against all other processes, or CacheError.
+
+    Its file is deleted before the lock ends: whoever waits for it makes another.
+    """
     where = folder()
+    path = where / f"{name}.lock"
     try:
         where.mkdir(parents=True, exist_ok=True)
-        held = FileLock(where / f"{name}.lock")
-        held.acquire()
+        held = _acquire(path)
     except OSError as error:
-        raise CacheError(
-            f"compiled kernels are kept in {where}, which cannot be written ({error.strerror}); "
-            f"set {VARIABLE} to a folder that can"
-        ) from error
+        taken = where.exists() and not where.is_dir()
+        raise _unusable(where, "it is a file" if taken else error.strerror) from error
     try:
         yield
     finally:
-        held.release()
+        with suppress(OSError):
+            path.unlink()
+        os.close(held)
+
+
+def check() -> None:
+    """CacheError unless the folder can be written."""
+    with lock("check"):
+        pass
+
+
+def sweep() -> None:
+    """Delete what processes that were killed have left in the folder."""
+    for path in folder().glob("*.lock"):
+        with suppress(OSError):  # a process holds it
+            held = _acquire(path, wait=False)
+            for left in (path.with_suffix(".draft"), path.with_suffix(".o"), path):
+                left.unlink(missing_ok=True)
+            os.close(held)
+
+
+def warn(error: CacheError, consequence: str) -> None:
+    """Warn, once for each folder, that the call goes on without it."""
+    warnings.warn(f"{error}; until then {consequence}", RuntimeWarning, stacklevel=3)
+
+
+def _acquire(path: Path, wait: bool = True) -> int:
+    """The descriptor that holds a lock's file. BlockingIOError if another process holds it."""
+    import fcntl  # here: Windows has none, and compiles no kernels
+
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its holder deleted the file: lock the file that took its place
+
+
+def _unusable(where: object, reason: str | None) -> CacheError:
+    return CacheError(
+        f"compiled kernels are kept in {where}, which cannot be written ({reason}); "
+        f"set {VARIABLE} to a folder that can"
+    )
 
 
 def _intact(where: Path, key: str) -> Path | None:

@@ -40,7 +40,7 @@ def link(compiled: Any, path: Path) -> None:
     except subprocess.CalledProcessError as error:
         raise LibraryError(f"{' '.join(command)} failed: {error.stderr.strip()}") from error
     finally:
-        objects.unlink()
+        objects.unlink(missing_ok=True)
 
 
 def load(path: Path) -> Callable[..., None]:

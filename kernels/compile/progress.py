@@ -1,4 +1,7 @@
-"""A spinner and a progress bar for slow work, on stderr; nothing if stderr is not a terminal."""
+"""Progress of slow work, on stderr: a spinner or a bar on a terminal, elsewhere a few lines.
+
+Work of less than a second shows nothing, and of less than five seconds no line.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,40 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from threading import Event, Thread
 
 PATIENCE = 1.0  # seconds until a bar appears
+FIRST_LINE, LONGEST_PAUSE = 5.0, 60.0  # lines at 5, 10, 20, 40, 80, 140, 200, … seconds
 
 
 @contextmanager
 def spinner(text: str) -> Iterator[None]:
-    """Show `text` and a spinner while the block runs."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
+    """Show `text` while the block runs."""
+    if _draws():
+        from rich.console import Console
 
-    with Console(stderr=True).status(text):
+        with Console(stderr=True).status(text):
+            yield
+        return
+    lines, done = Lines(text), Event()
+
+    def wait() -> None:
+        while not done.wait(lines.pause):
+            lines.tell()
+
+    Thread(target=wait, daemon=True).start()
+    try:
         yield
+    finally:
+        done.set()
 
 
 @contextmanager
 def bar(text: str) -> Iterator[Callable[[float], None]]:
-    """A function that takes the fraction done, 0 to 1, and shows a bar after the first second."""
+    """A function that takes the fraction done, 0 to 1, and shows it."""
+    if not _draws():
+        yield Lines(text).tell
+        return
     start, until = time.monotonic(), ExitStack()
     show: Callable[[float], None] | None = None
 
@@ -36,7 +54,50 @@ def bar(text: str) -> Iterator[Callable[[float], None]]:
             show(fraction)
 
     with until:
-        yield tell if sys.stderr.isatty() else lambda fraction: None
+        yield tell
+
+
+class Lines:
+    """Lines about one piece of work, at growing intervals."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.start, self.next = text, time.monotonic(), FIRST_LINE
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next line."""
+        return max(0.0, self.start + self.next - time.monotonic())
+
+    def tell(self, fraction: float | None = None) -> None:
+        """Print a line if the time has come for one."""
+        seconds = time.monotonic() - self.start
+        if seconds < self.next or fraction == 1:
+            return
+        self.next = seconds + min(seconds, LONGEST_PAUSE)
+        share = ""
+        if fraction:
+            share = f", {fraction:.1%} done, about {duration(seconds / fraction - seconds)} left"
+        print(f"{self.text}: {duration(seconds)}{share}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """A duration in its natural unit.
+
+    >>> duration(7.2), duration(119), duration(125), duration(9000)
+    ('7 s', '119 s', '2 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _draws() -> bool:
+    """Whether stderr is a terminal, and rich is there to draw on it."""
+    if not sys.stderr.isatty():
+        return False
+    from importlib.util import find_spec
+
+    return find_spec("rich") is not None
 
 
 def _show_bar(text: str, until: ExitStack) -> Callable[[float], None]:

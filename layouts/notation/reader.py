@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, did_you_mean
 from ..values.layout import Composable, Layout
 from ..values.stride import E
 from ..values.swizzle import ComposedLayout, Swizzle
@@ -284,10 +284,7 @@ class Reader:
 
     def suggestion(self, name: str) -> str:
         """The known name that is closest to `name`, as part of a message."""
-        from difflib import get_close_matches
-
-        close = get_close_matches(name, [known for known in self.names if known != "_"], 1)
-        return f"; did you mean {close[0]}?" if close else ""
+        return did_you_mean(name, [known for known in self.names if known != "_"])
 
     def symbol(self, at: int, name: str) -> Any:
         """The symbol `name`; sympy is imported at the first one."""

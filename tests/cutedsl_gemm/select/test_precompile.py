@@ -47,11 +47,12 @@ def test_a_folder_of_precompiled_kernels_serves_without_being_written(
     assert capsys.readouterr().out.startswith("2 kernels, ")
     assert {*tmp_path.glob("*.so")} == {build.make(plan) for plan in some}
     before = {path.name for path in tmp_path.iterdir()}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".so"}  # neither locks nor drafts
 
     def refuse(*_):
         raise OSError("read-only")
 
-    monkeypatch.setattr(cache.FileLock, "acquire", refuse)
+    monkeypatch.setattr(cache, "_acquire", refuse)
     assert all(callable(library.load(build.make(plan))) for plan in some)
     assert {path.name for path in tmp_path.iterdir()} == before
     with pytest.raises(cache.CacheError, match="cannot be written"):

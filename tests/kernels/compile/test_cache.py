@@ -3,7 +3,9 @@
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -134,11 +136,83 @@ def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
         cache.entry("key", maker([]))
 
 
-def test_an_entry_is_read_without_writing(folder):
+def test_a_folder_that_is_a_file_is_named(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
+    with pytest.raises(cache.CacheError, match=r"cannot be written \(it is a file\); set"):
+        cache.check()
+
+
+def test_a_user_without_a_home_folder_is_told_of_the_variable(monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, "~nobody-of-this-name/cache")
+    with pytest.raises(cache.CacheError, match="there is no home folder"):
+        cache.folder()
+
+
+def test_an_entry_is_read_without_writing(monkeypatch):
     cache.entry("key", maker([]))
-    (folder / "key.lock").unlink()
+    monkeypatch.delattr(cache, "_acquire")
     assert cache.entry("key", maker([])).read_bytes() == b"object code"
-    assert not (folder / "key.lock").exists()
+
+
+def test_nothing_but_entries_stays(folder):
+    cache.entry("key", maker([]))
+    with cache.lock("other"):
+        assert (folder / "other.lock").exists()
+    assert [path.suffix for path in folder.iterdir()] == [".so"]
+
+
+def test_who_waits_for_a_lock_gets_it_after_its_file_is_deleted(folder):
+    """The next holder may not hold the deleted file while a newcomer holds another of its name."""
+    inside, most = [], []
+
+    def hold():
+        with cache.lock("key"):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.02)
+            inside.pop()
+
+    with cache.lock("key"):
+        threads = [Thread(target=hold) for _ in range(4)]
+        threads[0].start()
+        time.sleep(0.05)
+    for newcomer in threads[1:]:
+        newcomer.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 4
+
+
+def test_what_a_killed_process_left_is_swept_and_what_one_holds_is_not(folder):
+    cache.entry("key", maker([]))
+    for name in ("old.lock", "old.draft", "old.o"):
+        (folder / name).touch()
+    with cache.lock("held"):
+        (folder / "held.draft").touch()
+        cache.sweep()
+        assert {path.suffix for path in folder.iterdir()} == {".so", ".lock", ".draft"}
+        assert not [*folder.glob("old.*")]
+
+
+def test_a_kernel_that_cannot_be_kept_is_compiled_for_the_process_with_a_warning(
+    monkeypatch, tmp_path
+):
+    """Once for the process: the second call finds the function in memory."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
+    exported = []
+    monkeypatch.setattr(build, "export", lambda plan, path, arch: exported.append(path))
+    monkeypatch.setattr(library, "load", lambda path: lambda *tensors: path)
+    build.load.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match=r"cannot be written .*each process compiles"):
+            first = build.load(pingpong())
+        assert build.load(pingpong()) is first
+    finally:
+        build.load.cache_clear()
+    assert len(exported) == 1
+    assert not exported[0].parent.exists()
 
 
 LOAD = """
