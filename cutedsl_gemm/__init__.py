@@ -12,6 +12,9 @@ _MODULES = {  # of the names that need torch
     "mlp": "two_layers",
 }
 
+#: The names that `gemm(a, b, kernel=...)` takes, from naive SIMT to pingpong.
+KERNELS: tuple[str, ...]
+
 __all__ = ["KERNELS", "PlanError", "__version__"]
 __all__ += sorted(_MODULES)
 

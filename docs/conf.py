@@ -19,6 +19,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "live", "node_modules"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_block"]
 html_theme = "furo"
 html_title = "cutedsl-gemm"
 html_static_path = ["_static"]

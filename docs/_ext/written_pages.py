@@ -16,7 +16,7 @@ from cutedsl_gemm.measure.report import files, plot, read
 from cutedsl_gemm.select.registry import KERNELS
 
 from ladder_pages import ladder, rung
-from reference_pages import reference
+from reference_pages import pages as reference
 
 # The arguments of bench, if they are not --shapes and the name of the CSV.
 ARGUMENTS = {"sustained": "--sustained", "weights": "--sustained --shapes weights"}
@@ -28,8 +28,8 @@ def write(app: Sphinx) -> None:
     pages = {f"rungs/{name}.md": rung(kernel) for name, kernel in KERNELS.items()}
     pages["ladder.md"] = ladder()
     pages["plots.md"] = plots(Path(app.srcdir) / "performance", folder)
-    pages["layouts.md"] = reference("layouts", layouts)
-    pages["cutedsl_gemm.md"] = reference("cutedsl_gemm", cutedsl_gemm)
+    for package in (layouts, cutedsl_gemm):
+        pages |= reference(package)
     for name, text in pages.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
