@@ -22,10 +22,11 @@ from layouts import (
     instruction,
     size,
 )
-from layouts.draw.cells import DEFAULT_UNIT, Panel
+from layouts.draw.cells import Panel
 from layouts.draw.summary import drawable, facts, picture, words
 from layouts.notation.expression import evaluate
 from layouts.values.tuples import is_int, leaves
+from layouts.values.unit import unit_of
 
 MOST = 64  # rows, and columns, of a panel on a page
 MOST_CELLS = 16_384  # of all panels: 2 MB of HTML
@@ -112,10 +113,10 @@ def cost(layout: AnyLayout, unit: int | None, access: str, lanes: str = "") -> s
     """The wavefronts of an access, and two lanes that conflict; or why it cannot be made."""
     if not all(map(is_int, leaves(layout.shape))):
         return f"{words(layout)} has symbols: give them values to count wavefronts"
-    unit = unit or getattr(layout, "unit", None) or DEFAULT_UNIT
     if type(layout(0)) is not int:
         return f"{words(layout)} gives coordinates, not addresses"
     try:
+        unit = unit_of(layout, unit)
         of_lane = evaluate(lanes) if lanes.strip() else rows_first(layout, access, unit)
         given = f"lanes {words(of_lane)}"
         if not isinstance(of_lane, Layout) or type(of_lane(0)) is not int:
@@ -127,7 +128,7 @@ def cost(layout: AnyLayout, unit: int | None, access: str, lanes: str = "") -> s
         report = banks(layout, access, lanes=of_lane, unit=unit)
     except LayoutError as error:
         return str(error)
-    return f"{report} ({unit}-bit elements)"
+    return str(report)
 
 
 def rows_first(layout: AnyLayout, access: str, unit: int) -> Layout:

@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
+from ..values.unit import DEFAULT_UNIT
 from ..values.value import Value
 
-__all__ = ["COLOURS", "DEFAULT_UNIT", "Cell", "Panel", "Table", "hex_colour"]
+__all__ = ["COLOURS", "Cell", "Panel", "Table", "hex_colour"]
 
 #: The eight colours of cells, as RGB: Okabe and Ito's palette, which colour-blind readers can tell
 #: apart, mixed half and half with white, so black text is readable on it.
@@ -27,9 +28,6 @@ COLOURS = (
     (229, 188, 211),  # reddish purple
     (204, 204, 204),  # grey
 )
-
-#: Bits of one offset of a layout without a unit: 16-bit elements.
-DEFAULT_UNIT = 16
 
 #: The text of a cell, and the index of its colour; None leaves it white.
 Cell: TypeAlias = "tuple[str, int | None]"

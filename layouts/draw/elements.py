@@ -6,7 +6,8 @@ from typing import Any
 
 from ..tiled.tensor import Tensor
 from ..values.tuples import added
-from .cells import DEFAULT_UNIT, Cell
+from ..values.unit import unit_of
+from .cells import Cell
 from .panels import Scale
 
 __all__ = ["Elements"]
@@ -16,8 +17,7 @@ class Elements(Scale):
     """The elements of a tensor at the offsets of its layout; the other arguments are `Scale`'s."""
 
     def __init__(self, tensor: Tensor, unit: int | None, show: str, banks: int) -> None:
-        own = DEFAULT_UNIT if tensor.data is None else tensor.element_bits
-        super().__init__(own if unit is None else unit, show, banks)
+        super().__init__(unit_of(tensor, unit), show, banks)
         self.tensor = tensor
 
     def cell(self, offset: Any) -> Cell:

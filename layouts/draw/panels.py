@@ -11,6 +11,7 @@ from ..hardware.facts import BANK_BYTES, BANKS
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, outer_layout
 from ..values.tuples import idx2crd, is_int, leaves, size, text
+from ..values.unit import in_units
 from .cells import COLOURS, Cell, Panel
 
 __all__ = [
@@ -39,9 +40,9 @@ MOST_PANELS = 8
 
 #: What a cell can show of an offset → the legend.
 LEGENDS = {
-    "offset": "offsets in {counted}",
-    "byte": "byte offsets; the layout counts {counted}",
-    "bank": "banks of 4 bytes; the layout counts {counted}",
+    "offset": "{offsets}",
+    "byte": "byte offsets; the layout has {offsets}",
+    "bank": "banks of 4 bytes; the layout has {offsets}",
 }
 
 
@@ -78,8 +79,7 @@ class Scale:
 
     def legend(self) -> str:
         """What the numbers count."""
-        counted = "bytes" if self.unit == 8 else f"elements of {self.unit} bits"
-        return LEGENDS[self.show].format(counted=counted)
+        return LEGENDS[self.show].format(offsets=in_units(self.unit))
 
     def colours(self) -> str:
         """What the colours stand for."""

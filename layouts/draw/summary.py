@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..proof.injective import Injective
-from ..proof.prove import prove
+from ..proof.prove import Statement, prove
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, leaves, size, text
@@ -67,7 +67,12 @@ def _cosize(layout: Layout | ComposedLayout) -> Any:
 
 
 def words(value: Any) -> str:
-    """A value as CuTe prints it, `None` as an underscore."""
+    """A value as CuTe prints it, `None` as an underscore; the answer to a statement.
+
+    Raises `Undecided` for a statement that is neither proved nor refuted.
+    """
+    if isinstance(value, Statement):
+        return str(prove(value))
     if isinstance(value, tuple):
         return f"({','.join(map(words, value))})"
     return "_" if value is None else str(value)

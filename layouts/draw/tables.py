@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import LayoutError, Undecided
-from ..hardware.facts import ACCESS_BYTES, PHASE_LANES
+from ..hardware.facts import ACCESS_BYTES, PHASE_LANES, WARP
 from ..hardware.wavefronts import wavefronts
 from ..tiled.tensor import Tensor
 from ..values.layout import Layout
 from ..values.steps import too_many
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import is_int, rank, size, text
-from .cells import COLOURS, DEFAULT_UNIT, Cell, Panel, Table
+from ..values.unit import in_units, unit_of
+from .cells import COLOURS, Cell, Panel, Table
 from .elements import Elements
 from .panels import (
     BANK_GROUP_BYTES,
@@ -42,15 +43,16 @@ def table(
 
     A single mode runs across.  Of a `Tensor`, cells show the elements.
 
-    `unit`   bits of one offset: by default that of a composed layout, or of the elements of a
-             tensor, else 16
+    `unit`   bits of one offset of a layout that has no unit of its own (default 16): a composed
+             layout may have one, and so have the elements of a tensor
     `show`   what a cell shows: the ``"offset"`` or the element, its ``"byte"``, or its ``"bank"``
              of 4 bytes
     `banks`  bytes of one colour: the colour of a cell is ``byte / banks % 8``
     `limit`  rows and columns of a panel that are drawn, and `limit` × `limit` cells in all, in at
              most 8 panels; None draws all of a panel.  Notes say what is not drawn.
 
-    Raises `LayoutError` if an extent is a symbol, or an argument has another value.
+    Raises `LayoutError` if an extent is a symbol, if `unit` is another than that of the layout, or
+    if an argument has another value.
 
     >>> print(table(Layout((2, 4), (4, 1))))
     (2,4):(4,1)
@@ -74,8 +76,7 @@ def table(
         elements = Elements(layout, unit, show, banks)
         panels = panels_of(layout.layout, repr(layout), (), elements, Limits(limit))
         return _drawn(panels, elements, ())
-    own = getattr(layout, "unit", None) or DEFAULT_UNIT
-    scale = Scale(own if unit is None else unit, show, banks)
+    scale = Scale(unit_of(layout, unit), show, banks)
     panels = panels_of(layout, str(layout), (), scale, Limits(limit))
     return _drawn(panels, scale, ((str(layout), layout),))
 
@@ -88,11 +89,11 @@ def compare(
     limit: int | None = LIMIT,
     **named: Layout | ComposedLayout,
 ) -> Table:
-    """Layouts side by side, each with the wavefronts of a read down its first column.
+    """Layouts side by side, each with the wavefronts of the same read down its first column.
 
     ``compare(naive=A, padded=B, swizzled=C)`` shows the names too.  The lanes of one phase read the
-    column, each as many bytes as the rows are aligned to.  All layouts have one `unit`, and share
-    the cells of `limit`; the other arguments are those of `table`.
+    column, each the widest vector to which the rows of all layouts are aligned.  All layouts have
+    one `unit`, and share the cells of `limit`; the other arguments are those of `table`.
 
     Raises `LayoutError` as `table` does, and if the layouts have different units.
 
@@ -109,36 +110,55 @@ def compare(
         raise LayoutError("compare takes layouts: compare(naive=A, padded=B, swizzled=C)")
     for _, layout in names:
         check_drawable(layout)
-    own = (getattr(layout, "unit", None) for _, layout in names)
-    units: set[int] = {given for given in own if given is not None}
-    if unit is None and len(units) > 1:
-        raise LayoutError(
-            f"compare: the layouts count units of {' and '.join(map(str, sorted(units)))} bits; "
-            f"choose one with unit=, or recast them to one"
-        )
-    scale = Scale(next(iter(units), DEFAULT_UNIT) if unit is None else unit, show, banks)
+    scale = Scale(_common_unit([layout for _, layout in names], unit), show, banks)
     limits = Limits(limit, len(names))
+    notes = _column_read([_first_column(layout, scale.unit) for _, layout in names])
     panels: list[Panel] = []
-    for name, layout in names:
+    for (name, layout), lines in zip(names, notes, strict=True):
         title = f"{name}: {layout}" if name else str(layout)
-        panels += panels_of(layout, title, _column_access(layout, scale.unit), scale, limits)
+        panels += panels_of(layout, title, lines, scale, limits)
     return _drawn(tuple(panels), scale, tuple((name or str(one), one) for name, one in names))
 
 
-def _column_access(layout: Layout | ComposedLayout, unit: int) -> tuple[str, ...]:
-    """The wavefronts of a read down the first column, as notes; none if they cannot be counted."""
+def _common_unit(layouts: list[Layout | ComposedLayout], given: int | None) -> int:
+    """The unit of layouts that are drawn on one scale: that of those that have one."""
+    with_unit = [layout for layout in layouts if getattr(layout, "unit", None) is not None]
+    units = sorted(set(map(unit_of, with_unit)))
+    if len(units) > 1:
+        raise LayoutError(
+            f"compare: the layouts have {' and '.join(map(in_units, units))}; convert them to one "
+            f"unit with recast(layout, old_bits, new_bits)"
+        )
+    return unit_of((with_unit or layouts)[0], given)
+
+
+def _first_column(layout: Layout | ComposedLayout, unit: int) -> list[int]:
+    """The bits at which the first rows of the first column start; [] if there is no such column."""
     if rank(layout) != 2:
-        return ()
+        return []
     check_integer_extents(layout)
+    offsets: list[Any] = [layout(row, 0) for row in range(min(WARP, size(layout, 0)))]
+    return [offset * unit for offset in offsets] if all(map(is_int, offsets)) else []
+
+
+def _column_read(columns: list[list[int]]) -> list[tuple[str, ...]]:
+    """For each column the wavefronts of one read, the same for all, as notes.
+
+    The lanes of a phase read as many bytes each as the rows of all columns are aligned to.
+    """
+    read = [column for column in columns if len(column) > 1]
     for width in reversed(ACCESS_BYTES):
-        count = min(PHASE_LANES[width], size(layout, 0))
-        offsets: list[Any] = [layout(row, 0) for row in range(count)]
-        if count < 2 or not all(map(is_int, offsets)):
-            return ()
-        if all(offset * unit % (8 * width) == 0 for offset in offsets):
-            found = wavefronts([offset * unit // 8 for offset in offsets], width)
-            return f"{count} × {width} bytes down a column:", found.counted()
-    return ()
+        count = min([PHASE_LANES[width], *map(len, read)])
+        if all(bit % (8 * width) == 0 for column in read for bit in column[:count]):
+            break
+    else:
+        return [() for _ in columns]
+
+    def note(column: list[int]) -> tuple[str, ...]:
+        found = wavefronts([bit // 8 for bit in column[:count]], width)
+        return f"{count} × {width} bytes down a column:", found.counted()
+
+    return [note(column) if len(column) > 1 else () for column in columns]
 
 
 def _drawn(

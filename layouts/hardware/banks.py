@@ -8,7 +8,8 @@ derives from it which lane supplies which row address.
 >>> from layouts import Swizzle
 >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)), unit=16)
 >>> print(banks(tile, "ldmatrix.x4", lanes=Layout((16, 2), (1, 64 * 8))))
-ldmatrix.x4 at S<3,3,3> o 0 o (16,2):(64,8): 4 wavefronts, conflict-free at every base
+ldmatrix.x4 at S<3,3,3> o 0 o (16,2):(64,8): 4 wavefronts, conflict-free at every base \
+(offsets in elements of 16 bits)
 """
 
 from __future__ import annotations
@@ -131,15 +132,15 @@ def banks(
 
     `access` is an `Access`, or an instruction, its PTX name, or its atom.  `lanes` takes
     (lane, ...), and `values` takes (thread, value), to the index of a coordinate of `layout`;
-    without either `layout` itself takes lanes to offsets.  `unit` is the bits of one offset: by
-    default that of the layout, else 8.
+    without either `layout` itself takes lanes to offsets.  `unit` is the bits of one offset of a
+    layout that has no unit of its own (default 16).
 
-    Raises `LayoutError` if lanes are missing, if the elements at one address are not contiguous, or
-    if an address is not a multiple of the width.
+    Raises `LayoutError` if lanes are missing, if the elements at one address are not contiguous, if
+    an address is not a multiple of the width, or if `unit` is another than that of the layout.
 
     >>> from layouts import Swizzle
     >>> naive = Layout((64, 64), (64, 1))
-    >>> report = banks(naive, "stmatrix.x4", lanes=Layout((16, 2), (1, 64 * 8)), unit=16)
+    >>> report = banks(naive, "stmatrix.x4", lanes=Layout((16, 2), (1, 64 * 8)))
     >>> report.wavefronts.count, report.wavefronts.ideal, report.wavefronts.collision
     (32, 4, (0, 1))
     >>> from layouts import wgmma_accumulator

@@ -1,7 +1,7 @@
 """Lanes to byte addresses: the unit of an offset, bytes as a bit matrix, alignment.
 
-An offset counts units of 8 bits and more; memory counts bytes.  If the lanes are a bit matrix onto
-byte addresses, `wavefronts` and `sectors` count by rank, for every base at once.
+An offset counts units of 8 bits and more (`values.unit`); memory counts bytes.  If the lanes are a
+bit matrix onto byte addresses, `wavefronts` and `sectors` count by rank, for every base at once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..values.steps import too_many
 from ..values.swizzle import ComposedLayout, layout_for
 from ..values.symbols import free_symbols
 from ..values.tuples import is_int, size
+from ..values.unit import in_units, unit_of
 
 __all__ = [
     "bit_columns",
@@ -29,15 +30,14 @@ __all__ = [
 
 
 def byte_unit(lanes: Any, unit: int | None = None) -> int:
-    """The bits of one offset of `lanes`: `unit` if given, else its own, else 8.
+    """The bits of one offset of `lanes`: its own unit, else `unit`, else 16.
 
-    Raises `LayoutError` unless it is 8, 16, 32 ... bits.
+    Raises `LayoutError` unless it is 8, 16, 32 ... bits, or if `unit` is not that of `lanes`.
     """
-    if unit is None:
-        unit = getattr(lanes, "unit", None) or 8
-    if type(unit) is not int or unit < 8 or unit & (unit - 1):
-        raise LayoutError(f"unit {unit} bits: an offset must count 1, 2, 4, 8 ... bytes")
-    return unit
+    bits = unit_of(lanes, unit)
+    if bits < 8 or bits & (bits - 1):
+        raise LayoutError(f"unit {bits} bits: an offset must count 1, 2, 4, 8 ... bytes")
+    return bits
 
 
 def check_lanes(lanes: Layout | ComposedLayout) -> None:
@@ -83,11 +83,14 @@ def bit_columns(layout: Layout | ComposedLayout) -> tuple[int, ...] | None:
         return None
 
 
-def check_aligned(addresses: Iterable[tuple[int, int]], width: int) -> None:
-    """Raises `LayoutError` at the first (lane, byte address) that is not a multiple of `width`."""
+def check_aligned(addresses: Iterable[tuple[int, int]], width: int, unit: int) -> None:
+    """Raises `LayoutError` at the first (lane, byte address) that is not a multiple of `width`.
+
+    `unit` is the bits of the offsets from which the addresses come, for the message.
+    """
     for lane, address in addresses:
         if address % width:
             raise LayoutError(
-                f"lane {lane} accesses {width} bytes at byte {address}: an address must be a "
-                f"multiple of the bytes accessed"
+                f"lane {lane} accesses {width} bytes at byte {address} ({in_units(unit)}): an "
+                f"address must be a multiple of the bytes accessed"
             )

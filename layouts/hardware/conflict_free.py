@@ -19,8 +19,9 @@ from ..proof.certificates import (
 from ..proof.prove import Proof, Statement
 from ..values.elimination import image
 from ..values.layout import Layout
-from ..values.swizzle import ComposedLayout
+from ..values.swizzle import ComposedLayout, layout_for
 from ..values.tuples import size
+from ..values.unit import in_units
 from ..values.value import Value
 from .byte_addresses import byte_unit
 from .instructions import Instruction, instruction
@@ -34,36 +35,38 @@ class ConflictFree(Statement, Claim):
 
     `layout` takes a lane to its offset in shared memory, `access` is the bytes per lane or the name
     of an instruction, and `unit` the bits of one offset, all as in `wavefronts`.
+
+    Raises `LayoutError` unless `layout` is a layout, and for a unit as `wavefronts` does.
     """
 
     __slots__ = __match_args__ = ("layout", "access", "unit")
     layout: Layout | ComposedLayout
     access: int | str
-    unit: int | None
+    unit: int
 
     def __init__(
         self, layout: Layout | ComposedLayout, access: int | str = 16, unit: int | None = None
     ) -> None:
-        self._set(layout, access, unit)
+        self._set(layout_for("ConflictFree", layout), access, byte_unit(layout, unit))
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """N lanes at L are free of bank conflicts."""
         how = "access {} bytes each" if type(self.access) is int else "execute {}"
         lanes = f"{size(self.layout)} lanes that {how.format(self.access)}"
-        return f"{lanes} at {self.layout} are free of bank conflicts"
+        return f"{lanes} at {self.layout} ({in_units(self.unit)}) are free of bank conflicts"
 
     def decide(self) -> Proof:
         """Decided by `wavefronts`: for every base if the layout is a bit matrix."""
         found = wavefronts(self.layout, self.access, self.unit)
-        (claim,) = self.claims()
         if found.collision is None:
-            certificate = Certificate(claim, Ranks(found.ranks is not None))
-            return Proof(self, True, (str(found),), None, (certificate,))
-        where = claim.counterexample(found.collision)
-        return Proof(self, False, (str(found),), Counterexample(*where))  # type: ignore[misc]
+            certificate = Certificate(self, Ranks(found.ranks is not None))
+            return Proof(self, True, (found.found(),), None, (certificate,))
+        where = self.counterexample(found.collision)
+        return Proof(self, False, (found.found(),), Counterexample(*where))  # type: ignore[misc]
 
     def claims(self) -> list[Claim]:
-        """The statement itself, with its unit."""
-        return [ConflictFree(self.layout, self.access, byte_unit(self.layout, self.unit))]
+        """The statement itself."""
+        return [self]
 
     def established_by(self, witness: Any) -> bool:
         """Every lane's bank is computed; with `Ranks.by_rank`, the ranks as well."""
@@ -84,7 +87,7 @@ class ConflictFree(Statement, Claim):
         return index, coords, evaluate(stages, first), evaluate(stages, second)
 
     def _addresses(self) -> list[int]:
-        return byte_addresses(stages_of(self.layout), byte_unit(self.layout, self.unit))
+        return byte_addresses(stages_of(self.layout), self.unit)
 
 
 class Ranks(Value):

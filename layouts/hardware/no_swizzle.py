@@ -25,8 +25,10 @@ from ..proof.prove import Proof, Statement
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import size
+from ..values.unit import in_units
 from ..values.value import Value
 from .banks import Access
+from .byte_addresses import byte_unit
 from .conflict_free import byte_addresses, conflicts_nowhere
 from .facts import ACCESS_BYTES, WAVEFRONT_BYTES
 from .wavefronts import conflict, wavefronts
@@ -45,14 +47,16 @@ class NoSwizzle(Statement, Claim):
     width of the widest access.  If it is less, a swizzle must also keep together the bytes that
     each lane accesses, at the addresses given here; elsewhere it may split as many bytes.
 
+    `unit` is the bits of one offset (default 16).
+
     Raises `LayoutError` unless `accesses` is a tuple of `Access`, and `vector_bytes` 1, 2, 4, 8
     or 16.
 
     >>> from layouts import prove
     >>> lanes = Access(4, Layout(32)), Access(16, Layout((4, 2), (1, 128)))
     >>> print(prove(NoSwizzle(Layout((32, 8), (8, 1)), lanes, 32, vector_bytes=4)))
-    refuted: no swizzle of (32,8):(8,1) that moves 4 bytes as a whole frees 4 bytes per lane, \
-16 bytes per lane of bank conflicts
+    refuted: no swizzle of (32,8):(8,1) (offsets in elements of 32 bits) that moves 4 bytes as a \
+whole frees 4 bytes per lane, 16 bytes per lane of bank conflicts
       S<3,0,5> frees them
     """
 
@@ -66,7 +70,7 @@ class NoSwizzle(Statement, Claim):
         self,
         layout: Layout,
         accesses: tuple[Access, ...],
-        unit: int,
+        unit: int | None = None,
         vector_bytes: int | None = None,
     ) -> None:
         if not isinstance(layout, Layout) or not _all_accesses(accesses):
@@ -77,13 +81,14 @@ class NoSwizzle(Statement, Claim):
             vector_bytes = max(access.instruction.width for access in accesses)
         if type(vector_bytes) is not int or vector_bytes not in ACCESS_BYTES:
             raise LayoutError(f"vector_bytes {vector_bytes!r}: it must be 1, 2, 4, 8 or 16")
-        self._set(layout, accesses, unit, vector_bytes)
+        self._set(layout, accesses, byte_unit(layout, unit), vector_bytes)
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """No swizzle of L frees the accesses of bank conflicts."""
         named = ", ".join(map(str, self.accesses))
         return (
-            f"no swizzle of {self.layout} that moves {self.vector_bytes} bytes as a whole frees "
-            f"{named} of bank conflicts"
+            f"no swizzle of {self.layout} ({in_units(self.unit)}) that moves {self.vector_bytes} "
+            f"bytes as a whole frees {named} of bank conflicts"
         )
 
     def decide(self) -> Proof:

@@ -9,6 +9,7 @@ from ..errors import LayoutError
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, leaves, map_leaves
+from ..values.unit import in_units
 from ..values.value import Value
 from .banks import Access, BankReport, banks
 from .byte_addresses import byte_unit
@@ -43,12 +44,9 @@ class Padding(Value):
         return int(cosize(self.layout)) * self.unit // 8
 
     def __str__(self) -> str:
-        if self.by == 0:
-            return f"no padding needed: {self.layout}, {self.bytes} bytes of shared memory"
-        return (
-            f"pad every {self.pitch} units by {self.by}: {self.layout}, {self.bytes} bytes of "
-            f"shared memory"
-        )
+        pad = f"pad every {self.pitch} by {self.by}" if self.by else "no padding needed"
+        taken = f"{self.bytes} bytes of shared memory"
+        return f"{pad}: {self.layout}, {taken} ({in_units(self.unit)})"
 
 
 def padding_for(layout: Any, accesses: Accesses, unit: int | None = None) -> Padding | None:
@@ -60,8 +58,8 @@ def padding_for(layout: Any, accesses: Accesses, unit: int | None = None) -> Pad
 
     Raises `LayoutError` if an access cannot be made.
 
-    >>> print(padding_for(Layout((64, 64), (64, 1)), [Access(16, Layout(8))], unit=16))
-    pad every 64 units by 8: (64,64):(72,1), 9200 bytes of shared memory
+    >>> print(padding_for(Layout((64, 64), (64, 1)), [Access(16, Layout(8))]))
+    pad every 64 by 8: (64,64):(72,1), 9200 bytes of shared memory (offsets in elements of 16 bits)
     """
     plain, unit, wanted = tile_and_accesses(layout, accesses, unit)
     widest = max(access.instruction.width for access in wanted)

@@ -8,6 +8,7 @@ If the eight rows of a matrix start in one bank, they take eight wavefronts.
 naive     S<0,3,3> o 0 o (64,64):(64,1): 512 wavefronts instead of 64, 8192 bytes
 padded    S<0,3,3> o 0 o (64,64):(72,1): 64 wavefronts, 9200 bytes
 swizzled  S<3,3,3> o 0 o (64,64):(64,1): 64 wavefronts, 8192 bytes
+offsets in elements of 16 bits
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..errors import LayoutError
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int
+from ..values.unit import in_units
 from ..values.value import Value
 from .atoms import MATRIX_BITS, MATRIX_ROWS, WGMMA_M, wgmma_accumulator
 from .banks import Access, BankReport, banks
@@ -46,13 +48,13 @@ class StagingReport(Value):
         self._set(columns, reports)
 
     def summary(self) -> str:
-        """One row for each tile: its layout, the wavefronts to store it, its bytes."""
+        """One row for each tile: its layout, the wavefronts to store it, its bytes; the unit."""
         rows = []
         for name, report in self.reports:
             tile = _tiles(self.columns)[name]
             taken = cosize(tile) * MATRIX_BITS // 8
             rows.append(f"{name:<9} {tile}: {report.wavefronts.counted()}, {taken} bytes")
-        return "\n".join(rows)
+        return "\n".join([*rows, in_units(MATRIX_BITS)])
 
     def text(self, threads: int = WARPGROUP) -> str:
         """The byte address and the banks of each thread's row in the first stmatrix.

@@ -5,7 +5,7 @@ s = 1, 2, 4 ... 32, it needs ``S<min(log2 s, 3), 4, max(3, log2 s)>`` on bytes:
 
 >>> from layouts import Layout, wavefronts
 >>> for k in range(6):
-...     print(2**k, swizzle_for(Layout(8, 16 * 2**k), ["ldmatrix.x1"]).swizzle)
+...     print(2**k, swizzle_for(Layout(8, 16 * 2**k), ["ldmatrix.x1"], unit=8).swizzle)
 1 S<0,4,3>
 2 S<1,4,3>
 4 S<2,4,3>
@@ -17,9 +17,10 @@ The shift is at least 3 because a wavefront moves eight vectors of 16 bytes.  So
 shift log2 s; for s = 2 and 4 it then reads the wrong bits of the row, and two rows conflict:
 
 >>> for s, shift in ((2, 1), (4, 2)):
-...     print(wavefronts(ComposedLayout(Swizzle(shift, 4, shift), 0, Layout(8, 16 * s)), 16))
-2 wavefronts instead of 1 at every base: lanes 0 and 4 access different words of one bank
-2 wavefronts instead of 1 at every base: lanes 0 and 4 access different words of one bank
+...     swizzled = ComposedLayout(Swizzle(shift, 4, shift), 0, Layout(8, 16 * s), unit=8)
+...     print(wavefronts(swizzled).counted())
+2 wavefronts instead of 1
+2 wavefronts instead of 1
 """
 
 from __future__ import annotations
@@ -78,10 +79,10 @@ def swizzle_for(
     """The smallest swizzle of `layout` that makes all `accesses` free of bank conflicts.
 
     `layout` is a tile; a swizzle that it already has is ignored.  `accesses` are as in `banks`, and
-    `unit` is the bits of one offset: by default that of the layout, else 8.  The swizzle counts in
-    this unit, and moves `vector_bytes` as a whole, by default the widest access, so every aligned
-    access of the tile stays aligned and contiguous.  The smallest swizzle has the fewest bits, then
-    the smallest shift; one of 0 bits says that none is needed.
+    `unit` is the bits of one offset of a layout that has no unit of its own (default 16).  The
+    swizzle counts in this unit, and moves `vector_bytes` as a whole, by default the widest access,
+    so every aligned access of the tile stays aligned and contiguous.  The smallest swizzle has the
+    fewest bits, then the smallest shift; one of 0 bits says that none is needed.
 
     With fewer `vector_bytes` more swizzles are tried: these keep together what each lane accesses
     at the addresses given, but may split as many bytes elsewhere in the tile.
@@ -92,14 +93,14 @@ def swizzle_for(
     >>> for columns in (32, 64, 128):               # rows of 64, 128 and 256 bytes, of 16 bits
     ...     tile = Layout((64, columns), (columns, 1))
     ...     lanes = Layout((16, 2), (1, 64 * 8))
-    ...     print(swizzle_for(tile, [Access("ldmatrix.x4", lanes)], unit=16).layout)
+    ...     print(swizzle_for(tile, [Access("ldmatrix.x4", lanes)]).layout)
     S<2,3,3> o 0 o (64,32):(32,1)
     S<3,3,3> o 0 o (64,64):(64,1)
     S<3,3,4> o 0 o (64,128):(128,1)
-    >>> print(swizzle_for(Layout(32, 12), ["ld.shared.b32", "st.shared.v4.b32"]))
+    >>> print(swizzle_for(Layout(32, 6), ["ld.shared.b32", "st.shared.v4.b32"]))
     Traceback (most recent call last):
-    layouts.errors.LayoutError: lane 1 accesses 16 bytes at byte 12: an address must be a multiple \
-of the bytes accessed
+    layouts.errors.LayoutError: lane 1 accesses 16 bytes at byte 12 (offsets in elements of 16 \
+bits): an address must be a multiple of the bytes accessed
     """
     plain, unit, wanted = tile_and_accesses(layout, accesses, unit)
     answer = NoSwizzle(plain, wanted, unit, vector_bytes).decide()

@@ -21,6 +21,7 @@ from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, size
+from ..values.unit import BYTE, in_units
 from ..values.value import Value
 from .byte_addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
 from .facts import WARP
@@ -41,15 +42,20 @@ class Wavefronts(Value):
                   that has none of the bits that the lanes set.
     `ranks`       ranks over GF(2) of the words and of the banks of a phase, or None if the
                   addresses were counted lane by lane
+    `unit`        bits of one offset of the lanes, from which the addresses come
     """
 
-    __slots__ = __match_args__ = ("count", "ideal", "degree", "collision", "every_base", "ranks")
+    __slots__ = __match_args__ = (
+        *("count", "ideal", "degree", "collision", "every_base"),
+        *("ranks", "unit"),
+    )
     count: int
     ideal: int
     degree: int
     collision: tuple[int, int] | None
     every_base: bool
     ranks: tuple[int, int] | None
+    unit: int
 
     def __init__(
         self,
@@ -59,8 +65,9 @@ class Wavefronts(Value):
         collision: tuple[int, int] | None,
         every_base: bool,
         ranks: tuple[int, int] | None = None,
+        unit: int = BYTE,
     ) -> None:
-        self._set(count, ideal, degree, collision, every_base, ranks)
+        self._set(count, ideal, degree, collision, every_base, ranks, unit)
 
     @property
     def conflict_free(self) -> bool:
@@ -73,6 +80,14 @@ class Wavefronts(Value):
         return self.count - self.ideal
 
     def __str__(self) -> str:
+        return f"{self.found()} ({in_units(self.unit)})"
+
+    def found(self) -> str:
+        """The count in words, where it holds, and the lanes that conflict.
+
+        >>> wavefronts(Layout(8, 16)).found()
+        '2 wavefronts instead of 1 at every base: lanes 0 and 4 access different words of one bank'
+        """
         where = "at every base" if self.every_base else "at these addresses"
         if self.collision is None:
             return f"{self.counted()}, conflict-free {where}"
@@ -85,7 +100,7 @@ class Wavefronts(Value):
     def counted(self) -> str:
         """The count in words, with the ideal if they differ.
 
-        >>> wavefronts(Layout(8, 128)).counted(), wavefronts(Layout(8, 16)).counted()
+        >>> wavefronts(Layout(8, 64)).counted(), wavefronts(Layout(8, 8)).counted()
         ('8 wavefronts instead of 1', '1 wavefront')
         """
         wavefronts = "1 wavefront" if self.count == 1 else f"{self.count} wavefronts"
@@ -101,21 +116,22 @@ def wavefronts(
 
     `lanes` takes a lane to its offset, or is a sequence of byte addresses; every further 32 lanes
     are another warp's access.  For ldmatrix and stmatrix give the row addresses.  `access` is an
-    instruction, its PTX name, or the bytes per lane of a store.  `unit` is the bits of one offset:
-    by default that of a composed layout, else 8.
+    instruction, its PTX name, or the bytes per lane of a store.  `unit` is the bits of one offset
+    of a layout that has no unit of its own (default 16).
 
-    Raises `LayoutError` if there is no such access, or an address is not a multiple of its width.
+    Raises `LayoutError` if there is no such access, if an address is not a multiple of its width,
+    or if `unit` is another than that of the layout, or of bytes for a sequence.
 
     >>> rows = Layout(8, 64)                                  # eight rows of a (.., 64) tile
-    >>> print(wavefronts(rows, 16, unit=16))
+    >>> print(wavefronts(rows, 16).found())
     8 wavefronts instead of 1 at every base: lanes 0 and 1 access different words of one bank
     >>> from layouts import Swizzle
-    >>> print(wavefronts(ComposedLayout(Swizzle(3, 3, 3), 0, rows, unit=16)))
-    1 wavefront, conflict-free at every base
+    >>> print(wavefronts(ComposedLayout(Swizzle(3, 3, 3), 0, rows)))
+    1 wavefront, conflict-free at every base (offsets in elements of 16 bits)
 
     Loads of neighbours with equal addresses merge:
 
-    >>> pairs = Layout((2, 16), (0, 16))
+    >>> pairs = Layout((2, 16), (0, 8))
     >>> [wavefronts(pairs, f"{name}.shared.v4.b32").count for name in ("ld", "st")]
     [2, 4]
     """
@@ -123,15 +139,18 @@ def wavefronts(
     if not isinstance(lanes, (Layout, ComposedLayout)):
         if not isinstance(lanes, Iterable) or not all(map(is_int, lanes)):
             raise LayoutError(f"wavefronts of {lanes!r}: give a layout, or a list of addresses")
-        return _lane_by_lane(lanes, how, every_base=False)
+        if unit not in (None, BYTE):
+            raise LayoutError(f"unit {unit}: a sequence has byte addresses; omit unit")
+        return _lane_by_lane(lanes, how, BYTE, every_base=False)
     check_lanes(lanes)
     unit = byte_unit(lanes, unit)
     columns, warps = byte_columns(lanes, unit), 1
     if columns is None:
         columns, warps = _warp_columns(lanes, unit, how), size(lanes) // WARP
     if columns is not None:
-        return _by_rank(lanes(0) * unit // 8, columns, how, warps)
-    return _lane_by_lane(byte_addresses(lanes, unit), how, every_base=not _is_swizzled(lanes))
+        return _by_rank(lanes(0) * unit // 8, columns, how, warps, unit)
+    at = byte_addresses(lanes, unit)
+    return _lane_by_lane(at, how, unit, every_base=not _is_swizzled(lanes))
 
 
 # ----------------------------------------------------------------------------------- by rank
@@ -170,7 +189,7 @@ def _is_swizzled(lanes: Layout | ComposedLayout) -> bool:
     return not isinstance(lanes.inner, Swizzle) or lanes.inner.bits != 0
 
 
-def _by_rank(base: int, columns: list[int], how: Instruction, warps: int) -> Wavefronts:
+def _by_rank(base: int, columns: list[int], how: Instruction, warps: int, unit: int) -> Wavefronts:
     """The words of a phase are a space over GF(2), spread evenly over the banks that they reach.
 
     Lanes merge with lane ^ ``2**k`` if and only if column k is 0.  The access has `warps` times the
@@ -178,7 +197,7 @@ def _by_rank(base: int, columns: list[int], how: Instruction, warps: int) -> Wav
     """
     lanes = [0] + [1 << bit for bit in range(len(columns))]
     starts = [base] + [base ^ column for column in columns]
-    check_aligned(zip(lanes, starts, strict=True), how.width)
+    check_aligned(zip(lanes, starts, strict=True), how.width, unit)
     whole = 1 << len(columns) >= WARP
     merged = how.merges and whole and any(columns[k >> 1] == 0 for k in NEIGHBOURS)
     in_phase = min(how.phase.bit_length() - 1 + merged, len(columns))
@@ -191,7 +210,7 @@ def _by_rank(base: int, columns: list[int], how: Instruction, warps: int) -> Wav
         others = range(1, 1 << in_phase)
         lane = next(i for i in others if gf2.image(i, banks) == 0 != gf2.image(i, words))
         collision = (0, lane)
-    return Wavefronts(count * degree, count, degree, collision, True, ranks)
+    return Wavefronts(count * degree, count, degree, collision, True, ranks, unit)
 
 
 # ------------------------------------------------------------------------------ lane by lane
@@ -223,8 +242,10 @@ def conflict(addresses: Sequence[int], how: Instruction, first: int, second: int
     return a != b and (a - b) % how.words == 0
 
 
-def _lane_by_lane(addresses: Sequence[int], how: Instruction, every_base: bool) -> Wavefronts:
-    check_aligned(enumerate(addresses), how.width)
+def _lane_by_lane(
+    addresses: Sequence[int], how: Instruction, unit: int, every_base: bool
+) -> Wavefronts:
+    check_aligned(enumerate(addresses), how.width, unit)
     degrees, collision = [], None
     for phase in phases(addresses, how):
         words_of_bank = _words_of_bank(addresses, phase, how)
@@ -232,7 +253,7 @@ def _lane_by_lane(addresses: Sequence[int], how: Instruction, every_base: bool) 
         if collision is None and degrees[-1] > 1:
             collision = _first_collision(words_of_bank)
     count, ideal = sum(degrees), len(degrees)
-    return Wavefronts(count, ideal, max(degrees, default=0), collision, every_base)
+    return Wavefronts(count, ideal, max(degrees, default=0), collision, every_base, None, unit)
 
 
 def _words_of_bank(

@@ -59,7 +59,8 @@ class Bijective(Statement):
             raise LayoutError(f"Bijective: start is {text(start)} and must be an integer")
         self._set(layout_for("Bijective", layout), checked(start, "start", 0))
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """L is a bijection onto its range."""
         return f"{self.layout} is a bijection onto the offsets {self.start} to {self._last()}"
 
     def __repr__(self) -> str:

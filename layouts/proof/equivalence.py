@@ -40,7 +40,8 @@ class Equivalent(ChainsAgree):
     def __init__(self, a: Layout | ComposedLayout, b: Layout | ComposedLayout) -> None:
         self._set(layout_for("Equivalent", a), layout_for("Equivalent", b))
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """A and B are the same function."""
         return f"{self.a} and {self.b} are the same function of the index"
 
     def sides(self) -> tuple[Stages, Stages, Any]:

@@ -54,7 +54,8 @@ class Injective(Statement):
     def __init__(self, layout: Layout | ComposedLayout) -> None:
         self._set(layout_for("Injective", layout))
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """L is injective."""
         return f"{self.layout} is injective"
 
     def decide(self) -> Proof:
@@ -300,7 +301,9 @@ def index_of_offsets(statement: Any, layout: Layout | ComposedLayout) -> dict[An
     if free_symbols(statement):
         raise Undecided(f"{written(stages_of(layout))}: symbols in it are beyond every method")
     if too_many(count * steps_of_a_value(layout)):
-        raise Undecided(f"{statement}: not decided, and {count} indices are too many to enumerate")
+        raise Undecided(
+            f"{statement.sentence()}: not decided, and {count} indices are too many to enumerate"
+        )
     index_of: dict[Any, int] = {}
     for index, offset in enumerate(each_offset(layout)):
         other = index_of.setdefault(offset, index)

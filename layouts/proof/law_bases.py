@@ -27,7 +27,7 @@ def failed(statement: Any, claim: Claim, index: Any, *reason: str) -> Proof:
     """The refutation of `statement`, since its `claim` fails at `index`."""
     found = claim.counterexample(index)
     if found is None:
-        raise Undecided(f"{statement}: index {index} is no counterexample to {claim}")
+        raise Undecided(f"{statement.sentence()}: index {index} is no counterexample to {claim}")
     return Proof(statement, False, reason, Counterexample(*found))
 
 
@@ -58,7 +58,7 @@ class ChainsAgree(Statement):
         for claim, index, why in conditions:
             if not claim.established_by(None):
                 if free_symbols(self):
-                    raise Undecided(f"{self}: not shown, since {why}")
+                    raise Undecided(f"{self.sentence()}: not shown, since {why}")
                 return failed(self, claim, index, why)
         found, same = agree(left, right, count), SameFunction(left, right, count)
         if found.witness is None:
@@ -105,7 +105,7 @@ class EveryPart(Statement):
         for part in self.parts():
             proof = part.decide()
             if not proof:
-                reason = (f"false: {proof.statement}", *proof.reason)
+                reason = (f"false: {proof.statement.sentence()}", *proof.reason)
                 return Proof(self, False, reason, proof.counterexample)
             proofs.append(proof)
         reason = tuple(line for proof in proofs for line in _with_heading(proof))
@@ -125,8 +125,9 @@ class AllOf(EveryPart):
             if not isinstance(each, Statement):
                 raise LayoutError(f"AllOf: {each!r} is not a statement, such as Injective(layout)")
 
-    def __str__(self) -> str:
-        return ", and ".join(map(str, self.statements)) or "nothing is said"
+    def sentence(self) -> str:
+        """Every sentence."""
+        return ", and ".join(each.sentence() for each in self.statements) or "nothing is said"
 
     def parts(self) -> list[Statement]:
         """The statements."""
@@ -136,8 +137,8 @@ class AllOf(EveryPart):
 def _with_heading(proof: Proof) -> list[str]:
     """The statement, and its reason indented below it."""
     if not proof.reason:
-        return [str(proof.statement)]
-    return [f"{proof.statement}:", *(f"  {line}" for line in proof.reason)]
+        return [proof.statement.sentence()]
+    return [f"{proof.statement.sentence()}:", *(f"  {line}" for line in proof.reason)]
 
 
 class OfResult(Statement):
@@ -202,7 +203,8 @@ class OfResult(Statement):
                     return Proof(self, False, reason, proof.counterexample)
         raise Undecided(str(error)) from None
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """R is what the description says."""
         try:
             return f"{self.result()} is {self.description()}"
         except LayoutError:

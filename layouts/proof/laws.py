@@ -125,7 +125,8 @@ class IsOneLayout(Statement):
     def __init__(self, stages: Stages) -> None:
         self._set(stages)
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """The chain is a layout."""
         return f"{written(self.stages)} is a layout"
 
     def claims(self) -> list[Claim]:
@@ -141,7 +142,7 @@ class IsOneLayout(Statement):
             except LayoutError as refusal:
                 error = refusal
         if error is None or error.counterexample is None:
-            raise Undecided(f"{self}: not decided")
+            raise Undecided(f"{self.sentence()}: not decided")
         return failed(self, IsLayout(self.stages), error.counterexample[0])
 
 
@@ -455,7 +456,7 @@ class _OfNumbers(Statement):
         if claim.established_by(None):
             return Proof(self, True, self.why(), None, (Certificate(claim, None),))
         if free_symbols(self):
-            raise Undecided(f"{self} is not shown for all values of the symbols")
+            raise Undecided(f"{self.sentence()} is not shown for all values of the symbols")
         return failed(self, claim, None)
 
     def why(self) -> tuple[str, ...]:
@@ -474,7 +475,8 @@ class Same(_OfNumbers):
     def __init__(self, what: str, a: Any, b: Any) -> None:
         self._set(what, a, b)
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """What it is, and what it must be."""
         return f"the {self.what} is {text(self.b)}, as it must be {text(self.a)}"
 
     def claims(self) -> list[Claim]:
@@ -492,7 +494,8 @@ class AtLeast(_OfNumbers):
     def __init__(self, a: Any, b: Any) -> None:
         self._set(a, b)
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """The inequality."""
         return f"{self.a} >= {self.b}"
 
     def claims(self) -> list[Claim]:

@@ -88,7 +88,7 @@ class Proof(Value):
         )
 
     def __str__(self) -> str:
-        lines = [f"{'proved' if self.holds else 'refuted'}: {self.statement}"]
+        lines = [f"{'proved' if self.holds else 'refuted'}: {self.statement.sentence()}"]
         for step in self.reason:
             margin = " " * (2 + len(step) - len(step.lstrip()))
             lines += wrap(step, 94, initial_indent="  ", subsequent_indent=margin)
@@ -99,9 +99,26 @@ class Proof(Value):
 
 
 class Statement(Value):
-    """A claim about layouts that can be decided."""
+    """A claim about layouts that can be decided: a question, which `prove` answers.
+
+    ``str`` asks it.  It has no truth value of its own: ``bool`` raises `LayoutError`.
+
+    >>> from layouts import Injective, Layout
+    >>> print(Injective(Layout((4, 8), (7, 1))))
+    is it true that (4,8):(7,1) is injective?
+    """
 
     __slots__ = ()
+
+    def sentence(self) -> str:
+        """What it claims, without saying whether that holds."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"is it true that {self.sentence()}?"
+
+    def __bool__(self) -> bool:
+        raise LayoutError(f"{self!r} is a question: prove(...) answers it, and its proof is a bool")
 
     def decide(self) -> Proof:
         """The proof or the refutation; `Undecided` if symbols leave it open."""
@@ -162,7 +179,7 @@ def _tried(statement: Any, names: tuple[Any, ...], why: str) -> Proof:
         if not proof:
             return _refuted_at(statement, values, proof)
     raise Undecided(
-        f"{statement}: not decided. {why}. It holds for the {tried} small values of "
+        f"{statement.sentence()}: not decided. {why}. It holds for the {tried} small values of "
         f"{', '.join(map(str, names))} that were tried"
     )
 
@@ -173,5 +190,5 @@ def _refuted_at(statement: Any, values: dict[Any, int], proof: Proof) -> Proof:
     if found is not None:
         pairs = tuple((str(name), value) for name, value in values.items())
         found = Counterexample(found.index, found.coordinate, found.left, found.right, pairs)
-    reason = (f"for {at} this is: {proof.statement}", *proof.reason)
+    reason = (f"for {at} this is: {proof.statement.sentence()}", *proof.reason)
     return Proof(statement, False, reason, found)

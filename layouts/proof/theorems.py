@@ -123,7 +123,8 @@ class SwizzleInvolution(_OfSwizzles):
 
     __slots__ = ()
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """T is its own inverse."""
         return f"T(T(x)) == x for every x and T = {_named(self.swizzle)}"
 
     def lemmas(self) -> tuple[Infeasible, ...]:
@@ -149,7 +150,8 @@ class SwizzleAlignment(_OfSwizzles):
 
     __slots__ = ()
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """What T keeps and permutes, and its period."""
         return (
             f"T keeps the low M bits, permutes each aligned block of 2**(M+B+max(0,-S)) offsets, "
             f"and has the period 2**(M+B+|S|), for T = {_named(self.swizzle)}"

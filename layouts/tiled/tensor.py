@@ -194,6 +194,11 @@ class Tensor(Composable):
         return 8 * int(self.data[:1].nbytes)
 
     @property
+    def unit(self) -> int | None:
+        """The bits of one offset: of an element, else those of its layout, else None."""
+        return getattr(self.layout, "unit", None) if self.data is None else self.element_bits
+
+    @property
     def element_name(self) -> str:
         """The name of the dtype, such as ``"float32"``."""
         return str(self.element_type).rpartition(".")[2]

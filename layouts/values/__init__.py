@@ -6,6 +6,7 @@ stride       strides that are not integers: coordinates and XOR
 arith        arithmetic on extents and strides: division and comparison
 symbols      polynomials in positive integer symbols
 elimination  linear algebra over GF(2)
+unit         the bits that one offset counts
 major        LayoutLeft, LayoutRight
 steps        how many steps a search may take: budget
 layout       Layout

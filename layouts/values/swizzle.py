@@ -25,6 +25,7 @@ from .layout import Composable, Layout, cosize, has_none
 from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_strides, placed
 from .stride import ArithTuple, kind_of
 from .tuples import IntTuple, check_array_bits, checked, coordinate, product
+from .unit import checked_unit
 
 __all__ = ["AnyLayout", "ComposedLayout", "Swizzle", "gives_coordinates", "outer_layout"]
 
@@ -135,9 +136,7 @@ class Swizzle(Composable):
 
 def _log2_ratio(old_bits: int, new_bits: int) -> int:
     """``log2(new_bits / old_bits)``, which must be a whole number."""
-    for bits in (old_bits, new_bits):
-        checked(bits, "unit in bits", 1)
-    small, large = sorted((old_bits, new_bits))
+    small, large = sorted(map(checked_unit, (old_bits, new_bits)))
     ratio = large // small
     if ratio * small != large or ratio & (ratio - 1):
         raise LayoutError(f"units of {old_bits} and {new_bits} bits must be a power of two apart")
@@ -171,9 +170,9 @@ class ComposedLayout(Composable):
             raise LayoutError(f"{self!r}: outer must be a Layout that gives integers")
         if isinstance(offset, tuple):
             raise LayoutError(f"{self!r}: the offset must be one integer")
-        self._set(inner, checked(offset, "offset", 0), outer, unit)
         if unit is not None:
-            checked(unit, "unit in bits", 1)
+            unit = checked_unit(unit)
+        self._set(inner, checked(offset, "offset", 0), outer, unit)
 
     @property
     def shape(self) -> IntTuple:

@@ -35,6 +35,8 @@ def test_the_command_line_shows_the_counterexample(capsys):
         ("size((4,8))", "32"),
         ("(4:1,_)", "(4:1,_)"),
         ("prove(Injective((4,2):(1,2)))", "refuted"),
+        ("Injective((4,8):(7,1))", "refuted: (4,8):(7,1) is injective\n  coordinates (1,0) and"),
+        ("(Injective(4:1), Bijective(4:2))", "(proved: 4:1 is injective"),
         ("Swizzle(2,0,3)", "S<2,0,3> o 0 o (4,8):(8,1)\n"),
         ("(8*m,4):(4,1)", "size 32*m, cosize 32*m"),
         ("compare(naive=(4,8):(8,1), padded=(4,8):(9,1))", "padded: (4,8):(9,1)"),
@@ -49,7 +51,9 @@ def test_the_command_line_shows_any_value(expression, words, capsys):
 
 def test_options_change_the_table(capsys):
     assert main(["4:33", "--unit", "32", "--show", "bank", "--banks", "4"]) == 0
-    assert "banks of 4 bytes; the layout counts elements of 32 bits" in capsys.readouterr().out
+    assert (
+        "banks of 4 bytes; the layout has offsets in elements of 32 bits" in capsys.readouterr().out
+    )
     assert main(["(2,64)", "--width", "60"]) == 0
     assert "columns 0 to 7 of 64" in capsys.readouterr().out
 
@@ -70,6 +74,7 @@ def test_a_file_is_written(name, tmp_path, capsys):
         ["composition((4,3):(1,100), 4:3)"],
         ["nonsense((4,8))"],
         ["(4,8)", "--unit", "0"],
+        ["Injective((m,n):(1,m+n//2))"],
         ["size((4,8))", "--svg", "never.svg"],
         ["(4,8)", "--svg", "/no/such/folder/picture.svg"],
     ],

@@ -25,6 +25,7 @@ from layouts import (
     symbols,
     table,
     table_tv,
+    wavefronts,
     wgmma_accumulator,
 )
 from layouts.draw.cells import COLOURS
@@ -103,7 +104,7 @@ def test_the_legend_names_the_unit():
     assert table(TILE).legend == "offsets in elements of 16 bits"
     assert table(Layout(4), unit=8).legend == "offsets in bytes"
     assert table(Layout(4), unit=32).legend == "offsets in elements of 32 bits"
-    byte_legend = "byte offsets; the layout counts elements of 16 bits"
+    byte_legend = "byte offsets; the layout has offsets in elements of 16 bits"
     assert table(Layout(4, 3), show="byte").legend == byte_legend
 
 
@@ -170,11 +171,34 @@ def test_compare_counts_the_wavefronts_of_a_column():
     assert swizzled.notes == padded.notes
 
 
+@pytest.mark.parametrize(
+    ("layouts", "unit", "lanes", "width"),
+    [
+        ([Layout((32, 32), (32, 1)), Layout((32, 32), (33, 1))], 32, 32, 4),
+        ([Layout((8, 8), (8, 1)), Layout((8, 8), (9, 1))], None, 8, 2),
+        ([Layout((8, 8), (8, 1)), Layout((4, 8), (8, 1))], None, 4, 16),
+        ([Layout((8, 64), (64, 1)), Layout(64)], None, 8, 16),  # no columns, no access
+    ],
+)
+def test_compare_makes_the_same_access_to_all(layouts, unit, lanes, width):
+    for layout, panel in zip(layouts, compare(*layouts, unit=unit).panels, strict=True):
+        if len(layout) != 2:
+            assert panel.notes == ()
+            continue
+        at = [layout(row, 0) * (unit or 16) // 8 for row in range(lanes)]
+        wanted = wavefronts(at, width).counted()
+        assert panel.notes == (f"{lanes} × {width} bytes down a column:", wanted)
+
+
 def test_compare_needs_one_unit():
     bytes_ = ComposedLayout(Swizzle(3, 4, 3), 0, ROWS, unit=8)
-    with pytest.raises(LayoutError, match="units of 8 and 16 bits"):
-        compare(TILE, bytes_)
-    assert compare(TILE, bytes_, unit=16).legend == "offsets in elements of 16 bits"
+    both = "offsets in bytes and offsets in elements of 16 bits; convert them to one unit"
+    for unit in (None, 8, 16):
+        with pytest.raises(LayoutError, match=both):
+            compare(TILE, bytes_, unit=unit)
+    assert compare(ROWS, bytes_).legend == "offsets in bytes"
+    with pytest.raises(LayoutError, match=r"unit 16 bits: .* has offsets in bytes"):
+        compare(ROWS, bytes_, unit=16)
     with pytest.raises(LayoutError, match="takes layouts"):
         compare()
 

@@ -56,26 +56,26 @@ def test_the_shift_of_a_row_stride_is_at_least_3(k):
     """S<min(log2 s, 3), 4, max(3, log2 s)> frees eight rows of s 16-byte vectors, s = 1 to 32."""
     rows = Layout(8, 16 << k)
     right = Swizzle(min(k, 3), 4, max(3, k))
-    assert wavefronts(ComposedLayout(right, 0, rows)).conflict_free
-    assert swizzle_for(rows, ["ldmatrix.x1"]).swizzle == right
+    assert wavefronts(ComposedLayout(right, 0, rows), unit=8).conflict_free
+    assert swizzle_for(rows, ["ldmatrix.x1"], unit=8).swizzle == right
     bits = min(k, 3)
     without_the_minimum = Swizzle(bits, 4, max(k, bits))  # the seed's closing formula: log2 s
-    found = wavefronts(ComposedLayout(without_the_minimum, 0, rows))
+    found = wavefronts(ComposedLayout(without_the_minimum, 0, rows), unit=8)
     assert found.degree == (2 if k in (1, 2) else 1)
     assert found.collision == ((0, 4) if k in (1, 2) else None)
 
 
 @pytest.mark.parametrize("stride", [s for s in range(1, 33) if s & 1])
 def test_odd_row_strides_need_no_swizzle(stride):
-    assert swizzle_for(Layout(8, 16 * stride), ["ldmatrix.x1"]).swizzle.bits == 0
+    assert swizzle_for(Layout(8, 16 * stride), ["ldmatrix.x1"], unit=8).swizzle.bits == 0
 
 
 @pytest.mark.parametrize("stride", range(1, 33))
 def test_the_swizzle_for_a_stride_is_the_smallest_without_conflicts(stride):
     rows = Layout(8, 16 * stride)
-    choice = swizzle_for(rows, ["ldmatrix.x1"])
+    choice = swizzle_for(rows, ["ldmatrix.x1"], unit=8)
     tried = every_swizzle(bits=3, bases=range(4, 8), shift=8)
-    free = [s.bits for s in tried if wavefronts(ComposedLayout(s, 0, rows)).conflict_free]
+    free = [s.bits for s in tried if wavefronts(ComposedLayout(s, 0, rows, unit=8)).conflict_free]
     assert bool(choice) == bool(free)
     if choice:
         assert choice.swizzle.bits == min(free)
@@ -218,8 +218,10 @@ def test_a_tile_without_a_swizzle_has_a_proof_and_a_padding():
     assert padding.layout == Layout((64, 48), (56, 1))
     assert (padding.pitch, padding.by) == (48, 8)
     assert all(report.proof().holds for report in padding.reports)
-    assert "no swizzle of (64,48):(48,1) that moves 16 bytes as a whole frees" in str(choice)
-    assert "pad every 48 units by 8" in str(choice)
+    tile = "(64,48):(48,1) (offsets in elements of 16 bits)"
+    assert f"no swizzle of {tile} that moves 16 bytes as a whole frees" in str(choice)
+    assert "pad every 48 by 8" in str(choice)
+    assert str(choice).endswith("bytes of shared memory (offsets in elements of 16 bits)")
 
 
 def test_a_certificate_with_a_wrong_pair_does_not_verify():
@@ -256,7 +258,10 @@ def test_the_padding_is_the_smallest():
             wavefronts(Layout(8, 64 + by), 16, unit=16)
     nothing = padding_for(Layout((64, 8), (8, 1)), [Access("ldmatrix.x1", Layout(8))], unit=16)
     assert nothing.by == 0
-    assert str(nothing) == "no padding needed: (64,8):(8,1), 1024 bytes of shared memory"
+    assert str(nothing) == (
+        "no padding needed: (64,8):(8,1), 1024 bytes of shared memory "
+        "(offsets in elements of 16 bits)"
+    )
 
 
 @pytest.mark.parametrize("unit", [8, 16, 32])
@@ -278,7 +283,7 @@ def test_a_padded_tile_can_be_repeated(shape, unit):
     ("call", "words"),
     [
         (lambda: swizzle_for(Layout((64, 64)), []), "give at least one access"),
-        (lambda: swizzle_for(Layout(32, 8), ["ld.shared.v4.b32"]), "lane 1 accesses 16 bytes"),
+        (lambda: swizzle_for(Layout(32, 4), ["ld.shared.v4.b32"]), "lane 1 accesses 16 bytes"),
         (lambda: swizzle_for(Layout(8, 16), ["ldmatrix.x4"]), "lanes are missing"),
         (lambda: swizzle_for(ComposedLayout(Layout(8), 0, Layout(8)), [16]), "give the Layout of"),
         (lambda: swizzle_for("tile", [16]), "give the Layout of a tile"),

@@ -48,12 +48,7 @@ ROWS = Layout(8, 64)  # the rows of an (8, 64) tile of 16-bit elements
         (ComposedLayout(Swizzle(0, 3, 3), 0, ROWS, unit=16), 16, 8, 1),  # naive rows of 128 bytes
         (ComposedLayout(Swizzle(0, 3, 3), 0, Layout(8, 72), unit=16), 16, 1, 1),  # padded
         (ComposedLayout(Swizzle(3, 3, 3), 0, ROWS, unit=16), 16, 1, 1),  # swizzled
-        (
-            ComposedLayout(Swizzle(3, 4, 3), 0, ROWS, unit=16),
-            16,
-            2,
-            1,
-        ),  # bytes mistaken for elements
+        (ComposedLayout(Swizzle(3, 4, 3), 0, ROWS, unit=16), 16, 2, 1),  # bytes taken for elements
         (ComposedLayout(Swizzle(2, 3, 3), 0, Layout(8, 32), unit=16), 16, 1, 1),  # 64-byte rows
         (ComposedLayout(Swizzle(1, 3, 3), 0, Layout(8, 16), unit=16), 16, 1, 1),  # 32-byte rows
         (Layout(32, 4), 4, 1, 1),
@@ -73,9 +68,9 @@ ROWS = Layout(8, 64)  # the rows of an (8, 64) tile of 16-bit elements
     ids=str,
 )
 def test_wavefronts(lanes, width, count, ideal):
-    found = wavefronts(lanes, width)
-    assert (found.count, found.ideal, found.conflict_free) == (count, ideal, count == ideal)
     unit = getattr(lanes, "unit", 8)
+    found = wavefronts(lanes, width, unit)
+    assert (found.count, found.ideal, found.conflict_free) == (count, ideal, count == ideal)
     assert counted([lanes(lane) * unit // 8 for lane in range(size(lanes))], width) == count
 
 
@@ -98,7 +93,7 @@ def check_witness(addresses, width, pair):
 def test_ranks_agree_with_counting_at_every_base(width, bits, swizzle, base):
     lanes = Layout((2,) * 5, tuple(width << bit for bit in bits))
     for offset in (0, base << 20):
-        layout = ComposedLayout(swizzle, offset, lanes)
+        layout = ComposedLayout(swizzle, offset, lanes, unit=8)
         found = wavefronts(layout, width)
         addresses = [layout(lane) for lane in range(32)]
         if all((a ^ b) % width == 0 for a, b in combinations(addresses, 2)):
@@ -121,7 +116,7 @@ def test_rank_and_lane_by_lane_agree_for_every_instruction(name, bits, swizzle):
     """If a column is 0, lanes share an address, and the phases of a load may double."""
     how = instruction(name)
     strides = tuple(0 if bit is None else how.width << bit for bit in bits)
-    layout = ComposedLayout(swizzle, 0, Layout((2,) * len(bits), strides))
+    layout = ComposedLayout(swizzle, 0, Layout((2,) * len(bits), strides), unit=8)
     addresses = [layout(lane) for lane in range(size(layout))]
     if any(address % how.width for address in addresses):
         return
@@ -136,8 +131,8 @@ def test_freedom_from_conflicts_is_proved_or_refuted_for_every_instruction(name)
     width = instruction(name).width
     for strides in ((1, 2, 4, 8, 16), (0, 1, 2, 4, 8), (1, 0, 2, 4, 16), (1, 32, 2, 4, 8)):
         lanes = Layout((2,) * 5, tuple(width * stride for stride in strides))
-        proof = prove(ConflictFree(lanes, name))
-        assert bool(proof) == wavefronts(lanes, name).conflict_free
+        proof = prove(ConflictFree(lanes, name, unit=8))
+        assert bool(proof) == wavefronts(lanes, name, unit=8).conflict_free
         assert proof.verify(), str(proof)
 
 
@@ -154,7 +149,7 @@ def test_one_lane_outside_the_pattern_ends_merging():
 @given(st.lists(st.integers(0, 40), min_size=5, max_size=5), st.integers(0, 99))
 def test_without_a_swizzle_a_count_holds_at_every_base(strides, base):
     lanes = Layout((2, 2, 2, 2, 2), tuple(16 * stride for stride in strides))
-    found = wavefronts(lanes)
+    found = wavefronts(lanes, unit=8)
     moved = wavefronts([16 * base + lanes(lane) for lane in range(32)])
     if found.every_base and found.ranks is None:
         assert moved.count == found.count
@@ -185,19 +180,21 @@ def test_rows_of_a_power_of_two_need_three_bits_from_at_least_the_bank_groups(st
     log = stride.bit_length() - 1
     swizzle = Swizzle(min(log, 3), 4, max(3, log))
     rows = Layout(8, 16 * stride)
-    assert wavefronts(ComposedLayout(swizzle, 0, rows)).conflict_free
-    assert not wavefronts(rows, 16).conflict_free
+    assert wavefronts(ComposedLayout(swizzle, 0, rows), unit=8).conflict_free
+    assert not wavefronts(rows, 16, unit=8).conflict_free
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ((Layout(8, 16), 3), "1, 2, 4, 8 or 16 bytes"),
-        ((Layout(8, 8), 16), "lane 1 accesses 16 bytes at byte 8"),
-        ((ComposedLayout(Swizzle(3, 4, 3), 8, Layout(8, 16)), 16), "lane 0 .* at byte 8"),
-        ((ComposedLayout(Swizzle(3, 0, 7), 0, Layout(8, 128)), 16), "lane 1 .* at byte 129"),
+        ((Layout(8, 4), 16), "lane 1 accesses 16 bytes at byte 8 .offsets in elements of 16 bits."),
+        ((ComposedLayout(Swizzle(3, 4, 3), 8, Layout(8, 16)), 16, 8), "lane 0 .* at byte 8"),
+        ((ComposedLayout(Swizzle(3, 0, 7), 0, Layout(8, 128)), 16, 8), "lane 1 .* at byte 129"),
         (([0, 4, 6], 4), "lane 2 accesses 4 bytes at byte 6"),
         ((Layout(8, 16), 16, 4), "unit 4 bits"),
+        ((ComposedLayout(Swizzle(3, 3, 3), 0, ROWS, unit=16), 16, 8), "has offsets in elements of"),
+        (([0, 64], 16, 16), "a sequence has byte addresses"),
     ],
 )
 def test_impossible_accesses_raise(arguments, words):
@@ -206,8 +203,10 @@ def test_impossible_accesses_raise(arguments, words):
 
 
 def test_the_text_of_a_report():
-    assert str(wavefronts(Layout(8, 16))) == "1 wavefront, conflict-free at every base"
+    free = "1 wavefront, conflict-free at every base"
+    assert str(wavefronts(Layout(8, 16), unit=8)) == f"{free} (offsets in bytes)"
+    assert str(wavefronts(Layout(8, 8))) == f"{free} (offsets in elements of 16 bits)"
     assert str(wavefronts([0, 128, 16], 16)) == (
         "2 wavefronts instead of 1 at these addresses: "
-        "lanes 0 and 1 access different words of one bank"
+        "lanes 0 and 1 access different words of one bank (offsets in bytes)"
     )

@@ -3,18 +3,22 @@
 import pytest
 
 from layouts import (
+    Access,
     Bijective,
     ComplementLaws,
     ComposedLayout,
     CompositionLaw,
+    ConflictFree,
     E,
     Equivalent,
     Injective,
     Layout,
     LayoutError,
+    NoSwizzle,
     ProductLaw,
     RightInverseLaw,
     Swizzle,
+    SwizzleInvolution,
     Undecided,
     equivalent,
     prove,
@@ -29,6 +33,29 @@ def test_statements_and_proofs_are_values():
     assert prove(statement) == prove(statement)
     assert {prove(statement), prove(Bijective(Layout(8)))} == {prove(statement)}
     assert eval(repr(prove(statement)), dict(vars(__import__("layouts")))) == prove(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        Injective(Layout((4, 8), (7, 1))),
+        Bijective(Layout(4)),
+        Equivalent(Layout(4), Layout(5)),
+        CompositionLaw(Layout(8, 2), Layout(4, 3)),
+        ConflictFree(Layout(8, 64)),
+        NoSwizzle(Layout((8, 64), (64, 1)), (Access(16, Layout(8)),)),
+        SwizzleInvolution(),
+    ],
+    ids=lambda statement: type(statement).__name__,
+)
+def test_a_statement_is_a_question_and_has_no_truth_value(statement):
+    assert str(statement) == f"is it true that {statement.sentence()}?"
+    for ask in (bool, lambda asked: not asked, lambda asked: asked or None):
+        with pytest.raises(LayoutError, match=r"is a question: prove\(...\) answers it"):
+            ask(statement)
+    proof = prove(statement)
+    answer = "proved" if proof else "refuted"
+    assert str(proof).startswith(f"{answer}: {statement.sentence()}"[:90])
 
 
 def test_what_is_out_of_reach_says_so():
