@@ -9,7 +9,7 @@ from layouts.draw.cells import COLOURS, hex_colour
 from layouts.draw.svg import FONT
 
 # In pixels: the drawing, a bar and the step to the next row, a letter, the margin.
-WIDTH, BAR, ROW, LETTER, MARGIN = 734, 22, 28, 6.2, 12
+WIDTH, BAR, ROW, LETTER, MARGIN = 860, 22, 28, 6.2, 12
 
 
 def render(timeline: Timeline) -> str:
