@@ -16,6 +16,7 @@ extensions = [
     "puzzles",
     "live_pages",
     "written_pages",
+    "links",
 ]
 exclude_patterns = ["_build", "live", "node_modules"]
 myst_heading_anchors = 3

@@ -121,8 +121,7 @@ def _list(package: ModuleType, tasks: dict[Task, list[str]]) -> str:
     for task, names in tasks.items():
         parts.append(f"## [{task.title}]({name}/{task.page}.md)")
         lines = (
-            f"- <a href='{name}/{task.page}.html#{_anchor(package, public)}'>`{public}`</a>"
-            f" {_first_sentence(_words(package, public))}"
+            f"- {{name}}`{name}.{public}` {_first_sentence(_words(package, public))}"
             for public in names
         )
         parts.append("{.names}\n" + "\n".join(lines))

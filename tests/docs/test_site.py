@@ -116,6 +116,7 @@ WRONG = {
     "raises": ("```{run}\n:raises:\n1\n```", "this must raise"),
     "solution": (PUZZLE % ("5:1", "3"), "5:1 is not a solution: .*not 4"),
     "wrong": (PUZZLE % ("4:1", "4:2"), "4:2 is wrong, and no condition refuses it"),
+    "source": ("As in PTX ISA 9.7.99.1, mma.", "PTX ISA 9.7.99.1 is not in SOURCES"),
 }
 
 
@@ -124,7 +125,7 @@ def refused(tmp_path_factory):
     """What the build of all wrong pages says: they have nothing else to warn of."""
     pytest.importorskip("sphinx", reason="the docs extra is not installed")
     folder = tmp_path_factory.mktemp("wrong")
-    extensions = "myst_parser", "layout_tables", "run_code", "puzzles"
+    extensions = "myst_parser", "layout_tables", "run_code", "puzzles", "links"
     (folder / "conf.py").write_text(
         f"import sys\nsys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'docs' / '_ext')!r}]\n"
         f"extensions = {list(extensions)}\n"
