@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from .draw import Table
-from .draw.summary import drawable, facts, picture, words
+from .draw.summary import Answer, answer, drawable, facts, words
 from .errors import LayoutError
-from .notation.expression import evaluate, operations
+from .notation.expression import operations
 
 #: The options that write a file; each is a method of `Table`.
 WRITERS = ("svg", "html", "latex")
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Prints the value of the expression on the command line; returns 0, or 2 after an error."""
     options = _parser().parse_args(arguments)
     try:
-        _show(evaluate(REPORTS.get(options.expression, options.expression)), options)
+        _show(answer(REPORTS.get(options.expression, options.expression)), options)
         sys.stdout.flush()
     except LayoutError as error:
         print(error, file=sys.stderr)
@@ -66,10 +66,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _show(value: Any, options: argparse.Namespace) -> None:
+def _show(found: Answer, options: argparse.Namespace) -> None:
+    value = found.value
     given = {name: getattr(options, name) for name in ("unit", "banks", "show")}
     layout = drawable(value)
-    drawn = picture(value, **{name: x for name, x in given.items() if x is not None})
+    drawn = found.picture(**{name: x for name, x in given.items() if x is not None})
     if drawn is None:
         print(layout if layout is not None else words(value))
     else:

@@ -12,6 +12,7 @@ the build; the message has the file and the line, and marks the place.
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
 
@@ -22,8 +23,12 @@ from sphinx.util.docutils import SphinxDirective
 
 from sources import depend
 
-from layouts.draw.summary import drawable, facts, picture, words
-from layouts.notation.expression import evaluate
+from layouts.draw import Table
+from layouts.draw.html import style_sheet
+from layouts.draw.summary import answer, drawable, facts, words
+
+
+MOST = 64  # rows, and columns, of a panel
 
 
 class LayoutTable(SphinxDirective):
@@ -46,13 +51,17 @@ class LayoutTable(SphinxDirective):
         try:
             if expression.startswith("="):
                 expression = str(eval(expression[1:], self.env.temp_data.get("run_code", {})))
-            value = evaluate(expression)
-            table = picture(value, **given)
-            layout = drawable(value)
+            found = answer(expression)
+            if not isinstance(found.value, Table):  # which has its own limit
+                given.setdefault("limit", MOST)
+            table = found.picture(**given)
+            layout = drawable(found.value)
             shown = facts(layout) if "facts" in self.options and layout is not None else []
         except Exception as error:  # the page's own Python may raise anything
             raise self.error(f"layout: {error}") from error
-        drawn = table.svg() if table is not None else f"<pre>{escape(words(value))}</pre>"
+        drawn = (
+            f"<pre>{escape(words(found.value))}</pre>" if table is None else table.html(page=True)
+        )
         below = "".join(f"<pre>{escape(fact)}</pre>" for fact in shown)
         playground = f"{self._root()}playground.html#{quote(expression, safe='')}"
         return [
@@ -70,7 +79,16 @@ class LayoutTable(SphinxDirective):
         return "../" * self.env.docname.count("/")
 
 
+def write_style(app: Sphinx, error: Exception | None) -> None:
+    """Writes the style sheet of the pictures."""
+    if error is None and app.builder.format == "html":
+        (Path(app.outdir) / "_static" / "layouts.css").write_text(style_sheet())
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Registers the extension."""
+    """Registers the extension; the site has the script _static/layouts.js."""
     app.add_directive("layout", LayoutTable)
+    app.add_css_file("layouts.css")
+    app.add_js_file("layouts.js", loading_method="defer")
+    app.connect("build-finished", write_style)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

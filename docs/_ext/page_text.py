@@ -26,7 +26,7 @@ def paragraphs(docstring: str) -> Iterator[str]:
 
 
 def _item(entry: str) -> str:
-    """"`name`   its meaning" as an item of a list."""
+    """ "`name`   its meaning" as an item of a list."""
     name, meaning = re.split(r"  +", entry, maxsplit=1)
     return f"- {escaped(name)}: {escaped(' '.join(meaning.split()))}"
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
+from ..values.tuples import IntTuple, crd2idx, size
 from ..values.unit import DEFAULT_UNIT
 from ..values.value import Value
 
@@ -32,6 +33,9 @@ COLOURS = (
 #: The text of a cell, and the index of its colour; None leaves it white.
 Cell: TypeAlias = "tuple[str, int | None]"
 
+#: For each cell of a panel, row by row, the elements that it stands for.
+Elements: TypeAlias = "tuple[tuple[tuple[int, ...], ...], ...]"
+
 
 def hex_colour(colour: int | None) -> str:
     """The colour of a cell for HTML and SVG.
@@ -46,14 +50,35 @@ class Panel(Value):
     """A rectangle of cells: `cells[row][column]`.
 
     `row_ends[r]` nested modes end below row r, and `column_ends[c]` right of column c.
+
+    `shape`     of what is drawn: the modes of the rows, of the columns, and those that `at` fixes;
+                () if a cell has no coordinate
+    `at`        the coordinate in the modes beyond the second
+    `elements`  what each cell stands for: cells of all panels that share an element light up
+                together.  By default it is the index of the cell.
+    `counts`    what the number of a cell is
     """
 
-    __slots__ = __match_args__ = ("title", "notes", "cells", "row_ends", "column_ends")
+    __slots__ = __match_args__ = (
+        "title",
+        "notes",
+        "cells",
+        "row_ends",
+        "column_ends",
+        "shape",
+        "at",
+        "elements",
+        "counts",
+    )
     title: str
     notes: tuple[str, ...]
     cells: tuple[tuple[Cell, ...], ...]
     row_ends: tuple[int, ...]
     column_ends: tuple[int, ...]
+    shape: IntTuple
+    at: tuple[int, ...]
+    elements: Elements
+    counts: str
 
     def __init__(
         self,
@@ -62,15 +87,39 @@ class Panel(Value):
         cells: tuple[tuple[Cell, ...], ...],
         row_ends: tuple[int, ...],
         column_ends: tuple[int, ...],
+        shape: IntTuple = (),
+        at: tuple[int, ...] = (),
+        elements: Elements = (),
+        counts: str = "offset",
     ) -> None:
-        self._set(title, notes, cells, row_ends, column_ends)
+        self._set(title, notes, cells, row_ends, column_ends, shape, at, elements, counts)
+
+    def index(self, row: int, column: int) -> int:
+        """The index of a cell in `shape`.
+
+        >>> Panel("", (), (), (), (), (2, 4, 3), at=(2,)).index(1, 3)
+        23
+        """
+        if not isinstance(self.shape, tuple) or len(self.shape) < 2:
+            return column
+        rows, columns, *_ = map(size, self.shape)
+        beyond = crd2idx(self.at, self.shape[2:]) if self.at else 0
+        return int(row + rows * (column + columns * beyond))
+
+    def with_elements(
+        self, cells: tuple[tuple[Cell, ...], ...], elements: Elements, counts: str
+    ) -> Panel:
+        """The panel with other cells, that stand for `elements`."""
+        ends = self.row_ends, self.column_ends
+        return Panel(self.title, self.notes, cells, *ends, self.shape, self.at, elements, counts)
 
 
 class Table(Value):
     """A picture: panels side by side, under a legend.
 
     `legend`   what the numbers count
-    `colours`  what the eight colours stand for; empty if there are none
+    `colours`  what the colours stand for, with a swatch of each if it ends with a colon; empty if
+               there are none
     `layouts`  (name, layout) of each layout whose offsets are drawn
     `unit`     bits of one of these offsets
 
@@ -94,6 +143,14 @@ class Table(Value):
     ) -> None:
         self._set(panels, legend, colours, layouts, unit)
 
+    @property
+    def swatches(self) -> range:
+        """The colours that the legend shows, up to the last one in use."""
+        if not self.colours.endswith(":"):
+            return range(0)
+        used = (c for panel in self.panels for row in panel.cells for _, c in row if c is not None)
+        return range(1 + max(used, default=-1))
+
     def text(self, colour: bool | None = None, width: int | None = None) -> str:
         """The picture as text, split into blocks of columns that fit `width` characters.
 
@@ -105,11 +162,15 @@ class Table(Value):
 
         return render(self, colour, width)
 
-    def html(self) -> str:
-        """The picture as an HTML fragment that needs no style sheet."""
+    def html(self, page: bool = False) -> str:
+        """The picture as an HTML fragment that needs no style sheet.
+
+        With `page` it has classes in place of styles, for a page that has the `style_sheet` of
+        `layouts.draw.html`, and tells a script which cells belong together.
+        """
         from .html import render
 
-        return render(self)
+        return render(self, page)
 
     def svg(self) -> str:
         """The picture as an SVG document; ``data-o`` of a number is the offset that it shows."""

@@ -8,7 +8,7 @@ from ..tiled.tensor import Tensor
 from ..values.tuples import added
 from ..values.unit import unit_of
 from .cells import Cell
-from .panels import Scale
+from .panels import Scale, asks_for_banks
 
 __all__ = ["Elements"]
 
@@ -16,8 +16,9 @@ __all__ = ["Elements"]
 class Elements(Scale):
     """The elements of a tensor at the offsets of its layout; the other arguments are `Scale`'s."""
 
-    def __init__(self, tensor: Tensor, unit: int | None, show: str, banks: int) -> None:
-        super().__init__(unit_of(tensor, unit), show, banks)
+    def __init__(self, tensor: Tensor, unit: int | None, show: str, banks: int | None) -> None:
+        banked = asks_for_banks(tensor.layout, unit, show, banks)
+        super().__init__(unit_of(tensor, unit), show, banks, banked, tensor.offset)
         self.tensor = tensor
 
     def cell(self, offset: Any) -> Cell:
@@ -28,11 +29,11 @@ class Elements(Scale):
         >>> Elements(make_tensor(numpy.arange(8) / 3), None, "offset", 16).cell(2)
         ('0.6667', 1)
         """
-        index = added(self.tensor.offset, offset)
-        words, colour = super().cell(index)
+        words, colour = super().cell(offset)
         data = self.tensor.data
         if data is None or self.show != "offset":
             return words, colour
+        index = added(self.start, offset)
         return (_words(data[index]), colour) if index < len(data) else ("", None)
 
     def legend(self) -> str:

@@ -50,7 +50,7 @@ def _legend(table: Table) -> list[str]:
     up = 3.5 + max(len(panel.notes) for panel in table.panels)
     legend = _escaped(table.legend)
     if table.colours:
-        boxes = (f"\\colorbox{{{_colour(c)}}}{{\\strut {c}}}" for c in range(len(COLOURS)))
+        boxes = (f"\\colorbox{{{_colour(c)}}}{{\\strut {c}}}" for c in table.swatches)
         legend += f"; {_escaped(table.colours)} {''.join(boxes)}"
     return [f"\\node[anchor=west] at (0,{up}) {{{legend}}};"]
 

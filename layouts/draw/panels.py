@@ -9,8 +9,8 @@ from typing import Any
 from ..errors import LayoutError
 from ..hardware.facts import BANK_BYTES, BANKS
 from ..values.layout import Layout, make_layout
-from ..values.swizzle import ComposedLayout, outer_layout
-from ..values.tuples import idx2crd, is_int, leaves, size, text
+from ..values.swizzle import ComposedLayout, Swizzle, outer_layout
+from ..values.tuples import IntTuple, added, idx2crd, is_int, leaves, size, text
 from ..values.unit import in_units
 from .cells import COLOURS, Cell, Panel
 
@@ -19,6 +19,7 @@ __all__ = [
     "LIMIT",
     "Limits",
     "Scale",
+    "asks_for_banks",
     "check_drawable",
     "check_integer_extents",
     "panel_of",
@@ -47,16 +48,24 @@ LEGENDS = {
 
 
 class Scale:
-    """What a cell shows of an offset, and its colour: ``byte / banks % 8``.
+    """What a cell shows of an offset, and its colour.
 
-    `unit` is the bits of one offset, `show` a key of `LEGENDS`, `banks` the bytes of one colour.
+    `unit`    bits of one offset
+    `show`    a key of `LEGENDS`
+    `banks`   bytes of one colour, which is ``byte / banks % 8``; 16 by default
+    `banked`  whether colours are those of banks; else the colour is ``offset % 8``, and the unit
+              does not matter
+    `start`   what is added to each offset
 
     Raises `LayoutError` if `unit` or `banks` is not a positive integer, or `show` not a key.
     """
 
-    def __init__(self, unit: int, show: str, banks: int) -> None:
-        self.unit, self.show, self.banks = unit, show, banks
-        for name, value in (("unit", unit), ("banks", banks)):
+    def __init__(
+        self, unit: int, show: str, banks: int | None, banked: bool = True, start: Any = 0
+    ) -> None:
+        self.unit, self.show, self.banked, self.start = unit, show, banked, start
+        self.banks = BANK_GROUP_BYTES if banks is None else banks
+        for name, value in (("unit", self.unit), ("banks", self.banks)):
             if not is_int(value) or value < 1:
                 raise LayoutError(f"{name} {value!r}: it must be an integer of at least 1")
         if show not in LEGENDS:
@@ -65,27 +74,45 @@ class Scale:
     def cell(self, offset: Any) -> Cell:
         """The cell of an offset; a coordinate, or an offset with symbols, has no colour.
 
-        >>> Scale(16, "bank", 16).cell(72)
-        ('4', 1)
+        >>> Scale(16, "bank", 16).cell(72), Scale(16, "offset", None, banked=False).cell(11)
+        (('4', 1), ('11', 3))
         """
-        if not is_int(offset):
-            return text(offset) if isinstance(offset, tuple) else str(offset), None
-        byte = offset * self.unit // 8
+        at = added(self.start, offset) if self.start else offset
+        if not is_int(at):
+            return text(at) if isinstance(at, tuple) else str(at), None
+        if not self.banked:
+            return str(at), at % len(COLOURS)
+        byte = at * self.unit // 8
         if self.show == "offset":
-            shown = offset
+            shown = at
         else:
             shown = byte if self.show == "byte" else byte // BANK_BYTES % BANKS
         return str(shown), byte // self.banks % len(COLOURS)
 
     def legend(self) -> str:
         """What the numbers count."""
-        return LEGENDS[self.show].format(offsets=in_units(self.unit))
+        return LEGENDS[self.show].format(offsets=in_units(self.unit)) if self.banked else "offsets"
 
     def colours(self) -> str:
         """What the colours stand for."""
+        if not self.banked:
+            return f"colour = offset mod {len(COLOURS)}:"
         if self.banks == BANK_GROUP_BYTES:
             return "colour = group of 4 banks:"
         return f"colour = byte / {self.banks} mod {len(COLOURS)}:"
+
+
+def asks_for_banks(
+    layout: Layout | ComposedLayout, unit: int | None, show: str, banks: int | None
+) -> bool:
+    """Whether a table of `layout` shows banks: it has a swizzle or a unit, or an argument is given.
+
+    >>> [asks_for_banks(Layout(8), unit, "offset", None) for unit in (None, 32)]
+    [False, True]
+    """
+    given = unit is not None or show != "offset" or banks is not None
+    swizzled = isinstance(layout, ComposedLayout) and isinstance(layout.inner, Swizzle)
+    return given or swizzled or getattr(layout, "unit", None) is not None
 
 
 class Limits:
@@ -139,7 +166,8 @@ def panels_of(
     modes = list(outer) or [Layout(1, 0)]
     if len(modes) == 1:
         domain = make_layout(Layout(1, 0), modes[0])
-        return (panel_of(title, notes, domain, lambda _, j: scale.cell(layout(j)), limits),)
+        shape = (modes[0].shape,)
+        return (panel_of(title, notes, domain, lambda _, j: scale.cell(layout(j)), limits, shape),)
     domain = make_layout(*modes[:2])
     extents = [size(mode) for mode in modes[2:]]
     drawn = limits.of_panels(prod(extents), size(domain, 0), size(domain, 1))
@@ -153,7 +181,7 @@ def panels_of(
         def cell(i: int, j: int, rest: tuple[int, ...] = rest) -> Cell:
             return scale.cell(layout(i, j, *rest))
 
-        panels.append(panel_of(name, notes, domain, cell, limits))
+        panels.append(panel_of(name, notes, domain, cell, limits, outer.shape, rest))
     return tuple(panels)
 
 
@@ -163,8 +191,11 @@ def panel_of(
     domain: Layout,
     cell: Callable[[int, int], Cell],
     limits: Limits,
+    shape: IntTuple = (),
+    at: tuple[int, ...] = (),
 ) -> Panel:
-    """The panel of ``cell(row, column)`` over the two modes of `domain`."""
+    """The panel of ``cell(row, column)`` over the two modes of `domain`; `shape` and `at` are those
+    of `Panel`."""
     rows, columns = size(domain, 0), size(domain, 1)
     drawn_rows, drawn_columns = limits.of_panel(rows, columns)
     if (drawn_rows, drawn_columns) != (rows, columns):
@@ -172,7 +203,8 @@ def panel_of(
     cells = tuple(
         tuple(cell(row, column) for column in range(drawn_columns)) for row in range(drawn_rows)
     )
-    return Panel(title, notes, cells, _ends(domain[0], drawn_rows), _ends(domain[1], drawn_columns))
+    ends = _ends(domain[0], drawn_rows), _ends(domain[1], drawn_columns)
+    return Panel(title, notes, cells, *ends, shape, at)
 
 
 def _ends(mode: Layout, count: int) -> tuple[int, ...]:

@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import LayoutError
+from ..explanation.steps import Explanation
+from ..explanation.views import views_of
+from ..notation.expression import evaluate_call
 from ..proof.injective import Injective
 from ..proof.prove import Statement, prove
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, leaves, size, text
+from ..values.value import Value
 from . import Table, table
+from .operation import operation
+
+
+class Answer(Value):
+    """What a page, or the command line, shows of an expression.
+
+    `value`  of the expression
+    `asked`  the operation and its arguments, if the expression is one call
+    """
+
+    __slots__ = __match_args__ = ("value", "asked")
+    value: Any
+    asked: tuple[Callable[..., Any], tuple[Any, ...]] | None
+
+    def __init__(
+        self, value: Any, asked: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+    ) -> None:
+        self._set(value, asked)
+
+    def picture(self, **given: Any) -> Table | None:
+        """The layouts of the operation, or else the value, as a table; see the function `picture`.
+
+        >>> [panel.title for panel in answer("composition(8:2, 4:2)").picture().panels]
+        ['A = 8:2', 'B = 4:2', 'R = 4:4']
+        """
+        views = views_of(*self.asked, self.value) if self.asked else None
+        return operation(views, **given) or picture(self.value, **given)
+
+
+def answer(expression: str) -> Answer:
+    """The answer to an expression; raises `LayoutError` as `evaluate` does."""
+    return Answer(*evaluate_call(expression))
 
 
 def picture(value: Any, **given: Any) -> Table | None:
@@ -29,6 +66,8 @@ def picture(value: Any, **given: Any) -> Table | None:
                 f"{', '.join(given)}: the value is a table already; give it to table(...) instead"
             )
         return value
+    if isinstance(value, Explanation):
+        return operation(value.views(), **given)
     layout = drawable(value)
     if layout is None or not all(map(is_int, leaves(layout.shape))):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from .cells import COLOURS, Panel, Table, hex_colour
+from .cells import Panel, Table, hex_colour
 
 __all__ = ["render"]
 
@@ -44,7 +44,7 @@ def _legend(table: Table) -> tuple[str, int]:
     words = f"{table.legend}; {table.colours}" if table.colours else table.legend
     drawn = f'<text x="{MARGIN}" y="{MARGIN + 12}">{escape(words)}</text>'
     x = MARGIN + round(len(words) * TITLE_LETTER) + 8
-    for colour in range(len(COLOURS) if table.colours else 0):
+    for colour in table.swatches:
         drawn += (
             f'<rect x="{x}" y="{MARGIN}" width="{SWATCH}" height="16" fill="{hex_colour(colour)}"/>'
             f'<text x="{x + SWATCH // 2}" y="{MARGIN + 12}" text-anchor="middle">{colour}</text>'

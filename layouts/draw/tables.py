@@ -16,17 +16,17 @@ from ..values.unit import in_units, unit_of
 from .cells import COLOURS, Cell, Panel, Table
 from .elements import Elements
 from .panels import (
-    BANK_GROUP_BYTES,
     LIMIT,
     Limits,
     Scale,
+    asks_for_banks,
     check_drawable,
     check_integer_extents,
     panel_of,
     panels_of,
 )
 
-__all__ = ["compare", "notebook", "table", "table_tv"]
+__all__ = ["compare", "notebook", "scale_of", "table", "table_tv"]
 
 #: Rows, and columns, of a panel that a notebook draws.
 NOTEBOOK_LIMIT = 64
@@ -36,7 +36,7 @@ def table(
     layout: Layout | ComposedLayout | Tensor,
     unit: int | None = None,
     show: str = "offset",
-    banks: int = BANK_GROUP_BYTES,
+    banks: int | None = None,
     limit: int | None = LIMIT,
 ) -> Table:
     """`layout` as a table: mode 0 down, mode 1 across, one panel for each index of further modes.
@@ -47,7 +47,11 @@ def table(
              layout may have one, and so have the elements of a tensor
     `show`   what a cell shows: the ``"offset"`` or the element, its ``"byte"``, or its ``"bank"``
              of 4 bytes
-    `banks`  bytes of one colour: the colour of a cell is ``byte / banks % 8``
+    `banks`  bytes of one colour, by default 16: the colour of a cell is ``byte / banks % 8``
+
+    The colour is ``offset % 8`` if nothing asks for banks: the layout has no swizzle and no unit,
+    and no argument is given.
+
     `limit`  rows and columns of a panel that are drawn, and `limit` × `limit` cells in all, in at
              most 8 panels; None draws all of a panel.  Notes say what is not drawn.
 
@@ -56,7 +60,7 @@ def table(
 
     >>> print(table(Layout((2, 4), (4, 1))))
     (2,4):(4,1)
-    offsets in elements of 16 bits
+    offsets
     <BLANKLINE>
          0  1  2  3
        ┌────────────
@@ -76,7 +80,7 @@ def table(
         elements = Elements(layout, unit, show, banks)
         panels = panels_of(layout.layout, repr(layout), (), elements, Limits(limit))
         return _drawn(panels, elements, ())
-    scale = Scale(unit_of(layout, unit), show, banks)
+    scale = scale_of(layout, unit, show, banks)
     panels = panels_of(layout, str(layout), (), scale, Limits(limit))
     return _drawn(panels, scale, ((str(layout), layout),))
 
@@ -85,7 +89,7 @@ def compare(
     *layouts: Layout | ComposedLayout,
     unit: int | None = None,
     show: str = "offset",
-    banks: int = BANK_GROUP_BYTES,
+    banks: int | None = None,
     limit: int | None = LIMIT,
     **named: Layout | ComposedLayout,
 ) -> Table:
@@ -118,6 +122,18 @@ def compare(
         title = f"{name}: {layout}" if name else str(layout)
         panels += panels_of(layout, title, lines, scale, limits)
     return _drawn(tuple(panels), scale, tuple((name or str(one), one) for name, one in names))
+
+
+def scale_of(
+    layout: Layout | ComposedLayout,
+    unit: int | None = None,
+    show: str = "offset",
+    banks: int | None = None,
+    start: Any = 0,
+) -> Scale:
+    """The scale of a table of `layout` alone; `start` is added to its offsets."""
+    banked = asks_for_banks(layout, unit, show, banks)
+    return Scale(unit_of(layout, unit), show, banks, banked, start)
 
 
 def _common_unit(layouts: list[Layout | ComposedLayout], given: int | None) -> int:

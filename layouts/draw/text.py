@@ -45,7 +45,7 @@ def render(table: Table, colour: bool | None, width: int | None) -> str:
 def _legend(table: Table, colour: bool) -> str:
     if not colour or not table.colours:
         return table.legend
-    swatches = " ".join(_coloured(f" {index} ", index) for index in range(len(COLOURS)))
+    swatches = " ".join(_coloured(f" {index} ", index) for index in table.swatches)
     return f"{table.legend}; {table.colours} {swatches}"
 
 

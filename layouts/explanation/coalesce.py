@@ -18,9 +18,11 @@ from typing import Any
 from .. import algebra
 from ..proof.equivalence import Equivalent
 from ..values.layout import Layout
+from ..values.tuples import is_int
 from .by_mode import each_mode, in_outer, listed, merged
 from .checks import check
 from .steps import Lines, explains, substep
+from .views import View, Views, drawable, same_index, shows
 
 
 @explains("coalesce")
@@ -51,3 +53,18 @@ def _filter(lines: Lines, result: Any, layout: Any, profile: Any = None) -> None
     if moving:
         extents, strides = zip(*moving, strict=True)
         substep(lines, algebra.coalesce, Layout(extents, strides))
+
+
+shows("coalesce")(same_index)
+
+
+@shows("filter")
+def _filtered(result: Any, layout: Any, profile: Any = None) -> Views | None:
+    """The indices of L with the offset of an index of R."""
+    if not drawable(layout, result) or not is_int(layout(0)):
+        return None
+    views = (
+        View("L", layout, lambda i: (layout(i),)),
+        View("R", result, lambda i: (result(i),)),
+    )
+    return Views(views, lambda offset: offset, "offset")

@@ -12,6 +12,7 @@ complement(4:2, 24) = (2,3):(1,8)
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from ..algebra.complement import by_coordinate, covers, period
@@ -21,10 +22,11 @@ from ..values.layout import Layout, cosize
 from ..values.modes import Mode
 from ..values.stride import ArithTuple, E, kind_of
 from ..values.symbols import plain
-from ..values.tuples import size, text
+from ..values.tuples import is_int, size, text
 from .by_mode import coalesced, listed
 from .checks import check
 from .steps import Lines, by_other_means, explains
+from .views import MOST, View, Views, drawable, shows, tied
 
 
 @explains("complement")
@@ -99,3 +101,31 @@ def _beyond(lines: Lines, target: Any, reach: Any, free: list[Mode]) -> None:
 
 def _offsets(reach: Any) -> str:
     return "1 offset" if equal(reach, 1) else f"{reach} offsets"
+
+
+#: Offsets that are drawn in one row.
+MEMORY_ROW = 32
+
+
+@shows("complement")
+def _copies(result: Any, layout: Any, cotarget: Any = None) -> Views | None:
+    """L, R, and the offsets below the target: each in the colour of the copy of L that takes it."""
+    if not drawable(layout, result) or not is_int(layout(0)) or not is_int(result(0)):
+        return None
+    target = cosize(layout) if cotarget is None else size(cotarget)
+    pairs = list(product(range(size(layout)), range(size(result))))
+    if target > MOST or len(pairs) > MOST:
+        return None
+    copy_of = {layout(a) + result(b): b for a, b in pairs}
+    rows = ceil_div(target, MEMORY_ROW)
+    memory = Layout((rows, MEMORY_ROW), (MEMORY_ROW, 1)) if rows > 1 else Layout(target)
+    views = (
+        View("L", layout, tied((a, layout(a) + result(b)) for a, b in pairs)),
+        View("R", result, tied((b, layout(a) + result(b)) for a, b in pairs)),
+        View(
+            f"offsets below {target}",
+            memory,
+            lambda i: (memory(i),) if memory(i) in copy_of and memory(i) < target else (),
+        ),
+    )
+    return Views(views, copy_of.__getitem__, "copy of L")

@@ -31,15 +31,16 @@ from ..algebra.digits import Split
 from ..proof.digits import Carry, Form, Reading, Step, highest, read, spelled
 from ..proof.laws import CompositionLaw
 from ..values.arith import divided, equal
-from ..values.layout import Layout
+from ..values.layout import Layout, make_identity_layout
 from ..values.modes import has_xor_strides
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import free_symbols, plain, plain_if_symbolic
-from ..values.tuples import leaves, size, text
+from ..values.tuples import is_int, leaves, size, text
 from .by_mode import each_mode
 from .checks import SHOWN, check, check_values
 from .steps import Lines, explains, substep
+from .views import View, Views, by_element, column_of, drawable, shows, tied
 
 #: What a composition with a swizzle or a composed layout is.
 KINDS = {Swizzle: "a swizzle", Layout: "a layout", ComposedLayout: "a composed layout"}
@@ -194,3 +195,27 @@ def _nested_and_checked(lines: Lines, result: Any, a: Any, b: Any) -> None:
         check(lines, CompositionLaw(a, b, result), "R(i) == A(B(i))")
     else:
         check_values(lines, "R(i) == A(B(i))", lambda i: a(b(i)), result, size(b))
+
+
+@shows("composition")
+def _places(result: Any, a: Any, b: Any) -> Views | None:
+    """B, and the cells of A that it selects, which are those of R."""
+    if not drawable(result):
+        return None
+    group, name = column_of(result)
+    if isinstance(b, (Layout, ComposedLayout)) and isinstance(a, Swizzle):
+        return Views([View("B", b), View("R", result)])
+    if not isinstance(a, (Layout, ComposedLayout)):
+        return None
+    if isinstance(b, tuple):
+        taken = by_element(algebra.composition(make_identity_layout(a.shape), b), a.shape)
+    elif isinstance(b, (Layout, ComposedLayout)) or is_int(b):
+        b = Layout(b) if is_int(b) else b
+        taken = by_element(b, a.shape)
+    else:
+        return None
+    places = tied((m, i) for i in range(size(result)) for m in taken(i))
+    views = [View("A", a, places), View("R", result)]
+    if not isinstance(b, tuple):
+        views.insert(1, View("B", b, counts="index of A"))
+    return Views(views, group, name)

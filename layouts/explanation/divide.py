@@ -7,17 +7,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import algebra
 from ..algebra.divide import extent_of
 from ..proof.laws import DivideLaw
-from ..values.layout import Layout, make_layout
+from ..values.layout import Layout, make_identity_layout, make_layout
 from ..values.symbols import plain_if_symbolic
-from ..values.tuples import text
+from ..values.tuples import size, text
 from .by_mode import each_mode, gathered, in_outer
 from .checks import check
 from .steps import Lines, explains, substep
+from .views import View, Views, by_element, drawable, shows
 
 
 @explains("logical_divide")
@@ -55,3 +57,50 @@ explains("tiled_divide")(
 explains("flat_divide")(
     gathered(algebra.logical_divide, "all modes of tiles come first, then all modes of rests")
 )
+
+
+def _shown(op: Callable[..., Any]) -> None:
+    """Register the views of a divide: A with its tiles in colours, and R."""
+
+    @shows(op.__name__)
+    def views(result: Any, layout: Any, tiler: Any) -> Views | None:
+        return tiles(op, result, layout, tiler)
+
+
+for _op in (
+    algebra.logical_divide,
+    algebra.zipped_divide,
+    algebra.tiled_divide,
+    algebra.flat_divide,
+):
+    _shown(_op)
+
+
+def tiles(op: Callable[..., Any], result: Any, layout: Any, tiler: Any) -> Views | None:
+    """A and R, which both have the colours of the tiles of A."""
+    if not drawable(layout, result) or tiler is None:
+        return None
+    tile_of = numbered_tiles(layout, tiler)
+    of_result = by_element(op(_coordinates(layout, tiler), tiler), layout.shape)
+    views = [View("A", layout), View("R", result, of_result)]
+    return Views(views, tile_of.__getitem__, "tile")
+
+
+def numbered_tiles(layout: Any, tiler: Any) -> dict[int, int]:
+    """index of `layout` → the number of its tile.
+
+    >>> numbered_tiles(Layout((2, 3)), (2, 2))
+    {0: 0, 1: 0, 2: 0, 3: 0, 4: 1, 5: 1}
+    """
+    zipped = algebra.zipped_divide(_coordinates(layout, tiler), tiler)
+    elements, each = by_element(zipped, layout.shape), size(zipped, 0)
+    return {element: i // each for i in range(size(zipped)) for element in elements(i)}
+
+
+def _coordinates(layout: Any, tiler: Any) -> Layout:
+    """What stands for the cells of `layout`: coordinates, or if one tile cuts all modes, indices.
+
+    >>> print(_coordinates(Layout((4, 8)), (2, 2)), _coordinates(Layout((4, 8)), Layout(4)))
+    (4,8):(1@0,1@1) 32:1
+    """
+    return make_identity_layout(layout.shape) if isinstance(tiler, tuple) else Layout(size(layout))

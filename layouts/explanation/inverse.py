@@ -26,10 +26,11 @@ from ..values.layout import Layout
 from ..values.modes import Mode
 from ..values.swizzle import ComposedLayout
 from ..values.symbols import free_symbols, plain
-from ..values.tuples import place_values, size, text
+from ..values.tuples import is_int, place_values, size, text
 from .by_mode import coalesced, listed, merged
 from .checks import check, check_values
 from .steps import Lines, by_other_means, explains, substep
+from .views import View, Views, drawable, shows, tied
 
 
 @explains("right_inverse")
@@ -142,3 +143,47 @@ def _common_vector(lines: Lines, result: Any, a: Any, b: Any) -> None:
     )
     if result is not None:
         lines.append(f"every vector has {result} elements, or a multiple of that")
+
+
+# --------------------------------------------------------------------------------- pictures
+
+
+@shows("right_inverse", "left_inverse")
+def _both_ways(result: Any, layout: Any) -> Views | None:
+    """An index of L with an offset, and the offset as an index of R with that index."""
+    if not drawable(layout, result) or not is_int(layout(0)):
+        return None
+    reached = {layout(i) for i in range(size(layout))}
+    count = size(result)
+    views = (
+        View("L", layout, lambda i: (layout(i),) if layout(i) < count else ()),
+        View("R", result, lambda o: (o,) if o in reached else (), counts="index of L"),
+    )
+    return Views(views, lambda offset: offset, "offset of L")
+
+
+@shows("nullspace")
+def _at_offset_0(result: Any, layout: Any) -> Views | None:
+    """The indices of L that have the offset of index 0."""
+    if not drawable(layout, result):
+        return None
+    taken = {result(i) for i in range(size(result))}
+    views = (
+        View("L", layout, lambda i: (i,) if i in taken else ()),
+        View("R", result, lambda i: (result(i),), counts="index of L"),
+    )
+    return Views(views, lambda _: 0, coloured="the indices of R")
+
+
+@shows("max_common_layout")
+def _in_both(result: Any, a: Any, b: Any) -> Views | None:
+    """The indices of the first vector, in A and in B."""
+    if not drawable(a, b, result):
+        return None
+    taken = tied((result(i), result(i)) for i in range(size(result)))
+    views = (
+        View("A", a, taken),
+        View("B", b, taken),
+        View("R", result, lambda i: (result(i),), counts="index of A and B"),
+    )
+    return Views(views, lambda _: 0, coloured="the first vector")

@@ -7,19 +7,21 @@ the tile is (4,4):(8,1); at (1,0) of (2,2):(32,4) it starts at 32
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import xor
 from typing import Any
 
 from ..algebra.divide import zipped_divide
-from ..algebra.partition import get_flat_coord
+from ..algebra.partition import get_flat_coord, local_partition, local_tile
 from ..algebra.slice import shown
-from ..values.layout import Layout
+from ..values.layout import Layout, make_identity_layout
 from ..values.modes import has_xor_strides
 from ..values.swizzle import ComposedLayout
 from ..values.symbols import free_symbols
 from ..values.tuples import added, is_int, leaves, size, text
 from .checks import check_values
 from .steps import Lines, explains, substep
+from .views import Views, drawable, in_place, index_at, shows
 
 
 @explains("local_tile")
@@ -74,3 +76,22 @@ def _without_swizzle(layout: Any) -> str:
     if isinstance(layout, ComposedLayout):
         return f"{layout.outer}, before its swizzle"
     return text(layout)
+
+
+def _shown(op: Callable[..., Any]) -> None:
+    """Register the views of an operation that gives a part: L with the part in colour, and R."""
+
+    @shows(op.__name__)
+    def views(result: Any, layout: Any, *arguments: Any) -> Views | None:
+        if not drawable(layout):
+            return None
+        part = op(make_identity_layout(layout.shape), *arguments)
+
+        def elements(cell: int) -> tuple[int, ...]:
+            return index_at(added(part.offset, part.layout(cell)), layout.shape)
+
+        return in_place(layout, result, elements)
+
+
+_shown(local_tile)
+_shown(local_partition)

@@ -12,7 +12,7 @@ side by side: ((2,3),(2,4)):((1,4),(2,12))
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from .. import algebra
 from ..algebra.complement import copies_of, covers, period
@@ -21,10 +21,11 @@ from ..values.layout import Layout, cosize, joined, make_ordered_layout
 from ..values.stride import F2, ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, outer_layout
 from ..values.symbols import free_symbols, plain
-from ..values.tuples import idx2crd, size, text
+from ..values.tuples import crd2idx, idx2crd, is_int, size, text
 from .by_mode import each_mode, gathered, in_outer
 from .checks import check_values
 from .steps import Lines, explains, substep
+from .views import View, Views, drawable, shows, tied
 
 
 @explains("logical_product")
@@ -166,3 +167,72 @@ def _tile_to_shape(lines: Lines, result: Any, block: Any, shape: Any, order: Any
         how = "leftmost fastest" if order is None else f"in the order {text(order)}"
         lines.append(f"the copies are counted {how}: {copies}")
     substep(lines, algebra.blocked_product, block, copies)
+
+
+# --------------------------------------------------------------------------------- pictures
+
+#: index of R → (index of the block, number of the copy).
+Halves: TypeAlias = "Callable[[int], tuple[int, int]]"
+
+
+@shows("logical_product")
+def _logical_copies(result: Any, block: Any, tiler: Any) -> Views | None:
+    if isinstance(tiler, tuple):
+        return _copies(result, block, tiler, _by_mode(result, block))
+    return _copies(result, block, tiler, _one_by_one(block))
+
+
+@shows("zipped_product", "tiled_product", "flat_product")
+def _gathered_copies(result: Any, block: Any, tiler: Any) -> Views | None:
+    return _copies(result, block, tiler, _one_by_one(block))
+
+
+@shows("blocked_product")
+def _blocked_copies(result: Any, block: Any, tiler: Any) -> Views | None:
+    return _copies(result, block, tiler, _by_mode(result, block))
+
+
+@shows("raked_product")
+def _raked_copies(result: Any, block: Any, tiler: Any) -> Views | None:
+    return _copies(result, block, tiler, _by_mode(result, block, raked=True))
+
+
+@shows("tile_to_shape")
+def _tiled_copies(result: Any, block: Any, shape: Any, order: Any = None) -> Views | None:
+    return _copies(result, block, None, _by_mode(result, block))
+
+
+def _copies(result: Any, block: Any, copies: Any, halves: Halves) -> Views | None:
+    """The block, B if it is a layout, and R with the copies in colours.
+
+    A cell of A stands for itself in every copy, and a cell of B for all of its copy.
+    """
+    if not drawable(block, result):
+        return None
+    parts = [halves(i) for i in range(size(result))]
+    views = [View("A", block, tied((a, i) for i, (a, _) in enumerate(parts)))]
+    if is_int(copies) or drawable(copies):
+        arranged = copies if isinstance(copies, (Layout, ComposedLayout)) else Layout(copies)
+        views.append(View("B", arranged, tied((b, i) for i, (_, b) in enumerate(parts))))
+    return Views([*views, View("R", result)], lambda i: parts[i][1], "copy of A")
+
+
+def _one_by_one(block: Any) -> Halves:
+    """The copies follow each other."""
+    return lambda i: (i % size(block), i // size(block))
+
+
+def _by_mode(result: Any, block: Any, raked: bool = False) -> Halves:
+    """Mode k of R has mode k of the block, and of the copies: the copies first if `raked`."""
+    extents = tuple(map(size, result))
+    of_block = (*map(size, block), *[1] * (len(result) - len(block)))
+    of_copies = tuple(whole // own for whole, own in zip(extents, of_block, strict=True))
+
+    def halves(i: int) -> tuple[int, int]:
+        inner = of_copies if raked else of_block
+        digits = [divmod(x, n) for x, n in zip(idx2crd(i, extents), inner, strict=True)]
+        inside, outside = (tuple(digit[k] for digit in digits) for k in (0, 1))
+        a, b = (outside, inside) if raked else (inside, outside)
+        return crd2idx(a, of_block), crd2idx(b, of_copies)
+
+    return halves

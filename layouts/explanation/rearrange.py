@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..algebra.rearrange import select
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import text
 from .steps import Lines, explains
+from .views import Views, drawable, in_place, same_index, shows
 
 
 @explains("append", "group_modes", "prepend", "replace", "select")
@@ -30,3 +32,15 @@ def _rearranged(lines: Lines, result: Any, x: Any, *arguments: Any) -> None:
 def _listed(x: Any) -> str:
     modes = list(x) if isinstance(x, (Layout, tuple)) else [x]
     return ", ".join(map(text, modes)) or "none"
+
+
+shows("group_modes")(same_index)
+
+
+@shows("select")
+def _selected(result: Any, x: Any, mode: Any) -> Views | None:
+    """The cells of L whose coordinate is 0 in the other modes."""
+    if not drawable(x):
+        return None
+    indices = select(Layout(x.shape), mode)
+    return in_place(x, (result, 0), lambda cell: (indices(cell),))

@@ -13,7 +13,7 @@ upcast((4,8):(8,1), 2) = (4,4):(4,1)
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import gcd
+from math import gcd, lcm
 from typing import Any
 
 from .. import algebra
@@ -23,6 +23,7 @@ from ..values.symbols import free_symbols
 from ..values.tuples import idx2crd, is_int, leaves, size, unflatten
 from .checks import check_values
 from .steps import Lines, by_other_means, explains, substep
+from .views import View, Views, drawable, shows
 
 
 @explains("upcast")
@@ -100,3 +101,26 @@ def _recast(lines: Lines, result: Any, layout: Any, old_bits: int, new_bits: int
     parts = substep(lines, algebra.downcast, layout, old) if old > 1 else layout
     if parts is not None and new > 1:
         substep(lines, algebra.upcast, parts, new)
+
+
+@shows("upcast")
+def _wider(result: Any, layout: Any, n: int) -> Views | None:
+    return _units(result, layout, 1, n)
+
+
+@shows("downcast")
+def _narrower(result: Any, layout: Any, n: int) -> Views | None:
+    return _units(result, layout, n, 1)
+
+
+@shows("recast")
+def _units(result: Any, layout: Any, old: int, new: int) -> Views | None:
+    """The elements of L and of R that are in one unit, which holds whole ones of both."""
+    if not drawable(layout, result) or not is_int(layout(0)):
+        return None
+    unit = lcm(old, new)
+    views = (
+        View("L", layout, lambda i: (layout(i) * old // unit,)),
+        View("R", result, lambda i: (result(i) * new // unit,)),
+    )
+    return Views(views, lambda at: at, "wider element")

@@ -18,6 +18,7 @@ from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import shallow, text
 from .steps import Lines, explains, substep
+from .views import Views, drawable, in_place, shows
 
 
 @explains("slice_")
@@ -54,3 +55,17 @@ def _at(op: Callable[..., Any], lines: Lines, coord: Any, x: Any) -> None:
             at = f", where its offset is {text(mode(entry))}" if isinstance(mode, Layout) else ""
             lines.append(f"{name}: fixed at {text(entry)}{at}")
     lines.append(f"kept: {text(slice_(coord, x))}; fixed: {text(dice(coord, x))}")
+
+
+@shows("slice_")
+def _slice_in_place(result: Any, coord: Any, x: Any) -> Views | None:
+    return _part_in_place(slice_and_offset(coord, x), coord, x) if drawable(x) else None
+
+
+@shows("slice_and_offset")
+def _part_in_place(result: Any, coord: Any, x: Any) -> Views | None:
+    """L, with the cells of the slice in colour, and the slice with its offset."""
+    if not drawable(x):
+        return None
+    indices, first = slice_and_offset(coord, Layout(x.shape))
+    return in_place(x, result, lambda cell: (first + indices(cell),))

@@ -17,6 +17,7 @@ from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import shallow, text
 from ..values.value import Value
+from .views import Views, views_of
 
 __all__ = ["EXPLAINERS", "Explanation", "Lines", "by_other_means", "explain", "explains", "substep"]
 
@@ -45,15 +46,37 @@ def explains(*names: str) -> Callable[[F], F]:
 
 
 class Explanation(Value):
-    """The steps of one operation; `str` writes them, `result` is what the operation returns."""
+    """The steps of one operation; `str` writes them, `result` is what the operation returns.
 
-    __slots__ = __match_args__ = ("call", "lines", "result")
+    A notebook draws the layouts of the operation above the steps.
+    """
+
+    __slots__ = ("asked", "call", "lines", "result")
+    __match_args__ = ("call", "lines", "result")
     call: str
     lines: tuple[str, ...]
     result: Any
+    #: The operation, and its arguments.
+    asked: tuple[Any, tuple[Any, ...]]
 
-    def __init__(self, call: str, lines: tuple[str, ...], result: Any) -> None:
+    def __init__(
+        self,
+        call: str,
+        lines: tuple[str, ...],
+        result: Any,
+        asked: tuple[Any, tuple[Any, ...]] = (None, ()),
+    ) -> None:
         self._set(call, lines, result)
+        object.__setattr__(self, "asked", asked)
+
+    def views(self) -> Views | None:
+        """What a picture of the operation shows; None if it has no picture of its own.
+
+        >>> from layouts import coalesce
+        >>> [view.name for view in explain(coalesce, Layout((2, 4))).views().views]
+        ['L', 'R']
+        """
+        return views_of(*self.asked, self.result)
 
     def heading(self) -> str:
         """The call, and its result."""
@@ -63,6 +86,11 @@ class Explanation(Value):
 
     def __str__(self) -> str:
         return "\n".join([self.heading(), *map(_wrapped, self.lines)])
+
+    def _repr_html_(self) -> str:
+        from ..draw.operation import notebook  # pictures import this file
+
+        return notebook(self)
 
 
 def _wrapped(line: str) -> str:
@@ -109,7 +137,7 @@ def explain(op: Any, *args: Any) -> Explanation:
             lines.append(f"the steps end here: {error}")
     if refusal is not None:
         lines.append(f"refused: {refusal}")
-    return Explanation(call, tuple(lines), result)
+    return Explanation(call, tuple(lines), result, (op, args))
 
 
 def _argument(x: Any) -> str:

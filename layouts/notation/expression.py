@@ -13,13 +13,14 @@ Nothing is passed to ``eval``: a name is a public operation or a symbol.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from .names import CONSTRUCTORS
 from .reader import Reader
 
-__all__ = ["evaluate", "operations"]
+__all__ = ["evaluate", "evaluate_call", "operations"]
 
 #: Public names that an expression cannot use.
 EXCLUDED = ("LayoutError", "budget", "evaluate", "parse", "symbols")
@@ -39,6 +40,21 @@ def evaluate(expression: str) -> Any:
     layouts.errors.LayoutError: ...
     """
     return Reader(expression, operations(), "").read()
+
+
+def evaluate_call(expression: str) -> tuple[Any, tuple[Callable[..., Any], tuple[Any, ...]] | None]:
+    """The value of an expression, and its operation and arguments if it is one call.
+
+    Raises `LayoutError` as `evaluate` does.
+
+    >>> value, (operation, arguments) = evaluate_call("size((2,4))")
+    >>> value, operation.__name__, arguments
+    (8, 'size', ((2, 4),))
+    >>> evaluate_call("(2,4):(4,1)")[1], evaluate_call("coalesce((2,4):(1,2))(3)")[1]
+    (None, None)
+    """
+    reader = Reader(expression, operations(), "")
+    return reader.read(), reader.asked
 
 
 @lru_cache(maxsize=1)

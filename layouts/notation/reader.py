@@ -60,6 +60,9 @@ class Reader:
         self.stride_at = -1  # where the last stride begins
         self.token: Any = None
         self.advance()
+        self.begin = self.start
+        #: The call that is the whole expression, as an operation and its arguments.
+        self.asked: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
     def advance(self) -> Any:
         """Goes to the next token and returns the previous one."""
@@ -276,10 +279,12 @@ class Reader:
         keywords: dict[str, Any] = {}
         arguments, _ = self.entries(keywords)
         try:
-            signature(function).bind(*arguments, **keywords)
+            bound = signature(function).bind(*arguments, **keywords)
         except TypeError as error:
             takes = ", ".join(signature(function).parameters)
             raise self.error(f"{name}({takes}) does not take these: {error}", at) from None
+        if at == self.begin and self.kind == "end" and not bound.kwargs:
+            self.asked = function, bound.args
         return self.apply(at, function, *arguments, **keywords)
 
     def suggestion(self, name: str) -> str:

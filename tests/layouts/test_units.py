@@ -28,7 +28,7 @@ COLUMN = Access("ldmatrix.x1", Layout(8))
 
 #: What is asked of a tile of eight rows, in a unit.
 ANSWERS = {
-    "table": lambda tile, unit: table(tile, unit),
+    "table": lambda tile, unit: table(tile, unit, show="byte"),  # offsets alone need no unit
     "compare": lambda tile, unit: compare(tile, unit=unit),
     "banks": lambda tile, unit: banks(tile, "ldmatrix.x1", Layout(8), unit=unit),
     "wavefronts": lambda tile, unit: wavefronts(tile[0], 16, unit),

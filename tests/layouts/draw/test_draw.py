@@ -108,6 +108,21 @@ def test_the_legend_names_the_unit():
     assert table(Layout(4, 3), show="byte").legend == byte_legend
 
 
+def test_offsets_alone_assume_no_unit_and_no_banks():
+    plain = table(Layout((4, 8), (8, 1)))
+    assert (plain.legend, plain.colours) == ("offsets", "colour = offset mod 8:")
+    assert [colour for _, colour in plain.panels[0].cells[1]] == [*range(8)]
+    for asked in (table(TILE), table(ROWS, unit=16), table(ROWS, banks=16), compare(ROWS)):
+        assert asked.legend == "offsets in elements of 16 bits"
+        assert asked.colours == "colour = group of 4 banks:"
+
+
+def test_the_legend_shows_the_colours_in_use():
+    assert table(Layout(5)).swatches == range(5)
+    assert table(TILE).swatches == range(8)
+    assert PICTURES["coordinates"].swatches == range(0)
+
+
 def test_cells_can_show_bytes_and_banks():
     assert offsets(table(Layout(4, 33), show="byte").panels[0]) == [[0, 66, 132, 198]]
     assert offsets(table(Layout(4, 33), show="bank").panels[0]) == [[0, 16, 1, 17]]
