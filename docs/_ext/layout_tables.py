@@ -21,12 +21,12 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from figures import drawing, figure
 from sources import depend
 
 from layouts.draw import Table
 from layouts.draw.html import style_sheet
 from layouts.draw.summary import answer, drawable, facts, words
-
 
 MOST = 64  # rows, and columns, of a panel
 
@@ -59,20 +59,11 @@ class LayoutTable(SphinxDirective):
             shown = facts(layout) if "facts" in self.options and layout is not None else []
         except Exception as error:  # the page's own Python may raise anything
             raise self.error(f"layout: {error}") from error
-        drawn = (
-            f"<pre>{escape(words(found.value))}</pre>" if table is None else table.html(page=True)
-        )
+        drawn = f"<pre>{escape(words(found.value))}</pre>" if table is None else drawing(table)
         below = "".join(f"<pre>{escape(fact)}</pre>" for fact in shown)
         playground = f"{self._root()}playground.html#{quote(expression, safe='')}"
-        return [
-            nodes.raw(
-                "",
-                f'<figure class="layout"><div class="drawn">{drawn}</div><figcaption>'
-                f'<code>{escape(expression)}</code> <a href="{playground}">try it</a>'
-                f"</figcaption>{below}</figure>",
-                format="html",
-            )
-        ]
+        caption = f'<code>{escape(expression)}</code> <a href="{playground}">try it</a>'
+        return [figure(drawn, f"<figcaption>{caption}</figcaption>{below}")]
 
     def _root(self) -> str:
         """The path from this page to the site's root."""

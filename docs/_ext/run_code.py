@@ -19,6 +19,7 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from figures import can_draw, drawing, figure
 from sources import depend
 
 PAGE = "<page>"  # the file of a block, in messages
@@ -49,9 +50,8 @@ class Run(SphinxDirective):
             output = nodes.literal_block(printed.rstrip(), printed.rstrip(), language="text")
             output["classes"] += ["output", *(["columns"] if "columns" in self.options else [])]
             blocks.append(output)
-        if hasattr(value, "svg"):
-            drawn = f'<figure class="layout"><div class="drawn">{value.svg()}</div></figure>'
-            blocks.append(nodes.raw("", drawn, format="html"))
+        if can_draw(value):
+            blocks.append(figure(drawing(value)))
         return blocks
 
 
@@ -65,7 +65,7 @@ def executed(source: str, names: dict[str, Any]) -> tuple[str, Any]:
         exec(compile(tree, PAGE, "exec"), names)
         if last is not None:
             value = eval(compile(ast.Expression(last.value), PAGE, "eval"), names)
-            if value is not None and not hasattr(value, "svg"):
+            if value is not None and not can_draw(value):
                 print(value)
     return printed.getvalue(), value
 
