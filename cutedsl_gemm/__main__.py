@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     )
     ladder = commands.add_parser("ladder", help="time every kernel, from naive to pingpong")
     ladder.add_argument("--size", type=size, metavar="N", help="use N×N×N for all kernels")
+    ladder.add_argument("--csv", type=file, metavar="FILE", help="also write the table to FILE")
     ladder.add_argument("--plot", type=drawing, metavar="FILE", help="also draw: .svg, .png, .pdf")
     bench = commands.add_parser("bench", help="compare gemm with torch.mm, quack and Triton")
     bench.add_argument(
@@ -189,7 +190,7 @@ def run_on_gpu(options: argparse.Namespace) -> None:
     elif options.command == "ladder":
         from cutedsl_gemm.measure import ladder
 
-        ladder.main(options.size, options.plot)
+        ladder.main(options.size, options.csv, options.plot)
     else:
         from cutedsl_gemm.measure import wavefronts
 

@@ -24,7 +24,7 @@ myst_enable_extensions = ["attrs_block"]
 html_theme = "furo"
 html_title = "cutedsl-gemm"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "ladder.css"]
 html_favicon = "_static/icon.svg"
 html_show_sphinx = html_show_copyright = False
 templates_path = ["_templates"]

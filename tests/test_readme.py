@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from cutedsl_gemm.measure import epilogues
+from cutedsl_gemm.measure import epilogues, ladder
 from cutedsl_gemm.measure.report import files, markdown, read
 from layouts.notation.expression import evaluate
 
@@ -45,6 +45,25 @@ def test_the_tables_and_means_are_those_of_the_measured_figures(page):
     over_best = [point.tflops["gemm"] / point.best_peer for point in sweep]
     cublas, best = map(statistics.geometric_mean, (over_cublas, over_best))
     assert f"{cublas:.2f} × torch.mm, {best:.2f} × the best of the others" in text
+
+
+def test_the_tables_of_the_ladder_are_those_of_the_measured_figures():
+    page = (ROOT / "docs" / "performance" / "README.md").read_text()
+    for family, rows in ladder.read(ROOT / "docs" / "performance" / "ladder.csv").items():
+        table = ladder.markdown(rows)
+        assert table in page, (
+            f"docs/performance/README.md must have this table of {family}:\n{table}"
+        )
+
+
+def test_a_rung_that_gains_nothing_has_its_reason_in_the_list():
+    """The page of the rung shows it, too."""
+    page = (ROOT / "docs" / "performance" / "README.md").read_text()
+    listed = set(re.findall(r"^- \*\*(\w+)\*\*", page, re.M))
+    for rows in ladder.read(ROOT / "docs" / "performance" / "ladder.csv").values():
+        for here, lower in ladder.below(rows).items():
+            row = next(row for row in rows if row.name == here)
+            assert row.speed_over(lower) > 1.01 or here in listed, f"{here}: why is it no faster?"
 
 
 def test_the_table_of_layers_is_that_of_the_measured_figures():

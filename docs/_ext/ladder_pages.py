@@ -1,141 +1,335 @@
-"""The ladder: a page for each kernel of the registry, and the page that lists them."""
+"""The ladder: a page for each kernel of the registry, and the page that lists them.
+
+A rung's page shows what it changes of the rung below: its recipe, its plan and its code, side by
+side. All of it is found from the registry and from the plan's own classes.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import sys
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
+from html import escape
+from itertools import groupby
 from typing import Any
 
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.hierarchy import hierarchy_of
-from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES
+from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES, dtype_name, markdown
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.measure.report import OURS, markdown, read
+from cutedsl_gemm.measure.report import OURS, read
+from cutedsl_gemm.measure.report import markdown as over_shapes
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 
+import ladder_results
+from kernel_source import Part, parts, path_of
 from page_text import fenced, paragraphs
+from side_by_side import alone, code, plain, side_by_side
 
+PAGE = "../performance/README.md"  # from the ladder's page; one folder more from a rung's
 # The kernels that bench measures, by the names that it gives them.
 BENCHED = {"sm90": OURS, "sm90_pingpong": f"{OURS} 128×128"}
-RESULTS = Path(__file__).parents[1] / "performance" / "README.md"
+FAMILIES = {
+    "simt": "without tensor cores",
+    "sm70": "Volta's mma.m8n8k4",
+    "sm80": "Ampere's ldmatrix, cp.async and mma.m16n8k16",
+    "sm90": "Hopper's TMA and wgmma",
+}
 
 
 def ladder() -> str:
-    """The page that lists the kernels, with the picture of tiling."""
+    """The page that lists the kernels, with what each gains and the picture of tiling."""
     hierarchy = hierarchy_of()
     kernels = "\n".join(f"rungs/{name}" for name in KERNELS)
+    sections = [
+        family(name, list(group))
+        for name, group in groupby(KERNELS.values(), lambda kernel: kernel.family)
+    ]
+    drawn = f'<div class="drawn">{hierarchy.picture().svg()}</div>'
     parts = (
         "# The ladder",
-        "The kernels go from a naive SGEMM to Hopper's pingpong kernel; each adds one idea. "
-        "`python -m cutedsl_gemm ladder` measures all of them. The results are on the page "
-        "[Performance](../performance/README.md).",
+        "The kernels go from a naive SGEMM to Hopper's pingpong kernel, and each adds one idea to "
+        "the one below it. A bar is a rung's speed in TFLOP/s: grey is what the rung below "
+        "reaches, green is what the idea gains, and red is what it loses. The small figure is "
+        "the speed-up over the rung below. The mark on each bar is torch.mm, which is cuBLAS. "
+        "The page of a rung shows its code and its plan beside those of the rung below.",
+        "```{toctree}\n:hidden:\n:maxdepth: 1\n\n" + kernels + "\n```",
+        *sections,
         "## Block, warp, thread",
         "Blocks divide C into tiles, warps divide the tile of a block, and threads divide the tile "
         "of a warp:",
         fenced(hierarchy.explain(), "text"),
-        '````{raw} html\n<figure class="layout"><div class="drawn">'
-        f"{hierarchy.picture().svg()}</div></figure>\n````",
-        "## The kernels",
-        f"```{{toctree}}\n:maxdepth: 1\n\n{kernels}\n```",
+        html(f'<figure class="layout">{drawn}</figure>'),
     )
     return "\n\n".join(parts) + "\n"
 
 
+def family(name: str, kernels: list[Kernel]) -> str:
+    """The section of a family: its bars, then the same figures as a table."""
+    found = [f"## {name}: {FAMILIES.get(name, 'its kernels')}"]
+    rows = ladder_results.measured().get(name)
+    if rows is None:
+        return "\n\n".join((*found, "Not measured yet."))
+    ideas = {kernel.name: in_html(headline(kernel)) for kernel in kernels}
+    return "\n\n".join(
+        (
+            *found,
+            ladder_results.protocol(rows[0], PAGE),
+            html(ladder_results.bars(rows, ideas, "rungs/")),
+            markdown(rows),
+        )
+    )
+
+
 def rung(kernel: Kernel) -> str:
-    """The page of a kernel: its idea, device code, plan, results, and shared-memory layouts."""
-    dtype, plan = dtype_of(kernel), plan_of(kernel)
-    device = inspect.getmodule(type(plan.device_code()))
-    assert device is not None
-    file = Path(inspect.getfile(device))
-    lines = len(file.read_text().splitlines())
-    parts = [
+    """The page of a kernel: its idea, results, plan, code, and shared-memory layouts."""
+    plan, lower = plan_of(kernel), below(kernel)
+    lower_plan = plan_of(lower) if lower else None
+    own = plan.name == kernel.name  # the default has no code of its own
+    dtypes = " or ".join(str(each).removeprefix("torch.") for each in kernel.requirements.dtypes)
+    page = [
+        "---\nhide-toc: true\n---",
         f"# {kernel.name}",
         *idea(kernel),
-        fenced(inspect.getdoc(device) or "", "text"),
-        f"Device code: `{'/'.join(file.parts[-3:])}`, {lines} lines. "
-        f"`gemm(a, b, kernel={kernel.name!r})` takes {dtype}.",
-        "## Plan",
-        f"For {shape(kernel)}:",
-        fenced(plan.explain(), "text"),
-        *changes(kernel, plan),
-        *memory(plan),
+        f"Call it by `gemm(a, b, kernel={kernel.name!r})`, with {dtypes} elements.",
+        *recipe(kernel),
         "## Results",
         *results(kernel),
-        *buffers(plan, dtype),
+        f"## The plan{beside(lower)}",
+        f"For {shape(kernel)}:",
+        html(differences(lower_plan, plan)),
+        *memory(plan, lower_plan),
+        *(source(plan, lower, lower_plan) if own else ()),
+        *buffers(plan, dtype_name(kernel)),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(page) + "\n"
 
 
-def dtype_of(kernel: Kernel) -> str:
-    """The element type with which the ladder measures the kernel."""
-    return str(kernel.requirements.dtypes[0]).removeprefix("torch.")
+def html(text: str) -> str:
+    """HTML as it is."""
+    return f"````{{raw}} html\n{text}\n````"
 
 
+def in_html(words: str) -> str:
+    """A sentence of a docstring as HTML."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))
+
+
+def below(kernel: Kernel) -> Kernel | None:
+    """The rung below in its family; the default, a choice among the others, has none."""
+    names = [each.name for each in KERNELS.values() if each.family == kernel.family]
+    place = names.index(kernel.name)
+    return KERNELS[names[place - 1]] if place and kernel.name != DEFAULT else None
+
+
+def beside(lower: Kernel | None) -> str:
+    """The end of a heading."""
+    return f", beside that of {lower.name}" if lower else ""
+
+
+@cache
 def plan_of(kernel: Kernel) -> Any:
-    """The plan for the shape and majors with which the ladder measures the kernel."""
+    """The plan for the shape, the majors and the tile with which the ladder measured the kernel."""
     size = SIZES[kernel.family]
     a, b = (
         Matrix((size, size), (size, 1) if row_major else (1, size))
         for row_major in ROW_MAJOR[kernel.family]
     )
-    return kernel.plan(Problem(a, b, dtype_of(kernel)), None)
+    return kernel.plan(Problem(a, b, dtype_name(kernel)), measured_tile(kernel))
+
+
+def measured_tile(kernel: Kernel) -> Any:
+    """The tile that the ladder measured; None if it did not, or if the kernel is a choice."""
+    row = ladder_results.of(kernel.name)
+    return tuple(map(int, row.tile.split("×"))) if row and kernel.name != DEFAULT else None
 
 
 def shape(kernel: Kernel) -> str:
     """That shape, type and majors in words."""
     a, b = ("row" if row_major else "column" for row_major in ROW_MAJOR[kernel.family])
-    return f"{SIZES[kernel.family]}³ in {dtype_of(kernel)}, {a}-major A × {b}-major B"
+    return f"{SIZES[kernel.family]}³ in {dtype_name(kernel)}, {a}-major A × {b}-major B"
+
+
+def headline(kernel: Kernel) -> str:
+    """Its idea in a sentence: the one after "New:", or the first."""
+    text = " ".join((inspect.getdoc(kernel.maker) or "").split())
+    found = re.search(r"New: (.*?[.:;])(?: |$)", text) or re.match(r"(.*?\.)(?: |$)", text)
+    return found[1].rstrip(".:;") if found else ""
 
 
 def idea(kernel: Kernel) -> Iterator[str]:
-    """The docstring of the plan's maker, without its examples."""
+    """The docstring of the plan's maker, without its examples; "New", "Gains", "Costs" in bold."""
     for paragraph in paragraphs(inspect.getdoc(kernel.maker) or ""):
         if "pycon" not in paragraph:
-            yield paragraph
-    if kernel.name == DEFAULT:
-        yield "For the shape below it chooses this kernel:"
+            labelled = re.sub(r"(?:^|\s)(New|Gains|Costs):", r"\n\n**\1:**", paragraph)
+            yield labelled.strip()
+    plan = plan_of(kernel)
+    if plan.name != kernel.name:
+        yield f"For the shape below it chooses [{plan.name}]({plan.name}.md)."
 
 
-def changes(kernel: Kernel, plan: Any) -> Iterator[str]:
-    """The lines of the plan that the previous rung does not have."""
-    names = [rung.name for rung in KERNELS.values() if rung.family == kernel.family]
-    place = names.index(kernel.name)
-    if place and kernel.name != DEFAULT:  # the default is one of the kernels before it
-        previous = KERNELS[names[place - 1]]
-        known = plan_of(previous).explain().splitlines()
-        new = [line for line in plan.explain().splitlines() if line not in known]
-        yield f"Lines that differ from `{previous.name}`:"
-        yield fenced("\n".join(new), "text")
+def recipe(kernel: Kernel) -> Iterator[str]:
+    """The code that changes the rung below's recipe, if the kernel is made by a recipe."""
+    function = getattr(kernel.maker, "__wrapped__", None)
+    if function is None:
+        return
+    (definition,) = ast.parse(inspect.getsource(function)).body
+    assert isinstance(definition, ast.FunctionDef)
+    lines = inspect.getsource(function).splitlines()[definition.body[1].lineno - 1 :]
+    file = path_of(function.__module__)
+    yield f"All that it changes, in `{file}`:" if below(kernel) else f"Its recipe, in `{file}`:"
+    yield fenced(inspect.cleandoc("\n" + "\n".join(lines)), "python")
 
 
-def memory(plan: KernelPlan) -> Iterator[str]:
-    """The memory report of the plan, if its family has one."""
-    report = plan.memory_report()
+def differences(lower: KernelPlan | None, plan: KernelPlan) -> str:
+    """The plan as text, beside that of the rung below."""
+    here = plain(plan.explain())
+    return side_by_side(plain(lower.explain()), here) if lower else alone(here)
+
+
+def memory(plan: KernelPlan, lower: KernelPlan | None) -> Iterator[str]:
+    """The memory report of the plan, if its family has one, beside that of the rung below."""
+    report, known = plan.memory_report(), lower.memory_report() if lower else None
     if report is not None:
+        here = plain(str(report))
         yield "Memory accesses, computed from the layouts:"
-        yield fenced(str(report), "text")
+        yield html(side_by_side(plain(str(known)), here) if known else alone(here))
+
+
+def source(plan: KernelPlan, lower: Kernel | None, lower_plan: Any) -> Iterator[str]:
+    """The kernel's code: what differs from the rung below's, then the rest, folded."""
+    kernel = plan.device_code()
+    own = type(kernel).__module__
+    here = parts(kernel)
+    known = parts(lower_plan.device_code()) if lower_plan else {}
+    shown = differing(here, known) if lower else [x for x in here.values() if x.module == own]
+    shown.sort(key=lambda part: (part.module != own, ".device." in part.module))
+    yield f"## The kernel{beside(lower)}"
+    yield fenced(inspect.getdoc(sys.modules[own]) or "", "text")
+    yield how_to_read(lower, shown, known)
+    if shown:
+        kinds = ("new" if lower and part.name not in known else "" for part in shown)
+        pairs = zip(shown, kinds, strict=True)
+        yield html("".join(in_page(x, here, known.get(x.name), kind) for x, kind in pairs))
+    gone = [part for name, part in known.items() if name not in here]
+    if gone and lower:
+        title = f"Functions of {lower.name} that this rung does not use"
+        yield html(folded(title, gone, {}, {}, "gone"))
+    rest = sorted((part for part in here.values() if part not in shown), key=lambda x: x.file)
+    if rest:
+        yield "The rest of its code, file by file:"
+    for file, group in groupby(rest, lambda part: part.file):
+        yield html(folded(f"<code>{file}</code>", list(group), here, known))
+
+
+def differing(here: dict[str, Part], known: dict[str, Part]) -> list[Part]:
+    """The parts that the rung below lacks or has with other code; if none, those of other values.
+
+    Of the other values there are many where the tile differs, and the plan above shows them.
+    """
+    code_differs = [
+        part
+        for name, part in here.items()
+        if name not in known or part.source != known[name].source
+    ]
+    return code_differs or [
+        part for name, part in here.items() if part.values != known[name].values
+    ]
+
+
+def how_to_read(lower: Kernel | None, shown: list[Part], known: dict[str, Part]) -> str:
+    """What the code below shows."""
+    notes = "A note at the end of a line is the value that the plan gives to an expression there."
+    if lower is None:
+        return notes
+    if not shown:
+        return (
+            f"The code is that of `{lower.name}`, and so is every value that it names: the change "
+            "is in what the plan computes."
+        )
+    if all(part.name in known and part.source == known[part.name].source for part in shown):
+        return (
+            f"The code is that of `{lower.name}`, line by line. These functions run with other "
+            f"values of the plan: a note at the end of a line has that of `{lower.name}`, struck "
+            "out, then this rung's."
+        )
+    return (
+        f"Lines that both have stand once. Of the others, those of `{lower.name}` are red, and "
+        f"those of this rung are green. {notes}"
+    )
+
+
+def in_page(part: Part, here: dict[str, Part], known: Part | None, kind: str = "") -> str:
+    """A function, beside the rung below's; names lead to the parts of `here`.
+
+    `kind` is "new" or "gone" for one that only one of them has.
+    """
+    links = {
+        line: {column: here[name].anchor for column, name in names.items() if name in here}
+        for line, names in part.names.items()
+    }
+    text = code(part.source, part.values, links)
+    shown = alone(text) if known is None else side_by_side(code(known.source, known.values), text)
+    place = f'<div class="place"><code>{part.name}</code> {part.file} <b>{kind}</b></div>'
+    anchor = f' id="{part.anchor}"' if part.name in here else ""
+    return f'<div class="part {kind}"{anchor}>{place}{shown}</div>'
+
+
+def folded(
+    title: str,
+    members: list[Part],
+    here: dict[str, Part],
+    known: dict[str, Part],
+    kind: str = "",
+) -> str:
+    """Functions that are shown on demand."""
+    names = ", ".join(f"<code>{part.name}</code>" for part in members)
+    inside = "".join(in_page(part, here, known.get(part.name), kind) for part in members)
+    summary = f"<summary>{title} <small>{names}</small></summary>"
+    return f'<details class="code">{summary}{inside}</details>'
 
 
 def results(kernel: Kernel) -> Iterator[str]:
-    """The kernel's row of the ladder in docs/performance, or of the tables that bench wrote."""
-    text = RESULTS.read_text()
-    rows = re.findall(rf"^\| {kernel.name}(?: .*?)? \|.*$", text, re.M)
-    head = re.search(r"^\| kernel \|.*\n\|.*$", text, re.M)
-    page = "[Performance](../../performance/README.md)"
-    if rows and head:
-        yield f"On an H100, at {shape(kernel)}. Protocol and all kernels: {page}."
-        yield "\n".join([head[0], *rows])
-    elif kernel.name in BENCHED:
-        yield f"On an H100, bfloat16, row-major A × column-major B, TFLOP/s. Protocol: {page}."
+    """The kernel among its family, or its rows of the tables that bench wrote."""
+    page, row = f"../{PAGE}", ladder_results.of(kernel.name)
+    if row is None:
+        yield "Not measured yet."
+        return
+    rows = ladder_results.measured()[row.family]
+    yield sentence(kernel, rows)
+    reason = ladder_results.reasons().get(kernel.name)
+    if reason:
+        yield reason
+    yield html(ladder_results.bars(rows, {}, "", kernel.name))
+    yield ladder_results.protocol(row, page)
+    if kernel.name in BENCHED:
+        yield (
+            f"In bench, it is `{BENCHED[kernel.name]}`, in bfloat16, row-major A × column-major B, "
+            f"TFLOP/s in bursts ([protocol]({page}#data-and-method)):"
+        )
         for name in ("sweep", "squares"):
-            whole = markdown(read(RESULTS.parent / f"{name}.csv")).splitlines()
+            whole = over_shapes(read(ladder_results.PERFORMANCE / f"{name}.csv")).splitlines()
             kept = (CUBLAS, BENCHED[kernel.name])
             yield "\n".join([*whole[:2], *(x for x in whole if x.split(" | ")[0][2:] in kept)])
-    else:
-        yield f"Measured on an H100, called directly, with the other kernels of its family: {page}."
+
+
+def sentence(kernel: Kernel, rows: Any) -> str:
+    """Its speed, and over what."""
+    by_name, lower = {row.name: row for row in rows}, below(kernel)
+    row, reference, first = by_name[kernel.name], rows[0], rows[1]
+    parts = [f"**{row.tflops:.3g} TFLOP/s** at {row.setting}, with the tile {row.tile}"]
+    if lower:
+        parts.append(f"{row.speed_over(by_name[lower.name]):.2f} × `{lower.name}`, the rung below")
+    if first.name not in (row.name, lower.name if lower else ""):
+        parts.append(f"{row.speed_over(first):.2f} × `{first.name}`, the first of the family")
+    parts.append(f"{100 * row.speed_over(reference):.3g} % of torch.mm")
+    today = "×".join(map(str, plan_of(kernel).tile))
+    other = f" Today it chooses the tile {today} there." if today != row.tile else ""
+    return "; ".join(parts) + "." + other
 
 
 def buffers(plan: Any, dtype: str) -> Iterator[str]:

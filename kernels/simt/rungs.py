@@ -62,7 +62,7 @@ def _operand(recipe: Recipe, rows: int, major: Major, padding: int) -> Operand:
 
 @SimtRung
 def naive() -> Recipe:
-    """One thread an output; neighbouring threads compute neighbouring *rows*.
+    """One thread an output; neighbouring threads compute neighbouring rows.
 
     Costs: in row-major A and C, each access of a warp touches 32 lines of memory, one a lane.
 
@@ -75,7 +75,7 @@ def naive() -> Recipe:
 
 @SimtRung
 def coalesced() -> Recipe:
-    """New: the two layouts of `naive` swap; neighbouring threads compute neighbouring *columns*.
+    """New: the two layouts of `naive` swap; neighbouring threads compute neighbouring columns.
 
     Gains: a warp reads one element of A, which all lanes share, and 128 contiguous bytes of B; it
     writes 128 contiguous bytes of C. Costs: nothing.
@@ -113,7 +113,7 @@ def block1d() -> Recipe:
 def block2d() -> Recipe:
     """New: a thread computes 8×8 outputs, as 2×2 squares of 4×4; every access moves 16 bytes.
 
-    Gains: four loads from shared memory bring 16 elements for 64 FMAs. Costs: about 100
+    Gains: four loads from shared memory bring 16 elements for 64 FMAs. Costs: about 120
     registers a thread, and addresses that are multiples of 16 bytes. An operand is MN-major in
     shared memory, so that four rows are 16 bytes. If it is K-major in global memory, its columns
     are padded by 4 elements, so that the lanes that store one vector use different banks.

@@ -115,7 +115,8 @@ def mma_k8() -> Recipe:
 def mma() -> Recipe:
     """New: mma.m16n8k16, twice as deep.
 
-    Gains: half as many mma and ldmatrix. Costs: nothing.
+    Gains: half as many mma and ldmatrix, though ldmatrix still takes 8 wavefronts a matrix. Costs:
+    registers, since the fragments of a step are twice as deep.
     """
     return replace(mma_k8.recipe, mma_k=16)
 
@@ -133,7 +134,8 @@ def padded() -> Recipe:
 def swizzled() -> Recipe:
     """New: a swizzle in place of the padding; it XORs a line's number into its 16-byte vectors.
 
-    Gains: as `padded`. Costs: nothing.
+    Gains: no bank conflicts, as in `padded`, and no memory for padding. Costs: a few integer
+    instructions, which XOR addresses.
     """
     return replace(padded.recipe, padding=0, swizzle_bits=3)
 
@@ -142,7 +144,7 @@ def swizzled() -> Recipe:
 def ldmatrix_x4() -> Recipe:
     """New: a warp takes two mma along N at a time, so that one ldmatrix loads four matrices of B.
 
-    Gains: half as many ldmatrix of B. Costs: nothing.
+    Gains: half as many ldmatrix of B. Costs: a few registers, for the B of two mma.
     """
     return replace(swizzled.recipe, mma_per_ldmatrix=2)
 
@@ -161,7 +163,8 @@ def multistage() -> Recipe:
 def raster() -> Recipe:
     """New: blocks that run together compute tiles in eight rows of tiles, not in one.
 
-    Gains: they read less of A and B, and it stays in L2. Costs: nothing.
+    Gains: they read less of A and B, which matters where L2 does not hold both. Costs: no register,
+    no memory.
     """
     return replace(multistage.recipe, raster=Raster(8))
 
@@ -191,9 +194,9 @@ def large() -> Recipe:
 def wide() -> Recipe:
     """New: the columns of B are permuted in shared memory so that a thread holds eight in a row.
 
-    Gains: C is stored 16 bytes at a time, not 4, without a shuffle. Costs: nothing. An MN-major B
-    is not permuted, since ldmatrix transposes 16 bytes of its columns; nor is B if the rows of C
-    are not 16-byte aligned.
+    Gains: C is stored 16 bytes at a time, not 4, without a shuffle. Costs: no register, no memory.
+    An MN-major B is not permuted, since ldmatrix transposes 16 bytes of its columns; nor is B if
+    the rows of C are not 16-byte aligned.
     """
     return replace(large.recipe, permuted_mma=4)
 

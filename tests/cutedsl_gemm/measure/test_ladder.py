@@ -60,12 +60,45 @@ def test_sm70_names_the_k_that_it_accepts():
     assert torch.equal(gemm(a, b[:7], kernel="sm70_volta884"), expected)
 
 
+def made_up(name, milliseconds, size=4096):
+    setting = "128×128×64", "bfloat16", "row", "column"
+    return ladder.Measured("sm80", name, size, *setting, milliseconds, 1e-3, "a GPU", "2026-11-22")
+
+
+ROWS = [made_up("torch.mm", 0.5), made_up("sm80_mma_k8", 2.0), made_up("sm80_mma", 1.0)]
+
+
 def test_the_tables_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    rows = [ladder.Measured(name, 4096, 1e-3, 0.0) for name in ("torch.mm", "naive", "coalesced")]
-    ladder.plot({"simt": rows, "sm80": rows[:2]}, tmp_path / "ladder.svg")
+    ladder.plot({"simt": ROWS, "sm80": ROWS[:2]}, tmp_path / "ladder.svg")
     drawn = (tmp_path / "ladder.svg").read_text()
     assert drawn.startswith("<?xml")
+
+
+def test_the_table_says_over_what_each_speed_up_is():
+    assert ladder.markdown(ROWS).splitlines() == [
+        "| kernel | ms | TFLOP/s | × the rung below | × the first rung | % of torch.mm |",
+        "|---|---|---|---|---|---|",
+        "| sm80_mma_k8 | 2.00 | 68.7 |  | 1.00 | 25.0 |",
+        "| sm80_mma | 1.00 | 137 | 2.00 | 2.00 | 50.0 |",
+        "| torch.mm | 0.500 | 275 |  | 4.00 | 100.0 |",
+    ]
+
+
+def test_the_default_is_a_choice_and_has_no_rung_below():
+    rows = [made_up(name, 1.0) for name in ("torch.mm", "sm90_single", "sm90_pingpong", "sm90")]
+    assert {here: lower.name for here, lower in ladder.below(rows).items()} == {
+        "sm90_pingpong": "sm90_single"
+    }
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    families = {"sm80": ROWS}
+    ladder.write(families, tmp_path / "ladder.csv")
+    assert ladder.read(tmp_path / "ladder.csv") == families
+    (tmp_path / "other.csv").write_text("M,N,K\n")
+    with pytest.raises(ValueError, match=r"the header is \['M', 'N', 'K'\]; it must be \['family'"):
+        ladder.read(tmp_path / "other.csv")
 
 
 @any_rung
