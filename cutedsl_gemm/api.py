@@ -21,6 +21,7 @@ from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.request import Fixed, Function, parts_of, request
 from cutedsl_gemm.results import Results
+from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import DEFAULTS, Options
@@ -97,25 +98,36 @@ def gemm(
     >>> gemm(a, b, epilogue=lambda acc, bias: (acc - bias).relu(), bias=torch.arange(8) * 4.0)[0]
     tensor([16., 12.,  8.,  4.,  0.,  0.,  0.,  0.], dtype=torch.bfloat16)
     """
+    if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
+        tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
     if epilogue is not None or operands:
         return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))
-    if is_dynamo_compiling() or is_exporting():
-        from cutedsl_gemm import operator  # here: only traced calls need torch.library
-
-        return operator.gemm(a, b, out, tile, kernel, tune, invariant)
-    multiply = call(a, b, tile, out, kernel, tune, invariant)
-    if (
-        (a.requires_grad or b.requires_grad or (out is not None and out.requires_grad))
-        and torch.is_grad_enabled()
-    ) or (forward_ad._current_level >= 0 and _any(_has_tangent, a, b, out)):
-        return _differentiable(a, b, out, tile, kernel, tune, invariant)
+    if is_dynamo_compiling() or is_exporting() or type(a) is FakeTensor:
+        return _traced(a, b, out, tile, kernel, tune, invariant)
     try:
+        multiply = call(a, b, tile, out, kernel, tune, invariant)
+        if (
+            (a.requires_grad or b.requires_grad or (out is not None and out.requires_grad))
+            and torch.is_grad_enabled()
+        ) or (forward_ad._current_level >= 0 and _any(_has_tangent, a, b, out)):
+            return _differentiable(a, b, out, tile, kernel, tune, invariant)
         return multiply(a, b, out)
+    except TypeError:
+        if all(each.device.type == "meta" for each in _tensors((a, b, out))):
+            return _traced(a, b, out, tile, kernel, tune, invariant)
+        raise
     except RuntimeError:
         # The tensors that vmap passes, and those that are made inside grad, have no memory.
         if peek_interpreter_stack() is not None:
             return _differentiable(a, b, out, tile, kernel, tune, invariant)
         raise
+
+
+def _traced(*arguments: Any) -> Tensor:
+    """The product as an operator of torch's, which knows the shapes of tensors without memory."""
+    from cutedsl_gemm import operator  # here: only traced calls need torch.library
+
+    return operator.gemm(*arguments)
 
 
 def _fused(
@@ -205,20 +217,21 @@ def plan_for(
 ) -> KernelPlan:
     """The plan that gemm runs with the same arguments.
 
-    Raises as gemm does, and ValueError for an empty product.
+    The tensors may be on the meta device. Raises as gemm does, and ValueError for an empty product.
 
     >>> a, b = torch.ones(24, 16, dtype=torch.float16), torch.ones(16, 8, dtype=torch.float16)
     >>> plan_for(a, b, tile=(128, 128, 64)).stages
     6
     """
+    tile = None if tile is None else checked_tile(tile)
     found = named(kernel, device_of(a))
-    asked = request(a, b, epilogue or PLAIN, operands, found.requirements)
-    requirements = found.requirements_for(a, *parts_of(b))
+    asked = request(a, b, epilogue or PLAIN, operands, found.requirements.anywhere)
+    requirements = found.requirements_for(a, *parts_of(b)).anywhere
     on_copies = kernel is None and not all(
         aligned(each, requirements) for each in (a, *parts_of(b))
     )
     if on_copies:
-        requirements = found.requirements  # copies have the widest alignment
+        requirements = found.requirements.anywhere  # copies have the widest alignment
     problem = asked.problem(a, b, requirements, invariant, on_copies)
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")

@@ -64,7 +64,7 @@ def call(
     4 bytes.
     """
     if tile is not None:
-        checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
+        tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
     try:
         # fmt: off
         if out is None:
@@ -207,7 +207,11 @@ def tuned_plan(
 
 def _check_flag(name: str, flag: object) -> None:
     """TypeError unless it is True or False."""
-    if flag not in (False, True):
+    try:
+        known = bool(flag in (False, True))
+    except (TypeError, ValueError, RuntimeError):  # an array of several, or a tensor
+        known = False
+    if not known:
         raise TypeError(f"{name} is {flag!r}: it must be True or False")
 
 

@@ -12,7 +12,7 @@ from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import named
-from cutedsl_gemm.tensors import check_operands
+from cutedsl_gemm.tensors import check_extents, check_operands
 
 
 def gemm(
@@ -69,9 +69,21 @@ def _fake(
     invariant: bool = False,
 ) -> Tensor:
     optional_tile(tile)
-    found = named(kernel, a.device)
-    check_operands(a, b, found.requirements)
+    check_operands(a, b, named(kernel, a.device).requirements.anywhere)
     return a.new_empty(a.shape[0], b.shape[1])
+
+
+@_writing.register_fake
+def _fake_writing(
+    a: Tensor,
+    b: Tensor,
+    out: Tensor,
+    tile: list[int] | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool = False,
+) -> None:
+    check_extents(out, _fake(a, b, tile, kernel, tune, invariant).shape)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

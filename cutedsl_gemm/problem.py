@@ -37,6 +37,11 @@ class Requirements:
         return self.alignment * self.dtypes[0].itemsize
 
     @property
+    def anywhere(self) -> Requirements:
+        """The same, of tensors without memory, too: their shapes and strides suffice."""
+        return replace(self, devices=(*self.devices, "meta"))
+
+    @property
     def for_c(self) -> Requirements:
         """What the kernel requires of the result alone, as its `alignment`.
 

@@ -13,7 +13,6 @@ from cutedsl_gemm.kernels.epilogue.traced import function_key
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.request import Fixed, Function
 from cutedsl_gemm.results import Results
-from cutedsl_gemm.select.choose import checked_tile
 
 Values: TypeAlias = Mapping[str, Value]  # of the operands, by name
 Made = TypeVar("Made")
@@ -44,8 +43,6 @@ def remembered(
     options: Options,
 ) -> Made:
     """What `make` makes of these arguments, or made of others of their signature."""
-    if options.tile is not None:
-        checked_tile(options.tile)  # at every call, since (128.0, …) has the hash of (128, …)
     key = function if isinstance(function, (Fixed, Epilogue)) else function_key(function)
     signature: Any = None
     if key is not None:

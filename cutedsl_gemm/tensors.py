@@ -164,12 +164,17 @@ def check_out(out: Tensor, a: Tensor, b: Tensor, requirements: Requirements = TM
     """TypeError or ValueError unless `out` can hold the product of a and b."""
     _check_tensor("out", out, requirements)
     _check_pair("out", out, "a", a)
-    if out.shape != (a.shape[0], b.shape[1]):
+    check_extents(out, (a.shape[0], b.shape[1]))
+    check_written("out", out)
+
+
+def check_extents(out: Tensor, shape: tuple[int, ...]) -> None:
+    """ValueError unless `out` has the shape of the product."""
+    if out.shape != shape:
         raise ValueError(
-            f"out has shape {tuple(out.shape)}: it must be {(a.shape[0], b.shape[1])}, "
+            f"out has shape {tuple(out.shape)}: it must be {tuple(shape)}, "
             "rows of a and columns of b"
         )
-    check_written("out", out)
 
 
 def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = TMA) -> None:
@@ -209,10 +214,12 @@ def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None
             f"{name} is {tensor.dtype}: it must be {' or '.join(map(str, requirements.dtypes))}"
             + (f"; convert it with {name}.to({requirements.dtypes[0]})" if name != "out" else "")
         )
-    if tensor.layout != torch.strided or tensor.device.type not in requirements.devices:
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name} is {tensor.layout}: it must be dense; pass {name}.to_dense()")
+    if tensor.device.type not in requirements.devices:
         raise TypeError(
-            f"{name} is {tensor.layout} on {tensor.device}: "
-            "it must be dense, on a CPU or a CUDA device"
+            f"{name} is on the device {tensor.device}: it must be on a CPU or a CUDA device"
+            + ("; if all are on meta, gemm gives the shape" if tensor.is_meta else "")
         )
     if tensor.ndim != 2:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")

@@ -10,6 +10,8 @@ from rich.markup import escape
 
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.compile.sass import ToolError
+from cutedsl_gemm.kernels.compile.versions import VersionError
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
@@ -84,8 +86,12 @@ def show_result(a: torch.Tensor, b: torch.Tensor) -> None:
 def show_machine_code(plan: Sm90Plan) -> None:
     title("Its machine code", f"compiled here for {build.ARCH}, without a GPU")
     start = time.perf_counter()
-    with console.status("compiling"):
-        report = build.inspect(plan)
+    try:
+        with console.status("compiling"):
+            report = build.inspect(plan)
+    except (VersionError, ToolError) as error:
+        console.print(escape(f"not shown: {error}"))
+        return
     console.print(
         f"{time.perf_counter() - start:.1f} s; "
         f"{report.registers} registers, {report.spills} spills, "

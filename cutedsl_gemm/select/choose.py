@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index
+from typing import Any
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -69,13 +71,20 @@ def first_plan(problem: Problem, candidates: Iterable[Candidate]) -> Sm90Plan:
     raise reasons[0]
 
 
-def checked_tile(tile: object) -> Tile:
-    """`tile`; PlanError unless it is a tuple of three ints."""
-    if isinstance(tile, tuple) and len(tile) == 3:
+def checked_tile(tile: Any) -> Tile:
+    """`tile` as a tuple of three ints; PlanError unless it is a sequence of three integers.
+
+    >>> checked_tile([128, 128, 64])
+    (128, 128, 64)
+    """
+    if type(tile) is tuple and len(tile) == 3:
         m, n, k = tile
         if type(m) is type(n) is type(k) is int:  # 0.1 µs: every call with a tile comes here
             return m, n, k
-    raise PlanError(
-        f"tile is {tile!r}: it must be a tuple of three integers (BM, BN, BK), "
-        "such as (128, 128, 64)"
-    )
+    try:
+        m, n, k = (index(tile[i]) for i in range(3 if len(tile) == 3 else 0))
+    except (LookupError, TypeError, ValueError):
+        raise PlanError(
+            f"tile is {tile!r}: it must be three integers (BM, BN, BK), such as (128, 128, 64)"
+        ) from None
+    return m, n, k

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
 from torch import Tensor
@@ -22,7 +21,6 @@ from cutedsl_gemm.tensors import aligned
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
 SHOWN = 3  # candidates
-ANYWHERE = replace(TMA, devices=(*TMA.devices, "meta"))  # shapes and strides suffice
 
 
 def explain(
@@ -45,6 +43,7 @@ def explain(
     >>> b = torch.empty(1984, 9216, dtype=torch.bfloat16, device="meta")
     >>> print(explain(a, b))  # doctest: +ELLIPSIS
     problem      C (8448, 9216) = A (8448, 1984) · B (1984, 9216), bfloat16
+    card         NVIDIA H100 SXM, 132 multiprocessors: all times are estimates for it
     choice       pingpong 128×192×64, expected in ... µs, ... TFLOP/s
     candidates   1. pingpong 128×192×64 ...
     ...
@@ -53,8 +52,8 @@ def explain(
     kernel       sm90 pingpong, bfloat16, fp32 accumulation, tile 128×192×64
     ...
     """
-    asked = request(a, b, epilogue or PLAIN, operands, ANYWHERE)
-    problem = asked.problem(a, b, ANYWHERE, invariant, on_copies=True)
+    asked = request(a, b, epilogue or PLAIN, operands, TMA.anywhere)
+    problem = asked.problem(a, b, TMA.anywhere, invariant, on_copies=True)
     read = {"A": aligned(a, TMA), "B": readable(b, TMA)}
     copied = [name for name, in_place in read.items() if not in_place]
     return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile, copied))
@@ -65,6 +64,7 @@ def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[t
     parts = problem.epilogue.accumulators
     of_b = (k, n) if parts == 1 else (parts, k, n)
     yield "problem", f"C {m, n} = A {m, k} · B {of_b}, {problem.dtype}"
+    yield "card", f"NVIDIA H100 SXM, {SMS} multiprocessors: all times are estimates for it"
     if copied:
         one_launch = " and ".join(copied) + (", in one launch" if len(copied) > 1 else "")
         yield "copies", f"{one_launch}: TMA reads rows that start at multiples of 16 bytes"

@@ -111,6 +111,7 @@ def _dumped(plan: Plan, arch: str, kind: str) -> Iterator[Path]:
 
 def compile_plan(plan: Plan, arch: str = ARCH, options: str = "") -> Any:
     """The plan's kernel, compiled by the DSL for the arguments that its device code states."""
+    _tools()  # refuses a DSL that is missing or mixed before it is imported
     with DSL_LOCK:
         code = plan.device_code()
         return compile_kernel(code, *code.arguments(), arch=arch, options=options)

@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cutedsl_gemm.kernels.compile import versions
+
 ENTRY = "gemm"
 RUNTIME = "libcute_dsl_runtime.so"
 
@@ -47,19 +49,18 @@ def load(path: Path) -> Callable[..., None]:
     """The kernel in the library at `path`."""
     import tvm_ffi
 
-    _load_runtime()
+    load_runtime()
     return tvm_ffi.load_module(str(path))[ENTRY]
 
 
 @functools.cache
-def _load_runtime() -> ctypes.CDLL:
+def load_runtime() -> ctypes.CDLL:
     """Load the DSL's runtime library; kernels loaded later find its symbols."""
     spec = find_spec("nvidia_cutlass_dsl")
     folders = spec.submodule_search_locations if spec is not None else None
     found = [path for folder in folders or () for path in Path(folder).glob(f"cu*/lib/{RUNTIME}")]
     if not found:
         raise LibraryError(
-            f"{RUNTIME} is missing from the package nvidia-cutlass-dsl: "
-            "pip install --force-reinstall 'cutedsl-gemm[gpu]'"
+            f"{RUNTIME} is missing from the package nvidia-cutlass-dsl: {versions.repair()}"
         )
     return ctypes.CDLL(str(max(found)), ctypes.RTLD_GLOBAL)

@@ -1,12 +1,14 @@
 """The machine code (SASS) of a kernel: registers, spills, instruction counts.
 
-NVIDIA's cuobjdump and nvdisasm read it, from the pip packages nvidia-cuda-cuobjdump and
-nvidia-cuda-nvdisasm. Neither needs a GPU.
+NVIDIA's cuobjdump and nvdisasm read it. They come from the pip packages nvidia-cuda-cuobjdump and
+nvidia-cuda-nvdisasm, or from a CUDA toolkit. Neither needs a GPU.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 from collections import Counter
 from dataclasses import dataclass
@@ -18,6 +20,10 @@ RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+)")  # as cuobjdump prints them
 # A line of nvdisasm: /*address*/, perhaps a predicate, and the opcode.
 OPCODE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 SETMAXREG = re.compile(r"USETMAXREG\.[^;]*\b0x([0-9a-f]+) ;")
+
+
+class ToolError(FileNotFoundError):
+    """A tool that reads machine code is not there; the message says where it was looked for."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +68,29 @@ def report(cubin: Path) -> Report:
     return Report(registers, stack, split, Counter(OPCODE.findall(code)))
 
 
-def _run(tool: str, *arguments: str) -> str:
+def _run(name: str, *arguments: str) -> str:
     return subprocess.run(
-        [_tool(tool), *arguments], check=True, capture_output=True, text=True
+        [tool(name), *arguments], check=True, capture_output=True, text=True
     ).stdout
 
 
-def _tool(name: str) -> Path:
+def tool(name: str) -> Path:
+    """The executable cuobjdump or nvdisasm: of its pip package, or of a CUDA toolkit.
+
+    Toolkits are looked for on the PATH, in $CUDA_HOME and in /usr/local/cuda. ToolError if no place
+    has it.
+    """
     package = f"nvidia-cuda-{name}"
     try:
         listed = files(package) or ()
     except PackageNotFoundError:
-        raise FileNotFoundError(f"{name} is not installed: pip install {package}") from None
-    return next(Path(file.locate()) for file in listed if file.name == name)
+        listed = ()
+    packaged = (Path(file.locate()) for file in listed if file.name == name)
+    toolkits = (os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    folders = (os.environ.get("PATH"), *(f"{folder}/bin" for folder in toolkits if folder))
+    found = next(packaged, None) or shutil.which(name, path=os.pathsep.join(filter(None, folders)))
+    if found is None:
+        raise ToolError(
+            f"{name} is in no package, on no PATH and in no CUDA toolkit: pip install {package}"
+        )
+    return Path(found)

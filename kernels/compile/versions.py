@@ -8,6 +8,7 @@ library: it runs before the DSL is imported, or instead of it if the kernel is o
 from __future__ import annotations
 
 import importlib.metadata
+from pathlib import Path
 
 DSL = "nvidia-cutlass-dsl"
 PARTS = (DSL, *(f"{DSL}-libs-{part}" for part in ("base", "core", "cu12", "cu13")))
@@ -22,18 +23,32 @@ def check() -> str:
     """The version of the CuTe DSL; VersionError unless all its parts share one that is in range."""
     found = parts()
     if DSL not in found:
-        raise VersionError(
-            "gemm on CUDA tensors needs the gpu extra: pip install 'cutedsl-gemm[gpu]'"
-        )
-    extra = "[cu13]" if f"{DSL}-libs-cu13" in found else ""
-    repair = f"repair it with: pip install --force-reinstall '{DSL}{extra}>={OLDEST},<{BELOW}'"
+        raise VersionError(f"compiled kernels need {DSL}, which is not installed: {installation()}")
     if len(set(found.values())) > 1:
         listed = ", ".join(f"{name} {version}" for name, version in found.items())
-        raise VersionError(f"the parts of the CuTe DSL differ in version: {listed}; {repair}")
+        raise VersionError(
+            f"the parts of the CuTe DSL differ in version: {listed}; repair it with: {repair()}"
+        )
     version = found[DSL]
     if not _release(OLDEST) <= _release(version) < _release(BELOW):
-        raise VersionError(f"{DSL} {version}: must be at least {OLDEST}, below {BELOW}; {repair}")
+        raise VersionError(
+            f"{DSL} {version}: must be at least {OLDEST}, below {BELOW}; repair it with: {repair()}"
+        )
     return version
+
+
+def repair() -> str:
+    """The command that installs the DSL anew, with all its parts."""
+    extra = "[cu13]" if f"{DSL}-libs-cu13" in parts() else ""
+    return f"pip install --force-reinstall '{DSL}{extra}>={OLDEST},<{BELOW}'"
+
+
+def installation(extra: str = "gpu") -> str:
+    """The command that installs an extra: of the wheel, or of the checkout that this file is in."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "pyproject.toml").is_file():
+        return f"pip install 'cutedsl-gemm[{extra}]'"
+    return f"pip install -e '{'.' if root == Path.cwd() else root}[{extra}]'"
 
 
 def parts() -> dict[str, str]:

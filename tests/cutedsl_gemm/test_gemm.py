@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.functional import pad
 
 import cutedsl_gemm
@@ -234,13 +235,17 @@ TYPE_ERRORS = [
     (lambda: gemm(3, B), "a is int"),
     (lambda: gemm(np.ones((16, 32)), B), "a is ndarray: it must be a torch.Tensor"),
     (lambda: plan_for(np.ones((16, 32)), B), "a is ndarray: it must be a torch.Tensor"),
+    (lambda: gemm(A, B, invariant=np.ones(2)), "invariant is array.*: it must be True or False"),
     (lambda: gemm(A, B, tune="no"), "tune is 'no': it must be True or False"),
     (lambda: gemm(A, B, tune=[]), r"tune is \[\]: it must be True or False"),
     (lambda: gemm(A, B.float()), "b is torch.float32: it must be torch.bfloat16 or torch.float16"),
     (lambda: gemm(A, B.half()), "a is torch.bfloat16 and b is torch.float16: they must have one"),
     (lambda: gemm(A, B, out=matrix(16, 24).half()), "out is torch.float16 and a is torch.bfloat16"),
     (lambda: gemm(A.to_sparse(), B), "it must be dense"),
-    (lambda: gemm(A.to("meta"), B), "on meta: it must be dense, on a CPU or a CUDA device"),
+    (
+        lambda: gemm(A.to("meta"), B),
+        "a is on the device meta: it must be on a CPU or a CUDA device",
+    ),
 ]
 VALUE_ERRORS = [
     (lambda: gemm(A[None], B), r"a has shape \(1, 16, 32\): it must have two dimensions"),
@@ -260,6 +265,11 @@ VALUE_ERRORS = [
         r"strides \(0, 1\).*pass a.contiguous\(\)",
     ),
     (lambda: gemm(A, B, out=matrix(16, 32)), r"out has shape \(16, 32\): it must be \(16, 24\)"),
+    (
+        lambda: gemm(*(each.to("meta") for each in (A, B)), out=matrix(16, 32).to("meta")),
+        r"out has shape \(16, 32\): it must be \(16, 24\)",
+    ),
+    (lambda: gemm(A, B, kernel="sm90_pingpang"), r"or None; did you mean sm90_pingpong\?"),
     (lambda: gemm(A, A.mT[:, :], out=A[:, :16]), "out shares memory with a"),
     (lambda: gemm(negative(A), B), r"a is a view .* pass a.resolve_neg\(\)"),
     (
@@ -270,14 +280,35 @@ VALUE_ERRORS = [
     (lambda: gemm(A.clone().requires_grad_(), B, out=matrix(16, 24)), "out: .*no gradient"),
 ]
 PLAN_ERRORS = [
-    (lambda: gemm(A, B, tile=(128, 128)), r"tile is \(128, 128\): it must be a tuple of three"),
-    (lambda: gemm(A, B, tile=[128, 128, 64]), "it must be a tuple of three integers"),
-    (lambda: gemm(A, B, tile=(128, 128, 64, 1)), "it must be a tuple of three integers"),
-    (lambda: gemm(A, B, tile={}, out=matrix(16, 24, COLUMN)), "it must be a tuple of three"),
+    (lambda: gemm(A, B, tile=(128, 128)), r"tile is \(128, 128\): it must be three integers"),
+    (lambda: gemm(A, B, tile=[128.0, 128, 64]), "it must be three integers"),
+    (lambda: gemm(A, B, tile=(128, 128, 64, 1)), "it must be three integers"),
+    (lambda: gemm(A, B, tile={128, 32, 64}), "it must be three integers"),
+    (lambda: gemm(A, B, tile={}, out=matrix(16, 24, COLUMN)), "it must be three integers"),
     (lambda: gemm(A[:0], B, tile="x"), "tile is 'x'"),
     (lambda: gemm(A, B, tile="big"), "tile is 'big'"),
     (lambda: gemm(A, B, tile=(256, 256, 64)), "the accumulator takes 256 registers"),
 ]
+
+
+@pytest.mark.parametrize(
+    "tile",
+    [[128, 96, 64], np.array([128, 96, 64]), torch.Size((128, 96, 64)), (np.int64(128), 96, 64)],
+)
+def test_a_tile_is_any_sequence_of_three_integers(tile):
+    assert plan_for(A, B, tile=tile).tile == (128, 96, 64)
+    assert torch.equal(gemm(A, B, tile=tile), gemm(A, B, tile=(128, 96, 64)))
+    assert torch.equal(gemm(A, B, tile=tile, epilogue=torch.relu), gemm(A, B).relu())
+
+
+def test_tensors_without_memory_give_the_shape_as_torch_mm_does():
+    a, b = A.to("meta"), B.to("meta")
+    for made in (gemm(a, b), gemm(a, b, out=torch.empty_like(a @ b))):
+        assert (made.shape, made.dtype, made.device.type) == ((16, 24), torch.bfloat16, "meta")
+    assert plan_for(a, b) == plan_for(A, B)
+    with FakeTensorMode() as mode:
+        fake = gemm(mode.from_tensor(A), mode.from_tensor(B))
+    assert (fake.shape, fake.device.type) == ((16, 24), "cpu")
 
 
 @pytest.mark.parametrize(("call", "message"), TYPE_ERRORS)

@@ -1,16 +1,31 @@
 """The command line: an impossible request gets a message before anything is measured."""
 
+import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import torch
 
-from cutedsl_gemm import __main__
+from cutedsl_gemm import __main__, __version__, doctor
+from cutedsl_gemm.kernels.compile import cache
 from cutedsl_gemm.select.registry import KERNELS
+
+ROOT = Path(__file__).parents[2]
 
 
 def ask(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["cutedsl_gemm", *words])
-    __main__.main()
+    return __main__.main()
+
+
+def refused(monkeypatch, *words):
+    """The exit status, whether argparse ends the process or `main` returns it."""
+    try:
+        return ask(monkeypatch, *words)
+    except SystemExit as ended:
+        return ended.code
 
 
 @pytest.mark.parametrize(
@@ -18,36 +33,96 @@ def ask(monkeypatch, *words):
     [
         (["hierarchy", "foo"], "kernel is 'foo': it must be one of simt_naive"),
         (["hierarchy", "sm90", "--svg", "/nowhere/x.svg"], "must be a file in an existing folder"),
-        (["build", "--folder", "/etc/hostname"], "/etc/hostname cannot be a folder"),
-        (["build", "--folder", "/proc/nope"], "/proc/nope cannot be a folder"),
+        (["build", "--folder", "/etc/hostname"], "'/etc/hostname' cannot be a folder"),
+        (["build", "--folder", "/proc/nope"], "'/proc/nope' cannot be a folder"),
+        (["build", "--folder", ""], "'' must be the name of a folder"),
         (["bench", "--csv", "/nowhere/x.csv"], "must be a file in an existing folder"),
         (["bench", "--plot", "/tmp/plot.txt"], "must end in .svg, .png, .pdf"),
         (["ladder", "--plot", "/nowhere/p.svg"], "must be a file in an existing folder"),
         (["wavefronts", "--markdown", "/tmp"], "must be a file in an existing folder"),
-        (["build", "--folder", "/proc"], "/proc cannot be a folder to write to"),
-        (["wavefronts", "--markdown", "/proc/x.md"], "/proc/x.md cannot be written"),
-        (["ladder", "--size", "100"], "100 must be a positive multiple of 8"),
-        (["ladder", "--size", "0"], "0 must be a positive multiple of 8"),
+        (["build", "--folder", "/proc"], "'/proc' cannot be a folder to write to"),
+        (["wavefronts", "--markdown", "/proc/x.md"], "'/proc/x.md' cannot be written"),
+        (["ladder", "--size", "100"], "'100' must be a positive multiple of 8"),
+        (["ladder", "--size", "0"], "'0' must be a positive multiple of 8"),
         (["explain", "8", "8"], "the following arguments are required: K"),
-        (["explain", "8", "8", "0"], "0 must be a positive integer"),
+        (["explain", "8", "8", "0"], "'0' must be a positive integer"),
+        (["explain", "8", "8", "9" * 30], "M, N and K must be at most 2147483392, and one is 999"),
+        (["explain", "8", "8", "8", "--dtype", "bfloat"], "did you mean bfloat16?"),
+        (["explain", "8", "8", "8", "--dtype", "float32"], "a is torch.float32: it must be"),
+        (["explain", "8", "8", "8", "--kernel", "sm80_wild"], "did you mean sm80_wide?"),
         (["explain", "8", "8", "8", "--tile", "7", "8", "64"], "tile"),
         (["explain", "8", "8", "8", "--kernel", "sm80_wide", "--pipeline"], "has no pipeline"),
         (["climb"], "invalid choice: 'climb'"),
+        (["explian"], "did you mean explain?"),
+        ([], "usage: python -m cutedsl_gemm [-h] [--version] COMMAND"),
     ],
 )
 def test_what_cannot_be_done_gets_a_message(monkeypatch, capsys, words, message):
-    with pytest.raises(SystemExit) as ended:
-        ask(monkeypatch, *words)
-    assert ended.value.code == 2
+    assert refused(monkeypatch, *words) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_version_is_that_of_the_library(monkeypatch, capsys):
+    assert refused(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"cutedsl_gemm {__version__}\n"
+
+
+def bare(*words):
+    """The command in a Python without packages."""
+    command = [sys.executable, "-S", "-m", "cutedsl_gemm", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", [["demo"], ["explain", "8", "8", "8"], ["build"], ["bench"]])
+def test_without_the_extras_a_command_says_what_to_install(words):
+    done = bare(*words)
+    wanted = f"{words[0]}: needs torch, which is not installed: pip install -e '.[gpu]'\n"
+    assert (done.returncode, done.stderr) == (2, wanted)
+
+
+def test_the_doctor_needs_no_package_and_says_what_runs_without_any():
+    done = bare("doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = dict(row.strip("| ").split("|", 1) for row in done.stdout.splitlines() if "|" in row)
+    answers = {use.strip(): rest.split("|")[0].strip() for use, rest in rows.items()}
+    assert answers["layouts"] == "yes"
+    assert answers["layouts: arrays"] == answers["gemm of CPU tensors, explain, hierarchy"] == "no"
+    assert re.search(r"\n    pip install -e '.\[gpu\]'  # torch, .*nvidia-cutlass", done.stdout)
+
+
+def test_the_doctor_names_what_the_kernels_were_compiled_with(monkeypatch, capsys):
+    ask(monkeypatch, "doctor")
+    printed = capsys.readouterr().out
+    assert re.search(rf"\| torch +\| {re.escape(torch.__version__)} \|", printed)
+    assert re.search(r"\| gemm of CPU tensors, explain, hierarchy +\| yes ", printed)
+
+
+def test_the_doctors_oldest_versions_are_those_of_pyproject():
+    text = (ROOT / "pyproject.toml").read_text()
+    for name, oldest in (doctor.CORE | doctor.GPU).items():
+        assert f'"{name}>={oldest}' in text
+
+
+def test_ctrl_c_ends_a_command_with_one_line(monkeypatch, capsys):
+    def interrupted(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cutedsl_gemm.select.precompile.main", interrupted)
+    assert ask(monkeypatch, "build") == 130
+    assert capsys.readouterr().err.startswith("build: stopped; what is compiled is kept")
+
+
+def test_a_cache_folder_that_is_a_file_is_one_line(monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
+    assert ask(monkeypatch, "build") == 2
+    assert re.fullmatch(r"build: .*\(it is a file\); set .*\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("command", ["bench", "ladder", "wavefronts"])
 def test_without_a_gpu_nothing_is_measured(monkeypatch, capsys, command):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(SystemExit) as ended:
-        ask(monkeypatch, command)
-    assert ended.value.code == 2
+    assert ask(monkeypatch, command) == 2
     assert "needs a CUDA GPU; none was found" in capsys.readouterr().err
 
 
@@ -64,6 +139,11 @@ def test_a_product_is_explained(monkeypatch, capsys):
     assert "choice       pingpong" in capsys.readouterr().out
     ask(monkeypatch, "explain", "512", "512", "512", "--kernel", "sm80_wide")
     assert capsys.readouterr().out.startswith("kernel     sm80_wide")
+    ask(monkeypatch, "explain", *["99999"] * 3, "--dtype", "float16", "--a-major", "m")
+    printed = capsys.readouterr().out
+    assert "float16" in printed
+    assert "card         NVIDIA H100 SXM" in printed
+    assert "MN-major" in printed
 
 
 @pytest.mark.parametrize("kernel", [[], ["--kernel", "sm90_split"], ["--kernel", "sm90_single"]])

@@ -48,8 +48,18 @@ def test_the_installed_one_is_whole():
 
 def test_missing(install):
     install()
-    with pytest.raises(VersionError, match=re.escape("pip install 'cutedsl-gemm[gpu]'")):
+    with pytest.raises(VersionError, match="nvidia-cutlass-dsl, which is not installed: pip inst"):
         versions.check()
+
+
+def test_the_command_that_installs_is_that_of_the_checkout_or_of_the_wheel(monkeypatch, tmp_path):
+    root = Path(__file__).parents[3]
+    monkeypatch.chdir(root)
+    assert versions.installation("cu13") == "pip install -e '.[cu13]'"
+    monkeypatch.chdir(tmp_path)
+    assert versions.installation() == f"pip install -e '{root}[gpu]'"
+    monkeypatch.setattr(versions, "__file__", str(tmp_path / "cutedsl_gemm/kernels/compile/x.py"))
+    assert versions.installation() == "pip install 'cutedsl-gemm[gpu]'"
 
 
 def test_parts_that_differ_are_named(install):
