@@ -30,6 +30,7 @@ from layouts.values.unit import unit_of
 
 MOST = 64  # rows, and columns, of a panel on a page
 MOST_CELLS = 16_384  # of all panels: 2 MB of HTML
+MOST_OF_ANSWER = 16  # rows, and columns, of the table of an answer
 MOST_LANES = 1024  # threads of a block
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
@@ -153,15 +154,26 @@ def rows_first(layout: AnyLayout, access: str, unit: int) -> Layout:
 def judge(expression: str, checks: str) -> dict[str, Any]:
     """Whether an answer to a puzzle is right; if not, the message of the condition that fails.
 
-    `checks` is JSON: pairs of a condition in Python and its message, with values in braces.
+    `checks` is JSON: pairs of a condition in Python and its message, with values in braces. Below
+    the verdict, the page shows the table of the answer.
     """
     answer = evaluate(expression)
+    if not isinstance(answer, AnyLayout):
+        return {"right": False, "why": f"{words(answer)} is not a layout, such as (2,4):(4,1)"}
+    table = picture(answer, limit=MOST_OF_ANSWER)
+    why = failed(answer, json.loads(checks))
+    return {"right": not why, "why": why, "html": "" if table is None else table.html(page=True)}
+
+
+def failed(answer: AnyLayout, checks: list[tuple[str, str]]) -> str:
+    """The message of the first condition that an answer fails; empty if it fails none."""
     names = {**vars(layouts), "answer": answer}
-    for condition, message in json.loads(checks):
+    for condition, message in checks:
         try:
-            holds = bool(eval(condition, names))
-        except (LayoutError, TypeError, AttributeError, IndexError, ValueError):
-            return {"right": False, "why": f"{words(answer)} is not the kind of value asked for"}
-        if not holds:
-            return {"right": False, "why": eval(f"f{message!r}", names)}
-    return {"right": True, "why": ""}
+            if not eval(condition, names):
+                return str(eval(f"f{message!r}", names))
+        except LayoutError as error:
+            return str(error)
+        except (TypeError, AttributeError, IndexError, ValueError):
+            return f"{words(answer)} has other modes than those asked for"
+    return ""

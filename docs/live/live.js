@@ -59,23 +59,25 @@ function end(why) {
   for (const { reject } of left) reject(new Error(why));
 }
 
-// Puzzles, on any page: the verdict appears as the reader types.
+// Puzzles, on any page: the verdict, and the answer's table, appear as the reader types.
 for (const puzzle of document.querySelectorAll(".puzzle")) {
   const [input, verdict] = [puzzle.querySelector("input"), puzzle.querySelector(".verdict")];
+  const drawn = puzzle.querySelector(".drawn");
   let latest = 0;
   input.addEventListener("focus", () => ask("instructions").catch(() => {}), { once: true });
   input.addEventListener("input", async () => {
     const mine = ++latest;
     puzzle.dataset.right = "";
     if (!input.value.trim()) {
-      verdict.textContent = "";
+      verdict.textContent = drawn.innerHTML = "";
       return;
     }
     verdict.textContent ||= "Starting Python …";
     try {
-      const { right, why, error } = await ask("judge", input.value, puzzle.dataset.checks);
+      const { right, why, error, html } = await ask("judge", input.value, puzzle.dataset.checks);
       if (mine !== latest) return;
       puzzle.dataset.right = Boolean(right);
+      if (html !== undefined) drawn.innerHTML = html;  // else the text cannot be read, yet
       verdict.textContent = right ? "Right." : why ?? error;
     } catch (error) {
       verdict.textContent = error.message;

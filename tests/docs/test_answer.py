@@ -71,13 +71,27 @@ CHECKS = json.dumps(
         ("(4,8):(8,1)", ""),
         ("(4,8):(1,4)", "not rows"),
         ("(4,4):(4,1)", "it has 16 indices"),
-        ("7", "it has 7 indices"),
-        ("Swizzle(3,3,3)", "S<3,3,3> is not the kind of value asked for"),
+        ("32:1", "the extent 32 takes one integer"),
+        ("S<3,3,3> o 0 o (4,8):(8,1)", ""),
     ],
 )
 def test_a_puzzle_is_judged(expression, why):
     verdict = json.loads(answer.judge(expression, CHECKS))
-    assert verdict == {"right": not why, "why": why}
+    assert verdict["right"] == (not why)
+    assert why in verdict["why"]
+    assert "<table" in verdict["html"]
+
+
+@pytest.mark.parametrize("expression", ["7", "(4,8)", "Swizzle(3,3,3)"])
+def test_an_answer_that_is_no_layout_is_told_so(expression):
+    verdict = json.loads(answer.judge(expression, CHECKS))
+    assert verdict["right"] is False
+    assert "is not a layout" in verdict["why"]
+
+
+def test_a_condition_that_raises_tells_why():
+    checks = json.dumps([["wgmma_descriptor(answer, 'K')", ""]])
+    assert "is a Swizzle over a Layout" in json.loads(answer.judge("8:1", checks))["why"]
 
 
 def test_an_unreadable_answer_has_an_error():

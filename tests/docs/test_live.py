@@ -235,6 +235,8 @@ def test_puzzles_are_judged(browser, site):
     for expression, right in (("(4,8):(1,4)", "false"), ("(4,8):(8,1)", "true")):
         browser.execute_script(enter, expression)
         wait(browser, f"{verdict} === '{right}'")
+        drawn = browser.execute_script("return document.querySelector('.puzzle .drawn').innerText")
+        assert expression in drawn
 
 
 def test_a_page_opened_as_a_file_says_how_to_serve_it(browser, folder):

@@ -94,6 +94,11 @@ class Blocks(HTMLParser):
             self.found[-1] = text + data, inside
 
 
+def test_no_directive_is_left_as_text(folder):
+    for path in folder.rglob("*.html"):
+        assert not re.search("(```|~~~){", path.read_text()), path
+
+
 def test_wide_blocks_say_how_wide_they_are(folder):
     """The style sheet then chooses letters that let the lines fit."""
     wide = 0
