@@ -26,6 +26,7 @@ from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 
 import ladder_results
+from figures import drawing
 from kernel_source import Part, parts, path_of
 from page_text import fenced, paragraphs
 from side_by_side import alone, code, plain, side_by_side
@@ -49,7 +50,7 @@ def ladder() -> str:
         family(name, list(group))
         for name, group in groupby(KERNELS.values(), lambda kernel: kernel.family)
     ]
-    drawn = f'<div class="drawn">{hierarchy.picture().svg()}</div>'
+    drawn = f'<div class="drawn">{drawing(hierarchy.picture())}</div>'
     parts = (
         "# The ladder",
         "The kernels go from a naive SGEMM to Hopper's pingpong kernel, and each adds one idea to "

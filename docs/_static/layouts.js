@@ -54,10 +54,10 @@
   function read(cell) {
     const { row, column, shape, index } = placeOf(cell);
     const { counts } = cell.closest(".panel").dataset;
-    const shown = cell.textContent ? `${counts} ${cell.textContent}` : "";
-    if (index === undefined) return [`row ${row}, column ${column}`, shown].filter(Boolean).join(" · ");
-    const place = shape.length > 1 || Array.isArray(shape[0]) ? [`(${coordinate(index, shape).slice(1, -1)})`] : [];
-    return [...place, `index ${index}`, shown].filter(Boolean).join(" · ");
+    const shown = cell.textContent && ` → ${counts.replace("{}", cell.textContent)}`;
+    if (index === undefined) return `row ${row}, column ${column}${shown}`;
+    const place = shape.length > 1 || Array.isArray(shape[0]) ? `${coordinate(index, shape)} · ` : "";
+    return `${place}index ${index}${shown}`;
   }
 
   function clear(picture) {

@@ -82,7 +82,16 @@ class TileHierarchy:
         cells = tuple(tuple((str(t), t // self.lanes % colours) for t in row) for row in threads)
         first = f", the first {rows}×{columns}" if (rows, columns) != (bm, bn) else ""
         down, across = self._borders([row[0] for row in threads]), self._borders(threads[0])
-        panel = Panel(f"{bm}×{bn} outputs of a block{first}", (), cells, down, across)
+        panel = Panel(
+            f"{bm}×{bn} outputs of a block{first}",
+            (),
+            cells,
+            down,
+            across,
+            shape=(bm, bn),
+            elements=tuple(tuple((t,) for t in row) for row in threads),
+            counts="thread {}",
+        )
         return Table((panel,), "the thread that holds each", f"colour = warp mod {colours}:")
 
     def _borders(self, threads: list[int]) -> tuple[int, ...]:

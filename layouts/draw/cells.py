@@ -56,7 +56,7 @@ class Panel(Value):
     `at`        the coordinate in the modes beyond the second
     `elements`  what each cell stands for: cells of all panels that share an element light up
                 together.  By default it is the index of the cell.
-    `counts`    what the number of a cell is
+    `counts`    what the number of a cell is, with {} for the number
     """
 
     __slots__ = __match_args__ = (
@@ -90,7 +90,7 @@ class Panel(Value):
         shape: IntTuple = (),
         at: tuple[int, ...] = (),
         elements: Elements = (),
-        counts: str = "offset",
+        counts: str = "offset {}",
     ) -> None:
         self._set(title, notes, cells, row_ends, column_ends, shape, at, elements, counts)
 

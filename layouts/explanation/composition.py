@@ -205,7 +205,7 @@ def _places(result: Any, a: Any, b: Any) -> Views | None:
     group, name = column_of(result)
     if isinstance(b, (Layout, ComposedLayout)) and isinstance(a, Swizzle):
         return Views([View("B", b), View("R", result)])
-    if not isinstance(a, (Layout, ComposedLayout)):
+    if not drawable(a):
         return None
     if isinstance(b, tuple):
         taken = by_element(algebra.composition(make_identity_layout(a.shape), b), a.shape)
@@ -215,7 +215,7 @@ def _places(result: Any, a: Any, b: Any) -> Views | None:
     else:
         return None
     places = tied((m, i) for i in range(size(result)) for m in taken(i))
-    views = [View("A", a, places), View("R", result)]
+    views = [View("A", a, places), View("R = A∘B", result)]
     if not isinstance(b, tuple):
-        views.insert(1, View("B", b, counts="index of A"))
+        views.insert(1, View("B", b, counts="index {} of A"))
     return Views(views, group, name)

@@ -103,4 +103,4 @@ def _coordinates(layout: Any, tiler: Any) -> Layout:
     >>> print(_coordinates(Layout((4, 8)), (2, 2)), _coordinates(Layout((4, 8)), Layout(4)))
     (4,8):(1@0,1@1) 32:1
     """
-    return make_identity_layout(layout.shape) if isinstance(tiler, tuple) else Layout(size(layout))
+    return make_identity_layout(layout.shape if isinstance(tiler, tuple) else size(layout))

@@ -157,7 +157,7 @@ def _both_ways(result: Any, layout: Any) -> Views | None:
     count = size(result)
     views = (
         View("L", layout, lambda i: (layout(i),) if layout(i) < count else ()),
-        View("R", result, lambda o: (o,) if o in reached else (), counts="index of L"),
+        View("R", result, lambda o: (o,) if o in reached else (), counts="index {} of L"),
     )
     return Views(views, lambda offset: offset, "offset of L")
 
@@ -170,7 +170,7 @@ def _at_offset_0(result: Any, layout: Any) -> Views | None:
     taken = {result(i) for i in range(size(result))}
     views = (
         View("L", layout, lambda i: (i,) if i in taken else ()),
-        View("R", result, lambda i: (result(i),), counts="index of L"),
+        View("R", result, lambda i: (result(i),), counts="index {} of L"),
     )
     return Views(views, lambda _: 0, coloured="the indices of R")
 
@@ -184,6 +184,6 @@ def _in_both(result: Any, a: Any, b: Any) -> Views | None:
     views = (
         View("A", a, taken),
         View("B", b, taken),
-        View("R", result, lambda i: (result(i),), counts="index of A and B"),
+        View("R", result, lambda i: (result(i),), counts="index {} of A and B"),
     )
     return Views(views, lambda _: 0, coloured="the first vector")

@@ -231,7 +231,7 @@ def _by_mode(result: Any, block: Any, raked: bool = False) -> Halves:
     def halves(i: int) -> tuple[int, int]:
         inner = of_copies if raked else of_block
         digits = [divmod(x, n) for x, n in zip(idx2crd(i, extents), inner, strict=True)]
-        inside, outside = (tuple(digit[k] for digit in digits) for k in (0, 1))
+        outside, inside = (tuple(digit[k] for digit in digits) for k in (0, 1))
         a, b = (outside, inside) if raked else (inside, outside)
         return crd2idx(a, of_block), crd2idx(b, of_copies)
 

@@ -56,7 +56,7 @@ def index(i: int) -> tuple[int, ...]:
 class View(Value):
     """One of the layouts: cell i shows ``offset + layout(i)`` and stands for ``elements(i)``.
 
-    `counts` is what the number of a cell is.
+    `counts` is what the number of a cell is, with {} for the number.
     """
 
     __slots__ = __match_args__ = ("name", "layout", "elements", "offset", "counts")
@@ -72,7 +72,7 @@ class View(Value):
         layout: Layout | ComposedLayout,
         elements: Elements = index,
         offset: Any = 0,
-        counts: str = "offset",
+        counts: str = "offset {}",
     ) -> None:
         self._set(name, layout, elements, offset, counts)
 
