@@ -11,7 +11,8 @@
     ~~~
 
 Each line has a condition on `answer`, and the message if it does not hold. The build fails if the
-conditions refuse the solution or accept a wrong answer. The puzzles of a page are numbered.
+conditions refuse the solution or accept a wrong answer. The puzzles of a page are numbered. With
+the option `banks`, the colours of tables are groups of four banks.
 """
 
 from __future__ import annotations
@@ -30,12 +31,11 @@ from sphinx.util.docutils import SphinxDirective
 from figures import drawing, figure
 from sources import depend
 
+from layouts.draw.panels import BANK_GROUP_BYTES
 from layouts.draw.summary import answer as value_of
 
 sys.path.append(str(Path(__file__).parents[1] / "live"))
 import answer
-
-MOST = 16  # rows, and columns, of the picture of a solution
 
 BOX = (
     '<input type="text" aria-label="answer" placeholder="an expression" '
@@ -50,9 +50,10 @@ class Puzzle(SphinxDirective):
     has_content = True
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec: ClassVar = dict.fromkeys(
-        ("hint", "solution", "why", "wrong"), directives.unchanged_required
-    )
+    option_spec: ClassVar = {
+        **dict.fromkeys(("hint", "solution", "why", "wrong"), directives.unchanged_required),
+        "banks": directives.flag,
+    }
 
     def run(self) -> list[nodes.Node]:
         depend(self.env)
@@ -60,10 +61,13 @@ class Puzzle(SphinxDirective):
         solution = self.options["solution"]
         self.check(checks, solution)
         number = self.env.temp_data["puzzles"] = self.env.temp_data.get("puzzles", 0) + 1
-        picture = value_of(solution).picture(limit=MOST)
+        banks = {"banks": BANK_GROUP_BYTES} if "banks" in self.options else {}
+        picture = value_of(solution).picture(limit=answer.MOST_OF_ANSWER, **banks)
+        data = {"checks": checks, **banks}
+        attributes = " ".join(f'data-{name}="{escape(str(x))}"' for name, x in data.items())
         shown = f"<p><code>{escape(solution)}</code></p>"
         return [
-            html(f'<div class="puzzle" data-checks="{escape(checks)}">'),
+            html(f'<div class="puzzle" {attributes}>'),
             self.sentences(f"{number}. {' '.join(self.arguments[0].split())}"),
             html(BOX),
             *folded("Hint", self.sentences(self.options["hint"])),

@@ -30,7 +30,7 @@ from layouts.values.unit import unit_of
 
 MOST = 64  # rows, and columns, of a panel on a page
 MOST_CELLS = 16_384  # of all panels: 2 MB of HTML
-MOST_OF_ANSWER = 16  # rows, and columns, of the table of an answer
+MOST_OF_ANSWER = 24  # rows, and columns, of the table of an answer
 MOST_LANES = 1024  # threads of a block
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
@@ -151,16 +151,17 @@ def rows_first(layout: AnyLayout, access: str, unit: int) -> Layout:
 
 
 @answered
-def judge(expression: str, checks: str) -> dict[str, Any]:
+def judge(expression: str, checks: str, banks: str = "") -> dict[str, Any]:
     """Whether an answer to a puzzle is right; if not, the message of the condition that fails.
 
     `checks` is JSON: pairs of a condition in Python and its message, with values in braces. Below
-    the verdict, the page shows the table of the answer.
+    the verdict, the page shows the table of the answer, with a colour for so many bytes of `banks`.
     """
     answer = evaluate(expression)
     if not isinstance(answer, AnyLayout):
         return {"right": False, "why": f"{words(answer)} is not a layout, such as (2,4):(4,1)"}
-    table = picture(answer, limit=MOST_OF_ANSWER)
+    coloured = {"banks": int(banks)} if banks else {}
+    table = picture(answer, limit=MOST_OF_ANSWER, **coloured)
     why = failed(answer, json.loads(checks))
     return {"right": not why, "why": why, "html": "" if table is None else table.html(page=True)}
 

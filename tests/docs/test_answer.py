@@ -89,6 +89,11 @@ def test_an_answer_that_is_no_layout_is_told_so(expression):
     assert "is not a layout" in verdict["why"]
 
 
+def test_a_puzzle_about_banks_shows_them():
+    assert "banks" in json.loads(answer.judge("(4,8):(8,1)", CHECKS, "16"))["html"]
+    assert "banks" not in json.loads(answer.judge("(4,8):(8,1)", CHECKS))["html"]
+
+
 def test_a_condition_that_raises_tells_why():
     checks = json.dumps([["wgmma_descriptor(answer, 'K')", ""]])
     assert "is a Swizzle over a Layout" in json.loads(answer.judge("8:1", checks))["why"]
