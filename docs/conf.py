@@ -17,6 +17,8 @@ extensions = [
     "live_pages",
     "written_pages",
     "links",
+    "home",
+    "limits",
 ]
 exclude_patterns = ["_build", "live", "node_modules"]
 myst_heading_anchors = 3

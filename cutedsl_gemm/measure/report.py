@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from operator import truediv
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, TypeAlias
 
 from rich.table import Table
@@ -19,6 +20,15 @@ Shape: TypeAlias = tuple[int, int, int]  # (M, N, K)
 
 OURS = "gemm"
 GPU = "MHz", "W"  # at the moment of highest power
+
+#: What each file of docs/performance measures.
+TITLES = {
+    "sweep": "8448×9216×K, K from 64 to 1984, in bursts",
+    "sustained": "the same at the power limit",
+    "squares": "squares from 512³ to 16384³, in bursts",
+    "split": "few tiles and large K, in bursts",
+    "weights": "layers of Llama 3, 16 to 8192 rows, at the power limit",
+}
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,22 @@ def markdown(points: Sequence[Point]) -> str:
     ]
     first, *rest = (f"| {' | '.join(cells)} |" for cells in rows)
     return "\n".join((first, "|---" * (len(points) + 1) + "|", *rest))
+
+
+def summary(folder: Path) -> str:
+    """The geometric mean and the lowest of the ratios of every file in a folder, as Markdown."""
+    head = "shapes", f"{OURS} / {CUBLAS}", "lowest", f"{OURS} / best of the others", "lowest"
+    rows: list[tuple[str, ...]] = [head, ("---",) * len(head)]
+    measured = {file.stem: read(file) for file in files(folder)}
+    for stem, title in TITLES.items():
+        points = measured.pop(stem)
+        over_cublas = [point.tflops[OURS] / point.tflops[CUBLAS] for point in points]
+        over_best = [point.tflops[OURS] / point.best_peer for point in points]
+        ratios = (f(each) for each in (over_cublas, over_best) for f in (geometric_mean, min))
+        rows.append((f"{title} ({len(points)})", *map("{:.2f}".format, ratios)))
+    if measured:
+        raise KeyError(f"TITLES has no title for {', '.join(measured)}")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
 def _over_k(points: Sequence[Point]) -> bool:
