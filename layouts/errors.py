@@ -1,8 +1,8 @@
-"""The exception of the package, its case that nothing was decided, and a part of messages."""
+"""The exception of the package, its case that nothing was decided, and what messages share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -23,6 +23,29 @@ class Undecided(LayoutError):
     The message says what could not be shown: for all values of the symbols, or within the steps
     that a search may take (`budget`).
     """
+
+
+def check_call(
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any] | None = None
+) -> Any:
+    """The arguments as `function` takes them, an ``inspect.BoundArguments``.
+
+    Raises `LayoutError` unless it takes them.
+
+    >>> check_call(did_you_mean, ["name", []]).args
+    ('name', [])
+    >>> check_call(did_you_mean, ["name"])
+    Traceback (most recent call last):
+    layouts.errors.LayoutError: did_you_mean(name, known) does not take these: missing a required \
+argument: 'known'
+    """
+    from inspect import signature
+
+    try:
+        return signature(function).bind(*args, **keywords or {})
+    except TypeError as error:
+        takes = ", ".join(signature(function).parameters)
+        raise LayoutError(f"{function.__name__}({takes}) does not take these: {error}") from None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from ..values.modes import has_xor_strides, placed
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import remainder
-from ..values.tuples import IntTuple, is_int, is_symbolic, size, text
+from ..values.tuples import IntTuple, check_inside, is_int, is_symbolic, size, text
 from .by_mode import Tiler
 from .divide import zipped_divide
 from .on_tensors import on_tensor
@@ -38,7 +38,8 @@ def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None
     `coord`: C++ ``Step<_1, X, _1>`` is ``(1, None, 1)``.  The tile of a composed layout is a
     composed layout that holds the offset before its swizzle; `Tile.offset` is then 0.
 
-    Raises `LayoutError` where `zipped_divide` does, or if `coord` has more modes than the rest.
+    Raises `LayoutError` where `zipped_divide` does, if `coord` has more modes than the rest, or if
+    there is no such tile.
 
     >>> tile = local_tile(Layout((128, 64), (64, 1)), (32, 16), (1, 2))
     >>> print(tile.layout, tile.offset)
@@ -52,7 +53,9 @@ def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None
     divided = zipped_divide(layout, tiler)
     tile, rest = divided.shape
     whole = (None,) * len(tile) if isinstance(tile, tuple) else None
-    return part_at((whole, _filled(coord, rest)), divided)
+    coord = _filled(coord, rest)
+    check_inside(coord, rest, f"local_tile of {layout}: tile")
+    return part_at((whole, coord), divided)
 
 
 def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -> Any:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.layout import Layout, joined
+from ..values.steps import too_many
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import is_int, rank, shallow, steps, text
 from .on_tensors import on_tensor
@@ -133,4 +134,6 @@ def _added(name: str, x: Any, elem: Any, up_to_rank: int | None) -> list[Any]:
         return [elem]
     if not is_int(up_to_rank):
         raise LayoutError(f"{name}: up_to_rank {up_to_rank!r} must be an integer")
+    if too_many(up_to_rank):
+        raise Undecided(f"{name}: {up_to_rank} modes are too many; layouts.budget sets how many")
     return [elem] * max(0, up_to_rank - rank(x))

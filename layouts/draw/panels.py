@@ -10,7 +10,7 @@ from ..errors import LayoutError
 from ..hardware.facts import BANK_BYTES, BANKS
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, Swizzle, outer_layout
-from ..values.tuples import IntTuple, added, idx2crd, is_int, leaves, size, text
+from ..values.tuples import IntTuple, added, idx2crd, is_int, is_one_of, leaves, size, text
 from ..values.unit import in_units
 from .cells import COLOURS, Cell, Panel
 
@@ -68,7 +68,7 @@ class Scale:
         for name, value in (("unit", self.unit), ("banks", self.banks)):
             if not is_int(value) or value < 1:
                 raise LayoutError(f"{name} {value!r}: it must be an integer of at least 1")
-        if show not in LEGENDS:
+        if not is_one_of(show, LEGENDS):
             raise LayoutError(f"show {show!r}: it must be one of {', '.join(LEGENDS)}")
 
     def cell(self, offset: Any) -> Cell:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import LayoutError
@@ -106,12 +106,15 @@ def _cosize(layout: Layout | ComposedLayout) -> Any:
 
 
 def words(value: Any) -> str:
-    """A value as CuTe prints it, `None` as an underscore; the answer to a statement.
+    """A value as CuTe prints it, `None` as an underscore; the answer to a statement; the names of
+    a table, one on a line.
 
     Raises `Undecided` for a statement that is neither proved nor refuted.
     """
     if isinstance(value, Statement):
         return str(prove(value))
+    if isinstance(value, Mapping):
+        return "\n".join(map(words, value))
     if isinstance(value, tuple):
         return f"({','.join(map(words, value))})"
     return "_" if value is None else str(value)

@@ -207,6 +207,7 @@ def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LI
      2 │ T0 V1  T2 V1
      3 │ T1 V1  T3 V1
     """
+    check_drawable(layout)
     if rank(layout) != 2:
         raise LayoutError(
             f"table_tv of {layout}: it must have two modes, (threads, values), and has "

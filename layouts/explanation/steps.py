@@ -11,7 +11,7 @@ from collections.abc import Callable
 from textwrap import fill
 from typing import Any, TypeAlias, TypeVar
 
-from ..errors import LayoutError
+from ..errors import LayoutError, check_call
 from ..values.layout import Layout
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
@@ -104,7 +104,7 @@ def explain(op: Any, *args: Any) -> Explanation:
     applied to an index.
 
     An operation that refuses its arguments is explained as far as it goes, with the reason.  Raises
-    `LayoutError` for any other `op`.
+    `LayoutError` for any other `op`, for a tensor, and for more or fewer arguments than `op` takes.
 
     >>> print(explain(Swizzle(2, 0, 3), 10))
     S<2,0,3>(10) = 11
@@ -122,6 +122,10 @@ def explain(op: Any, *args: Any) -> Explanation:
     if isinstance(op, (Swizzle, Layout, ComposedLayout)):
         explanation: Explanation = explainer(op, *args)
         return explanation
+    check_call(op, args)
+    for given in args:
+        if hasattr(given, "with_layout"):
+            raise LayoutError(f"explain: {given!r} is a tensor; explain {name} of its layout")
     call = f"{name}({', '.join(map(_argument, shallow(args)))})"
     lines: Lines = []
     refusal = None

@@ -14,7 +14,7 @@ from typing import Literal
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize
 from ..values.modes import Mode, refined
-from ..values.tuples import is_int, size
+from ..values.tuples import is_int, is_one_of, size
 from ..values.value import Value
 from .facts import WARP
 
@@ -88,7 +88,7 @@ def wgmma_operand(bits: int = 16) -> Layout:
     >>> wgmma_operand(16) == wgmma_accumulator(16)
     True
     """
-    if bits not in WGMMA_OPERANDS:
+    if not is_one_of(bits, WGMMA_OPERANDS):
         raise LayoutError(f"wgmma_operand: elements of {bits!r} bits; it must be 8, 16 or 32")
     return WGMMA_OPERANDS[bits]
 
@@ -261,7 +261,7 @@ def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
     ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))
     """
     c = wgmma_accumulator(n)
-    if kind not in WGMMA_TYPES or a not in ("smem", "rmem"):
+    if not is_one_of(kind, WGMMA_TYPES) or not is_one_of(a, ("smem", "rmem")):
         raise LayoutError(
             f"wgmma of {kind}, A in {a!r}: types are {', '.join(WGMMA_TYPES)}; A is in 'smem' or "
             f"'rmem'"
@@ -323,8 +323,8 @@ def volta_mma(
     >>> print(volta_mma().c)
     ((2,2,2),(2,2,2)):((1,16,4),(8,2,32))
     """
-    majors = {"row", "col"}
-    if a not in majors or b not in majors or accumulator not in VOLTA_ACCUMULATORS:
+    majors = is_one_of(a, ("row", "col")) and is_one_of(b, ("row", "col"))
+    if not majors or not is_one_of(accumulator, VOLTA_ACCUMULATORS):
         raise LayoutError(
             f"volta_mma({a!r}, {b!r}, {accumulator!r}): A and B are 'row' or 'col', the "
             f"accumulator is 'f32' or 'f16'"
@@ -359,7 +359,7 @@ class MatrixAtom(Value):
     transposed: bool
 
     def __init__(self, name: str, matrices: int, transposed: bool) -> None:
-        if matrices not in (1, 2, 4):
+        if not is_one_of(matrices, (1, 2, 4)):
             raise LayoutError(f"{name}: {matrices!r} matrices; it moves 1, 2 or 4")
         self._set(name, matrices, transposed)
 

@@ -44,7 +44,7 @@ class Access(Value):
 
     Without either, the tile's layout itself takes lanes to offsets.
 
-    Raises `LayoutError` if both are given.
+    Raises `LayoutError` if both are given, or if one is no layout.
     """
 
     __slots__ = __match_args__ = ("instruction", "lanes", "values")
@@ -62,6 +62,11 @@ class Access(Value):
             name = name.instruction
         if lanes is not None and values is not None:
             raise LayoutError(f"access {name}: give lanes or values; each determines the other")
+        for given, what in ((lanes, "lane"), (values, "(thread, value)")):
+            if given is not None and not isinstance(given, (Layout, ComposedLayout)):
+                raise LayoutError(
+                    f"access {name}: {given!r} must be a Layout, {what} → index of a coordinate"
+                )
         self._set(instruction(name), lanes, values)
 
     def addresses(self, layout: AnyLayout, unit: int | None = None) -> AnyLayout:

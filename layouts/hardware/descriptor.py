@@ -26,7 +26,7 @@ from ..algebra import coalesce, logical_divide
 from ..errors import LayoutError
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.tuples import idx2crd, map_leaves, size, text
+from ..values.tuples import idx2crd, is_int, is_one_of, map_leaves, size, text
 from ..values.value import Value
 from .atoms import WGMMA_K_BITS
 
@@ -92,7 +92,8 @@ class WgmmaDescriptor(Value):
         unit: int,
     ) -> None:
         self._set(major, swizzle_bytes, leading_byte_offset, stride_byte_offset, unit)
-        if major not in ("K", "MN") or swizzle_bytes not in SWIZZLE_MODES or unit not in UNITS:
+        in_table = is_one_of(swizzle_bytes, SWIZZLE_MODES) and is_one_of(unit, UNITS)
+        if not is_one_of(major, ("K", "MN")) or not in_table:
             raise LayoutError(
                 f"{self!r}: major must be 'K' or 'MN', swizzle_bytes 16, 32, 64 or 128, "
                 f"and unit 8, 16 or 32"
@@ -153,9 +154,9 @@ class WgmmaDescriptor(Value):
         )
 
 
-def _encodable(offset: int) -> bool:
+def _encodable(offset: Any) -> bool:
     """Whether a field of the descriptor holds `offset`."""
-    return offset % (1 << OMITTED_BITS) == 0 and 0 <= offset < OFFSET_LIMIT
+    return is_int(offset) and offset % (1 << OMITTED_BITS) == 0 and 0 <= offset < OFFSET_LIMIT
 
 
 def wgmma_smem_atom(major: Major, swizzle_bytes: int = 128, unit: int = 16) -> ComposedLayout:
@@ -174,7 +175,8 @@ def wgmma_smem_atom(major: Major, swizzle_bytes: int = 128, unit: int = 16) -> C
     >>> wgmma_descriptor(tile_to_shape(wgmma_smem_atom("K"), (128, 64)), "K").stride_byte_offset
     1024
     """
-    fields = WgmmaDescriptor(major, swizzle_bytes, CORE_BYTES, CORE_ROWS * swizzle_bytes, unit)
+    groups = CORE_ROWS * swizzle_bytes if is_int(swizzle_bytes) else 0
+    fields = WgmmaDescriptor(major, swizzle_bytes, CORE_BYTES, groups, unit)
     row = swizzle_bytes * 8 // unit
     rows = CORE_ROWS
     tile = Layout((rows, row), (row, 1)) if major == "K" else Layout((row, rows), (1, row))
@@ -239,6 +241,8 @@ def _swizzle_bytes(layout: ComposedLayout) -> int:
 
 def _unit(layout: ComposedLayout, major: Major) -> int:
     unit = layout.unit
+    if not is_one_of(major, ("K", "MN")):
+        raise LayoutError(f"major {major!r}: it must be 'K' or 'MN', the contiguous mode")
     if unit not in UNITS or (major == "MN" and unit != MN_MAJOR_UNIT):
         raise LayoutError(
             f"{layout} of {unit}-bit elements, {major}-major: wgmma reads elements of 8, 16 and 32 "

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from ..errors import LayoutError
+from ..errors import LayoutError, did_you_mean
+from ..values.tuples import is_int
 from ..values.value import Value
 from .facts import ACCESS_BYTES, BANK_BYTES, PHASE_LANES, WARP, WAVEFRONT_BYTES
 
@@ -31,6 +32,8 @@ class Instruction(Value):
 
     `merges` says that the phases double if neighbouring lanes have equal addresses.
 
+    Raises `LayoutError` unless a lane can access `width` bytes, and there are 1 to 32 lanes.
+
     >>> instruction("ldmatrix.x2.trans").lanes, instruction("ld.shared.v4.b32").phase
     (16, 8)
     """
@@ -44,6 +47,8 @@ class Instruction(Value):
     def __init__(self, name: str, width: int, lanes: int = WARP, merges: bool = False) -> None:
         self._set(name, width, lanes, merges)
         check_width(width)
+        if not isinstance(name, str) or not is_int(lanes) or not 1 <= lanes <= WARP:
+            raise LayoutError(f"{self!r}: the name must be a text, and lanes from 1 to {WARP}")
 
     @property
     def phase(self) -> int:
@@ -149,9 +154,10 @@ def instruction(name: str | int | Instruction) -> Instruction:
         )
     found = INSTRUCTIONS.get(_short(name))
     if found is None:
+        near = did_you_mean(name, INSTRUCTIONS) or "."
         raise LayoutError(
-            f"{name!r} is not an instruction of the table: give one of {', '.join(INSTRUCTIONS)}, "
-            f"or a width of 1, 2, 4, 8 or 16 bytes"
+            f"{name!r} is not an instruction of the table{near} Give a width of 1, 2, 4, 8 or 16 "
+            f"bytes, or one of {', '.join(INSTRUCTIONS)}"
         )
     return found
 

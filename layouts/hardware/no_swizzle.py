@@ -28,7 +28,7 @@ from ..values.tuples import size
 from ..values.unit import in_units
 from ..values.value import Value
 from .banks import Access
-from .byte_addresses import byte_unit
+from .byte_addresses import byte_unit, check_lanes
 from .conflict_free import byte_addresses, conflicts_nowhere
 from .facts import ACCESS_BYTES, WAVEFRONT_BYTES
 from .wavefronts import conflict, wavefronts
@@ -77,6 +77,7 @@ whole frees 4 bytes per lane, 16 bytes per lane of bank conflicts
             raise LayoutError(
                 f"NoSwizzle: {layout!r} must be a Layout, and {accesses!r} a tuple of Access"
             )
+        check_lanes(layout)
         if vector_bytes is None:
             vector_bytes = max(access.instruction.width for access in accesses)
         if type(vector_bytes) is not int or vector_bytes not in ACCESS_BYTES:

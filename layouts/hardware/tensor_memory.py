@@ -55,8 +55,8 @@ def tcgen05_accumulator(m: int, n: int, cta_group: int = 1) -> Layout:
     >>> print(tcgen05_accumulator(128, 32, cta_group=2))
     (64,(16,2)):(65536,(1,4194304))
     """
-    step = 8 if m == 64 else 16
     ints = is_int(m) and is_int(n) and is_int(cta_group)
+    step = 8 if ints and m == 64 else 16
     if not ints or (m, cta_group) not in ACCUMULATORS or n not in range(step, 257, step):
         known = ", ".join(f"{rows} of cta_group {ctas}" for rows, ctas in ACCUMULATORS)
         raise LayoutError(

@@ -12,9 +12,10 @@ an H100, case by case.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from ..algebra import coalesce, gf2, logical_divide
 from ..errors import LayoutError
@@ -137,11 +138,10 @@ def wavefronts(
     """
     how = instruction(access)
     if not isinstance(lanes, (Layout, ComposedLayout)):
-        if not isinstance(lanes, Iterable) or not all(map(is_int, lanes)):
-            raise LayoutError(f"wavefronts of {lanes!r}: give a layout, or a list of addresses")
+        addresses = _listed(lanes)
         if unit not in (None, BYTE):
             raise LayoutError(f"unit {unit}: a sequence has byte addresses; omit unit")
-        return _lane_by_lane(lanes, how, BYTE, every_base=False)
+        return _lane_by_lane(addresses, how, BYTE, every_base=False)
     check_lanes(lanes)
     unit = byte_unit(lanes, unit)
     columns, warps = byte_columns(lanes, unit), 1
@@ -151,6 +151,17 @@ def wavefronts(
         return _by_rank(lanes(0) * unit // 8, columns, how, warps, unit)
     at = byte_addresses(lanes, unit)
     return _lane_by_lane(at, how, unit, every_base=not _is_swizzled(lanes))
+
+
+def _listed(addresses: Any) -> list[int]:
+    """A sequence of byte addresses as a list; raises `LayoutError` if it is something else."""
+    ordered = isinstance(addresses, Iterable) and not isinstance(addresses, (bytes, Mapping, Set))
+    found = list(addresses) if ordered else []
+    if not ordered or not all(is_int(address) and address >= 0 for address in found):
+        raise LayoutError(
+            f"wavefronts of {addresses!r}: give a layout, or a list of byte addresses from 0 up"
+        )
+    return found
 
 
 # ----------------------------------------------------------------------------------- by rank

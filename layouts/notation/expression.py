@@ -5,10 +5,11 @@
     S<3,3,3> o 0 o (8,64):(64,1)                    what `parse` reads
     Swizzle(3,3,3) @ (8,64):(64,1)                  composition
     compare(naive=(8,64):(64,1), padded=(8,64):(72,1))
-    prove(Injective((8*m,4):(4,1)))                 an unknown name is a positive integer
-    wavefronts(32:16, "ldmatrix.x4")                a text is in quotation marks
+    prove(Injective((8*m,4):(4,1)))                 an unknown name is a positive integer, a symbol
+    mma("m16n8k16", "bf16")                         a text is in quotation marks
+    wavefronts(32:8, ldmatrix.x4)                   or has dots
 
-Nothing is passed to ``eval``: a name is a public operation or a symbol.
+Nothing is passed to ``eval``: a name is that of a public operation or value, or a symbol.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ from .reader import Reader
 
 __all__ = ["evaluate", "evaluate_call", "operations"]
 
-#: Public names that an expression cannot use.
-EXCLUDED = ("LayoutError", "budget", "evaluate", "parse", "symbols")
+#: Public names that an expression cannot use: of errors and contexts, and of what acts on data.
+EXCLUDED = (
+    *("LayoutError", "Undecided", "budget", "gf2", "parse", "symbols"),
+    *("Tensor", "copy", "gemm", "make_tensor"),
+)
 
 
 def evaluate(expression: str) -> Any:
     """The value of an expression of the algebra.
 
-    Raises `LayoutError` if it cannot be read, or if an operation raises; a caret marks the place.
+    Raises `LayoutError` if it cannot be read, if it is nothing but a name that is unknown, or if an
+    operation raises; a caret marks the place.
 
     >>> print(evaluate("composition(Swizzle(3,3,3), (8,64):(64,1))"))
     S<3,3,3> o 0 o (8,64):(64,1)
@@ -39,7 +44,7 @@ def evaluate(expression: str) -> Any:
     Traceback (most recent call last):
     layouts.errors.LayoutError: ...
     """
-    return Reader(expression, operations(), "").read()
+    return Reader(expression, operations(), "").read_answer()
 
 
 def evaluate_call(expression: str) -> tuple[Any, tuple[Callable[..., Any], tuple[Any, ...]] | None]:
@@ -54,18 +59,17 @@ def evaluate_call(expression: str) -> tuple[Any, tuple[Callable[..., Any], tuple
     (None, None)
     """
     reader = Reader(expression, operations(), "")
-    return reader.read(), reader.asked
+    return reader.read_answer(), reader.asked
 
 
 @lru_cache(maxsize=1)
 def operations() -> dict[str, Any]:
     """The names that an expression can use: the public operations and values.
 
-    >>> operations()["coalesce"].__name__, "parse" in operations()
-    ('coalesce', False)
+    >>> operations()["coalesce"].__name__, operations()["LayoutLeft"], "parse" in operations()
+    ('coalesce', LayoutLeft, False)
     """
     import layouts
 
     public = {name: getattr(layouts, name) for name in dir(layouts) if name not in EXCLUDED}
-    usable = {name: value for name, value in public.items() if callable(value)}
-    return {**usable, **CONSTRUCTORS, "True": True, "False": False}
+    return {**public, **CONSTRUCTORS, "True": True, "False": False}

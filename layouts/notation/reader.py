@@ -12,7 +12,8 @@
     suffixed   = value {[ entries ] | ( entries )}  a mode; an offset
     value      = integer | swizzle | pointer | name [( arguments )] | ( entries )
     entries    = [expression {, expression} [,]]
-    arguments  = the same; an argument may also be name = expression, or a text in quotation marks
+    arguments  = the same; an argument may also be name = expression, and any entry a text: in
+                 quotation marks, or with dots between its words, as in ldmatrix.x4
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..errors import LayoutError, did_you_mean
+from ..errors import LayoutError, check_call, did_you_mean
 from ..values.layout import Composable, Layout
 from ..values.stride import E
 from ..values.swizzle import ComposedLayout, Swizzle
@@ -43,6 +44,12 @@ SUFFIXES = {"(": (Layout, ComposedLayout, Swizzle), "[": (Layout, ComposedLayout
 #: The error at a suffix, `at`, of something else.
 NO_LAYOUT = "'{at}' must follow a layout in parentheses, as in ((4,8):(8,1)){at}1{closing}"
 
+#: The kinds of tokens that are texts.
+TEXTS = ("quoted", "dotted")
+
+#: The most characters of an expression that an error shows: as many before and after its place.
+SHOWN = 80
+
 COMPOSED_FORM = "a composed layout is written: swizzle o offset o shape:stride"
 
 
@@ -57,6 +64,7 @@ class Reader:
             raise LayoutError(f"{prefix}expected a text such as '(4,8):(8,1)', not {expression!r}")
         self.expression, self.names, self.prefix = expression, names, prefix
         self.end = self.depth = 0
+        self.calls = 0  # of operations, around the current token
         self.stride_at = -1  # where the last stride begins
         self.token: Any = None
         self.advance()
@@ -83,7 +91,12 @@ class Reader:
         """The error, with a caret under the current token, or under position `at`."""
         place = self.start if at is None else at
         line = self.expression.expandtabs(1).replace("\n", " ").replace("\r", " ")
-        return LayoutError(f"{self.prefix}{message}\n    {line}\n    {' ' * place}^")
+        first, last = max(place - SHOWN, 0), place + SHOWN
+        before, after = "… " * (first > 0), " …" * (last < len(line))
+        caret = f"{' ' * (len(before) + place - first)}^"
+        return LayoutError(
+            f"{self.prefix}{message}\n    {before}{line[first:last]}{after}\n    {caret}"
+        )
 
     def apply(self, at: int, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         """The value of `function`; an error that it raises is marked at position `at`."""
@@ -208,6 +221,8 @@ class Reader:
             return self.tensor()
         if self.kind == "quoted":
             raise self.error("only an argument of an operation is a text: omit the quotation marks")
+        if self.kind == "dotted":
+            raise self.error("only an argument of an operation is a text, such as ldmatrix.x4")
         raise self.error("expected an integer or '('")
 
     def parenthesised(self) -> Any:
@@ -219,6 +234,8 @@ class Reader:
     def tensor(self) -> Any:
         """tensor< expression >, as the DSL prints it."""
         self.advance()
+        if self.token == "tensor<":
+            raise self.error("a tensor holds a pointer and a layout, not another tensor")
         value = self.composition()
         if self.token != ">":
             raise self.error("expected '>'")
@@ -241,7 +258,7 @@ class Reader:
                 self.advance()
                 keywords[name] = self.argument()
             else:
-                values.append(self.composition() if keywords is None else self.argument())
+                values.append(self.argument())
             trailing = self.token in (",", ";")
             if trailing:
                 self.advance()
@@ -252,40 +269,54 @@ class Reader:
         return values, trailing
 
     def argument(self) -> Any:
-        """An expression, or a text in quotation marks, such as the name of an instruction."""
-        return self.advance()[1:-1] if self.kind == "quoted" else self.composition()
+        """An expression, or, within a call, a text such as the name of an instruction."""
+        if not self.calls or self.kind not in TEXTS:
+            return self.composition()
+        return self.advance() if self.kind == "dotted" else self.advance()[1:-1]
 
     # ----------------------------------------------------------------------------- names
 
     def named(self) -> Any:
         """name [( entries )]: an operation on its arguments, a constant, or a symbol."""
         at, name = self.start, self.advance()
-        known = name in self.names
-        if self.token == "(" and known and callable(self.names[name]):
+        known = self.names.get(name)
+        is_operation = callable(known) and not isinstance(known, Composable)
+        if is_operation and self.token == "(":
             return self.call(at, name)
-        if known and (self.depth or not callable(self.names[name])):
-            return self.names[name]
-        if known:
+        if is_operation and not self.depth:
             raise self.error(f"{name} is an operation: write {name}(...)", at)
+        if name in self.names:
+            return known
         if self.token == "(":
-            raise self.error(f"there is no operation {name}{self.suggestion(name)}", at)
+            raise self.unknown(at, name)
         return self.symbol(at, name)
+
+    def read_answer(self) -> Any:
+        """The value of the whole expression, which is more than a name that nothing has."""
+        name = self.token
+        if self.kind == "name" and name == self.expression.strip() and name not in self.names:
+            raise self.unknown(self.start, name)
+        return self.read()
 
     def call(self, at: int, name: str) -> Any:
         """The operation `name` on the arguments that follow, checked against its signature."""
-        from inspect import signature
-
         function = self.names[name]
         keywords: dict[str, Any] = {}
+        self.calls += 1
         arguments, _ = self.entries(keywords)
-        try:
-            bound = signature(function).bind(*arguments, **keywords)
-        except TypeError as error:
-            takes = ", ".join(signature(function).parameters)
-            raise self.error(f"{name}({takes}) does not take these: {error}", at) from None
+        self.calls -= 1
+        bound = self.apply(at, check_call, function, arguments, keywords)
         if at == self.begin and self.kind == "end" and not bound.kwargs:
             self.asked = function, bound.args
+        for given in (*arguments, *keywords.values()):
+            if getattr(given, "is_Symbol", False):  # perhaps a text, or a name misspelt
+                hint = f"; {given} is a symbol here, and '{given}' would be a text"
+                function = _hinting(function, hint + self.suggestion(str(given)))
         return self.apply(at, function, *arguments, **keywords)
+
+    def unknown(self, at: int, name: str) -> LayoutError:
+        """The error at a name that nothing has, with the closest one."""
+        return self.error(f"there is no operation {name}{self.suggestion(name)}", at)
 
     def suggestion(self, name: str) -> str:
         """The known name that is closest to `name`, as part of a message."""
@@ -299,6 +330,18 @@ class Reader:
             return symbols(name)
         except ImportError as missing:
             raise self.error(f"{name} would be a symbol, which needs sympy", at) from missing
+
+
+def _hinting(function: Callable[..., Any], hint: str) -> Callable[..., Any]:
+    """`function`, with `hint` after the message of an error that it raises."""
+
+    def hinting(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except LayoutError as error:
+            raise LayoutError(f"{error}{hint}") from error.__cause__
+
+    return hinting
 
 
 def _ungrouped(value: Any) -> Any:

@@ -41,7 +41,7 @@ from ..values.steps import too_many
 from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain, plain_if_symbolic
-from ..values.tuples import checked, product, size, text
+from ..values.tuples import checked, product, shallow, size, text
 from .agreement import Undecided, written
 from .bijective import Bijective
 from .certificates import (
@@ -207,6 +207,10 @@ class _TilerLaw(OfResult, EveryPart):
     def __init__(self, layout: Any, tiler: Any, r: Any = None) -> None:
         name = type(self).__name__
         r = None if r is None else layout_for(name, r)
+        if isinstance(tiler, tuple) and len(tiler) > len(layout_for(name, layout)):
+            raise LayoutError(
+                f"{name}: {_tiler_text(shallow(tiler))} has more tilers than {layout} has modes"
+            )
         self._set(layout_for(name, layout), _checked_tiler(tiler), r)
 
     def parts(self) -> list[Statement]:

@@ -26,7 +26,7 @@ from ..algebra import gf2
 from ..algebra.as_layout import as_layout
 from ..algebra.by_mode import flat, tiled, tiler_layout, zipped
 from ..algebra.partition import get_flat_coord
-from ..errors import LayoutError
+from ..errors import LayoutError, check_call
 from ..values.arith import ceil_div, divided, equal, less
 from ..values.layout import (
     Layout,
@@ -82,6 +82,7 @@ def postcondition(operation: Callable[..., Any], *operands: Any, result: Any = N
             f"postcondition of {name}: it takes one of "
             f"{', '.join(sorted(each.__name__ for each in PROMISES))}"
         )
+    check_call(operation, operands)
     found: Statement = promise(operation(*operands) if result is None else result, *operands)
     return found
 

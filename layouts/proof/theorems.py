@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import LayoutError
 from ..values.swizzle import Swizzle
 from .certificates import (
     Certificate,
@@ -75,6 +76,8 @@ class _OfSwizzles(Statement):
 
     def __init__(self, swizzle: Swizzle | None = None) -> None:
         self._set(swizzle)
+        if swizzle is not None and not isinstance(swizzle, Swizzle):
+            raise LayoutError(f"{self!r}: it is about a Swizzle, or about all without one")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self.swizzle is None else repr(self.swizzle)})"

@@ -309,6 +309,8 @@ def make_rmem_tensor(layout: Any, dtype: Any) -> Tensor:
         data = xp.zeros(cosize(layout), dtype=dtype)
     except TypeError:
         raise LayoutError(f"dtype {dtype!r}: it must be a type of numpy or torch") from None
+    except (MemoryError, ValueError, OverflowError, RuntimeError) as error:
+        raise LayoutError(f"make_rmem_tensor: {layout} does not fit in memory: {error}") from None
     return make_tensor(data, layout)
 
 

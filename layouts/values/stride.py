@@ -73,7 +73,11 @@ class ArithTuple(StepStride):
     terms: tuple[tuple[Path, Any], ...]
 
     def __init__(self, terms: Iterable[tuple[Path, Any]] = ()) -> None:
-        self._set(tuple(sorted((pair for pair in terms if _moves(pair[1])), key=_path)))
+        try:
+            moving = tuple(sorted((pair for pair in terms if _moves(pair[1])), key=_path))
+        except (TypeError, LookupError):
+            raise LayoutError(f"ArithTuple({terms!r}): it takes pairs (path, value)") from None
+        self._set(moving)
 
     def __mul__(self, factor: Any) -> ArithTuple:
         if isinstance(factor, StepStride):

@@ -11,7 +11,7 @@ on leaves, so one call maps a whole array of coordinates.  Neither library is im
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial, reduce
 from itertools import starmap, zip_longest
 from numbers import Integral, Number
@@ -116,6 +116,15 @@ def map_leaves(function: Callable[..., Any], t: IntTuple, *others: IntTuple) -> 
 def is_int(x: Any) -> bool:
     """Whether `x` is an integer known now, of Python or numpy; a bool is not."""
     return isinstance(x, Integral) and x is not True and x is not False
+
+
+def is_one_of(x: Any, choices: Container[Any]) -> bool:
+    """Whether `x` is an int or a text among `choices`; anything else, hashable or not, is none.
+
+    >>> is_one_of(4, (1, 2, 4)), is_one_of("K", ("K", "MN")), is_one_of([4], {4: 0})
+    (True, True, False)
+    """
+    return (is_int(x) or isinstance(x, str)) and x in choices
 
 
 def is_symbolic(x: Any) -> bool:
@@ -263,7 +272,15 @@ def product(t: IntTuple) -> Any:
     >>> product(((2, 4), 8))
     64
     """
-    return _product(shallow(t), 1) if isinstance(t, tuple) else t
+    if type(t) is int:
+        return t
+    try:
+        found = _product(shallow(t), 1) if isinstance(t, tuple) else t
+    except TypeError:
+        found = None
+    if not is_int(found) and not is_symbolic(found):
+        raise LayoutError(f"product of {t!r}: it takes an integer, or a tuple of integers")
+    return found
 
 
 def _product(t: tuple[Any, ...], total: Any) -> Any:
@@ -556,10 +573,38 @@ def idx2crd(idx: Any, shape: IntTuple) -> IntTuple:
 def crd2crd(coord: IntTuple, src_shape: IntTuple, dst_shape: IntTuple) -> IntTuple:
     """The coordinate into `dst_shape` with the index that `coord` has in `src_shape` (C++).
 
+    Raises `LayoutError` where `crd2idx` and `idx2crd` do, and unless both shapes have the
+    coordinate.
+
     >>> crd2crd((1, 5), (4, 8), (2, 16))
     (1, 10)
     """
-    return idx2crd(crd2idx(coord, src_shape), dst_shape)
+    index = crd2idx(coord, src_shape)
+    check_inside(coord, src_shape, "crd2crd: coordinate")
+    check_inside(index, dst_shape, "crd2crd: coordinate")
+    return idx2crd(index, dst_shape)
+
+
+def check_inside(coord: IntTuple, shape: IntTuple, what: str) -> None:
+    """Raises `LayoutError` if `shape` has no coordinate `coord`, which `what` names.
+
+    An entry that is None, or a symbol, is not checked.
+
+    >>> check_inside((3, None), (4, 8), "tile")
+    >>> check_inside((9, 0), (4, 8), "tile")
+    Traceback (most recent call last):
+    layouts.errors.LayoutError: tile (9,0) is outside (4,8)
+    """
+    if not _is_inside(highest_entries(coord), shape):
+        shown = text(coord).replace("None", "_")
+        raise LayoutError(f"{what} {shown} is outside {text(shape)}")
+
+
+def _is_inside(coord: IntTuple, shape: IntTuple) -> bool:
+    if isinstance(coord, tuple) and isinstance(shape, tuple):
+        return all(map(_is_inside, coord, shape))
+    extent = product(shape)
+    return not (is_int(coord) and is_int(extent)) or 0 <= coord < extent
 
 
 def _mode_indices(idx: Any, shape: tuple[IntTuple, ...]) -> tuple[Any, ...]:

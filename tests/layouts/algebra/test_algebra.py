@@ -404,6 +404,12 @@ def test_local_tile_is_a_tile_and_where_it_starts():
                 assert offset + tile(i, j) == MATRIX(32 * coord[0] + i, 16 * coord[1] + j)
 
 
+@pytest.mark.parametrize("coord", [(4, 0), (9, 0), (None, 4), 16, (0, 10**30)], ids=str)
+def test_local_tile_refuses_a_tile_beyond_the_grid(coord):
+    with pytest.raises(LayoutError, match=r"local_tile of .*: tile .* is outside \(4,4\)"):
+        local_tile(MATRIX, (32, 16), coord)
+
+
 def test_local_tile_keeps_the_rest_modes_that_are_none():
     tile, offset = local_tile(MATRIX, (32, 16), (1, None))
     check(tile, "(32,16,4):(64,1,16)")

@@ -350,7 +350,8 @@ def test_coordinates(extents, index, nested):
     assert f"check crd2idx({written(coord)}" in str(explain(algebra.idx2crd, index, shape))
     assert str(explain(algebra.crd2idx, coord, shape)).endswith(f"= {index}")
     steps = explain(algebra.crd2crd, coord, shape, (3, 7))
-    assert steps.result == algebra.idx2crd(index, (3, 7))
+    inside = index < min(size(shape), 21)
+    assert steps.result == (algebra.idx2crd(index, (3, 7)) if inside else None)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import layouts
 from layouts import ComposedLayout, Layout, LayoutError, Swizzle
 from layouts.notation.expression import EXCLUDED, evaluate, operations
+from layouts.notation.reader import Reader
 from layouts.values.symbols import symbols
 
 TILE = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
@@ -40,6 +41,20 @@ TILE = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
         ),
         ("wavefronts(32:16, 'ldmatrix.x4')", layouts.wavefronts(Layout(32, 16), "ldmatrix.x4")),
         ('instruction(name="ldmatrix.x4")', layouts.instruction("ldmatrix.x4")),
+        ("instruction(ldmatrix.x4)", layouts.instruction("ldmatrix.x4")),
+        ("mma('m16n8k16', 'bf16')", layouts.mma("m16n8k16", "bf16")),
+        (
+            "banks((8,64):(64,1), 'ldmatrix.x1', lanes=8:1)",
+            layouts.banks(Layout((8, 64), (64, 1)), "ldmatrix.x1", lanes=Layout(8)),
+        ),
+        (
+            "swizzle_for(8:64, [ldmatrix.x1, 'stmatrix.x1'])",
+            layouts.swizzle_for(Layout(8, 64), ["ldmatrix.x1", "stmatrix.x1"]),
+        ),
+        ("named((4,8):(1,4), 'm', 'k')", layouts.named(Layout((4, 8)), "m", "k")),
+        ("make_ordered_layout((4,8), LayoutRight)", Layout((4, 8), (8, 1))),
+        ("TMEM", layouts.TMEM),
+        ("MMA", layouts.MMA),
         ("2*(3+4) - 1", 13),
         ("(4 // 3, 7 % 4)", (1, 3)),
         ("_", None),
@@ -49,15 +64,29 @@ def test_an_expression_equals_the_same_python(expression, value):
     assert evaluate(expression) == value
 
 
+def test_a_long_expression_is_shown_around_the_place():
+    for expression in ("-" * 20_000 + "(4,8)x", "tensor<" * 5_000, "4:1 o " * 5_000, "(" * 5_000):
+        with pytest.raises(LayoutError) as caught:
+            evaluate(expression)
+        message, shown, caret = str(caught.value).splitlines()
+        assert max(map(len, (message, shown, caret))) < 200
+        assert shown[len(caret) - 1 :] in ("", expression[-1:]) or "…" in shown
+
+
+def test_a_lone_name_is_no_symbol_and_brings_no_sympy(monkeypatch):
+    monkeypatch.delattr(Reader, "symbol")
+    with pytest.raises(LayoutError, match=r"did you mean composition\?"):
+        evaluate("compositio")
+
+
 def test_an_unknown_name_is_a_positive_integer():
     m, n = symbols("m n")
     assert evaluate("(8*m,n):(1,8*m)") == Layout((8 * m, n), (1, 8 * m))
 
 
 def test_expressions_know_every_public_operation():
-    for name in layouts.__all__:
-        if callable(getattr(layouts, name)) and name not in EXCLUDED:
-            assert name in operations()
+    assert {*layouts.__all__} - {*EXCLUDED} <= {*operations()}
+    assert not {*EXCLUDED} & {*operations()}
 
 
 @pytest.mark.parametrize(
@@ -79,11 +108,21 @@ def test_expressions_know_every_public_operation():
         ("(4,8):(8,1)(3)", "'\\(' must follow a layout in parentheses", 11),
         ("L[7]", "'\\[' must follow a layout in parentheses", 1),
         ("'(4,8)'", "omit the quotation marks", 0),
-        ("coalesce((4,'a'))", "omit the quotation marks", 12),
+        ("coalesce((4,'a'))", "it takes a Layout", 0),
         ("coalesce('(4,8):(8,1)')", "it takes a Layout", 0),
         ("budget(5)", "no operation budget", 0),
-        ("os.system(1)", "expected", 0),
-        ("Layout.__init__(4)", "cannot be read", 6),
+        ("stmatrx", r"there is no operation stmatrx; did you mean stmatrix\?", 0),
+        ("  m ", "there is no operation m", 0),
+        ("mma(m16n8k16, bf16)", "bf16 is a symbol here, and 'bf16' would be a text", 0),
+        ("explain(compositon, 4:1, 2:1)", r"symbol here.*; did you mean composition\?", 0),
+        ("instruction('ldmatirx.x4')", r"of the table; did you mean ldmatrix\.x4\?", 0),
+        ("ldmatrix.x4", "only an argument of an operation is a text", 0),
+        ("((4,'a'))", "omit the quotation marks", 4),
+        ("os.system(1)", "only an argument", 0),
+        ("Layout.__init__(4)", "only an argument", 0),
+        ("size(Layout.__init__(4))", "expected ',' or '\\)'", 20),
+        ("make_tensor(4, 4:1)", "no operation make_tensor", 0),
+        ("tensor<tensor<4:1>>", "not another tensor", 7),
         ("__import__(4)", "no operation __import__", 0),
     ],
 )

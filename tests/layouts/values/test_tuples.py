@@ -82,6 +82,22 @@ def test_the_last_mode_goes_on_beyond_the_shape():
         assert all(crd2idx(idx2crd(index, shape), shape) == index for index in range(30))
 
 
+@pytest.mark.parametrize(
+    ("coord", "source", "target"),
+    [
+        ((4, 0), (4, 8), (8, 4)),
+        ((0, (2, 0)), (4, (2, 4)), 32),
+        (32, 32, (4, 9)),
+        (31, 32, (4, 4)),
+        (np.array([3, 40]), 32, (4, 8)),
+    ],
+    ids=str,
+)
+def test_crd2crd_refuses_a_coordinate_that_either_shape_lacks(coord, source, target):
+    with pytest.raises(LayoutError, match=r"crd2crd: coordinate .* is outside"):
+        crd2crd(coord, source, target)
+
+
 def test_crd2crd_keeps_the_index():
     for index in range(24):
         coord = idx2crd(index, (4, 6))
