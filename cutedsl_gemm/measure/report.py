@@ -172,36 +172,58 @@ def files(folder: Path) -> list[Path]:
     return [file for file in found if file.read_text().startswith("M,N,K,")]
 
 
-def plot(points: Sequence[Point], title: str, file: Path) -> None:
-    """TFLOP/s over K if all points have the same M and N, else over the shapes.
+# The colour of each provider: they are read on light and on dark.
+COLOURS = {
+    CUBLAS: "#8b949e",
+    OURS: "#2f81f7",
+    f"{OURS} 128×128": "#a371f7",
+    "quack pp 128×192": "#d29922",
+    "quack 128×256": "#c2571a",
+    "triton": "#2da44e",
+}
 
-    Each provider is a line if the shapes are in order of size, else a set of markers. The suffix of
-    `file` is the format: .svg, .png, .pdf. ImportError without matplotlib.
+
+def plot(points: Sequence[Point], title: str, file: Path) -> None:
+    """The figure of `drawn`. The suffix of `file` is the format: .svg, .png, .pdf."""
+    figure = drawn(points)
+    figure.suptitle(title, fontsize=10)
+    figure.savefig(file)
+
+
+def drawn(points: Sequence[Point]) -> Any:
+    """matplotlib's figure of the table, without a title; ImportError without matplotlib.
+
+    TFLOP/s over K or over the size, a line for each provider. Shapes in no order have markers, and
+    speeds relative to torch.mm.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 5), layout="constrained")
+    relative = is_relative(points)
+    figure = Figure(figsize=(8, 5 if relative else 4.2), layout="constrained")
     axes = figure.subplots()
-    over_k = _over_k(points)
-    in_order = over_k or _cubes(points)
-    positions: list[Any] = [point.mnk[2] for point in points] if over_k else _names(points)
     for name in points[0].tflops:
-        ours = name.startswith(OURS)
-        style: dict[str, Any] = {
-            "linewidth": 2.5 if name == OURS else 1.2,
-            "zorder": 3 if ours else 2,
-        }
+        marker = "o" if name.startswith(OURS) else "s"
+        style: dict[str, Any] = {"color": COLOURS.get(name), "label": name, "markersize": 4}
+        style |= {"linewidth": 2.5, "markersize": 6, "zorder": 3} if name == OURS else {}
         heights = [point.tflops[name] for point in points]
-        mark = ("o-" if ours else "s--") if in_order else ("o" if ours else "s")
-        axes.plot(positions, heights, mark, label=name, markersize=4, **style)
+        if not relative:
+            over = [point.mnk[2] for point in points] if _over_k(points) else _names(points)
+            axes.plot(over, heights, f"{marker}{'-' if marker == 'o' else '--'}", **style)
+        elif name == CUBLAS:
+            axes.axhline(1, **style)
+        else:
+            ratios = [tflops / p.tflops[CUBLAS] for tflops, p in zip(heights, points, strict=True)]
+            axes.plot(_names(points), ratios, marker, **style)
     m, n, _ = points[0].mnk
-    axes.set_xlabel(f"K, at M = {m}, N = {n}" if over_k else "M×N×K")
-    if not over_k:
-        turned: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
-        axes.set_xticks(range(len(positions)), positions, **turned)
-    axes.set_ylabel("TFLOP/s")
+    axes.set_xlabel(f"K, at M = {m}, N = {n}" if _over_k(points) else "M, N, K")
+    axes.set_ylabel(f"speed relative to {CUBLAS}" if relative else "TFLOP/s")
     axes.set_ylim(0)
-    axes.set_title(title, fontsize=10)
+    axes.tick_params("x", rotation=90 if relative else 0)
     axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(file)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def is_relative(points: Sequence[Point]) -> bool:
+    """Whether `drawn` shows speeds relative to torch.mm: if the shapes are in no order."""
+    return not (_over_k(points) or _cubes(points))

@@ -12,14 +12,11 @@ from sphinx.application import Sphinx
 
 import cutedsl_gemm
 import layouts
-from cutedsl_gemm.measure.report import files, plot, read
 from cutedsl_gemm.select.registry import KERNELS
 
 from ladder_pages import ladder, rung
+from plots import plots
 from reference_pages import pages as reference
-
-# The arguments of bench, if they are not --shapes and the name of the CSV.
-ARGUMENTS = {"sustained": "--sustained", "weights": "--sustained --shapes weights"}
 
 
 def write(app: Sphinx) -> None:
@@ -27,7 +24,7 @@ def write(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "written"
     pages = {f"rungs/{name}.md": rung(kernel) for name, kernel in KERNELS.items()}
     pages["ladder.md"] = ladder()
-    pages["plots.md"] = plots(Path(app.srcdir) / "performance", folder)
+    pages["plots.md"] = plots(Path(app.srcdir) / "performance")
     for package in (layouts, cutedsl_gemm):
         pages |= reference(package)
     for name, text in pages.items():
@@ -38,20 +35,6 @@ def write(app: Sphinx) -> None:
     for path in folder.rglob("*.md"):
         if str(path.relative_to(folder)) not in pages:
             path.unlink()
-
-
-def plots(measured: Path, folder: Path) -> str:
-    """The page of plots, one for each CSV in docs/performance."""
-    parts = [
-        "# Performance plots",
-        "Data and method: [Performance](../performance/README.md).",
-    ]
-    folder.mkdir(exist_ok=True)
-    for file in files(measured):
-        title = f"TFLOP/s, bench {ARGUMENTS.get(file.stem, f'--shapes {file.stem}')}"
-        plot(read(file), title, folder / f"{file.stem}.svg")
-        parts.append(f"![{file.stem}]({file.stem}.svg)")
-    return "\n\n".join(parts) + "\n"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
