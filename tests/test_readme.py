@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 import pytest
 
 from cutedsl_gemm.measure import epilogues, ladder
-from cutedsl_gemm.measure.report import files, markdown, read
+from cutedsl_gemm.measure.report import files, markdown, means, ratios, read, summary
 from layouts.notation.expression import evaluate
 
 ROOT = Path(__file__).parents[1]
@@ -30,26 +30,32 @@ def test_the_picture_is_what_the_library_draws():
     assert PICTURE in (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/performance/README.md"])
-def test_the_tables_and_means_are_those_of_the_measured_figures(page):
-    text = (ROOT / page).read_text()
-    sweep_file = ROOT / "docs" / "performance" / "sweep.csv"
-    for file in [sweep_file] if page == "README.md" else files(sweep_file.parent):
-        points = read(file)
-        width = 6 if file.stem == "weights" else len(points)  # a table for each number of rows
-        for first in range(0, len(points), width):
-            table = markdown(points[first : first + width])
-            assert table in text, f"{page} must have this table of {file.name}:\n{table}"
-    sweep = read(sweep_file)
-    over_cublas = [point.tflops["gemm"] / point.tflops["torch.mm"] for point in sweep]
-    over_best = [point.tflops["gemm"] / point.best_peer for point in sweep]
-    cublas, best = map(statistics.geometric_mean, (over_cublas, over_best))
-    assert f"{cublas:.2f} × torch.mm, {best:.2f} × the best of the others" in text
+MEASURED = ROOT / "docs" / "performance"
+
+
+@pytest.mark.parametrize("file", files(MEASURED), ids=lambda file: file.stem)
+def test_the_page_on_performance_has_the_tables_and_means_of_the_measured_figures(file):
+    page, points = (MEASURED / "README.md").read_text(), read(file)
+    width = 6 if file.stem == "weights" else len(points)  # a table for each number of rows
+    tables = [markdown(points[first : first + width]) for first in range(0, len(points), width)]
+    for words in (*tables, means(points)):
+        assert words in page, f"docs/performance/README.md must say of {file.name}:\n{words}"
+
+
+def test_the_page_on_performance_begins_with_all_means():
+    assert summary(MEASURED) in (MEASURED / "README.md").read_text()
+
+
+def test_the_readme_has_the_table_and_means_of_the_sweep():
+    page, sweep = (ROOT / "README.md").read_text(), read(MEASURED / "sweep.csv")
+    assert markdown(sweep) in page
+    cublas, best = map(statistics.geometric_mean, ratios(sweep).values())
+    assert f"{cublas:.2f} × torch.mm, {best:.2f} × the best of the others" in page
 
 
 def test_the_tables_of_the_ladder_are_those_of_the_measured_figures():
-    page = (ROOT / "docs" / "performance" / "README.md").read_text()
-    for family, rows in ladder.read(ROOT / "docs" / "performance" / "ladder.csv").items():
+    page = (MEASURED / "README.md").read_text()
+    for family, rows in ladder.read(MEASURED / "ladder.csv").items():
         table = ladder.markdown(rows)
         assert table in page, (
             f"docs/performance/README.md must have this table of {family}:\n{table}"
@@ -58,16 +64,16 @@ def test_the_tables_of_the_ladder_are_those_of_the_measured_figures():
 
 def test_a_rung_that_gains_nothing_has_its_reason_in_the_list():
     """The page of the rung shows it, too."""
-    page = (ROOT / "docs" / "performance" / "README.md").read_text()
+    page = (MEASURED / "README.md").read_text()
     listed = set(re.findall(r"^- \*\*(\w+)\*\*", page, re.M))
-    for rows in ladder.read(ROOT / "docs" / "performance" / "ladder.csv").values():
+    for rows in ladder.read(MEASURED / "ladder.csv").values():
         for here, lower in ladder.below(rows).items():
             row = next(row for row in rows if row.name == here)
             assert row.speed_over(lower) > 1.01 or here in listed, f"{here}: why is it no faster?"
 
 
 def test_the_table_of_layers_is_that_of_the_measured_figures():
-    for file in (ROOT / "docs" / "performance").glob("epilogues*.csv"):
+    for file in MEASURED.glob("epilogues*.csv"):
         table = epilogues.markdown(epilogues.read(file))
         page = ROOT / "docs" / "epilogues.md"
         assert table in page.read_text(), f"{page} must have this table of {file.name}:\n{table}"

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from operator import truediv
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, TypeAlias
@@ -83,18 +82,13 @@ def markdown(points: Sequence[Point]) -> str:
     | gemm / torch.mm | 1.20 | 1.20 |
     | gemm / best of the others | 1.20 | 1.20 |
     """
-    ours = [point.tflops[OURS] for point in points]
-    others = {
-        CUBLAS: [point.tflops[CUBLAS] for point in points],
-        "best of the others": [point.best_peer for point in points],
-    }
     head = "K" if _over_k(points) else "M, N, K"
     rows = [
         (head, *_names(points)),
         *((name, *(f"{point.tflops[name]:.0f}" for point in points)) for name in points[0].tflops),
         *(
-            (f"{OURS} / {name}", *map("{:.2f}".format, map(truediv, ours, theirs)))
-            for name, theirs in others.items()
+            (f"{OURS} / {name}", *map("{:.2f}".format, found))
+            for name, found in ratios(points).items()
         ),
     ]
     first, *rest = (f"| {' | '.join(cells)} |" for cells in rows)
@@ -108,13 +102,33 @@ def summary(folder: Path) -> str:
     measured = {file.stem: read(file) for file in files(folder)}
     for stem, title in TITLES.items():
         points = measured.pop(stem)
-        over_cublas = [point.tflops[OURS] / point.tflops[CUBLAS] for point in points]
-        over_best = [point.tflops[OURS] / point.best_peer for point in points]
-        ratios = (f(each) for each in (over_cublas, over_best) for f in (geometric_mean, min))
-        rows.append((f"{title} ({len(points)})", *map("{:.2f}".format, ratios)))
+        found = (f(each) for each in ratios(points).values() for f in (geometric_mean, min))
+        rows.append((f"{title} ({len(points)})", *map("{:.2f}".format, found)))
     if measured:
         raise KeyError(f"TITLES has no title for {', '.join(measured)}")
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def means(points: Sequence[Point]) -> str:
+    """The geometric mean and the lowest of the ratios of one file, as a sentence.
+
+    >>> few = [Point((512, 512, k), {"torch.mm": 40.0, "gemm": k / 2}) for k in (128, 64)]
+    >>> means(few[:1])  # doctest: +ELLIPSIS
+    'Geometric mean: 1.60 × torch.mm (lowest 1.600, at K = 128), 1.60 × the best of the others ...'
+    """
+    names, found = _names(points), []
+    for (other, each), the in zip(ratios(points).items(), ("", "the "), strict=True):
+        at = f"{'K = ' * _over_k(points)}{names[each.index(min(each))]}"
+        found.append(f"{geometric_mean(each):.2f} × {the}{other} (lowest {min(each):.3f}, at {at})")
+    return f"Geometric mean: {', '.join(found)}."
+
+
+def ratios(points: Sequence[Point]) -> dict[str, list[float]]:
+    """gemm's speed over torch.mm's and over that of the best of the others, at each shape."""
+    return {
+        CUBLAS: [point.tflops[OURS] / point.tflops[CUBLAS] for point in points],
+        "best of the others": [point.tflops[OURS] / point.best_peer for point in points],
+    }
 
 
 def _over_k(points: Sequence[Point]) -> bool:
