@@ -11,8 +11,8 @@
     ~~~
 
 Each line has a condition on `answer`, and the message if it does not hold. The build fails if the
-conditions refuse the solution or accept a wrong answer. The puzzles of a page are numbered. With
-the option `banks`, the colours of tables are groups of four banks.
+conditions refuse the solution or accept a wrong answer. The puzzles of a page are numbered. The
+option `shown`, in Python too, makes the table that is shown of an answer.
 """
 
 from __future__ import annotations
@@ -28,11 +28,8 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from figures import drawing, figure
+from figures import figure
 from sources import depend
-
-from layouts.draw.panels import BANK_GROUP_BYTES
-from layouts.draw.summary import answer as value_of
 
 sys.path.append(str(Path(__file__).parents[1] / "live"))
 import answer
@@ -50,10 +47,9 @@ class Puzzle(SphinxDirective):
     has_content = True
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec: ClassVar = {
-        **dict.fromkeys(("hint", "solution", "why", "wrong"), directives.unchanged_required),
-        "banks": directives.flag,
-    }
+    option_spec: ClassVar = dict.fromkeys(
+        ("hint", "solution", "why", "wrong", "shown"), directives.unchanged_required
+    )
 
     def run(self) -> list[nodes.Node]:
         depend(self.env)
@@ -61,21 +57,18 @@ class Puzzle(SphinxDirective):
         solution = self.options["solution"]
         self.check(checks, solution)
         number = self.env.temp_data["puzzles"] = self.env.temp_data.get("puzzles", 0) + 1
-        banks = {"banks": BANK_GROUP_BYTES} if "banks" in self.options else {}
-        picture = value_of(solution).picture(limit=answer.MOST_OF_ANSWER, **banks)
-        data = {"checks": checks, **banks}
-        attributes = " ".join(f'data-{name}="{escape(str(x))}"' for name, x in data.items())
-        shown = f"<p><code>{escape(solution)}</code></p>"
+        shown = self.options.get("shown", "")
+        data = f'data-checks="{escape(checks)}" data-shown="{escape(shown)}"'
         return [
-            html(f'<div class="puzzle" {attributes}>'),
+            html(f'<div class="puzzle" {data}>'),
             self.sentences(f"{number}. {' '.join(self.arguments[0].split())}"),
             html(BOX),
             *folded("Hint", self.sentences(self.options["hint"])),
             *folded(
                 "A solution",
-                html(shown),
+                html(f"<p><code>{escape(solution)}</code></p>"),
                 self.sentences(self.options["why"]),
-                figure(drawing(picture)),
+                figure(answer.drawn(answer.ask(solution), shown)),
             ),
             html("</div>"),
         ]

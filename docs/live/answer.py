@@ -23,7 +23,8 @@ from layouts import (
     size,
 )
 from layouts.draw.cells import Panel
-from layouts.draw.summary import drawable, facts, picture, words
+from layouts.draw.summary import Answer, drawable, facts, picture, words
+from layouts.draw.summary import answer as ask
 from layouts.notation.expression import evaluate
 from layouts.values.tuples import is_int, leaves
 from layouts.values.unit import unit_of
@@ -151,19 +152,29 @@ def rows_first(layout: AnyLayout, access: str, unit: int) -> Layout:
 
 
 @answered
-def judge(expression: str, checks: str, banks: str = "") -> dict[str, Any]:
+def judge(expression: str, checks: str, shown: str = "") -> dict[str, Any]:
     """Whether an answer to a puzzle is right; if not, the message of the condition that fails.
 
     `checks` is JSON: pairs of a condition in Python and its message, with values in braces. Below
-    the verdict, the page shows the table of the answer, with a colour for so many bytes of `banks`.
+    the verdict, the page shows the picture of the expression, or the table that `shown`, in Python
+    too, makes of the answer.
     """
-    answer = evaluate(expression)
+    asked = ask(expression)
+    answer = asked.value
     if not isinstance(answer, AnyLayout):
         return {"right": False, "why": f"{words(answer)} is not a layout, such as (2,4):(4,1)"}
-    coloured = {"banks": int(banks)} if banks else {}
-    table = picture(answer, limit=MOST_OF_ANSWER, **coloured)
     why = failed(answer, json.loads(checks))
-    return {"right": not why, "why": why, "html": "" if table is None else table.html(page=True)}
+    return {"right": not why, "why": why, "html": drawn(asked, shown)}
+
+
+def drawn(asked: Answer, shown: str = "") -> str:
+    """The picture of an answer to a puzzle; empty if there is none."""
+    try:
+        names = {**vars(layouts), "answer": asked.value}
+        table = eval(shown, names) if shown else asked.picture(limit=MOST_OF_ANSWER)
+    except LayoutError:  # for instance, a thread-value layout that leaves its tile
+        table = picture(asked.value, limit=MOST_OF_ANSWER)
+    return "" if table is None else table.html(page=True)
 
 
 def failed(answer: AnyLayout, checks: list[tuple[str, str]]) -> str:

@@ -74,7 +74,7 @@ for (const puzzle of document.querySelectorAll(".puzzle")) {
     }
     verdict.textContent ||= "Starting Python …";
     try {
-      const { right, why, error, html } = await ask("judge", input.value, puzzle.dataset.checks, puzzle.dataset.banks);
+      const { right, why, error, html } = await ask("judge", input.value, puzzle.dataset.checks, puzzle.dataset.shown);
       if (mine !== latest) return;
       puzzle.dataset.right = Boolean(right);
       if (html !== undefined) drawn.innerHTML = html;  // else the text cannot be read, yet

@@ -89,9 +89,14 @@ def test_an_answer_that_is_no_layout_is_told_so(expression):
     assert "is not a layout" in verdict["why"]
 
 
-def test_a_puzzle_about_banks_shows_them():
-    assert "banks" in json.loads(answer.judge("(4,8):(8,1)", CHECKS, "16"))["html"]
-    assert "banks" not in json.loads(answer.judge("(4,8):(8,1)", CHECKS))["html"]
+def test_a_puzzle_says_what_is_shown_of_its_answer():
+    def html(*given):
+        return json.loads(answer.judge("(4,8):(8,1)", CHECKS, *given))["html"]
+
+    assert "banks" in html("table(answer, banks=16)")
+    assert "banks" not in html()
+    assert "T3" in html("table_tv(answer, (8, 4))")
+    assert html("table_tv(answer, (2, 2))") == html()  # it leaves this tile
 
 
 def test_a_condition_that_raises_tells_why():
