@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import LayoutError
 from ..explanation.steps import Explanation
 from ..explanation.views import views_of
+from ..hardware.fragment import Drawn
 from ..notation.expression import evaluate_call
 from ..proof.injective import Injective
 from ..proof.prove import Statement, prove
@@ -16,6 +17,7 @@ from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, leaves, size, text
 from ..values.value import Value
 from . import Table, table
+from .fragments import fragments
 from .operation import operation
 
 
@@ -39,7 +41,7 @@ class Answer(Value):
         """The layouts of the operation, or else the value, as a table; see the function `picture`.
 
         >>> [panel.title for panel in answer("composition(8:2, 4:2)").picture().panels]
-        ['A = 8:2', 'B = 4:2', 'R = 4:4']
+        ['A = 8:2', 'B = 4:2', 'R = A∘B = 4:4']
         """
         views = views_of(*self.asked, self.value) if self.asked else None
         return operation(views, **given) or picture(self.value, **given)
@@ -66,6 +68,8 @@ def picture(value: Any, **given: Any) -> Table | None:
                 f"{', '.join(given)}: the value is a table already; give it to table(...) instead"
             )
         return value
+    if isinstance(value, Drawn):
+        return fragments(value, **{name: x for name, x in given.items() if name == "limit"})
     if isinstance(value, Explanation):
         return operation(value.views(), **given)
     layout = drawable(value)

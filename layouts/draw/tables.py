@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import LayoutError, Undecided
+from ..errors import LayoutError
 from ..hardware.facts import ACCESS_BYTES, PHASE_LANES, WARP
 from ..hardware.wavefronts import wavefronts
 from ..tiled.tensor import Tensor
 from ..values.layout import Layout
-from ..values.steps import too_many
 from ..values.swizzle import ComposedLayout
-from ..values.tuples import is_int, rank, size, text
+from ..values.tuples import is_int, rank, size
 from ..values.unit import in_units, unit_of
-from .cells import COLOURS, Cell, Panel, Table
+from .cells import Panel, Table
 from .elements import Elements
 from .panels import (
     LIMIT,
@@ -22,11 +21,10 @@ from .panels import (
     asks_for_banks,
     check_drawable,
     check_integer_extents,
-    panel_of,
     panels_of,
 )
 
-__all__ = ["compare", "notebook", "scale_of", "table", "table_tv"]
+__all__ = ["compare", "notebook", "scale_of", "table"]
 
 #: Rows, and columns, of a panel that a notebook draws.
 NOTEBOOK_LIMIT = 64
@@ -186,73 +184,6 @@ def _drawn(
     coloured = any(c is not None for panel in panels for row in panel.cells for _, c in row)
     legend, colours = (scale.legend(), scale.colours()) if coloured else ("coordinates", "")
     return Table(panels, legend, colours, layouts, scale.unit)
-
-
-def table_tv(layout: Layout | ComposedLayout, shape: Any, limit: int | None = LIMIT) -> Table:
-    """The thread and value that hold each element of an M x N tile: ``T5 V2``.
-
-    `layout` is a thread-value layout: it takes (thread, value) to ``m + M * n``.  `shape` is
-    (M, N), whose modes may be nested.  The colour of a cell is its thread, mod 8.
-
-    Raises `LayoutError` unless `layout` and `shape` have two modes and `layout` stays in the tile.
-
-    >>> print(table_tv(Layout(((2, 2), 2), ((1, 4), 2)), (4, 2)))
-    ((2,2),2):((1,4),2) over (4,2)
-    T thread, V value
-    <BLANKLINE>
-             0      1
-       ┌──────────────
-     0 │ T0 V0  T2 V0
-     1 │ T1 V0  T3 V0
-     2 │ T0 V1  T2 V1
-     3 │ T1 V1  T3 V1
-    """
-    check_drawable(layout)
-    if rank(layout) != 2:
-        raise LayoutError(
-            f"table_tv of {layout}: it must have two modes, (threads, values), and has "
-            f"{rank(layout)}"
-        )
-    tile = Layout(shape) if not isinstance(shape, Layout) else shape
-    if rank(tile) != 2:
-        raise LayoutError(f"table_tv: the tile {text(tile.shape)} must have two modes, (M, N)")
-    check_integer_extents(tile)
-    holders = _holders(layout, size(tile))
-    rows = size(tile, 0)
-
-    def cell(row: int, column: int) -> Cell:
-        held = holders[row + rows * column]
-        words = " ".join(f"T{thread} V{value}" for thread, value in held[:1])
-        more = f" +{len(held) - 1}" if len(held) > 1 else ""
-        return words + more, held[0][0] % len(COLOURS) if held else None
-
-    panel = panel_of(f"{layout} over {text(tile.shape)}", (), tile, cell, Limits(limit))
-    return Table((panel,), "T thread, V value", f"colour = thread mod {len(COLOURS)}:")
-
-
-#: The steps, in the sense of `budget`, that it takes to make a cell.
-STEPS_OF_A_CELL = 4
-
-
-def _holders(layout: Layout | ComposedLayout, count: int) -> list[list[tuple[int, int]]]:
-    """For each index of a tile of `count` elements, the pairs (thread, value) that hold it."""
-    check_integer_extents(layout)
-    if too_many(STEPS_OF_A_CELL * (count + size(layout))):
-        raise Undecided(
-            f"table_tv of {layout} over {count} elements: they are too many to place one by one; "
-            f"layouts.budget(steps) sets how many may be"
-        )
-    holders: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    for thread in range(size(layout, 0)):
-        for value in range(size(layout, 1)):
-            index = layout(thread, value)
-            if not is_int(index) or index >= count:
-                raise LayoutError(
-                    f"table_tv of {layout}: thread {thread}, value {value} holds element {index}, "
-                    f"and the tile has {count}; give the shape of the whole tile"
-                )
-            holders[index].append((thread, value))
-    return holders
 
 
 def notebook(value: Any) -> str | None:

@@ -87,6 +87,9 @@ class Explanation(Value):
     def __str__(self) -> str:
         return "\n".join([self.heading(), *map(_wrapped, self.lines)])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         from ..draw.operation import notebook  # pictures import this file
 

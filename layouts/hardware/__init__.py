@@ -8,6 +8,7 @@ Read in this order; each file imports from those above it only:
     wavefronts       how many wavefronts an access to shared memory takes
     conflict_free    the statement that it takes one per phase, and its certificate
     sectors          how many sectors an access to global memory moves
+    fragment         a matrix over the threads that hold it, and instructions that draw theirs
     atoms            fragments: thread-value layouts of wgmma, mma, ldmatrix, stmatrix
     tensor_memory    fragments of tcgen05, and the accumulator in tensor memory
     mfma             fragments of AMD's matrix instructions

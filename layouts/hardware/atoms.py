@@ -15,8 +15,8 @@ from ..errors import LayoutError
 from ..values.layout import Layout, cosize
 from ..values.modes import Mode, refined
 from ..values.tuples import is_int, is_one_of, size
-from ..values.value import Value
 from .facts import WARP
+from .fragment import Drawn, Fragment
 
 __all__ = [
     "MMA",
@@ -93,13 +93,24 @@ def wgmma_operand(bits: int = 16) -> Layout:
     return WGMMA_OPERANDS[bits]
 
 
-class MmaAtom(Value):
+class MmaAtom(Drawn):
     """The fragments of one mma: A is M x K, B is N x K, C and D are M x N.
 
     `a`, `b` and `c` take (thread, value) to ``m + M * k``, ``n + N * k`` and ``m + M * n``; each is
     a bijection.  A or B in shared memory is a bijection of the values alone, the same for all
     threads: ``(128,(64,16)):(0,(1,64))``.  `shape` is (M, N, K); `section` of the PTX ISA 9.2
     draws the fragments (of AMD's instructions, the manual).
+
+    It prints as the thread and value that hold each element of A (M x K), B (K x N) and C (M x N).
+
+    >>> for line in str(mma("m16n8k8", "bf16")).splitlines()[:6]:
+    ...     print(line)
+    mma.m16n8k8, 16 bits: M = 16, N = 8, K = 8; T thread, V value
+    <BLANKLINE>
+    A, M x K: ((4,8),(2,2)):((32,1),(16,8))
+    <BLANKLINE>
+               0       1       2       3       4       5       6       7
+        ┌────────────────────────────────────────────────────────────────
 
     Raises `LayoutError` unless sizes and cosizes are those of the matrices.
     """
@@ -121,6 +132,26 @@ class MmaAtom(Value):
             held = layout[1] if in_shared_memory(layout) else layout
             if not size(held) == cosize(layout) == count or size(layout[0]) != size(a[0]):
                 raise LayoutError(f"{name}: {of} is {layout}; it must have {count} elements")
+
+    @property
+    def heading(self) -> str:
+        m, n, k = self.shape
+        shared = " and ".join(
+            name for name, of in (("A", self.a), ("B", self.b)) if in_shared_memory(of)
+        )
+        where = f"; {shared} in shared memory" if shared else ""
+        return f"{self.name}: M = {m}, N = {n}, K = {k}{where}"
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The matrices in registers: A, B with k down, and C."""
+        m, n, k = self.shape
+        matrices = (
+            Fragment("A, M x K", self.a, Layout((m, k))),
+            Fragment("B, K x N", self.b, Layout((k, n), (n, 1))),
+            Fragment("C, M x N", self.c, Layout((m, n))),
+        )
+        return tuple(each for each in matrices if not in_shared_memory(each.layout))
 
     @property
     def thr_id(self) -> Layout:
@@ -343,7 +374,7 @@ def volta_mma(
 MATRIX_ROWS, MATRIX_COLUMNS, MATRIX_BITS = 8, 8, 16
 
 
-class MatrixAtom(Value):
+class MatrixAtom(Drawn):
     """One ldmatrix or stmatrix of a warp: 1, 2 or 4 matrices of 8 x 8 elements of 16 bits.
 
     Elements are numbered ``column + 8 * row + 64 * matrix``.
@@ -351,6 +382,18 @@ class MatrixAtom(Value):
     `rows`      (lane, column) → element: the row whose address the lane supplies
     `fragment`  (lane, (half, matrix)) → element: what the lane holds in the low and high half of
                 its register for each matrix
+
+    It prints as the matrices one below the other, so that row r is at the address of lane r:
+
+    >>> for line in str(ldmatrix(1)).splitlines()[:7]:
+    ...     print(line)
+    ldmatrix.x1: lane r has the address of row r
+    T thread, V value
+    matrix: (32,(2,1)):(2,(1,64))
+    <BLANKLINE>
+              0       1       2       3       4       5       6       7
+       ┌────────────────────────────────────────────────────────────────
+     0 │  T0 V0   T0 V1   T1 V0   T1 V1   T2 V0   T2 V1   T3 V0   T3 V1
     """
 
     __slots__ = __match_args__ = ("name", "matrices", "transposed")
@@ -367,6 +410,18 @@ class MatrixAtom(Value):
     def instruction(self) -> str:
         """Its name in `INSTRUCTIONS`, such as ``"ldmatrix.x4.trans"``."""
         return f"{self.name}.x{self.matrices}{'.trans' * self.transposed}"
+
+    @property
+    def heading(self) -> str:
+        return f"{self.instruction}: lane r has the address of row r"
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The matrices, one below the other."""
+        rows = (MATRIX_ROWS, self.matrices) if self.matrices > 1 else MATRIX_ROWS
+        steps = (MATRIX_COLUMNS, MATRIX_ROWS * MATRIX_COLUMNS)
+        tile = Layout((rows, MATRIX_COLUMNS), (steps if self.matrices > 1 else MATRIX_COLUMNS, 1))
+        return (Fragment("matrices" if self.matrices > 1 else "matrix", self.fragment, tile),)
 
     @property
     def rows(self) -> Layout:

@@ -26,8 +26,8 @@ from types import MappingProxyType
 from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.tuples import is_int, size
-from ..values.value import Value
 from .atoms import fragment
+from .fragment import Drawn, Fragment
 
 __all__ = ["TMEM", "TmemAtom", "tcgen05_accumulator", "tcgen05_ld", "tcgen05_st"]
 
@@ -89,7 +89,7 @@ SHAPES = MappingProxyType(
 REGISTERS = 128
 
 
-class TmemAtom(Value):
+class TmemAtom(Drawn):
     """One tcgen05.ld or tcgen05.st of a warp: `shape`, 32 or 16 lanes by bits, `repeat` times along
     the columns.
 
@@ -119,6 +119,16 @@ class TmemAtom(Value):
     def instruction(self) -> str:
         """Its name in PTX."""
         return f"{self.name}.sync.aligned.{self.shape}.x{self.repeat}.b32"
+
+    @property
+    def heading(self) -> str:
+        return f"{self.instruction}: a row for each lane of tensor memory; V register"
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The lanes and columns that it accesses."""
+        tile = Layout((self.lanes, self.columns), (LANE, 1))
+        return (Fragment("tensor memory", self.fragment, tile),)
 
     @property
     def lanes(self) -> int:

@@ -28,6 +28,7 @@ from ..algebra import (
 )
 from ..algebra.by_mode import Tiler, tiler_layout
 from ..errors import LayoutError
+from ..hardware.fragment import Drawn, Fragment
 from ..values.layout import Layout, cosize, make_layout
 from ..values.modes import flat_modes
 from ..values.tuples import is_int, size
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 
-class TiledCopy(Value):
+class TiledCopy(Drawn):
     """An atom over threads and a tile (C++ and DSL ``TiledCopy``).  Made by `make_tiled_copy`.
 
     `atom`             the instruction, made by `make_copy_atom`
@@ -94,6 +95,20 @@ class TiledCopy(Value):
     def size(self) -> int:
         """The number of threads."""
         return int(size(self.layout_tv_tiled, 0))
+
+    @property
+    def heading(self) -> str:
+        return f"tiled copy of {self.size} threads, {self.atom.name}"
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The elements of a tile that each thread reads, and those that it writes."""
+        rows, *columns = self._tile.shape
+        tile = Layout((rows, size(tuple(columns))))
+        return (
+            Fragment("source", self.layout_src_tv_tiled, tile),
+            Fragment("destination", self.layout_dst_tv_tiled, tile),
+        )
 
     @property
     def layout_src_tv_tiled(self) -> Layout:

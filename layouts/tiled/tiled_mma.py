@@ -18,6 +18,7 @@ from ..algebra.by_mode import Tiler, tiler_layout
 from ..algebra.partition import Tile, get_flat_coord
 from ..errors import LayoutError
 from ..hardware.atoms import MmaAtom, in_shared_memory
+from ..hardware.fragment import Drawn, Fragment
 from ..values.layout import Layout, make_layout
 from ..values.tuples import IntTuple, is_int, size
 from ..values.value import Value
@@ -30,7 +31,7 @@ __all__ = ["ThrMma", "TiledMma", "make_tiled_mma"]
 OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 
 
-class TiledMma(Value):
+class TiledMma(Drawn):
     """An atom over threads and a tile (C++ ``TiledMMA``, DSL ``TiledMma``).  Made by
     `make_tiled_mma`.
 
@@ -65,6 +66,23 @@ class TiledMma(Value):
     def size(self) -> int:
         """The number of threads."""
         return int(size(self.thr_layout_vmnk))
+
+    @property
+    def heading(self) -> str:
+        m, n, k = map(self.get_tile_size, range(3))
+        return f"tiled MMA of {self.size} threads, {self.atom.name}: M = {m}, N = {n}, K = {k}"
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """A, B with k down, and C of a tile; no operand in shared memory."""
+        m, n, k = map(self.get_tile_size, range(3))
+        tiles = {"A": Layout((m, k)), "B": Layout((k, n), (n, 1)), "C": Layout((m, n))}
+        modes = {"A": "M x K", "B": "K x N", "C": "M x N"}
+        return tuple(
+            Fragment(f"{operand}, {modes[operand]}", tv_layout_tiled(self, operand), tile)
+            for operand, tile in tiles.items()
+            if not in_shared_memory(operand_tv(self.atom, operand))
+        )
 
     def get_tile_size(self, mode: int) -> int:
         """The rows of the tile along M, N or K: mode 0, 1 or 2 (DSL; C++ ``tile_size``)."""
