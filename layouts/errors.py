@@ -48,6 +48,28 @@ argument: 'known'
         raise LayoutError(f"{function.__name__}({takes}) does not take these: {error}") from None
 
 
+def needed(module: str, by: str) -> Any:
+    """`module`, which is imported where `by` uses it: the package runs without it.
+
+    Raises `LayoutError` that says what to install, caused by the ``ModuleNotFoundError``.
+
+    >>> needed("no_such_module", "what nobody calls")
+    Traceback (most recent call last):
+    layouts.errors.LayoutError: what nobody calls needs no_such_module, which is not installed: \
+pip install no_such_module
+    """
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name != module:
+            raise
+        raise LayoutError(
+            f"{by} needs {module}, which is not installed: pip install {module}"
+        ) from missing
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The known name that is closest to a name that is not, as the end of a message; or nothing.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from tests.layouts.calls import CALLS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = "layouts", "kernels", "cutedsl_gemm"
@@ -58,6 +61,32 @@ PLAN = "import cutedsl_gemm.kernels.plan.checks as checks; print(checks.__file__
 def test_wheel_imports(wheel, tmp_path):
     wheel.extractall(tmp_path)
     assert run("-c", PLAN, start=tmp_path) == str(tmp_path / "cutedsl_gemm/kernels/plan/checks.py")
+
+
+ALONE = """
+import json, sys
+from layouts.draw.summary import words
+from layouts.notation.expression import evaluate
+for expression in json.load(open(sys.argv[1])):
+    try:
+        words(evaluate(expression))
+    except ValueError as error:
+        print(expression.partition("(")[0], str(error).splitlines()[0], sep=": ")
+"""
+
+
+def test_wheel_alone_runs_layouts_and_says_what_to_install(wheel, tmp_path):
+    """Without site-packages: no sympy, no numpy, no torch."""
+    wheel.extractall(tmp_path)
+    calls = tmp_path / "calls.json"
+    calls.write_text(json.dumps([f"{name}({given})" for name, given in CALLS.items()]))
+    said = dict(
+        line.split(": ", 1) for line in run("-S", "-c", ALONE, calls, start=tmp_path).splitlines()
+    )
+    assert {*said} == {"SwizzleAlignment", "SwizzleInvolution", "make_rmem_tensor"}
+    assert all("which is not installed: pip install" in message for message in said.values())
+    shown = run("-S", "-m", "layouts", "S<3,3,3> o 0 o (8,64):(64,1)", start=tmp_path)
+    assert "proved: S<3,3,3> o 0 o (8,64):(64,1) is injective" in shown
 
 
 def test_bare_checkout_imports(tmp_path):

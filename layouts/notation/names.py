@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
+from numbers import Rational
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, needed
 from ..values.layout import Layout
 from ..values.stride import F2, E
 from ..values.swizzle import ComposedLayout, Swizzle
@@ -24,32 +26,35 @@ def _quotient(a: Any, b: Any) -> Any:
         raise LayoutError(f"{a} / 0 is not a number")
     if type(a) is int and type(b) is int and a % b == 0:
         return a // b
-    from sympy import S
+    if isinstance(a, Rational) and isinstance(b, Rational):
+        from fractions import Fraction  # its import takes milliseconds
 
-    return _integer_or_symbolic(S(a) / b)
+        return _integer_if_one(Fraction(a) / Fraction(b))
+    return _integer_if_one(needed("sympy", "a symbol").S(a) / b)
 
 
-def _rounding(name: str) -> Callable[..., Any]:
-    """sympy's function `name`; sympy is imported when the function is called."""
+def _rounding(name: str, of_number: Callable[[Any], int]) -> Callable[[Any], Any]:
+    """sympy's function `name`, `of_number` of an integer or a fraction."""
 
-    def function(*values: Any) -> Any:
-        import sympy
-
-        return _integer_or_symbolic(getattr(sympy, name)(*values))
+    def function(value: Any) -> Any:
+        if isinstance(value, Rational):
+            return int(of_number(value))
+        return _integer_if_one(getattr(needed("sympy", "a symbol"), name)(value))
 
     return function
 
 
 def _modulo(n: Any, d: Any) -> Any:
     """The remainder of `n` divided by `d`, as an int if it is one."""
-    import sympy
+    if type(n) is int and type(d) is int:
+        return n % d
+    return _integer_if_one(remainder(needed("sympy", "a symbol").sympify(n), d))
 
-    return _integer_or_symbolic(remainder(sympy.sympify(n), d))
 
-
-def _integer_or_symbolic(value: Any) -> Any:
-    """A sympy expression, as an int if it is one."""
-    return int(value) if value.is_Integer else value
+def _integer_if_one(value: Any) -> Any:
+    """A fraction or a sympy expression, as an int if it is one."""
+    whole = value.denominator == 1 if isinstance(value, Rational) else value.is_Integer
+    return int(value) if whole else value
 
 
 def power(base: Any, exponent: Any) -> Any:
@@ -75,8 +80,8 @@ CONSTRUCTORS: dict[str, Any] = {
     "E": E,
     "F2": F2,
     "ArithTuple": _arith_tuple,
-    "floor": _rounding("floor"),
-    "ceiling": _rounding("ceiling"),
+    "floor": _rounding("floor", math.floor),
+    "ceiling": _rounding("ceiling", math.ceil),
     "Mod": _modulo,
     "None": None,
     "_": None,

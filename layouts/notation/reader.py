@@ -324,12 +324,9 @@ class Reader:
 
     def symbol(self, at: int, name: str) -> Any:
         """The symbol `name`; sympy is imported at the first one."""
-        try:
-            from ..values.symbols import symbols
+        from ..values.symbols import symbols
 
-            return symbols(name)
-        except ImportError as missing:
-            raise self.error(f"{name} would be a symbol, which needs sympy", at) from missing
+        return self.apply(at, symbols, name)
 
 
 def _hinting(function: Callable[..., Any], hint: str) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..algebra.partition import Tile, part_at
 from ..algebra.slice import shown
-from ..errors import LayoutError
+from ..errors import LayoutError, needed
 from ..values.arith import ascending
 from ..values.layout import Composable, Layout, cosize, has_none, make_identity_layout
 from ..values.stride import ArithTuple, kind_of
@@ -304,7 +304,7 @@ def make_rmem_tensor(layout: Any, dtype: Any) -> Tensor:
         raise LayoutError(f"make_rmem_tensor: {layout} must have as many elements as are known now")
     xp: Any = sys.modules.get("torch")
     if type(dtype).__module__ != "torch" or xp is None:
-        import numpy as xp
+        xp = needed("numpy", "a tensor with data")
     try:
         data = xp.zeros(cosize(layout), dtype=dtype)
     except TypeError:

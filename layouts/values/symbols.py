@@ -22,7 +22,7 @@ from itertools import product as cartesian
 from math import comb, prod
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, needed
 from .value import Value
 
 __all__ = [
@@ -49,16 +49,15 @@ __all__ = [
 def symbols(names: str) -> Any:
     """Positive integer symbols for shapes and strides: one symbol, or a tuple of several.
 
-    They are ``sympy.symbols(names, positive=True, integer=True)``.
+    They are ``sympy.symbols(names, positive=True, integer=True)``.  Raises `LayoutError` without
+    sympy.
 
     >>> from layouts import Layout, symbols
     >>> m = symbols("m")
     >>> print(Layout((8 * m, 64), (64, 1)))
     (8*m,64):(64,1)
     """
-    import sympy
-
-    return sympy.symbols(names, positive=True, integer=True)
+    return needed("sympy", "a symbol").symbols(names, positive=True, integer=True)
 
 
 def has_symbols(x: Any) -> bool:

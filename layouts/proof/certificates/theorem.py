@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...errors import needed
 from ...values.value import Value
 from .claims import Claim
 
@@ -49,8 +50,7 @@ def combination(constraints: Sequence[str], multipliers: Sequence[int]) -> Any:
     >>> combination(("M-1-j", "j-M"), (1, 1))
     -1
     """
-    import sympy
-
+    sympy = needed("sympy", "a theorem about all swizzles")
     letters = {letter: sympy.Symbol(letter) for letter in "BMSUj"}  # S is no singleton here
     terms = [sympy.sympify(text, locals=letters) for text in constraints]
     return sympy.expand(sum(n * term for n, term in zip(multipliers, terms, strict=True)))
@@ -69,8 +69,7 @@ class EqualModulo2(Claim):
 
     def established_by(self, witness: Any) -> bool:
         """It needs no witness: reduced by the products that vanish, the difference is 0."""
-        import sympy
-
+        sympy = needed("sympy", "a theorem about all swizzles")
         difference = sympy.sympify(f"({self.expression}) - ({self.result})")
         zero = [sympy.sympify(product) for product in self.vanishing]
         _, remainder = sympy.reduced(sympy.expand(difference), zero, modulus=2)

@@ -240,6 +240,9 @@ def test_integers_divide_without_sympy(monkeypatch):
     assert evaluate("(8/2,size((4,8))/4):(8/1,1)") == Layout((4, 8), (8, 1))
     with pytest.raises(LayoutError, match="1 / 0 is not a number"):
         evaluate("1/0")
-    with pytest.raises(LayoutError, match="m would be a symbol, which needs sympy") as refused:
+    assert evaluate("(7/2*2, floor(7/2), ceiling(7/2), Mod(7, 4), 8/(4/3))") == (7, 3, 4, 3, 6)
+    with pytest.raises(LayoutError, match=r"must be an integer"):
+        evaluate("7/2:1")
+    with pytest.raises(LayoutError, match=r"a symbol needs sympy, .* pip install") as refused:
         evaluate("m:1")
     assert isinstance(refused.value.__cause__, ImportError)
