@@ -8,6 +8,7 @@ all of it; there is no script.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -19,7 +20,7 @@ from pygments.lexers.python import PythonLexer
 from pygments.token import STANDARD_TYPES
 
 Token: TypeAlias = tuple[str, str]  # (pygments' CSS class, text)
-ALIKE = 0.5  # the least similarity of two lines whose differences are marked
+ALIKE = 0.6  # the share of common words from which on two lines stand in one row
 LONGEST = 60  # characters of a value that is shown although it does not differ
 
 
@@ -76,22 +77,15 @@ def alone(lines: Sequence[Line]) -> str:
 
 def side_by_side(below: Sequence[Line], here: Sequence[Line]) -> str:
     """`here` beside `below`."""
-    parts: list[str] = []
+    shown: list[str] = []
     for equal, (i, j), (k, n) in _blocks(below, here):
         old, new = below[i:j], here[k:n]
         if equal:
             pairs = zip(old, new, strict=True)
-            parts += [_html(line, was=before.values) for before, line in pairs]
+            shown += [_html(line, was=before.values) for before, line in pairs]
         else:
-            marks = _marks(old, new)
-            left, right = (
-                "".join(_html(line, marked.get(x, ())) for x, line in enumerate(lines))
-                for lines, marked in zip((old, new), marks, strict=True)
-            )
-            sides = (("below", left), ("here", right))
-            both = "".join(f'<div class="{side}">{text}</div>' for side, text in sides if text)
-            parts.append(f'<div class="changed">{both}</div>')
-    return _block("".join(parts))
+            shown.append(_changed(old, new))
+    return _block("".join(shown))
 
 
 def _block(lines: str) -> str:
@@ -123,34 +117,74 @@ def _blocks(below: Sequence[Line], here: Sequence[Line]) -> Iterator[tuple[bool,
         yield False, *waiting
 
 
-def _marks(
-    below: Sequence[Line], here: Sequence[Line]
-) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """The tokens that differ, by line, where as many lines replace as many."""
-    found: tuple[dict[int, set[int]], dict[int, set[int]]] = ({}, {})
-    if len(below) != len(here):
-        return found
-    for x, (old, new) in enumerate(zip(below, here, strict=True)):
-        words = [[text for _, text in line.tokens] for line in (old, new)]
-        matcher = SequenceMatcher(None, *words, False)
-        if matcher.ratio() >= ALIKE:
-            changes = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
-            found[0][x] = {t for i, j, _, _ in changes for t in range(i, j)}
-            found[1][x] = {t for _, _, k, m in changes for t in range(k, m)}
-    return found
+def _changed(below: Sequence[Line], here: Sequence[Line]) -> str:
+    """Lines that replace others: like ones in the same row, their different words marked."""
+    rows, marks = [0, 0], ({}, {})  # the next row of each side; the marked tokens of its lines
+    places: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    for pair in (*_alike(below, here), (len(below), len(here))):
+        for side, end in enumerate(pair):
+            for line in range(len(places[side]), end):
+                places[side][line] = rows[side]
+                rows[side] += 1
+        rows = [max(rows)] * 2
+        if pair != (len(below), len(here)):
+            for side, line in enumerate(pair):
+                places[side][line] = rows[side]
+                rows[side] += 1
+            marks[0][pair[0]], marks[1][pair[1]] = _differing(below[pair[0]], here[pair[1]])
+    shown = "".join(
+        _html(line, marks[side].get(x, ()), kind=kind, row=places[side][x] + 1)
+        for side, (kind, lines) in enumerate((("below", below), ("here", here)))
+        for x, line in enumerate(lines)
+    )
+    return f'<div class="changed{"" if below and here else " alone"}">{shown}</div>'
 
 
-def _html(line: Line, marked: Container[int] = (), was: Mapping[str, str] | None = None) -> str:
+def _alike(below: Sequence[Line], here: Sequence[Line]) -> list[tuple[int, int]]:
+    """Pairs of lines that have most words in common, in order: the best such alignment."""
+    words = [[Counter(re.findall(r"\w+", line.text)) for line in lines] for lines in (below, here)]
+    best: dict[tuple[int, int], tuple[float, list[tuple[int, int]]]] = {}
+    for i in range(len(below), -1, -1):
+        for j in range(len(here), -1, -1):
+            found = [best[at] for at in ((i + 1, j), (i, j + 1)) if at in best]
+            if i < len(below) and j < len(here):
+                old, new = words[0][i], words[1][j]
+                common = 2 * (old & new).total() / max(1, old.total() + new.total())
+                if common >= ALIKE:
+                    score, pairs = best[i + 1, j + 1]
+                    found.append((score + common, [(i, j), *pairs]))
+            best[i, j] = max(found, key=lambda x: x[0], default=(0.0, []))
+    return best[0, 0][1]
+
+
+def _differing(below: Line, here: Line) -> tuple[set[int], set[int]]:
+    """The tokens of two lines that differ."""
+    words = [[text for _, text in line.tokens] for line in (below, here)]
+    codes = SequenceMatcher(None, *words, False).get_opcodes()
+    changes = [code[1:] for code in codes if code[0] != "equal"]
+    old = {token for i, j, _, _ in changes for token in range(i, j)}
+    return old, {token for _, _, k, m in changes for token in range(k, m)}
+
+
+def _html(
+    line: Line,
+    marked: Container[int] = (),
+    was: Mapping[str, str] | None = None,
+    kind: str = "",
+    row: int | None = None,
+) -> str:
     """A line; wrapped parts of it are indented more than its start."""
     column, shown = 0, []
-    for i, (kind, text) in enumerate(line.tokens):
-        shown.append(_token(kind, text, line.links.get(column), i in marked))
+    for i, (token, text) in enumerate(line.tokens):
+        shown.append(_token(token, text, line.links.get(column), i in marked))
         column += len(text)
-    indent = len(line.text) - len(line.text.lstrip())
     values = "".join(
         _value(name, value, (was or {}).get(name, value)) for name, value in line.values.items()
     )
-    return f'<div class="line" style="--indent:{indent}">{"".join(shown) or " "}{values}</div>'
+    style = f"--indent:{len(line.text) - len(line.text.lstrip())}"
+    style += f";grid-row:{row}" if row else ""
+    kinds = f"line {kind}".strip()
+    return f'<div class="{kinds}" style="{style}">{"".join(shown) or " "}{values}</div>'
 
 
 def _token(kind: str, text: str, link: str | None, marked: bool) -> str:

@@ -38,6 +38,7 @@ def refused(monkeypatch, *words):
         (["build", "--folder", ""], "'' must be the name of a folder"),
         (["bench", "--csv", "/nowhere/x.csv"], "must be a file in an existing folder"),
         (["bench", "--plot", "/tmp/plot.txt"], "must end in .svg, .png, .pdf"),
+        (["ladder", "--csv", "/nowhere/x.csv"], "must be a file in an existing folder"),
         (["ladder", "--plot", "/nowhere/p.svg"], "must be a file in an existing folder"),
         (["wavefronts", "--markdown", "/tmp"], "must be a file in an existing folder"),
         (["build", "--folder", "/proc"], "'/proc' cannot be a folder to write to"),

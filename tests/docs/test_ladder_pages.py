@@ -26,13 +26,18 @@ from cutedsl_gemm.select.registry import KERNELS
 def texts(shown, without):
     """The lines that a reader sees, without the values and without one of the two sides."""
     shown = re.sub(r'<span class="value.*?</span>', "", shown)
-    opened = f'<div class="{without}">'
-    while opened in shown:
-        start = shown.index(opened)
-        lines = re.match(r"(?:<div class=\"line\".*?</div>)*</div>", shown[start + len(opened) :])
-        shown = shown[:start] + shown[start + len(opened) + lines.end() :]
-    lines = re.findall(r'<div class="line"[^>]*>(.*?)</div>', shown)
-    return [html.unescape(re.sub(r"<.*?>", "", line)).rstrip() for line in lines]
+    lines = re.findall(r'<div class="line ?(\w*)"[^>]*>(.*?)</div>', shown)
+    seen = [line for side, line in lines if side != without]
+    return [html.unescape(re.sub(r"<.*?>", "", line)).rstrip() for line in seen]
+
+
+def test_lines_that_are_alike_stand_in_one_row():
+    old = plain("load a tile of A\nwait\nmultiply tile by tile")
+    new = plain("load a tile of B\nmultiply two tiles")
+    shown = side_by_side(old, new)
+    places = re.findall(r'line (\w+)" style="--indent:0;grid-row:(\d)"', shown)
+    assert places == [("below", "1"), ("below", "2"), ("below", "3"), ("here", "1"), ("here", "2")]
+    assert re.findall("<mark>(.*?)</mark>", shown) == ["A", "B"]
 
 
 @pytest.mark.parametrize(
