@@ -72,6 +72,11 @@ def test_a_rung_that_gains_nothing_has_its_reason_in_the_list():
             assert row.speed_over(lower) > 1.01 or here in listed, f"{here}: why is it no faster?"
 
 
+def test_readme_shows_the_lowest_ratio_beside_each_mean():
+    table = summary(MEASURED)
+    assert table in (ROOT / "README.md").read_text(), f"README.md must have this table:\n{table}"
+
+
 def test_the_table_of_layers_is_that_of_the_measured_figures():
     for file in MEASURED.glob("epilogues*.csv"):
         table = epilogues.markdown(epilogues.read(file))

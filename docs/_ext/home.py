@@ -85,7 +85,7 @@ def proofs(plan: KernelPlan) -> Use:
     words = "Proofs hold for all indices: no element is lost, and no banks conflict."
     counted = ", ".join(f"{count} × {kind}" for kind, count in kinds.items())
     result = f"<b>{holds} of {len(found)} proved</b>: {counted}"
-    return Use("Prove", "layouts.html#prove", words, result)
+    return Use("Prove", "layouts.html#proofs", words, result)
 
 
 def picture(plan: KernelPlan) -> Use:
