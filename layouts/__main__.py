@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from . import __version__
 from .draw import Table
 from .draw.summary import Answer, answer, drawable, facts, words
 from .errors import LayoutError
@@ -51,13 +52,19 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"Operations: {names}.",
     )
     add = parser.add_argument
+    add("--version", action="version", version=f"layouts {__version__}")
     add(
         "expression",
         metavar="EXPR",
         help="a layout, or an expression such as composition(S<3,3,3>, (8,64):(64,1)), or the word "
         "stmatrix: banks of an epilogue's stores",
     )
-    add("--unit", type=int, metavar="BITS", help="bits of one offset: 8 for bytes (default 16)")
+    add(
+        "--unit",
+        type=int,
+        metavar="BITS",
+        help="bits of one offset of a layout without a unit of its own: 8 for bytes (default 16)",
+    )
     add("--banks", type=int, metavar="BYTES", help="bytes of one of the 8 colours (default 16)")
     add("--show", choices=("offset", "byte", "bank"), help="what a cell shows (default offset)")
     add("--width", type=int, metavar="COLUMNS", help="split wide tables (default: the terminal's)")
@@ -68,9 +75,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _show(found: Answer, options: argparse.Namespace) -> None:
     value = found.value
-    given = {name: getattr(options, name) for name in ("unit", "banks", "show")}
+    asked = {name: getattr(options, name) for name in ("unit", "banks", "show")}
+    given = {name: x for name, x in asked.items() if x is not None}
     layout = drawable(value)
-    drawn = found.picture(**{name: x for name, x in given.items() if x is not None})
+    drawn = found.picture(**given)
+    if drawn is None and given:
+        raise LayoutError(
+            f"--{', --'.join(given)}: the value has no table; give what an operation takes to the "
+            f"operation, as in banks(..., unit=8)"
+        )
     if drawn is None:
         print(layout if layout is not None else words(value))
     else:

@@ -158,21 +158,30 @@ def _first_column(layout: Layout | ComposedLayout, unit: int) -> list[int]:
 def _column_read(columns: list[list[int]]) -> list[tuple[str, ...]]:
     """For each column the wavefronts of one read, the same for all, as notes.
 
-    The lanes of a phase read as many bytes each as the rows of all columns are aligned to.
+    Where rows of one column allow less than those of another, a note says so.
     """
     read = [column for column in columns if len(column) > 1]
-    for width in reversed(ACCESS_BYTES):
-        count = min([PHASE_LANES[width], *map(len, read)])
-        if all(bit % (8 * width) == 0 for column in read for bit in column[:count]):
-            break
-    else:
-        return [() for _ in columns]
+    count, width = _widest(read)
+    most = max([_widest([column])[1] for column in read], default=0)
 
     def note(column: list[int]) -> tuple[str, ...]:
+        if len(column) < 2 or not width:
+            return ()
         found = wavefronts([bit // 8 for bit in column[:count]], width)
-        return f"{count} × {width} bytes down a column:", found.counted()
+        lines = f"{count} × {width} bytes down a column:", found.counted()
+        narrow = _widest([column])[1] == width < most
+        return (*lines, f"rows are aligned to {width} bytes only") if narrow else lines
 
-    return [note(column) if len(column) > 1 else () for column in columns]
+    return list(map(note, columns))
+
+
+def _widest(columns: list[list[int]]) -> tuple[int, int]:
+    """The lanes of a phase and the bytes of a lane of the widest read that all columns allow."""
+    for width in reversed(ACCESS_BYTES):
+        count = min([PHASE_LANES[width], *map(len, columns)])
+        if all(bit % (8 * width) == 0 for column in columns for bit in column[:count]):
+            return count, width
+    return 0, 0
 
 
 def _drawn(
