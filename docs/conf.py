@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-sys.path[:0] = [str(DOCS.parent), str(DOCS / "_ext")]
+sys.path[:0] = [str(DOCS.parent), str(DOCS / "_ext"), str(DOCS / "live")]
 
 project = "cutedsl-gemm"
 author = "the authors of cutedsl-gemm"

@@ -63,7 +63,7 @@ TASKS = {
 def pages(package: ModuleType) -> dict[str, str]:
     """The list of a package and its pages of details, by file."""
     name = package.__name__
-    tasks = _by_task(package)
+    tasks = by_task(package)
     files = {f"{name}.md": _list(package, tasks)}
     for task, names in tasks.items():
         parts = [f"# {task.title}", *(_details(package, public) for public in names)]
@@ -75,12 +75,12 @@ def addresses(package: ModuleType) -> dict[str, str]:
     """Where the details of each name are, from the folder of the written pages."""
     return {
         public: f"{package.__name__}/{task.page}.html#{_anchor(package, public)}"
-        for task, names in _by_task(package).items()
+        for task, names in by_task(package).items()
         for public in names
     }
 
 
-def _by_task(package: ModuleType) -> dict[Task, list[str]]:
+def by_task(package: ModuleType) -> dict[Task, list[str]]:
     """The public names of each task, in alphabetic order."""
     tasks: dict[Task, list[str]] = {task: [] for task in TASKS[package.__name__]}
     for public in sorted(package.__all__, key=str.lower):
@@ -121,7 +121,7 @@ def _list(package: ModuleType, tasks: dict[Task, list[str]]) -> str:
     for task, names in tasks.items():
         parts.append(f"## [{task.title}]({name}/{task.page}.md)")
         lines = (
-            f"- {{name}}`{name}.{public}` {_first_sentence(_words(package, public))}"
+            f"- {{name}}`{name}.{public}` {_first_sentence(words(package, public))}"
             for public in names
         )
         parts.append("{.names}\n" + "\n".join(lines))
@@ -143,14 +143,14 @@ def _details(package: ModuleType, public: str) -> str:
     elif not isinstance(value, ModuleType):
         shown = ", ".join(map(str, value)) if isinstance(value, (Mapping, tuple)) else str(value)
         parts.append(fenced(fill(shown, 90, break_on_hyphens=False), "text"))
-    parts += paragraphs(_words(package, public))
+    parts += paragraphs(words(package, public))
     methods = [*_methods(value)] if inspect.isclass(value) else []
     if methods:
         parts += ["**Methods and properties**", "\n".join(methods)]
     return "\n\n".join(parts)
 
 
-def _words(package: ModuleType, public: str) -> str:
+def words(package: ModuleType, public: str) -> str:
     """The docstring of an object; of a constant, the comment `#:` above it."""
     value = getattr(package, public)
     if inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, ModuleType):
@@ -174,8 +174,13 @@ _ROUTINES = type(_methods), classmethod, staticmethod
 
 def _first_sentence(words: str) -> str:
     """The first sentence, as Markdown."""
+    return escaped(first_sentence(words))
+
+
+def first_sentence(words: str) -> str:
+    """The first sentence of a docstring, on one line."""
     first = " ".join(re.split(r"\n\s*\n", words)[0].split())
-    return escaped(re.split(r"(?<=\.)\s+(?=[A-Z`(])", first)[0])
+    return re.split(r"(?<=\.)\s+(?=[A-Z`(])", first)[0]
 
 
 def signature(name: str, value: object) -> str:

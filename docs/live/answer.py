@@ -1,7 +1,7 @@
 """The answers to the live pages. The same file runs under Pyodide and in the tests.
 
 An answer is JSON. If it needs sympy, and sympy is not loaded, it is `{"needs": "sympy"}`; the page
-then loads sympy and asks again.
+then asks a Python that has sympy.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any, TypeAlias
 
 import layouts
@@ -19,13 +21,14 @@ from layouts import (
     LayoutError,
     Table,
     banks,
+    explain,
     instruction,
     size,
 )
 from layouts.draw.cells import Panel
 from layouts.draw.summary import Answer, drawable, facts, picture, words
 from layouts.draw.summary import answer as ask
-from layouts.notation.expression import evaluate
+from layouts.notation.expression import evaluate, evaluate_call
 from layouts.values.tuples import is_int, leaves
 from layouts.values.unit import unit_of
 
@@ -33,8 +36,20 @@ MOST = 64  # rows, and columns, of a panel on a page
 MOST_CELLS = 16_384  # of all panels: 2 MB of HTML
 MOST_OF_ANSWER = 24  # rows, and columns, of the table of an answer
 MOST_LANES = 1024  # threads of a block
+MOST_CHARACTERS = 1_200  # of a message
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
+
+
+def prepare() -> None:
+    """Imports all that an answer may use: for a snapshot of Python's memory."""
+    for module in walk_packages(layouts.__path__, "layouts."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    for access in ("", *INSTRUCTIONS):
+        show("S<3,3,3> o 0 o (8,64):(64,1)", access)
+    steps("composition((6,2):(8,2), (4,3):(3,1))")
+    show("compositoin((4,8), 2)")
 
 
 def answered(question: Callable[..., dict[str, Any]]) -> Callable[..., str]:
@@ -47,51 +62,66 @@ def answered(question: Callable[..., dict[str, Any]]) -> Callable[..., str]:
         except LayoutError as error:
             missing = error.__cause__
             known = isinstance(missing, ModuleNotFoundError)
-            found = {"needs": missing.name} if known else {"error": str(error)}
+            found = {"needs": missing.name} if known else {"error": shortened(str(error))}
         except ModuleNotFoundError as error:
             found = {"needs": error.name}
         except Exception as error:  # an input that no test foresaw
-            found = {"error": f"{type(error).__name__}: {error}"}
+            found = {"error": shortened(f"{type(error).__name__}: {error}")}
         return json.dumps(found)
 
     return asked
 
 
-@answered
-def instructions() -> dict[str, Any]:
-    """The instructions that a page offers."""
-    return {"names": list(INSTRUCTIONS)}
+def shortened(message: str) -> str:
+    """A message of a length that can be read: its beginning, and its end, where a caret may be."""
+    left_out = len(message) - MOST_CHARACTERS
+    if left_out <= 0:
+        return message
+    end = MOST_CHARACTERS // 3
+    return f"{message[: 2 * end]} … ({left_out} characters) … {message[-end:]}"
 
 
 @answered
-def show(expression: str, access: str = "", lanes: str = "") -> dict[str, Any]:
+def show(expression: str, access: str = "", lanes: str = "", unit: str = "") -> dict[str, Any]:
     """The value of an expression: its table, its facts, and the wavefronts of an access.
 
     `lanes` is an expression too, lane → index of a coordinate; by default the lanes read down the
-    rows, one vector of each, and then the next vectors.
+    rows, one vector of each, and then the next vectors.  `unit` are the bits of an element.
     """
-    value = evaluate(expression)
-    layout = drawable(value)
-    table = picture(value) if isinstance(value, Table) else picture(value, limit=MOST)
+    given = {"unit": int(unit)} if unit else {}
+    found = ask(expression, **given)
+    layout = drawable(found.value)
+    is_table = isinstance(found.value, Table)
+    table = found.picture(**({} if is_table else {"limit": MOST, **given}))
     # a table has no text of its own
-    answer: dict[str, Any] = {"text": "" if value is table else words(value), "facts": []}
+    shown: dict[str, Any] = {"text": "" if is_table else words(found.value), "facts": []}
     if table is not None:
         table = within(table)
-        answer |= {"html": table.html(), "svg": table.svg(), "latex": table.latex()}
+        shown |= {"html": table.html(page=True), "svg": table.svg(), "latex": table.latex()}
     if layout is not None:
-        answer["facts"] = facts(layout)
+        shown["facts"] = [shortened(fact) for fact in facts(layout)]
     if access:
-        answer["banks"] = costs(value, access, lanes)
-    return answer
+        shown["banks"] = shortened(costs(found.value, given.get("unit"), access, lanes))
+    return shown
 
 
-def costs(value: Any, access: str, lanes: str) -> str:
+@answered
+def steps(expression: str) -> dict[str, Any]:
+    """The steps of an expression that is one operation; empty if `explain` has none."""
+    _, asked = evaluate_call(expression)
+    try:
+        return {"text": str(explain(asked[0], *asked[1]))} if asked else {}
+    except LayoutError:
+        return {}
+
+
+def costs(value: Any, unit: int | None, access: str, lanes: str) -> str:
     """The cost of an access to a layout, or a line for each layout of a table."""
     if isinstance(value, Table):
         costs = [(name, cost(one, value.unit, access, lanes)) for name, one in value.layouts]
         return "\n".join(f"{name}: {message}" for name, message in costs)
     layout = drawable(value)
-    return "" if layout is None else cost(layout, None, access, lanes)
+    return "" if layout is None else cost(layout, unit, access, lanes)
 
 
 def within(table: Table) -> Table:
@@ -105,6 +135,10 @@ def within(table: Table) -> Table:
             tuple(row[:MOST] for row in panel.cells[:MOST]),
             panel.row_ends[:MOST],
             panel.column_ends[:MOST],
+            panel.shape,
+            panel.at,
+            tuple(row[:MOST] for row in panel.elements[:MOST]),
+            panel.counts,
         )
         for panel in table.panels[: MOST_CELLS // MOST**2]
     ]

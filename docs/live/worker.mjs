@@ -1,33 +1,45 @@
-// Python in a worker: Pyodide with this site's `layouts`. It receives questions and posts answers.
-// {id, call, args} → {id, begun} when Python begins, then {id, value} or {id, error}.
-import { loadPyodide } from "./pyodide/pyodide.mjs";
+// Python in a worker. It posts {ready}, receives {call, args}, and posts {value} or {error} for each.
+// worker.mjs?sympy is the Python that has sympy too. Each starts from the snapshot NAME.bin.gz of its
+// memory; without one, or where a browser cannot use it, Python starts from the beginning.
+import { startPython } from "./python.mjs";
 
-const started = (async () => {
-  const python = await loadPyodide({ indexURL: new URL("./pyodide/", import.meta.url).href });
-  await unpack(python, "layouts");
-  return python;
-})();
-const loaded = new Map();  // name → promise of the package
+const name = new URL(import.meta.url).search.slice(1) || "layouts";
+const archives = [...new Set(["layouts.zip", `${name}.zip`])];
+let answers;  // the module answer.py
 
-async function unpack(python, name) {
-  const packed = await fetch(new URL(`./${name}.zip`, import.meta.url));
-  if (!packed.ok) throw new Error(`This needs ${name}, which this site does not have.`);
-  python.unpackArchive(await packed.arrayBuffer(), "zip");
+async function start() {
+  const [memory, ...zips] = await Promise.all([
+    load(`${name}.bin.gz`).then(unzipped).catch(() => undefined),
+    ...archives.map((archive) => load(archive).then(bytes)),
+  ]);
+  const packed = Object.fromEntries(archives.map((archive, k) => [archive, zips[k]]));
+  const restored = memory && await startPython(memory, packed).catch(() => undefined);
+  const python = restored ?? await startPython(undefined, packed);
+  answers = python.pyimport("answer");
+  if (name === "sympy") answers.show("(m,4):(4,1)");  // the first answer imports what symbols need
+  postMessage({ ready: { isRestored: Boolean(restored) } });
 }
 
-onmessage = async ({ data: { id, call, args } }) => {
+async function load(file) {
+  const found = await fetch(new URL(file, import.meta.url));
+  if (!found.ok) throw new Error(`This site does not have ${file}.`);
+  return found;
+}
+
+async function bytes(found) {
+  return new Uint8Array(await found.arrayBuffer());
+}
+
+function unzipped(found) {
+  return bytes(new Response(found.body.pipeThrough(new DecompressionStream("gzip"))));
+}
+
+start().catch((error) => postMessage({ failed: error.message }));
+
+onmessage = ({ data: { call, args } }) => {
   try {
-    const python = await started, answer = python.pyimport("answer");
-    postMessage({ id, begun: call });
-    let value = JSON.parse(answer[call](...args));
-    if (value.needs) {  // few pages use symbols, so sympy is loaded when first needed
-      postMessage({ id, begun: value.needs });
-      if (!loaded.has(value.needs)) loaded.set(value.needs, unpack(python, value.needs));
-      await loaded.get(value.needs);
-      value = JSON.parse(answer[call](...args));
-    }
-    postMessage({ id, value: value.needs ? { error: `This needs ${value.needs}, which could not be loaded.` } : value });
+    postMessage({ value: JSON.parse(answers[call](...args)) });
   } catch (error) {
-    postMessage({ id, error: String(error).trim().split("\n").pop() });
+    postMessage({ error: String(error).trim().split("\n").pop() });
   }
 };

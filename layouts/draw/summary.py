@@ -47,9 +47,9 @@ class Answer(Value):
         return operation(views, **given) or picture(self.value, **given)
 
 
-def answer(expression: str) -> Answer:
-    """The answer to an expression; raises `LayoutError` as `evaluate` does."""
-    return Answer(*evaluate_call(expression))
+def answer(expression: str, **defaults: Any) -> Answer:
+    """The answer to an expression; `defaults` and errors are those of `evaluate`."""
+    return Answer(*evaluate_call(expression, **defaults))
 
 
 def picture(value: Any, **given: Any) -> Table | None:

@@ -30,8 +30,11 @@ EXCLUDED = (
 )
 
 
-def evaluate(expression: str) -> Any:
+def evaluate(expression: str, **defaults: Any) -> Any:
     """The value of an expression of the algebra.
+
+    `defaults` are keyword arguments, such as ``unit=32``, for each operation that has such
+    a parameter and is not given it in the expression.
 
     Raises `LayoutError` if it cannot be read, if it is nothing but a name that is unknown, or if an
     operation raises; a caret marks the place.
@@ -40,25 +43,29 @@ def evaluate(expression: str) -> Any:
     S<3,3,3> o 0 o (8,64):(64,1)
     >>> evaluate("logical_divide((4,8):(8,1), (2:1, 4:1))[1]"), evaluate("Swizzle(3,3,3)(64)")
     (Layout((4, 2), (1, 4)), 72)
+    >>> evaluate("table((2,4):(4,1))", unit=8).unit
+    8
     >>> evaluate("composition((4,3):(1,100), 5)")
     Traceback (most recent call last):
     layouts.errors.LayoutError: ...
     """
-    return Reader(expression, operations(), "").read_answer()
+    return Reader(expression, operations(), "", defaults).read_answer()
 
 
-def evaluate_call(expression: str) -> tuple[Any, tuple[Callable[..., Any], tuple[Any, ...]] | None]:
+def evaluate_call(
+    expression: str, **defaults: Any
+) -> tuple[Any, tuple[Callable[..., Any], tuple[Any, ...]] | None]:
     """The value of an expression, and its operation and arguments if it is one call.
 
-    Raises `LayoutError` as `evaluate` does.
+    The operation may be a layout or a swizzle.  `defaults` and errors are those of `evaluate`.
 
     >>> value, (operation, arguments) = evaluate_call("size((2,4))")
     >>> value, operation.__name__, arguments
     (8, 'size', ((2, 4),))
     >>> evaluate_call("(2,4):(4,1)")[1], evaluate_call("coalesce((2,4):(1,2))(3)")[1]
-    (None, None)
+    (None, (Layout(8, 1), (3,)))
     """
-    reader = Reader(expression, operations(), "")
+    reader = Reader(expression, operations(), "", defaults)
     return reader.read_answer(), reader.asked
 
 

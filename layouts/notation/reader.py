@@ -21,6 +21,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import LayoutError, check_call, did_you_mean
@@ -57,12 +58,20 @@ class Reader:
     """Reads one expression from left to right; `kind` and `token` are those of the current token.
 
     `names` maps names to values; any other name is a symbol.  Error messages begin with `prefix`.
+    `defaults` are keyword arguments for each operation that has them and is not given them.
     """
 
-    def __init__(self, expression: str, names: Mapping[str, Any], prefix: str) -> None:
+    def __init__(
+        self,
+        expression: str,
+        names: Mapping[str, Any],
+        prefix: str,
+        defaults: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         if not isinstance(expression, str):
             raise LayoutError(f"{prefix}expected a text such as '(4,8):(8,1)', not {expression!r}")
         self.expression, self.names, self.prefix = expression, names, prefix
+        self.defaults = defaults
         self.end = self.depth = 0
         self.calls = 0  # of operations, around the current token
         self.stride_at = -1  # where the last stride begins
@@ -205,6 +214,8 @@ class Reader:
                 raise self.error(NO_LAYOUT.format(at=self.token, closing=CLOSING[self.token]))
             take: Any = value if self.token == "(" else partial(_mode, value)
             entries, _ = self.entries()
+            if take is value and start == self.begin and self.kind == "end":
+                self.asked = value, tuple(entries)
             value = self.apply(start, take, *entries)
         return value
 
@@ -308,6 +319,9 @@ class Reader:
         bound = self.apply(at, check_call, function, arguments, keywords)
         if at == self.begin and self.kind == "end" and not bound.kwargs:
             self.asked = function, bound.args
+        for key, value in self.defaults.items():
+            if key in bound.signature.parameters and key not in bound.arguments:
+                keywords[key] = value
         for given in (*arguments, *keywords.values()):
             if getattr(given, "is_Symbol", False):  # perhaps a text, or a name misspelt
                 hint = f"; {given} is a symbol here, and '{given}' would be a text"

@@ -141,6 +141,35 @@ print(answer.show("(8/2,ceiling(15/2)):(8,1)")[:20])
 """
 
 
+def test_an_operation_has_steps_and_a_layout_has_none():
+    call = "composition((6,2):(8,2), (4,3):(3,1))"
+    assert json.loads(answer.steps(call))["text"].startswith(f"{call} = ((2,2),3):((24,2),8)")
+    assert "(2,1) times (8,1)" in json.loads(answer.steps("((4,8):(8,1))(6)"))["text"]
+    for expression in ("(4,8):(8,1)", "size((4,8))", "compare((8,8):(8,1), (8,8):(9,1))"):
+        assert json.loads(answer.steps(expression)) == {}
+
+
+def test_the_width_of_an_element_is_that_of_the_page_or_of_the_expression():
+    for expression in ("(8,8):(8,1)", "table((8,8):(8,1))", "compare((8,8):(8,1))"):
+        assert "of 32 bits" in json.loads(answer.show(expression, "", "", "32"))["html"]
+    given = "table((8,8):(8,1), unit=64)"
+    assert "of 64 bits" in json.loads(answer.show(given, "", "", "32"))["html"]
+    assert "32 bits" in json.loads(answer.show("(8,8):(8,1)", "ldmatrix.x1", "", "32"))["banks"]
+
+
+LONG = "+".join("1" * 9000)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [f"({LONG}", f"composition({LONG})", f"size({LONG}", f"'{LONG}'", "x" * 9000, f"({'(' * 9000}"],
+)
+def test_a_message_can_be_read(expression):
+    for found in (answer.show(expression), answer.show("(8,8)", "ldmatrix.x1", expression)):
+        shown = json.loads(found)
+        assert len(shown.get("error", shown.get("banks", ""))) < 1.1 * answer.MOST_CHARACTERS
+
+
 def test_without_sympy_an_answer_asks_for_it():
     root = Path(__file__).parents[2]
     program = BROKEN.format(root=str(root), live=str(root / "docs" / "live"))

@@ -142,3 +142,20 @@ WORDS = "composition coalesce S<3,3,3> size o m None 4 8 0 ( ) : , [ ] < > @ * /
 def test_any_text_parses_or_raises_layout_error(words, blank):
     with suppress(LayoutError):
         evaluate(blank.join(words))
+
+
+def test_a_default_is_for_operations_that_have_it_and_are_not_given_it():
+    assert evaluate("table((2,4):(4,1))", unit=8).unit == 8
+    assert evaluate("table((2,4):(4,1), unit=32)", unit=8).unit == 32
+    assert evaluate("table((2,4):(4,1), 32)", unit=8).unit == 32
+    assert evaluate("size((2,4))", unit=8) == 8
+
+
+@pytest.mark.parametrize("before", [0, 29, 30, 31, 500])
+@pytest.mark.parametrize("after", [0, 59, 60, 5000])
+def test_a_message_quotes_what_is_around_the_place_of_a_long_expression(before, after):
+    with pytest.raises(LayoutError) as caught:
+        evaluate("1" + "+1" * before + " ] " + "2" * after)
+    *_, quoted, caret = str(caught.value).splitlines()
+    assert len(quoted) < 180
+    assert quoted[caret.index("^")] == "]"
