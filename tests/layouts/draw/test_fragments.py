@@ -21,6 +21,7 @@ from layouts import (
 )
 from layouts.draw.fragments import fragments
 from layouts.draw.summary import picture
+from layouts.hardware import atoms
 
 HELD = Layout(((4, 8), (2, 2, 2)), ((32, 1), (16, 8, 128)))  # A of m16n8k16
 SMALL = [
@@ -87,7 +88,7 @@ def test_instructions_draw_themselves_in_a_notebook_and_on_a_page():
     assert drawn._repr_html_().count("<td") == 16 * 16 + 2 * 16 * 8
     assert picture(drawn) == fragments(drawn)
     assert picture(drawn, limit=8).panels[0].notes == ("8 x 8 of 16 x 16 cells",)
-    assert eval(repr(drawn), {**vars(__import__("layouts"))}) == drawn
+    assert eval(repr(drawn), vars(atoms)) == drawn
 
 
 def test_a_tile_may_be_a_layout_of_elements():
