@@ -27,7 +27,7 @@ STYLES = {
     "scroll": "overflow-x:auto",
     "title": "font-weight:bold",
     "note": "",
-    "cells": f"border-collapse:collapse;border-spacing:0;margin:4px 0;{FONT}",
+    "cells": f"border-collapse:collapse;border-spacing:0;margin:4px 0;white-space:nowrap;{FONT}",
     "row": "background:none",
     "head": "padding:1px 4px;text-align:right;border:none;font-weight:normal;opacity:.6",
     "swatch": "padding:0 .5em",

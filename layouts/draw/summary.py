@@ -69,6 +69,8 @@ def picture(value: Any, **given: Any) -> Table | None:
             )
         return value
     if isinstance(value, Drawn):
+        if {*given} & {"show", "banks"}:
+            raise LayoutError(f"{value.heading}: it has no offsets; omit show and banks")
         return fragments(value, **{name: x for name, x in given.items() if name == "limit"})
     if isinstance(value, Explanation):
         return operation(value.views(), **given)
@@ -111,10 +113,12 @@ def _cosize(layout: Layout | ComposedLayout) -> Any:
 
 def words(value: Any) -> str:
     """A value as CuTe prints it, `None` as an underscore; the answer to a statement; the names of
-    a table, one on a line.
+    a table, one on a line; an instruction in one line, since its text is its picture.
 
     Raises `Undecided` for a statement that is neither proved nor refuted.
     """
+    if isinstance(value, Drawn):
+        return value.heading
     if isinstance(value, Statement):
         return str(prove(value))
     if isinstance(value, Mapping):

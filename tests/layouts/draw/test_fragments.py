@@ -6,6 +6,7 @@ from layouts import (
     MFMA,
     MMA,
     Layout,
+    LayoutError,
     ldmatrix,
     make_copy_atom,
     make_tiled_copy,
@@ -19,8 +20,8 @@ from layouts import (
     volta_mma,
     wgmma,
 )
+from layouts.draw import summary
 from layouts.draw.fragments import fragments
-from layouts.draw.summary import picture
 from layouts.hardware import atoms
 
 HELD = Layout(((4, 8), (2, 2, 2)), ((32, 1), (16, 8, 128)))  # A of m16n8k16
@@ -86,8 +87,11 @@ def test_an_operand_in_shared_memory_is_said_to_be_there():
 def test_instructions_draw_themselves_in_a_notebook_and_on_a_page():
     drawn = mma("m16n8k16", "bf16")
     assert drawn._repr_html_().count("<td") == 16 * 16 + 2 * 16 * 8
-    assert picture(drawn) == fragments(drawn)
-    assert picture(drawn, limit=8).panels[0].notes == ("8 x 8 of 16 x 16 cells",)
+    assert summary.picture(drawn) == fragments(drawn)
+    assert summary.words(drawn) == "mma.m16n8k16, 16 bits: M = 16, N = 8, K = 16"
+    with pytest.raises(LayoutError, match="it has no offsets; omit show and banks"):
+        summary.picture(drawn, show="bank")
+    assert summary.picture(drawn, limit=8).panels[0].notes == ("8 x 8 of 16 x 16 cells",)
     assert eval(repr(drawn), vars(atoms)) == drawn
 
 
