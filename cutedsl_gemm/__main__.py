@@ -33,6 +33,8 @@ def main() -> int:
     except (Refused, CacheError, LibraryError, VersionError) as error:
         return _fail(options, str(error))
     except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] in ("layouts", "cutedsl_gemm"):
+            raise
         return _fail(options, f"needs {error.name}, which is not installed: {installation()}")
     except KeyboardInterrupt:
         kept = "; what is compiled is kept, and the same command goes on from there"

@@ -79,11 +79,11 @@ def _quiet() -> None:
 def main(folder: Path | None = None) -> None:
     """Compile every default plan into `folder`, or into the cache folder, and show the progress.
 
-    CacheError if the folder cannot be written.
+    VersionError, LibraryError or CacheError if kernels cannot be compiled, linked or written.
     """
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
-    cache.check()
+    build.check()
     try:
         every: list[Plan] = [*plans(), *copies.plans()]
         sizes = [path.stat().st_size for path in compiled_with_bar(every)]

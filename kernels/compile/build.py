@@ -64,6 +64,13 @@ def make(plan: Plan, arch: str = ARCH) -> Path:
     return cache.entry(key(plan, arch), lambda draft: export(plan, draft, arch))
 
 
+def check() -> None:
+    """VersionError, LibraryError or CacheError if kernels cannot be compiled, linked or kept."""
+    _tools()
+    library.linker()
+    cache.check()
+
+
 def export(plan: Plan, path: Path, arch: str = ARCH) -> None:
     """Compile the plan and write its library to `path`. Needs no GPU.
 

@@ -28,21 +28,27 @@ class LibraryError(OSError):
 
 def link(compiled: Any, path: Path) -> None:
     """Link the DSL's compiled function into a shared library at `path`."""
-    linker = shutil.which("ld") or shutil.which("ld.lld")
-    if linker is None:
-        raise LibraryError(
-            "compiled kernels are linked by ld, which is not on the PATH: install binutils, or "
-            "build them elsewhere (python -m cutedsl_gemm build) and copy the folder here"
-        )
+    tool = linker()
     objects = path.with_suffix(".o")
     compiled.export_to_c(str(objects), function_name=ENTRY)
     try:
-        command = [linker, "-shared", "-o", str(path), str(objects)]
+        command = [tool, "-shared", "-o", str(path), str(objects)]
         subprocess.run(command, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
         raise LibraryError(f"{' '.join(command)} failed: {error.stderr.strip()}") from error
     finally:
         objects.unlink(missing_ok=True)
+
+
+def linker() -> str:
+    """The path of ld. LibraryError if it is not on the PATH."""
+    found = shutil.which("ld") or shutil.which("ld.lld")
+    if found is None:
+        raise LibraryError(
+            "compiled kernels are linked by ld, which is not on the PATH: install binutils, or "
+            "build them elsewhere (python -m cutedsl_gemm build) and copy the folder here"
+        )
+    return found
 
 
 def load(path: Path) -> Callable[..., None]:
