@@ -20,33 +20,29 @@ class Refused(Exception):
     """The command cannot run here; the message gives the reason."""
 
 
-def main() -> int:
+def main() -> None:
     """Run the command; exit status 2, with a message, if it cannot run here."""
     arguments = parser()
     options = arguments.parse_args()
     if options.command is None:
         arguments.print_help(sys.stderr)
-        return 2
+        sys.exit(2)
     try:
         (run_anywhere if options.command in ANYWHERE else run_on_gpu)(options)
         sys.stdout.flush()
     except (Refused, CacheError, LibraryError, VersionError) as error:
-        return _fail(options, str(error))
+        arguments.exit(2, f"{options.command}: {error}\n")
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] in ("layouts", "cutedsl_gemm"):
             raise
-        return _fail(options, f"needs {error.name}, which is not installed: {installation()}")
+        missing = f"needs {error.name}, which is not installed: {installation()}"
+        arguments.exit(2, f"{options.command}: {missing}\n")
     except KeyboardInterrupt:
         kept = "; what is compiled is kept, and the same command goes on from there"
-        return _fail(options, f"stopped{kept if options.command == 'build' else ''}", INTERRUPTED)
+        told = f"stopped{kept if options.command == 'build' else ''}"
+        arguments.exit(INTERRUPTED, f"{options.command}: {told}\n")
     except BrokenPipeError:  # the reader, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
-def _fail(options: argparse.Namespace, message: str, status: int = 2) -> int:
-    print(f"{options.command}: {message}", file=sys.stderr)
-    return status
 
 
 def run_anywhere(options: argparse.Namespace) -> None:
@@ -158,4 +154,4 @@ def run_bench(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,14 +12,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from cutedsl_gemm.call import Tile, call
+from cutedsl_gemm.call import Tile, call, check_flag
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product
 from cutedsl_gemm.fused import bound, compute
 from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.operands import Value
-from cutedsl_gemm.request import Fixed, Function, parts_of, request
+from cutedsl_gemm.operands import Value, check_range
+from cutedsl_gemm.request import Fixed, Function, check_names, epilogue_of, parts_of, request
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.explain import explain
@@ -98,10 +97,10 @@ def gemm(
     >>> gemm(a, b, epilogue=lambda acc, bias: (acc - bias).relu(), bias=torch.arange(8) * 4.0)[0]
     tensor([16., 12.,  8.,  4.,  0.,  0.,  0.,  0.], dtype=torch.bfloat16)
     """
-    if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
-        tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
     if epilogue is not None or operands:
         return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))
+    if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
+        tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
     if is_dynamo_compiling() or is_exporting() or type(a) is FakeTensor:
         return _traced(a, b, out, tile, kernel, tune, invariant)
     try:
@@ -139,13 +138,16 @@ def _fused(
     options: Options,
 ) -> Tensor | Results:
     """gemm with an epilogue: one result, or several."""
-    if epilogue is None:
-        raise TypeError(
-            f"gemm was given the operands ({', '.join(operands)}), and no epilogue: pass "
-            "epilogue, a function of the product and of these, or omit them"
-        )
-    outs = (out,) if isinstance(out, Tensor) else None if out is None else tuple(out)
-    results = fused_product(a, b, epilogue, operands, outs, options)
+    try:
+        function = epilogue_of(epilogue, operands, gemm)
+        if options.tile is not None and not is_dynamo_compiling():
+            options = options._replace(tile=checked_tile(options.tile))
+        several = isinstance(out, (tuple, list))
+        outs = None if out is None else tuple(out) if several else (out,)
+        results = fused_product(a, b, function, operands, outs, options)
+    except (TypeError, ValueError):
+        check_names(epilogue, gemm)
+        raise
     return results[0] if len(results) == 1 else results
 
 
@@ -168,6 +170,9 @@ def fused_product(
                     raise ValueError(NO_GRADIENT)
                 return _differentiable_results(a, b, epilogue, operands, options)
             return compute(a, b, epilogue, operands, out, options)
+    except OverflowError:
+        check_range(operands)
+        raise
     except (TypeError, ValueError, RuntimeError):
         tensors = _tensors(given)
         if all(each.device.type == "meta" for each in tensors):
@@ -223,9 +228,11 @@ def plan_for(
     >>> plan_for(a, b, tile=(128, 128, 64)).stages
     6
     """
+    function = epilogue_of(epilogue, operands, plan_for)
     tile = None if tile is None else checked_tile(tile)
+    check_flag("invariant", invariant)
     found = named(kernel, device_of(a))
-    asked = request(a, b, epilogue or PLAIN, operands, found.requirements.anywhere)
+    asked = request(a, b, function, operands, found.requirements.anywhere)
     requirements = found.requirements_for(a, *parts_of(b)).anywhere
     on_copies = kernel is None and not all(
         aligned(each, requirements) for each in (a, *parts_of(b))

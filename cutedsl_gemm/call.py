@@ -34,6 +34,7 @@ from cutedsl_gemm.tensors import (
     matrix_of,
     problem_of,
 )
+from layouts.errors import brief
 
 Tile: TypeAlias = tuple[int, int, int]
 Call: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (a, b, out or None) → out
@@ -205,22 +206,22 @@ def tuned_plan(
         return tuned(problem, torch.cuda.get_device_name(device), launch)
 
 
-def _check_flag(name: str, flag: object) -> None:
+def check_flag(name: str, flag: object) -> None:
     """TypeError unless it is True or False."""
     try:
         known = bool(flag in (False, True))
     except (TypeError, ValueError, RuntimeError):  # an array of several, or a tensor
         known = False
     if not known:
-        raise TypeError(f"{name} is {flag!r}: it must be True or False")
+        raise TypeError(f"{name} is {brief(flag)}: it must be True or False")
 
 
 def check_options(
     a: Tensor, tile: Tile | None, kernel: Kernel, tune: object, invariant: object
 ) -> None:
     """TypeError unless flags are True or False; ValueError if there is nothing to measure."""
-    _check_flag("invariant", invariant)
-    _check_flag("tune", tune)
+    check_flag("invariant", invariant)
+    check_flag("tune", tune)
     if not tune:
         return
     if a.device.type != "cuda":

@@ -8,6 +8,7 @@ swiglu(x, gate_up)                                F.silu(gate) * up, both in one
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 import torch
@@ -15,9 +16,13 @@ from torch import Tensor
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated
 from cutedsl_gemm.api import fused_product
-from cutedsl_gemm.operands import Value
+from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.request import Fixed, Function
+from cutedsl_gemm.tensors import check_dense, check_operands, check_pair
+from layouts.errors import brief, did_you_mean
+
+REFUSALS = AttributeError, IndexError, TypeError, ValueError, RuntimeError  # of torch's, and ours
 
 
 def linear(
@@ -45,7 +50,7 @@ def linear(
         x, weight, bias = autocast(x, weight, bias)
         given = {} if bias is None else {"bias": bias}
         return _unflattened(x, weight.mT, function, given)
-    except (AttributeError, TypeError, ValueError, RuntimeError):
+    except REFUSALS:
         check_weight("weight", x, weight)
         raise
 
@@ -62,16 +67,21 @@ def addmm(
     """beta · c + alpha · a · b, as torch.addmm: c broadcasts to the shape of a · b.
 
     The sum is rounded once. If beta is 0, c is not read, so that its NaN do not matter. Other
-    values of alpha and beta compile nothing. `out` may be c.
+    values of alpha and beta compile nothing. `out` may be c. Raises as `gemm` does.
 
     >>> a, b = torch.ones(2, 16).bfloat16(), torch.ones(16, 4).bfloat16()
     >>> addmm(torch.arange(4.0), a, b, beta=0.5)[0]
     tensor([16.0000, 16.5000, 17.0000, 17.5000], dtype=torch.bfloat16)
     """
+    _check_scale("beta", beta)
+    _check_scale("alpha", alpha)
     c, a, b = autocast(c, a, b)
     given: dict[str, Value] = {}
     if beta != 0:
         given["c"] = c
+    else:  # which does not read c
+        check_operands(a, b, TMA.anywhere)
+        check_operand("c", c, (a.shape[0], b.shape[1]), a.device)
     if beta not in (0, 1):
         given["beta"] = beta
     if alpha != 1:
@@ -100,8 +110,8 @@ def geglu(x: Tensor, gate_up: Tensor, approximate: str = "none") -> Tensor:
     >>> geglu(x, gate_up, approximate="tanh")[0, :4]
     tensor([256., 256., 256., 256.], dtype=torch.bfloat16)
     """
-    if approximate not in ("none", "tanh"):
-        raise ValueError(f"approximate is {approximate!r}: it must be 'none' or 'tanh'")
+    if not isinstance(approximate, str) or approximate not in ("none", "tanh"):
+        raise ValueError(f"approximate is {brief(approximate)}: it must be 'none' or 'tanh'")
     return gated(x, gate_up, GATES["geglu" if approximate == "none" else "geglu_tanh"])
 
 
@@ -122,10 +132,12 @@ def _linear(activation: object, bias: bool) -> Function:
             return LINEAR[activation][int(bias)]  # dynamo of torch 2.11 takes no bool
         raise ValueError(
             f"activation is {activation!r}: it must be one of {', '.join(ACTIVATIONS)}, None, "
-            "or a function"
+            f"or a function{did_you_mean(activation or '', ACTIVATIONS)}"
         )
     if not callable(activation):
-        raise TypeError(f"activation is {activation!r}: it must be a name, a function, or None")
+        raise TypeError(
+            f"activation is {brief(activation)}: it must be a name, a function, or None"
+        )
     return activated(activation, bias)
 
 
@@ -135,13 +147,8 @@ def gated(x: Tensor, gate_up: Tensor, function: Fixed) -> Tensor:
         x, gate_up = autocast(x, gate_up)
         rows, k = gate_up.shape
         return _unflattened(x, gate_up.view(2, rows // 2, k).mT, function, {})
-    except (AttributeError, TypeError, ValueError, RuntimeError):
-        check_weight("gate_up", x, gate_up)
-        if gate_up.shape[0] % 2:
-            raise ValueError(
-                f"gate_up has shape {tuple(gate_up.shape)}: it must be (2N, K), the gate and the "
-                "value one above the other"
-            ) from None
+    except REFUSALS:
+        check_weight("gate_up", x, gate_up, gate=True)
         raise
 
 
@@ -159,11 +166,12 @@ def rows_of(x: Tensor) -> Tensor:
     return x if x.ndim == 2 else x[None] if x.ndim == 1 else x.flatten(0, -2)
 
 
-def check_weight(name: str, x: Tensor, weight: Tensor) -> None:
-    """TypeError or ValueError unless x (…, K) can be multiplied by the weight (…, K)."""
-    for each, tensor in (("x", x), (name, weight)):
+def check_weight(name: str, x: Tensor, weight: Tensor, gate: bool = False, of: str = "x") -> None:
+    """TypeError or ValueError unless x (…, K), called `of`, can be multiplied by the weight."""
+    for each, tensor in ((of, x), (name, weight)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{each} is {type(tensor).__name__}: it must be a torch.Tensor")
+        check_dense(each, tensor)
         if tensor.dtype not in TMA.dtypes:
             raise TypeError(
                 f"{each} is {tensor.dtype}: it must be {' or '.join(map(str, TMA.dtypes))}; "
@@ -171,17 +179,31 @@ def check_weight(name: str, x: Tensor, weight: Tensor) -> None:
             )
     if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
         raise ValueError(
-            f"x has shape {tuple(x.shape)} and {name} {tuple(weight.shape)}: they must be (…, K) "
-            f"and {'(N, K)' if name == 'weight' else '(2N, K)'}"
+            f"{of} has shape {tuple(x.shape)} and {name} {tuple(weight.shape)}: they must be "
+            f"(…, K) and {'(2N, K)' if gate else '(N, K)'}"
         )
+    if gate and weight.shape[0] % 2:
+        raise ValueError(
+            f"{name} has shape {tuple(weight.shape)}: it must be (2N, K), the gate and the "
+            "value one above the other"
+        )
+    check_pair(of, x, name, weight)
+
+
+def _check_scale(name: str, value: object) -> None:
+    """TypeError or ValueError unless alpha, or beta, is a number, or a tensor of one."""
+    if not isinstance(value, (Real, Tensor)):
+        raise TypeError(f"{name} is {brief(value)}: it must be a number")
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise ValueError(f"{name} has shape {tuple(value.shape)}: it must be one number")
 
 
 def autocast(*tensors: Any) -> tuple[Any, ...]:
     """The tensors, cast to the dtype of torch.autocast where that is enabled."""
     if not torch._C._is_any_autocast_enabled():  # ten times faster than to ask for a device's
         return tensors
-    device = tensors[0].device.type
+    device = next((each.device.type for each in tensors if isinstance(each, Tensor)), "meta")
     if device == "meta" or not torch.is_autocast_enabled(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)
-    return tuple(None if each is None else each.to(dtype) for each in tensors)
+    return tuple(each.to(dtype) if isinstance(each, Tensor) else each for each in tensors)

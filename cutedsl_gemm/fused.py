@@ -133,6 +133,7 @@ def _make(
         check_results(out, epilogue, shape, a)
     _check_memory((("a", a), ("b", b), *zip(names(epilogue), out or (), strict=False)))
     if 0 in (*a.shape, *shape):
+        _check_reductions(epilogue, shape)
         return Fused(epilogue, partial(_empty, epilogue, shape))
     if epilogue.accumulators > 1 and kernel.family != "sm90":
         return Fused(epilogue, partial(_one_after_the_other, epilogue, options))
@@ -162,6 +163,17 @@ def _check_invariant(epilogue: Epilogue, options: Options) -> None:
             raise ValueError(
                 f"invariant=True, and {name} is a sum over N, whose order is that of the tiles, "
                 "which M may change: return the value and sum it with torch, or omit invariant"
+            )
+
+
+def _check_reductions(epilogue: Epilogue, shape: tuple[int, int]) -> None:
+    """ValueError for the largest or smallest of no elements."""
+    for name, result in zip(names(epilogue), epilogue.results, strict=True):
+        extent = shape["MN".index(result.over)] if result.over else 1
+        if result.reduction in ("amax", "amin") and extent == 0:
+            raise ValueError(
+                f"{name} is {result.reduction} over {result.over}, and C has shape {shape}: "
+                f"{result.over} must be at least 1"
             )
 
 

@@ -12,9 +12,11 @@ A mode of extent 1, or of stride 0 as `expand` makes it, is one that the operand
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 import torch
@@ -23,9 +25,10 @@ from torch import Tensor
 from cutedsl_gemm.kernels.epilogue.expression import Mode, Operand
 from cutedsl_gemm.tensors import empty_padded
 
-Value: TypeAlias = Tensor | float  # what the caller passes for an operand
+Value: TypeAlias = Tensor | float  # what the caller passes for an operand; any real number
 
 DTYPES = torch.bfloat16, torch.float16, torch.float32
+LARGEST = int(sys.float_info.max)
 VECTOR_BYTES = 16  # of the widest load
 
 
@@ -52,15 +55,10 @@ def bind(name: str, value: object, shape: tuple[int, int], device: torch.device)
     ('M',) True 4 False
     () True 1 True
     """
+    check_operand(name, value, shape, device)
     if isinstance(value, Tensor):
-        _check(name, value, shape, device)
         return _bound(name, value, shape)
-    if isinstance(value, (int, float)):
-        return Bound(Operand(name, by_value=True), float)
-    raise TypeError(
-        f"{name} is {type(value).__name__}: an operand of the epilogue must be a torch.Tensor, "
-        "or a number"
-    )
+    return Bound(Operand(name, by_value=True), float)
 
 
 def _bound(name: str, tensor: Tensor, shape: tuple[int, int]) -> Bound:
@@ -113,6 +111,27 @@ def _padded(view: Callable[..., Tensor] | None, tensor: Tensor) -> Tensor:
     return empty_padded(matrix, matrix.shape).copy_(matrix)
 
 
+def check_operand(name: str, value: object, shape: tuple[int, int], device: torch.device) -> None:
+    """TypeError or ValueError unless a value can be an operand for C of this shape; see `bind`."""
+    if isinstance(value, Tensor):
+        _check(name, value, shape, device)
+    elif not isinstance(value, Real):
+        raise TypeError(
+            f"{name} is {type(value).__name__}: an operand of the epilogue must be a torch.Tensor, "
+            "or a real number"
+        )
+
+
+def check_range(operands: Mapping[str, object]) -> None:
+    """ValueError for an integer that no float holds."""
+    for name, value in operands.items():
+        if isinstance(value, Integral) and abs(int(value)) > LARGEST:
+            raise ValueError(
+                f"{name} is an integer of {int(value).bit_length()} bits: a kernel takes numbers "
+                "as floats; pass float('inf'), or a smaller one"
+            )
+
+
 def _check(name: str, tensor: Tensor, shape: tuple[int, int], device: torch.device) -> None:
     if tensor.dtype not in DTYPES:
         raise TypeError(
@@ -120,7 +139,7 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, int], device: torch.devi
             f"{', '.join(map(str, DTYPES))}, or a number; convert it with {name}.float()"
         )
     if tensor.layout != torch.strided:
-        raise TypeError(f"{name} is {tensor.layout}: it must be dense")
+        raise TypeError(f"{name} is {tensor.layout}: it must be dense; pass {name}.to_dense()")
     if tensor.device != device:
         raise ValueError(
             f"{name} is on {tensor.device} and a on {device}: they must be on one device; "

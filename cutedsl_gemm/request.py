@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
 from torch import Tensor
@@ -16,6 +17,7 @@ from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.operands import Bound, Value, bind
 from cutedsl_gemm.problem import Problem, Requirements
 from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, problem_of
+from layouts.errors import brief, did_you_mean
 
 
 class Fixed:
@@ -83,9 +85,50 @@ def request(
             )
     else:
         function = function.function if isinstance(function, Fixed) else function
+        if not callable(function):
+            raise TypeError(
+                f"epilogue is {brief(function)}: it must be a function of the product, such as "
+                "torch.relu, or lambda acc: acc * 2"
+            )
         epilogue = traced(function, tuple(described.values()), len(parts))
     in_order = tuple(bound[operand.name] for operand in epilogue.operands)
     return Request(PLAIN if epilogue == PLAIN else epilogue, in_order, shape)
+
+
+def epilogue_of(
+    epilogue: Function | None, operands: Mapping[str, Value], called: Callable[..., Any]
+) -> Function:
+    """The epilogue of a call of gemm, or the like; PLAIN if it has none.
+
+    TypeError if there is no epilogue for operands.
+    """
+    if epilogue is not None or not operands:
+        return PLAIN if epilogue is None else epilogue
+    nearest = "".join(did_you_mean(name, own_names(called)) for name in operands)
+    raise TypeError(
+        f"({', '.join(operands)}) would be operands of an epilogue, and there is no epilogue: pass "
+        f"epilogue, a function of the product and of these, or omit them{nearest}"
+    )
+
+
+def own_names(called: Callable[..., Any]) -> list[str]:
+    """The names of a function's arguments, except those that `**operands` collects."""
+    parameters = signature(called).parameters.values()
+    return [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+
+
+def check_names(function: object, called: Callable[..., Any]) -> None:
+    """EpilogueError if an operand of a function has the name of an argument of gemm's own."""
+    try:
+        _, *operands = signature(function).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # no function, or a builtin
+        return
+    for name in operands:
+        if name in own_names(called):
+            raise EpilogueError(
+                f"epilogue takes an operand {name}, and gemm has an argument of this name: give "
+                "the operand another"
+            ) from None
 
 
 def _with_operands(epilogue: Epilogue, given: Mapping[str, Operand]) -> Epilogue:

@@ -152,7 +152,7 @@ def check_operands(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> No
     """TypeError or ValueError unless a and b are matrices that can be multiplied."""
     for name, tensor in (("a", a), ("b", b)):
         _check_tensor(name, tensor, requirements)
-    _check_pair("a", a, "b", b)
+    check_pair("a", a, "b", b)
     if a.shape[1] != b.shape[0]:
         raise ValueError(
             f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: "
@@ -163,7 +163,7 @@ def check_operands(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> No
 def check_out(out: Tensor, a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
     """TypeError or ValueError unless `out` can hold the product of a and b."""
     _check_tensor("out", out, requirements)
-    _check_pair("out", out, "a", a)
+    check_pair("out", out, "a", a)
     check_extents(out, (a.shape[0], b.shape[1]))
     check_written("out", out)
 
@@ -214,8 +214,7 @@ def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None
             f"{name} is {tensor.dtype}: it must be {' or '.join(map(str, requirements.dtypes))}"
             + (f"; convert it with {name}.to({requirements.dtypes[0]})" if name != "out" else "")
         )
-    if tensor.layout != torch.strided:
-        raise TypeError(f"{name} is {tensor.layout}: it must be dense; pass {name}.to_dense()")
+    check_dense(name, tensor)
     if tensor.device.type not in requirements.devices:
         raise TypeError(
             f"{name} is on the device {tensor.device}: it must be on a CPU or a CUDA device"
@@ -233,7 +232,16 @@ def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None
         )
 
 
-def _check_pair(one: str, first: Tensor, other: str, second: Tensor) -> None:
+def check_dense(name: str, tensor: Tensor) -> None:
+    """TypeError for a sparse or a nested tensor."""
+    if tensor.is_nested:
+        raise TypeError(f"{name} is a nested tensor: it must be dense; pass its parts one by one")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name} is {tensor.layout}: it must be dense; pass {name}.to_dense()")
+
+
+def check_pair(one: str, first: Tensor, other: str, second: Tensor) -> None:
+    """TypeError or ValueError unless two tensors have one dtype and are on one device."""
     if first.dtype != second.dtype:
         raise TypeError(
             f"{one} is {first.dtype} and {other} is {second.dtype}: they must have one dtype"

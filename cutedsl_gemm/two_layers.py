@@ -20,10 +20,12 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
 from cutedsl_gemm.api import fused_product, gemm
-from cutedsl_gemm.functions import autocast, check_weight, gated, linear, rows_of
+from cutedsl_gemm.functions import REFUSALS, autocast, check_weight, gated, linear, rows_of
 from cutedsl_gemm.fused import bound
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
+from cutedsl_gemm.operands import check_operand
 from cutedsl_gemm.signature import DEFAULTS
+from layouts.errors import brief, did_you_mean
 
 
 def mlp(
@@ -45,22 +47,44 @@ def mlp(
     >>> mlp(x, w1, torch.full((32,), -12.0).bfloat16(), w2, None, "relu")[0]
     tensor([128., 128., 128., 128., 128., 128., 128., 128.], dtype=torch.bfloat16)
     """
-    if activation not in (*ACTIVATIONS, *GATES):
-        names = ", ".join((*ACTIVATIONS, *GATES))
-        raise ValueError(f"activation is {activation!r}: it must be one of {names}")
+    known = (*ACTIVATIONS, *GATES)
+    if not isinstance(activation, str) or activation not in known:
+        nearest = did_you_mean(activation, known) if isinstance(activation, str) else ""
+        raise ValueError(
+            f"activation is {brief(activation)}: it must be one of {', '.join(known)}{nearest}"
+        )
     if activation in GATES and b1 is not None:
         raise ValueError(f"b1 must be None if activation is {activation!r}: a gate has no bias")
-    tensors = autocast(x, w1, b1, w2, b2)
-    if not _fuses(tensors) or not (_is_row(b1, w1) and _is_row(b2, w2)):
-        return _composed(activation, *tensors)
-    check_weight("w1", *tensors[:2])
-    made: Tensor = _Mlp.apply(activation, rows_of(tensors[0]), *tensors[1:])
-    return made.view(*x.shape[:-1], made.shape[1])
+    try:
+        tensors = autocast(x, w1, b1, w2, b2)
+        if not _fuses(tensors) or not (_is_row(b1, w1) and _is_row(b2, w2)):
+            return _composed(activation, *tensors)
+        check_weight("w1", *tensors[:2])
+        made: Tensor = _Mlp.apply(activation, rows_of(tensors[0]), *tensors[1:])
+        return made.view(*x.shape[:-1], made.shape[1])
+    except REFUSALS:
+        _check(activation in GATES, x, w1, b1, w2, b2)
+        raise
+
+
+def _check(
+    gate: bool, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None
+) -> None:
+    """TypeError or ValueError for the first argument of `mlp` that does not fit those before it."""
+    x, w1, b1, w2, b2 = autocast(x, w1, b1, w2, b2)
+    check_weight("w1", x, w1, gate)
+    rows, hidden = x.shape[:-1].numel(), w1.shape[0] // (2 if gate else 1)
+    if b1 is not None:
+        check_operand("b1", b1, (rows, hidden), x.device)
+    h = x.new_empty(()).expand(rows, hidden)
+    check_weight("w2", h, w2, of="the hidden layer")
+    if b2 is not None:
+        check_operand("b2", b2, (rows, w2.shape[0]), x.device)
 
 
 def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
     """Whether a derivative may be asked for, and no other transform of torch's."""
-    given = [each for each in tensors if each is not None]
+    given = [each for each in tensors if isinstance(each, Tensor)]
     if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
         return False
     if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
@@ -70,7 +94,9 @@ def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
 
 def _is_row(bias: Tensor | None, weight: Tensor) -> bool:
     """Whether the gradient of a bias is a sum over M; it is another where a bias is (M, 1)."""
-    return bias is None or tuple((1, *bias.shape)[-2:]) == (1, len(weight))
+    if isinstance(bias, Tensor):
+        return tuple((1, *bias.shape)[-2:]) == (1, len(weight))
+    return bias is None
 
 
 def _composed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 
@@ -80,3 +81,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     close = get_close_matches(name, [*known], 1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def brief(value: object) -> str:
+    """A value as messages show it: its text, or the type and shape of an array of many entries.
+
+    >>> brief([128.0, 64]), brief("x" * 100)[-4:]
+    ('[128.0, 64]', 'xxx…')
+    """
+    shape = getattr(value, "shape", ())
+    if isinstance(shape, tuple) and prod(shape) > 8:
+        return f"{type(value).__name__} of shape {tuple(shape)}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

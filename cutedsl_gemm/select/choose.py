@@ -17,6 +17,7 @@ from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
 from cutedsl_gemm.select.model import best, estimate, ranking
+from layouts.errors import brief
 
 
 def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
@@ -85,6 +86,6 @@ def checked_tile(tile: Any) -> Tile:
         m, n, k = (index(tile[i]) for i in range(3 if len(tile) == 3 else 0))
     except (LookupError, TypeError, ValueError):
         raise PlanError(
-            f"tile is {tile!r}: it must be three integers (BM, BN, BK), such as (128, 128, 64)"
+            f"tile is {brief(tile)}: it must be three integers (BM, BN, BK), such as (128, 128, 64)"
         ) from None
     return m, n, k

@@ -8,14 +8,13 @@ from itertools import islice
 
 from torch import Tensor
 
-from cutedsl_gemm.call import Tile
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN
+from cutedsl_gemm.call import Tile, check_flag
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import TMA, Problem
-from cutedsl_gemm.request import Function, readable, request
+from cutedsl_gemm.request import Function, epilogue_of, readable, request
 from cutedsl_gemm.select.candidate import candidate_of
-from cutedsl_gemm.select.choose import choose
+from cutedsl_gemm.select.choose import checked_tile, choose
 from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, possible
 from cutedsl_gemm.tensors import aligned
 
@@ -52,7 +51,10 @@ def explain(
     kernel       sm90 pingpong, bfloat16, fp32 accumulation, tile 128×192×64
     ...
     """
-    asked = request(a, b, epilogue or PLAIN, operands, TMA.anywhere)
+    tile = None if tile is None else checked_tile(tile)
+    check_flag("invariant", invariant)
+    function = epilogue_of(epilogue, operands, explain)
+    asked = request(a, b, function, operands, TMA.anywhere)
     problem = asked.problem(a, b, TMA.anywhere, invariant, on_copies=True)
     read = {"A": aligned(a, TMA), "B": readable(b, TMA)}
     copied = [name for name, in_place in read.items() if not in_place]

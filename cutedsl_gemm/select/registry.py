@@ -22,7 +22,7 @@ from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.problem import TMA, Problem, Requirements
 from cutedsl_gemm.select.choose import choose, choose_among
 from cutedsl_gemm.tensors import fits
-from layouts.errors import did_you_mean
+from layouts.errors import brief, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def named(name: object, device: torch.device | None = None) -> Kernel:
         return KERNELS[name]
     nearest = did_you_mean(name, KERNELS) if isinstance(name, str) else ""
     raise ValueError(
-        f"kernel is {name!r}: it must be one of {', '.join(KERNELS)}, or None{nearest}"
+        f"kernel is {brief(name)}: it must be one of {', '.join(KERNELS)}, or None{nearest}"
     )
 
 

@@ -7,11 +7,12 @@ import linecache
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueError
 
-_HERE = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # as frames spell it
+_HERE = str(Path(__file__).parents[2]) + os.sep  # cutedsl_gemm, as frames spell it
 
 SHOWN = 80  # characters of a line, at most
 
@@ -44,7 +45,7 @@ def say(sentence: str, advice: str = "") -> NoReturn:
 
 
 def place() -> str:
-    """The line that is running outside of this package and of torch: "file:line: text: "."""
+    """The line that is running outside of cutedsl_gemm and of torch: "file:line: text: "."""
     torch = sys.modules.get("torch")
     inside = _HERE, os.path.dirname(torch.__file__ or "") + os.sep if torch else _HERE  # noqa: PTH120
     frame = inspect.currentframe()

@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
+from numbers import Real
 from typing import Any, NoReturn
 
 from cutedsl_gemm.kernels.epilogue.expression import Instruction, Mode, Operand, Result
@@ -52,10 +53,13 @@ class Recording:
 
     def number(self, argument: object, name: str, predicate: bool) -> int:
         """The number of the instruction that an argument of an operation stands for."""
-        if isinstance(argument, bool | int | float):
+        if isinstance(argument, Real):
             if predicate:
                 refuse(f"{name} of {argument!r}, where a comparison must stand")
-            return self.constant(float(argument))
+            try:
+                return self.constant(float(argument))
+            except OverflowError:
+                refuse(f"{name} of an integer that no float holds")
         if not isinstance(argument, Value):
             refuse(f"{name} of {_kind(argument)}", "pass it to gemm by name")
         if argument._recording is not self:

@@ -1,7 +1,9 @@
 """gemm(a, b, epilogue=…) is what the same function computes of torch's tensors, or a message."""
 
 from dataclasses import replace
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -27,6 +29,18 @@ def deep(value):
 
 def gelu_bias(acc, bias):
     return F.gelu(acc + bias)
+
+
+def scaled(acc, scale):
+    return acc * scale
+
+
+def of_operand(name):
+    """acc + operand, which has this name."""
+    return eval(f"lambda acc, {name}: acc + {name}")
+
+
+HUGE = 10**400  # no float
 
 
 def truth(function, a, b, operands):
@@ -370,6 +384,31 @@ def test_plan_for_and_explain_take_the_epilogue():
 LEAF = draw(33, 40).requires_grad_()
 ERRORS = [
     (TypeError, "no epilogue: pass epilogue", lambda: gemm(A, B, bias=B[0])),
+    (TypeError, r"\(tiles\) .*did you mean tile\?", lambda: gemm(A, B, tiles=TILE)),
+    (TypeError, r"\(tune\) would be operands", lambda: plan_for(A, B, tune=True)),
+    (TypeError, r"\(kernel\) would be operands", lambda: explain(A, B, kernel="sm90")),
+    (TypeError, "epilogue is 3: it must be a function", lambda: gemm(A, B, epilogue=3)),
+    (TypeError, "epilogue is Tensor of shape", lambda: plan_for(A, B, epilogue=A)),
+    (TypeError, "epilogue is {}: it must be", lambda: explain(A, B, epilogue={})),
+    (TypeError, "out is int: it must be", lambda: gemm(A, B, epilogue=abs, out=3)),
+    (TypeError, "invariant is 'no'", lambda: plan_for(A, B, invariant="no")),
+    (TypeError, "invariant is 'no'", lambda: explain(A, B, invariant="no")),
+    (TypeError, "scale is complex", lambda: gemm(A, B, epilogue=scaled, scale=1j)),
+    (ValueError, "scale is an integer of 1329", lambda: gemm(A, B, epilogue=scaled, scale=HUGE)),
+    (EpilogueError, "integer that no float", lambda: gemm(A, B, epilogue=lambda acc: acc * HUGE)),
+    (
+        ValueError,
+        r"out is amax over M, and C has shape \(0, 71\): M must be at least 1",
+        lambda: gemm(A[:0], B, epilogue=lambda acc: acc.amax(dim=0)),
+    ),
+    *(
+        (
+            EpilogueError,
+            f"epilogue takes an operand {name}, and gemm has an argument of this name",
+            lambda name=name: gemm(A, B, epilogue=of_operand(name), **{name: B[0]}),
+        )
+        for name in ("out", "tile", "kernel", "tune", "invariant")
+    ),
     (EpilogueError, "takes", lambda: gemm(A, B, epilogue=gelu_bias)),
     (EpilogueError, "takes", lambda: gemm(A, B, epilogue=gelu_bias, bias=B[0], r=B[0])),
     (EpilogueError, r"operands \(\), .*\(bias\)", lambda: gemm(A, B, epilogue=PLAIN, bias=B[0])),
@@ -433,3 +472,13 @@ def test_results_that_share_memory_are_refused():
     both = torch.zeros(40, 71, dtype=BF16)
     with pytest.raises(ValueError, match=r"out\[1\] shares memory with another result"):
         gemm(A, B, epilogue=lambda acc: (acc, -acc), out=(both[:33], both[7:]))
+
+
+@pytest.mark.parametrize("number", [np.float32(2), np.int64(2), Fraction(2), True + True])
+def test_any_real_number_is_an_operand_and_a_constant(number):
+    expected = (A.float() @ B.float() * 2).to(BF16)
+    for made in (
+        gemm(A, B, epilogue=scaled, scale=number),
+        gemm(A, B, epilogue=lambda acc: acc * number),
+    ):
+        torch.testing.assert_close(made, expected)

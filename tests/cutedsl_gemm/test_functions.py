@@ -291,6 +291,51 @@ ERRORS = [
 ]
 
 
+MATRIX, SMALL, ROW = draw(24, 16), draw(8, 16), draw(8)
+ERRORS += [
+    (TypeError, "x is int: it must be", lambda: mlp(3, SMALL, None, draw(4, 8), None)),
+    (
+        TypeError,
+        "the hidden layer is torch.bfloat16 and w2 is torch.float16",
+        lambda: mlp(MATRIX, SMALL, None, draw(4, 8).half(), None),
+    ),
+    (
+        ValueError,
+        r"the hidden layer has shape \(24, 8\) and w2 \(4, 9\): they must be",
+        lambda: mlp(MATRIX, SMALL, None, draw(4, 9), None),
+    ),
+    (ValueError, r"b1 has shape \(9,\)", lambda: mlp(MATRIX, SMALL, draw(9), draw(4, 8), None)),
+    (ValueError, r"b2 has shape \(9,\)", lambda: mlp(MATRIX, SMALL, None, draw(4, 8), draw(9))),
+    (
+        ValueError,
+        r"w1 has shape \(7, 16\)",
+        lambda: mlp(MATRIX, SMALL[:7], None, SMALL, None, "swiglu"),
+    ),
+    (ValueError, r"did you mean swiglu\?", lambda: mlp(MATRIX, SMALL, None, SMALL, None, "swigul")),
+    (ValueError, r"did you mean relu\?", lambda: linear(MATRIX, SMALL, None, "rleu")),
+    (ValueError, r"x has shape \(\)", lambda: linear(MATRIX[0, 0], SMALL)),
+    (
+        TypeError,
+        "x is torch.sparse_coo: it must be dense",
+        lambda: swiglu(MATRIX.to_sparse(), SMALL),
+    ),
+    (TypeError, "weight is dict: it must be a torch.Tensor", lambda: linear(MATRIX, {})),
+    (
+        TypeError,
+        "x is torch.bfloat16 and weight is torch.float16",
+        lambda: linear(MATRIX, SMALL.half()),
+    ),
+    (
+        TypeError,
+        "beta is None: it must be a number",
+        lambda: addmm(ROW, MATRIX, SMALL.mT, beta=None),
+    ),
+    (ValueError, r"alpha has shape .*: it must be one number", lambda: addmm(ROW, MATRIX, SMALL.mT, alpha=ROW)),
+    (ValueError, r"c has shape \(9,\)", lambda: addmm(draw(9), MATRIX, SMALL.mT, beta=0)),
+    (TypeError, "c is list", lambda: addmm([1], MATRIX, SMALL.mT, beta=0)),
+]
+
+
 @pytest.mark.parametrize(("error", "message", "call"), ERRORS)
 def test_a_wrong_argument_gets_a_message(error, message, call):
     with pytest.raises(error, match=message):

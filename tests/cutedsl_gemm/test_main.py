@@ -17,15 +17,14 @@ ROOT = Path(__file__).parents[2]
 
 def ask(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["cutedsl_gemm", *words])
-    return __main__.main()
+    __main__.main()
 
 
 def refused(monkeypatch, *words):
-    """The exit status, whether argparse ends the process or `main` returns it."""
-    try:
-        return ask(monkeypatch, *words)
-    except SystemExit as ended:
-        return ended.code
+    """The exit status of a command that does not run."""
+    with pytest.raises(SystemExit) as ended:
+        ask(monkeypatch, *words)
+    return ended.value.code
 
 
 @pytest.mark.parametrize(
@@ -109,21 +108,21 @@ def test_ctrl_c_ends_a_command_with_one_line(monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("cutedsl_gemm.select.precompile.main", interrupted)
-    assert ask(monkeypatch, "build") == 130
+    assert refused(monkeypatch, "build") == 130
     assert capsys.readouterr().err.startswith("build: stopped; what is compiled is kept")
 
 
 def test_a_cache_folder_that_is_a_file_is_one_line(monkeypatch, capsys, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
-    assert ask(monkeypatch, "build") == 2
+    assert refused(monkeypatch, "build") == 2
     assert re.fullmatch(r"build: .*\(it is a file\); set .*\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("command", ["bench", "ladder", "wavefronts"])
 def test_without_a_gpu_nothing_is_measured(monkeypatch, capsys, command):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert ask(monkeypatch, command) == 2
+    assert refused(monkeypatch, command) == 2
     assert "needs a CUDA GPU; none was found" in capsys.readouterr().err
 
 

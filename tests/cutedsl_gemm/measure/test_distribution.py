@@ -172,7 +172,7 @@ def test_named_shapes_are_listed_first_and_do_not_count_in_the_distribution(
         (["--seed", "3"], "--seed is for --shapes random or odd"),
         (["--shapes", "squares", "--count", "3"], "--count is for --shapes random or odd"),
         (["--invariant"], "--invariant is for --shapes random or odd"),
-        (["--shapes", "random", "--count", "0"], "0 must be a positive integer"),
+        (["--shapes", "random", "--count", "0"], "'0' must be a positive integer"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(monkeypatch, capsys, words, message):
