@@ -330,7 +330,11 @@ ERRORS += [
         "beta is None: it must be a number",
         lambda: addmm(ROW, MATRIX, SMALL.mT, beta=None),
     ),
-    (ValueError, r"alpha has shape .*: it must be one number", lambda: addmm(ROW, MATRIX, SMALL.mT, alpha=ROW)),
+    (
+        ValueError,
+        r"alpha has shape .*: it must be one number",
+        lambda: addmm(ROW, MATRIX, SMALL.mT, alpha=ROW),
+    ),
     (ValueError, r"c has shape \(9,\)", lambda: addmm(draw(9), MATRIX, SMALL.mT, beta=0)),
     (TypeError, "c is list", lambda: addmm([1], MATRIX, SMALL.mT, beta=0)),
 ]
