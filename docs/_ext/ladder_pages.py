@@ -16,6 +16,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
+import torch
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.hierarchy import hierarchy_of
 from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES, dtype_name, markdown
@@ -23,6 +24,7 @@ from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, read
 from cutedsl_gemm.measure.report import markdown as over_shapes
 from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 
 import ladder_results
@@ -100,9 +102,9 @@ def rung(kernel: Kernel) -> str:
         *recipe(kernel),
         "## Results",
         *results(kernel),
-        f"## The plan{beside(lower)}",
+        f"## The plan{beside(lower)}" if own else "## The choice",
         f"For {shape(kernel)}:",
-        html(differences(lower_plan, plan)),
+        html(differences(lower_plan, plan) if own else alone(plain(choice(kernel)))),
         *memory(plan, lower_plan),
         *(source(plan, lower, lower_plan) if own else ()),
         *buffers(plan, dtype_name(kernel)),
@@ -135,12 +137,14 @@ def beside(lower: Kernel | None) -> str:
 @cache
 def plan_of(kernel: Kernel) -> Any:
     """The plan for the shape, the majors and the tile with which the ladder measured the kernel."""
+    return kernel.plan(Problem(*matrices(kernel), dtype_name(kernel)), measured_tile(kernel))
+
+
+def matrices(kernel: Kernel) -> Iterator[Matrix]:
+    """A and B of that shape, with these majors."""
     size = SIZES[kernel.family]
-    a, b = (
-        Matrix((size, size), (size, 1) if row_major else (1, size))
-        for row_major in ROW_MAJOR[kernel.family]
-    )
-    return kernel.plan(Problem(a, b, dtype_name(kernel)), measured_tile(kernel))
+    for row_major in ROW_MAJOR[kernel.family]:
+        yield Matrix((size, size), (size, 1) if row_major else (1, size))
 
 
 def measured_tile(kernel: Kernel) -> Any:
@@ -184,6 +188,16 @@ def recipe(kernel: Kernel) -> Iterator[str]:
     file = path_of(function.__module__)
     yield f"All that it changes, in `{file}`:" if below(kernel) else f"Its recipe, in `{file}`:"
     yield fenced(inspect.cleandoc("\n" + "\n".join(lines)), "python")
+
+
+def choice(kernel: Kernel) -> str:
+    """The candidates, the bounds and the plan that the model chooses."""
+    dtype = kernel.requirements.dtypes[0]
+    a, b = (
+        torch.empty_strided(each.shape, each.stride, dtype=dtype, device="meta")
+        for each in matrices(kernel)
+    )
+    return explain(a, b)
 
 
 def differences(lower: KernelPlan | None, plan: KernelPlan) -> str:
