@@ -12,6 +12,11 @@ def fenced(text: str, language: str) -> str:
     return f"````{language}\n{text.rstrip()}\n````"
 
 
+def html(text: str) -> str:
+    """HTML as it is."""
+    return f"````{{raw}} html\n{text}\n````"
+
+
 def paragraphs(docstring: str) -> Iterator[str]:
     """A docstring as Markdown: examples and indented blocks as code, aligned names as a list."""
     for block in re.split(r"\n\s*\n", docstring):

@@ -16,6 +16,8 @@ import matplotlib as mpl
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import drawn, files, is_relative, read
 
+from page_text import html
+
 INK = "#010203"  # stands for the colour of the page's text, in what matplotlib writes
 STYLE = {
     "svg.fonttype": "none",  # text, not outlines
@@ -39,7 +41,7 @@ def plots(measured: Path) -> str:
         parts += [
             f"## {heading}",
             f"{linked(words)}{relative} [The table](../performance/README.md#{anchor}).",
-            f'````{{raw}} html\n<figure class="plot">{svg(file)}</figure>\n````',
+            html(f'<figure class="plot">{svg(file)}</figure>'),
         ]
     return "\n\n".join(parts) + "\n"
 
