@@ -34,7 +34,7 @@ COLOURS = (
 Cell: TypeAlias = "tuple[str, int | None]"
 
 #: For each cell of a panel, row by row, the elements that it stands for.
-Elements: TypeAlias = "tuple[tuple[tuple[int, ...], ...], ...]"
+CellElements: TypeAlias = "tuple[tuple[tuple[int, ...], ...], ...]"
 
 
 def hex_colour(colour: int | None) -> str:
@@ -77,7 +77,7 @@ class Panel(Value):
     column_ends: tuple[int, ...]
     shape: IntTuple
     at: tuple[int, ...]
-    elements: Elements
+    elements: CellElements
     counts: str
 
     def __init__(
@@ -89,7 +89,7 @@ class Panel(Value):
         column_ends: tuple[int, ...],
         shape: IntTuple = (),
         at: tuple[int, ...] = (),
-        elements: Elements = (),
+        elements: CellElements = (),
         counts: str = "offset {}",
     ) -> None:
         self._set(title, notes, cells, row_ends, column_ends, shape, at, elements, counts)
@@ -107,7 +107,7 @@ class Panel(Value):
         return int(row + rows * (column + columns * beyond))
 
     def with_elements(
-        self, cells: tuple[tuple[Cell, ...], ...], elements: Elements, counts: str
+        self, cells: tuple[tuple[Cell, ...], ...], elements: CellElements, counts: str
     ) -> Panel:
         """The panel with other cells, that stand for `elements`."""
         ends = self.row_ends, self.column_ends

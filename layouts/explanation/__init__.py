@@ -1,5 +1,6 @@
 """One operation, step by step, as a teacher would write it.
 
+    views         what the picture of an operation shows, and the table of the pictures
     steps         `explain`, and the table of what it explains
     checks        the last line of an explanation: the law, checked on the result
     by_mode       one operation on every mode; tiles and rests gathered
@@ -17,7 +18,7 @@
     rearrange     select, group_modes, append, prepend, replace
     partition     local_tile, local_partition
 
-Each file registers its explanations when it is imported.
+Each file registers its explanations, and its views, when it is imported.
 """
 
 from . import apply as apply

@@ -62,6 +62,15 @@ def _slice_in_place(result: Any, coord: Any, x: Any) -> Views | None:
     return _part_in_place(slice_and_offset(coord, x), coord, x) if drawable(x) else None
 
 
+@shows("dice")
+def _first_at_rest(result: Any, coord: Any, x: Any) -> Views | None:
+    """The cells of L whose coordinate is 0 in the modes that are left out."""
+    if not drawable(x, result):
+        return None
+    indices = dice(coord, Layout(x.shape))
+    return in_place(x, (result, 0), lambda cell: (indices(cell),))
+
+
 @shows("slice_and_offset")
 def _part_in_place(result: Any, coord: Any, x: Any) -> Views | None:
     """L, with the cells of the slice in colour, and the slice with its offset."""

@@ -21,7 +21,7 @@ from ..values.value import Value
 __all__ = [
     "MOST",
     "VIEWERS",
-    "Elements",
+    "ElementsOf",
     "View",
     "Views",
     "by_element",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 #: index of a cell → the elements that it stands for.
-Elements: TypeAlias = "Callable[[int], tuple[int, ...]]"
+ElementsOf: TypeAlias = "Callable[[int], tuple[int, ...]]"
 
 #: The name of an operation → the function that gives its views; None if it has none.
 VIEWERS: dict[str, Callable[..., Views | None]] = {}
@@ -62,7 +62,7 @@ class View(Value):
     __slots__ = __match_args__ = ("name", "layout", "elements", "offset", "counts")
     name: str
     layout: Layout | ComposedLayout
-    elements: Elements
+    elements: ElementsOf
     offset: Any
     counts: str
 
@@ -70,7 +70,7 @@ class View(Value):
         self,
         name: str,
         layout: Layout | ComposedLayout,
-        elements: Elements = index,
+        elements: ElementsOf = index,
         offset: Any = 0,
         counts: str = "offset {}",
     ) -> None:
@@ -148,7 +148,7 @@ def drawable(*layouts: Any) -> bool:
     )
 
 
-def tied(elements: Iterable[tuple[int, int]]) -> Elements:
+def tied(elements: Iterable[tuple[int, int]]) -> ElementsOf:
     """The elements of cells, from pairs (cell, element); a cell without a pair has none.
 
     >>> of_cell = tied([(0, 5), (2, 6), (0, 7)])
@@ -161,7 +161,7 @@ def tied(elements: Iterable[tuple[int, int]]) -> Elements:
     return lambda cell: tuple(found.get(cell, ()))
 
 
-def by_element(indices: Callable[[int], Any], shape: IntTuple) -> Elements:
+def by_element(indices: Callable[[int], Any], shape: IntTuple) -> ElementsOf:
     """The elements of the cells of a rearranged layout of `shape`.
 
     `indices` is the same operation on the layout of coordinates, or of indices.  What lies beyond
@@ -199,7 +199,7 @@ def same_index(result: Any, layout: Any, *arguments: Any) -> Views | None:
     return Views([View("L", layout), View("R", result)], lambda i: i, "index")
 
 
-def in_place(layout: Any, found: tuple[Any, Any], elements: Elements) -> Views | None:
+def in_place(layout: Any, found: tuple[Any, Any], elements: ElementsOf) -> Views | None:
     """L with the cells of a part of it in colour, and the part; `found` is the part and the offset
     at which it starts."""
     part, offset = found

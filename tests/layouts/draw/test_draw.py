@@ -1,5 +1,6 @@
 """Pictures: one model of cells, four writers."""
 
+import json
 import re
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from layouts import (
     Swizzle,
     Table,
     compare,
+    composition,
+    explain,
     local_tile,
     make_tensor,
     stmatrix,
@@ -29,6 +32,8 @@ from layouts import (
     wgmma_accumulator,
 )
 from layouts.draw.cells import COLOURS
+from layouts.draw.html import style_sheet
+from layouts.draw.operation import operation
 from layouts.values.stride import E
 
 ROWS = Layout((8, 64), (64, 1))
@@ -359,6 +364,35 @@ def test_html_has_every_cell_and_only_inline_styles(name):
     assert page.cells == [w for panel in picture.panels for row in panel.cells for w, _ in row if w]
     assert all(set(attributes) <= {"style"} for _, attributes in page.tags)
     assert {tag for tag, _ in page.tags} <= {"div", "span", "table", "tr", "th", "td"}
+
+
+@pytest.mark.parametrize("name", sorted(PICTURES))
+def test_html_of_a_page_has_every_cell_and_classes_of_the_style_sheet(name):
+    picture = PICTURES[name]
+    page = Cells(picture.html(page=True))
+    assert page.open == []
+    assert page.cells == Cells(picture.html()).cells
+    ruled = set(re.findall(r"\.([a-z]+\d?)[ {:]", style_sheet()))
+    used = {c for _, attributes in page.tags for c in attributes.get("class", "").split()}
+    assert used - {"note"} <= ruled
+    panels = [attributes for _, attributes in page.tags if attributes.get("class") == "panel"]
+    for panel, shown in zip(picture.panels, panels, strict=True):
+        assert json.loads(shown["data-shape"]) == as_lists(panel.shape)
+        assert json.loads(shown["data-at"]) == list(panel.at)
+
+
+def as_lists(shape):
+    return [*map(as_lists, shape)] if isinstance(shape, tuple) else shape
+
+
+def test_the_cells_of_a_page_name_the_elements_that_they_stand_for():
+    picture = operation(
+        explain(composition, Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1))).views()
+    )
+    page = Cells(picture.html(page=True))
+    stand_for = [attributes.get("data-e") for tag, attributes in page.tags if tag == "td"]
+    assert stand_for[:6] == ["0", "2", "4", "6", "8", "10"]
+    assert len(stand_for) == 12 + 12 + 12
 
 
 @pytest.mark.parametrize("name", sorted(PICTURES))

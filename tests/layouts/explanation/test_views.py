@@ -18,6 +18,7 @@ from layouts import (
     symbols,
 )
 from layouts.explanation import views
+from layouts.explanation.steps import EXPLAINERS
 
 FEWER = settings(max_examples=max(settings().max_examples // 3, 10))
 EXTENT = st.sampled_from([1, 2, 2, 3, 4, 6])
@@ -179,6 +180,7 @@ def test_parts_are_shown_in_place(layout, data):
     calls = [
         ("slice_", (at, layout)),
         ("slice_and_offset", (at, layout)),
+        ("dice", (at, layout)),
         ("select", (layout, kept)),
         ("group_modes", (layout, 0, len(layout))),
         ("coalesce", (layout,)),
@@ -192,6 +194,16 @@ def test_parts_are_shown_in_place(layout, data):
         shown = views_of(name, layout, argument, index)
         if shown is not None:
             check_same_offset(shown)
+
+
+#: What is explained without a picture: coordinates, bits, a number, and modes that are no part.
+WITHOUT = "ComposedLayout Layout Swizzle append crd2crd crd2idx from_bits idx2crd max_common_vector"
+WITHOUT += " prepend replace to_bits"
+
+
+def test_every_other_operation_that_is_explained_has_a_picture():
+    assert EXPLAINERS.keys() - views.VIEWERS.keys() == {*WITHOUT.split()}
+    assert views.VIEWERS.keys() <= EXPLAINERS.keys()
 
 
 def test_the_last_tile_has_cells_that_stand_for_nothing():
