@@ -35,8 +35,8 @@ html_sidebars = {
         "sidebar/brand.html",
         "sidebar/search.html",
         "sidebar/scroll-start.html",
-        "sidebar/navigation.html",
         "sidebar/playground.html",
+        "sidebar/navigation.html",
         "sidebar/scroll-end.html",
     ]
 }
