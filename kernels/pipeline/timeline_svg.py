@@ -1,4 +1,7 @@
-"""A timeline as SVG: a row of bars for each agent, in the colour of their tiles."""
+"""A timeline as SVG: a row of bars for each agent, in the colour of their tiles.
+
+It has no background, and its words outside of bars have the colour of the text around it.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,8 @@ def render(timeline: Timeline) -> str:
     head = f"{timeline.counts}; time runs to the right, colour = tile"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-        f'viewBox="0 0 {WIDTH} {height}" font-family="{FONT}" font-size="10" role="img">'
-        f"<title>{escape(head)}</title>"
-        f'<rect width="100%" height="100%" fill="#fff"/>'
+        f'viewBox="0 0 {WIDTH} {height}" font-family="{FONT}" font-size="10" '
+        f'fill="currentColor" class="timeline" role="img"><title>{escape(head)}</title>'
         f'<text x="{MARGIN}" y="{MARGIN + 10}">{escape(head)}</text>{drawn}</svg>\n'
     )
 
@@ -45,6 +47,6 @@ def _bar(span: Span, left: int, y: int, scale: float) -> str:
     colour = hex_colour(span.tile % len(COLOURS))
     return (
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAR}" rx="2" fill="{colour}" '
-        f'stroke="#333"/><text x="{x + width / 2:.1f}" y="{y + 15}" text-anchor="middle">'
-        f"{escape(words)}</text>"
+        f'stroke="#333"/><text x="{x + width / 2:.1f}" y="{y + 15}" text-anchor="middle" '
+        f'fill="#000">{escape(words)}</text>'
     )
