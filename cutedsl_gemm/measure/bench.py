@@ -22,11 +22,11 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.measure.power import PowerMeter
 from cutedsl_gemm.measure.providers import CUBLAS, Provider, baselines
@@ -167,8 +167,8 @@ def main(
     console = Console(width=200)
     for name, microseconds in host_time().items():
         console.print(f"host time of {name}: {microseconds:.1f} µs")
-    asked, bar = SHAPES[shapes], Console(stderr=True)
-    points = list(track(sweep(asked, sustained), "measuring", total=len(asked), console=bar))
+    asked = SHAPES[shapes]
+    points = [*track(sweep(asked, sustained), f"measuring {len(asked)} shapes", len(asked))]
     protocol = "sustained" if sustained else "burst"
     title = f"{machine()}: TFLOP/s, {protocol}"
     console.print(table(points, title))

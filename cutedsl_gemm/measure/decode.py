@@ -17,11 +17,11 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
+from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, Shape
@@ -83,7 +83,7 @@ def measure() -> Iterator[Sample]:
     """Compile the kernels that gemm chooses on all cores, then time each shape."""
     shapes = [(m, n, k) for (n, k), m in product(WEIGHTS, ROWS)]
     compiled_with_bar({choose(Problem.dense(*mnk)) for mnk in shapes})
-    for n, k in track(WEIGHTS, "measuring", console=Console(stderr=True)):
+    for n, k in track(WEIGHTS, "measuring", len(WEIGHTS)):
         weights = [normal(n, k).mT for _ in range(copies(n, k))]  # each (K, N)
         for m in ROWS:
             for cold in (True, False):

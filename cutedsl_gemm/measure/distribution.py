@@ -17,11 +17,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
+from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.providers import CUBLAS
@@ -115,7 +115,7 @@ def measure(products: Sequence[Product], invariant: bool = False) -> Iterator[Sa
     """
     plans = {each: plan_of(each, invariant) for each in products}
     compiled_with_bar({*plans.values()})
-    for each in track(products, "measuring", console=Console(stderr=True)):
+    for each in track(products, "measuring", len(products)):
         cublas, ours = _seconds(each, invariant)
         candidate = candidate_of(plans[each])
         yield Sample(each, cublas, ours, candidate.name if candidate else "")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
+from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.layers import ALONE, LAYERS, PROVIDERS, SWIGLU, Layer
 from cutedsl_gemm.measure.report import OURS, Shape
@@ -63,7 +63,7 @@ class Kept:
 def measure() -> Iterator[Sample]:
     """Compile the kernels that gemm chooses on all cores, then time each layer."""
     compiled_with_bar({plan for layer, mnk in CASES for plan in layer.plans(mnk)})
-    for layer, mnk in track(CASES, "measuring", console=Console(stderr=True)):
+    for layer, mnk in track(CASES, "measuring", len(CASES)):
         yield Sample(layer.name, mnk, _seconds(layer, mnk))
 
 

@@ -20,7 +20,8 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from cutedsl_gemm import copies
-from cutedsl_gemm.kernels.compile import build, cache, progress
+from cutedsl_gemm.kernels.compile import build, cache
+from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.kernels.plan.kernel_plan import Plan
 from cutedsl_gemm.select.candidate import plans
 
@@ -63,12 +64,7 @@ def _submit(pool: ProcessPoolExecutor, plans: Iterable[Plan]) -> list[Future[Pat
 
 def compiled_with_bar(plans: Collection[Plan]) -> list[Path]:
     """The libraries of the plans; stderr shows how many are compiled."""
-    libraries: list[Path] = []
-    with progress.bar(f"compiling {len(plans)} kernels") as tell:
-        for library in compile_all(plans):
-            libraries.append(library)
-            tell(len(libraries) / len(plans))
-    return libraries
+    return [*track(compile_all(plans), f"compiling {len(plans)} kernels", len(plans))]
 
 
 def _quiet() -> None:

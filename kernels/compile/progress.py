@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 PATIENCE = 1.0  # seconds until a bar appears
 FIRST_LINE, LONGEST_PAUSE = 5.0, 60.0  # lines at 5, 10, 20, 40, 80, 140, 200, … seconds
@@ -55,6 +58,14 @@ def bar(text: str) -> Iterator[Callable[[float], None]]:
 
     with until:
         yield tell
+
+
+def track(items: Iterable[Item], text: str, total: int) -> Iterator[Item]:
+    """The items, of which there are `total`, and a bar that says how many are done."""
+    with bar(text) as tell:
+        for done, item in enumerate(items, 1):
+            yield item
+            tell(done / total)
 
 
 class Lines:

@@ -153,8 +153,8 @@ FILES = (
     Fault(
         "tuned_on_any_device",
         TUNE,
-        "shapes = known.setdefault(device, {})",
-        'shapes = known.setdefault("GPU", {})',
+        "known.setdefault(device, {})[shape]",
+        'known.setdefault("GPU", {})[shape]',
         "Winners are stored under another name than they are looked up.",
     ),
     Fault(

@@ -104,7 +104,7 @@ FAULTS = (
     Fault(
         "dtypes_may_differ",
         TENSORS,
-        '    _check_pair("a", a, "b", b)\n',
+        '    check_pair("a", a, "b", b)\n',
         "",
         "The bits of b are multiplied as if they had the dtype of a.",
     ),

@@ -41,3 +41,13 @@ def test_work_of_unknown_length_says_how_long_it_has_taken(monkeypatch, capsys):
     with progress.spinner("compiling"):
         progress.time.sleep(0.1)
     assert "compiling: 0 s\n" in capsys.readouterr().err
+
+
+def test_items_are_tracked_by_their_number(clock, capsys):
+    def items():
+        for second in (3, 6, 9):
+            clock[0] = second
+            yield second
+
+    assert [*progress.track(items(), "work", 3)] == [3, 6, 9]
+    assert capsys.readouterr().err == "work: 6 s, 66.7% done, about 3 s left\n"
