@@ -61,7 +61,8 @@ class LayoutTable(SphinxDirective):
             raise self.error(f"layout: {error}") from error
         drawn = f"<pre>{escape(words(found.value))}</pre>" if table is None else drawing(table)
         below = "".join(f"<pre>{escape(fact)}</pre>" for fact in shown)
-        playground = f"{self._root()}playground.html#{quote(expression, safe='')}"
+        unit = f"&unit={given['unit']}" if "unit" in given else ""
+        playground = f"{self._root()}playground.html#{quote(expression, safe='')}{unit}"
         caption = f'<code>{escape(expression)}</code> <a href="{playground}">try it</a>'
         return [figure(drawn, f"<figcaption>{caption}</figcaption>{below}")]
 
