@@ -41,12 +41,13 @@ def render(timeline: Timeline) -> str:
 
 
 def _bar(span: Span, left: int, y: int, scale: float) -> str:
-    """The bar of a span, and as many of its words as fit."""
+    """The bar of a span, and as many of its words as fit; pointed at, it says all."""
     x, width = left + span.begin * scale, (span.end - span.begin) * scale
     words = span.words(int((width - 4) / LETTER))
     colour = hex_colour(span.tile % len(COLOURS))
     return (
+        f"<g><title>{escape(span.activity)} {span.tile}</title>"
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAR}" rx="2" fill="{colour}" '
         f'stroke="#333"/><text x="{x + width / 2:.1f}" y="{y + 15}" text-anchor="middle" '
-        f'fill="#000">{escape(words)}</text>'
+        f'fill="#000">{escape(words)}</text></g>'
     )
