@@ -10,6 +10,7 @@ The files of the operations register their views beside their steps, with `shows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Any, TypeAlias, TypeVar
 
 from ..errors import LayoutError
@@ -120,9 +121,8 @@ def views_of(
 ) -> Views | None:
     """The views of ``operation(*arguments)``, which gave `result`; None if it has none.
 
-    >>> from layouts import coalesce
-    >>> tall = Layout((2, 4))
-    >>> [view.name for view in views_of(coalesce, (tall,), coalesce(tall)).views]
+    >>> from layouts import coalesce, explain
+    >>> [view.name for view in explain(coalesce, Layout((2, 4))).views().views]
     ['L', 'R']
     """
     viewer = VIEWERS.get(getattr(operation, "__name__", ""))
@@ -176,12 +176,25 @@ def by_element(indices: Callable[[int], Any], shape: IntTuple) -> ElementsOf:
 
 
 def index_at(coord: IntTuple, shape: IntTuple) -> tuple[int, ...]:
-    """The index of a coordinate of `shape`, if it is one."""
+    """The index of a coordinate of `shape`, if it is one; entries that it lacks are 0.
+
+    >>> index_at((1, 2), (2, 3)), index_at((1, 3), (2, 3)), index_at((1,), (2, (1, 1)))
+    ((5,), (), (1,))
+    """
+    return (crd2idx(_whole(coord, shape), shape),) if _is_inside(coord, shape) else ()
+
+
+def _is_inside(coord: IntTuple, shape: IntTuple) -> bool:
     if isinstance(coord, tuple):
-        inside = all(x < extent for x, extent in zip(leaves(coord), leaves(shape), strict=True))
-    else:
-        inside = coord < size(shape)
-    return (crd2idx(coord, shape),) if inside else ()
+        return all(map(_is_inside, coord, shape))
+    return bool(coord < size(shape))
+
+
+def _whole(coord: IntTuple, shape: IntTuple) -> IntTuple:
+    """`coord` with all entries: a sum of steps ends with the last mode that it steps along."""
+    if not isinstance(coord, tuple):
+        return coord
+    return tuple(_whole(x, extent) for x, extent in zip_longest(coord, shape, fillvalue=0))
 
 
 def column_of(layout: Layout | ComposedLayout) -> tuple[Callable[[int], int], str]:

@@ -206,6 +206,11 @@ def test_every_other_operation_that_is_explained_has_a_picture():
     assert views.VIEWERS.keys() <= EXPLAINERS.keys()
 
 
+def test_a_mode_of_size_1_has_a_coordinate_too():
+    check_same_offset(views_of("logical_divide", Layout((2, 1)), (1, 1)))
+    check_same_offset(views_of("zipped_divide", Layout((2, (1, 1))), (1, 1)))
+
+
 def test_the_last_tile_has_cells_that_stand_for_nothing():
     _, r = views_of("zipped_divide", Layout((3, 4)), (2, 2)).views
     assert [r.elements(i) for i in range(6)] == [(0,), (1,), (3,), (4,), (2,), ()]
