@@ -10,7 +10,7 @@ from ..values.modes import has_xor_strides, placed
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import remainder
-from ..values.tuples import IntTuple, check_inside, is_int, is_symbolic, size, text
+from ..values.tuples import IntTuple, is_inside, is_int, is_symbolic, size, text
 from .by_mode import Tiler
 from .divide import zipped_divide
 from .on_tensors import on_tensor
@@ -54,7 +54,9 @@ def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None
     tile, rest = divided.shape
     whole = (None,) * len(tile) if isinstance(tile, tuple) else None
     coord = _filled(coord, rest)
-    check_inside(coord, rest, f"local_tile of {layout}: tile")
+    if not is_inside(coord, rest):
+        shown = text(coord).replace("None", "_")
+        raise LayoutError(f"local_tile of {layout}: tile {shown} is outside {text(rest)}")
     return part_at((whole, coord), divided)
 
 

@@ -278,7 +278,7 @@ def product(t: IntTuple) -> Any:
         found = _product(shallow(t), 1) if isinstance(t, tuple) else t
     except TypeError:
         found = None
-    if not is_int(found) and not is_symbolic(found):
+    if type(found) is not int and not is_int(found) and not is_symbolic(found):
         raise LayoutError(f"product of {t!r}: it takes an integer, or a tuple of integers")
     return found
 
@@ -580,29 +580,24 @@ def crd2crd(coord: IntTuple, src_shape: IntTuple, dst_shape: IntTuple) -> IntTup
     (1, 10)
     """
     index = crd2idx(coord, src_shape)
-    check_inside(coord, src_shape, "crd2crd: coordinate")
-    check_inside(index, dst_shape, "crd2crd: coordinate")
+    for c, shape in ((coord, src_shape), (index, dst_shape)):
+        if not is_inside(c, shape):
+            raise LayoutError(f"crd2crd: coordinate {text(c)} is outside {text(shape)}")
     return idx2crd(index, dst_shape)
 
 
-def check_inside(coord: IntTuple, shape: IntTuple, what: str) -> None:
-    """Raises `LayoutError` if `shape` has no coordinate `coord`, which `what` names.
+def is_inside(coord: IntTuple, shape: IntTuple) -> bool:
+    """Whether `shape` has the coordinate `coord`; of an array, every entry.
 
-    An entry that is None, or a symbol, is not checked.
+    An entry that is None, or a symbol, counts as inside.
 
-    >>> check_inside((3, None), (4, 8), "tile")
-    >>> check_inside((9, 0), (4, 8), "tile")
-    Traceback (most recent call last):
-    layouts.errors.LayoutError: tile (9,0) is outside (4,8)
+    >>> is_inside((3, None), (4, 8)), is_inside((9, 0), (4, 8)), is_inside(32, (4, 8))
+    (True, False, False)
     """
-    if not _is_inside(highest_entries(coord), shape):
-        shown = text(coord).replace("None", "_")
-        raise LayoutError(f"{what} {shown} is outside {text(shape)}")
-
-
-def _is_inside(coord: IntTuple, shape: IntTuple) -> bool:
     if isinstance(coord, tuple) and isinstance(shape, tuple):
-        return all(map(_is_inside, coord, shape))
+        return all(map(is_inside, coord, shape))
+    if type(coord) is not int:
+        coord = highest_entries(coord)
     extent = product(shape)
     return not (is_int(coord) and is_int(extent)) or 0 <= coord < extent
 

@@ -59,6 +59,8 @@ def checked_unit(unit: Any) -> int:
     >>> checked_unit(16)
     16
     """
+    if type(unit) is int and unit >= 1:
+        return unit
     if not is_int(unit) or unit < 1:
         raise LayoutError(f"unit {unit!r}: it must be the bits of one offset, at least 1")
     return int(unit)
