@@ -170,8 +170,8 @@ def main(
     asked = SHAPES[shapes]
     points = [*track(sweep(asked, sustained), f"measuring {len(asked)} shapes", len(asked))]
     protocol = "sustained" if sustained else "burst"
-    title = f"{machine()}: TFLOP/s, {protocol}"
-    console.print(table(points, title))
+    title = f"{machine()}, {protocol}"
+    console.print(table(points, f"{title}: TFLOP/s"))
     for name, peer in (
         (CUBLAS, lambda p: p.tflops[CUBLAS]),
         ("the best peer at each shape", lambda p: p.best_peer),

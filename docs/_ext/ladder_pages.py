@@ -155,10 +155,10 @@ def shape(kernel: Kernel) -> str:
 
 
 def headline(kernel: Kernel) -> str:
-    """Its idea in a sentence: the one after "New:", or the first."""
+    """Its idea: the sentence after "New:", or the first."""
     text = " ".join((inspect.getdoc(kernel.maker) or "").split())
-    found = re.search(r"New: (.*?[.:;])(?: |$)", text) or re.match(r"(.*?\.)(?: |$)", text)
-    return found[1].rstrip(".:;") if found else ""
+    found = re.search(r"New: (.*?)\. ", f"{text} ") or re.match(r"(.*?)\. ", f"{text} ")
+    return found[1] if found else ""
 
 
 def idea(kernel: Kernel) -> Iterator[str]:

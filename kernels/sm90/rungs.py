@@ -78,10 +78,10 @@ def cooperative(
 ) -> PanelPlan:
     """Two consumer warpgroups share each tile; three if BM is 192, one if it is 64.
 
-    New: roles. A producer warp loads k-tiles as far ahead as stages are free, and the consumer
-    warpgroups multiply. Blocks are persistent: they walk tile after tile. Gains: loads and
-    multiplies overlap, across tiles too, and a tile of 128×256 moves fewer bytes a flop. Costs: the
-    tensor core waits for the epilogue.
+    New: a producer warp loads k-tiles as far ahead as stages are free, and the consumer warpgroups
+    multiply. Blocks are persistent: they walk tile after tile. Gains: loads and multiplies overlap,
+    across tiles too, and a tile of 128×256 moves fewer bytes a flop. Costs: the tensor core waits
+    for the epilogue.
 
     >>> plan = cooperative()
     >>> plan.stages, plan.smem_bytes, plan.registers
