@@ -25,6 +25,7 @@ SPECIAL = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "∘": r"$\circ$",
     **{sign: f"\\{sign}" for sign in "_%#&{}$"},
 }
 

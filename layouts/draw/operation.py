@@ -64,8 +64,10 @@ def _panels(view: View, scale: Scale, limits: Limits) -> tuple[Panel, ...]:
 
 def _tied(panel: Panel, view: View, group: Any) -> Panel:
     """`panel` with the elements of its cells; each cell has the colour of its first element."""
+    first = panel.index(0, 0)
+    step = panel.index(0, 1) - first  # from column to column; from row to row it is 1
     elements = tuple(
-        tuple(view.elements(panel.index(row, column)) for column in range(len(cells)))
+        tuple(view.elements(first + row + step * column) for column in range(len(cells)))
         for row, cells in enumerate(panel.cells)
     )
     cells = panel.cells

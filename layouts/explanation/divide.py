@@ -80,27 +80,30 @@ def tiles(op: Callable[..., Any], result: Any, layout: Any, tiler: Any) -> Views
     """A and R, which both have the colours of the tiles of A."""
     if not drawable(layout, result) or tiler is None:
         return None
-    tile_of = numbered_tiles(layout, tiler)
-    of_result = by_element(op(_coordinates(layout, tiler), tiler), layout.shape)
+    cells = cells_of(layout, tiler, is_exact=size(result) == size(layout))
+    tile_of = numbered_tiles(cells, tiler, layout.shape)
+    of_result = by_element(op(cells, tiler), layout.shape)
     views = [View("A", layout), View("R", result, of_result)]
     return Views(views, tile_of.__getitem__, "tile")
 
 
-def numbered_tiles(layout: Any, tiler: Any) -> dict[int, int]:
-    """index of `layout` → the number of its tile.
+def cells_of(layout: Any, tiler: Any, is_exact: bool) -> Layout:
+    """What stands for the cells of `layout`: indices, or if tiles go beyond a mode, coordinates.
 
-    >>> numbered_tiles(Layout((2, 3)), (2, 2))
-    {0: 0, 1: 0, 2: 0, 3: 0, 4: 1, 5: 1}
+    >>> print(cells_of(Layout((4, 8)), (2, 2), True), cells_of(Layout((3, 8)), (2, 2), False))
+    (4,8):(1,4) (3,8):(1@0,1@1)
     """
-    zipped = algebra.zipped_divide(_coordinates(layout, tiler), tiler)
-    elements, each = by_element(zipped, layout.shape), size(zipped, 0)
-    return {element: i // each for i in range(size(zipped)) for element in elements(i)}
-
-
-def _coordinates(layout: Any, tiler: Any) -> Layout:
-    """What stands for the cells of `layout`: coordinates, or if one tile cuts all modes, indices.
-
-    >>> print(_coordinates(Layout((4, 8)), (2, 2)), _coordinates(Layout((4, 8)), Layout(4)))
-    (4,8):(1@0,1@1) 32:1
-    """
+    if is_exact:
+        return Layout(layout.shape)
     return make_identity_layout(layout.shape if isinstance(tiler, tuple) else size(layout))
+
+
+def numbered_tiles(cells: Layout, tiler: Any, shape: Any) -> dict[int, int]:
+    """index of a layout of `shape` → the number of its tile.
+
+    >>> numbered_tiles(Layout((2, 3)), (2, 1), (2, 3))
+    {0: 0, 1: 0, 2: 1, 3: 1, 4: 2, 5: 2}
+    """
+    zipped = algebra.zipped_divide(cells, tiler)
+    elements, each = by_element(zipped, shape), size(zipped, 0)
+    return {element: i // each for i in range(size(zipped)) for element in elements(i)}

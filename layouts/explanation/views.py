@@ -172,7 +172,15 @@ def by_element(indices: Callable[[int], Any], shape: IntTuple) -> ElementsOf:
     >>> [by_element(tiles, (3, 4))(i) for i in range(6)]
     [(0,), (1,), (3,), (4,), (2,), ()]
     """
-    return lambda cell: index_at(indices(cell), shape)
+    count = size(shape)
+
+    def elements(cell: int) -> tuple[int, ...]:
+        at = indices(cell)
+        if isinstance(at, tuple):
+            return index_at(at, shape)
+        return (at,) if at < count else ()
+
+    return elements
 
 
 def index_at(coord: IntTuple, shape: IntTuple) -> tuple[int, ...]:
