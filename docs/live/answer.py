@@ -28,6 +28,7 @@ from layouts import (
 from layouts.draw.cells import Panel
 from layouts.draw.summary import Answer, drawable, facts, picture, words
 from layouts.draw.summary import answer as ask
+from layouts.hardware.fragment import Drawn
 from layouts.notation.expression import evaluate, evaluate_call
 from layouts.values.tuples import is_int, leaves
 from layouts.values.unit import unit_of
@@ -90,19 +91,35 @@ def show(expression: str, access: str = "", lanes: str = "", unit: str = "") -> 
     """
     given = {"unit": int(unit)} if unit else {}
     found = ask(expression, **given)
-    layout = drawable(found.value)
-    is_table = isinstance(found.value, Table)
-    table = found.picture(**({} if is_table else {"limit": MOST, **given}))
-    # a table has no text of its own
-    shown: dict[str, Any] = {"text": "" if is_table else words(found.value), "facts": []}
+    layout, table = drawable(found.value), table_of(found, given)
+    shown: dict[str, Any] = {"text": text_beside(found.value), "facts": []}
     if table is not None:
-        table = within(table)
-        shown |= {"html": table.html(page=True), "svg": table.svg(), "latex": table.latex()}
+        shown["html"] = table.html(page=True)
     if layout is not None:
         shown["facts"] = [shortened(fact) for fact in facts(layout)]
     if access:
         shown["banks"] = shortened(costs(found.value, given.get("unit"), access, lanes))
     return shown
+
+
+@answered
+def drawing(expression: str, unit: str, form: str) -> dict[str, Any]:
+    """The table of an expression as ``"svg"`` or ``"latex"``."""
+    given = {"unit": int(unit)} if unit else {}
+    return {"text": getattr(table_of(ask(expression, **given), given), form)()}
+
+
+def table_of(found: Answer, given: dict[str, int]) -> Table | None:
+    """The table of an answer, no larger than a page can show."""
+    is_table = isinstance(found.value, Table)  # it has its own unit and limit
+    table = found.picture(**({} if is_table else {"limit": MOST, **given}))
+    return None if table is None else within(table)
+
+
+def text_beside(value: Any) -> str:
+    """The text of a value, beside its table; nothing if it prints as its table."""
+    is_picture = isinstance(value, Table) or type(value).__str__ is Drawn.__str__
+    return "" if is_picture else words(value)
 
 
 @answered

@@ -25,6 +25,13 @@ class Python {
     };
   }
 
+  // Starts before there is a question; why it cannot start, the question will say.
+  preload() {
+    try {
+      this.start();
+    } catch {}
+  }
+
   ask(stream, call, args) {
     return new Promise((resolve, reject) => {
       this.waiting = this.waiting.filter((question) => question.stream !== stream);
@@ -103,7 +110,7 @@ for (const puzzle of document.querySelectorAll(".puzzle")) {
   const [input, verdict] = [puzzle.querySelector("input"), puzzle.querySelector(".verdict")];
   const drawn = puzzle.querySelector(".drawn");
   let latest = 0;
-  input.addEventListener("focus", () => location.protocol === "file:" || pythons.layouts.start(), { once: true });
+  input.addEventListener("focus", () => pythons.layouts.preload(), { once: true });
   input.addEventListener("input", async () => {
     const mine = ++latest;
     puzzle.dataset.right = "";

@@ -6,6 +6,8 @@ const operations = new Map([...document.querySelectorAll("[data-operation]")].ma
   { call: item.dataset.call, line: item.querySelector("p").innerHTML, address: item.querySelector("a").href },
 ]));
 
+const known = new Set([...operations.keys(), ..."S Sw Swizzle Layout ComposedLayout E o None True False".split(" ")]);
+
 // Whether the caret is in a text in quotation marks.
 function isQuoted(field) {
   return (field.value.slice(0, field.selectionStart).match(/"/g)?.length ?? 0) % 2 === 1;
@@ -36,6 +38,12 @@ function callAround(text) {
     if (operations.has(name)) return name;
     closed = 0;
   }
+}
+
+// Whether an expression has a name that is neither an operation, nor a keyword, nor in quotation marks.
+function mayHaveSymbols(text) {
+  const plain = text.replace(/"[^"]*"|'[^']*'|\b[A-Za-z]\w*\s*=/g, " ");
+  return (plain.match(/(?<![\w@])[A-Za-z]\w*/g) ?? []).some((name) => !known.has(name));
 }
 
 class Names {

@@ -59,6 +59,7 @@ async function answer() {
   clearTimeout(pause);
   const mine = ++latest;
   const patience = setTimeout(() => mine === latest && ($("state").textContent = waiting()), PATIENCE);
+  if (mayHaveSymbols(fields.expression.value)) pythons.sympy.preload();
   try {
     const { expression, access, lanes, unit } = fields;
     const seen = await ask("answer", "show", expression.value, access.value, lanes.value, unit.value);
@@ -95,10 +96,7 @@ function show(seen) {
   $("value").textContent = seen.text;
   $("facts").replaceChildren(...seen.facts.map(fact));
   $("banks").textContent = seen.banks ?? "";
-  for (const kind of ["svg", "latex"]) {
-    $(kind).hidden = !seen[kind];
-    $(kind).onclick = () => copy($(kind), seen[kind]);
-  }
+  for (const form of ["svg", "latex"]) $(form).hidden = !seen.html;
   showSteps();
 }
 
@@ -121,6 +119,12 @@ async function showSteps() {
   if (mine !== latest) return;
   $("steps").hidden = !text;
   $("steps").querySelector("pre").textContent = text ?? "";
+}
+
+async function copyDrawing(form) {
+  const { expression, unit } = fields;
+  const { text } = await ask("drawing", "drawing", expression.value, unit.value, form);
+  copy($(form), text);
 }
 
 async function copy(button, text) {
@@ -187,12 +191,13 @@ async function begin() {
     example.onclick = () => tryExample(example);
   }
   $("filter").addEventListener("input", filter);
+  for (const form of ["svg", "latex"]) $(form).onclick = () => copyDrawing(form);
   $("link").onclick = () => (toAddress(), copy($("link"), location.href));
   if (isFirst()) show(JSON.parse($("first").textContent));  // the build knows this answer
   else stale(true);
   await answer();
   document.body.dataset.started = Math.round(performance.now() - start);
-  if (!navigator.connection?.saveData && pythons.layouts.ready) pythons.sympy.start();
+  if (!navigator.connection?.saveData && pythons.layouts.ready) pythons.sympy.preload();
 }
 
 begin();

@@ -44,7 +44,7 @@ PAGE_RULES = """\
 .layouts .scroll{overflow:auto;max-height:min(80vh,48rem)}
 .layouts .cells{display:table;cursor:default}
 .layouts .cells:focus-visible{outline:2px solid currentColor;outline-offset:2px}
-.layouts .cell{min-width:2ch}
+.layouts .cell{min-width:2ch;white-space:nowrap}
 .layouts .on{outline:2px solid #d0006f;outline-offset:-2px;font-weight:bold}
 .layouts .at{outline-width:3px;outline-offset:-3px}
 .layouts .read{min-height:1.3em;overflow-wrap:anywhere}

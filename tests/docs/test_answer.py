@@ -17,12 +17,21 @@ def test_a_layout_has_table_facts_and_pictures():
     shown = json.loads(answer.show("(4,8):(8,1)"))
     assert shown["text"] == "(4,8):(8,1)"
     assert shown["facts"][0] == "size 32, cosize 32"
-    assert shown["svg"].startswith("<svg")
-    assert "tikz" in shown["latex"]
+    assert "data-shape" in shown["html"]
+    for form, part in (("svg", "<svg"), ("latex", "tikz")):
+        assert part in json.loads(answer.drawing("(4,8):(8,1)", "", form))["text"]
+    assert "of 32 bits" in answer.drawing("compare((4,8):(8,1))", "32", "svg")
 
 
 def test_other_values_have_only_a_text():
     assert json.loads(answer.show("Swizzle(3,3,3)(64)")) == {"text": "72", "facts": []}
+
+
+def test_an_instruction_is_the_picture_of_its_fragments():
+    shown = json.loads(answer.show('mma("m16n8k16", "bf16")'))
+    assert shown["text"] == ""
+    assert "mma.m16n8k16" in shown["html"]
+    assert "T31 V7" in shown["html"]
 
 
 def test_an_error_marks_its_place():
