@@ -50,6 +50,7 @@ const isFirst = () => Object.entries(fields).every(([id, field]) => field.value 
 function changed(atOnce = false) {
   grow();
   toAddress();
+  latest++;  // the answer under way is not to this
   clearTimeout(pause);
   if (atOnce) answer();
   else pause = setTimeout(answer, names.isUnfinished ? PAUSE_IN_NAME : PAUSE);
