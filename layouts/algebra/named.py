@@ -156,7 +156,7 @@ class NamedLayout(Value):
         return NamedLayout(self.layout.over(outer) if composed else outer, names)
 
     def _place(self, name: str) -> int:
-        if name not in self.names:
+        if not isinstance(name, str) or name not in self.names:
             raise LayoutError(f"{self} has no mode {name!r}: its modes are {', '.join(self.names)}")
         return self.names.index(name)
 

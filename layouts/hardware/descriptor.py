@@ -26,7 +26,7 @@ from ..algebra import coalesce, logical_divide
 from ..errors import LayoutError
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.tuples import idx2crd, is_int, is_one_of, map_leaves, size, text
+from ..values.tuples import coordinate, idx2crd, is_int, is_one_of, map_leaves, size, text
 from ..values.value import Value
 from .atoms import WGMMA_K_BITS
 
@@ -133,8 +133,13 @@ class WgmmaDescriptor(Value):
 
         It follows from the fields alone.  k counts the elements of one instruction, 32 bytes; the
         next instruction has a start of its own.  All three arguments may be arrays.
+
+        Raises `LayoutError` unless they are integers from 0 up, or arrays of these.
         """
-        return self.swizzle(start + self.canonical()(mn, k))
+        at = coordinate((start, mn, k))
+        if any(isinstance(entry, tuple) for entry in at):
+            raise LayoutError(f"address({start!r}, {mn!r}, {k!r}): give three integers or arrays")
+        return self.swizzle(at[0] + self.canonical()(*at[1:]))
 
     def encode(self, start: int) -> int:
         """The 64-bit matrix descriptor of an operand at byte address `start`, with base offset 0.
@@ -242,7 +247,7 @@ def _swizzle_bytes(layout: ComposedLayout) -> int:
 def _unit(layout: ComposedLayout, major: Major) -> int:
     unit = layout.unit
     if not is_one_of(major, ("K", "MN")):
-        raise LayoutError(f"major {major!r}: it must be 'K' or 'MN', the contiguous mode")
+        raise LayoutError(f"major {major!r}: major must be 'K' or 'MN', the contiguous mode")
     if unit not in UNITS or (major == "MN" and unit != MN_MAJOR_UNIT):
         raise LayoutError(
             f"{layout} of {unit}-bit elements, {major}-major: wgmma reads elements of 8, 16 and 32 "
