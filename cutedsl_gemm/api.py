@@ -141,7 +141,8 @@ def _fused(
     try:
         function = epilogue_of(epilogue, operands, gemm)
         if options.tile is not None and not is_dynamo_compiling():
-            options = options._replace(tile=checked_tile(options.tile))
+            tile = checked_tile(options.tile)
+            options = options if tile is options.tile else options._replace(tile=tile)
         several = isinstance(out, (tuple, list))
         outs = None if out is None else tuple(out) if several else (out,)
         results = fused_product(a, b, function, operands, outs, options)

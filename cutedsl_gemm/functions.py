@@ -192,6 +192,8 @@ def check_weight(name: str, x: Tensor, weight: Tensor, gate: bool = False, of: s
 
 def _check_scale(name: str, value: object) -> None:
     """TypeError or ValueError unless alpha, or beta, is a number, or a tensor of one."""
+    if type(value) in (float, int):  # faster than to ask for a Real
+        return
     if not isinstance(value, (Real, Tensor)):
         raise TypeError(f"{name} is {brief(value)}: it must be a number")
     if isinstance(value, Tensor) and value.numel() != 1:

@@ -81,7 +81,7 @@ def checked_tile(tile: Any) -> Tile:
     if type(tile) is tuple and len(tile) == 3:
         m, n, k = tile
         if type(m) is type(n) is type(k) is int:  # 0.1 µs: every call with a tile comes here
-            return m, n, k
+            return tile
     try:
         m, n, k = (index(tile[i]) for i in range(3 if len(tile) == 3 else 0))
     except (LookupError, TypeError, ValueError):
