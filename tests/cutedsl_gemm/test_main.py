@@ -10,6 +10,7 @@ import torch
 
 from cutedsl_gemm import __main__, __version__, doctor
 from cutedsl_gemm.kernels.compile import cache
+from cutedsl_gemm.kernels.device.cards import Card, Driver
 from cutedsl_gemm.select.registry import KERNELS
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +96,39 @@ def test_the_doctor_names_what_the_kernels_were_compiled_with(monkeypatch, capsy
     printed = capsys.readouterr().out
     assert re.search(rf"\| torch +\| {re.escape(torch.__version__)} \|", printed)
     assert re.search(r"\| gemm of CPU tensors, explain, hierarchy +\| yes ", printed)
+
+
+A100 = Card("NVIDIA A100-SXM4-80GB", (8, 0), 108)
+
+
+@pytest.mark.parametrize(
+    ("card", "card_fault", "hopper_fault"),
+    [
+        (Card("NVIDIA H100 80GB HBM3", (9, 0), 132), "", ""),
+        (A100, "", "no card of compute capability 9.0, a Hopper"),
+        (Card("Tesla T4", (7, 5), 40), "kernels need 8.0 or later", "no card of compute"),
+        (None, "the driver shows no card", "no card of compute capability 9.0, a Hopper"),
+    ],
+)
+def test_the_doctor_knows_which_kernels_a_card_runs(monkeypatch, card, card_fault, hopper_fault):
+    cards = () if card is None else (card,)
+    monkeypatch.setattr(doctor, "driver", lambda: Driver("570.86.15", (12, 8), cards))
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(cards))
+    found = doctor.parts()
+    assert found["card"].fault == card_fault
+    assert found["Hopper"].fault.startswith(hopper_fault or "")
+    assert bool(found["Hopper"].fault) == bool(hopper_fault)
+    assert found["driver"].found == "570.86.15, runs CUDA 12.8"
+    assert bool(found["CUDA of torch"].fault) == (card is None)
+
+
+def test_the_doctor_tells_of_a_torch_that_has_no_cuda_beside_a_driver(monkeypatch):
+    monkeypatch.setattr(doctor, "driver", lambda: Driver("570.86.15", (12, 8), (A100,)))
+    monkeypatch.setattr(torch.version, "cuda", None)
+    printed = "\n".join(doctor.report(doctor.parts()))
+    assert re.search(r"gemm of CUDA tensors +\| no +\| torch \S+ is built without CUDA", printed)
+    assert "    pip install --force-reinstall torch  # CUDA of torch" in printed
 
 
 def test_the_doctors_oldest_versions_are_those_of_pyproject():
