@@ -160,7 +160,8 @@ def table(measured: Sequence[Measured]) -> Table:
     first = measured[1]
     shown = Table(title=f"{first.family}, {first.setting}, on {first.gpu}")
     for column in (*COLUMNS, "error"):
-        shown.add_column(column, justify="left" if column == "kernel" else "right")
+        name = column == "kernel"
+        shown.add_column(column, justify="left" if name else "right", no_wrap=name)
     for row, made in zip(cells(measured), (*measured[1:], measured[0]), strict=True):
         shown.add_row(*row, f"{made.error:.1e}")
     return shown
