@@ -48,6 +48,9 @@ NO_LAYOUT = "'{at}' must follow a layout in parentheses, as in ((4,8):(8,1)){at}
 #: The kinds of tokens that are texts.
 TEXTS = ("quoted", "dotted")
 
+#: A symbol of so many letters may be a text without its quotation marks, or a name misspelt.
+SHORTEST_WORD = 3
+
 #: The most characters of an expression that an error shows: as many before and after its place.
 SHOWN = 80
 
@@ -323,7 +326,7 @@ class Reader:
             if key in bound.signature.parameters and key not in bound.arguments:
                 keywords[key] = value
         for given in (*arguments, *keywords.values()):
-            if getattr(given, "is_Symbol", False):  # perhaps a text, or a name misspelt
+            if getattr(given, "is_Symbol", False) and len(str(given)) >= SHORTEST_WORD:
                 hint = f"; {given} is a symbol here, and '{given}' would be a text"
                 function = _hinting(function, hint + self.suggestion(str(given)))
         return self.apply(at, function, *arguments, **keywords)
