@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -66,50 +67,28 @@ def test_pages_load_nothing_from_other_hosts(folder):
         assert not re.search(r"(url|fetch)\([\"']?https?:", path.read_text()), path
 
 
-class Blocks(HTMLParser):
-    """The blocks of code of a page: text, and class and style of the boxes around it."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.open, self.found, self.in_block = [], [], False
-        self.feed(path.read_text())
-
-    def handle_starttag(self, tag, attrs):
-        attrs = dict(attrs)
-        if tag == "div":
-            self.open.append((attrs.get("class", ""), attrs.get("style", "")))
-        if tag == "pre":
-            self.found.append(("", self.open[-3:]))
-            self.in_block = True
-
-    def handle_endtag(self, tag):
-        if tag == "div":
-            self.open.pop()
-        if tag == "pre":
-            self.in_block = False
-
-    def handle_data(self, data):
-        if self.in_block:
-            text, inside = self.found[-1]
-            self.found[-1] = text + data, inside
-
-
 def test_no_directive_is_left_as_text(folder):
     for path in folder.rglob("*.html"):
         assert not re.search("(```|~~~){", path.read_text()), path
+
+
+BLOCK = re.compile(
+    r'(?:<div class="wide" style="--columns:(\d+)">\n?)?'
+    r'<div class="([^"]*highlight-[^"]*)"><div class="highlight"><pre>(.*?)</pre>',
+    re.S,
+)
 
 
 def test_wide_blocks_say_how_wide_they_are(folder):
     """The style sheet then chooses letters that let the lines fit."""
     wide = 0
     for path in folder.rglob("*.html"):
-        for text, inside in Blocks(path).found:
-            columns = max(map(len, text.splitlines()), default=0)
-            classes = " ".join(each for each, _ in inside)
+        for said, classes, text in BLOCK.findall(path.read_text()):
+            lines = unescape(re.sub("<[^>]*>", "", text)).splitlines()
+            columns = max(map(len, lines), default=0)
             wraps = "output" in classes and "columns" not in classes
-            if "highlight" in classes and columns > 88 and not wraps:
-                assert f"--columns:{columns}" in [style for _, style in inside], f"{path}: {text}"
-                wide += 1
+            assert (said == str(columns)) == (columns > 88 and not wraps), f"{path}: {text}"
+            wide += bool(said)
     assert wide > 30
 
 
