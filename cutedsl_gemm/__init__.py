@@ -27,7 +27,9 @@ def __getattr__(name: str) -> Any:
     """The public names, loaded at first use: importing torch takes a second; a plan needs none."""
     if name == "KERNELS" or name in _MODULES:
         if find_spec("torch") is None:
-            raise ImportError("gemm needs torch and the CuTe DSL: pip install 'cutedsl-gemm[gpu]'")
+            from cutedsl_gemm.kernels.compile.versions import installation
+
+            raise ImportError(f"cutedsl_gemm.{name} needs torch: {installation()}")
         if name == "KERNELS":
             from cutedsl_gemm.select import registry
 

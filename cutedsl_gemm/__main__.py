@@ -10,6 +10,7 @@ from typing import Any
 from cutedsl_gemm.arguments import DECODE, DRAWN, LISTED, RANDOM, parser
 from cutedsl_gemm.kernels.compile.cache import CacheError
 from cutedsl_gemm.kernels.compile.library import LibraryError
+from cutedsl_gemm.kernels.compile.sass import ToolError
 from cutedsl_gemm.kernels.compile.versions import VersionError, installation
 
 ANYWHERE = "demo", "doctor", "explain", "hierarchy", "build"  # commands that need no GPU
@@ -30,7 +31,7 @@ def main() -> None:
     try:
         (run_anywhere if options.command in ANYWHERE else run_on_gpu)(options)
         sys.stdout.flush()
-    except (Refused, CacheError, LibraryError, VersionError) as error:
+    except (Refused, CacheError, LibraryError, ToolError, VersionError) as error:
         arguments.exit(2, f"{options.command}: {error}\n")
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] in ("layouts", "cutedsl_gemm"):

@@ -50,6 +50,8 @@ USES: dict[str, tuple[str, ...]] = {  # and the parts that each needs
     "wavefronts": (*COMPILING, *A_CARD, "Hopper", "ncu"),
 }
 
+MISSING = "not installed"
+
 
 class Part(NamedTuple):
     """What was found of a part; its fault, if it does not serve; the command that mends it."""
@@ -68,8 +70,7 @@ def report(found: Mapping[str, Part]) -> Iterator[str]:
     """The lines of the report: the parts, the uses, the remedies."""
     yield from _table(["part", "found"], ([name, part.found] for name, part in found.items()))
     yield ""
-    uses = ((use, [found[name].fault for name in needs]) for use, needs in USES.items())
-    reasons = ((use, "; ".join(dict.fromkeys(filter(None, faults)))) for use, faults in uses)
+    reasons = ((use, _faults({name: found[name] for name in needs})) for use, needs in USES.items())
     rows = ([use, "no" if reason else "yes", reason] for use, reason in reasons)
     yield from _table(["use", "runs here", "if not, why"], rows)
     remedies: dict[str, list[str]] = {}
@@ -79,6 +80,14 @@ def report(found: Mapping[str, Part]) -> Iterator[str]:
     if remedies:
         yield from ("", "To mend what can be mended here:", "")
         yield from (f"    {command}  # {', '.join(names)}" for command, names in remedies.items())
+
+
+def _faults(needed: Mapping[str, Part]) -> str:
+    """What is wrong with the parts that a use needs: first those that are not installed."""
+    missing = [name for name, part in needed.items() if part.found == MISSING]
+    others = (part.fault for part in needed.values() if part.fault and part.found != MISSING)
+    listed = [f"{MISSING}: {', '.join(missing)}"] if missing else []
+    return "; ".join(dict.fromkeys((*listed, *others)))
 
 
 def parts() -> dict[str, Part]:
@@ -112,7 +121,7 @@ def _package(name: str, oldest: str, remedy: str) -> Part:
     try:
         installed = version(name) or "?"
     except PackageNotFoundError:
-        return Part("not installed", f"{name} is not installed", remedy)
+        return Part(MISSING, f"{name} is {MISSING}", remedy)
     if _numbers(installed) < _numbers(oldest):
         return Part(installed, f"{name} {installed} must be at least {oldest}", remedy)
     return Part(installed)
@@ -175,7 +184,7 @@ def _dotted(numbers: tuple[int, int]) -> str:
 def _cuda(torch: Part, driven: bool) -> Part:
     """The CUDA for which torch is built, and whether it finds the cards of the driver."""
     if torch.fault:
-        return Part("unknown", torch.fault)
+        return Part("unknown")  # whatever needs it needs torch
     module = import_module("torch")
     built = module.version.cuda or "none"
     if not driven:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutedsl_gemm.kernels.compile.sass import ToolError
 from cutedsl_gemm.kernels.device.probe import INSTRUCTIONS
 from layouts import ComposedLayout, Layout, Swizzle, wavefronts
 from layouts.hardware.facts import WARP
@@ -97,7 +98,9 @@ def measure() -> list[Count]:
     """The counts of every case under ncu, in the order of `all_cases`."""
     ncu = shutil.which("ncu")
     if ncu is None:
-        raise FileNotFoundError("ncu is not on the PATH: it comes with the CUDA toolkit")
+        raise ToolError(
+            "ncu is not on the PATH: it comes with the CUDA toolkit, and with Nsight Compute"
+        )
     command = [ncu, "--clock-control", "none", "--csv", "-k", "regex:Probe"]
     command += ["--metrics", ",".join(METRICS.values()), sys.executable, "-m", __spec__.name]
     run = subprocess.run(command, capture_output=True, text=True)
