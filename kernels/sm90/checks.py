@@ -21,6 +21,7 @@ from cutedsl_gemm.kernels.sm90.resources import (
     SMEM_BYTES,
     WGMMA_REGISTERS,
     Schedule,
+    default_consumers,
 )
 from layouts import ComposedLayout, cosize, size
 from layouts.hardware.atoms import WGMMA_M
@@ -75,6 +76,21 @@ def c_alignment_problems(c_alignment: object) -> Iterator[str]:
         yield (
             f"c_alignment is {c_alignment!r}; it must be {UNIT}, since TMA stores whole multiples "
             "of 16 bytes, or 1, where threads store C element by element"
+        )
+
+
+def role_problems(schedule: Schedule, bm: int, consumers: int) -> Iterator[str]:
+    """A schedule has only so many consumers.
+
+    >>> list(role_problems("pingpong", 128, 4))
+    ["consumers is 4; it must be 2 or 3 where the schedule is 'pingpong' and BM is 128"]
+    """
+    some = (2, 3) if schedule == "pingpong" else (default_consumers(schedule, bm),)
+    if type(consumers) is not int or consumers not in some:
+        wanted = " or ".join(map(str, some))
+        yield (
+            f"consumers is {consumers!r}; it must be {wanted} where the schedule is {schedule!r} "
+            f"and BM is {bm}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Hopper (sm90) pingpong GEMM: two consumer warpgroups take turns on the tensor core.
+"""Hopper (sm90) pingpong GEMM: consumer warpgroups take turns on the tensor core.
 
 When   producer    │ load t0 │ load t1 │ load t2 │ load t3 │ …   always `stages` k-tiles ahead
        consumer 0  │ multiply t0 │ store t0  … │ multiply t2 │ store t2 …
@@ -13,7 +13,7 @@ import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
-from cutedsl_gemm.kernels.sm90.pipeline import CONSUMERS, turn_barrier
+from cutedsl_gemm.kernels.sm90.pipeline import turn_barrier
 
 
 class Pingpong(PanelGemm):
@@ -22,6 +22,7 @@ class Pingpong(PanelGemm):
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
         """Multiply in turn; store while the other consumer multiplies."""
+        plan, consumers = self.plan, self.plan.consumers
         tiles_m, tiles_n, k_tiles = tile_counts
         tiles = tiles_m * tiles_n
         first, step, _ = self.tile_walk(k_tiles)
@@ -30,19 +31,19 @@ class Pingpong(PanelGemm):
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = consumer * k_tiles  # of the block's; those between are the other consumer's
         turn = cutlass.Int32(0)  # of the consumer's tiles
-        for tile in cutlass.range(first + consumer * step, tiles, CONSUMERS * step, unroll=1):
+        for tile in cutlass.range(first + consumer * step, tiles, consumers * step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
             self.load(consumer, epilogue, m, n)
             if tile >= step:  # the block's first tile waits for no turn
-                number, threads = turn_barrier(consumer)
+                number, threads = turn_barrier(plan, consumer)
                 cute.arch.barrier(barrier_id=number, number_of_threads=threads)
             self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             if tile + step < tiles:
-                number, threads = turn_barrier(1 - consumer)
+                number, threads = turn_barrier(plan, (consumer + 1) % consumers)
                 cute.arch.barrier_arrive(barrier_id=number, number_of_threads=threads)
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
             self.store(consumer, acc, epilogue, m, n, turn)
-            k_tile += CONSUMERS * k_tiles
+            k_tile += consumers * k_tiles
             turn += 1
         self.wait_for_stores()

@@ -26,7 +26,6 @@ from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts.hardware.facts import WARP, WARPGROUP
 
 WARPS = WARPGROUP // WARP  # of a warpgroup
-CONSUMERS = 2  # that take turns in `pingpong`
 # A producer waits until its stage has been read; the first round of stages is empty from the start.
 WAIT_EMPTY = steps.Wait("empty", flipped=True, leader=True)
 WAIT_FULL = steps.Wait("full")
@@ -42,9 +41,12 @@ def panel_barrier(consumer: Any) -> tuple[Any, int]:
     return 1 + consumer, WARPGROUP
 
 
-def turn_barrier(consumer: Any) -> tuple[Any, int]:
-    """The named barrier of a consumer's turn: its number, and its threads."""
-    return 1 + CONSUMERS + consumer, CONSUMERS * WARPGROUP
+def turn_barrier(plan: Sm90Plan, consumer: Any) -> tuple[Any, int]:
+    """The named barrier of a consumer's turn: its number, and its threads.
+
+    They are its own, and those of the consumer whose turn is before.
+    """
+    return 1 + plan.consumers + consumer, 2 * WARPGROUP
 
 
 def loaded_barrier(consumer: int) -> str:
@@ -66,7 +68,7 @@ def named_barriers(plan: Sm90Plan) -> Iterator[NamedBarrier]:
     for consumer in range(plan.consumers):
         yield NamedBarrier(f"panel {consumer}", *panel_barrier(consumer))
         if plan.schedule == "pingpong":
-            yield NamedBarrier(f"turn {consumer}", *turn_barrier(consumer))
+            yield NamedBarrier(f"turn {consumer}", *turn_barrier(plan, consumer))
 
 
 @cache
@@ -139,9 +141,11 @@ def _consume(plan: PanelPlan | SplitKPlan, consumer: int) -> Program:
         walk = Loop("tiles", (*_load_panels(plan, consumer), *_mainloop(plan), *finish))
     else:
         turn = steps.Sync(f"turn {consumer}", when="later tiles")
-        next_turn = steps.SyncArrive(f"turn {1 - consumer}", when="not the last tile")
+        next_turn = steps.SyncArrive(
+            f"turn {(consumer + 1) % plan.consumers}", when="not the last tile"
+        )
         tile = *_load_panels(plan, consumer), turn, *_mainloop(plan), next_turn, *finish
-        walk = Loop("tiles", tile, consumer, CONSUMERS)
+        walk = Loop("tiles", tile, consumer, plan.consumers)
     return registers, walk, *_wait_for_stores(plan)
 
 

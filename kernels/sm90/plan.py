@@ -24,7 +24,6 @@ from cutedsl_gemm.kernels.sm90.resources import (
     REGISTERS,
     SMEM_BYTES,
     Schedule,
-    consumers,
 )
 from layouts import (
     Bijective,
@@ -76,6 +75,7 @@ class Sm90Plan:
     a: Operand  # (BM, BK)
     b: Operand  # (BN, BK)
     schedule: Schedule
+    consumers: int  # warpgroups that multiply
     stages: int
     splits: int  # blocks that compute one tile together, each over its range of K
     swapped: bool  # the kernel computes Cᵀ = Bᵀ · Aᵀ
@@ -93,11 +93,6 @@ class Sm90Plan:
     def name(self) -> str:
         """The name of the kernel, as `gemm(a, b, kernel=name)` takes it."""
         return f"sm90_{self.kind}"
-
-    @property
-    def consumers(self) -> int:
-        """Warpgroups that multiply."""
-        return consumers(self.schedule, self.tile[0])
 
     @property
     def consumers_per_tile(self) -> int:
@@ -455,6 +450,7 @@ class Sm90Plan:
         yield from checks.matrices_problems(self)
         tile = self.tile, self.dtype, self.schedule, self.swapped
         yield from checks.tile_problems(*tile, self.matrices)
+        yield from checks.role_problems(self.schedule, self.tile[0], self.consumers)
         yield from checks.shape_problems(self)
         for name, wanted, why in self.required():
             yield from field_problem(name, getattr(self, name), wanted, why)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-# single: one warpgroup does everything. pingpong: two consumers, fed by a producer, take turns with
-# whole tiles. cooperative: one to three consumers share the rows of every tile.
+# single: one warpgroup does everything. pingpong: two or three consumers, fed by a producer, take
+# turns with whole tiles. cooperative: one to three consumers share the rows of every tile.
 Schedule: TypeAlias = Literal["single", "pingpong", "cooperative"]
 
 # A block's limit at compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
@@ -21,17 +21,19 @@ REGISTER_FILE = 65_536  # registers of a multiprocessor
 REGISTERS = {1: (40, 232), 2: (40, 232), 3: (32, 160)}
 # Registers that a consumer thread needs in addition to its accumulator: 128×256 (256 of 232)
 # spills, 128×192 does not.
-ADDRESS_REGISTERS = 40
+ADDRESS_REGISTERS = 32
 # Registers that ptxas needs for one wgmma in addition to its BN / 2 sums: with 128 at the start
 # of a thread, BN = 208 needs 130 and 240 needs 146 (error C7602).
 WGMMA_REGISTERS = 26
 
 
-def consumers(schedule: Schedule, bm: int) -> int:
-    """Consumer warpgroups of a block whose tile has BM rows.
+def default_consumers(schedule: Schedule, bm: int) -> int:
+    """Consumer warpgroups of a block whose tile has BM rows, unless others are asked for.
 
-    >>> [consumers("cooperative", bm) for bm in (64, 128, 192, 256)], consumers("pingpong", 192)
-    ([1, 2, 3, 2], 2)
+    >>> [default_consumers("cooperative", bm) for bm in (64, 128, 192, 256)]
+    [1, 2, 3, 2]
+    >>> default_consumers("pingpong", 192)
+    2
     """
     if schedule == "cooperative":
         return {64: 1, 192: 3}.get(bm, 2)

@@ -14,7 +14,12 @@ from dataclasses import replace
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.checks import cluster_problems, consumer_problems, tile_problems
+from cutedsl_gemm.kernels.sm90.checks import (
+    cluster_problems,
+    consumer_problems,
+    role_problems,
+    tile_problems,
+)
 from cutedsl_gemm.kernels.sm90.epilogue_plan import (
     PanelPlan,
     fragment,
@@ -24,7 +29,7 @@ from cutedsl_gemm.kernels.sm90.epilogue_plan import (
 )
 from cutedsl_gemm.kernels.sm90.operand import Tile, operands, swizzled
 from cutedsl_gemm.kernels.sm90.plan import accumulator
-from cutedsl_gemm.kernels.sm90.resources import Schedule, consumers
+from cutedsl_gemm.kernels.sm90.resources import Schedule, default_consumers
 from cutedsl_gemm.kernels.sm90.split_k_plan import (
     SplitKPlan,
     partial_sums,
@@ -113,11 +118,13 @@ def pingpong(
     swapped: bool = False,
     c_alignment: int = UNIT,
     epilogue: Epilogue = PLAIN,
+    consumers: int = 2,
 ) -> PanelPlan:
-    """Two consumer warpgroups take turns with whole tiles.
+    """Two consumer warpgroups take turns with whole tiles, or three where an epilogue is long.
 
     New: each consumer has a tile of its own; while one stores, the other multiplies. Gains: the
-    tensor core never waits for an epilogue. Costs: registers for a whole tile, at most 128×192.
+    tensor core never waits for an epilogue. Costs: registers for a whole tile, at most 128×192; or
+    128×96, if there are three consumers.
 
     >>> plan = pingpong()
     >>> plan.stages, plan.smem_bytes, plan.registers
@@ -135,6 +142,7 @@ def pingpong(
         swapped,
         c_alignment,
         epilogue,
+        consumers,
     )
 
 
@@ -173,12 +181,13 @@ def split(
         a=a,
         b=b,
         schedule="cooperative",
+        consumers=(consumers := default_consumers("cooperative", bm)),
         stages=0,  # as many as fit, below
         splits=splits,
         swapped=swapped,
         c_alignment=c_alignment,
         epilogue=epilogue,
-        accumulator=accumulator(bm // consumers("cooperative", bm), bn),
+        accumulator=accumulator(bm // consumers, bn),
         raster=Raster(1),
         partial_sums=partial_sums(bm, bn, swapped),
         reduction=reduction(*((c_columns, c_rows) if swapped else (c_rows, c_columns))),
@@ -204,19 +213,23 @@ def _panel_plan(
     swapped: bool = False,
     c_alignment: int = UNIT,
     epilogue: Epilogue = PLAIN,
+    consumers: int | None = None,
 ) -> PanelPlan:
     """By default, a consumer stages as many panels of C as have 64 columns together.
 
     Or all panels of a tile, if TMA then loads an operand into them, and three stages fit.
     """
     matrices = epilogue.accumulators
+    if consumers is None:
+        consumers = default_consumers(schedule, tile[0])
     for problem in (
         *tile_problems(tile, dtype, schedule, swapped, matrices),
+        *role_problems(schedule, tile[0], consumers),
         *cluster_problems(cluster),
     ):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
-    rows = bm // consumers(schedule, bm) if schedule == "cooperative" else bm
+    rows = bm // consumers if schedule == "cooperative" else bm
     a, b = operands(tile, a_major, b_major, cluster, swapped, matrices)
     for problem in consumer_problems(bm, rows, a.matrices):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
@@ -228,6 +241,7 @@ def _panel_plan(
         a=a,
         b=b,
         schedule=schedule,
+        consumers=consumers,
         splits=1,
         swapped=swapped,
         c_alignment=c_alignment,
