@@ -33,11 +33,13 @@ class Cooperative(PanelGemm):
         turn = cutlass.Int32(0)  # of the block's tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
-            self.load(consumer, epilogue, self.row_of_panels(m, consumer), n)
+            row = self.row_of_panels(m, consumer)
+            self.load(consumer, epilogue, row, n)
+            read = self.read(epilogue, row, n)
             self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
-            self.store(consumer, acc, epilogue, self.row_of_panels(m, consumer), n, turn)
+            self.store(consumer, acc, epilogue, read, row, n, turn)
             k_tile += k_tiles
             turn += 1
         self.wait_for_stores()

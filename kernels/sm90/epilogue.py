@@ -108,9 +108,14 @@ class PanelGemm(Sm90Gemm):
         if self.loads is not None:
             self.loads.issue(consumer, loads, m, n)
 
+    def read(self, epilogue, m, n):
+        """Begin to read what `store` needs of operands, for row m of panels in tile column n."""
+        operands, *_ = epilogue
+        return self.reads.ahead(operands, cute.arch.thread_idx()[0] % WARPGROUP, m, n)
+
     @cute.jit
-    def store(self, consumer, acc, epilogue, m, n, turn):
-        """Store what the epilogue makes of a consumer's accumulator.
+    def store(self, consumer, acc, epilogue, read, m, n, turn):
+        """Store what the epilogue makes of a consumer's accumulator, and of what was `read`.
 
         It belongs to row m of the (R, P) panels of C, in tile column n. The tile is number `turn`
         of the consumer's.
@@ -123,17 +128,15 @@ class PanelGemm(Sm90Gemm):
         tC = [lane_rows(plan, lanes.partition_D(sC)) for sC in panels]
         # (S/2, R/64, P/S, panels, accumulators)
         values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
-        first = self.reads.first_coordinate(thread, m, n)
-        of_tile = self.reads.of_tile(operands, first)
-        ahead = self.reads.of_panel(operands, of_tile, first, 0)
+        ahead = self.reads.of_panel(operands, read, 0)
         totals = self.results.begin()
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, turn, panel)
             results = self.evaluate(values, ahead, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
-                ahead = self.reads.of_panel(operands, of_tile, first, panel + 1)
-            self.results.take(by_threads, results, totals, first, (m, n), panel)
+                ahead = self.reads.of_panel(operands, read, panel + 1)
+            self.results.take(by_threads, results, totals, read.first, (m, n), panel)
             for staged in cutlass.range_constexpr(len(plan.staged)):
                 store = panel * len(plan.staged) + staged
                 buffer = consumer * plan.c_stages + store % plan.c_stages

@@ -34,6 +34,7 @@ class Pingpong(PanelGemm):
         for tile in cutlass.range(first + consumer * step, tiles, consumers * step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n)
             self.load(consumer, epilogue, m, n)
+            read = self.read(epilogue, m, n)
             if tile >= step:  # the block's first tile waits for no turn
                 number, threads = turn_barrier(plan, consumer)
                 cute.arch.barrier(barrier_id=number, number_of_threads=threads)
@@ -43,7 +44,7 @@ class Pingpong(PanelGemm):
                 cute.arch.barrier_arrive(barrier_id=number, number_of_threads=threads)
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
-            self.store(consumer, acc, epilogue, m, n, turn)
+            self.store(consumer, acc, epilogue, read, m, n, turn)
             k_tile += consumers * k_tiles
             turn += 1
         self.wait_for_stores()

@@ -29,6 +29,7 @@ class Single(PanelGemm):
             for k in cutlass.range(cutlass.min(self.plan.stages, k_tiles), unroll=1):
                 self.load_k_tile(operands, m, n, k, k, full)
         self.load(0, epilogue, m, n)
+        read = self.read(epilogue, m, n)
         acc.fill(0)
         mma.set(warpgroup.Field.ACCUMULATE, True)
         for k in cutlass.range(k_tiles, unroll=1):
@@ -38,5 +39,5 @@ class Single(PanelGemm):
             if warp_idx == 0 and k + self.plan.stages < k_tiles:
                 stage, _ = self.pipeline.stage_and_parity(k)
                 self.load_k_tile(operands, m, n, k + self.plan.stages, stage, full)
-        self.store(0, acc, epilogue, m, n, 0)
+        self.store(0, acc, epilogue, read, m, n, 0)
         self.wait_for_stores()

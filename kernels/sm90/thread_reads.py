@@ -1,13 +1,32 @@
 """Operands of the epilogue that threads read from global memory, each for its own outputs.
 
-When   once a tile    numbers, scalars, and vectors along M
-       once a panel   all others, one panel ahead: they come while a panel is stored
+When   ahead of the products   numbers, scalars and vectors: they come while the tile is multiplied
+       a panel ahead           matrices: they come while a panel is stored
 Where  `PanelPlan.coordinates` says which row and column of C each value of a thread has. An operand
-       is a layout over C, so that a vector is read once for all values that share its element.
+       is a layout over C, so that what several values share is read once.
+
+The lanes of a warp read a vector along N together, each word once, and give each other what they
+need by shuffles. If each lane loaded all that it needs, it would wait for eight loads a panel: with
+bias and gelu, 95.6 µs at 8448×9216×256, not 86.1 (docs/performance/notebook.md, "Epilogues").
 """
 
+from typing import Any, NamedTuple
+
+import cutlass.cute as cute
+from cutlass import Float32, Int32
+
+from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.epilogue import load_values
 from layouts import size, slice_and_offset
+from layouts.hardware.facts import WARP
+
+
+class Read(NamedTuple):
+    """What a thread has read before its outputs are computed."""
+
+    first: tuple[Any, Any]  # the coordinate in C of the thread's first value
+    column: Any  # that value's column in its tile
+    operands: list[Any]  # numbers, and registers; None for a matrix
 
 
 class ThreadReads:
@@ -16,43 +35,81 @@ class ThreadReads:
     def __init__(self, plan):
         self.plan, self.operands = plan, plan.planned_epilogue.operands
 
-    def first_coordinate(self, thread, m, n):
-        """The coordinate in C of a thread's first value: of row m of panels, in tile column n."""
-        plan = self.plan
+    def ahead(self, views, thread, m, n):
+        """Read all but the matrices, for row m of panels in tile column n."""
         (_, row), (_, column) = (
-            slice_and_offset((thread, None), layout) for layout in plan.coordinates
+            slice_and_offset((thread, None), layout) for layout in self.plan.coordinates
         )
-        return plan.panel_rows * m + row, plan.output_tile[1] * n + column
+        tile = self.plan.panel_rows * m, self.plan.output_tile[1] * n  # its first coordinate in C
+        first = tile[0] + row, tile[1] + column
+        operands = zip(self.operands, views, strict=True)
+        return Read(first, column, [self.once(*each, first, tile, thread) for each in operands])
 
-    def of_tile(self, views, first):
-        """What a thread reads once a tile: numbers, scalars and columns; None for any other."""
-        return [
-            self.once(operand, view, first)
-            for operand, view in zip(self.operands, views, strict=True)
-        ]
-
-    def once(self, operand, view, first):
-        """One operand of `of_tile`."""
+    def once(self, operand, view, first, tile, thread):
+        """One operand of `ahead`."""
         if operand.by_value:
             return view
+        if operand.modes == ("N",):
+            return self.words(operand, view, tile, thread % WARP)
         return None if "N" in operand.modes else self.read(operand, view, first)
 
-    def of_panel(self, views, of_tile, first, panel):
+    def words(self, operand, view, tile, lane):
+        """The words of a vector along N that a lane reads for its warp, in registers.
+
+        A word has `read_width` columns of the tile. Word w is in register w // 32 of lane w % 32.
+        """
+        width = self.plan.read_width(operand)
+        count = -(-self.plan.output_tile[1] // (width * WARP))
+        offsets = [(0, WARP * width * j + i) for j in range(count) for i in range(width)]
+        first = tile[0], tile[1] + width * lane
+        values = load_values(view, first, offsets, width * count, width)
+        if width == 2:
+            return cute.recast_tensor(values, Int32)
+        words = cute.make_rmem_tensor(count, Float32)
+        words.store(values.load().to(Float32))
+        return words
+
+    def of_panel(self, views, read, panel):
         """The operands' values for a panel: numbers, or registers (S/2, R/64, P/S).
 
         None for the operand that comes through panels.
         """
         return [
-            known
-            if known is not None or i == self.plan.staged_operand
-            else self.read(self.operands[i], views[i], first, panel)
-            for i, known in enumerate(of_tile)
+            None if i == self.plan.staged_operand else self.in_panel(i, views[i], read, panel)
+            for i in range(len(views))
         ]
+
+    def in_panel(self, i, view, read, panel):
+        """One operand of `of_panel`."""
+        operand, known = self.operands[i], read.operands[i]
+        if known is None:
+            return self.read(operand, view, read.first, panel)
+        if operand.modes == ("N",) and not operand.by_value:
+            return self.shuffled(operand, known, read.column, panel)
+        return known
+
+    def shuffled(self, operand, words, column, panel):
+        """A panel's values of a vector along N, from the lanes that have read them."""
+        width, offsets = self.plan.read_width(operand), self.offsets(panel)
+        dtype = words.element_type if width == 1 else lower.DTYPES[operand.dtype]
+        values = cute.make_rmem_tensor(self.plan.fragment.shape[:3], dtype)
+        into = cute.recast_tensor(values, words.element_type)
+        found = {}  # word → its value
+        for i in range(0, len(offsets), width):
+            word = offsets[i][1] // width
+            if word not in found:
+                register, lane = divmod(word, WARP)
+                found[word] = cute.arch.shuffle_sync(words[register], column // width + lane)
+            into[i // width] = found[word]
+        return values
 
     def read(self, operand, view, first, panel=0):
         """The values of an operand for a panel, in registers (S/2, R/64, P/S)."""
         shape = self.plan.fragment.shape[:3]
+        return load_values(view, first, self.offsets(panel), shape, self.plan.read_width(operand))
+
+    def offsets(self, panel):
+        """(row, column) of each of a thread's values in a panel, from its first value on."""
         rows, columns = (layout[1] for layout in self.plan.coordinates)
-        begin, count = panel * size(shape), size(shape)
-        offsets = [(rows(value), columns(value)) for value in range(begin, begin + count)]
-        return load_values(view, first, offsets, shape, self.plan.read_width(operand))
+        count = size(self.plan.fragment.shape[:3])
+        return [(rows(v), columns(v)) for v in range(panel * count, (panel + 1) * count)]

@@ -3,10 +3,11 @@
 Integers have their values. What wgmma sums, and all that is made from it or loaded from memory, is
 Data: an operation on Data gives Data, and a branch or an address that depends on Data is an error.
 Known data remembers which value of which accumulator it is, or its address in shared memory, so
-that a store shows what it stores.
+that a store shows what it stores. Loaded data remembers where in global memory it was.
 
 The thread runs alone. A wait passes at once, elect.sync elects lane 0, and shfl.sync gives the
-thread's own value, which is right if all lanes of the warp have the same: `run` lists those values.
+thread's own value, which is right if all lanes of the warp have the same: `run` lists those values,
+and the lanes that the thread asks for theirs.
 """
 
 from __future__ import annotations
@@ -158,6 +159,15 @@ class Known(Data):
         self.source = source
 
 
+class Loaded(Data):
+    """Data as it was in global memory, perhaps converted to another type."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, event: events.LoadGlobal) -> None:
+        self.event = event  # of these bytes alone
+
+
 class Packed(Data):
     """Two values of 16 bits in a register."""
 
@@ -176,6 +186,13 @@ class Packed(Data):
         return low if mask == (0xFFFF,) and isinstance(low, Data) else DATA
 
 
+def packed(low: Any, high: Any) -> Any:
+    """A register of two values of 16 bits, known or data."""
+    if isinstance(low, Data) or isinstance(high, Data):
+        return Packed(low, high)
+    return low | high << 16
+
+
 def sources(*registers: object) -> tuple[events.Source, ...]:
     """Where the values in registers come from, the low half of a packed one first."""
     parts = (half for each in registers for half in getattr(each, "halves", (each,)))
@@ -189,7 +206,8 @@ def computed(*values: object) -> Data:
         if source is not None:
             found |= source if isinstance(source, frozenset) else {source}
     if not found:
-        return DATA
+        (first, *others) = values
+        return first if isinstance(first, Loaded) and not others else DATA
     return Known(frozenset(found) if len(found) > 1 else found.pop())
 
 
@@ -251,13 +269,19 @@ class Run:
         self.thread, self.threads = thread, launch.kernel.threads
         self.turns = TURNS
         self.events: list[events.Event] = []
-        self.shuffles: list[object] = []  # the values that the thread gave to shfl.sync
+        # the values that the thread gave to shfl.sync, and the lanes whose values it received
+        self.shuffles: list[tuple[object, int]] = []
         self.accumulators: list[tuple[Known, ...]] = []  # as wgmma leaves them
 
-    def shuffled(self, value: object) -> object:
-        """shfl.sync.idx: the thread's own value, which must be that of all lanes."""
-        self.shuffles.append(value)
-        return value
+    @property
+    def uniform(self) -> list[tuple[object, int]]:
+        """The shuffles of known values, which must be the same in all lanes of a warp."""
+        return [each for each in self.shuffles if not isinstance(each[0], Data)]
+
+    def shuffled(self, value: object, lane: int) -> object:
+        """shfl.sync.idx: the thread's own value, which must be that of all lanes if it is known."""
+        self.shuffles.append((value, index(lane)))
+        return DATA if isinstance(value, Data) else value
 
     def endless(self) -> NoReturn:
         raise PtxError(f"the thread branches back {TURNS} times: its loop does not end")
@@ -283,6 +307,13 @@ class Run:
         if argument.value is not None or offset:
             raise PtxError(f"it reads a tensor map at byte {offset} of {argument}")
         return argument.name
+
+    def load_global(self, address: int, width: int, count: int) -> tuple[Loaded, ...]:
+        """ld.global of `count` values, each of `width` bytes; the event is listed."""
+        tensor, offset = self.tensor(address)
+        self.events.append(events.LoadGlobal(tensor, offset, width * count))
+        parts = (offset + width * n for n in range(count))
+        return tuple(Loaded(events.LoadGlobal(tensor, part, width)) for part in parts)
 
     def load_shared(self, address: int, width: int, count: int) -> tuple[Known, ...]:
         """ld.shared of `count` values, each of `width` bytes; the event is listed."""

@@ -109,13 +109,13 @@ ROWS: tuple[tuple[str, str], ...] = (
     (r"cvta\.shared\.u64", f"{{0}} = {{1:u}} + {GENERIC}"),
     (r"cvta\.to\.shared::c(?:ta|luster)\.u64", f"{{0}} = {{1:u}} - {GENERIC}"),
     (r"mapa\.shared::cluster\.u32", "{0} = of_rank({1:u}, {2:u})"),
-    (r"shfl\.sync\.idx\.b32", "{0} = shuffled({1:u})"),
+    (r"shfl\.sync\.idx\.b32", "{0} = shuffled({1:u}, {2:u})"),
     (r"elect\.sync", "{0:first} = 0; {0:second} = lane == 0"),
     # Memory
     (rf"ld\.param{VECTOR}", "{0:list} = parameter({1:address}, {width} // 8, {vector})"),
     (
         rf"ld\.global{VECTOR}",
-        f"emit(LoadGlobal(*tensor({{1:address}}), {BYTES})); {{0:list}} = (DATA,) * {{vector}}",
+        "{0:list} = load_global({1:address}, {width} // 8, {vector})",
     ),
     (
         rf"st\.global{VECTOR}",
@@ -201,8 +201,8 @@ TYPE = re.compile(r"\.([bsuf])(\d+)(?=\.|$)")
 PROLOGUE = """\
 def thread(run):
     emit, parameter, tensor = run.events.append, run.parameter, run.tensor
-    descriptor, wgmma, load_shared = run.descriptor, run.wgmma, run.load_shared
-    shuffled, load_matrix = run.shuffled, run.load_matrix
+    descriptor, wgmma, shuffled = run.descriptor, run.wgmma, run.shuffled
+    load_global, load_shared, load_matrix = run.load_global, run.load_shared, run.load_matrix
     tid, threads, lane = run.thread, run.threads, run.thread % 32
     ctaid, nctaid, ctarank = run.block, run.blocks, run.rank
     at, turns = 0, run.turns
@@ -368,5 +368,8 @@ def _unpack_or_pack(opcode: str, operands: tuple[str, ...]) -> str:
             f"{register(part)} = {register(source)} >> {n * bits} & {(1 << bits) - 1}"
             for n, part in enumerate(parts)
         )
-    values = (f"{Operand(part, bits, False):u} << {n * bits}" for n, part in enumerate(parts))
-    return f"{register(target)} = {' | '.join(values)}"
+    values = [f"{Operand(part, bits, False):u}" for part in parts]
+    if bits == 16 and len(parts) == 2:
+        return f"{register(target)} = packed({', '.join(values)})"
+    shifted = (f"{value} << {n * bits}" for n, value in enumerate(values))
+    return f"{register(target)} = {' | '.join(shifted)}"

@@ -56,6 +56,6 @@ def test_all_lanes_of_a_warp_shuffle_the_same_values(plan):
     """The machine runs a thread alone: shfl.sync gives it its own value."""
     product = Product(plan, *plan.c_tile, 64)
     for warp in range(0, plan.threads, 32):
-        first, *others = (product.run(0, warp + lane).shuffles for lane in range(32))
+        first, *others = (product.run(0, warp + lane).uniform for lane in range(32))
         assert first
         assert all(other == first for other in others)

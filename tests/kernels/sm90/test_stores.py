@@ -36,7 +36,11 @@ class Consumer:
 
     def events_of(self, thread):
         """What one of its threads does."""
-        return self.product.events(self.block, self.first_thread + thread)
+        return self.run(thread).events
+
+    def run(self, thread):
+        """One of its threads at its end."""
+        return self.product.run(self.block, self.first_thread + thread)
 
     @cached_property
     def events(self):
