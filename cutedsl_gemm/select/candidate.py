@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from typing import Any, TypeAlias, get_args
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, get_args
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.epilogue_plan import panels_in_flight
+from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, panels_in_flight
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
@@ -30,6 +30,7 @@ class Candidate:
     splits: int = 1  # blocks that split K
     cluster: tuple[int, int] = (1, 1)  # tiles (down, across) that share B, A by multicast
     swapped: bool = False  # the plan computes Cᵀ = Bᵀ · Aᵀ
+    consumers: int = 2  # of pingpong, which take turns
 
     @property
     def name(self) -> str:
@@ -41,12 +42,16 @@ class Candidate:
         'pingpong 128×192×64, cluster 2×1'
         >>> Candidate(pingpong, (128, 144, 64), swapped=True).name
         'pingpong 128×144×64, swapped'
+        >>> Candidate(pingpong, (128, 128, 64), consumers=3).name
+        'pingpong 128×128×64, 3 consumers'
         """
         over = f", K over {self.splits} blocks" if self.splits > 1 else ""
         down, across = self.cluster
         cluster = f", cluster {down}×{across}" if down * across > 1 else ""
         swapped = ", swapped" if self.swapped else ""
-        return f"{self.maker.__name__} {'×'.join(map(str, self.tile))}{over}{cluster}{swapped}"
+        consumers = f", {self.consumers} consumers" if self.consumers != 2 else ""
+        tile = "×".join(map(str, self.tile))
+        return f"{self.maker.__name__} {tile}{over}{cluster}{swapped}{consumers}"
 
     @property
     def rasters(self) -> tuple[Raster, ...]:
@@ -137,9 +142,28 @@ def _plan(
         options["cluster"] = candidate.cluster
     if candidate.swapped:
         options["swapped"] = True
+    if candidate.consumers != 2:
+        options["consumers"] = candidate.consumers
     if maker is cooperative and tile[1] == 256:
         options["c_stages"] = 2  # they fit in addition to four stages
-    return maker(tile, dtype, a_major, b_major, **options)
+    plan = maker(tile, dtype, a_major, b_major, **options)
+    if epilogue is not PLAIN and isinstance(plan, PanelPlan):
+        return _with_second_panel(plan, of_k)
+    return plan
+
+
+def _with_second_panel(plan: PanelPlan, of_k: int) -> PanelPlan:
+    """The plan with two panels of C a consumer, if K is short or they leave as many stages.
+
+    A panel is then evaluated while the one before it is stored: with bias and gelu 2 to 4 % faster
+    where K is at most 512; but a stage less costs 2 % at 4096³ (docs/performance/notebook.md).
+    """
+    if plan.c_stages > 1 or plan.stores < 2:
+        return plan
+    two = replace(plan, c_stages=2)
+    if of_k > 0 and two.stages_that_fit < plan.stages:
+        return plan
+    return replace(two, stages=two.stages_that_fit).check()
 
 
 def _tiles(
@@ -227,6 +251,19 @@ CANDIDATES = (
     *_splits(64, 96, 4, cluster=(4, 1), swapped=True),
 )
 
+# For an epilogue that takes longer than the products of its tile.
+LONG_EPILOGUES = tuple(
+    Candidate(pingpong, (128, 128, 64), cluster=cluster, consumers=3)
+    for cluster in ((1, 1), (2, 1))
+)
+
+EVERY = (*CANDIDATES, *LONG_EPILOGUES)
+
+
+def candidates_for(problem: Problem) -> tuple[Candidate, ...]:
+    """The candidates for a problem."""
+    return CANDIDATES if problem.epilogue is PLAIN else EVERY
+
 
 def candidate_of(plan: Sm90Plan) -> Candidate | None:
     """The candidate that makes a plan; None if no candidate does.
@@ -235,9 +272,11 @@ def candidate_of(plan: Sm90Plan) -> Candidate | None:
     ('pingpong 128×192×64', None)
     """
     kind = plan.schedule if plan.splits == 1 else split.__name__
-    same = (kind, plan.tile, plan.splits, plan.cluster, plan.swapped)
-    for each in CANDIDATES:
-        if (each.maker.__name__, each.tile, each.splits, each.cluster, each.swapped) == same:
+    turns = plan.consumers if plan.schedule == "pingpong" else 2
+    same = (kind, plan.tile, plan.splits, plan.cluster, plan.swapped, turns)
+    for each in EVERY:
+        found = each.tile, each.splits, each.cluster, each.swapped, each.consumers
+        if (each.maker.__name__, *found) == same:
             return each
     return None
 

@@ -15,7 +15,7 @@ from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
+from cutedsl_gemm.select.candidate import Candidate, Maker, candidates_for
 from cutedsl_gemm.select.model import best, estimate, ranking
 from layouts.errors import brief
 
@@ -51,7 +51,8 @@ def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> Sm
     ((128, 176, 64), 4)
     """
     tile = None if tile is None else checked_tile(tile)
-    made = (each for each in CANDIDATES if each.maker is maker and tile in (None, each.tile))
+    served = (each for each in candidates_for(problem) if each.maker is maker)
+    made = (each for each in served if tile in (None, each.tile))
     ranked = sorted(made, key=lambda each: estimate(problem, each).seconds)
     return first_plan(problem, ranked or [Candidate(maker, tile or (128, 128, 64))])
 

@@ -39,7 +39,7 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for, depth
 from layouts.hardware.facts import WARPGROUP
 
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
@@ -85,7 +85,10 @@ class Constants(NamedTuple):
     narrow_write: float = 1.41e12  # of C that DRAM takes in rows of 32 bytes
     reduction_launch: float = 1.48e-06  # of the kernel that adds partial sums
     reduction_rate: float = 4.98e12  # of partial sums, to L2 and from there
-    issue: float = 1.2e-09  # of an instruction of an epilogue: bias and gelu at 8448×9216×256
+    # Of an issue slot of an epilogue; more if those of several consumers run at once. By hand, of
+    # bias and gelu, both forms, at 8448×9216×256.
+    issue: float = 2.0e-09
+    crowded: float = 1.6
 
 
 FITTED = Constants()
@@ -135,7 +138,7 @@ class Table(NamedTuple):
     splits: Array
     invariant: Array  # whether it serves an invariant problem
     swapped: Array  # M and N are then those of Cᵀ
-    turns: Array  # pingpong: one consumer stores while the other multiplies
+    turns: Array  # consumers that take turns: the others store while one multiplies; else 1
     at_once: Array  # blocks that run at once
     groups: Array  # (3, candidates): tile rows of a raster group, by depth of K
     tensor_core: Array  # seconds of a k-tile, if all multiprocessors are busy
@@ -146,7 +149,7 @@ class Table(NamedTuple):
     missing: Array  # seconds of a k-tile, for each missing row
     fill: Array  # seconds
     epilogue: Array
-    values: Array  # outputs of a thread
+    slots: Array  # seconds of an issue slot for each output of a thread
     launch: Array
     write: Array  # bytes of C a second
     sums: Array  # seconds in which the partial sums of a tile are added
@@ -163,7 +166,7 @@ def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
             for each in candidates
         ]
     )
-    turns = np.array([each.maker is pingpong for each in candidates])
+    turns = np.array([each.consumers if each.maker is pingpong else 1 for each in candidates])
     (bm, bn, bk), clustered = tile, cluster.prod(0) > 1
     # Bytes that TMA writes and wgmma reads: B once for each 64 rows of A.
     written, read = 2 * bk * (bm + bn), 2 * bk * (bm + bm / 64 * bn)
@@ -187,11 +190,13 @@ def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
         epilogue=2
         * bm
         * bn
-        / np.select([~turns, narrow], [c.shared_store, c.narrow_store], c.store),
-        values=bm
+        / np.select([turns == 1, narrow], [c.shared_store, c.narrow_store], c.store),
+        slots=bm
         * bn
         / WARPGROUP
-        / np.where(turns, 1, np.select([bm == 64, bm == 192], [1, 3], 2)),
+        / np.where(turns > 1, 1, np.select([bm == 64, bm == 192], [1, 3], 2))
+        * np.where(turns > 2, c.crowded, 1)
+        * c.issue,
         launch=c.launch + clustered * c.cluster_launch + (splits > 1) * c.reduction_launch,
         write=np.where(narrow, c.narrow_write, c.dram),
         sums=(splits > 1) * 2 * 4 * splits * bm * bn / c.reduction_rate,
@@ -213,14 +218,15 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
     return _estimates(problem, (candidate,))[0]
 
 
-def ranking(problem: Problem, candidates: Iterable[Candidate] = CANDIDATES) -> list[Estimate]:
-    """The estimates of the candidates that may serve, the fastest first; ties keep their order.
+def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[Estimate]:
+    """The estimates of the problem's candidates, or of those given, that may serve.
 
-    K is split only to fill a single wave: the partial sums of several waves do not fit in L2. Only
-    some candidates serve an invariant problem.
+    The fastest is first; ties keep their order. K is split only to fill a single wave: the partial
+    sums of several waves do not fit in L2. Only some candidates serve an invariant problem.
     """
 
-    found = _estimates(problem, asked := tuple(candidates))
+    asked = candidates_for(problem) if given is None else tuple(given)
+    found = _estimates(problem, asked)
     waves = np.array([each.waves for each in found])
     serving = itertools.compress(found, serves(_table(asked), waves, problem.invariant))
     return sorted(serving, key=attrgetter("seconds"))
@@ -289,7 +295,7 @@ def _work(problem: Problem) -> tuple[float, int]:
         return 0, 0
     m, _, k = problem.mnk
     a_b_c = 2 * (m * k + problem.columns * k + m * problem.columns)
-    slots = cost(problem.epilogue).issue_slots
+    slots = cost(problem.epilogue).slots
     return slots / problem.epilogue.accumulators, problem.bytes - a_b_c
 
 
@@ -312,16 +318,16 @@ def terms(
     tensor_core = of.tensor_core * np.sqrt(np.sqrt(busy / SMS))
     entries = _sides(of, a_entry, b_entry) + len(ALIGNMENTS) * (waves == 1)
     l2 = of.l2 * busy * _served(c, of, of.groups[of_k], (extents, grid, entries))
-    epilogue = of.epilogue + work[0] * of.values * c.issue
+    epilogue = of.epilogue + work[0] * of.slots
     k_tile = _longest(tensor_core, of.smem, l2, of.latency)
     first = of.fill + k_tiles * k_tile
     whole = waves * (first + epilogue) - epilogue
-    in_turns = np.maximum(waves * first, waves / 2 * (first + epilogue) - epilogue)
+    in_turns = np.maximum(waves * first, waves / of.turns * (first + epilogue) - epilogue)
     # the last tile row and column: one wave has them, or one wave in `tiles`
     tiles = np.ceil(extents / of.tile)
     missing = (of.tile - extents / tiles) * np.maximum(1, waves / tiles) / of.cluster[::-1]
     slow = k_tiles * of.missing * busy * (missing[0] + missing[1])
-    mainloop = np.where(of.turns, in_turns, whole) + slow
+    mainloop = np.where(of.turns > 1, in_turns, whole) + slow
 
     moved = np.maximum(0, 2 * (m * k + k * n + m * n) + work[1] - c.kept)
     dram = np.maximum(moved / np.minimum(c.dram, c.sm_dram * busy), 2 * m * n / of.write)

@@ -9,10 +9,6 @@ from typing import NamedTuple
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.kernels.epilogue.forms import compute
 
-# Issue slots of a scheduler in which its function unit takes one instruction of 32 lanes: it has
-# four results per clock. (CUDA C++ Programming Guide, "Arithmetic Instructions", cc 9.0.)
-MUFU_ISSUE = 8
-
 
 class Cost(NamedTuple):
     """Instructions of one thread for one place of C; `mufu` of them take the function unit.
@@ -24,13 +20,17 @@ class Cost(NamedTuple):
     mufu: int
 
     @property
-    def issue_slots(self) -> int:
-        """Issue slots for each place of 32, at the least: a scheduler issues one instruction each.
+    def slots(self) -> int:
+        """The instructions, where one of the function unit counts as two.
 
-        >>> Cost(instructions=5, mufu=2).issue_slots
-        16
+        That is what they took in a run of twelve epilogues (docs/performance/notebook.md,
+        "Epilogues"). The unit has four results per clock, so that a warp's instruction takes eight;
+        but other instructions run meanwhile.
+
+        >>> Cost(instructions=5, mufu=2).slots
+        7
         """
-        return max(self.instructions, MUFU_ISSUE * self.mufu)
+        return self.instructions + self.mufu
 
     def __str__(self) -> str:
         mufu = f", {self.mufu} of them MUFU" if self.mufu else ""

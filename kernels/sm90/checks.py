@@ -16,6 +16,7 @@ from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
     BARRIER_BYTES,
+    EPILOGUE_REGISTERS,
     MBARRIER_BYTES,
     REGISTER_FILE,
     SMEM_BYTES,
@@ -28,6 +29,7 @@ from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARPGROUP
 
 if TYPE_CHECKING:
+    from cutedsl_gemm.kernels.epilogue.expression import Epilogue
     from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 
 # Tiles (down, across) of a cluster: at most the eight blocks of a portable cluster (CUDA C++
@@ -149,10 +151,16 @@ def gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
             )
 
 
+def epilogue_registers(epilogue: Epilogue) -> int:
+    """Registers that a thread needs for elements of matrices, or for several results at once."""
+    matrices = any(len(operand.modes) == 2 for operand in epilogue.operands)
+    return EPILOGUE_REGISTERS if matrices or len(epilogue.results) > 1 else 0
+
+
 def budget_problems(plan: Sm90Plan) -> Iterator[str]:
     """A consumer has only so many registers, and a block only so much shared memory."""
     held = plan.consumer_registers
-    most = held - ADDRESS_REGISTERS
+    most = held - ADDRESS_REGISTERS - epilogue_registers(plan.epilogue)
     if plan.registers > most:
         yield (
             f"the accumulator takes {plan.registers} registers a thread, since one warpgroup holds "

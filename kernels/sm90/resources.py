@@ -19,9 +19,10 @@ REGISTER_FILE = 65_536  # registers of a multiprocessor
 # 256 threads start with 232: nobody takes what the producer releases. The 128 of `single`, which
 # have no producer, may have as many as those consumers.
 REGISTERS = {1: (40, 232), 2: (40, 232), 3: (32, 160)}
-# Registers that a consumer thread needs in addition to its accumulator: 128×256 (256 of 232)
-# spills, 128×192 does not.
+# Registers that a consumer thread needs in addition to its accumulator, and for an epilogue that
+# holds matrices or several results: 128×128 (128 of 160) spills with these, and else does not.
 ADDRESS_REGISTERS = 32
+EPILOGUE_REGISTERS = 8
 # Registers that ptxas needs for one wgmma in addition to its BN / 2 sums: with 128 at the start
 # of a thread, BN = 208 needs 130 and 240 needs 146 (error C7602).
 WGMMA_REGISTERS = 26

@@ -99,8 +99,8 @@ FAULTS = (
     Fault(
         "a_rung_of_all_makers",
         CHOOSE,
-        "if each.maker is maker and tile in (None, each.tile)",
-        "if tile in (None, each.tile)",
+        " if each.maker is maker)",
+        ")",
         "A kernel that was named runs the plan of another one.",
     ),
     Fault(

@@ -225,8 +225,8 @@ SCHEDULES = (
     Fault(
         "turn_handed_to_oneself",
         PINGPONG,
-        "turn_barrier(1 - consumer)",
-        "turn_barrier(consumer)",
+        "turn_barrier(plan, (consumer + 1) % consumers)",
+        "turn_barrier(plan, consumer)",
         "The other consumer waits for its turn forever.",
     ),
     Fault(
@@ -246,7 +246,7 @@ SCHEDULES = (
     Fault(
         "k_tiles_of_the_other_consumer_not_skipped",
         PINGPONG,
-        "k_tile += CONSUMERS * k_tiles",
+        "k_tile += consumers * k_tiles",
         "k_tile += k_tiles",
         "From its second tile on, a consumer multiplies k-tiles of the other one.",
     ),
@@ -267,7 +267,7 @@ SCHEDULES = (
     Fault(
         "tiles_of_one_consumer",
         PINGPONG,
-        "CONSUMERS * step, unroll=1)",
+        "consumers * step, unroll=1)",
         "step, unroll=1)",
         "Each consumer computes all tiles of its block from its first on.",
     ),

@@ -107,16 +107,23 @@ DEVICE = (
     Fault(
         "operands_of_the_first_panel",
         READS,
-        "begin, count = panel * size(shape), size(shape)",
-        "begin, count = 0, size(shape)",
+        "for v in range(panel * count, (panel + 1) * count)",
+        "for v in range(count)",
         "Each panel of C adds the bias of the first.",
     ),
     Fault(
         "rows_of_another_tile",
         READS,
-        "return plan.panel_rows * m + row,",
-        "return m + row,",
+        "self.plan.panel_rows * m, ",
+        "m, ",
         "Every tile reads a matrix near its first rows.",
+    ),
+    Fault(
+        "word_of_another_lane",
+        READS,
+        "column // width + lane)",
+        "lane)",
+        "All lanes receive the word of the first lane of a quad.",
     ),
     Fault(
         "second_result_is_the_first",

@@ -59,15 +59,15 @@ FAULTS = (
     Fault(
         "turn_kept",
         PIPELINE,
-        'steps.SyncArrive(f"turn {1 - consumer}"',
-        'steps.SyncArrive(f"turn {consumer}"',
+        'f"turn {(consumer + 1) % plan.consumers}"',
+        'f"turn {consumer}"',
         "The other consumer waits for its turn forever.",
     ),
     Fault(
         "turns_share_panel_barriers",
         PIPELINE,
-        "return 1 + CONSUMERS + consumer, CONSUMERS * WARPGROUP",
-        "return 1 + consumer, CONSUMERS * WARPGROUP",
+        "return 1 + plan.consumers + consumer, 2 * WARPGROUP",
+        "return 1 + consumer, 2 * WARPGROUP",
         "A turn and the panels of a consumer share a named barrier.",
     ),
     Fault(

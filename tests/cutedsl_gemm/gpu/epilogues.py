@@ -90,6 +90,7 @@ MAKERS = {
     "clusters": (pingpong, (64, 96, 64), {"cluster": (2, 2)}),
     "swapped": (pingpong, (128, 136, 64), {"swapped": True}),
     "swapped in clusters": (pingpong, (128, 80, 64), {"swapped": True, "cluster": (1, 2)}),
+    "three consumers in turn": (pingpong, (128, 96, 64), {"consumers": 3, "cluster": (2, 1)}),
     "cooperative": (cooperative, (256, 128, 64), {"cluster": (2, 1), "c_stages": 2}),
     "three consumers, swapped": (cooperative, (192, 144, 64), {"swapped": True}),
     "single": (single, (64, 48, 64), {}),

@@ -5,7 +5,7 @@ import itertools
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.candidate import CANDIDATES
+from cutedsl_gemm.select.candidate import EVERY
 
 FAMILY = [
     single(),
@@ -69,7 +69,7 @@ M_AND_N_MAJOR = Problem(DENSE.a.transposed, DENSE.b.transposed, "float16")
 # Every candidate, for two problems.
 CHOSEN = [
     candidate.plan(problem)
-    for candidate, problem in itertools.product(CANDIDATES, (DENSE, M_AND_N_MAJOR))
+    for candidate, problem in itertools.product(EVERY, (DENSE, M_AND_N_MAJOR))
 ]
 # Whose threads store C.
 ANYWHERE = [

@@ -14,9 +14,9 @@ from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.candidate import CANDIDATES
+from cutedsl_gemm.select.candidate import EVERY
 
-KINDS = {(each.maker, each.cluster, each.swapped): each for each in CANDIDATES}
+KINDS = {(each.maker, each.cluster, each.swapped, each.consumers): each for each in EVERY}
 PLANS = [
     *(pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single()),
     *(cooperative((256, 192, 64)), split(splits=6), split((128, 64, 64), splits=16)),

@@ -46,6 +46,8 @@ TMA = [
         cooperative((256, 128, 64), cluster=(4, 2), epilogue=SWIGLU),
         cooperative((128, 256, 64), b_major="MN", cluster=(2, 1), epilogue=SWIGLU),
         single((64, 96, 128), epilogue=SWIGLU),
+        pingpong((128, 96, 64), cluster=(2, 1), consumers=3, epilogue=ADDED),
+        pingpong(consumers=3),
         pingpong(),
         pingpong((128, 192, 64)),
         pingpong((128, 144, 64), swapped=True),
@@ -68,6 +70,7 @@ THREADS = [  # store C, whose rows may start anywhere
     pingpong((64, 72, 64), swapped=True, c_alignment=1),  # 3 panels
     *deep(
         pingpong((64, 16, 64), swapped=True, c_alignment=1),
+        pingpong((64, 48, 64), c_alignment=1, consumers=3),
         pingpong(c_alignment=1),
         pingpong((64, 48, 64), c_alignment=1),
         pingpong((64, 80, 64), swapped=True, c_alignment=1),

@@ -126,7 +126,7 @@ def test_stages_are_as_many_as_fit():
 @pytest.mark.parametrize(
     ("tile", "message"),
     [
-        ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 192"),
+        ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 200"),
         ((128, 104, 64), "BN is 104; it must be a multiple of 16"),
         ((96, 128, 64), "BM is 96; it must be a multiple of 64"),
         ((128, 128, 80), "BK is 80; it must be a multiple of 32"),
@@ -148,6 +148,19 @@ def test_three_consumers_have_fewer_registers():
     assert plan.producer_registers + 3 * plan.consumer_registers == REGISTER_FILE // 128
     with pytest.raises(PlanError, match=r"one wgmma takes 130 registers a thread.* 128 each"):
         cooperative((192, 208, 64))
+
+
+def test_three_consumers_that_take_turns_hold_smaller_tiles():
+    plan = pingpong(consumers=3)
+    assert (plan.consumers, plan.consumers_per_tile, plan.rows, plan.threads) == (3, 1, 128, 512)
+    assert plan.producer_registers + 3 * plan.consumer_registers == REGISTER_FILE // 128
+    assert all(plan.proofs())
+    with pytest.raises(PlanError, match=r"144 registers a thread.* at most 128 of 160"):
+        pingpong((128, 144, 64), consumers=3)
+    with pytest.raises(PlanError, match="consumers is 4; it must be 2 or 3"):
+        pingpong(consumers=4)
+    with pytest.raises(PlanError, match="consumers is 3; it must be 2 where"):
+        replace(cooperative(), consumers=3).check()
 
 
 @pytest.mark.parametrize("make", [cooperative, split])
