@@ -61,9 +61,8 @@ class Candidate:
         """
         if self.splits > 1:
             return (Raster(1),) * 3
-        if self.tile[0] * self.tile[1] <= 128 * 128:
-            return (Raster(4),) * 3
-        return Raster(1), Raster(4), Raster(8)
+        shallow = Raster(4)
+        return shallow, shallow, shallow if self.tile[0] * self.tile[1] <= 128 * 128 else Raster(8)
 
     @property
     def invariant(self) -> bool:
