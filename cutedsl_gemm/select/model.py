@@ -85,8 +85,8 @@ class Constants(NamedTuple):
     narrow_write: float = 1.41e12  # of C that DRAM takes in rows of 32 bytes
     reduction_launch: float = 1.48e-06  # of the kernel that adds partial sums
     reduction_rate: float = 4.98e12  # of partial sums, to L2 and from there
-    # Of an issue slot of an epilogue; more if those of several consumers run at once. By hand, of
-    # bias and gelu, both forms, at 8448×9216×256.
+    # Of a slot of an epilogue (epilogue/cost.py); more if those of several consumers run at once.
+    # By hand, of twelve epilogues at 8448×9216×256.
     issue: float = 2.0e-09
     crowded: float = 1.6
 

@@ -64,8 +64,8 @@ FAULTS = (
     Fault(
         "raster_thresholds_swapped",
         CANDIDATE,
-        "if self.tile[0] * self.tile[1] <= 128 * 128:",
-        "if self.tile[0] * self.tile[1] > 128 * 128:",
+        " if self.tile[0] * self.tile[1] <= 128 * 128 ",
+        " if self.tile[0] * self.tile[1] > 128 * 128 ",
         "Large tiles get the raster of small ones.",
     ),
     Fault(
