@@ -153,7 +153,8 @@ FLOORS = (
     ("tiled",),
     ("explanation",),
     ("draw",),
-    ("__init__", "__main__"),
+    ("__init__",),
+    ("__main__",),  # the command line, of the package as users see it
 )
 FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 LAYOUTS = {
