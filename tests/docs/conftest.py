@@ -6,6 +6,7 @@ The variable DOCS_SITE may name the folder of a site that `make docs` has just b
 import functools
 import http.server
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -44,6 +45,23 @@ def site(folder):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser of the module's own, which may reach only this machine."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="the docs extra is not installed")
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("chromium or chromedriver is not installed (Debian: chromium chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
+        options.add_argument(argument)
+    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
+    service = webdriver.ChromeService(executable_path=driver)
+    with webdriver.Chrome(options=options, service=service) as opened:
+        yield opened
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

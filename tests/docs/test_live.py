@@ -1,7 +1,6 @@
 """The live pages in a real browser show what Python answers."""
 
 import json
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -36,23 +35,11 @@ EXPRESSIONS = (
 
 
 @pytest.fixture(scope="module")
-def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="the docs extra is not installed")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium or chromedriver is not installed (Debian: chromium chromium-driver)")
+def browser(chromium):
     if not PYODIDE.is_dir():
         pytest.skip("Pyodide is not there: npm ci --prefix docs")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
-        options.add_argument(argument)
-    # the browser may reach only this machine
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
-    service = webdriver.ChromeService(executable_path=driver)
-    with webdriver.Chrome(options=options, service=service) as opened:
-        opened.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": SOONER})
-        yield opened
+    chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": SOONER})
+    return chromium
 
 
 def wait(browser, script, *arguments):

@@ -1,7 +1,5 @@
 """Pointing at a cell of a picture, in a real browser: what belongs to it lights up."""
 
-import shutil
-
 import pytest
 
 pytestmark = pytest.mark.slow  # a browser
@@ -30,20 +28,10 @@ READ = "return document.querySelector('figure.layout .read').textContent"
 
 
 @pytest.fixture(scope="module")
-def page(site):
+def page(chromium, site):
     """The page of the operations, open in a browser."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="the docs extra is not installed")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium or chromedriver is not installed (Debian: chromium chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
-        options.add_argument(argument)
-    service = webdriver.ChromeService(executable_path=driver)
-    with webdriver.Chrome(options=options, service=service) as browser:
-        browser.get(f"{site}/layouts.html")
-        yield browser
+    chromium.get(f"{site}/layouts.html")
+    return chromium
 
 
 @pytest.mark.parametrize(
