@@ -77,7 +77,7 @@
     }
     cell.classList.add("at");
     for (const [panel, [own, count]] of first) {
-      panel.querySelector(".read").textContent = read(own) + (count > 1 ? ` · and ${count - 1} more` : "");
+      panel.querySelector(".read").textContent = read(own) + (count > 1 ? `, +${count - 1} more` : "");
     }
   }
 

@@ -39,7 +39,8 @@ STYLES = {
 THIN, THICK = "1px solid #9994", ("", "2px solid #444", "3px solid #000")
 PAGE_THICK = ("", "2px solid color-mix(in srgb,currentColor 75%,transparent)", "3px solid")
 
-#: What only a page has: scrolling within a panel, and the cells that are pointed at.
+#: What only a page has: scrolling within a panel, and the cells that are pointed at.  The line that
+#: reads them out has its place from the beginning, so that no cell moves.
 PAGE_RULES = """\
 .layouts .scroll{overflow:auto;max-height:min(80vh,48rem)}
 .layouts .cells{display:table;cursor:default}
@@ -47,7 +48,8 @@ PAGE_RULES = """\
 .layouts .cell{min-width:2ch;white-space:nowrap}
 .layouts .on{outline:2px solid #d0006f;outline-offset:-2px;font-weight:bold}
 .layouts .at{outline-width:3px;outline-offset:-3px}
-.layouts .read{min-height:1.3em;overflow-wrap:anywhere}
+.layouts .panel{min-width:min(34ch,100%)}
+.layouts .read{min-height:1.3em;width:0;min-width:100%;overflow-wrap:anywhere}
 """
 
 

@@ -14,6 +14,12 @@ return [...picture.querySelectorAll(".panel")].map((panel) => [
   panel.querySelector(".read").textContent,
 ]);
 """
+PLACES = """
+return [...document.querySelectorAll("figure.layout td")].map((cell) => {
+  const { x, y } = cell.getBoundingClientRect();
+  return [x, y + scrollY];
+});
+"""
 LEAVE = """
 const cell = document.querySelector("td.at");
 cell.dispatchEvent(new PointerEvent("pointerout", { bubbles: true, pointerType: "mouse" }));
@@ -52,11 +58,11 @@ def page(chromium, site):
             1,
             1,
             [
-                ([str(n) for n in range(10)], "(0,0) · index 0 → offset 0 · and 9 more"),
+                ([str(n) for n in range(10)], "(0,0) · index 0 → offset 0, +9 more"),
                 (["3"], "(0,1) · index 3 → offset 3"),
                 (
                     [str(n) for n in range(30, 40)],
-                    "((0,0),(0,1)) · index 30 → offset 30 · and 9 more",
+                    "((0,0),(0,1)) · index 30 → offset 30, +9 more",
                 ),
             ],
         ),
@@ -98,11 +104,18 @@ def test_cells_that_belong_together_light_up_and_are_read_out(page, expression, 
     assert page.execute_script(LEAVE) == 0
 
 
+def test_no_cell_moves_when_another_is_pointed_at(page):
+    places = page.execute_script(PLACES)
+    page.execute_script(POINT, "composition((6,2):(8,2), (4,3):(3,1))", 0, 0)
+    assert page.execute_script(PLACES) == places
+    page.execute_script(LEAVE)
+
+
 def test_all_that_a_thread_holds_lights_up(page):
     found = page.execute_script(POINT, 'mma("m16n8k16", "bf16")', 2, 0)
     assert [len(lit) for lit, _ in found] == [8, 4, 4]
     assert all(words.startswith("T0 ") for lit, _ in found for words in lit)
-    assert found[2][1] == "(0,0) · index 0 → T0 V0 · and 3 more"
+    assert found[2][1] == "(0,0) · index 0 → T0 V0, +3 more"
     page.execute_script(LEAVE)
 
 
