@@ -110,7 +110,7 @@ def asks_for_banks(
     >>> [asks_for_banks(Layout(8), unit, "offset", None) for unit in (None, 32)]
     [False, True]
     """
-    given = unit is not None or show != "offset" or banks is not None
+    given = unit is not None or not is_one_of(show, ("offset",)) or banks is not None
     swizzled = isinstance(layout, ComposedLayout) and isinstance(layout.inner, Swizzle)
     return given or swizzled or getattr(layout, "unit", None) is not None
 

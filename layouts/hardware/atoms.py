@@ -404,6 +404,8 @@ class MatrixAtom(Drawn):
     def __init__(self, name: str, matrices: int, transposed: bool) -> None:
         if not is_one_of(matrices, (1, 2, 4)):
             raise LayoutError(f"{name}: {matrices!r} matrices; it moves 1, 2 or 4")
+        if not isinstance(transposed, bool):
+            raise LayoutError(f"{name}: transposed is {transposed!r} and must be True or False")
         self._set(name, matrices, transposed)
 
     @property
@@ -442,7 +444,7 @@ def stmatrix(matrices: int = 4, transposed: bool = False) -> MatrixAtom:
     Lane l supplies the address of row ``l % 8`` of matrix ``l / 8``.  It stores two elements of
     every matrix, from ``2 * (l % 4)`` in row ``l / 4``; with `transposed`, in column ``l / 4``.
 
-    Raises `LayoutError` unless `matrices` is 1, 2 or 4.
+    Raises `LayoutError` unless `matrices` is 1, 2 or 4, and `transposed` a bool.
 
     >>> print(stmatrix().rows, stmatrix().fragment, stmatrix(transposed=True).fragment)
     (32,8):(8,1) (32,(2,4)):(2,(1,64)) ((4,8),(2,4)):((16,1),(8,64))

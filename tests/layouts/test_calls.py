@@ -1,5 +1,6 @@
 """Every public operation: it can be called by an expression, and refuses what is no argument."""
 
+from inspect import signature
 from itertools import chain
 from types import ModuleType
 
@@ -68,22 +69,30 @@ def test_an_expression_calls_every_operation(name):
 @pytest.mark.filterwarnings("ignore:Data type alias")  # numpy's, of a dtype that is a mistake
 @pytest.mark.parametrize("name", CALLS)
 def test_a_mistake_raises_layout_error_alone(name):
-    """Each argument in turn, and one more, is a mistake; all of them in the profile ci."""
-    good = arguments(name)
-    tries = [
-        (*good[:place], mistake, *good[place + 1 :])
-        for place in range(len(good) + 1)
-        for mistake in chain(*MISTAKES.values())
-    ]
+    """Each argument in turn, one more, and each option is a mistake; all in the profile ci."""
+    function, good = getattr(layouts, name), arguments(name)
+    mistakes = list(chain(*MISTAKES.values()))
+    places = range(len(good) + 1)
+    tries = [((*good[:at], x, *good[at + 1 :]), {}) for at in places for x in mistakes]
+    tries += [(good, {option: x}) for option in options(function, len(good)) for x in mistakes]
     step = max(100 // settings().max_examples, 1)
-    for given in tries[len(name) % step :: step]:
-        call(getattr(layouts, name), *given)
+    for given, named in tries[len(name) % step :: step]:
+        call(function, *given, **named)
 
 
-def call(function, *given):
+def options(function, given):
+    """The names of the parameters after the `given` first ones."""
+    found = list(signature(function).parameters.values())
+    if any(each.kind is each.VAR_POSITIONAL for each in found):
+        given = 0
+        found = [each for each in found if each.kind is each.KEYWORD_ONLY]
+    return [each.name for each in found[given:] if each.kind is not each.VAR_KEYWORD]
+
+
+def call(function, *given, **named):
     """Call it and show the result; nothing but `LayoutError` may be raised."""
     try:
-        result = function(*given)
+        result = function(*given, **named)
         if isinstance(result, Statement):
             prove(result)
         words(result)
