@@ -5,7 +5,7 @@ const first = Object.fromEntries(Object.entries(fields).map(([id, field]) => [id
 const PAUSE = 120;  // milliseconds without a key, after which typing has ended
 const PAUSE_IN_NAME = 600;  // within what may become a longer name
 const PATIENCE = 400;  // before the page says what it waits for
-let latest = 0, pause;
+let latest = 0, pause, isAccessChosen;
 
 const accesses = [...fields.access.options].map((option) => option.value).filter(Boolean);
 const names = new Names(fields.expression, $("names"), $("hint"), accesses, changed);
@@ -24,6 +24,7 @@ function fromAddress() {
     fields[id].value = value;
   }
   fields.expression.value = decoded(expression) || first.expression;
+  isAccessChosen = !isFirst;
   grow();
 }
 
@@ -48,6 +49,7 @@ const isFirst = () => Object.entries(fields).every(([id, field]) => field.value 
 
 // Asks when typing has ended, or at once.
 function changed(atOnce = false) {
+  if (!isAccessChosen && fields.expression.value !== first.expression) fields.access.value = "";
   grow();
   toAddress();
   latest++;  // the answer under way is not to this
@@ -187,6 +189,7 @@ async function begin() {
   fromAddress();
   addEventListener("hashchange", () => (fromAddress(), answer()));
   addEventListener("resize", grow);
+  fields.access.addEventListener("input", () => (isAccessChosen = true));
   for (const field of Object.values(fields)) field.addEventListener("input", () => changed());
   for (const example of document.querySelectorAll("[data-example]")) {
     example.onclick = () => tryExample(example);

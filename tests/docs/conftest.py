@@ -3,6 +3,7 @@
 The variable DOCS_SITE may name the folder of a site that `make docs` has just built, as in CI.
 """
 
+import contextlib
 import functools
 import http.server
 import os
@@ -40,8 +41,21 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def site(folder):
     """The built site's address."""
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with served(folder, Quiet) as address:
+        yield address
+
+
+@pytest.fixture
+def site_without_snapshots(folder):
+    """The address of the site where it lacks the snapshots of Python's memory."""
+    with served(folder, WithoutSnapshots) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def served(folder, handler):
+    handler = functools.partial(handler, directory=str(folder))
+    with Server(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -64,6 +78,16 @@ def chromium():
         yield opened
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *arguments):
+        """A browser that leaves a page ends its requests."""
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
+
+
+class WithoutSnapshots(Quiet):
+    def translate_path(self, path):
+        return super().translate_path(path.replace(".bin.gz", ".missing"))
