@@ -48,7 +48,7 @@ PAGE_RULES = """\
 .layouts .cell{min-width:2ch;white-space:nowrap}
 .layouts .on{outline:2px solid #d0006f;outline-offset:-2px;font-weight:bold}
 .layouts .at{outline-width:3px;outline-offset:-3px}
-.layouts .panel{min-width:min(34ch,100%)}
+.layouts .panel{min-width:min(38ch,100%)}
 .layouts .read{min-height:1.3em;width:0;min-width:100%;overflow-wrap:anywhere}
 """
 
