@@ -83,7 +83,11 @@ def explanation(options: argparse.Namespace) -> str:
     from cutedsl_gemm.select.explain import explain
     from cutedsl_gemm.select.registry import named
 
-    dtype = options.dtype or named(options.kernel).requirements.dtypes[0]
+    kernel = named(options.kernel)
+    dtypes = {str(each).removeprefix("torch."): each for each in kernel.requirements.dtypes}
+    if options.dtype not in (None, *dtypes):
+        raise Refused(f"--dtype is {options.dtype}: {kernel.name} takes {' and '.join(dtypes)}")
+    dtype = dtypes[options.dtype or next(iter(dtypes))]
     a = _matrix(options.M, options.K, dtype, options.a_major == "k")
     b = _matrix(options.K, options.N, dtype, options.b_major == "n")
     given = {"tile": options.tile, "invariant": options.invariant}
@@ -105,7 +109,6 @@ def _matrix(rows: int, columns: int, dtype: Any, row_major: bool) -> Any:
 
     if max(rows, columns) > MAX_EXTENT:
         raise Refused(f"M, N and K must be at most {MAX_EXTENT}, and one is {max(rows, columns)}")
-    dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     shape = (rows, columns) if row_major else (columns, rows)
     made = torch.empty(shape, dtype=dtype, device="meta")
     return made if row_major else made.mT

@@ -10,6 +10,7 @@ bytes still match the digest in its name. `build.key` makes the key of a plan.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import warnings
@@ -101,7 +102,12 @@ def sweep() -> None:
 
 def warn(error: CacheError, consequence: str) -> None:
     """Warn, once for each folder, that the call goes on without it."""
-    warnings.warn(f"{error}; until then {consequence}", RuntimeWarning, stacklevel=3)
+    _warn_once(f"{error}; until then {consequence}")
+
+
+@functools.cache  # Python's own registry forgets when a library changes the filters
+def _warn_once(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
 def _acquire(path: Path, wait: bool = True) -> int:

@@ -49,7 +49,10 @@ def refused(monkeypatch, *words):
         (["explain", "8", "8", "0"], "'0' must be a positive integer"),
         (["explain", "8", "8", "9" * 30], "M, N and K must be at most 2147483392, and one is 999"),
         (["explain", "8", "8", "8", "--dtype", "bfloat"], "did you mean bfloat16?"),
-        (["explain", "8", "8", "8", "--dtype", "float32"], "a is torch.float32: it must be"),
+        (
+            ["explain", "8", "8", "8", "--dtype", "float32"],
+            "--dtype is float32: sm90 takes bfloat16 and float16",
+        ),
         (["explain", "8", "8", "8", "--kernel", "sm80_wild"], "did you mean sm80_wide?"),
         (["explain", "8", "8", "8", "--tile", "7", "8", "64"], "tile"),
         (["explain", "8", "8", "8", "--kernel", "sm80_wide", "--pipeline"], "has no pipeline"),
