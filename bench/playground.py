@@ -121,10 +121,10 @@ def waits(address: str) -> dict[str, tuple[float, float]]:
 
     try:
         measure("open → Python's answer", page.open)
+        page.wait("return pythons.sympy.ready")
         for expression in TYPED:
             measure(f"last key → {expression}", page.type, expression)
-        page.wait("return pythons.sympy.ready")
-        measure(f"last key → {SYMBOLIC}, sympy there", page.type, SYMBOLIC)
+        measure(f"last key → {SYMBOLIC}", page.type, SYMBOLIC)
         page.browser.execute_script(TYPE, ENDLESS)
         page.wait("return pythons.layouts.running")
         measure("last key, in the place of an endless question", page.type, TYPED[0])
