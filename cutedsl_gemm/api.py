@@ -68,7 +68,8 @@ def gemm(
 
     `tile` is (BM, BN, BK); None lets the model choose. A column-major out is computed as bᵀ · aᵀ,
     and the tile is one of that product. Without `out`, gemm supports autograd (reverse and forward
-    mode), torch.func and vmap; torch.compile and torch.export trace it as one operator.
+    mode), torch.func and vmap; torch.compile and torch.export trace it as one operator. Tensors on
+    the meta device give the shape of the result.
 
     `kernel` names a rung of the ladder, one of `cutedsl_gemm.KERNELS`, and refuses tensors that it
     cannot read in place. The sm80 family reads what TMA reads, and by narrower copies also
@@ -112,7 +113,7 @@ def gemm(
             return _differentiable(a, b, out, tile, kernel, tune, invariant)
         return multiply(a, b, out)
     except TypeError:
-        if all(each.device.type == "meta" for each in _tensors((a, b, out))):
+        if _on_meta(a, b) and (out is None or _on_meta(out)):
             return _traced(a, b, out, tile, kernel, tune, invariant)
         raise
     except RuntimeError:
@@ -175,8 +176,7 @@ def fused_product(
         check_range(operands)
         raise
     except (TypeError, ValueError, RuntimeError):
-        tensors = _tensors(given)
-        if all(each.device.type == "meta" for each in tensors):
+        if _on_meta(a, b, *_tensors(given)):
             return _traced_product(a, b, epilogue, operands, out, options)
         if peek_interpreter_stack() is None:
             raise
@@ -185,6 +185,11 @@ def fused_product(
     asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)
     values = [operands[each.name] for each in asked.epilogue.operands]
     return transformed(asked.epilogue, a, b, values, gemm, options._asdict())
+
+
+def _on_meta(*values: object) -> bool:
+    """Whether all are tensors without memory, of which torch computes shapes."""
+    return all(isinstance(each, Tensor) and each.is_meta for each in values)
 
 
 def _tensors(values: Iterable[object]) -> list[Tensor]:

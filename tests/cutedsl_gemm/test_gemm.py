@@ -233,6 +233,10 @@ negative = torch._neg_view
 TYPE_ERRORS = [
     (lambda: gemm([[1.0]], B), "a is list: it must be a torch.Tensor"),
     (lambda: gemm(3, B), "a is int"),
+    (lambda: gemm(3, [4]), "a is int"),
+    (lambda: gemm(3, B.to("meta")), "a is int"),
+    (lambda: gemm(A.to("meta"), 3), "b is int|a is on the device meta"),
+    (lambda: gemm(A.to("meta"), 3, epilogue=torch.relu), "b is int|a is on the device meta"),
     (lambda: gemm(np.ones((16, 32)), B), "a is ndarray: it must be a torch.Tensor"),
     (lambda: plan_for(np.ones((16, 32)), B), "a is ndarray: it must be a torch.Tensor"),
     (lambda: gemm(A, B, invariant=np.ones(2)), "invariant is array.*: it must be True or False"),

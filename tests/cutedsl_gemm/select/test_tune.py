@@ -172,3 +172,16 @@ def test_what_cannot_be_tuned_gets_a_message():
     a, b = torch.ones(16, 32, dtype=torch.bfloat16), torch.ones(32, 24, dtype=torch.bfloat16)
     with pytest.raises(ValueError, match="tune=True measures kernels on a GPU, and a is on cpu"):
         gemm(a, b, tune=True)
+
+
+def test_where_no_file_can_be_written_the_winner_lasts_as_long_as_the_process(
+    clock, monkeypatch, folder
+):
+    monkeypatch.setattr(tune, "_unstored", {})
+    (folder / "file").touch()
+    monkeypatch.setenv(cache.VARIABLE, str(folder / "file"))
+    clock.first = 3
+    with pytest.warns(RuntimeWarning, match="each process measures for itself"):
+        winner, _ = run(problem())
+    assert run(problem()) == (winner, [])
+    assert clock.races == 1
