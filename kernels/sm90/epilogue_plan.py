@@ -199,10 +199,14 @@ class PanelPlan(Sm90Plan):
     def read_width(self, operand: Operand) -> int:
         """Elements of an operand of the plan's C that a thread loads at a time: 2 neighbours, or 1.
 
-        A thread of wgmma holds neighbours along n.
+        A thread of wgmma holds neighbours along n. Lanes exchange the elements of a vector along n
+        by shuffles of 32 bits: two elements of 16 bits, or one.
         """
-        along_n = operand.modes == ("N",) or (len(operand.modes) == 2 and operand.row_major)
-        return 2 if along_n and operand.alignment % 2 == 0 else 1
+        if operand.modes == ("N",):
+            neighbours = operand.dtype != "float32"
+        else:
+            neighbours = len(operand.modes) == 2 and operand.row_major
+        return 2 if neighbours and operand.alignment % 2 == 0 else 1
 
     def pending_stores(self, store: int) -> int:
         """Stores of a consumer that may still read shared memory when it writes the next panel.
@@ -351,6 +355,8 @@ class PanelPlan(Sm90Plan):
             elif not operand.by_value:
                 width = self.read_width(operand)
                 yield operand.name, f"loaded by threads: {_at_a_time(width)}"
+                if operand.modes == ("N",):
+                    yield "", "once a warp; a lane receives what others have loaded by shuffles"
                 for mode, layout in zip("MN", self.coordinates, strict=True):
                     if mode in operand.modes:
                         yield "", f"{layout}   (thread, value) → {mode.lower()}"

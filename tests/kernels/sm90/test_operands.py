@@ -21,12 +21,13 @@ from tests.kernels.sm90.test_stores import Consumer, of_type
 pytestmark = pytest.mark.slow
 
 SUM = trace(
-    lambda acc, row, pair, column, scalar, rows, two, columns: (
-        acc + row * pair + column * scalar + rows * columns + two
+    lambda acc, row, pair, wide, column, scalar, rows, two, columns: (
+        acc + row * pair * wide + column * scalar + rows * columns + two
     ),
     [
         Operand("row", ("N",), "bfloat16"),
         Operand("pair", ("N",), "float16", alignment=2),
+        Operand("wide", ("N",), "float32", alignment=2),
         Operand("column", ("M",)),
         Operand("scalar"),
         Operand("rows", ("M", "N"), "float32"),
