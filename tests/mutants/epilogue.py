@@ -86,8 +86,8 @@ DEVICE = (
     Fault(
         "pairs_at_any_address",
         PLAN,
-        "return 2 if along_n and operand.alignment % 2 == 0 else 1",
-        "return 2 if along_n else 1",
+        "return 2 if neighbours and operand.alignment % 2 == 0 else 1",
+        "return 2 if neighbours else 1",
         "A bias at an odd address is loaded in pairs: the launch fails.",
     ),
     Fault(
