@@ -39,7 +39,8 @@ class Cooperative(PanelGemm):
             self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
-            self.store(consumer, acc, epilogue, read, row, n, turn)
+            if self.released(tiles_m):
+                self.store(consumer, acc, epilogue, read, row, n, turn)
             k_tile += k_tiles
             turn += 1
         self.wait_for_stores()

@@ -113,6 +113,15 @@ class PanelGemm(Sm90Gemm):
         operands, *_ = epilogue
         return self.reads.ahead(operands, cute.arch.thread_idx()[0] % WARPGROUP, m, n)
 
+    def released(self, tiles_m):
+        """True, but known at run time alone: what it guards stays behind `release_stage`.
+
+        ptxas moved the release of a tile's last stage behind the arithmetic of the epilogue. The
+        stage was then lost to the producer for 9,000 clocks: with gelu at 8448×9216×256, clusters
+        of two and three consumers, 101 µs, not 78 (docs/performance/notebook.md).
+        """
+        return tiles_m > 0
+
     @cute.jit
     def store(self, consumer, acc, epilogue, read, m, n, turn):
         """Store what the epilogue makes of a consumer's accumulator, and of what was `read`.

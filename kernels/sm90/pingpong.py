@@ -44,7 +44,8 @@ class Pingpong(PanelGemm):
                 cute.arch.barrier_arrive(barrier_id=number, number_of_threads=threads)
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
-            self.store(consumer, acc, epilogue, read, m, n, turn)
+            if self.released(tiles_m):
+                self.store(consumer, acc, epilogue, read, m, n, turn)
             k_tile += consumers * k_tiles
             turn += 1
         self.wait_for_stores()
