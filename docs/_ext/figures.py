@@ -7,16 +7,19 @@ from typing import Any
 from docutils import nodes
 
 from layouts.draw import Table
+from layouts.draw.fragments import fragments
+from layouts.hardware.fragment import Drawn
 
 
 def can_draw(value: Any) -> bool:
-    """Whether a value draws itself: a table, a timeline."""
-    return hasattr(value, "svg")
+    """Whether a value draws itself: a table, an instruction or its tiling, a timeline."""
+    return isinstance(value, Drawn) or hasattr(value, "svg")
 
 
 def drawing(value: Any) -> str:
     """The HTML of a value that draws itself; in a table, cells that belong together light up."""
-    return value.html(page=True) if isinstance(value, Table) else value.svg()
+    table = fragments(value) if isinstance(value, Drawn) else value
+    return table.html(page=True) if isinstance(table, Table) else table.svg()
 
 
 def figure(drawn: str, below: str = "") -> nodes.raw:

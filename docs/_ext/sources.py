@@ -1,4 +1,5 @@
-"""Pages with computed parts depend on the library: Sphinx rebuilds them when it changes."""
+"""Pages with computed parts depend on the library, and on the site's own Python: Sphinx rebuilds them
+when it changes."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def files() -> tuple[str, ...]:
-    """Every source file of the library."""
-    packages = ("layouts", "kernels", "cutedsl_gemm")
+    """Every source file of the library and of the site."""
+    packages = ("layouts", "kernels", "cutedsl_gemm", "docs/_ext", "docs/live")
     found = (path for package in packages for path in (ROOT / package).rglob("*.py"))
     return tuple(map(str, sorted(found)))
 
 
 def depend(env: BuildEnvironment) -> None:
-    """Registers the library as a dependency of the current page."""
+    """Registers these files as dependencies of the current page."""
     for file in files():
         env.note_dependency(file)

@@ -35,7 +35,7 @@ from layouts.values.unit import unit_of
 
 MOST = 64  # rows, and columns, of a panel on a page
 MOST_CELLS = 16_384  # of all panels: 2 MB of HTML
-MOST_OF_ANSWER = 24  # rows, and columns, of the table of an answer
+MOST_OF_ANSWER = 16  # rows, and columns, of the table of an answer
 MOST_LANES = 1024  # threads of a block
 MOST_CHARACTERS = 1_200  # of a message
 

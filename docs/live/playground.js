@@ -97,6 +97,7 @@ function stale(is) {
 function show(seen) {
   $("table").innerHTML = seen.html ?? "";
   $("value").textContent = seen.text;
+  $("value").classList.toggle("long", seen.text.includes("\n"));
   $("facts").replaceChildren(...seen.facts.map(fact));
   $("banks").textContent = seen.banks ?? "";
   for (const form of ["svg", "latex"]) $(form).hidden = !seen.html;

@@ -228,6 +228,14 @@ def test_an_operation_shows_its_steps(browser, site):
     wait(browser, f"{shown} === {json.dumps(steps)}")
 
 
+def test_steps_that_are_asked_for_stand_above_their_picture(browser, site):
+    running(browser, site)
+    typed(browser, "expression", "explain(composition, (6,2):(8,2), (4,3):(3,1))")
+    at = "return document.getElementById('{}').getBoundingClientRect().{}"
+    end, begin = at.format("value", "bottom"), at.format("table", "top")
+    assert browser.execute_script(end) <= browser.execute_script(begin)
+
+
 def test_the_width_of_an_element_is_asked_and_kept(browser, site):
     opened(browser, site, "playground.html#(4%2C8)%3A(8%2C1)&unit=32")
     legend = "return document.querySelector('#table .legend').textContent"
@@ -249,6 +257,15 @@ def test_the_list_of_operations_is_filtered(browser, site):
     )
     assert "blocked_product" in left
     assert len(left) < 5
+
+
+def test_the_open_list_of_operations_leaves_room_for_the_answer(browser, site):
+    running(browser, site)
+    height = (
+        "document.getElementById('operations').open = true;"
+        "return document.getElementById('operations').offsetHeight / innerHeight"
+    )
+    assert browser.execute_script(height) <= 0.6
 
 
 def test_an_outdated_answer_is_dimmed(browser, site):

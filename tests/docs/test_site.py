@@ -49,7 +49,8 @@ def test_every_call_in_the_table_of_names_works():
     """The second column of coming-from, called on a matrix and two layouts that compose."""
     names = {}
     exec(
-        "from layouts import *\nlayout = A = Layout((4, 8), (8, 1)); B = Layout((2, 4), (2, 4))",
+        "import numpy\nfrom layouts import *\n"
+        "layout = A = Layout((4, 8), (8, 1)); B = Layout((2, 4), (2, 4))",
         names,
     )
     page = (ROOT / "docs" / "coming-from.md").read_text()

@@ -23,3 +23,15 @@ def test_no_page_scrolls_sideways(chromium, site, page):
         size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
         chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         assert chromium.execute_script(BEYOND) == [], f"{page} at {width} pixels"
+
+
+@pytest.mark.parametrize("page", ["index", "written/ladder", "coming-from"])
+def test_tables_of_a_few_columns_fit_a_telephone(chromium, site, page):
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    chromium.get(f"{site}/{page}.html")
+    tables = "[...document.querySelectorAll('.table-wrapper')]"
+    beyond = f"return {tables}.map(table => table.scrollWidth - table.clientWidth)"
+    found = chromium.execute_script(beyond)
+    assert found
+    assert max(found) <= 1
