@@ -1,5 +1,7 @@
-"""Pages with computed parts depend on the library, and on the site's own Python: Sphinx rebuilds them
-when it changes."""
+"""Pages with computed parts depend on the library and on the site's own Python.
+
+Sphinx builds them again when one of these files changes.
+"""
 
 from __future__ import annotations
 
