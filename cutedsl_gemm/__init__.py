@@ -10,6 +10,8 @@ _MODULES = {  # of the names that need torch
     **dict.fromkeys(("explain", "gemm", "plan_for"), "api"),
     **dict.fromkeys(("addmm", "geglu", "linear", "swiglu"), "functions"),
     "mlp": "two_layers",
+    **dict.fromkeys(("convert", "restore"), "conversion"),
+    "enabled": "mode",
 }
 
 #: The names that `gemm(a, b, kernel=...)` takes, from naive SIMT to pingpong.

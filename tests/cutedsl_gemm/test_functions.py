@@ -1,7 +1,6 @@
 """linear, addmm, swiglu and geglu are torch's of the same arguments, with their derivatives."""
 
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,31 +8,20 @@ from torch import func
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from cutedsl_gemm import addmm, call, fused, geglu, gemm, linear, mlp, swiglu
+from cutedsl_gemm import addmm, fused, geglu, gemm, linear, mlp, swiglu
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
 from cutedsl_gemm.fused_derivatives import Backward
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
-from cutedsl_gemm.kernels.sm90.rungs import pingpong
-from cutedsl_gemm.select import choose
-from cutedsl_gemm.select.candidate import Candidate
 from cutedsl_gemm.signature import DEFAULTS
 
 # of torch's own rules of forward derivatives
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-
-
-@pytest.fixture(autouse=True)
-def small_tiles(monkeypatch):
-    """gemm chooses small tiles, which the executor computes fast: the plan does not matter here."""
-    candidates = [Candidate(pingpong, tile) for tile in ((64, 16, 32), (64, 32, 32))]
-    ranked = [SimpleNamespace(candidate=each) for each in candidates]
-    monkeypatch.setattr(choose, "best", lambda problem: candidates[0])
-    monkeypatch.setattr(choose, "ranking", lambda problem: ranked)
-    for module in (call, fused):
-        monkeypatch.setattr(module, "_calls", {})
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    pytest.mark.usefixtures("small_tiles"),
+]
 
 
 def draw(*shape, dtype=torch.bfloat16):

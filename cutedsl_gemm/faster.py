@@ -1,0 +1,219 @@
+"""torch's linear, by gemm where the choice expects that to be faster, and by torch elsewhere.
+
+signature of (x, weight, bias) → the product, remembered; or None: torch computes it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch._C._functorch import peek_interpreter_stack
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
+from torch.nn import Parameter
+from torch.nn import functional as F
+
+from cutedsl_gemm.activations import LINEAR
+from cutedsl_gemm.call import REMEMBERED, call
+from cutedsl_gemm.fused import compute, fused
+from cutedsl_gemm.problem import MAX_EXTENT, TMA
+from cutedsl_gemm.select.preference import beats_torch
+
+Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
+
+DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
+DENSE = Tensor, Parameter  # a subclass has its own products
+VECTOR = 32  # bytes: no plan needs a wider alignment
+AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast converts
+BIAS = LINEAR[None][1]
+
+_runs: dict[Any, Run | None] = {}
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """torch.nn.functional.linear of the same arguments: x (…, K), weight (N, K), bias (N,)."""
+    result = by_gemm(x, weight, bias)
+    return F.linear(x, weight, bias) if result is None else result
+
+
+def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | None:
+    """x (…, K) · weightᵀ + bias by gemm; None if torch is to compute it.
+
+    torch computes what is not on a Hopper GPU, not bfloat16 or float16, a subclass of Tensor,
+    inside torch.func or forward-mode derivatives, malformed, or expected to be slower by gemm.
+    """
+    if torch._C._is_any_autocast_enabled():
+        tensors = _autocast(x, weight, bias)
+        if tensors is None:
+            return None
+        x, weight, bias = tensors
+    if is_dynamo_compiling():
+        return _traced(x, weight, bias) if _suits(x, weight, bias) else None
+    if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
+        fake = isinstance(x, FakeTensor) and isinstance(weight, FakeTensor)
+        return _traced(x, weight, bias) if fake and _suits(x, weight, bias) else None
+    if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
+        return None
+    run = _run_for(x, weight, bias)
+    if run is None:
+        return None
+    if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches
+        return _traced(x, weight, bias)
+    if torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    ):
+        made: Tensor = _Linear.apply(run, x, weight, bias)
+        return made
+    return run(x, weight, bias)
+
+
+def _autocast(
+    x: Tensor, weight: Tensor, bias: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None] | None:
+    """The tensors as torch.autocast passes them to linear; None if it does not convert them."""
+    device = x.device.type
+    if device not in DEVICES or not torch.is_autocast_enabled(device):
+        return x, weight, bias
+    dtype = torch.get_autocast_dtype(device)
+    given = (x, weight) if bias is None else (x, weight, bias)
+    if any(each.dtype not in AUTOCAST or each.device.type != device for each in given):
+        return None
+    return x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
+
+
+def _run_for(x: Tensor, weight: Tensor, bias: Tensor | None) -> Run | None:
+    """The product of tensors of one signature, found in two microseconds if it is known."""
+    try:
+        x_start, weight_start = x.data_ptr(), weight.data_ptr()
+        bias_start = VECTOR if bias is None else bias.data_ptr()
+        if not (x_start and weight_start and bias_start):
+            return None  # without memory, or empty
+        offset = (x_start | weight_start | bias_start) % VECTOR
+        # fmt: off
+        if bias is None:
+            signature: Any = (
+                x.shape, x.stride(), weight.shape, weight.stride(), x.dtype, weight.dtype,
+                x.device, weight.device, offset,
+            )
+        else:
+            signature = (
+                x.shape, x.stride(), weight.shape, weight.stride(), x.dtype, weight.dtype,
+                x.device, weight.device, offset,
+                bias.shape, bias.stride(), bias.dtype, bias.device,
+            )
+        # fmt: on
+        return _runs[signature]
+    except KeyError:
+        pass
+    except (RuntimeError, TypeError):  # sparse, nested, or of symbolic shape
+        return None
+    run = _make(x, weight, bias, offset == 0) if _suits(x, weight, bias) else None
+    if len(_runs) >= REMEMBERED:
+        _runs.clear()
+    _runs[signature] = run
+    return run
+
+
+def _suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether gemm has a kernel for tensors like these; their shapes may be symbolic."""
+    if x.device.type not in DEVICES or x.dtype not in TMA.dtypes or x.ndim == 0:
+        return False
+    if weight.device != x.device or weight.dtype != x.dtype or weight.ndim != 2:
+        return False
+    if x.layout != torch.strided or weight.layout != torch.strided:
+        return False
+    if bias is None:
+        return bool(x.shape[-1] == weight.shape[1])
+    same = bias.device == x.device and bias.dtype == x.dtype and bias.layout == torch.strided
+    return same and x.shape[-1] == weight.shape[1] and bias.shape == weight.shape[:1]
+
+
+def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
+    (n, k), shape = weight.shape, (*x.shape[:-1], weight.shape[0])
+    m = prod(x.shape[:-1])
+    if m * n * k == 0 or max(m, n, k) > MAX_EXTENT:
+        return None
+    if not _on_hopper(x.device) or not beats_torch(m, n, k):
+        return None
+    multiply = _matrices(x.detach().reshape(m, k), weight.detach(), bias, aligned)
+    if x.ndim == 2:
+        return multiply
+    return lambda x, weight, bias: multiply(x.reshape(m, k), weight, bias).view(shape)
+
+
+def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run:
+    """The product of a matrix x; the call is remembered where the signature has all it needs."""
+    if bias is None:
+        multiply = call(x, weight.mT, None, None)
+        return lambda x, weight, bias: multiply(x, weight.mT, None)
+    if not aligned:
+        return lambda x, weight, bias: compute(x, weight.mT, BIAS, {"bias": bias})[0]
+    run = fused(x, weight.mT, BIAS, {"bias": bias.detach()}).run
+    return lambda x, weight, bias: run(x, weight.mT, {"bias": bias}, None)[0]
+
+
+def _on_hopper(device: torch.device) -> bool:
+    if device.type != "cuda":
+        return True  # the executor
+    return torch.version.cuda is not None and torch.cuda.get_device_capability(device) == (9, 0)
+
+
+class _Linear(torch.autograd.Function):
+    """x · weightᵀ + bias with its backward derivatives."""
+
+    @staticmethod
+    def forward(ctx: Any, run: Run, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return run(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *_gradients(ctx.saved_tensors, ctx.needs_input_grad[1:], grad, linear)
+
+
+def _gradients(
+    saved: tuple[Tensor, Tensor], needs: tuple[bool, ...], grad: Tensor, multiply: Run
+) -> tuple[Tensor | None, ...]:
+    """The gradients of x, weight and bias; each product is by whichever is faster."""
+    x, weight = saved
+    needs_x, needs_weight, needs_bias = needs
+    rows = grad.reshape(-1, weight.shape[0])  # (M, N)
+    return (
+        multiply(rows, weight.mT, None).view(x.shape) if needs_x else None,
+        multiply(rows.mT, x.reshape(-1, weight.shape[1]).mT, None) if needs_weight else None,
+        rows.sum(0) if needs_bias else None,
+    )
+
+
+def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The product as one operator, which decides when it runs: shapes may be symbolic till then."""
+    made: Tensor = _operator(x.reshape(-1, weight.shape[1]), weight, bias)
+    return made.view(*x.shape[:-1], weight.shape[0])
+
+
+@torch.library.custom_op("cutedsl_gemm::linear", mutates_args=())
+def _operator(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    run = _run_for(x, weight, bias)
+    return (run or F.linear)(x, weight, bias)
+
+
+@_operator.register_fake
+def _fake(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return x.new_empty(x.shape[0], weight.shape[0])
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, weight, _ = inputs
+    ctx.save_for_backward(x, weight)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return _gradients(ctx.saved_tensors, ctx.needs_input_grad, grad, _operator)
+
+
+_operator.register_autograd(_backward, setup_context=_setup_context)

@@ -1,0 +1,30 @@
+"""Whether gemm is expected to be faster than torch.mm, which is cuBLAS, on Hopper."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.model import best, estimate
+
+REMEMBERED = 4096  # shapes
+FEW_ROWS = 256  # decoding: gemm streams the weights as fast as torch.mm does
+LONG_K = 3000
+
+
+@lru_cache(REMEMBERED)
+def beats_torch(m: int, n: int, k: int) -> bool:
+    """Whether gemm is expected to be at least as fast as torch.mm on an H100.
+
+    It is on average, except where a single wave of blocks, each with its whole K, sums 3,000
+    products or more: blocks fall out of step, and read again what they share
+    (docs/performance/notebook.md, "Weights of language models, at any number of rows").
+
+    >>> beats_torch(8192, 4096, 4096), beats_torch(16, 8192, 8192), beats_torch(1024, 4096, 14336)
+    (True, True, False)
+    """
+    if k < LONG_K or min(m, n) <= FEW_ROWS:
+        return True
+    problem = Problem.dense(m, n, k)
+    found = estimate(problem, best(problem))
+    return found.waves > 1 or found.candidate.splits > 1

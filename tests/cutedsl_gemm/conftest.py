@@ -1,0 +1,21 @@
+"""What the tests of calls share."""
+
+from types import SimpleNamespace
+
+import pytest
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """gemm chooses small tiles, which the executor computes fast: the plan does not matter here."""
+    from cutedsl_gemm import call, fused
+    from cutedsl_gemm.kernels.sm90.rungs import pingpong
+    from cutedsl_gemm.select import choose
+    from cutedsl_gemm.select.candidate import Candidate
+
+    candidates = [Candidate(pingpong, tile) for tile in ((64, 16, 32), (64, 32, 32))]
+    ranked = [SimpleNamespace(candidate=each) for each in candidates]
+    monkeypatch.setattr(choose, "best", lambda problem: candidates[0])
+    monkeypatch.setattr(choose, "ranking", lambda problem: ranked)
+    for module in (call, fused):
+        monkeypatch.setattr(module, "_calls", {})

@@ -1,0 +1,406 @@
+"""A converted model is torch's model: its results, gradients, state_dict, copies and transforms."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils import parametrize
+from torch.utils.checkpoint import checkpoint
+
+from cutedsl_gemm import convert, enabled, faster, restore
+from cutedsl_gemm.conversion import GemmLinear
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    pytest.mark.usefixtures("small_tiles", "on_the_executor"),
+]
+
+
+@pytest.fixture
+def on_the_executor(monkeypatch):
+    monkeypatch.setattr(faster, "DEVICES", ("cpu", "cuda"))
+    monkeypatch.setattr(faster, "_runs", {})
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """The shapes (M, N, K) that gemm is asked for."""
+    found = []
+
+    def counted(m, n, k):
+        found.append((m, n, k))
+        return True
+
+    monkeypatch.setattr(faster, "beats_torch", counted)
+    return found
+
+
+def draw(*shape, dtype=torch.bfloat16):
+    return torch.randn(shape).to(dtype)
+
+
+def model(bias=True, dtype=torch.bfloat16):
+    layers = nn.Linear(40, 72, bias=bias), nn.GELU(), nn.Linear(72, 24, bias=bias)
+    return nn.Sequential(*layers).to(dtype)
+
+
+def near(ours, theirs, within=1e-2):
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+    return (ours.double() - theirs.double()).norm() <= within * theirs.double().norm()
+
+
+X = draw(2, 9, 40)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_results_and_gradients_are_torchs(bias, products):
+    theirs = model(bias)
+    ours = convert(copy.deepcopy(theirs))
+    inputs = [X.clone().requires_grad_() for _ in range(2)]
+    results = [each(x) for each, x in zip((ours, theirs), inputs, strict=True)]
+    assert near(*results)
+    slope = draw(2, 9, 24)
+    for result in results:
+        result.backward(slope)
+    assert near(inputs[0].grad, inputs[1].grad)
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert near(one.grad, other.grad)
+        assert one.grad.stride() == one.stride()
+    assert sorted(products) == sorted(
+        [(18, 72, 40), (18, 24, 72), (18, 40, 72), (72, 40, 18), (18, 72, 24), (24, 72, 18)]
+    )
+
+
+def test_parameters_and_state_dict_are_the_same_objects_and_keys():
+    made = model()
+    before, keys = [*made.parameters()], [*made.state_dict()]
+    assert convert(made) is made
+    assert all(one is other for one, other in zip(made.parameters(), before, strict=True))
+    assert [*made.state_dict()] == keys
+    made.load_state_dict(model().state_dict())
+    model().load_state_dict(made.state_dict())
+    assert restore(made) is made
+    assert type(made[0]) is nn.Linear
+    assert made[0].weight is before[0]
+
+
+def test_only_nn_linear_itself_is_converted():
+    class Lora(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * 2
+
+    patched = nn.Linear(40, 24)
+    patched.forward = lambda x: x
+    attention = nn.MultiheadAttention(32, 4)
+    made = convert(nn.ModuleList([Lora(40, 24), patched, attention, nn.LazyLinear(8)]))
+    assert not any(isinstance(each, GemmLinear) for each in made.modules())
+
+
+def test_what_is_no_module_is_refused():
+    for function in (convert, restore):
+        with pytest.raises(TypeError, match=r"model is Tensor: it must be a torch\.nn\.Module"):
+            function(X)
+
+
+def test_copies_and_pickles_are_converted(products):
+    made = convert(model())
+    for other in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert type(other[0]) is GemmLinear
+        assert torch.equal(other(X), made(X))
+    assert products
+    assert made.half()(X.half()).dtype == torch.float16
+
+
+def test_a_parametrized_layer_is_left_alone_and_a_converted_one_can_be_parametrized():
+    class Doubled(nn.Module):
+        def forward(self, weight):
+            return weight * 2
+
+    before = parametrize.register_parametrization(model()[0], "weight", Doubled())
+    assert not isinstance(convert(before), GemmLinear)
+    after = convert(model())
+    plain = after(X)
+    parametrize.register_parametrization(after[2], "weight", Doubled())
+    bias = after[2].bias
+    assert near(after(X) - bias, 2 * (plain - bias), 2e-2)
+    with pytest.raises(TypeError, match="2 is ParametrizedGemmLinear, a class made from"):
+        restore(after)
+    assert type(after[0]) is GemmLinear
+    parametrize.remove_parametrizations(after[2], "weight")
+    assert type(restore(after)[2]) is nn.Linear
+
+
+def test_hooks_and_tied_weights_stay():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.head = nn.Embedding(24, 40), nn.Linear(40, 24, bias=False)
+            self.head.weight = self.embedding.weight
+
+        def forward(self, tokens):
+            return self.head(self.embedding(tokens))
+
+    theirs = Tied().bfloat16()
+    ours, seen = convert(copy.deepcopy(theirs)), []
+    ours.head.register_forward_hook(lambda module, given, result: seen.append(result.shape))
+    tokens = torch.arange(10)
+    results = [each(tokens) for each in (ours, theirs)]
+    assert seen == [(10, 24)]
+    for result in results:
+        result.float().square().sum().backward()
+    assert near(ours.embedding.weight.grad, theirs.embedding.weight.grad)
+    assert ours.head.weight is ours.embedding.weight
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        draw(40),
+        draw(0, 40),
+        draw(1, 40),
+        draw(9, 80)[:, ::2],
+        draw(40, 9).mT,
+        draw(9, 41)[:, 1:],
+        draw(5, 2, 40).transpose(0, 1),
+        draw(1).expand(9, 40),
+    ],
+    ids=lambda x: f"{tuple(x.shape)}:{x.stride()}",
+)
+@pytest.mark.parametrize("bias", [True, False])
+def test_inputs_of_any_strides_give_torchs_result(x, bias):
+    layer = nn.Linear(40, 24, bias=bias).bfloat16()
+    wanted = layer(x)
+    found = convert(layer)(x)
+    assert near(found, wanted)
+    assert torch.equal(layer(x.clone()), found)  # of other strides
+
+
+def test_torch_computes_what_gemm_has_no_kernel_for(products):
+    wide = convert(model(dtype=torch.float32))
+    assert torch.equal(wide(X.float()), restore(wide)(X.float()))
+    layer = convert(nn.Linear(40, 24).bfloat16())
+    with pytest.raises(RuntimeError, match="dtype"):
+        layer(X.float())
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        layer(draw(3, 41))
+    assert layer.to("meta")(X.to("meta")).shape == (2, 9, 24)
+    assert not products
+
+
+def test_torch_computes_what_is_expected_to_be_slower(monkeypatch):
+    monkeypatch.setattr(faster, "beats_torch", lambda m, n, k: False)
+    made = model()
+    assert torch.equal(convert(copy.deepcopy(made))(X), made(X))
+    assert [*faster._runs.values()] == [None, None]
+
+
+def test_a_freed_weight_is_not_read():
+    layer = convert(nn.Linear(40, 24).bfloat16())
+    layer(X)
+    layer.weight.untyped_storage().resize_(0)
+    assert faster.by_gemm(X, layer.weight, layer.bias) is None
+
+
+def test_cpu_models_are_torchs(monkeypatch, products):
+    monkeypatch.setattr(faster, "DEVICES", ("cuda",))
+    made = model()
+    assert torch.equal(convert(copy.deepcopy(made))(X), made(X))
+    assert not products
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_casts_as_torchs(dtype, products):
+    theirs = model(dtype=torch.float32)
+    ours = convert(copy.deepcopy(theirs))
+    for each in (ours, theirs):
+        with torch.autocast("cpu", dtype):
+            result = each(X.float())
+        assert result.dtype == dtype
+        result.float().sum().backward()
+    assert ours[0].weight.grad.dtype == torch.float32
+    assert near(ours[0].weight.grad, theirs[0].weight.grad, 2e-2)
+    assert len(products) == 5
+    with torch.autocast("cpu", dtype):  # which leaves float64 alone
+        assert convert(nn.Linear(40, 24).double())(X.double()).dtype == torch.float64
+
+
+def test_checkpointing_gives_the_same_gradients(products):
+    made = convert(model())
+    x = X.clone().requires_grad_()
+    (wanted,) = torch.autograd.grad(made(x).float().sum(), x)
+    for reentrant in (False, True):
+        result = checkpoint(made, x, use_reentrant=reentrant)
+        if not reentrant:
+            assert torch.equal(torch.autograd.grad(result.float().sum(), x)[0], wanted)
+        else:
+            result.float().sum().backward()
+            assert torch.equal(x.grad, wanted)
+    assert products
+
+
+def test_second_derivatives_are_torchs(products):
+    theirs = nn.Linear(40, 24).bfloat16()
+    ours = convert(copy.deepcopy(theirs))
+    found = []
+    for each in (ours, theirs):
+        x = X.clone().requires_grad_()
+        (first,) = torch.autograd.grad(each(x).square().sum(), x, create_graph=True)
+        found.append(torch.autograd.grad(first.float().square().sum(), each.weight)[0])
+    assert near(*found)
+
+
+def test_transforms_of_torch_func_are_torchs():
+    layer = convert(nn.Linear(40, 24).bfloat16())
+    per_sample = torch.func.vmap(layer)(X)
+    assert near(per_sample, layer(X))
+    weights = dict(layer.named_parameters())
+
+    def loss(weights, x):
+        return torch.func.functional_call(layer, weights, (x,)).float().sum()
+
+    grads = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, X)
+    assert grads["weight"].shape == (2, 24, 40)
+
+
+def test_modes_see_one_operator_a_layer():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    made = convert(model())
+    with Seen():
+        made(X).sum().backward()
+    assert seen.count(torch.ops.cutedsl_gemm.linear.default) == 5
+    with FakeTensorMode() as mode, Seen():
+        layer = convert(nn.Linear(40, 24, dtype=torch.bfloat16))
+        fake = layer(mode.from_tensor(X))
+    assert (fake.shape, fake.dtype) == ((2, 9, 24), torch.bfloat16)
+    assert torch.ops.cutedsl_gemm.linear.default in seen[-3:]
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch's own making
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_operator_passes_torchs_opcheck(bias):
+    x, weight = draw(9, 40).requires_grad_(), draw(24, 40).requires_grad_()
+    arguments = x, weight, draw(24).requires_grad_() if bias else None
+    torch.library.opcheck(torch.ops.cutedsl_gemm.linear.default, arguments)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_torch_compile_has_no_graph_breaks_and_gives_the_same_bits(dynamic):
+    torch._dynamo.reset()
+    made = convert(model())
+    compiled = torch.compile(made, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    for rows in (9, 11):
+        x = draw(2, rows, 40).requires_grad_()
+        found, wanted = compiled(x), made(x)
+        assert torch.equal(found, wanted)
+        slope = draw(*wanted.shape)
+        for one, other in zip(
+            torch.autograd.grad(found, [x, *made.parameters()], slope),
+            torch.autograd.grad(wanted, [x, *made.parameters()], slope),
+            strict=True,
+        ):
+            assert torch.equal(one, other)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_model_has_the_operator_also_under_autocast_and_enabled():
+    torch._dynamo.reset()
+    code = []
+
+    def backend(graph, inputs):
+        code.append(graph.code)
+        return graph
+
+    made = convert(model(dtype=torch.float32))
+
+    @torch.compile(backend=backend, fullgraph=True)
+    def step(x, w):
+        with torch.autocast("cpu", torch.bfloat16):
+            return made(x) @ w
+
+    with torch.no_grad(), enabled():
+        found = step(X.float(), draw(24, 16))
+    assert found.dtype == torch.bfloat16
+    assert code[0].count("cutedsl_gemm.linear") == 3
+
+
+A, B, C = draw(18, 40), draw(40, 24), draw(24)
+ENABLED = {
+    "mm": lambda: torch.mm(A, B),
+    "mm of transposed": lambda: A.mT.contiguous().mT.mm(B.mT.contiguous().mT),
+    "@": lambda: X @ B,
+    "matmul": lambda: torch.matmul(X, B),
+    "addmm": lambda: torch.addmm(C, A, B),
+    "linear": lambda: F.linear(X, B.mT, C),
+    "bmm, one b": lambda: torch.bmm(X, B.expand(2, 40, 24)),
+    "bmm, a batch of one": lambda: torch.bmm(X[:1], B[None]),
+    "module": lambda: nn.functional.linear(A, B.mT),
+}
+NOT_ENABLED = {
+    "bmm": lambda: torch.bmm(X, torch.stack([B, B])),
+    "vectors": lambda: A @ B[:, 0],
+    "out": lambda: torch.mm(A, B, out=torch.empty(18, 24, dtype=A.dtype)),
+    "beta": lambda: torch.addmm(C, A, B, beta=2),
+    "a matrix is added": lambda: torch.addmm(draw(18, 24).zero_(), A, B),
+    "float32": lambda: A.float() @ B.float(),
+    "a vector and a matrix of sparse": lambda: A.float().to_sparse() @ B.float(),
+}
+
+
+@pytest.mark.parametrize("name", ENABLED)
+def test_enabled_sends_products_to_gemm(name, products):
+    wanted = ENABLED[name]()
+    with enabled():
+        assert near(ENABLED[name](), wanted)
+    assert len(products) == 1
+    ENABLED[name]()
+    assert len(products) == 1
+
+
+@pytest.mark.parametrize("name", NOT_ENABLED)
+def test_enabled_leaves_the_rest_to_torch(name, products):
+    wanted = NOT_ENABLED[name]()
+    with enabled():
+        assert torch.equal(NOT_ENABLED[name](), wanted)
+    assert not products
+
+
+def test_enabled_raises_torchs_errors():
+    calls = (
+        lambda: torch.mm(A, A),
+        lambda: torch.mm(A),
+        lambda: torch.mm(A, None),
+        lambda: torch.addmm(C, A, None),
+        lambda: F.linear(A, 3),
+        lambda: torch.bmm(X, B[None]),
+        lambda: torch.mm(A, B.float()),
+    )
+    for call in calls:
+        with pytest.raises((RuntimeError, TypeError)) as wanted:
+            call()
+        with enabled(), pytest.raises(type(wanted.value)) as found:
+            call()
+        assert str(found.value) == str(wanted.value)
+
+
+def test_gradients_of_enabled_are_gemms_after_the_context_too(products):
+    a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
+    slope = draw(18, 24)
+    wanted = torch.autograd.grad(a @ b, (a, b), slope)
+    with enabled():
+        c = a @ b
+    for one, other in zip(torch.autograd.grad(c, (a, b), slope), wanted, strict=True):
+        assert near(one, other)
+    assert len(products) == 3
