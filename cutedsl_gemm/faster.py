@@ -87,7 +87,10 @@ def _autocast(
 
 
 def _run_for(x: Tensor, weight: Tensor, bias: Tensor | None) -> Run | None:
-    """The product of tensors of one signature, found in two microseconds if it is known."""
+    """The product of tensors of one signature, found in two microseconds if it is known.
+
+    Device -1 is the CPU, since a tensor without memory has no address.
+    """
     try:
         x_start, weight_start = x.data_ptr(), weight.data_ptr()
         bias_start = VECTOR if bias is None else bias.data_ptr()
@@ -98,13 +101,13 @@ def _run_for(x: Tensor, weight: Tensor, bias: Tensor | None) -> Run | None:
         if bias is None:
             signature: Any = (
                 x.shape, x.stride(), weight.shape, weight.stride(), x.dtype, weight.dtype,
-                x.device, weight.device, offset,
+                x.get_device(), weight.get_device(), offset,
             )
         else:
             signature = (
                 x.shape, x.stride(), weight.shape, weight.stride(), x.dtype, weight.dtype,
-                x.device, weight.device, offset,
-                bias.shape, bias.stride(), bias.dtype, bias.device,
+                x.get_device(), weight.get_device(), offset,
+                bias.shape, bias.stride(), bias.dtype, bias.get_device(),
             )
         # fmt: on
         return _runs[signature]
