@@ -1,4 +1,4 @@
-"""A converted model on an H100: torch's results, in CUDA graphs, compiled, in as little host time."""
+"""A converted model on an H100: torch's results, CUDA graphs, torch.compile, host time."""
 
 import copy
 import time
