@@ -105,8 +105,10 @@ def file(name: str) -> Path:
 
 def folder(name: str) -> Path:
     """A folder that can be written to; created if it does not exist."""
-    if not name:
-        raise argparse.ArgumentTypeError("'' must be the name of a folder; '.' is the current one")
+    if not name.strip():
+        raise argparse.ArgumentTypeError(
+            f"{name!r} must be the name of a folder; '.' is the current one"
+        )
     path = Path(name)
     try:
         path.mkdir(parents=True, exist_ok=True)

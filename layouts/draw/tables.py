@@ -168,9 +168,10 @@ def _column_read(columns: list[list[int]]) -> list[tuple[str, ...]]:
         if len(column) < 2 or not width:
             return ()
         found = wavefronts([bit // 8 for bit in column[:count]], width)
-        lines = f"{count} × {width} bytes down a column:", found.counted()
+        read = f"{width} {'byte' if width == 1 else 'bytes'}"
+        lines = f"{count} × {read} down a column:", found.counted()
         narrow = _widest([column])[1] == width < most
-        return (*lines, f"rows are aligned to {width} bytes only") if narrow else lines
+        return (*lines, f"rows are aligned to {read} only") if narrow else lines
 
     return list(map(note, columns))
 

@@ -36,6 +36,7 @@ def refused(monkeypatch, *words):
         (["build", "--folder", "/etc/hostname"], "'/etc/hostname' cannot be a folder"),
         (["build", "--folder", "/proc/nope"], "'/proc/nope' cannot be a folder"),
         (["build", "--folder", ""], "'' must be the name of a folder"),
+        (["build", "--folder", " "], "' ' must be the name of a folder"),
         (["bench", "--csv", "/nowhere/x.csv"], "must be a file in an existing folder"),
         (["bench", "--plot", "/tmp/plot.txt"], "must end in .svg, .png, .pdf"),
         (["ladder", "--csv", "/nowhere/x.csv"], "must be a file in an existing folder"),

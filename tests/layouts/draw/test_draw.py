@@ -198,6 +198,7 @@ def test_compare_counts_the_wavefronts_of_a_column():
         ([Layout((8, 8), (8, 1)), Layout((8, 8), (9, 1))], None, 8, 2),
         ([Layout((8, 8), (8, 1)), Layout((4, 8), (8, 1))], None, 4, 16),
         ([Layout((8, 64), (64, 1)), Layout(64)], None, 8, 16),  # no columns, no access
+        ([Layout((8, 8), (8, 1)), Layout((8, 8), (9, 1))], 8, 8, 1),
     ],
 )
 def test_compare_makes_the_same_access_to_all(layouts, unit, lanes, width):
@@ -207,10 +208,11 @@ def test_compare_makes_the_same_access_to_all(layouts, unit, lanes, width):
             continue
         at = [layout(row, 0) * (unit or 16) // 8 for row in range(lanes)]
         wanted = wavefronts(at, width).counted()
-        assert panel.notes[:2] == (f"{lanes} × {width} bytes down a column:", wanted)
+        read = "1 byte" if width == 1 else f"{width} bytes"
+        assert panel.notes[:2] == (f"{lanes} × {read} down a column:", wanted)
         alone = compare(layout, unit=unit).panels[0].notes[0]
-        narrow = f"× {width} bytes" in alone and width < 16
-        assert panel.notes[2:] == (f"rows are aligned to {width} bytes only",) * narrow
+        narrow = f"× {read} " in alone and width < 16
+        assert panel.notes[2:] == (f"rows are aligned to {read} only",) * narrow
 
 
 def test_compare_needs_one_unit():

@@ -58,6 +58,12 @@ def test_a_statement_is_a_question_and_has_no_truth_value(statement):
     assert str(proof).startswith(f"{answer}: {statement.sentence()}"[:90])
 
 
+@pytest.mark.parametrize("other", [None, 3, "Injective", Layout(4), Injective, prove])
+def test_prove_takes_a_statement_alone(other):
+    with pytest.raises(LayoutError, match=r"is not a statement; pass one, such as Injective\(lay"):
+        prove(other)
+
+
 def test_what_is_out_of_reach_says_so():
     with pytest.raises(LayoutError, match="too many to enumerate"):
         prove(Injective(ComposedLayout(Layout((3, 5), (1, 7)), 1, Layout(1 << 23))))
