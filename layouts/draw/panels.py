@@ -95,10 +95,10 @@ class Scale:
 
     def colours(self) -> str:
         """What the colours stand for."""
-        if not self.banked:
-            return f"colour = offset mod {len(COLOURS)}:"
-        if self.banks == BANK_GROUP_BYTES:
+        if self.banked and self.banks == BANK_GROUP_BYTES:
             return "colour = group of 4 banks:"
+        if not self.banked or 8 * self.banks == self.unit:  # a colour for each element
+            return f"colour = offset mod {len(COLOURS)}:"
         return f"colour = byte / {self.banks} mod {len(COLOURS)}:"
 
 

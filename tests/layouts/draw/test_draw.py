@@ -103,6 +103,7 @@ def test_banks_is_the_bytes_of_one_colour():
     (cells,) = table(Layout(8), unit=32, banks=4).panels[0].cells
     assert [colour for _, colour in cells] == [*range(8)]
     assert "byte / 4 mod 8" in table(Layout(8), banks=4).colours
+    assert "offset mod 8" in table(Layout(8), banks=4, unit=32).colours  # a colour an element
 
 
 def test_the_legend_names_the_unit():
