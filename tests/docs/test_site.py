@@ -60,6 +60,12 @@ def test_every_call_in_the_table_of_names_works():
     assert len(tried) > 40
 
 
+def test_a_tiled_mma_and_a_tiled_copy_draw_themselves(folder):
+    page = (folder / "tiled.html").read_text()
+    assert "C, M x N: " in page
+    assert "destination: " in page
+
+
 def test_pages_load_nothing_from_other_hosts(folder):
     for path in folder.rglob("*.html"):
         for link in Links(path).loaded:
