@@ -38,6 +38,10 @@ def products(monkeypatch):
     return found
 
 
+def deep(value):
+    return pytest.param(value, marks=pytest.mark.deep)
+
+
 def draw(*shape, dtype=torch.bfloat16):
     return torch.randn(shape).to(dtype)
 
@@ -211,7 +215,7 @@ def test_cpu_models_are_torchs(monkeypatch, products):
     assert not products
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, deep(torch.float16)])
 def test_autocast_casts_as_torchs(dtype, products):
     theirs = model(dtype=torch.float32)
     ours = convert(copy.deepcopy(theirs))
@@ -288,6 +292,7 @@ def test_modes_see_one_operator_a_layer():
     assert seen.count(torch.ops.cutedsl_gemm.linear.default) == 1
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")  # of torch's own making
 @pytest.mark.parametrize("bias", [True, False])
 def test_the_operator_passes_torchs_opcheck(bias):
@@ -296,6 +301,7 @@ def test_the_operator_passes_torchs_opcheck(bias):
     torch.library.opcheck(torch.ops.cutedsl_gemm.linear.default, arguments)
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_torch_compile_has_no_graph_breaks_and_gives_the_same_bits(dynamic):
