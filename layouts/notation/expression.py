@@ -79,4 +79,13 @@ def operations() -> dict[str, Any]:
     import layouts
 
     public = {name: getattr(layouts, name) for name in dir(layouts) if name not in EXCLUDED}
-    return {**public, **CONSTRUCTORS, "True": True, "False": False}
+    return {**public, **CONSTRUCTORS, "True": True, "False": False, "print": _printed}
+
+
+def _printed(value: Any) -> Any:
+    """The value itself: an expression is shown with or without ``print``.
+
+    >>> evaluate("print(size((2,4)))")
+    8
+    """
+    return value

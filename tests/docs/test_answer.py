@@ -187,3 +187,7 @@ def test_without_sympy_an_answer_asks_for_it():
     assert len(needing) == 3, run.stderr
     assert all(json.loads(line) == {"needs": "sympy"} for line in needing)
     assert plain.startswith('{"text": "(4,8)')
+
+
+def test_what_python_prints_has_the_picture_of_its_value():
+    assert answer.show("print(ldmatrix(4))") == answer.show("ldmatrix(4)")
