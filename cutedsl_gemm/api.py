@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -102,7 +103,7 @@ def gemm(
         return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))
     if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
         tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
-    if is_dynamo_compiling() or is_exporting() or type(a) is FakeTensor:
+    if is_dynamo_compiling() or is_exporting() or (type(a) is not Tensor and _wraps(a)):
         return _traced(a, b, out, tile, kernel, tune, invariant)
     try:
         multiply = call(a, b, tile, out, kernel, tune, invariant)
@@ -112,8 +113,8 @@ def gemm(
         ) or (forward_ad._current_level >= 0 and _any(_has_tangent, a, b, out)):
             return _differentiable(a, b, out, tile, kernel, tune, invariant)
         return multiply(a, b, out)
-    except TypeError:
-        if _on_meta(a, b) and (out is None or _on_meta(out)):
+    except (TypeError, ValueError):
+        if is_sharded(a, b, out) or (_on_meta(a, b) and (out is None or _on_meta(out))):
             return _traced(a, b, out, tile, kernel, tune, invariant)
         raise
     except RuntimeError:
@@ -123,11 +124,40 @@ def gemm(
         raise
 
 
-def _traced(*arguments: Any) -> Tensor:
+def _traced(a: Tensor, b: Tensor, out: Tensor | None, *options: Any) -> Tensor:
     """The product as an operator of torch's, which knows the shapes of tensors without memory."""
     from cutedsl_gemm import operator  # here: only traced calls need torch.library
 
-    return operator.gemm(*arguments)
+    _register_sharding()
+    if out is not None:
+        _check_not_sharded(a, b, out)
+    return operator.gemm(a, b, out, *options)
+
+
+def _wraps(tensor: object) -> bool:
+    """Whether torch runs the operator for it: with fake tensors, or with those of each rank."""
+    return type(tensor) is FakeTensor or is_sharded(tensor)
+
+
+def is_sharded(*tensors: object) -> bool:
+    """Whether one is a DTensor, of which each rank has a part."""
+    module = sys.modules.get("torch.distributed.tensor")  # torch imports it for two seconds
+    if module is None:
+        return False
+    return True in [isinstance(each, module.DTensor) for each in tensors]
+
+
+@torch.compiler.assume_constant_result
+def _register_sharding() -> None:
+    """Tell torch how the operators divide DTensors, in a program that has them."""
+    if "torch.distributed.tensor" in sys.modules:
+        from cutedsl_gemm import sharding  # noqa: F401
+
+
+def _check_not_sharded(*tensors: object) -> None:
+    """ValueError for a DTensor, where `out` is given."""
+    if not is_dynamo_compiling() and is_sharded(*tensors):
+        raise ValueError("out: torch chooses how a product of DTensors is divided: omit out")
 
 
 def _fused(
@@ -162,7 +192,7 @@ def fused_product(
     options: Options = DEFAULTS,
 ) -> Results:
     """The results of the product with an epilogue; see `gemm`."""
-    if is_dynamo_compiling() or is_exporting() or type(a) is FakeTensor:
+    if is_dynamo_compiling() or is_exporting() or (type(a) is not Tensor and _wraps(a)):
         return _traced_product(a, b, epilogue, operands, out, options)
     given = a, b, *operands.values(), *(out or ())
     try:
@@ -176,7 +206,7 @@ def fused_product(
         check_range(operands)
         raise
     except (TypeError, ValueError, RuntimeError):
-        if _on_meta(a, b, *_tensors(given)):
+        if is_sharded(*given) or _on_meta(a, b, *_tensors(given)):
             return _traced_product(a, b, epilogue, operands, out, options)
         if peek_interpreter_stack() is None:
             raise
@@ -207,10 +237,20 @@ def _differentiable_results(
     return results[: len(epilogue.results)]
 
 
-def _traced_product(*arguments: Any) -> Results:
+def _traced_product(
+    a: Tensor,
+    b: Tensor,
+    epilogue: Function,
+    operands: Mapping[str, Value],
+    out: Results | None,
+    options: Options,
+) -> Results:
     from cutedsl_gemm import fused_operator  # here: only traced calls need torch.library
 
-    return fused_operator.fused_product(*arguments)
+    _register_sharding()
+    if out is not None:
+        _check_not_sharded(a, b, *operands.values(), *out)
+    return fused_operator.fused_product(a, b, epilogue, operands, out, options)
 
 
 gemm.explain = explain  # type: ignore[attr-defined]
@@ -234,6 +274,8 @@ def plan_for(
     >>> plan_for(a, b, tile=(128, 128, 64)).stages
     6
     """
+    if is_sharded(a, b):
+        raise TypeError("a and b are DTensors: each rank has a plan, that of its a.to_local()")
     function = epilogue_of(epilogue, operands, plan_for)
     tile = None if tile is None else checked_tile(tile)
     check_flag("invariant", invariant)

@@ -17,7 +17,7 @@ from cutedsl_gemm.fused_derivatives import Backward, save, saved
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
-from cutedsl_gemm.kernels.epilogue.trace import trace
+from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.operator import optional_tile
 from cutedsl_gemm.request import Fixed, Function, parts_of
@@ -81,7 +81,7 @@ def _count(function: Any, kinds: tuple[Kind, ...], parts: int) -> int:
 def _epilogue(function: Any, kinds: tuple[Kind, ...], parts: int) -> Epilogue:
     if isinstance(function, Epilogue):
         return function
-    return trace(function, [_operand(*kind) for kind in kinds], parts)
+    return traced(function, tuple([_operand(*kind) for kind in kinds]), parts)
 
 
 def _operand(name: str, shape: tuple[bool, ...] | None, dtype: torch.dtype) -> Operand:

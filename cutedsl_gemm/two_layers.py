@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
-from cutedsl_gemm.api import fused_product, gemm
+from cutedsl_gemm.api import fused_product, gemm, is_sharded
 from cutedsl_gemm.functions import REFUSALS, autocast, check_weight, gated, linear, rows_of
 from cutedsl_gemm.fused import bound
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
@@ -83,11 +83,13 @@ def _check(
 
 
 def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
-    """Whether a derivative may be asked for, and no other transform of torch's."""
+    """Whether a derivative of plain tensors may be asked for, and no other transform of torch's."""
     given = [each for each in tensors if isinstance(each, Tensor)]
     if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
         return False
     if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
+        return False
+    if is_sharded(*given):  # torch divides one product at a time
         return False
     return any(each.requires_grad for each in given)
 

@@ -1,0 +1,189 @@
+"""How gemm of DTensors is divided among the ranks of a mesh: the rules that torch chooses among.
+
+A rule splits one mode of the product along one dimension of the mesh. Tensors that have the mode
+are sharded along it, and the others are replicated:
+
+    mode    a          b          an operand, or a result, that has M, or N
+    M       Shard(0)   Replicate  Shard
+    N       Replicate  Shard(1)   Shard
+    K       Shard(1)   Shard(0)   results are partial sums
+
+A result that the epilogue reduces over M is partial where M is split. K is split only if the
+epilogue is linear in the accumulators: f(x) + f(y) is f(x + y) for no gelu. torch adds up the
+redistribution that each rule needs and takes the cheapest.
+
+Importing this module registers the rules of `operator` and `fused_operator`. It uses what torch's
+own matrix products are registered with: `register_sharding`, torch's public function, remembers no
+argument but integers and tensors, and would take the rule of one epilogue for another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import torch
+from torch.distributed.tensor import Partial, Replicate, Shard
+from torch.distributed.tensor._op_schema import OpSchema, OpStrategy, RuntimeSchemaInfo
+from torch.distributed.tensor._ops.utils import (
+    expand_to_full_mesh_op_strategy,
+    register_op_strategy,
+)
+from torch.distributed.tensor.placement_types import Placement
+
+from cutedsl_gemm import fused_operator, operator  # noqa: F401, they define the operators
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Instruction
+from cutedsl_gemm.kernels.epilogue.text import from_text
+
+Rule: TypeAlias = list[Placement]  # of the results, a, b, and the operands
+Modes: TypeAlias = str  # of a tensor, a letter each: "MK"; "." for an extent that is not divided
+
+ADDENDS = 6  # tensors beside the product in an epilogue that is looked at for partial sums
+REDUCED = {"sum": "sum", "amax": "max", "amin": "min"}  # an epilogue's reductions, as Partial's
+
+
+def rules(
+    epilogue: Epilogue, operands: tuple[Modes, ...], invariant: bool, even: bool
+) -> list[Rule]:
+    """The placements along one dimension of a mesh under which each rank has its part of C.
+
+    `operands` are the modes of the epilogue's tensors. If `invariant`, no sum is divided. Unless
+    `even`, a rank may have an empty shard, which has no extremum.
+
+    >>> for rule in rules(PLAIN, (), False, True):
+    ...     print(*map(str, rule))
+    R R R
+    S(0) S(0) R
+    S(1) R S(1)
+    P(sum) S(1) S(0)
+    P(sum) P(sum) R
+    P(sum) R P(sum)
+    """
+    results = tuple("".join(each.modes) for each in epilogue.results)
+    b = "KN" if epilogue.accumulators == 1 else ".KN"
+    tensors = (*results, "MK", b, *operands)
+    found: list[Rule] = [[Replicate() for _ in tensors]]
+    for mode in "MN":
+        rule = [_split(mode, each) for each in tensors]
+        for place, result in enumerate(epilogue.results):
+            if result.over == mode:
+                rule[place] = Partial(REDUCED[str(result.reduction)])
+        found.append(rule)
+    if not even:
+        extrema = [result.reduction in ("amax", "amin") for result in epilogue.results]
+        found = [each for each in found if not _divided(each, extrema)]
+    sums: list[Placement] = [Partial() for _ in results]
+    for addends in linear_in(epilogue):
+        beside: list[Placement] = [
+            Partial() if i in addends else Replicate() for i in range(len(operands))
+        ]
+        found.append([*sums, Shard(1), Shard(b.index("K")), *beside])
+        found.append([*sums, Partial(), Replicate(), *beside])
+        found.append([*sums, Replicate(), Partial(), *beside])
+    if invariant:  # the bits of a sum over ranks depend on their number
+        found = [rule for rule in found if not any(isinstance(each, Partial) for each in rule)]
+    return found
+
+
+def _split(mode: str, modes: Modes) -> Placement:
+    return Shard(modes.index(mode)) if mode in modes else Replicate()
+
+
+def _divided(rule: Rule, results: Sequence[bool]) -> bool:
+    """Whether one of these results is a reduction of what the ranks have."""
+    pairs = zip(rule, results, strict=False)
+    return any(chosen and isinstance(each, Partial) for each, chosen in pairs)
+
+
+@lru_cache(4096)
+def linear_in(epilogue: Epilogue) -> tuple[frozenset[int], ...]:
+    """Sets of tensors such that every result is linear in the accumulators and these together.
+
+    The numbers are the places of the tensors among those of the epilogue; the others are factors.
+    A sum of partial results is then the result. There is no such set if a result is no linear one.
+
+    >>> from cutedsl_gemm.kernels.epilogue.expression import Operand
+    >>> from cutedsl_gemm.kernels.epilogue.trace import trace
+    >>> r, s = Operand("r", ("M", "N")), Operand("s", ("M",))
+    >>> linear_in(trace(lambda acc, r, s: acc * s - r, (r, s)))
+    (frozenset({0}),)
+    >>> linear_in(trace(lambda acc, r: (acc + r).relu(), (r,)))
+    ()
+    """
+    places = [i for i, each in enumerate(epilogue.operands) if not each.by_value]
+    extrema = any(each.reduction in ("amax", "amin") for each in epilogue.results)
+    if extrema or len(places) > ADDENDS:
+        return ()
+    subsets = (
+        frozenset(chosen)
+        for count in range(len(places) + 1)
+        for chosen in combinations(range(len(places)), count)
+    )
+    return tuple(
+        each for each in subsets if _is_linear(epilogue, {places[number] for number in each})
+    )
+
+
+def _is_linear(epilogue: Epilogue, addends: set[int]) -> bool:
+    """Whether every result has degree 1 in the accumulators and in these operands."""
+    degrees: list[int | None] = []
+    for each in epilogue.program:
+        degrees.append(_degree(each, [degrees[i] for i in each.arguments], addends))
+    return all(degrees[result.value] == 1 for result in epilogue.results)
+
+
+def _degree(
+    instruction: Instruction, arguments: Sequence[int | None], addends: set[int]
+) -> int | None:
+    """The degree of a value, a homogeneous polynomial; None if it is no such polynomial."""
+    match instruction.operation, arguments:
+        case "acc", _:
+            return 1
+        case "operand", _:
+            return int(instruction.value in addends)
+        case (("add" | "sub"), (first, second)):
+            return first if first == second else None
+        case "neg", (first,):
+            return first
+        case "mul", (int(first), int(second)):
+            return first + second
+        case "div", (first, 0):
+            return first
+    return 0 if all(each == 0 for each in arguments) else None
+
+
+def _strategy(schema: OpSchema, epilogue: Epilogue, operands: Any, invariant: bool) -> OpStrategy:
+    """What torch chooses from: the rules along every dimension of the mesh."""
+    mesh = schema.get_mesh_from_args()
+    tensors = [each for each in epilogue.operands if not each.by_value]
+    modes = tuple(
+        "".join(mode if mode in operand.modes else "." for mode in "MN"[2 - len(each.shape) :])
+        for operand, each in zip(tensors, operands, strict=True)
+    )
+    a, b = (each.shape for each in schema.args_schema[:2])
+    even = a[0] % mesh.size() == 0 and b[-1] % mesh.size() == 0
+    found = rules(epilogue, modes, invariant, even)
+    return expand_to_full_mesh_op_strategy(mesh, schema, found, input_index=len(epilogue.results))
+
+
+def _gemm(schema: OpSchema) -> OpStrategy:
+    invariant = bool(schema.args_schema[5:6] and schema.args_schema[5])
+    return _strategy(schema, PLAIN, (), invariant)
+
+
+def _fused(schema: OpSchema) -> OpStrategy:
+    _, _, operands, _, epilogue, *_, invariant = schema.args_schema
+    children = getattr(operands, "children", ())  # of a TupleStrategy; else an empty list
+    found = _strategy(schema, from_text(str(epilogue)), children, bool(invariant))
+    for each in found.strategies:  # the operator returns a list, also of one result
+        if not isinstance(each.output_specs, tuple):
+            each.output_specs = (each.output_specs,)
+    return found
+
+
+register_op_strategy(torch.ops.cutedsl_gemm.gemm.default, RuntimeSchemaInfo(5))(_gemm)
+register_op_strategy(torch.ops.cutedsl_gemm.fused.default, RuntimeSchemaInfo(4, needs_pytree=True))(
+    _fused
+)
