@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated
-from cutedsl_gemm.api import fused_product
+from cutedsl_gemm.api import fused_product, is_sharded
 from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.request import Fixed, Function
@@ -146,6 +147,10 @@ def gated(x: Tensor, gate_up: Tensor, function: Fixed) -> Tensor:
     try:
         x, gate_up = autocast(x, gate_up)
         rows, k = gate_up.shape
+        if type(gate_up) is not Tensor and not is_dynamo_compiling() and is_sharded(gate_up):
+            from cutedsl_gemm.sharding import with_whole_columns  # here: it imports DTensor
+
+            gate_up = with_whole_columns(gate_up)
         return _unflattened(x, gate_up.view(2, rows // 2, k).mT, function, {})
     except REFUSALS:
         check_weight("gate_up", x, gate_up, gate=True)

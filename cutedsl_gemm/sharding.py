@@ -12,9 +12,10 @@ A result that the epilogue reduces over M is partial where M is split. K is spli
 epilogue is linear in the accumulators: f(x) + f(y) is f(x + y) for no gelu. torch adds up the
 redistribution that each rule needs and takes the cheapest.
 
-Importing this module registers the rules of `operator` and `fused_operator`. It uses what torch's
-own matrix products are registered with: `register_sharding`, torch's public function, remembers no
-argument but integers and tensors, and would take the rule of one epilogue for another's.
+Importing this module registers the rules of `operator` and `fused_operator` as torch's public
+`register_sharding` would, with two differences. That function remembers a choice by tensors and
+integers alone, so that it would use the rule of one epilogue for another. And it knows no operator
+that returns a list.
 """
 
 from __future__ import annotations
@@ -25,12 +26,9 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 import torch
-from torch.distributed.tensor import Partial, Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor._op_schema import OpSchema, OpStrategy, RuntimeSchemaInfo
-from torch.distributed.tensor._ops.utils import (
-    expand_to_full_mesh_op_strategy,
-    register_op_strategy,
-)
+from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy
 from torch.distributed.tensor.placement_types import Placement
 
 from cutedsl_gemm import fused_operator, operator  # noqa: F401, they define the operators
@@ -85,6 +83,18 @@ def rules(
     if invariant:  # the bits of a sum over ranks depend on their number
         found = [rule for rule in found if not any(isinstance(each, Partial) for each in rule)]
     return found
+
+
+def with_whole_columns(weight: DTensor) -> DTensor:
+    """The same matrix, in which each rank has all rows of the columns that it has.
+
+    A shard of the rows of gate and value, one above the other, need not have both.
+    """
+    kept = (
+        each.is_replicate() or each.is_partial() or each == Shard(1) for each in weight.placements
+    )
+    pairs = zip(weight.placements, kept, strict=True)
+    return weight.redistribute(placements=[each if whole else Replicate() for each, whole in pairs])
 
 
 def _split(mode: str, modes: Modes) -> Placement:
@@ -183,7 +193,7 @@ def _fused(schema: OpSchema) -> OpStrategy:
     return found
 
 
-register_op_strategy(torch.ops.cutedsl_gemm.gemm.default, RuntimeSchemaInfo(5))(_gemm)
-register_op_strategy(torch.ops.cutedsl_gemm.fused.default, RuntimeSchemaInfo(4, needs_pytree=True))(
-    _fused
-)
+# torch remembers its choice by the tensors, and by all other arguments from the one of this number.
+_register = DTensor._op_dispatcher.sharding_propagator.register_op_strategy
+_register(torch.ops.cutedsl_gemm.gemm.default, _gemm, RuntimeSchemaInfo(5))
+_register(torch.ops.cutedsl_gemm.fused.default, _fused, RuntimeSchemaInfo(4, needs_pytree=True))

@@ -1,0 +1,420 @@
+"""Products of DTensors are torch's: the values, the placements, and the gradients of both."""
+
+from itertools import product
+
+import pytest
+import torch
+import torch.distributed as dist
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
+from torch.nn import functional as F
+
+from cutedsl_gemm import addmm, gemm, linear, mlp, plan_for, swiglu
+from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
+from cutedsl_gemm.kernels.epilogue.trace import trace
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
+from cutedsl_gemm.select import choose
+from cutedsl_gemm.select.candidate import Candidate
+from cutedsl_gemm.sharding import linear_in, rules
+from tests.cutedsl_gemm.ranks import run
+from tests.kernels.epilogue.expressions import SHAPES, Expression, expressions
+
+# of torch's own code
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+R, ROWS, COLUMNS = Replicate(), Shard(0), Shard(1)
+M, N, K = 4, 6, 8
+
+
+def draw(*shape, dtype=torch.bfloat16, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def near(ours, theirs, within=1e-2):
+    ours, theirs = (each.detach().double() for each in (ours, theirs))
+    assert ours.shape == theirs.shape
+    assert (ours - theirs).norm() <= within * theirs.norm()
+
+
+# --- each rule, in fp64, without processes
+
+
+def parts(tensor, placement):
+    """What each of two ranks has of a tensor; of a partial sum, two tensors of this sum."""
+    if isinstance(placement, Shard):
+        return tensor.chunk(2, placement.dim)
+    if isinstance(placement, Partial):
+        noise = torch.randn_like(tensor)
+        return noise, tensor - noise
+    return tensor, tensor
+
+
+def whole(shards, placement):
+    """The tensor of which two ranks have these parts."""
+    if isinstance(placement, Shard):
+        return torch.cat(shards, placement.dim)
+    if isinstance(placement, Partial):
+        combine = {"sum": torch.add, "max": torch.maximum, "min": torch.minimum}
+        return combine[placement.reduce_op](*shards)
+    assert torch.equal(*shards)
+    return shards[0]
+
+
+def results(epilogue, a, b, operands):
+    values = evaluate(epilogue, tuple(a @ each for each in b), operands)
+    return [
+        REDUCTIONS[each.reduction](value, 0 if each.over == "M" else 1) if each.reduction else value
+        for each, value in zip(epilogue.results, values, strict=True)
+    ]
+
+
+def divided(epilogue, invariant):
+    """The rules of an epilogue, each found to give the results of one process."""
+    sizes = {"M": M, "N": N, "1": 1}
+    count = epilogue.accumulators
+    a, b = torch.randn(M, K).double(), torch.randn(count, K, N).double()
+    numbers = [each.by_value for each in epilogue.operands]
+    shapes = [SHAPES[each.name] for each in epilogue.operands]
+    operands = [torch.randn([sizes[mode] for mode in shape]).double() for shape in shapes]
+    pairs = zip(shapes, numbers, strict=True)
+    tensors = tuple(shape.replace("1", ".") for shape, number in pairs if not number)
+    wanted = results(epilogue, a, b, operands)
+    known = rules(epilogue, tensors, invariant, even=True)
+    for rule in known:
+        outs, of_a, of_b, *rest = rule[: len(wanted)], *rule[len(wanted) :]
+        if count == 1 and isinstance(of_b, Shard):
+            of_b = Shard(of_b.dim + 1)
+        placed = iter(rest)
+        places = [R if number else next(placed) for number in numbers]
+        shares = zip(*map(parts, operands, places), strict=True) if operands else ((), ())
+        triples = zip(parts(a, of_a), parts(b, of_b), shares, strict=True)
+        found = [results(epilogue, *each) for each in triples]
+        for place, out in enumerate(outs):
+            near(whole([each[place] for each in found], out), wanted[place], 1e-5)
+    return known
+
+
+@given(st.sampled_from((1, 2)).flatmap(lambda n: expressions(smooth=True, accumulators=n)))
+def test_each_rule_gives_the_results_of_one_process(expression):
+    divided(expression.epilogue, False)
+    assert not any(Partial() in rule for rule in divided(expression.epilogue, True))
+
+
+@pytest.mark.parametrize(
+    ("source", "operands", "addends"),
+    [
+        ("lambda acc: acc", (), [set()]),
+        ("lambda acc: (acc * 2, -acc / 3, acc.sum(dim=0), acc.sum(dim=1))", (), [set()]),
+        ("lambda acc, row: acc + row", ("row",), [{0}]),
+        ("lambda acc, column: acc * column", ("column",), [set()]),
+        ("lambda acc, alpha, matrix: acc * alpha - matrix", ("alpha", "matrix"), [{0}]),
+        ("lambda acc, row, scalar: (acc - row) * scalar", ("row", "scalar"), [{0}]),
+        ("lambda acc, row, column: acc + row * column", ("row", "column"), [{0}, {1}]),
+        ("lambda gate, up, row: gate - up * row", ("row",), [set()]),
+        ("lambda acc: acc + 1", (), []),
+        ("lambda acc: acc * acc", (), []),
+        ("lambda acc, row: row / acc", ("row",), []),
+        ("lambda acc, row: (acc, acc + row, acc * row)", ("row",), []),
+        ("lambda acc, row: (acc, row * 2 + 0 * acc)", ("row",), [{0}]),
+        ("lambda acc: (acc, acc.amax(dim=0))", (), []),
+        ("lambda acc: F.gelu(acc)", (), []),
+        ("lambda gate, up: gate * up", (), []),
+        ("lambda acc: acc.bfloat16() * 2", (), []),
+    ],
+)
+def test_k_is_divided_where_the_epilogue_is_linear_and_nowhere_else(source, operands, addends):
+    epilogue = Expression(source, operands, 2 if "gate" in source else 1).epilogue
+    assert [set(each) for each in linear_in(epilogue)] == addends
+    divided(epilogue, False)
+
+
+def test_a_rule_that_divides_an_extremum_needs_no_empty_shard():
+    epilogue = trace(lambda acc: acc.amax(dim=0))
+    assert [Partial("max"), ROWS, R] in rules(epilogue, (), False, even=True)
+    assert [Partial("max"), ROWS, R] not in rules(epilogue, (), False, even=False)
+
+
+# --- processes
+
+
+def small_tiles():
+    """gemm chooses tiles which the executor computes fast: the plan does not matter here."""
+    choose.best = lambda problem: Candidate(pingpong, (64, 16, 32))
+
+
+def gradients(out, leaves, slope):
+    return torch.autograd.grad(out.redistribute(placements=slope.placements), leaves, slope)
+
+
+def against_torch(ours, theirs, tensors, placements, mesh):
+    """Both functions of these tensors have one placement and one value, and so do the gradients."""
+    leaves = [
+        distribute_tensor(each, mesh, [where] * mesh.ndim).requires_grad_()
+        for each, where in zip(tensors, placements, strict=True)
+    ]
+    mine, wanted = ours(*leaves), theirs(*leaves)
+    assert mine.placements == wanted.placements, (placements, mine.placements, wanted.placements)
+    near(mine.full_tensor(), wanted.full_tensor())
+    slope = distribute_tensor(draw(*mine.shape, seed=7), mesh, [R] * mesh.ndim)
+    pairs = zip(gradients(mine, leaves, slope), gradients(wanted, leaves, slope), strict=True)
+    for found, known in pairs:
+        assert found.placements == known.placements
+        near(found.full_tensor(), known.full_tensor(), 2e-2)
+
+
+def fused(a, b, c):
+    return gemm(a, b, epilogue=lambda acc, c: F.gelu(acc + c), c=c)
+
+
+FUNCTIONS = {
+    "gemm": (gemm, torch.mm, 2),
+    "addmm": (lambda a, b, c: addmm(c, a, b), lambda a, b, c: torch.addmm(c, a, b), 3),
+    "gelu": (fused, lambda a, b, c: F.gelu(torch.addmm(c, a, b)), 3),
+}
+
+
+TYPICAL = (ROWS, R), (R, COLUMNS), (COLUMNS, ROWS), (R, ROWS)
+PAIRS = tuple(product((R, ROWS, COLUMNS), repeat=2))
+
+
+def as_torch(name, mesh_shape, sizes, pairs=PAIRS):
+    small_tiles()
+    mesh = init_device_mesh("cpu", mesh_shape)
+    ours, theirs, count = FUNCTIONS[name]
+    m, n, k = sizes
+    tensors = [draw(m, k, seed=1), draw(k, n, seed=2), draw(n, seed=3)][:count]
+    for a, b in pairs:
+        against_torch(ours, theirs, tensors, (a, b, R)[:count], mesh)
+
+
+def typical():
+    for name in ("gemm", "gelu"):
+        as_torch(name, (2,), (8, 16, 32), TYPICAL)
+    options_and_refusals()
+
+
+@pytest.mark.slow
+def test_two_ranks_compute_what_torch_computes(tmp_path):
+    run(typical, 2, tmp_path / "store")
+
+
+def options_and_refusals():
+    small_tiles()
+    mesh = init_device_mesh("cpu", (2,))
+    a, b = (distribute_tensor(draw(16, 16), mesh, [each]) for each in (COLUMNS, ROWS))
+    assert gemm(a, b).placements == gemm(a, b, tile=(64, 64, 64)).placements == (Partial(),)
+    exact = gemm(a, b, invariant=True)  # after a product that divides the sum, of the same tensors
+    assert not exact.placements[0].is_partial()
+    assert torch.equal(exact.full_tensor(), gemm(draw(16, 16), draw(16, 16), invariant=True))
+    twice = gemm(a, b, invariant=True, epilogue=lambda acc: acc * 2)
+    assert not twice.placements[0].is_partial()
+    assert gemm(a, b, epilogue=lambda acc: acc * 2).placements == (Partial(),)
+    assert gemm(a, b, epilogue=lambda acc: acc.relu()).placements != (Partial(),)
+    rows = distribute_tensor(draw(16, 16), mesh, [ROWS])
+    plain = draw(16, 16)
+    for alpha in (2, 3):  # torch remembers how it divided the first
+        found = addmm(rows, rows, rows, alpha=alpha).full_tensor()
+        near(found, torch.addmm(plain, plain, plain, alpha=alpha))
+    for call, words in (
+        (lambda: gemm(a, b, out=b), "omit out"),
+        (lambda: gemm(a, b, out=b, epilogue=torch.relu), "omit out"),
+        (lambda: gemm(draw(16, 16), b), "convert all torch.Tensor to DTensor"),
+        (lambda: linear(draw(16, 16), b), "convert all torch.Tensor to DTensor"),
+        (lambda: plan_for(a, b), "to_local"),
+    ):
+        with pytest.raises((TypeError, ValueError, RuntimeError), match=words):
+            call()
+
+
+def reductions(acc):
+    return acc.sum(dim=0), acc.amax(dim=0), acc.amin(dim=1), acc.sum(dim=1), acc * 2
+
+
+def layers():
+    """Layers whose tensors are divided as tensor parallelism divides them, and other ways."""
+    small_tiles()
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    x, w1, b1, w2, b2 = (
+        draw(*shape, seed=i)
+        for i, shape in enumerate(((4, 8, 16), (32, 16), (32,), (16, 32), (16,)))
+    )
+    halves = draw(32, 16, seed=9)
+    for m, placements in product((5, 8), ((ROWS, R), (R, COLUMNS), (COLUMNS, ROWS))):
+        a, b = draw(m, 16, seed=3), draw(16, 8, seed=4)
+        pair = (
+            distribute_tensor(each, mesh, [where])
+            for each, where in zip((a, b), placements, strict=True)
+        )
+        acc, found = a.float() @ b.float(), gemm(*pair, epilogue=reductions)
+        for mine, wanted in zip(found, reductions(acc), strict=True):
+            near(mine.full_tensor(), wanted)
+    for function, tensors, placements in (
+        (lambda *each: mlp(*each), (x, w1, b1, w2, b2), (R, ROWS, ROWS, COLUMNS, R)),
+        (swiglu, (x, halves), (R, ROWS)),
+        (swiglu, (x, halves), (Shard(2), COLUMNS)),
+        (swiglu, (x, halves), (ROWS, R)),
+        (swiglu, (x, halves), (Shard(1), R)),
+        (linear, (x, halves), (Shard(1), ROWS)),
+        (linear, (x, halves), (Shard(1), R)),
+    ):
+        leaves = [
+            distribute_tensor(each, mesh, [where]).requires_grad_()
+            for each, where in zip(tensors, placements, strict=True)
+        ]
+        plain = [each.clone().requires_grad_() for each in tensors]
+        mine, wanted = function(*leaves), function(*plain)
+        near(mine.full_tensor(), wanted)
+        slope = draw(*wanted.shape, seed=8)
+        found = gradients(mine, leaves, distribute_tensor(slope, mesh, [R]))
+        for each, known in zip(found, torch.autograd.grad(wanted, plain, slope), strict=True):
+            near(each.full_tensor(), known, 2e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.deep
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_layers_of_dtensors_are_those_of_one_process(tmp_path, ranks):
+    run(layers, ranks, tmp_path / "store")
+
+
+class Linear(nn.Linear):
+    def forward(self, x):
+        return linear(x, self.weight, self.bias)
+
+
+class Block(nn.Module):
+    """A norm and two layers, of gemm or of torch, with the same weights."""
+
+    def __init__(self, layer):
+        super().__init__()
+        torch.manual_seed(0)
+        self.norm = nn.LayerNorm(16, dtype=torch.bfloat16)
+        self.up = layer(16, 32, dtype=torch.bfloat16)
+        self.down = layer(32, 16, dtype=torch.bfloat16)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+def parallel(block, mesh):
+    return parallelize_module(
+        block,
+        mesh,
+        {
+            "norm": SequenceParallel(sequence_dim=0),
+            "up": ColwiseParallel(input_layouts=Shard(0)),
+            "down": RowwiseParallel(output_layouts=Shard(0)),
+        },
+    )
+
+
+def sharded_data(block, mesh):
+    for each in (block.up, block.down, block):
+        fully_shard(each, mesh=mesh)
+    return block
+
+
+def train(block, x, steps=1):
+    optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        block(x).float().square().mean().backward()
+        optimizer.step()
+    return [getattr(each, "full_tensor", lambda each=each: each)() for each in block.parameters()]
+
+
+def blocks(names):
+    small_tiles()
+    size, rank = dist.get_world_size(), dist.get_rank()
+    x = draw(8, 16, seed=5).chunk(size)[rank]  # this rank's rows
+    line = init_device_mesh("cpu", (size,))
+    square = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("data", "tensor"))
+    ways = {
+        "tensor": lambda block: parallel(block, line),
+        "data": lambda block: sharded_data(block, line),
+        "both": lambda block: sharded_data(parallel(block, square["tensor"]), square["data"]),
+    }
+    for name in names:
+        mine, wanted = (train(ways[name](Block(each)), x) for each in (Linear, nn.Linear))
+        for ours, theirs in zip(mine, wanted, strict=True):
+            near(ours, theirs)
+
+
+@pytest.mark.slow
+def test_two_ranks_train_by_tensor_sequence_and_data_parallelism(tmp_path):
+    run(blocks, 2, tmp_path / "store", ("tensor", "data"))
+
+
+@pytest.mark.slow
+@pytest.mark.deep
+def test_four_ranks_train_by_tensor_and_data_parallelism_together(tmp_path):
+    run(blocks, 4, tmp_path / "store", ("tensor", "data", "both"))
+
+
+@pytest.mark.slow
+@pytest.mark.deep
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("mesh", "sizes"),
+    [((2,), (8, 16, 32)), ((3,), (8, 10, 32)), ((2, 2), (8, 16, 32)), ((4,), (5, 7, 9))],
+)
+def test_more_ranks_and_uneven_shards_compute_what_torch_computes(tmp_path, name, mesh, sizes):
+    ranks = torch.Size(mesh).numel()
+    run(as_torch, ranks, tmp_path / "store", name, mesh, sizes)
+
+
+def compiled():
+    small_tiles()
+    mesh = init_device_mesh("cpu", (2,))
+    x, weight = (
+        distribute_tensor(draw(8, 16), mesh, [R]),
+        distribute_tensor(draw(32, 16), mesh, [ROWS]),
+    )
+    weight.requires_grad_()
+
+    def layer(x, weight):
+        return linear(x, weight, None, "gelu")
+
+    mine = torch.compile(layer, backend="aot_eager", fullgraph=True)(x, weight)
+    wanted = layer(x, weight)
+    assert mine.placements == wanted.placements == (COLUMNS,)
+    near(mine.full_tensor(), wanted.full_tensor())
+    for out in (mine, wanted):
+        out.sum().backward()
+    assert weight.grad.placements == (ROWS,)
+
+
+@pytest.mark.slow
+@pytest.mark.deep
+def test_torch_compile_traces_products_of_dtensors(tmp_path):
+    run(compiled, 2, tmp_path / "store")
+
+
+def crash():
+    small_tiles()
+    mesh = init_device_mesh("cpu", (2,))
+    a, b = (distribute_tensor(draw(8, 8), mesh, [each]) for each in (COLUMNS, ROWS))
+    found = gemm(a, b)
+    if dist.get_rank() == 1:
+        raise RuntimeError("rank 1 has failed")
+    found.full_tensor()  # waits for rank 1
+
+
+@pytest.mark.slow
+def test_the_crash_of_a_rank_ends_the_others_with_a_message(tmp_path):
+    with pytest.raises(AssertionError) as caught:
+        run(crash, 2, tmp_path / "store")
+    message = str(caught.value)
+    assert "rank 1 has failed" in message
+    assert "rank 0:" in message  # gloo's error, of the closed connection
+    assert "did not end" not in message
