@@ -596,9 +596,10 @@ def is_inside(coord: IntTuple, shape: IntTuple) -> bool:
     """
     if isinstance(coord, tuple) and isinstance(shape, tuple):
         return all(map(is_inside, coord, shape))
-    if type(coord) is not int:
-        coord = highest_entries(coord)
     extent = product(shape)
+    if type(coord) is type(extent) is int:  # first: `is_int` takes a microsecond
+        return 0 <= coord < extent
+    coord = highest_entries(coord)
     return not (is_int(coord) and is_int(extent)) or 0 <= coord < extent
 
 
