@@ -58,8 +58,8 @@ def test_a_converted_model_is_torchs(bias):
         result.backward(slope)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert near(one.grad, other.grad)
-    runs = [key for key, run in faster._runs.items() if run is not None]
-    assert len(runs) >= 6
+    # the results and the weights' gradients of two layers, and the gradient between them
+    assert len([run for run in faster._runs.values() if run is not None]) >= 5
 
 
 @pytest.mark.compiles(plans=plans)
