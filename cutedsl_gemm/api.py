@@ -128,7 +128,7 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, *options: Any) -> Tensor:
     """The product as an operator of torch's, which knows the shapes of tensors without memory."""
     from cutedsl_gemm import operator  # here: only traced calls need torch.library
 
-    _register_sharding()
+    operator.register_sharding()
     if out is not None:
         _check_not_sharded(a, b, out)
     return operator.gemm(a, b, out, *options)
@@ -148,13 +148,6 @@ def is_sharded(*tensors: object) -> bool:
     if module is None:
         return False
     return True in [isinstance(each, module.DTensor) for each in tensors]
-
-
-@torch.compiler.assume_constant_result
-def _register_sharding() -> None:
-    """Tell torch how the operators divide DTensors, in a program that has them."""
-    if "torch.distributed.tensor" in sys.modules:
-        from cutedsl_gemm import sharding  # noqa: F401
 
 
 def _check_not_sharded(*tensors: object) -> None:
@@ -248,9 +241,9 @@ def _traced_product(
     out: Results | None,
     options: Options,
 ) -> Results:
-    from cutedsl_gemm import fused_operator  # here: only traced calls need torch.library
+    from cutedsl_gemm import fused_operator, operator  # here: only traced calls need torch.library
 
-    _register_sharding()
+    operator.register_sharding()
     if out is not None:
         _check_not_sharded(a, b, *operands.values(), *out)
     return fused_operator.fused_product(a, b, epilogue, operands, out, options)

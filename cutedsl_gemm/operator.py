@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,13 @@ from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.tensors import check_extents, check_operands
+
+
+@torch.compiler.assume_constant_result
+def register_sharding() -> None:
+    """Tell torch how the operators divide DTensors, in a program that has them."""
+    if "torch.distributed.tensor" in sys.modules:
+        from cutedsl_gemm import sharding  # noqa: F401
 
 
 def gemm(

@@ -9,6 +9,7 @@ from ..errors import LayoutError
 from ..explanation.steps import Explanation
 from ..explanation.views import views_of
 from ..hardware.fragment import Drawn
+from ..hardware.instructions import Instruction
 from ..notation.expression import evaluate_call
 from ..proof.injective import Injective
 from ..proof.prove import Statement, prove
@@ -117,7 +118,7 @@ def words(value: Any) -> str:
 
     Raises `Undecided` for a statement that is neither proved nor refuted.
     """
-    if isinstance(value, Drawn):
+    if isinstance(value, (Drawn, Instruction)):
         return value.heading
     if isinstance(value, Statement):
         return str(prove(value))

@@ -51,6 +51,17 @@ class Instruction(Value):
             raise LayoutError(f"{self!r}: the name must be a text, and lanes from 1 to {WARP}")
 
     @property
+    def heading(self) -> str:
+        """What it is, in one line.
+
+        >>> print(instruction("ldmatrix.x4").heading)
+        ldmatrix.x4: 32 lanes give the address of 16 bytes each, in phases of 8 lanes
+        """
+        merges = ", twice as many if neighbours have equal addresses" if self.merges else ""
+        lanes = f"{self.lanes} lanes give the address of {self.width} bytes each"
+        return f"{self.name}: {lanes}, in phases of {self.phase} lanes{merges}"
+
+    @property
     def phase(self) -> int:
         """Lanes of a phase, unless the access merges."""
         return PHASE_LANES[self.width]
