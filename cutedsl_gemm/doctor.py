@@ -27,7 +27,14 @@ from layouts import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = {"numpy": "1.26", "sympy": "1.13"}  # the oldest that pyproject.toml allows
-GPU = {"torch": "2.11", "apache-tvm-ffi": "0.1.15", "cuda-python": "12.8", "rich": "13"}
+GPU = {
+    "torch": "2.11",
+    "apache-tvm-ffi": "0.1.15",
+    "cuda-python": "12.8",
+    "platformdirs": "4",
+    "filelock": "4.1",
+    "rich": "13",
+}
 VARIABLES = cache.VARIABLE, "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "CUTE_DSL_ARCH", "PYTHONPATH"
 OLDEST, HOPPER = (8, 0), (9, 0)  # compute capabilities: that have kernels, that sm90 is for
 
@@ -232,6 +239,8 @@ def _cache() -> Part:
         held = [path.stat().st_size for path in where.glob("*.so")]
         found = f"{where}: {len(held)} kernels, {sum(held) / 1e6:.1f} MB"
         cache.check()
+    except ModuleNotFoundError as error:
+        return Part("unknown", f"{error.name} is not installed", versions.installation())
     except cache.CacheError as error:
         remedy = f"export {cache.VARIABLE}=/a/folder/that/can/be/written"
         return Part(str(os.environ.get(cache.VARIABLE, "unusable")), str(error), remedy)

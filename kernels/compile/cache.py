@@ -28,12 +28,11 @@ class CacheError(OSError):
 def folder() -> Path:
     """The folder of entries: $CUTEDSL_GEMM_CACHE_DIR, or cutedsl-gemm in the user's cache folder.
 
-    The latter is $XDG_CACHE_HOME, or ~/.cache. CacheError if there is no home folder.
+    CacheError if there is no home folder.
     """
-    chosen = os.environ.get(VARIABLE)
-    if not chosen:
-        caches = os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
-        chosen = f"{caches}/cutedsl-gemm"
+    import platformdirs  # here: `doctor` runs without it
+
+    chosen = os.environ.get(VARIABLE) or platformdirs.user_cache_dir("cutedsl-gemm")
     try:
         return Path(chosen).expanduser()
     except RuntimeError:
@@ -66,13 +65,15 @@ def entry(key: str, make: Callable[[Path], None]) -> Path:
 def lock(name: str) -> Iterator[None]:
     """Hold the lock `name` of the folder against all other processes, or CacheError.
 
-    Its file is deleted before the lock ends: whoever waits for it makes another.
+    Its file is deleted before the lock ends: who waits for a deleted file makes another.
     """
+    from filelock import FileLock
+
     where = folder()
-    path = where / f"{name}.lock"
+    held = FileLock(where / f"{name}.lock")
     try:
         where.mkdir(parents=True, exist_ok=True)
-        held = _acquire(path)
+        held.acquire()
     except OSError as error:
         taken = where.exists() and not where.is_dir()
         raise _unusable(where, "it is a file" if taken else error.strerror) from error
@@ -80,8 +81,8 @@ def lock(name: str) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            path.unlink()
-        os.close(held)
+            Path(held.lock_file).unlink()
+        held.release()
 
 
 def check() -> None:
@@ -92,12 +93,12 @@ def check() -> None:
 
 def sweep() -> None:
     """Delete what processes that were killed have left in the folder."""
+    from filelock import FileLock, Timeout
+
     for path in folder().glob("*.lock"):
-        with suppress(OSError):  # a process holds it
-            held = _acquire(path, wait=False)
+        with suppress(OSError, Timeout), FileLock(path, blocking=False):  # else a process holds it
             for left in (path.with_suffix(".draft"), path.with_suffix(".o"), path):
                 left.unlink(missing_ok=True)
-            os.close(held)
 
 
 def warn(error: CacheError, consequence: str) -> None:
@@ -108,23 +109,6 @@ def warn(error: CacheError, consequence: str) -> None:
 @functools.cache  # Python's own registry forgets when a library changes the filters
 def _warn_once(message: str) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=4)
-
-
-def _acquire(path: Path, wait: bool = True) -> int:
-    """The descriptor that holds a lock's file. BlockingIOError if another process holds it."""
-    import fcntl  # here: Windows has none, and compiles no kernels
-
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), path.stat()):
-                    return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # its holder deleted the file: lock the file that took its place
 
 
 def _unusable(where: object, reason: str | None) -> CacheError:

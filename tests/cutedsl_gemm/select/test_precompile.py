@@ -52,7 +52,7 @@ def test_a_folder_of_precompiled_kernels_serves_without_being_written(
     def refuse(*_):
         raise OSError("read-only")
 
-    monkeypatch.setattr(cache, "_acquire", refuse)
+    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
     assert all(callable(library.load(build.make(plan))) for plan in some)
     assert {path.name for path in tmp_path.iterdir()} == before
     with pytest.raises(cache.CacheError, match="cannot be written"):

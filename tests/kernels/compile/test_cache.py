@@ -151,7 +151,7 @@ def test_a_user_without_a_home_folder_is_told_of_the_variable(monkeypatch):
 
 def test_an_entry_is_read_without_writing(monkeypatch):
     cache.entry("key", maker([]))
-    monkeypatch.delattr(cache, "_acquire")
+    monkeypatch.delattr(cache, "lock")
     assert cache.entry("key", maker([])).read_bytes() == b"object code"
 
 
