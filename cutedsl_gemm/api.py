@@ -25,7 +25,7 @@ from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import DEFAULTS, Options
-from cutedsl_gemm.tensors import aligned, device_of
+from cutedsl_gemm.tensors import DENSE, aligned, device_of
 
 
 def gemm(
@@ -103,7 +103,7 @@ def gemm(
         return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))
     if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
         tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
-    if is_dynamo_compiling() or is_exporting() or (type(a) not in PLAIN and _wraps(a)):
+    if is_dynamo_compiling() or is_exporting() or (type(a) not in DENSE and _wraps(a)):
         return _traced(a, b, out, tile, kernel, tune, invariant)
     try:
         multiply = call(a, b, tile, out, kernel, tune, invariant)
@@ -132,9 +132,6 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, *options: Any) -> Tensor:
     if out is not None:
         _check_not_sharded(a, b, out)
     return operator.gemm(a, b, out, *options)
-
-
-PLAIN = {Tensor, torch.nn.Parameter}  # types; of any other, a tensor may have no memory
 
 
 def _wraps(tensor: object) -> bool:
@@ -188,7 +185,7 @@ def fused_product(
     options: Options = DEFAULTS,
 ) -> Results:
     """The results of the product with an epilogue; see `gemm`."""
-    if is_dynamo_compiling() or is_exporting() or (type(a) not in PLAIN and _wraps(a)):
+    if is_dynamo_compiling() or is_exporting() or (type(a) not in DENSE and _wraps(a)):
         return _traced_product(a, b, epilogue, operands, out, options)
     given = a, b, *operands.values(), *(out or ())
     try:

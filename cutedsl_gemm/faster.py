@@ -15,7 +15,6 @@ from torch._C._functorch import peek_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
-from torch.nn import Parameter
 from torch.nn import functional as F
 
 from cutedsl_gemm.activations import LINEAR
@@ -23,11 +22,11 @@ from cutedsl_gemm.call import REMEMBERED, call
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.select.preference import beats_torch
+from cutedsl_gemm.tensors import DENSE
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
-DENSE = Tensor, Parameter  # a subclass has its own products
 VECTOR = 32  # bytes: no plan needs a wider alignment
 AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast converts
 BIAS = LINEAR[None][1]

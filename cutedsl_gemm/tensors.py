@@ -10,6 +10,9 @@ from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.problem import MAX_EXTENT, TMA, Matrix, Problem, Requirements, round_up
 
 LINE = 64  # elements of 16 bits in a line of L2, 128 bytes
+# Types of tensors that gemm multiplies as they are. One of any other type may have no memory, or
+# products of its own.
+DENSE = {Tensor, torch.nn.Parameter}
 
 
 class AlignmentError(ValueError):

@@ -256,6 +256,7 @@ LONG_EPILOGUES = tuple(
     for cluster in ((1, 1), (2, 1))
 )
 
+# For problems with an epilogue.
 EVERY = (*CANDIDATES, *LONG_EPILOGUES)
 
 

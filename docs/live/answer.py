@@ -117,7 +117,7 @@ def table_of(found: Answer, given: dict[str, int]) -> Table | None:
 
 
 def text_beside(value: Any) -> str:
-    """The text of a value, beside its table; nothing if it prints as its table."""
+    """The text that goes with a value's table; nothing if the value prints as its table."""
     is_picture = isinstance(value, Table) or type(value).__str__ is Drawn.__str__
     return "" if is_picture else words(value)
 

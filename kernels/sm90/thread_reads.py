@@ -7,7 +7,8 @@ Where  `PanelPlan.coordinates` says which row and column of C each value of a th
 
 The lanes of a warp read a vector along N together, each word once, and give each other what they
 need by shuffles. If each lane loaded all that it needs, it would wait for eight loads a panel: with
-bias and gelu, 95.6 µs at 8448×9216×256, not 86.1 (docs/performance/notebook.md, "Epilogues").
+bias and gelu, 95.6 µs at 8448×9216×256, not 86.1 (docs/performance/notebook.md, "Long
+epilogues").
 """
 
 from typing import Any, NamedTuple
@@ -84,7 +85,7 @@ class ThreadReads:
         operand, known = self.operands[i], read.operands[i]
         if known is None:
             return self.read(operand, view, read.first, panel)
-        if operand.modes == ("N",) and not operand.by_value:
+        if operand.modes == ("N",):
             return self.shuffled(operand, known, read.column, panel)
         return known
 

@@ -4,7 +4,7 @@ Each cell of a `View` stands for elements, which are numbers.  Cells of all view
 element belong together, such as an index of B and the place of A that it selects.  `Views.group`
 gives an element its colour.
 
-The files of the operations register their views beside their steps, with `shows`.
+Each operation registers its views with `shows`, in the file that has its steps.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Access(Value):
 
     Without either, the tile's layout itself takes lanes to offsets.
 
-    Raises `LayoutError` if both are given, or if one is no layout.
+    Raises `LayoutError` if both are given, or unless each is a layout or None.
     """
 
     __slots__ = __match_args__ = ("instruction", "lanes", "values")
