@@ -79,8 +79,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     options = session.config.option
+    lazily = options.lazily or hasattr(session.config, "workerinput")  # xdist's workers share cores
     items = [item for item in session.items if item.get_closest_marker("gpu")]
-    if items and not (options.lazily or options.collectonly) and has_sm90():
+    if items and not (lazily or options.collectonly) and has_sm90():
         compile_ahead(session.config, {plan for item in items for plan in named_plans(item)})
 
 
