@@ -34,13 +34,18 @@ SLOPES: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def _gate(name: str) -> Fixed:
-    """The epilogue of a gated layer."""
+def _gate(name: str) -> tuple[Fixed, Fixed]:
+    """The epilogues of a gated layer: with the gate before the value in memory, and behind it."""
     activation, slope = ACTIVATIONS[name], SLOPES[name]
-    return Fixed(
+    gate_first = Fixed(
         lambda gate, up: activation(gate) * up,
         lambda g, gate, up: (slope(g * up, gate), g * activation(gate)),
     )
+    up_first = Fixed(
+        lambda up, gate: activation(gate) * up,
+        lambda g, up, gate: (g * activation(gate), slope(g * up, gate)),
+    )
+    return gate_first, up_first
 
 
 def activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., Any]:
@@ -60,4 +65,6 @@ LINEAR: dict[str | None, tuple[Fixed, Fixed]] = {  # without a bias, with one
     **{name: (_layer(name, False), _layer(name, True)) for name in ACTIVATIONS},
 }
 
-GATES = {"swiglu": _gate("silu"), "geglu": _gate("gelu"), "geglu_tanh": _gate("gelu_tanh")}
+# The activation of the gate of each gated layer, and the layers' epilogues; see `_gate`.
+GATED = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh": "gelu_tanh"}
+GATES = {name: _gate(activation) for name, activation in GATED.items()}

@@ -47,15 +47,15 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     inside torch.func or forward-mode derivatives, malformed, or expected to be slower by gemm.
     """
     if torch._C._is_any_autocast_enabled():
-        tensors = _autocast(x, weight, bias)
+        tensors = autocast(x, weight, bias)
         if tensors is None:
             return None
         x, weight, bias = tensors
     if is_dynamo_compiling():
-        return _traced(x, weight, bias) if _suits(x, weight, bias) else None
+        return _traced(x, weight, bias) if suits(x, weight, bias) else None
     if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
         fake = isinstance(x, FakeTensor) and isinstance(weight, FakeTensor)
-        return _traced(x, weight, bias) if fake and _suits(x, weight, bias) else None
+        return _traced(x, weight, bias) if fake and suits(x, weight, bias) else None
     if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
         return None
     run = _run_for(x, weight, bias)
@@ -71,18 +71,16 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     return run(x, weight, bias)
 
 
-def _autocast(
-    x: Tensor, weight: Tensor, bias: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None] | None:
+def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:
     """The tensors as torch.autocast passes them to linear; None if it does not convert them."""
-    device = x.device.type
+    device, given = x.device.type, (x, *others)
     if device not in DEVICES or not torch.is_autocast_enabled(device):
-        return x, weight, bias
+        return given
     dtype = torch.get_autocast_dtype(device)
-    given = (x, weight) if bias is None else (x, weight, bias)
-    if any(each.dtype not in AUTOCAST or each.device.type != device for each in given):
+    known = [each for each in given if each is not None]
+    if any(each.dtype not in AUTOCAST or each.device.type != device for each in known):
         return None
-    return x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
+    return tuple(None if each is None else each.to(dtype) for each in given)
 
 
 def _run_for(x: Tensor, weight: Tensor, bias: Tensor | None) -> Run | None:
@@ -114,14 +112,14 @@ def _run_for(x: Tensor, weight: Tensor, bias: Tensor | None) -> Run | None:
         pass
     except (RuntimeError, TypeError):  # sparse, nested, or of symbolic shape
         return None
-    run = _make(x, weight, bias, offset == 0) if _suits(x, weight, bias) else None
+    run = _make(x, weight, bias, offset == 0) if suits(x, weight, bias) else None
     if len(_runs) >= REMEMBERED:
         _runs.clear()
     _runs[signature] = run
     return run
 
 
-def _suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+def suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether gemm has a kernel for tensors like these; their shapes may be symbolic."""
     if x.device.type not in DEVICES or x.dtype not in TMA.dtypes or x.ndim == 0:
         return False
@@ -140,7 +138,7 @@ def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run 
     m = prod(x.shape[:-1])
     if m * n * k == 0 or max(m, n, k) > MAX_EXTENT:
         return None
-    if not _on_hopper(x.device) or not beats_torch(m, n, k):
+    if not on_hopper(x.device) or not beats_torch(m, n, k):
         return None
     multiply = _matrices(x.detach().reshape(m, k), weight.detach(), bias, aligned)
     if x.ndim == 2:
@@ -159,7 +157,8 @@ def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> 
     return lambda x, weight, bias: run(x, weight.mT, {"bias": bias}, None)[0]
 
 
-def _on_hopper(device: torch.device) -> bool:
+def on_hopper(device: torch.device) -> bool:
+    """Whether a device has the kernels that the choice is between: an H100, or the executor."""
     if device.type != "cuda":
         return True  # the executor
     return torch.version.cuda is not None and torch.cuda.get_device_capability(device) == (9, 0)

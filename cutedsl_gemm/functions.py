@@ -101,7 +101,7 @@ def swiglu(x: Tensor, gate_up: Tensor) -> Tensor:
     >>> swiglu(x, gate_up)[0, :4]
     tensor([256., 256., 256., 256.], dtype=torch.bfloat16)
     """
-    return gated(x, gate_up, GATES["swiglu"])
+    return gated(x, gate_up, "swiglu")
 
 
 def geglu(x: Tensor, gate_up: Tensor, approximate: str = "none") -> Tensor:
@@ -113,7 +113,7 @@ def geglu(x: Tensor, gate_up: Tensor, approximate: str = "none") -> Tensor:
     """
     if not isinstance(approximate, str) or approximate not in ("none", "tanh"):
         raise ValueError(f"approximate is {brief(approximate)}: it must be 'none' or 'tanh'")
-    return gated(x, gate_up, GATES["geglu" if approximate == "none" else "geglu_tanh"])
+    return gated(x, gate_up, "geglu" if approximate == "none" else "geglu_tanh")
 
 
 _ADDMM = {
@@ -142,8 +142,9 @@ def _linear(activation: object, bias: bool) -> Function:
     return activated(activation, bias)
 
 
-def gated(x: Tensor, gate_up: Tensor, function: Fixed) -> Tensor:
-    """The layer of a gate: x (…, K), gate_up (2N, K) → (…, N)."""
+def gated(x: Tensor, gate_up: Tensor, name: str) -> Tensor:
+    """The layer of this name in GATES: x (…, K), gate_up (2N, K) → (…, N)."""
+    function, _ = GATES[name]
     try:
         x, gate_up = autocast(x, gate_up)
         rows, k = gate_up.shape

@@ -10,7 +10,8 @@ docs/fused-mlp.md builds such a block step by step.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,14 +19,26 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
-from cutedsl_gemm.api import fused_product, gemm, is_sharded
-from cutedsl_gemm.functions import REFUSALS, autocast, check_weight, gated, linear, rows_of
+from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES, LINEAR
+from cutedsl_gemm.api import fused_product, is_sharded
+from cutedsl_gemm.functions import (
+    REFUSALS,
+    addmm,
+    autocast,
+    check_weight,
+    gated,
+    linear,
+    rows_of,
+)
 from cutedsl_gemm.fused import bound
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
 from cutedsl_gemm.operands import check_operand
+from cutedsl_gemm.pairs import as_parts
+from cutedsl_gemm.request import Fixed
 from cutedsl_gemm.signature import DEFAULTS
 from layouts.errors import brief, did_you_mean
+
+Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias), as torch.nn.functional.linear
 
 
 def mlp(
@@ -60,7 +73,8 @@ def mlp(
         if not _fuses(tensors) or not (_is_row(b1, w1) and _is_row(b2, w2)):
             return _composed(activation, *tensors)
         check_weight("w1", *tensors[:2])
-        made: Tensor = _Mlp.apply(activation, rows_of(tensors[0]), *tensors[1:])
+        rows, w1, *rest = rows_of(tensors[0]), *tensors[1:]
+        made: Tensor = Mlp.apply(linear, activation, True, rows, *rest, w1)
         return made.view(*x.shape[:-1], made.shape[1])
     except REFUSALS:
         _check(activation in GATES, x, w1, b1, w2, b2)
@@ -105,64 +119,113 @@ def _composed(
     activation: str, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None
 ) -> Tensor:
     if activation in GATES:
-        return linear(gated(x, w1, GATES[activation]), w2, b2)
+        return linear(gated(x, w1, activation), w2, b2)
     return linear(linear(x, w1, b1, activation), w2, b2)
 
 
-class _Mlp(torch.autograd.Function):
-    """Both layers, of a matrix x."""
+class Mlp(torch.autograd.Function):
+    """Both layers, of a matrix x. `linear` computes the products that have no epilogue.
+
+    w1 is one weight; or those of gate and value, in the order of their addresses, if
+    `pairs.as_parts` has a tensor for them. `gate_first` says which is which.
+    """
 
     @staticmethod
     def forward(
         ctx: Any,
+        linear: Linear,
         activation: str,
+        gate_first: bool,
         x: Tensor,
-        w1: Tensor,
         b1: Tensor | None,
         w2: Tensor,
         b2: Tensor | None,
+        *w1: Tensor,
     ) -> Tensor:
-        gate = activation in GATES
-        layer = GATES[activation] if gate else LINEAR[activation][int(b1 is not None)]
-        b = w1.view(2, w1.shape[0] // 2, w1.shape[1]).mT if gate else w1.mT
+        layer, b = first_layer(activation, gate_first, b1 is not None, w1)
         given = {} if b1 is None else {"bias": b1}
         wanted = (0,) if b1 is not None and b1.requires_grad else ()
         ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
-        ctx.activation, ctx.wanted = activation, wanted
+        ctx.linear, ctx.layer, ctx.wanted = linear, (activation, gate_first), wanted
         h, *others = fused_product(x, b, ctx.kept.epilogue, given)
         stored = [(h, *others)[place] for place in ctx.kept.places]
-        ctx.save_for_backward(x, w1, b1, w2, b2, h, *stored)
+        ctx.count = len(w1)
+        ctx.save_for_backward(x, b1, w2, b2, *w1, h, *stored)
         return linear(h, w2, b2)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, w1, b1, w2, b2, h, *stored = ctx.saved_tensors
-        _, needs_x, needs_w1, needs_b1, needs_w2, needs_b2 = ctx.needs_input_grad
+        x, b1, w2, b2, *rest = ctx.saved_tensors
+        w1, (h, *stored) = rest[: ctx.count], rest[ctx.count :]
         if torch.is_grad_enabled():  # the derivatives themselves are to have derivatives
-            return None, *_gradients(ctx, (x, w1, b1, w2, b2), dy)
-        of_x = of_w1 = of_b1 = None
-        if needs_x or needs_w1 or needs_b1:
-            slopes = in_product(ctx.kept, ctx.wanted)
-            known = {f"value {n}": each for n, each in zip(ctx.kept.numbers, stored, strict=True)}
-            known |= {} if b1 is None else {"bias": b1}
-            given = {operand.name: known[operand.name] for operand in slopes.operands}
-            dz, out = None, None
-            if ctx.activation in GATES:  # side by side, as the rows of w1 are
-                dz = dy.new_empty(len(x), len(w1))
-                out = dz.chunk(2, dim=1)
-            first, *sums = fused_product(dy, w2, slopes, given, out)
-            dz = first if dz is None else dz
-            of_x = gemm(dz, w1) if needs_x else None
-            of_w1 = gemm(dz.mT, x) if needs_w1 else None
+            return None, None, None, *_gradients(ctx, (x, b1, w2, b2, *w1), dy)
+        needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
+        linear, of_x, of_b1 = ctx.linear, None, None
+        of_w1: list[Tensor | None] = [None] * ctx.count
+        if needs_x or needs_b1 or any(needs_w1):
+            dz, *sums = _hidden(ctx, dy, w2, b1, stored)  # (M, H), or of both parts (M, 2H)
+            if needs_x:
+                of_x = _of_x(linear, dz, w1)
+            if any(needs_w1):
+                whole = linear(dz.mT, x.mT)  # (H, K), or of both parts (2H, K)
+                parts = whole.view(ctx.count, -1, whole.shape[1])
+                of_w1 = [part if n else None for part, n in zip(parts, needs_w1, strict=True)]
             of_b1 = sums[0].to(b1.dtype).view(b1.shape) if needs_b1 else None
-        of_w2 = gemm(dy.mT, h) if needs_w2 else None
+        of_w2 = linear(dy.mT, h.mT) if needs_w2 else None
         of_b2 = dy.sum(0, dtype=torch.float32).to(b2.dtype).view(b2.shape) if needs_b2 else None
-        return None, of_x, of_w1, of_b1, of_w2, of_b2
+        return None, None, None, of_x, of_b1, of_w2, of_b2, *of_w1
+
+
+def first_layer(
+    activation: str, gate_first: bool, bias: bool, w1: Sequence[Tensor]
+) -> tuple[Fixed, Tensor]:
+    """The epilogue of the first layer, and its b: (K, H), or (2, K, H) if it has a gate."""
+    if activation not in GATES:
+        return LINEAR[activation][int(bias)], w1[0].mT
+    layer = GATES[activation][0 if gate_first else 1]
+    if len(w1) == 1:
+        return layer, w1[0].view(2, w1[0].shape[0] // 2, w1[0].shape[1]).mT
+    parts = as_parts(*w1)
+    if parts is None:
+        raise ValueError("the weights of gate and value are no parts of one tensor")
+    return layer, parts.mT
+
+
+def _hidden(
+    ctx: Any, dy: Tensor, w2: Tensor, b1: Tensor | None, stored: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """The gradient of the sums of the first layer; and their sums over M, if b1 needs them."""
+    slopes = in_product(ctx.kept, ctx.wanted)
+    known = {f"value {n}": each for n, each in zip(ctx.kept.numbers, stored, strict=True)}
+    known |= {} if b1 is None else {"bias": b1}
+    given = {operand.name: known[operand.name] for operand in slopes.operands}
+    if ctx.layer[0] not in GATES:
+        return fused_product(dy, w2, slopes, given)
+    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
+    fused_product(dy, w2, slopes, given, dz.chunk(2, dim=1))
+    return (dz,)
+
+
+def _of_x(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
+    """The gradient of x: a product with one weight, or with two."""
+    if len(w1) == 1:
+        return linear(dz, w1[0].mT)
+    first, second = dz.chunk(2, dim=1)
+    return addmm(linear(first, w1[0].mT), second, w1[1])
 
 
 def _gradients(ctx: Any, tensors: tuple[Any, ...], dy: Tensor) -> list[Tensor | None]:
     """The gradients as functions of the inputs and of dy, by those of the two layers."""
-    needed = [each for each, needs in zip(tensors, ctx.needs_input_grad[1:], strict=True) if needs]
-    made = _composed(ctx.activation, *tensors)
+    pairs = zip(tensors, ctx.needs_input_grad[3:], strict=True)
+    needed = [each for each, needs in pairs if needs]
+    x, b1, w2, b2, *w1 = tensors
+    (activation, gate_first), linear = ctx.layer, ctx.linear
+    if activation in GATES:
+        parts = w1 if len(w1) == 2 else w1[0].chunk(2)
+        gate, up = parts if gate_first else parts[::-1]
+        hidden = ACTIVATIONS[GATED[activation]](linear(x, gate)) * linear(x, up)
+        made = linear(hidden, w2, b2)
+    else:
+        made = _composed(activation, x, w1[0], b1, w2, b2)
     found = iter(torch.autograd.grad(made, needed, dy, create_graph=True))
-    return [next(found) if needs else None for needs in ctx.needs_input_grad[1:]]
+    return [next(found) if needs else None for needs in ctx.needs_input_grad[3:]]

@@ -19,3 +19,12 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(choose, "ranking", lambda problem: ranked)
     for module in (call, fused):
         monkeypatch.setattr(module, "_calls", {})
+
+
+@pytest.fixture
+def on_the_executor(monkeypatch):
+    """Converted models run on gemm's executor, which is exact, and slow."""
+    from cutedsl_gemm import faster
+
+    monkeypatch.setattr(faster, "DEVICES", ("cpu", "cuda"))
+    monkeypatch.setattr(faster, "_runs", {})

@@ -20,12 +20,6 @@ pytestmark = [
 
 
 @pytest.fixture
-def on_the_executor(monkeypatch):
-    monkeypatch.setattr(faster, "DEVICES", ("cpu", "cuda"))
-    monkeypatch.setattr(faster, "_runs", {})
-
-
-@pytest.fixture
 def products(monkeypatch):
     """The shapes (M, N, K) that gemm is asked for."""
     found = []

@@ -62,7 +62,7 @@ def test_linear_is_torchs_with_an_activation(activation):
 
 KNOWN = {
     **{f"linear, {name}": LINEAR[name][1] for name in ACTIVATIONS},
-    **GATES,
+    **{f"{name}, {i}": layer for name, pair in GATES.items() for i, layer in enumerate(pair)},
 }
 
 

@@ -1,0 +1,57 @@
+"""Two matrices as the two parts of one tensor, wherever in memory each of them lies.
+
+    first (N, K)    second (N, K)    →    (2, N, K) with the strides (distance, *first.stride())
+
+So a kernel of two accumulators multiplies by two weights without a copy: B is a layout, and the
+distance between the weights is a stride of it, along which TMA steps as along any other.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+REACH = 1 << 40  # bytes: strides of a tensor map are below this (cuTensorMapEncodeTiled)
+REMEMBERED = 4096  # pairs of addresses
+
+
+def as_parts(first: Tensor, second: Tensor) -> Tensor | None:
+    """Both matrices as one tensor (2, N, K) without a copy; None unless `first` lies before.
+
+    None, too, if they differ in shape, strides, dtype or device, are too far apart, or have no
+    memory. The tensor does not own the memory: keep both matrices as long as it is used.
+
+    >>> both = torch.arange(24.0).view(4, 6)
+    >>> as_parts(both[0:2, :2], both[2:4, :2])[1]
+    tensor([[12., 13.],
+            [18., 19.]])
+    >>> as_parts(both[2:], both[:2])
+    """
+    shape, stride = first.shape, first.stride()
+    if shape != second.shape or stride != second.stride() or first.device != second.device:
+        return None
+    if first.dtype != second.dtype or first.is_neg() or second.is_neg():
+        return None
+    start, distance = first.data_ptr(), second.data_ptr() - first.data_ptr()
+    if not start or distance <= 0 or distance >= REACH or distance % first.element_size():
+        return None
+    return _parts(start, distance, first.device, first.dtype, shape, stride)
+
+
+@lru_cache(REMEMBERED)
+def _parts(
+    start: int,
+    distance: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    shape: torch.Size,
+    stride: tuple[int, ...],
+) -> Tensor:
+    """The parts as addresses: they say all there is to know of memory that others own."""
+    pairs = zip(shape, stride, strict=True)
+    extent = (1 + sum((size - 1) * step for size, step in pairs)) * dtype.itemsize  # of a part
+    memory = torch._C._construct_storage_from_data_pointer(start, device, distance + extent)
+    strides = distance // dtype.itemsize, *stride
+    return torch.empty(0, dtype=dtype, device=device).set_(memory, 0, (2, *shape), strides)

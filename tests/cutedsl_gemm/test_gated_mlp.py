@@ -1,0 +1,425 @@
+"""A converted gated MLP is torch's: results, gradients, hooks, copies; and what is none stays."""
+
+import copy
+import pickle
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils import parametrize
+
+from cutedsl_gemm import convert, faster, faster_mlp, pairs, restore
+from cutedsl_gemm.conversion import Converted, GemmMlp
+from cutedsl_gemm.recognition import recognized
+
+pytestmark = pytest.mark.usefixtures("small_tiles", "on_the_executor")
+
+
+class TanhGelu(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = partial(F.gelu, approximate="tanh")
+
+    def forward(self, input):
+        return self.act(input)
+
+
+class Llama(nn.Module):
+    """The MLP of Llama, Mistral, Qwen and Gemma."""
+
+    def __init__(self, act=None, bias=False):
+        super().__init__()
+        self.gate_proj = nn.Linear(40, 24, bias=False)
+        self.up_proj = nn.Linear(40, 24, bias=False)
+        self.down_proj = nn.Linear(24, 40, bias=bias)
+        self.act_fn = act or nn.SiLU()
+
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Phi(nn.Module):
+    """The MLP of Phi-3: gate and up are one layer."""
+
+    def __init__(self, gate=0):
+        super().__init__()
+        self.gate_up_proj = nn.Linear(40, 48, bias=False)
+        self.down_proj = nn.Linear(24, 40, bias=False)
+        self.activation_fn, self.gate = nn.SiLU(), gate
+
+    def forward(self, hidden_states):
+        halves = self.gate_up_proj(hidden_states).chunk(2, dim=-1)
+        return self.down_proj(halves[1 - self.gate] * self.activation_fn(halves[self.gate]))
+
+
+class Swapped(Llama):
+    """Its gate has the larger address."""
+
+    def __init__(self):
+        super().__init__()
+        both = torch.randn(48, 40)
+        self.up_proj.weight, self.gate_proj.weight = map(nn.Parameter, both.chunk(2))
+
+    def _apply(self, fn, recurse=True):
+        both = fn(torch.cat([self.up_proj.weight.data, self.gate_proj.weight.data]))
+        super()._apply(fn, recurse)
+        self.up_proj.weight.data, self.gate_proj.weight.data = both.chunk(2)
+        return self
+
+
+MLPS = {
+    "Llama": Llama,
+    "gate behind up": Swapped,
+    "gelu, a bias": lambda: Llama(nn.GELU(), bias=True),
+    "gelu by tanh": lambda: Llama(TanhGelu()),
+    "Phi": Phi,
+    "Phi, the gate last": lambda: Phi(1),
+}
+FEW = "Llama", "gate behind up"
+each_mlp = pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in FEW else pytest.mark.deep) for each in MLPS]
+)
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """The shapes (M, N, K) that gemm is asked for; N is that of gate and up together."""
+    found = []
+
+    def counted(m, n, k):
+        found.append((m, n, k))
+        return True
+
+    for module in (faster, faster_mlp):
+        monkeypatch.setattr(module, "beats_torch", counted)
+    faster_mlp._wins.cache_clear()
+    return found
+
+
+def draw(*shape):
+    return torch.randn(shape).bfloat16()
+
+
+def near(ours, theirs, within=1e-2):
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+    assert theirs.any()
+    return (ours.double() - theirs.double()).norm() <= within * theirs.double().norm()
+
+
+X = draw(2, 9, 40)
+FUSED = 18, 48, 40
+
+
+@each_mlp
+def test_results_and_gradients_are_torchs(name, products):
+    theirs = MLPS[name]().bfloat16()
+    ours = convert(copy.deepcopy(theirs))
+    inputs = [X.clone().requires_grad_() for _ in range(2)]
+    results = [each(x) for each, x in zip((ours, theirs), inputs, strict=True)]
+    assert near(*results)
+    assert products == [FUSED, (18, 40, 24)]
+    slope = draw(*X.shape)
+    for result in results:
+        result.backward(slope)
+    assert near(inputs[0].grad, inputs[1].grad)
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert near(one.grad, other.grad)
+        assert one.grad.stride() == one.stride()
+    with torch.no_grad():
+        assert torch.equal(ours(X), results[0])
+
+
+@pytest.mark.deep
+@each_mlp
+def test_autocast_and_second_derivatives_are_torchs(name, products):
+    found = []
+    for each in (convert(MLPS[name]()), MLPS[name]()):
+        torch.manual_seed(0)
+        for parameter in each.parameters():
+            nn.init.normal_(parameter, std=0.2)
+        x = X.float().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16):
+            result = each(x)
+            (slope,) = torch.autograd.grad(result.float().square().sum(), x, create_graph=True)
+            second = torch.autograd.grad(slope.square().sum(), each.down_proj.weight)
+        found.append((result, slope, *second))
+    assert all(near(*pair, 4e-2) for pair in zip(*found, strict=True))
+    assert products[0] == FUSED
+
+
+def test_a_frozen_gate_has_no_gradient_and_the_others_have_theirs(products):
+    theirs = Llama().bfloat16()
+    theirs.gate_proj.weight.requires_grad_(False)
+    ours = convert(copy.deepcopy(theirs))
+    for each in (ours, theirs):
+        torch.manual_seed(0)
+        each(X).backward(draw(*X.shape))
+    assert ours.gate_proj.weight.grad is None
+    assert near(ours.up_proj.weight.grad, theirs.up_proj.weight.grad)
+    assert FUSED in products
+
+
+def test_parameters_and_state_dict_are_the_same_objects_and_keys(products):
+    made = Llama().bfloat16()
+    before, keys, given = [*made.parameters()], [*made.state_dict()], vars(made).keys()
+    convert(made)
+    assert all(one is other for one, other in zip(made.parameters(), before, strict=True))
+    assert [*made.state_dict()] == keys
+    other = Llama().bfloat16()
+    made.load_state_dict(other.state_dict(), assign=True)  # other Parameters, anywhere in memory
+    assert near(made(X), other(X))
+    assert isinstance(made, Llama)
+    assert type(made).__name__ == "GemmLlama"
+    assert type(restore(made)) is Llama
+    assert vars(made).keys() == given
+    assert FUSED in products
+
+
+def test_copies_and_pickles_are_converted_and_independent(products):
+    made = convert(Llama().bfloat16())
+    wanted = made(X)
+    for other in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        products.clear()
+        assert type(other) is type(made)
+        assert torch.equal(other(X), wanted)
+        assert FUSED in products or faster_mlp._wins.cache_info().hits
+        other.gate_proj = nn.Linear(40, 24, bias=False).bfloat16()
+        assert not torch.equal(other(X), wanted)
+        assert torch.equal(made(X), wanted)
+    assert made.half()(X.half()).dtype == torch.float16
+
+
+class Lora(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x) * 2
+
+
+def hook(module, *_):
+    module.seen = True
+
+
+def replaced(made):
+    made.up_proj = Lora(made.up_proj)
+
+
+def parametrized(made):
+    class Doubled(nn.Module):
+        def forward(self, weight):
+            return weight * 2
+
+    parametrize.register_parametrization(made.down_proj, "weight", Doubled())
+
+
+def patched(made):
+    forward = made.gate_proj.forward
+    made.gate_proj.forward = lambda x: forward(x) * 2
+
+
+CHANGES = {
+    "a layer has a hook": lambda made: made.gate_proj.register_forward_hook(hook),
+    "the last layer has a hook": lambda made: made.down_proj.register_forward_pre_hook(hook),
+    "the activation has a hook": lambda made: made.act_fn.register_forward_hook(hook),
+    "a layer has a backward hook": lambda made: made.up_proj.register_full_backward_pre_hook(hook),
+    "a layer is another": replaced,
+    "the activation is another": lambda made: setattr(made, "act_fn", nn.ReLU()),
+    "a layer is parametrized": parametrized,
+    "a layer has a forward of its own": patched,
+    "the weights differ in dtype": lambda made: made.gate_proj.double(),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_module_that_changed_runs_as_it_was_written(name, products):
+    made, plain = convert(Llama().bfloat16()), Llama().bfloat16()
+    plain.load_state_dict(made.state_dict())
+    for each in (made, plain):
+        CHANGES[name](each)
+    results = []
+    for each in (made, plain):
+        try:
+            results.append(each(X.clone().requires_grad_()))
+        except RuntimeError as error:
+            results.append(str(error))
+    if isinstance(results[1], str):
+        assert results[0] == results[1]
+    else:
+        assert near(*results)
+        results[0].sum().backward()
+    assert FUSED not in products
+    seen = [name for name, each in made.named_modules() if hasattr(each, "seen")]
+    assert len(seen) == ("hook" in name)
+
+
+def test_global_hooks_are_called(products):
+    made, seen = convert(Llama().bfloat16()), []
+    handle = nn.modules.module.register_module_forward_hook(
+        lambda module, *_: seen.append(type(module).__name__)
+    )
+    try:
+        made(X)
+    finally:
+        handle.remove()
+    assert seen == ["GemmLinear", "SiLU", "GemmLinear", "GemmLinear", "GemmLlama"]
+    assert FUSED not in products
+
+
+def test_weights_that_no_kernel_reads_as_one_tensor_are_multiplied_one_by_one(
+    monkeypatch, products
+):
+    monkeypatch.setattr(pairs, "REACH", 0)
+    theirs = Llama().bfloat16()
+    assert near(convert(copy.deepcopy(theirs))(X), theirs(X))
+    assert products == [FUSED, (18, 24, 40), (18, 40, 24)]  # gate and up are alike
+
+
+def test_torch_computes_what_is_expected_to_be_slower(monkeypatch):
+    for module in (faster, faster_mlp):
+        monkeypatch.setattr(module, "beats_torch", lambda m, n, k: False)
+    faster_mlp._wins.cache_clear()
+    made = Llama().bfloat16()
+    assert torch.equal(convert(copy.deepcopy(made))(X), made(X))
+    faster_mlp._wins.cache_clear()
+
+
+def without_gradients(forward):
+    return torch.no_grad()(forward)
+
+
+class Deeper(Llama):
+    def forward(self, x):
+        return super().forward(x) + 1
+
+
+class Counting(Llama):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        torch.manual_seed(3)
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x).clone())
+
+
+class Decorated(Llama):
+    forward = without_gradients(Llama.forward)
+
+
+class Without(Llama):
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=False):
+            return super().forward(x)
+
+
+class Under(Llama):
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return super().forward(x)
+
+
+class Squared(Llama):
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x * 2))
+
+
+class Twice(Llama):
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.gate_proj(x))
+
+
+class Branching(Llama):
+    def forward(self, x):
+        return super().forward(x) if x.sum() > 0 else x
+
+
+class Wider(Llama):
+    def forward(self, x, scale=None):
+        return super().forward(x)
+
+
+class Scaled(Llama):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(40))
+
+
+def biased():
+    made = Llama()
+    made.gate_proj = nn.Linear(40, 24)
+    return made
+
+
+NONE = {
+    "another activation": lambda: Llama(nn.ReLU()),
+    "an activation in place": lambda: Llama(nn.SiLU(inplace=True)),
+    "a bias before the activation": biased,
+    "quarters": lambda: Phi(2),
+    "dropout": lambda: Llama(nn.Sequential(nn.SiLU(), nn.Dropout(0.5))),
+    **{
+        each.__name__: each
+        for each in (
+            Deeper, Counting, Decorated, Without, Under, Squared, Twice, Branching, Wider, Scaled
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_a_module_that_computes_something_else_stays(name):
+    made = NONE[name]()
+    assert recognized(made, (nn.Linear,)) is None
+    converted = convert(made)
+    assert not isinstance(converted, GemmMlp)
+    assert isinstance(converted.down_proj, Converted)
+
+
+@pytest.mark.parametrize("kept", [True, pytest.param(False, marks=pytest.mark.deep)])
+@pytest.mark.filterwarnings("ignore")  # of torch's own making
+def test_torch_compile_has_one_operator_for_gate_and_up(kept, products):
+    torch._dynamo.reset()
+    code = []
+
+    def backend(graph, inputs):
+        code.append(graph.code)
+        return graph
+
+    made = convert(Llama().bfloat16())
+    with torch.set_grad_enabled(kept):
+        found = torch.compile(made, backend=backend, fullgraph=True)(X)
+    assert torch.equal(found, made(X))
+    assert (code[0].count("cutedsl_gemm.gated"), code[0].count("cutedsl_gemm.linear")) == (1, 1)
+    assert FUSED in products
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore")
+@each_mlp
+@pytest.mark.parametrize("faster_than_torch", [True, False])
+def test_compiled_gradients_are_torchs(name, faster_than_torch, monkeypatch):
+    torch._dynamo.reset()
+    monkeypatch.setattr(faster_mlp, "beats_torch", lambda m, n, k: faster_than_torch)
+    faster_mlp._wins.cache_clear()
+    theirs = MLPS[name]().bfloat16()
+    ours = copy.deepcopy(theirs)
+    compiled = torch.compile(convert(ours), backend="aot_eager", fullgraph=True, dynamic=True)
+    for rows in (9, 11):
+        x, slope = draw(2, rows, 40).requires_grad_(), draw(2, rows, 40)
+        found, wanted = (
+            torch.autograd.grad(each(x), [x, *each.parameters()], slope)
+            for each in (compiled, theirs)
+        )
+        assert all(map(near, found, wanted))
+    faster_mlp._wins.cache_clear()
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_operator_passes_torchs_opcheck(count, kept):
+    x, *w1 = (draw(*shape).requires_grad_(kept) for shape in ((9, 40), *[(24, 40)] * count))
+    torch.library.opcheck(torch.ops.cutedsl_gemm.gated.default, (x, w1, "swiglu", True, kept))
