@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from cutedsl_gemm.arguments import DECODE, DRAWN, LISTED, RANDOM, parser
+from cutedsl_gemm.arguments import DECODE, DRAWN, EPILOGUES, GATHERED, LISTED, RANDOM, parser
 from cutedsl_gemm.kernels.compile.cache import CacheError
 from cutedsl_gemm.kernels.compile.library import LibraryError
 from cutedsl_gemm.kernels.compile.sass import ToolError
@@ -146,11 +146,12 @@ def run_bench(options: argparse.Namespace) -> None:
         drawn = random_shapes if options.shapes == RANDOM else odd_shapes
         distribution.main(drawn.POPULATION, **given, file=options.csv, drawing=options.plot)
     elif options.shapes in LISTED:
-        from cutedsl_gemm.measure import decode, epilogues
+        from cutedsl_gemm.measure import decode, epilogues, gathered
 
         if options.plot is not None:
             raise Refused(f"--plot does not draw --shapes {options.shapes}; omit it, or take --csv")
-        (decode if options.shapes == DECODE else epilogues).main(options.csv)
+        measured = {DECODE: decode, EPILOGUES: epilogues, GATHERED: gathered}
+        measured[options.shapes].main(options.csv)
     else:
         from cutedsl_gemm.measure import bench
 

@@ -65,7 +65,7 @@ def fused_runner(
     """`runner` of a plan with this epilogue, on tensors that are checked."""
     if device.type == "cpu":
         return partial(_execute_fused, plan, {"one_by_one": True} if invariant else {})
-    compiled, sms = _compiled(kernel, plan, device)
+    compiled, sms = kernel_on(kernel, plan, device)
     by_value = [operand.by_value for operand in epilogue.operands]
 
     def launch(a: Tensor, b: Tensor, operands: Sequence[Value], results: Sequence[Tensor]) -> None:
@@ -94,7 +94,7 @@ def _execute_fused(
         plan.execute(a, b, out, tell, operands=operands, **options)
 
 
-def _compiled(
+def kernel_on(
     kernel: Kernel, plan: KernelPlan, device: torch.device
 ) -> tuple[Callable[..., None], int]:
     """The compiled kernel, and the multiprocessors of its device."""
@@ -113,7 +113,7 @@ def _compiled(
 
 def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
     """The compiled kernel on its device, on torch's current stream there."""
-    compiled, sms = _compiled(kernel, plan, device)
+    compiled, sms = kernel_on(kernel, plan, device)
 
     def launch(a: Tensor, b: Tensor, out: Tensor) -> None:
         compiled(a, b, out, sms)

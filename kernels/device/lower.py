@@ -19,6 +19,7 @@ DTYPES = {
     "bfloat16": cutlass.BFloat16,
     "float16": cutlass.Float16,
     "float32": cutlass.Float32,
+    "int32": cutlass.Int32,
 }
 
 

@@ -36,7 +36,8 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     """A (M, K), B (K, N), the operands of the epilogue, and its results, C (M, N), by name.
 
     B is (2, K, N) if the epilogue has two accumulators. A reduction over N is stored in parts,
-    (parts, M), and one over M as (parts, N). Operands that are passed by value are not tensors.
+    (parts, M), and one over M as (parts, N). Operands that are passed by value are not tensors. If
+    A is gathered, this GPU's rows of it and the flags of all GPUs' follow B.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import multistage
     >>> for name, argument in arguments(multistage(alignment=4)).items():
@@ -53,8 +54,17 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     return {
         "a": Argument(("M", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
         "b": Argument((*stack, "K", "N"), plan.b_major == "MN", plan.alignment, plan.dtype),
+        **(_gathered(plan) if plan.gathered else {}),
         **{operand.name: _operand(operand) for operand in tensors},
         **{name: _result(plan, each) for name, each in zip(names, results, strict=True)},
+    }
+
+
+def _gathered(plan: KernelPlan) -> dict[str, Argument]:
+    """This GPU's rows of A, and for each GPU the epoch of the rows that have come from it."""
+    return {
+        "own": Argument(("rows", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
+        "arrived": Argument(("GPUs",), True, 1, "int32"),
     }
 
 

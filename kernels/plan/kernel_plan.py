@@ -104,6 +104,10 @@ class KernelPlan(Plan, Protocol):
     def epilogue(self) -> Epilogue:
         """What is computed of the accumulators, and stored."""
 
+    @property
+    def gathered(self) -> bool:
+        """Whether other GPUs send rows of A while the kernel runs."""
+
     def check(self) -> KernelPlan:
         """The plan itself; PlanError with the first problem if the hardware cannot run it."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from layouts import Layout
 
@@ -29,6 +29,32 @@ def row_by_row(index: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
     True
     """
     return index // tiles_n, index % tiles_n
+
+
+class Arrival(NamedTuple):
+    """The order in which tile rows come from several GPUs: chunks of `height`, one of each GPU.
+
+    The chunks follow each other cyclically from number `first` on, that of this GPU.
+    """
+
+    first: Any
+    height: Any
+
+    def turn(self, index: Any, tiles_n: Any) -> Any:
+        """How many chunks come before that of tile `index`.
+
+        >>> [Arrival(2, 1).turn(index, tiles_n=2) for index in range(6)]
+        [0, 0, 1, 1, 2, 2]
+        """
+        return index // (self.height * tiles_n)
+
+    def chunk(self, index: Any, tiles_m: Any, tiles_n: Any) -> Any:
+        """The chunk in which tile `index` is, of C with so many tiles down and across.
+
+        >>> [Arrival(2, 1).chunk(index, 3, 2) for index in range(6)]
+        [2, 2, 0, 0, 1, 1]
+        """
+        return (self.turn(index, tiles_n) + self.first) % (tiles_m // self.height)
 
 
 @dataclass(frozen=True)
@@ -70,3 +96,20 @@ class Raster:
         within = index - first * tiles_n
         rows, columns = self.modes(minimum(self.group, tiles_m - first), tiles_n)
         return first + rows(within), columns(within)
+
+    def by_chunks(
+        self,
+        index: Any,
+        arrival: Arrival,
+        tiles_m: Any,
+        tiles_n: Any,
+        minimum: Callable[[Any, Any], Any] = min,
+    ) -> tuple[Any, Any]:
+        """The coordinate of tile `index` if tile rows arrive in chunks: no group crosses one.
+
+        >>> [Raster(2).by_chunks(i, Arrival(1, 2), 4, 2) for i in range(8)]
+        [(2, 0), (3, 0), (2, 1), (3, 1), (0, 0), (1, 0), (0, 1), (1, 1)]
+        """
+        within = index - arrival.turn(index, tiles_n) * (arrival.height * tiles_n)
+        m, n = self(within, arrival.height, tiles_n, minimum)
+        return arrival.chunk(index, tiles_m, tiles_n) * arrival.height + m, n

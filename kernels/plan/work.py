@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.plan.raster import Arrival, Raster
 
 
 class Segment(NamedTuple):
@@ -100,20 +100,31 @@ class Work:
         clusters_m: Any,
         clusters_n: Any,
         minimum: Callable[[Any, Any], Any] = min,
+        arrival: Arrival | None = None,
     ) -> tuple[Any, Any]:
         """The tile (m, n) of C of block `rank` of the cluster with tile `index`.
 
-        C has `clusters_m` × `clusters_n` tiles of clusters; the raster orders them.
+        C has `clusters_m` × `clusters_n` tiles of clusters; the raster orders them. If their rows
+        come from several GPUs, it orders those of each chunk, and `arrival` orders the chunks.
 
         >>> [Work(Raster(1), cluster=(2, 1)).tile_coord(1, rank, 2, 3) for rank in (0, 1)]
         [(0, 1), (1, 1)]
         """
-        m, n = self.raster(index, clusters_m, clusters_n, minimum)
+        if arrival is None:
+            m, n = self.raster(index, clusters_m, clusters_n, minimum)
+        else:
+            m, n = self.raster.by_chunks(index, arrival, clusters_m, clusters_n, minimum)
         (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
         return m * down + row, n * across + column
 
     def segments(
-        self, block: int, blocks: int, clusters_m: int, clusters_n: int, k_tiles: int
+        self,
+        block: int,
+        blocks: int,
+        clusters_m: int,
+        clusters_n: int,
+        k_tiles: int,
+        arrival: Arrival | None = None,
     ) -> Iterator[Segment]:
         """What block `block` of `blocks` computes.
 
@@ -127,5 +138,5 @@ class Work:
         first, step, k_range = self.walk(cluster, clusters, k_tiles)
         split = self.tile_and_split(cluster, clusters)[2]
         for index in range(first, clusters_m * clusters_n, step):
-            tile = self.tile_coord(index, rank, clusters_m, clusters_n)
+            tile = self.tile_coord(index, rank, clusters_m, clusters_n, arrival=arrival)
             yield Segment(tile, index * self.cluster_size + rank, split, range(*k_range))

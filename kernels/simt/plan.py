@@ -69,6 +69,11 @@ class SimtPlan:
     epilogue: Epilogue = PLAIN
 
     @property
+    def gathered(self) -> bool:
+        """False: the whole of A is there before the kernel starts."""
+        return False
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.c.threads

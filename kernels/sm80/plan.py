@@ -71,6 +71,11 @@ class Sm80Plan:
     epilogue: Epilogue = PLAIN
 
     @property
+    def gathered(self) -> bool:
+        """False: the whole of A is there before the kernel starts."""
+        return False
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         return 32 * self.warps[0] * self.warps[1]

@@ -115,6 +115,15 @@ def shape_problems(plan: Sm90Plan) -> Iterator[str]:
         )
 
 
+def gathered_problems(plan: Sm90Plan) -> Iterator[str]:
+    """Only a producer warp waits for rows of A, and only of whole k-tiles."""
+    if plan.gathered and (plan.swapped or plan.splits > 1 or plan.schedule == "single"):
+        yield (
+            f"A is gathered, and the plan is {plan.kind}{', swapped' * plan.swapped}: it must be "
+            "pingpong or cooperative, and not swapped, since its producer waits for rows of A"
+        )
+
+
 def matrices_problems(plan: Sm90Plan) -> Iterator[str]:
     """The caller's B must have a matrix for each accumulator of the epilogue."""
     found = plan.a.matrices, plan.b.matrices

@@ -24,7 +24,7 @@ class Cooperative(PanelGemm):
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
         """Multiply this consumer's rows, then store them."""
-        tiles_m, tiles_n, k_tiles = tile_counts
+        tiles_m, tiles_n, k_tiles, arrival = tile_counts
         first, step, _ = self.tile_walk(k_tiles)
         reloaded = self.reloaded_k_tiles(tile_counts)
         mma = self.make_mma()
@@ -32,7 +32,7 @@ class Cooperative(PanelGemm):
         k_tile = cutlass.Int32(0)  # of the block's, of all tiles
         turn = cutlass.Int32(0)  # of the block's tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            m, n = self.tile_coord(tile, tiles_m, tiles_n)
+            m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
             row = self.row_of_panels(m, consumer)
             self.load(consumer, epilogue, row, n)
             read = self.read(epilogue, row, n)

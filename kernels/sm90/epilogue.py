@@ -53,9 +53,14 @@ class PanelGemm(Sm90Gemm):
         b: cute.Tensor,  # (K, N)
         *arguments,  # operands and results of the epilogue, such as C (M, N); then sms, stream
     ):
-        """What the epilogue makes of C = A · B, on at most `sms` multiprocessors."""
-        plan = self.plan
-        operands, results, (sms, stream) = split_arguments(plan.epilogue, arguments)
+        """What the epilogue makes of C = A · B, on at most `sms` multiprocessors.
+
+        If A is gathered, `arguments` begins with this GPU's rows of A and the flags of all GPUs',
+        and this GPU's number and the epoch are before `sms`.
+        """
+        plan, sent = self.plan, 2 if self.plan.gathered else 0
+        operands, results, rest = split_arguments(plan.epilogue, arguments[sent:])
+        *place, sms, stream = rest
         shape = a.shape[0], b.shape[-1]
         views = [
             self.c_as_planned(each) if isinstance(each, cute.Tensor) else each
@@ -69,7 +74,8 @@ class PanelGemm(Sm90Gemm):
             self.results.output(results, shape, self.c_as_planned),
         )
         tiles = tile_count(shape, plan.exchanged(plan.cluster_tile))
-        self.launch(*self.as_planned(a, b), tiles, output, sms, stream)
+        senders = (*arguments[:sent], *place)
+        self.launch(*self.as_planned(a, b), tiles, output, sms, stream, senders)
 
     def epilogue_storage(self):
         """The panels of C, of all consumers."""

@@ -28,10 +28,14 @@ from cutlass.memory import SmemAllocator
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.launch import Gemm
 from cutedsl_gemm.kernels.device.tile import transposed
+from cutedsl_gemm.kernels.plan.raster import Arrival
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+
+# A kernel that has waited so long for rows ends with an error: their sender has failed.
+ARRIVAL_NANOSECONDS = 20 * 10**9
 
 
 class Sm90Gemm(Gemm):
@@ -79,8 +83,12 @@ class Sm90Gemm(Gemm):
         output: tuple[Any, ...],
         sms: Int32,
         stream: CUstream,
+        senders: tuple[Any, ...] = (),
     ):
         """Launch A · B on `sms` multiprocessors; `output` is what the epilogue needs.
+
+        `senders`, if A is gathered: this GPU's rows of A, the flags of all GPUs' rows, this GPU's
+        number, and the epoch.
 
         If it overlaps the launch before it (programmatic dependent launch), its blocks initialise
         their mbarriers, then wait.
@@ -89,7 +97,10 @@ class Sm90Gemm(Gemm):
         tma_a, gA = self.make_tma_load(a, plan.a)
         tma_b, gB = self.make_tma_load(b, plan.b)
         blocks = plan.work.blocks(tiles, sms, cute.ceil_div)
-        self.kernel(tma_a, gA, tma_b, gB, output).launch(
+        if cutlass.const_expr(plan.gathered):
+            own, *rest = senders
+            senders = (*self.make_tma_load(own, plan.a), *rest)
+        self.kernel(tma_a, gA, tma_b, gB, output, senders).launch(
             grid=(blocks, 1, 1),
             block=(plan.threads, 1, 1),
             cluster=self.cluster,
@@ -137,6 +148,7 @@ class Sm90Gemm(Gemm):
         tma_b: cute.CopyAtom,
         gB: cute.Tensor,
         output: tuple[Any, ...],
+        senders: tuple[Any, ...],
     ):
         plan, (down, across) = self.plan, self.plan.cluster
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -151,10 +163,18 @@ class Sm90Gemm(Gemm):
         # (rows, columns, slices along M or N, slices along K) of a slice
         gA = cute.local_tile(gA, plan.a.slice_tiler, (None, None))
         gB = cute.local_tile(gB, plan.b.slice_tiler, (None, None))
-        tile_counts = (  # tiles down and across, where a cluster counts as one; k-tiles
+        arrival = None
+        if cutlass.const_expr(plan.gathered):
+            tma_own, own, arrived, number, epoch = senders
+            own = cute.local_tile(own, plan.a.slice_tiler, (None, None))
+            rows = cute.size(own, mode=[2, 0])
+            arrival = Arrival(number, cute.ceil_div(rows, plan.a.slices_of_each * down))
+            senders = tma_own, own, arrived, epoch
+        tile_counts = (  # tiles down and across, where a cluster counts as one; k-tiles; arrival
             cute.ceil_div(cute.size(gA, mode=[2, 0]), plan.a.slices_of_each * down),
             cute.ceil_div(cute.size(gB, mode=[2, 0]), plan.b.slices_of_each * across),
             cute.ceil_div(cute.size(gA, mode=[3]), plan.a.slice_counts[1]),
+            arrival,
         )
         loaded = shared.loaded.data_ptr()  # (loaded_buffers)
         epilogue = self.epilogue_tensors(shared.epilogue, loaded, output)
@@ -162,6 +182,8 @@ class Sm90Gemm(Gemm):
         if warp_idx == 0:
             cpasync.prefetch_descriptor(tma_a)
             cpasync.prefetch_descriptor(tma_b)
+            if cutlass.const_expr(plan.gathered):
+                cpasync.prefetch_descriptor(senders[0])
             self.init_mbarriers(full, empty, loaded)
         if cutlass.const_expr(plan.cluster_size > 1):
             self.cluster_sync()  # the other blocks' mbarriers are initialised, too
@@ -171,7 +193,7 @@ class Sm90Gemm(Gemm):
         if cutlass.const_expr(plan.splits == 1):
             # After the wait: then one launch waits at a time, not a chain of them.
             cute.arch.griddepcontrol_launch_dependents()
-        operands = (tma_a, gA, sA, tma_b, gB, sB)
+        operands = (tma_a, gA, sA, tma_b, gB, sB, senders)
         self.run_roles(warp_idx, operands, epilogue, full, empty, tile_counts)
 
     @cute.jit
@@ -215,10 +237,10 @@ class Sm90Gemm(Gemm):
         """This block's first tile, the step to its next, and its k-tiles (first, last + 1)."""
         return self.plan.work.walk(*self.cluster_and_count(), k_tiles)
 
-    def tile_coord(self, index, clusters_m, clusters_n):
+    def tile_coord(self, index, clusters_m, clusters_n, arrival=None):
         """This block's tile (m, n) of the cluster's tile `index`."""
         rank, work = self.block_rank(), self.plan.work
-        return work.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min)
+        return work.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min, arrival)
 
     def cluster_sync(self):
         """Wait until all blocks of the cluster are here, and see what they wrote."""
@@ -230,24 +252,57 @@ class Sm90Gemm(Gemm):
     @cute.jit
     def produce(self, operands, full, empty, tile_counts):
         """Load k-tile after k-tile, as fast as the consumers release stages."""
-        tiles_m, tiles_n, k_tiles = tile_counts
+        tiles_m, tiles_n, k_tiles, arrival = tile_counts
         first, step, (k_first, k_last) = self.tile_walk(k_tiles)
         loaded = Int32(0)  # k-tiles, of all tiles
+        turn = Int32(0)  # of the chunk of A whose rows have come; this GPU's own are here
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            m, n = self.tile_coord(tile, tiles_m, tiles_n)
+            m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
+            if cutlass.const_expr(self.plan.gathered):
+                if arrival.turn(tile, tiles_n) > turn:
+                    turn = arrival.turn(tile, tiles_n)
+                    self.wait_for_rows(operands, arrival.chunk(tile, tiles_m, tiles_n))
             for k in cutlass.range(k_first, k_last, unroll=1):
                 stage, parity = self.pipeline.stage_and_parity(loaded, WAIT_EMPTY.flipped)
                 cute.arch.mbarrier_wait(empty + stage, parity)
-                self.load_k_tile(operands, m, n, k, stage, full)
+                self.load_k_tile(operands, m, n, k, stage, full, arrival)
                 loaded += 1
 
-    def load_k_tile(self, operands, m, n, k, stage, full):
+    def load_k_tile(self, operands, m, n, k, stage, full, arrival=None):
         """Load A and B of k-tile k of tile (m, n) into a stage; its full mbarrier counts bytes."""
-        tma_a, gA, sA, tma_b, gB, sB = operands
+        tma_a, gA, sA, tma_b, gB, sB, _ = operands
         with cute.arch.elect_one():
             cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
-        self.issue_tma_load(self.plan.a, tma_a, gA, sA, m, k, stage, full)
+        if self.plan.gathered:
+            self.load_rows(operands, m, k, stage, full, arrival)
+        else:
+            self.issue_tma_load(self.plan.a, tma_a, gA, sA, m, k, stage, full)
         self.issue_tma_load(self.plan.b, tma_b, gB, sB, n, k, stage, full)
+
+    @cute.jit
+    def load_rows(self, operands, m, k, stage, full, arrival):
+        """Load A of a k-tile of the tiles in row m from this GPU's own rows, or from those sent."""
+        tma_a, gA, sA, *_, (tma_own, own, *_) = operands
+        rows = arrival.height * self.plan.cluster[0]
+        before = m - arrival.first * rows  # tile rows of this GPU before row m
+        if before >= 0 and before < rows:
+            self.issue_tma_load(self.plan.a, tma_own, own, sA, before, k, stage, full)
+        else:
+            self.issue_tma_load(self.plan.a, tma_a, gA, sA, m, k, stage, full)
+
+    @cute.jit
+    def wait_for_rows(self, operands, chunk):
+        """Wait until a chunk of A has come from another GPU.
+
+        The copy of its rows is before that of the flag in the sender's stream, so that a load that
+        acquires the flag has them. TMA reads them by another proxy, hence the fence.
+        """
+        *_, (_, _, arrived, epoch) = operands
+        flag, begin = arrived.iterator + chunk, cute.arch.globaltimer()
+        while cute.arch.load(flag, Int32, sem="acquire", scope="sys") - epoch < 0:
+            if cute.arch.globaltimer() - begin > ARRIVAL_NANOSECONDS:
+                cute.arch.inline_ptx("trap;")
+        cute.arch.fence_proxy("async")
 
     def issue_tma_load(self, operand, tma, gX, sX, tile, k, stage, full):
         """Load this block's slice of an operand, gX → sX, into every block that shares it."""
@@ -281,7 +336,7 @@ class Sm90Gemm(Gemm):
     def make_fragments(self, mma, consumer, operands):
         """A and B as shared-memory descriptors, and the accumulator in registers."""
         plan, thread = self.plan, mma.get_slice(0)
-        _, _, sA, _, _, sB = operands
+        _, _, sA, _, _, sB, _ = operands
         part = consumer % plan.consumers_per_tile  # R rows of the tile
         sA = cute.local_tile(sA, (plan.rows, plan.tile[2], plan.stages), (part, 0, 0))
         # sA (R, BK, stages), sB (BN, BK, stages)
@@ -317,7 +372,7 @@ class Sm90Gemm(Gemm):
 
     def reloaded_k_tiles(self, tile_counts):
         """How many of the block's k-tiles, from the first on, leave their stage to a later one."""
-        tiles_m, tiles_n, k_tiles = tile_counts
+        tiles_m, tiles_n, k_tiles, _ = tile_counts
         first, step, (k_first, k_last) = self.tile_walk(k_tiles)
         tiles = cute.ceil_div(tiles_m * tiles_n - first, step)
         return self.plan.reloaded_k_tiles(tiles * (k_last - k_first))

@@ -23,7 +23,7 @@ class Pingpong(PanelGemm):
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
         """Multiply in turn; store while the other consumer multiplies."""
         plan, consumers = self.plan, self.plan.consumers
-        tiles_m, tiles_n, k_tiles = tile_counts
+        tiles_m, tiles_n, k_tiles, arrival = tile_counts
         tiles = tiles_m * tiles_n
         first, step, _ = self.tile_walk(k_tiles)
         reloaded = self.reloaded_k_tiles(tile_counts)
@@ -32,7 +32,7 @@ class Pingpong(PanelGemm):
         k_tile = consumer * k_tiles  # of the block's; those between are the other consumer's
         turn = cutlass.Int32(0)  # of the consumer's tiles
         for tile in cutlass.range(first + consumer * step, tiles, consumers * step, unroll=1):
-            m, n = self.tile_coord(tile, tiles_m, tiles_n)
+            m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
             self.load(consumer, epilogue, m, n)
             read = self.read(epilogue, m, n)
             if tile >= step:  # the block's first tile waits for no turn

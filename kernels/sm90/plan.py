@@ -83,6 +83,7 @@ class Sm90Plan:
     accumulator: Layout  # (thread, value) → m + R * n, of one consumer
     raster: Raster
     epilogue: Epilogue = field(default=PLAIN, kw_only=True)  # in the caller's orientation
+    gathered: bool = field(default=False, kw_only=True)  # other GPUs send rows of A as it runs
 
     @property
     def kind(self) -> str:
@@ -452,6 +453,7 @@ class Sm90Plan:
         yield from checks.tile_problems(*tile, self.matrices)
         yield from checks.role_problems(self.schedule, self.tile[0], self.consumers)
         yield from checks.shape_problems(self)
+        yield from checks.gathered_problems(self)
         for name, wanted, why in self.required():
             yield from field_problem(name, getattr(self, name), wanted, why)
         yield from self.a.problems()

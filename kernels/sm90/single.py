@@ -21,7 +21,7 @@ class Single(PanelGemm):
     @cute.jit
     def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts):
         """The only role: load, multiply and store one tile."""
-        tiles_m, tiles_n, k_tiles = tile_counts
+        tiles_m, tiles_n, k_tiles, _ = tile_counts
         m, n = self.tile_coord(cute.arch.block_idx()[0], tiles_m, tiles_n)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, 0, operands)

@@ -85,7 +85,7 @@ class SplitK(Sm90Gemm):
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
         """Multiply this block's k-tiles, and store the partial sums of rows that C has."""
-        _, _, k_tiles = tile_counts
+        _, _, k_tiles, _ = tile_counts
         sums, rows = epilogue
         _, _, (k_first, k_last) = self.tile_walk(k_tiles)
         mma = self.make_mma()

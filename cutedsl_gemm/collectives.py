@@ -1,0 +1,326 @@
+"""Products that talk while they multiply: all-gather → product, and product → reduce-scatter.
+
+    all_gather_gemm(a, b)       this rank's rows of A are sent while the product of them runs; a
+                                tile of other rows starts when the rows that it needs have come
+    gemm_reduce_scatter(a, b)   the product of another rank's rows is stored to that rank as it is
+                                computed; that of this rank's own rows adds what has come
+
+all_gather_gemm, on each rank r:
+
+    stream        barrier │ product: own rows │ rows of r + 1 │ … │ rows of r - 1
+    copy engines          │ own rows → r - 1 │ flag │ own rows → r - 2 │ flag │ …
+
+    A tile's producer warp waits for the flag of its rows. The copies, and the flags behind them,
+    need no multiprocessor: a kernel that fills the GPU and waits does not hinder them. They are
+    enqueued before the kernel, so that it never waits for what is queued behind it, and after a
+    barrier: each rank's stream has come this far, and no rank waits for one that does other work.
+    A rank's buffer is written after the barrier only. Its last reader, the product of the call
+    before, is in front of the barrier in that rank's stream. Hence one buffer suffices.
+
+gemm_reduce_scatter, on each rank r:
+
+    stream        rows of r + 1 │ … │ rows of r - 1 │ barrier │ own rows, plus what has come
+
+    A rank has two buffers of partial sums, used in turn. A call writes that of the call before the
+    last. Its reader is in front of the last call's barrier in that rank's stream, which the writer
+    has passed. The sums have a fixed order: this rank's, in fp32, and those of r + 1, r + 2, …,
+    rounded to the dtype of a.
+
+Without symmetric memory, and while a CUDA graph is captured, the group's own collectives move the
+data before or after the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.compiler import is_dynamo_compiling
+from torch.distributed import ProcessGroup
+
+from cutedsl_gemm import operator
+from cutedsl_gemm.api import gemm
+from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.problem import TMA, Problem
+from cutedsl_gemm.run import kernel_on
+from cutedsl_gemm.select.candidate import CANDIDATES
+from cutedsl_gemm.select.choose import first_plan
+from cutedsl_gemm.select.model import ranking
+from cutedsl_gemm.select.registry import DEFAULT, best, named
+from cutedsl_gemm.symmetric import SymmetricBuffer, resolve, symmetric_buffer, write_flag
+from cutedsl_gemm.tensors import DENSE, aligned, aligned_copy, check_operands, problem_of
+from layouts.hardware.atoms import WGMMA_M
+
+
+def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = None) -> Tensor:
+    """A · b (K, N) of the rows A (ranks * M, K) of all ranks, of which this rank has a (M, K).
+
+    torch.mm(all_gather_tensor(a, 0, group), b) in one kernel, which multiplies this rank's rows
+    while the others' come. `group` is a process group or its name, by default that of all ranks;
+    every rank of it must call the function, with an a of one shape. b is any rank's own.
+
+    Supports autograd and torch.compile: the gradient of a is `gemm_reduce_scatter`. Raises as gemm
+    does.
+
+    >>> store = dist.HashStore()
+    >>> dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    >>> a, b = torch.ones(24, 16, dtype=torch.bfloat16), torch.ones(16, 8, dtype=torch.bfloat16)
+    >>> all_gather_gemm(a, b).shape, gemm_reduce_scatter(a, b).shape
+    (torch.Size([24, 8]), torch.Size([24, 8]))
+    >>> dist.destroy_process_group()
+    """
+    if _needs_operator(a, b):
+        return _all_gather_gemm(a, b, resolve(group).group_name)
+    return _gather(a, b, resolve(group))
+
+
+def gemm_reduce_scatter(a: Tensor, b: Tensor, group: ProcessGroup | str | None = None) -> Tensor:
+    """This rank's rows (M / ranks, N) of the sum over the ranks of a (M, K) · b (K, N).
+
+    torch's reduce_scatter_tensor(torch.mm(a, b), "sum", 0, group), in which the product of another
+    rank's rows goes there as it is computed. `group` is as in `all_gather_gemm`; every rank of it
+    must call the function with an a and a b of one M and one N. Partial sums of other ranks are
+    rounded to the dtype of a before they are added, as torch's are; this rank's own are not.
+
+    Supports autograd and torch.compile: the gradient of a is `all_gather_gemm`. Raises as gemm
+    does, and ValueError if the ranks do not divide M.
+    """
+    if _needs_operator(a, b):
+        return _gemm_reduce_scatter(a, b, resolve(group).group_name)
+    return _scatter(a, b, resolve(group))
+
+
+def _needs_operator(a: Tensor, b: Tensor) -> bool:
+    """Whether torch traces the call, or differentiates it."""
+    if is_dynamo_compiling() or type(a) not in DENSE:
+        return True
+    return torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)
+
+
+# --- all-gather → product
+
+
+class _Gather(NamedTuple):
+    """What a call of `all_gather_gemm` keeps for tensors of its signature."""
+
+    launch: Callable[..., None]
+    gathered: Tensor  # (ranks * M, K), this rank's
+    arrived: Tensor  # (ranks,), this rank's flags
+    targets: tuple[tuple[Tensor, Tensor], ...]  # of other ranks: our rows there, their flags
+
+
+def _gather(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
+    check_operands(a, b)
+    (rows, k), ranks = a.shape, group.size()
+    if ranks == 1:
+        return gemm(a, b)
+    if rows and rows % WGMMA_M == 0 and k and k % UNIT == 0 and b.shape[1] and overlaps(a):
+        bytes = ranks * rows * k * a.element_size()
+        buffer = symmetric_buffer(group, a.device, "gather", bytes)
+        if buffer is not None:
+            return _gather_and_multiply(buffer, a, b)
+    return gemm(_all_gathered(a, group), b)
+
+
+def overlaps(a: Tensor) -> bool:
+    """Whether ranks may write each other's memory: on Hopper, and in no graph.
+
+    A captured graph would replay the epoch of its capture.
+    """
+    return (
+        a.is_cuda
+        and best(a.device).name == DEFAULT
+        and not torch.cuda.is_current_stream_capturing()
+    )
+
+
+def _gather_and_multiply(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tensor:
+    """The product of this rank's rows while those of the others come."""
+    if not (a.is_contiguous() and a.data_ptr() % TMA.alignment_bytes == 0):
+        a = a.clone(memory_format=torch.contiguous_format)
+    if not aligned(b, TMA):
+        b = aligned_copy(b)
+    signature = a.shape, b.shape, b.stride(), a.dtype
+    call = buffer.prepared.get(signature)
+    if call is None:
+        call = buffer.prepared[signature] = _prepare(buffer, a, b)
+    out = a.new_empty(buffer.ranks * a.shape[0], b.shape[1])
+    stream, epoch = buffer.begin(), buffer.next_epoch()
+    buffer.barrier()
+    buffer.stream.wait_stream(stream)
+    with torch.cuda.stream(buffer.stream):
+        for rows, flags in call.targets:
+            rows.copy_(a)
+            write_flag(flags, buffer.rank, epoch)
+    call.launch(call.gathered, b, a, call.arrived, out, buffer.rank, epoch)
+    stream.wait_stream(buffer.stream)  # a may be overwritten
+    buffer.end(stream)
+    return out
+
+
+def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Gather:
+    ranks, rank, (rows, k) = buffer.ranks, buffer.rank, a.shape
+    gathered = buffer.view(rank, (ranks * rows, k), a.dtype)
+    problem = problem_of(gathered, b)
+    plan = gathered_plan(ranks, problem)
+    compiled, sms = kernel_on(named(None, a.device), plan, a.device)
+
+    def launch(*tensors_and_place: Any) -> None:
+        with torch.cuda.device(a.device):
+            compiled(*tensors_and_place, sms)
+
+    others = [(rank - step) % ranks for step in range(1, ranks)]  # in the order of their need
+    targets = (
+        (buffer.view(other, a.shape, a.dtype, rank), buffer.flags(other, torch.uint32))
+        for other in others
+    )
+    return _Gather(launch, gathered, buffer.flags(rank, torch.int32), tuple(targets))
+
+
+def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
+    """The plan that the model expects to be fastest of those whose tiles have rows of one rank.
+
+    PlanError if there is none; there is one for rows that are a multiple of 64 on each rank.
+
+    >>> gathered_plan(2, Problem.dense(8192, 8192, 8192)).cluster_tile
+    (256, 224)
+    """
+    rows = problem.mnk[0] // ranks
+    able = [each for each in CANDIDATES if not each.swapped and each.splits == 1]
+    fitting = [each for each in able if rows % (each.tile[0] * each.cluster[0]) == 0]
+    ranked = (found.candidate for found in ranking(problem, fitting))
+    return replace(first_plan(problem, ranked), gathered=True).check()
+
+
+# --- product → reduce-scatter
+
+
+def _scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
+    check_operands(a, b)
+    ranks = group.size()
+    rows = _rows_of_each(a, ranks)
+    if ranks == 1:
+        return gemm(a, b)
+    if rows and a.shape[1] and b.shape[1] and overlaps(a):
+        bytes = 2 * ranks * rows * b.shape[1] * a.element_size()
+        buffer = symmetric_buffer(group, a.device, "scatter", bytes)
+        if buffer is not None:
+            return _multiply_and_scatter(buffer, a, b)
+    partial, scatter = gemm(a, b), torch.ops._c10d_functional.reduce_scatter_tensor
+    return _here(scatter(partial, "sum", ranks, group.group_name))
+
+
+def _rows_of_each(a: Tensor, ranks: int) -> int:
+    if a.shape[0] % ranks:
+        raise ValueError(
+            f"a has shape {tuple(a.shape)}, and the group has {ranks} ranks: each gets as many "
+            f"rows of the result, so that their number must be a multiple of {ranks}"
+        )
+    return a.shape[0] // ranks
+
+
+def _multiply_and_scatter(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tensor:
+    """The products of other ranks' rows, stored there; then our own, with what has come."""
+    ranks, rank = buffer.ranks, buffer.rank
+    shape = a.shape[0] // ranks, b.shape[1]
+    parts = a.chunk(ranks)
+    stream, turn = buffer.begin(), buffer.next_epoch() % 2
+    others = [(rank + step) % ranks for step in range(1, ranks)]
+    for other in others:
+        gemm(parts[other], b, out=buffer.view(other, shape, a.dtype, turn * ranks + rank))
+    buffer.barrier()
+    come = [buffer.view(rank, shape, a.dtype, turn * ranks + other) for other in others]
+    if len(come) > len(ADDING):
+        come = [torch.stack(come).sum(0, dtype=torch.float32)]
+    epilogue, addends = adding(*come)
+    mine: Tensor = gemm(parts[rank], b, epilogue=epilogue, **addends)
+    buffer.end(stream)
+    return mine
+
+
+# Epilogues that add one to three matrices, in their order.
+ADDING: tuple[Callable[..., Any], ...] = (
+    lambda acc, part0: acc + part0,
+    lambda acc, part0, part1: acc + part0 + part1,
+    lambda acc, part0, part1, part2: acc + part0 + part1 + part2,
+)
+
+
+def adding(*parts: Tensor) -> tuple[Callable[..., Any], dict[str, Tensor]]:
+    """The epilogue that adds these matrices, at most three, and its operands."""
+    return ADDING[len(parts) - 1], {f"part{i}": part for i, part in enumerate(parts)}
+
+
+# --- the group's own collectives, as operators that torch traces
+
+
+def _all_gathered(a: Tensor, group: ProcessGroup) -> Tensor:
+    """The rows of all ranks."""
+    gather = torch.ops._c10d_functional.all_gather_into_tensor
+    return _here(gather(a.contiguous(), group.size(), group.group_name))
+
+
+def _here(begun: Tensor) -> Tensor:
+    """The result of a collective, when it has come."""
+    result: Tensor = torch.ops._c10d_functional.wait_tensor(begun)
+    return result
+
+
+# --- the operators, which torch.compile traces and autograd differentiates
+
+
+@torch.library.custom_op("cutedsl_gemm::all_gather_gemm", mutates_args=())
+def _all_gather_gemm(a: Tensor, b: Tensor, group: str) -> Tensor:
+    return _gather(a, b, resolve(group))
+
+
+@_all_gather_gemm.register_fake
+def _(a: Tensor, b: Tensor, group: str) -> Tensor:
+    check_operands(a, b, TMA.anywhere)
+    return a.new_empty(resolve(group).size() * a.shape[0], b.shape[1])
+
+
+@torch.library.custom_op("cutedsl_gemm::gemm_reduce_scatter", mutates_args=())
+def _gemm_reduce_scatter(a: Tensor, b: Tensor, group: str) -> Tensor:
+    return _scatter(a, b, resolve(group))
+
+
+@_gemm_reduce_scatter.register_fake
+def _(a: Tensor, b: Tensor, group: str) -> Tensor:
+    check_operands(a, b, TMA.anywhere)
+    return a.new_empty(_rows_of_each(a, resolve(group).size()), b.shape[1])
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, ctx.group = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _gather_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    a, b = ctx.saved_tensors
+    needs_a, needs_b, _ = ctx.needs_input_grad
+    of_a = _gemm_reduce_scatter(grad, b.mT, ctx.group) if needs_a else None
+    of_b = _product(_all_gathered(a, resolve(ctx.group)).mT, grad) if needs_b else None
+    return of_a, of_b, None
+
+
+def _scatter_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    a, b = ctx.saved_tensors
+    needs_a, needs_b, _ = ctx.needs_input_grad
+    of_a = _all_gather_gemm(grad, b.mT, ctx.group) if needs_a else None
+    of_b = _product(a.mT, _all_gathered(grad, resolve(ctx.group))) if needs_b else None
+    return of_a, of_b, None
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """gemm as an operator, since torch may trace a backward pass."""
+    product: Tensor = operator.gemm(a, b, None, None, None, False, False)
+    return product
+
+
+_all_gather_gemm.register_autograd(_gather_backward, setup_context=_save)
+_gemm_reduce_scatter.register_autograd(_scatter_backward, setup_context=_save)

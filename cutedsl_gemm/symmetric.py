@@ -1,0 +1,137 @@
+"""A buffer on each GPU of a group that all GPUs of the group write: torch's symmetric memory.
+
+A rank writes into the buffers of the others, by its copy engines or by the stores of its kernels.
+They read what it wrote after a barrier, or after a flag:
+
+    barrier   all ranks' streams are here; what they wrote before it is visible behind it
+    flags     an epoch for each rank, at the start of each buffer; `arrived` of a rank's own
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+from torch import Tensor
+from torch._C._distributed_c10d import _SymmetricMemory
+from torch.distributed import ProcessGroup
+
+Shape: TypeAlias = Sequence[int]
+
+FLAGS_BYTES = 4096  # 1,024 ranks; what follows is aligned as TMA needs it
+BARRIER_MILLISECONDS = 600_000  # then a rank has failed, and the others end with an error
+
+
+class SymmetricBuffer:
+    """A buffer of the same size on each GPU of a group.
+
+    All ranks call `reserve` and `barrier` in the same order, as they call collectives of the group.
+    A call uses the buffer between `begin` and `end`; calls from several streams follow each other.
+    """
+
+    def __init__(self, group: ProcessGroup, device: torch.device) -> None:
+        self.group, self.device = group, device
+        self.rank, self.ranks = group.rank(), group.size()
+        self.stream = torch.cuda.Stream(device, priority=-1)  # of the copies to other ranks
+        self.bytes = self.epoch = 0
+        self.prepared: dict[Any, Any] = {}  # what calls keep as long as the buffer stays as it is
+        self.handle: Any = None
+        self.last: tuple[torch.cuda.Stream, torch.cuda.Event] | None = None
+
+    def reserve(self, bytes: int) -> None:
+        """At least so many bytes on each rank; all ranks must ask for as many.
+
+        A buffer that is too small is replaced when all ranks have done what they began.
+        """
+        if bytes <= self.bytes:
+            return
+        if self.handle is not None:
+            self.barrier()
+            torch.cuda.synchronize(self.device)
+        self.prepared.clear()
+        self.memory = symm_mem.empty(FLAGS_BYTES + bytes, dtype=torch.uint8, device=self.device)
+        self.memory[:FLAGS_BYTES].zero_()
+        self.handle = symm_mem.rendezvous(self.memory, self.group.group_name)
+        self.barrier()  # the flags of all ranks are zero
+        torch.cuda.synchronize(self.device)
+        self.bytes, self.epoch = bytes, 0
+
+    def view(self, rank: int, shape: Shape, dtype: torch.dtype, place: int = 0) -> Tensor:
+        """Element `place * size` and following of a rank's buffer, as a tensor of this shape."""
+        first = FLAGS_BYTES // dtype.itemsize + place * math.prod(shape)
+        view: Tensor = self.handle.get_buffer(rank, [*shape], dtype, first)
+        return view
+
+    def flags(self, rank: int, dtype: torch.dtype) -> Tensor:
+        """A rank's flags (ranks,): the epoch of what has come from each."""
+        view: Tensor = self.handle.get_buffer(rank, [self.ranks], dtype, 0)
+        return view
+
+    def next_epoch(self) -> int:
+        """The number of this call; it wraps around as an int32."""
+        self.epoch = (self.epoch + 1 + 2**31) % 2**32 - 2**31
+        return self.epoch
+
+    def barrier(self) -> None:
+        """Wait, on torch's current stream, until all ranks' streams are here."""
+        self.handle.barrier(0, BARRIER_MILLISECONDS)
+
+    def begin(self) -> torch.cuda.Stream:
+        """torch's current stream, after the call before this one, if that was on another."""
+        stream = torch.cuda.current_stream(self.device)
+        if self.last is not None and self.last[0] != stream:
+            stream.wait_event(self.last[1])
+        return stream
+
+    def end(self, stream: torch.cuda.Stream) -> None:
+        """What the call enqueued on its stream is all that it does."""
+        self.last = stream, stream.record_event()
+
+
+_buffers: dict[tuple[str, str, torch.device], SymmetricBuffer | None] = {}
+
+
+def symmetric_buffer(
+    group: ProcessGroup, device: torch.device, use: str, bytes: int
+) -> SymmetricBuffer | None:
+    """The group's buffer for one use, of at least so many bytes; None if torch has none here.
+
+    The first call, and one that needs more bytes, waits for all ranks. Without access from each GPU
+    to the memory of the others there is no buffer, which is remembered, with a warning.
+    """
+    key = use, group.group_name, device
+    if key not in _buffers:
+        _buffers[key] = SymmetricBuffer(group, device)
+    buffer = _buffers[key]
+    if buffer is not None:
+        try:
+            buffer.reserve(bytes)
+        except RuntimeError as reason:
+            if buffer.handle is not None:
+                raise
+            warnings.warn(
+                f"no symmetric memory, so collectives move the data: {reason}", stacklevel=2
+            )
+            _buffers[key] = None
+    return _buffers[key]
+
+
+def write_flag(flags: Tensor, rank: int, epoch: int) -> None:
+    """Write an epoch after all that torch's current stream does before it: no kernel is launched.
+
+    `flags` are those of any rank, as uint32. The write is behind a fence of the system's scope
+    (CUDA driver API, cuStreamWriteValue32).
+    """
+    _SymmetricMemory.stream_write_value32(flags, rank, epoch % 2**32)
+
+
+def resolve(group: ProcessGroup | str | None) -> ProcessGroup:
+    """The process group of this name; None is the default group."""
+    if group is None:
+        return dist.distributed_c10d._get_default_group()
+    return dist.distributed_c10d._resolve_process_group(group) if isinstance(group, str) else group
