@@ -66,6 +66,7 @@ def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = Non
     Supports autograd and torch.compile: the gradient of a is `gemm_reduce_scatter`. Raises as gemm
     does.
 
+    >>> import torch.distributed as dist
     >>> store = dist.HashStore()
     >>> dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     >>> a, b = torch.ones(24, 16, dtype=torch.bfloat16), torch.ones(16, 8, dtype=torch.bfloat16)

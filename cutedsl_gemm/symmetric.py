@@ -54,7 +54,9 @@ class SymmetricBuffer:
             self.barrier()
             torch.cuda.synchronize(self.device)
         self.prepared.clear()
-        self.memory = symm_mem.empty(FLAGS_BYTES + bytes, dtype=torch.uint8, device=self.device)
+        size = (FLAGS_BYTES + bytes,)
+        # Not symm_mem.empty, whose tensors may share an allocation, in which they have an offset.
+        self.memory = _SymmetricMemory.empty_strided_p2p(size, (1,), torch.uint8, self.device)
         self.memory[:FLAGS_BYTES].zero_()
         self.handle = symm_mem.rendezvous(self.memory, self.group.group_name)
         self.barrier()  # the flags of all ranks are zero
