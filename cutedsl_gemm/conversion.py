@@ -5,6 +5,7 @@ A module keeps its Parameters, hooks and state_dict: only its class changes, as 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -35,7 +36,7 @@ class GemmLinear(Converted, nn.Linear):
         return linear(input, self.weight, self.bias)
 
 
-LINEAR = nn.Linear, GemmLinear
+LINEAR = frozenset((nn.Linear, GemmLinear))
 
 
 class GemmMlp(Converted):
@@ -57,15 +58,12 @@ class GemmMlp(Converted):
 
     def _by_gemm(self, x: object) -> Tensor | None:
         found, modules = self._recognized, self._modules  # type: ignore[attr-defined]
-        if not isinstance(x, Tensor) or modules != found.modules:
-            return None
-        if _has_hooks(*found.others):
+        if not isinstance(x, Tensor) or modules != found.modules or _has_hooks(found.others):
             return None
         mlp = found.mlp
-        layers = [modules[name] for name in (*mlp.first, mlp.down)]
-        if any(type(each) not in LINEAR for each in layers) or _has_hooks(*layers):
+        *first, down = layers = [modules[name] for name in (*mlp.first, mlp.down)]
+        if not LINEAR.issuperset(map(type, layers)) or _has_hooks(layers):
             return None
-        *first, down = layers
         weights = [each.weight for each in first]
         return gated_mlp(x, mlp.activation, weights, mlp.gate_first, down.weight, down.bias)
 
@@ -146,16 +144,14 @@ def _empty(torch_class: type[nn.Module]) -> Any:
     return made.__new__(made)
 
 
-def _has_hooks(*modules: Any) -> bool:
+def _has_hooks(modules: Iterable[Any]) -> bool:
     """Whether a call of one of these modules does more than the forward of its class."""
-    return torch.nn.modules.module._has_any_global_hook() or any(
-        each._forward_hooks
-        or each._forward_pre_hooks
-        or each._backward_hooks
-        or each._backward_pre_hooks
-        or "forward" in vars(each)
-        for each in modules
-    )
+    for each in modules:
+        if each._forward_hooks or each._forward_pre_hooks or "forward" in each.__dict__:
+            return True
+        if each._backward_hooks or each._backward_pre_hooks:
+            return True
+    return bool(torch.nn.modules.module._has_any_global_hook())
 
 
 def restore(model: Model) -> Model:

@@ -66,7 +66,7 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     if torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     ):
-        made: Tensor = _Linear.apply(run, x, weight, bias)
+        made: Tensor = _apply(run, x, weight, bias)
         return made
     return run(x, weight, bias)
 
@@ -143,6 +143,8 @@ def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run 
     multiply = _matrices(x.detach().reshape(m, k), weight.detach(), bias, aligned)
     if x.ndim == 2:
         return multiply
+    if x.is_contiguous():
+        return lambda x, weight, bias: multiply(x.view(m, k), weight, bias).view(shape)
     return lambda x, weight, bias: multiply(x.reshape(m, k), weight, bias).view(shape)
 
 
@@ -175,6 +177,10 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return None, *_gradients(ctx.saved_tensors, ctx.needs_input_grad[1:], grad, linear)
+
+
+# Function.apply first looks for torch.func's transforms, which `by_gemm` has done: 2 µs less.
+_apply = super(torch.autograd.Function, _Linear).apply
 
 
 def _gradients(

@@ -9,9 +9,8 @@ two, and `two_layers` for the gradients.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,15 +21,16 @@ from torch.nn import functional as F
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES
 from cutedsl_gemm.call import REMEMBERED
-from cutedsl_gemm.faster import autocast, linear, on_hopper, suits
-from cutedsl_gemm.fused import bound, compute
+from cutedsl_gemm.faster import VECTOR, autocast, linear, on_hopper, suits
+from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.pairs import as_parts
 from cutedsl_gemm.problem import MAX_EXTENT
+from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.signature import DEFAULTS
 from cutedsl_gemm.tensors import DENSE
-from cutedsl_gemm.two_layers import Mlp, first_layer
+from cutedsl_gemm.two_layers import Mlp
 
 
 def gated_mlp(
@@ -60,21 +60,18 @@ def gated_mlp(
         return None
     if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
         return None
-    if not _suit(*tensors):
-        return None
     x, w2, b2, *w1 = tensors
-    rows = x.reshape(-1, x.shape[-1])
-    found = _in_order(rows, w1, gate_first)
-    if found is None:
+    rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1]) if x.ndim else x[None, None]
+    product = _product(rows, w1, activation, gate_first)
+    if product is None:
         return None
-    gate_first, w1 = found
     if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
-        made: Tensor = Mlp.apply(linear, activation, gate_first, rows, None, w2, b2, *w1)
+        w1 = w1 if product.in_order else w1[::-1]
+        options = linear, activation, product.gate_first
+        made: Tensor = Mlp.apply(*options, rows, None, w2, b2, *w1)
     else:
-        layer, b = first_layer(activation, gate_first, False, w1)
-        (h,) = compute(rows, b, layer, {})
-        made = linear(h, w2, b2)
-    return made.view(*x.shape[:-1], made.shape[1])
+        made = linear(product.run(rows, product.b, {}, None)[0], w2, b2)
+    return made if x.ndim == 2 else made.view(*x.shape[:-1], made.shape[1])
 
 
 def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:
@@ -85,30 +82,71 @@ def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:
     return suits(x.new_empty(()).expand(1, columns // 2), w2, b2)
 
 
-def _in_order(
-    x: Tensor, w1: Sequence[Tensor], gate_first: bool
-) -> tuple[bool, Sequence[Tensor]] | None:
-    """The weights in the order of their addresses; None if torch is to multiply x (M, K) by them.
+class _Product(NamedTuple):
+    """The product of gate and up, of tensors of one signature, and of these weights."""
 
-    And whether the gate is the first of them.
+    epilogue: Epilogue
+    run: Callable[..., Results]
+    b: Tensor  # (2, K, H), without memory of its own
+    in_order: bool  # whether the weights are given in the order of their addresses
+    gate_first: bool  # in memory
+
+
+_products: dict[Any, _Product | None] = {}
+
+
+def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | None:
+    """What multiplies x (M, K) by the weights; None: torch.
+
+    The addresses of the weights are part of the signature: a tensor of both is made once.
     """
-    if not all(each.data_ptr() for each in (x, *w1)):
-        return None  # without memory, or empty
-    columns = sum(each.shape[0] for each in w1)
-    if not _wins(*x.shape, columns, x.device):
+    try:
+        signature: Any = activation, gate_first, *_place(x, VECTOR)
+        for each in w1:
+            signature += _place(each)
+        return _products[signature]
+    except KeyError:
+        pass
+    except (RuntimeError, TypeError):  # sparse, nested, or of symbolic shape
         return None
-    if len(w1) == 1:
-        return gate_first, w1
-    if w1[0].data_ptr() > w1[1].data_ptr():
-        w1, gate_first = w1[::-1], not gate_first
-    return None if as_parts(*w1) is None else (gate_first, w1)
+    made = _make(x, w1, activation, gate_first)
+    if len(_products) >= REMEMBERED:
+        _products.clear()
+    _products[signature] = made
+    return made
 
 
-@lru_cache(REMEMBERED)
-def _wins(m: int, k: int, columns: int, device: torch.device) -> bool:
-    if m * columns * k == 0 or max(m, columns, k) > MAX_EXTENT:
-        return False
-    return on_hopper(device) and beats_torch(m, columns, k)
+def _place(tensor: Tensor, modulus: int | None = None) -> tuple[Any, ...]:
+    """What a product depends on of a tensor; of its address perhaps the remainder alone."""
+    start = tensor.data_ptr()
+    # fmt: off
+    return (
+        tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(),
+        start % modulus if start and modulus else start,
+    )
+    # fmt: on
+
+
+def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | None:
+    addresses = [each.data_ptr() for each in (x, *w1)]
+    if not all(addresses) or any(each % VECTOR for each in addresses):
+        return None  # without memory, empty, or not aligned
+    columns, k = sum(each.shape[0] for each in w1), x.shape[1]
+    if columns % 2 or not all(suits(x, each, None) for each in w1):
+        return None
+    if max(len(x), columns, k) > MAX_EXTENT or not on_hopper(x.device):
+        return None
+    if not beats_torch(len(x), columns, k):
+        return None
+    halves = [each.detach() for each in w1] if len(w1) == 2 else w1[0].detach().chunk(2)
+    in_order = halves[0].data_ptr() < halves[1].data_ptr()
+    parts = as_parts(*(halves if in_order else halves[::-1]))
+    if parts is None:
+        return None
+    gate_first = gate_first == in_order
+    layer, b = GATES[activation][0 if gate_first else 1], parts.mT
+    found = fused(x.detach(), b, layer, {})
+    return _Product(found.epilogue, found.run, b, in_order, gate_first)
 
 
 def _traced(
@@ -132,15 +170,15 @@ def _operator(
     x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool, kept: bool
 ) -> list[Tensor]:
     """h (M, H); and, if `kept`, the products of x with gate and up, which its derivative needs."""
-    found = _in_order(x, w1, gate_first)
-    if found is None:
+    product = _product(x, w1, activation, gate_first)
+    if product is None:
         halves = _halves([F.linear(x, each) for each in w1])
         gate, up = halves if gate_first else halves[::-1]
         return [ACTIVATIONS[GATED[activation]](gate) * up, *_whole(halves if kept else ())]
-    layer, b = first_layer(activation, found[0], False, found[1])
-    epilogue = bound(x, b, layer, {}, DEFAULTS)
-    h, *stored = compute(x, b, with_stored(epilogue).epilogue if kept else epilogue, {})
-    return [h, *(stored if found[0] == gate_first else stored[::-1])]
+    if not kept:
+        return [*product.run(x, product.b, {}, None)]
+    h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
+    return [h, *(stored if product.in_order else stored[::-1])]
 
 
 def _halves(tensors: Sequence[Tensor]) -> Sequence[Tensor]:

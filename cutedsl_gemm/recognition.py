@@ -10,6 +10,7 @@ Only modules whose parameters are those of two or three nn.Linear are traced.
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ class GatedMlp(NamedTuple):
     down: str
 
 
-def recognized(module: nn.Module, linear: tuple[type[nn.Linear], ...]) -> GatedMlp | None:
+def recognized(module: nn.Module, linear: Collection[type[nn.Module]]) -> GatedMlp | None:
     """What a module computes if it is a gated MLP of layers of these classes; else None.
 
     >>> class Mlp(nn.Module):
@@ -61,7 +62,7 @@ def recognized(module: nn.Module, linear: tuple[type[nn.Linear], ...]) -> GatedM
     return found if found is not None and _fits(layers, found) else None
 
 
-def _traced(module: nn.Module, linear: tuple[type[nn.Linear], ...], autocast: bool) -> Expression:
+def _traced(module: nn.Module, linear: Collection[type[nn.Module]], autocast: bool) -> Expression:
     """The expression that a module's forward returns, called under torch.autocast or not."""
     before = {device: torch.is_autocast_enabled(device) for device in DEVICES}
     try:
@@ -80,7 +81,7 @@ class _Tracer(fx.Tracer):
     A module that computes without gradients, or without autocast, is not its expression alone.
     """
 
-    def __init__(self, linear: tuple[type[nn.Linear], ...]) -> None:
+    def __init__(self, linear: Collection[type[nn.Module]]) -> None:
         super().__init__()
         self.linear, self.modes = linear, _modes()
 

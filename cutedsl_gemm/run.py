@@ -66,13 +66,15 @@ def fused_runner(
     if device.type == "cpu":
         return partial(_execute_fused, plan, {"one_by_one": True} if invariant else {})
     compiled, sms = kernel_on(kernel, plan, device)
-    by_value = [operand.by_value for operand in epilogue.operands]
+    numbers = [i for i, each in enumerate(epilogue.operands) if each.by_value]
+    tensors = [i for i, each in enumerate(epilogue.operands) if not each.by_value]
 
     def launch(a: Tensor, b: Tensor, operands: Sequence[Value], results: Sequence[Tensor]) -> None:
-        pairs = [*zip(operands, by_value, strict=True)]
-        tensors = [each for each, number in pairs if not number]
-        numbers = [each for each, number in pairs if number]
-        compiled(a, b, *tensors, *results, *numbers, sms)
+        if not numbers:
+            compiled(a, b, *operands, *results, sms)
+            return
+        by_value = [operands[i] for i in numbers]
+        compiled(a, b, *[operands[i] for i in tensors], *results, *by_value, sms)
 
     def launch_on_device(a: Tensor, *rest: Any) -> None:
         with torch.cuda.device(device):
