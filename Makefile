@@ -53,7 +53,7 @@ $(ready): pyproject.toml constraints.txt
 	and $(PYTHON) is %d.%d: make PYTHON=/path/to/a/newer/python" % v[:2])'
 	@echo "making .venv, once: a minute or two, more where torch brings CUDA"
 	@$(PYTHON) -m venv .venv
-	@$(bin)/python -m pip install -qq -c constraints.txt -e '.[gpu,dev,docs]'
+	@$(bin)/python -m pip install -qq -c constraints.txt -e '.[gpu,dev,docs,examples]'
 	@touch $@
 
 clean:
