@@ -28,6 +28,8 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
     ...
     ValueError: a has strides (7, 1): sm80_swizzled takes (s, 1), s a multiple of 8 and at least 7
     """
+    if plan.gathered and len(tensors) < len(arguments(plan)):
+        raise ValueError(f"{plan.name} gathers A: senders=(this GPU's rows, its number) is needed")
     extents: dict[str, tuple[int, str]] = {}  # mode → extent, the tensor that has it
     for (name, argument), tensor in zip(arguments(plan).items(), tensors, strict=True):
         if tensor.ndim != len(argument.modes):
@@ -46,6 +48,20 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
         found, name = extents[mode]
         if found != parts:
             raise ValueError(f"{name} has {mode} = {found}: it must be {parts}")
+
+
+def arriving(plan: Any, a: Tensor, own: Tensor, number: int) -> tuple[Tensor, Tensor]:
+    """This GPU's rows of A, and flags of the GPUs that send rows: what a kernel takes after B.
+
+    ValueError unless each GPU has as many rows, whole tiles of a cluster.
+    """
+    rows, tile = own.shape[0], plan.cluster_tile[0]
+    if rows == 0 or rows % tile or a.shape[0] % rows or not 0 <= number < a.shape[0] // rows:
+        raise ValueError(
+            f"own has {rows} rows and a {a.shape[0]}, and the GPU's number is {number}: each GPU "
+            f"must have as many rows, a multiple of {tile} as the tiles of {plan.name}"
+        )
+    return own, torch.zeros(a.shape[0] // rows, dtype=torch.int32)
 
 
 def _parts(plan: Any, m: int, n: int) -> dict[str, int]:

@@ -184,7 +184,7 @@ def _threads(pipeline: Pipeline, barrier: str) -> int:
     """The threads that a barrier counts."""
     if barrier != CLUSTER:
         return pipeline.named_barrier(barrier).threads
-    agents = (agent for agent in pipeline.agents if not agent.second_kernel)
+    agents = (agent for agent in pipeline.agents if not agent.second_kernel | agent.other_gpu)
     return WARP * pipeline.blocks * sum(agent.warps for agent in agents)
 
 

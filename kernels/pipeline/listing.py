@@ -42,6 +42,8 @@ TEXTS: dict[type[Step], str] = {
     steps.StoreResults: "store results of panel {panel} from registers",
     steps.StoreAccumulator: "store the accumulator → workspace",
     steps.Reduce: "add the partial sums, store C",
+    steps.SendRows: "send the tile's rows of {operand}, then write their flag",
+    steps.WaitForRows: "wait for the flag of the tile's rows of {operand}, fence.proxy.async",
     steps.Sync: "bar.sync {barrier}",
     steps.SyncArrive: "bar.arrive {barrier}",
     steps.InitBarriers: "mbarrier.init",
@@ -165,7 +167,8 @@ def _section(
 ) -> Iterator[str]:
     """The lines of an agent, or those that differ from an agent with a program of this form."""
     second = ", a second kernel" if agent.second_kernel else ""
-    title = f"{agent.name} ({_count(agent.warps, 'warp')}{second})"
+    who = "other GPUs" if agent.other_gpu else f"{_count(agent.warps, 'warp')}{second}"
+    title = f"{agent.name} ({who})"
     for other, before in listed:
         if [line.depth for line in before] == [line.depth for line in lines]:
             pairs = zip(lines, before, strict=True)

@@ -11,6 +11,7 @@ Its edges are the order of each warp, and
     a phase completes                                  → who waits for it goes on
     all threads of a named barrier, a cluster are here → each of them goes on
     an asynchronous step ends                          → wait_group passes
+    another GPU has sent rows                          → who waits for their flag goes on
     the first kernel has ended                         → griddepcontrol.wait of the second passes
 """
 
@@ -106,6 +107,7 @@ class Order:
 
     def __init__(self, pipeline: Pipeline, counts: Counts) -> None:
         self.pipeline, self.counts = pipeline, counts
+        self.sent_operands = pipeline.sent_operands
         self.labels: list[Label] = []  # of the moments
         self.began: dict[int, int] = {}
         self.ends: dict[int, int] = {}  # the end of a step → the block whose memory it concerns
@@ -117,6 +119,7 @@ class Order:
         self.generations: dict[tuple[str, int], list[tuple[int, list[Member]]]] = {}
         self.accesses: dict[Buffer, list[Access]] = defaultdict(list)
         self.products: list[tuple[int, Access]] = []  # (block, read of a stage)
+        self.row_waits: list[tuple[int, Buffer]] = []  # (a wait passes, the rows)
         self.fences: dict[Warps, list[int]] = defaultdict(list)
         self.init: dict[int, int] = {}  # a block → the moment its mbarriers are initialised
         self.touched: list[tuple[int, int]] = []  # (moment, block whose shared memory it touches)
@@ -161,6 +164,7 @@ class Order:
         front = self.moment("the launch in front ends")
         self.accesses["global memory",].append(Access((0,), True, front, front))
         second = {agent.name for agent in self.pipeline.agents if agent.second_kernel}
+        elsewhere = {agent.name for agent in self.pipeline.agents if agent.other_gpu}
         ends = defaultdict(list)
         every = actions(self.pipeline, self.counts)
         agents = defaultdict(list)
@@ -169,7 +173,8 @@ class Order:
         for warps, own in every.items():
             program = _Program(self, warps, agents[warps.block, warps.agent], front)
             program.take(own)
-            ends["" if warps.agent in second else warps.block].append(program)
+            if warps.agent not in elsewhere:
+                ends["" if warps.agent in second else warps.block].append(program)
         for block in range(self.pipeline.blocks):
             moments = (program.last for program in ends[block])
             self.exits[block] = self.moment(f"block {block} has ended", moments)
@@ -181,6 +186,7 @@ class Order:
             if program.grid_wait is not None:
                 self.before[program.grid_wait].append(whole)
         self._join_generations()
+        self._join_rows()
         self._join_phases()
         self._join_products()
 
@@ -200,6 +206,12 @@ class Order:
                 for each in some:
                     if each.passed != each.arrived:
                         self.before[each.passed].append(whole)
+
+    def _join_rows(self) -> None:
+        """Who waits for rows goes on when they have come."""
+        for wait, rows in self.row_waits:
+            sent = [each.end for each in self.accesses[rows] if each.writes]
+            self.before[wait] += sent or [wait]  # nobody sends them: it never passes
 
     def _join_phases(self) -> None:
         for phase, arrivals in self.arrivals.items():
@@ -344,6 +356,8 @@ class _Program:
             phase = self.bytes_come(step, block, end)
             buffer = ("stage", block, phase.place, step.operand, step.parts[self.block])
             self.access(buffer, (self.action.k_tile,), True, begin, end)
+            if step.operand in self.order.sent_operands:
+                self.access(self.rows(step.operand), (0,), False, begin, end)
 
     def load_panel(self, step: steps.LoadPanel) -> None:
         begin = self.step()
@@ -358,6 +372,19 @@ class _Program:
         self.order.arrivals[phase].append(Arrival(end, loaded=step.bytes))
         self.order.touched.append((end, block))
         return phase
+
+    def rows(self, operand: str) -> Buffer:
+        """The rows of an operand in global memory that the block's tile needs."""
+        return f"the rows of {operand}", self.block, self.action.tile
+
+    def send_rows(self, step: steps.SendRows) -> None:
+        moment = self.step()
+        self.access(self.rows(step.operand), (0,), True, moment, moment)
+
+    def wait_for_rows(self, step: steps.WaitForRows) -> None:
+        moment = self.step()
+        self.touch_global(moment)
+        self.order.row_waits.append((moment, self.rows(step.operand)))
 
     def copy_async(self, step: steps.CopyAsync) -> None:
         begin = self.step()
@@ -470,6 +497,8 @@ STEPS: dict[type[Step], Callable[[_Program, Any], None]] = {
     steps.StoreResults: _Program.store_results,
     steps.StoreAccumulator: _Program.store_accumulator,
     steps.Reduce: _Program.reduce,
+    steps.SendRows: _Program.send_rows,
+    steps.WaitForRows: _Program.wait_for_rows,
     steps.Sync: _Program.sync,
     steps.SyncArrive: _Program.sync_arrive,
     steps.InitBarriers: _Program.init_barriers,

@@ -185,6 +185,26 @@ class Reduce(Step):
     """The threads of a second kernel add what StoreAccumulator wrote, and store C."""
 
 
+# Rows of an operand that other GPUs send
+
+
+@dataclass(frozen=True)
+class SendRows(Step):
+    """Copy engines bring the rows of an operand that a tile needs, and then write their flag."""
+
+    operand: str
+
+
+@dataclass(frozen=True)
+class WaitForRows(Step):
+    """ld.acquire.sys of the flag of the tile's rows until they have come; fence.proxy.async.
+
+    The warps wait for no rows of this GPU itself, and for others once.
+    """
+
+    operand: str
+
+
 # Barriers of a block, of a cluster, of a grid
 
 
@@ -270,12 +290,16 @@ class NamedBarrier:
 
 @dataclass(frozen=True)
 class Agent:
-    """Warps of a block that run one program. `second_kernel` starts as a dependent launch."""
+    """Warps of a block that run one program. `second_kernel` starts as a dependent launch.
+
+    Of `other_gpu`: what other GPUs do for the block.
+    """
 
     name: str
     warps: int
     program: Program
     second_kernel: bool = False
+    other_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -319,6 +343,12 @@ class Pipeline:
                             f"{agent.name}: {step}: {step.barrier} has "
                             f"{f'mbarriers of buffers 0 to {has - 1}' if has else 'one a stage'}"
                         )
+
+    @property
+    def sent_operands(self) -> set[str]:
+        """The operands of which other GPUs send rows."""
+        every = (step for agent in self.agents for step in walk(agent.program))
+        return {step.operand for step in every if isinstance(step, SendRows | WaitForRows)}
 
     def __str__(self) -> str:
         from cutedsl_gemm.kernels.pipeline.listing import listing

@@ -40,6 +40,7 @@ from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
 from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.raster import Arrival
 from cutedsl_gemm.kernels.plan.work import Segment
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.execute_addresses import (
@@ -72,20 +73,30 @@ def gemm(
     operands: tuple[Tensor | float, ...] = (),
     one_by_one: bool = False,
     seed: int = 0,
+    senders: tuple[Tensor, int] | None = None,
 ) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0, or what the epilogue makes of it.
 
     A step is a moment of the pipeline. If `one_by_one`, the products are added one after the other:
     at 1024³ this takes 3.5 times as long. `seed` gives the order in which warps take turns.
+
+    If the plan gathers A, `senders` are this GPU's rows, which are not read from a, and its number
+    among those that send rows. Those of the others are NaN until they have come.
     """
     shape = a.shape[0], b.shape[-1]
+    arrival = None
+    if senders is not None:
+        own, number = senders
+        arrival = Arrival(number, len(own) // plan.cluster_tile[0])
+        a = a.clone()
+        a.unflatten(0, (-1, len(own)))[number] = own
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
         a, b = b.mT, a.mT
     down, across = plan.cluster
     gA = operand_tiles(plan.a, a, down)  # (tiles_m, k_tiles, BM, BK)
     gB = operand_tiles(plan.b, b.mT, across)  # (tiles_n, k_tiles, BN, BK)
     tile_counts = len(gA), len(gB)
-    work = [*_work(plan, *tile_counts, gA.shape[1])]
+    work = [*_work(plan, *tile_counts, gA.shape[1], arrival)]
     visited = (segment.tile for block in work for segment in block if segment.split == 0)
     check_visits(f"{plan.raster}", visited, *tile_counts)
     results = Results(plan, shape, tile_counts, operands)
@@ -96,7 +107,8 @@ def gemm(
     )
     random, done = Random(seed), 0
     for counts, blocks in _moving_together(plan, work):
-        grid = Grid(plan, blocks, (gA, gB), epilogue, multiply_one_by_one if one_by_one else _add)
+        multiply = multiply_one_by_one if one_by_one else _add
+        grid = Grid(plan, blocks, (gA, gB), epilogue, multiply, arrival)
         order = Order(plan.pipeline, counts)
         turns = Turns(order, random)
         for number, moment in enumerate(order.interleaving(turns)):
@@ -122,7 +134,11 @@ def operand_tiles(operand: Operand, matrix: Tensor, at_once: int) -> Tensor:
 
 
 def _work(
-    plan: PanelPlan | SplitKPlan, tiles_m: int, tiles_n: int, k_tiles: int
+    plan: PanelPlan | SplitKPlan,
+    tiles_m: int,
+    tiles_n: int,
+    k_tiles: int,
+    arrival: Arrival | None,
 ) -> Iterator[list[Segment]]:
     """The segments of each block of the grid."""
     (down, across), ranks = plan.cluster, plan.cluster_size
@@ -130,7 +146,7 @@ def _work(
     multiprocessors = ranks * max(1, clusters_m * clusters_n // TILES)
     blocks = plan.work.blocks(clusters_m * clusters_n, multiprocessors)
     for block in range(blocks):
-        yield [*plan.work.segments(block, blocks, clusters_m, clusters_n, k_tiles)]
+        yield [*plan.work.segments(block, blocks, clusters_m, clusters_n, k_tiles, arrival)]
 
 
 def _moving_together(
@@ -176,6 +192,8 @@ class Turns:
         label = self.order.labels[moment]
         if not isinstance(label, Action):
             return 1.0  # nobody takes a step
+        if isinstance(label.step, steps.SendRows):
+            return -1.0  # rows come as late as they may
         ends = type(label.step) if moment in self.order.ends else None
         return self.priorities.setdefault((label.warps, ends), self.random.random())
 
@@ -190,8 +208,11 @@ class Grid:
         sources: tuple[Tensor, Tensor],
         epilogue: PanelStore | Reduction,
         product: Product,
+        arrival: Arrival | None = None,
     ) -> None:
         self.plan, self.epilogue, self.product = plan, epilogue, product
+        self.arrival = arrival
+        self.sent: set[tuple[int, int]] = set()  # (rank, tile) whose rows have come
         ranks, (_, bn, _) = plan.cluster_size, plan.tile
         self.segments = [blocks[rank::ranks] for rank in range(ranks)]  # [rank][cluster][tile]
         clusters = len(self.segments[0])
@@ -208,6 +229,8 @@ class Grid:
         """A step is taken; or, if it is asynchronous, it ends with data in block `ends_in`."""
         step, rank = action.step, action.warps.block
         match step:
+            case steps.SendRows():
+                self.sent.add((rank, action.tile))
             case steps.Load():
                 blocks = step.blocks[rank] if ends_in is None else (ends_in,)
                 for block in blocks:
@@ -233,7 +256,15 @@ class Grid:
         k = action.k_tile - action.tile * len(segments[0].k_tiles)
         tile = torch.tensor([segment.tile[mode] for segment in segments])
         smem = self.smem[step.operand][block]
-        smem.load(tile, segments[0].k_tiles[k], action.k_tile, step.parts[rank], whole)
+        missing = self.missing(tile) if mode == 0 and (rank, action.tile) not in self.sent else None
+        smem.load(tile, segments[0].k_tiles[k], action.k_tile, step.parts[rank], whole, missing)
+
+    def missing(self, tile: Tensor) -> Tensor | None:
+        """Which of these tile rows are other GPUs' and need to be sent."""
+        if self.arrival is None:
+            return None
+        rows = self.arrival.height * self.plan.cluster[0]
+        return tile // rows != self.arrival.first
 
     def multiply(self, action: Action) -> None:
         """The warps multiply their rows of a k-tile."""
@@ -272,13 +303,26 @@ class Smem:
         self.data = source.new_full((clusters, stages, operand.elements), torch.nan)
         self.seen: dict[int, Tensor] = {}  # what stages hold, as the tensor core reads it
 
-    def load(self, tile: Tensor, k: int, k_tile: int, part: int, whole: bool) -> None:
-        """Slice `part` of k-tile k of a tile in each cluster; NaN unless it is whole."""
+    def load(
+        self,
+        tile: Tensor,
+        k: int,
+        k_tile: int,
+        part: int,
+        whole: bool,
+        missing: Tensor | None = None,
+    ) -> None:
+        """Slice `part` of k-tile k of a tile in each cluster; NaN unless it is whole.
+
+        And NaN in a cluster whose rows are `missing` in global memory.
+        """
         stage = self.data[:, k_tile % self.stages]
         self.seen.pop(k_tile % self.stages, None)
         if whole:
             (i, j), (rows, columns) = self.operand.slice_coord(part), self.operand.slice_shape
             data = self.source[tile, k, i * rows : (i + 1) * rows, j * columns : (j + 1) * columns]
+            if missing is not None:
+                data = data.masked_fill(missing[:, None, None], torch.nan)
             stage[:, self.slices[part].flatten()] = data.flatten(1)
         elif self.operand.slices > 1:
             stage[:, self.slices[part].flatten()] = torch.nan

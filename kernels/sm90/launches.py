@@ -36,20 +36,32 @@ def kernels(plan: Sm90) -> tuple[Kernel, ...]:
     return read(build.ptx(plan))
 
 
-def launches(plan: Sm90, m: int, n: int, k: int, c_stride: int | None = None) -> tuple[Launch, ...]:
+def launches(
+    plan: Sm90,
+    m: int,
+    n: int,
+    k: int,
+    c_stride: int | None = None,
+    senders: tuple[int, int] = (1, 0),
+) -> tuple[Launch, ...]:
     """The launches of an (m, n, k) product, for `trace`: one, or two if K is split."""
-    inputs = arguments(plan, m, n, k, c_stride)
+    inputs = arguments(plan, m, n, k, c_stride, senders)
     clusters = plan.cluster_size, 1  # the reduction has no clusters
     return tuple(map(Launch, kernels(plan), inputs, clusters))
 
 
 def arguments(
-    plan: Sm90, m: int, n: int, k: int, c_stride: int | None = None
+    plan: Sm90,
+    m: int,
+    n: int,
+    k: int,
+    c_stride: int | None = None,
+    senders: tuple[int, int] = (1, 0),
 ) -> tuple[tuple[Argument, ...], ...]:
     """What the plan's launches pass for an (m, n, k) product: the arguments of each kernel.
 
     m, n and the leading stride of C, in elements (n by default), are those of the caller's
-    matrices.
+    matrices. `senders`, if the plan gathers A: how many GPUs send rows, and this one's number.
 
     >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
     >>> (launch,) = arguments(pingpong(), 100, 200, 300)
@@ -72,8 +84,19 @@ def arguments(
                 given += tensor_map(operand.name, rows, columns)
             else:
                 given.append(_operand(operand, len(given), rows, columns))
+        if plan.gathered:
+            given += _senders(len(given), *senders, rows, k)
         return (tuple(given),)
     return ((*loads, matrix("gC", 4, rows, columns, c_stride)),)
+
+
+def _senders(parameter: int, gpus: int, number: int, rows: int, k: int) -> tuple[Argument, ...]:
+    """This GPU's rows of A, the flags, its number, and the epoch."""
+    flags = Argument("arrived", struct.pack("<Qi4x", pointer(parameter + 2), gpus))
+    numbers = (
+        Argument(name, struct.pack("<i", x)) for name, x in (("number", number), ("epoch", 1))
+    )
+    return *tensor_map("own", rows // gpus, k), flags, *numbers
 
 
 def result_name(staged: int) -> str:

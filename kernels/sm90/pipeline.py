@@ -97,6 +97,9 @@ def _roles(plan: PanelPlan | SplitKPlan) -> Iterator[Agent]:
     for consumer in range(plan.consumers):
         program = *prologue(plan, initialises=False), *_consume(plan, consumer)
         yield Agent(f"consumer {consumer}", WARPS, program)
+    if plan.gathered:
+        send = Loop("tiles", (steps.SendRows("A"),))
+        yield Agent("senders", 1, (send,), other_gpu=True)
     if plan.splits > 1:
         yield Agent("reduction", 1, (steps.GridWait(), steps.Reduce()), second_kernel=True)
 
@@ -127,7 +130,8 @@ def _load(plan: Sm90Plan, lag: int = 0, when: Condition = "always") -> Program:
 
 def _produce(plan: Sm90Plan) -> Program:
     body = WAIT_EMPTY, *_load(plan)
-    walk = Loop("tiles", (Loop("k_tiles", body),))
+    rows = (steps.WaitForRows("A", leader=True),) if plan.gathered else ()
+    walk = Loop("tiles", (*rows, Loop("k_tiles", body)))
     return steps.Registers(plan.producer_registers), walk
 
 

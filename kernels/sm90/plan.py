@@ -386,6 +386,7 @@ class Sm90Plan:
         tell: Tell | None = None,
         operands: tuple[Tensor | float, ...] = (),
         one_by_one: bool = False,
+        senders: tuple[Tensor, int] | None = None,
     ) -> None:
         """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts.
 
@@ -393,10 +394,13 @@ class Sm90Plan:
 
         If `one_by_one`, the executor adds one product after the other, in the order of K. The bits
         of an output then depend on `k_order`, its row of a and its column of b only.
+
+        If the plan gathers A, `senders` are this GPU's rows and its number among the GPUs. The rows
+        of the others come while the blocks work.
         """
         from cutedsl_gemm.kernels.sm90.execute import gemm
 
-        gemm(self, a, b, out, tell, operands, one_by_one=one_by_one)
+        gemm(self, a, b, out, tell, operands, senders, one_by_one=one_by_one)
 
     def explain(self) -> str:
         """The plan as text: what moves where, by which layout."""

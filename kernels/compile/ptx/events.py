@@ -143,7 +143,25 @@ class BarArrive:
 
 @dataclass(frozen=True, slots=True)
 class FenceProxyAsync:
-    """fence.proxy.async: the async proxy (TMA) sees what this thread wrote to shared memory."""
+    """fence.proxy.async: the async proxy (TMA) sees what this thread wrote to shared memory.
+
+    Or, if not `shared`, what it has seen in any memory.
+    """
+
+    shared: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AcquireFlag:
+    """ld.acquire.sys, until it passes: wait for the flag at a byte of a tensor."""
+
+    tensor: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """trap: the kernel ends with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +310,8 @@ Event: TypeAlias = (
     | BarSync
     | BarArrive
     | FenceProxyAsync
+    | AcquireFlag
+    | Trap
     | FenceMbarrierInit
     | StMatrix
     | LdMatrix

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 COMMENT = re.compile(r"//[^\n]*")
 ENTRY = re.compile(r"\.entry\s+(?P<name>[\w$]+)\s*\((?P<parameters>[^)]*)\)(?P<directives>[^{]*)")
-PARAMETER = re.compile(r"\.param(?:\s+\.align\s+\d+)?\s+\.b(\d+)\s+([\w$]+)(?:\[(\d+)\])?")
+PARAMETER = re.compile(r"\.param(?:\s+\.align\s+\d+)?\s+\.[bu](\d+)\s+([\w$]+)(?:\[(\d+)\])?")
 SHARED = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$]+)\[\]\s*;")
 THREADS = re.compile(r"\.reqntid\s+(\d+)")
 # What may stand at the start of a statement: a brace, a label, or the statement itself.

@@ -32,6 +32,7 @@ SPECIAL = {
     "%ctaid.x": "ctaid",
     "%nctaid.x": "nctaid",
     "%cluster_ctarank": "ctarank",
+    "%globaltimer": "0",  # a wait passes at once
 }
 
 # Results of integers, whose operands are u unsigned, t as the type says, n the count of a shift.
@@ -72,6 +73,7 @@ ARITHMETIC = (
     "(?:abs|add|copysign|cvt|div|ex2|fma|lg2|max|min|mov|mul|neg|rcp|rsqrt|selp|setp|sqrt|sub|tanh)"
     rf"[.\w]*{FLOAT}"
 )
+PASSES = (1 << 31) - 1  # an epoch that no wait is behind
 VALUES = "{1:u}, {2:u}, {3:u}", "{1:u}, {2:u}", "{1:u}"  # of three, two or one
 VECTOR = r"(?:\.v(?P<vector>[24]))?\.[bu](?P<width>8|16|32|64)"
 BYTES = "{vector} * {width} // 8"
@@ -183,6 +185,12 @@ ROWS: tuple[tuple[str, str], ...] = (
     ),
     (r"fence\.mbarrier_init\.release\.cluster", "emit(FenceMbarrierInit())"),
     (r"fence\.proxy\.async\.shared::cta", "emit(FenceProxyAsync())"),
+    (r"fence\.proxy\.async", "emit(FenceProxyAsync(shared=False))"),
+    (
+        r"ld\.acquire\.sys\.global\.b32",
+        f"emit(AcquireFlag(*tensor({{1:address}}))); {{0}} = {PASSES}",
+    ),
+    (r"trap", "emit(Trap())"),
     (r"bar\.sync", "emit(BarSync({0:i}, {1:i}))"),
     (r"bar\.sync", "emit(BarSync({0:i}, threads))"),
     (r"bar\.arrive", "emit(BarArrive({0:i}, {1:i}))"),

@@ -30,8 +30,10 @@ class Machine:
         self.warps, self.actions = [*every], [*every.values()]
         second = {agent.name for agent in pipeline.agents if agent.second_kernel}
         self.second = {i for i, warps in enumerate(self.warps) if warps.agent in second}
+        elsewhere = {agent.name for agent in pipeline.agents if agent.other_gpu}
+        others = self.second | {i for i, warps in enumerate(self.warps) if warps.agent in elsewhere}
         self.of_block = [
-            [i for i, each in enumerate(self.warps) if each.block == block and i not in self.second]
+            [i for i, each in enumerate(self.warps) if each.block == block and i not in others]
             for block in range(pipeline.blocks)
         ]
         loads = [
@@ -84,6 +86,8 @@ class Machine:
         if isinstance(step, steps.MultiplyWait | steps.StoreWait):
             kind = "product" if isinstance(step, steps.MultiplyWait) else "store"
             return len(state.get((kind, i), ())) <= step.pending
+        if isinstance(step, steps.WaitForRows):
+            return self.rows(step, i, action) in state
         if isinstance(step, steps.GridWait):
             ready = FRONT in state
             return ready and (i not in self.second or self.first_kernel_ended(state))
@@ -131,6 +135,9 @@ class Machine:
 
     def mbarrier(self, step, block, action):
         return "mbarrier", step.barrier, block, action.phase(self.pipeline.stages)[0]
+
+    def rows(self, step, i, action):
+        return "rows", step.operand, self.warps[i].block, action.tile
 
     def passed(self, state, i):
         key, generation = state["in", i]
@@ -234,9 +241,15 @@ class Machine:
         key = self.mbarrier(action.step, self.warps[i].block, action)
         self.count(state, key, 1, action.step.bytes)
 
+    def sendrows(self, state, i, action):
+        state[self.rows(action.step, i, action)] = True
+
     def load(self, state, i, action):
         self.global_memory(state)
         step, rank = action.step, self.warps[i].block
+        sent = step.operand in self.pipeline.sent_operands
+        if sent and self.rows(step, i, action) not in state:
+            raise Wrong(f"{step} reads rows that have not come")
         for block in step.blocks[rank]:
             stage = action.k_tile % self.pipeline.stages
             key = "stage", block, stage, step.operand, step.parts[rank]

@@ -26,7 +26,9 @@ PLANS = [
     single(epilogue=TWICE),
     pingpong(cluster=(2, 1), epilogue=RESIDUAL),
     cooperative((128, 128, 64), epilogue=TWICE),
+    replace(pingpong((128, 128, 64), cluster=(2, 1)), gathered=True),
 ]
+GATHERED = replace(cooperative(), gathered=True, stages=2)
 LOADED = replace(pingpong((64, 128, 64), epilogue=RESIDUAL), stages=2)
 # Steps that may be left out: setmaxnreg is the plan's budget of registers, an early launch of what
 # comes next saves time, and consumers touch global memory only after the producer has waited.
@@ -34,8 +36,8 @@ UNNEEDED = ("no Registers", "no GridLaunch")
 
 
 def name(plan):
-    loaded = " loaded" * bool(plan.loaded_buffers)
-    return f"{plan.kind} {plan.tile} {plan.cluster} {plan.c_alignment}{loaded}"
+    kind = " loaded" * bool(plan.loaded_buffers) + " gathered" * plan.gathered
+    return f"{plan.kind} {plan.tile} {plan.cluster} {plan.c_alignment}{kind}"
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=name)
@@ -43,7 +45,7 @@ def test_the_pipelines_of_plans_are_right(plan):
     assert violation(plan.pipeline) is None
 
 
-@pytest.mark.parametrize("plan", [pingpong(), cooperative(), split(), LOADED], ids=name)
+@pytest.mark.parametrize("plan", [pingpong(), cooperative(), split(), LOADED, GATHERED], ids=name)
 def test_every_fault_is_found(plan):
     missed = {
         what

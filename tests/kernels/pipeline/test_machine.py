@@ -24,6 +24,7 @@ PLANS = {
     "split": split(),
     "cluster": cooperative((64, 64, 64), cluster=(2, 1)),
     "loaded": cooperative((64, 64, 64), epilogue=RESIDUAL),
+    "gathered": replace(cooperative((64, 64, 64)), gathered=True),
     "panels loaded": pingpong((64, 128, 64), epilogue=RESIDUAL),
 }
 QUICK = "single", "one consumer"

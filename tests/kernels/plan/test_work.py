@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from cutedsl_gemm.kernels.plan.raster import Raster
+from cutedsl_gemm.kernels.plan.raster import Arrival, Raster
 from cutedsl_gemm.kernels.plan.work import Work
 
 WORKS = [
@@ -28,6 +28,29 @@ def test_every_k_tile_of_every_tile_has_one_block(work):
         )
         every = product(range(clusters_m * down), range(clusters_n * across), range(k_tiles))
         assert visits == Counter(every)
+
+
+@pytest.mark.parametrize("of", ["rows", "columns"])
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 2)])
+def test_tiles_of_gathered_rows_are_each_visited_once_in_the_order_in_which_chunks_come(
+    cluster, of
+):
+    """This GPU's own chunk is first, the others follow cyclically, and no tile is before its own."""
+    (down, _), work = cluster, Work(Raster(4, of), cluster)
+    for gpus, height, clusters_n in product((1, 2, 5), (1, 4, 6), (1, 3)):
+        for first in range(gpus):
+            arrival = Arrival(first, height)
+            visited = [
+                segment.tile
+                for segment in work.segments(
+                    0, down * cluster[1], gpus * height, clusters_n, 1, arrival
+                )
+            ]
+            chunks = [m // (height * down) for m, _ in visited]
+            wanted = [(first + turn) % gpus for turn in range(gpus)]
+            assert chunks == sorted(chunks, key=wanted.index)
+            plain = work.segments(0, down * cluster[1], gpus * height, clusters_n, 1)
+            assert sorted(visited) == sorted(segment.tile for segment in plain)
 
 
 @pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (2, 2), (2, 4)])

@@ -104,6 +104,8 @@ class Thread:
     def init_barriers(self, action: Action) -> Iterator[Event]:
         yield events.PrefetchTensormap("tma_a")
         yield events.PrefetchTensormap("tma_b")
+        if self.plan.gathered:
+            yield events.PrefetchTensormap("tma_own")
         rings = self.pipeline.mbarriers if self.lane == 0 else ()
         for place in range(self.plan.stages):
             for ring in (each for each in rings if not each.buffers):
@@ -143,6 +145,19 @@ class Thread:
         """The address of the mbarrier of the action's k-tile, or of its buffer."""
         return self.smem.mbarrier(action.step.barrier, action.phase(self.plan.stages)[0])
 
+    def wait_for_rows(self, action: Action) -> Iterator[Event]:
+        """The flag of the tile's chunk, unless it is this GPU's or that of the tile before."""
+        chunk, before = self.chunk(action.tile), self.product.number
+        if action.tile:
+            before = self.chunk(action.tile - 1)
+        if chunk not in (self.product.number, before):
+            yield events.AcquireFlag("arrived", 4 * chunk)
+            yield events.FenceProxyAsync(shared=False)
+
+    def chunk(self, tile: int) -> int:
+        """The GPU that sends the rows of the block's tile."""
+        return self.segments[tile].tile[0] * self.plan.tile[0] // self.product.own_rows
+
     def load(self, action: Action) -> Iterator[Event]:
         """TMA loads of this block's slice of an operand's k-tile, box by box."""
         if self.lane:
@@ -154,10 +169,14 @@ class Thread:
         corner = i * rows, j * columns  # of the slice in the tile
         start = self.smem.stage(operand, action.k_tile) + operand.smem.outer(corner) * BYTES
         multicast = sum(1 << block for block in step.blocks[self.rank])
+        source, tile = f"tma_{step.operand.lower()}", segment.tile[mode]
+        if self.plan.gathered and mode == 0 and self.chunk(action.tile) == self.product.number:
+            source = "tma_own"
+            tile -= self.product.number * self.product.own_rows // self.plan.tile[0]
         for place, offset in boxes(slice_origins(operand), operand.contiguous, corner):
             yield events.TmaLoad(
-                f"tma_{step.operand.lower()}",
-                in_matrices(operand, place, segment.tile[mode], k_tile),
+                source,
+                in_matrices(operand, place, tile, k_tile),
                 start + offset,
                 self.mbarrier(action),
                 multicast if operand.slices > 1 else None,
@@ -361,6 +380,7 @@ class Thread:
         steps.Wait: wait,
         steps.Arrive: arrive,
         steps.Expect: expect,
+        steps.WaitForRows: wait_for_rows,
         steps.Load: load,
         steps.Multiply: multiply,
         steps.MultiplyWait: multiply_wait,

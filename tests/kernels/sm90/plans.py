@@ -1,5 +1,7 @@
 """The sm90 plans whose compiled kernels are run on the CPU: few of each kind, or many if `deep`."""
 
+from dataclasses import replace
+
 import pytest
 from torch.nn import functional as F
 
@@ -15,7 +17,12 @@ def deep(*plans):
 
 
 def name(plan):
-    kind = " gated" if plan.matrices > 1 else " loaded" if plan.loaded_buffers else ""
+    kinds = {
+        " gathered": plan.gathered,
+        " gated": plan.matrices > 1,
+        " loaded": plan.loaded_buffers,
+    }
+    kind = next((each for each, of in kinds.items() if of), "")
     return f"{plan.kind} {plan.tile} {plan.cluster}{kind}"
 
 
@@ -65,6 +72,10 @@ TMA = [
         single(),
         single((64, 32, 64)),
     ),
+]
+GATHERED = [
+    replace(pingpong((64, 48, 64), cluster=(2, 1), raster=Raster(3, "columns")), gathered=True),
+    *deep(replace(cooperative((128, 64, 64), epilogue=ADDED), gathered=True)),
 ]
 THREADS = [  # store C, whose rows may start anywhere
     pingpong((64, 72, 64), swapped=True, c_alignment=1),  # 3 panels

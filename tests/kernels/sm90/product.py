@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from cutedsl_gemm.kernels.compile.ptx import events, machine
+from cutedsl_gemm.kernels.plan.raster import Arrival
 from cutedsl_gemm.kernels.plan.work import Segment
 from cutedsl_gemm.kernels.sm90.launches import Sm90, launches
 
@@ -16,14 +17,25 @@ class Product:
     """An (m, n, k) product by a plan: one kernel, or two if K is split.
 
     A persistent kernel has `clusters` clusters, or one for each tile if they are fewer. The leading
-    stride of the caller's C is `c_stride` elements, n by default.
+    stride of the caller's C is `c_stride` elements, n by default. If the plan gathers A, `senders`
+    are how many GPUs send rows, and this one's number.
     """
 
     def __init__(
-        self, plan: Sm90, m: int, n: int, k: int, *, clusters: int = 1, c_stride: int | None = None
+        self,
+        plan: Sm90,
+        m: int,
+        n: int,
+        k: int,
+        *,
+        clusters: int = 1,
+        c_stride: int | None = None,
+        senders: tuple[int, int] = (1, 0),
     ) -> None:
         self.plan = plan
-        self.launches = launches(plan, m, n, k, c_stride)
+        self.launches = launches(plan, m, n, k, c_stride, senders)
+        gpus, self.number = senders
+        self.own_rows = m // gpus
         self.c_shape, self.c_stride = (m, n), n if c_stride is None else c_stride
         self.extents = plan.exchanged((m, n))  # of the plan's C
         self.clusters_mn = tuple(map(ceil_div, self.extents, plan.cluster_tile))
@@ -42,8 +54,14 @@ class Product:
 
     def segments(self, block: int) -> list[Segment]:
         """The tiles of a block of the first kernel, each with the k-tiles that it multiplies."""
-        work = self.plan.work
-        return [*work.segments(block, self.blocks[0], *self.clusters_mn, self.k_tiles)]
+        work, tile_counts = self.plan.work, (*self.clusters_mn, self.k_tiles)
+        return [*work.segments(block, self.blocks[0], *tile_counts, self.arrival)]
+
+    @property
+    def arrival(self) -> Arrival | None:
+        """The order in which tile rows come, if other GPUs send them."""
+        rows = self.plan.cluster_tile[0]
+        return Arrival(self.number, self.own_rows // rows) if self.plan.gathered else None
 
     def reduced(self, block: int) -> tuple[int, int, tuple[int, int]]:
         """A block of the reduction: its tile's number, its group of rows, and its origin in C."""

@@ -305,3 +305,51 @@ def test_the_order_of_the_warps_changes_no_bit(plan):
     a.normal_(), b.normal_()
     first, *others = (executed(plan, a, b, seed) for seed in range(3))
     assert all(torch.equal(first, other) for other in others)
+
+
+# --- rows of A that other GPUs send
+
+GATHERED = [
+    replace(pingpong((64, 48, 64)), gathered=True),
+    replace(cooperative((128, 64, 64), cluster=(2, 2), raster=Raster(3, "columns")), gathered=True),
+]
+
+
+def gathered(plan, gpus, number, rows=256):
+    """The result, and the right one; this GPU's own rows are NaN where others are sent."""
+    a = torch.randint(-3, 4, (gpus * rows, 136)).to(torch.bfloat16)
+    b = torch.randint(-2, 3, (200, 136)).to(torch.bfloat16).mT
+    out = torch.full((gpus * rows, 200), torch.nan, dtype=torch.bfloat16)
+    sent = a.clone()
+    sent.view(gpus, rows, -1)[number] = torch.nan
+    plan.execute(sent, b, out, senders=(a.view(gpus, rows, -1)[number].clone(), number))
+    return out, (a.float() @ b.float()).to(out.dtype)
+
+
+@pytest.mark.parametrize("plan", GATHERED, ids=lambda plan: plan.kind)
+@pytest.mark.parametrize(("gpus", "number"), [(1, 0), (2, 0), (2, 1), (3, 1)])
+def test_rows_that_other_gpus_send_are_multiplied_when_they_have_come(plan, gpus, number):
+    assert torch.equal(*gathered(plan.check(), gpus, number))
+
+
+@pytest.mark.parametrize("plan", GATHERED, ids=lambda plan: plan.kind)
+def test_without_the_wait_a_tile_starts_before_its_rows_have_come(plan, monkeypatch):
+    (wrong,) = (each for what, each in faults(plan.pipeline) if "no WaitForRows" in what)
+    monkeypatch.setattr(type(plan), "pipeline", property(lambda _: wrong))
+    found, truth = gathered(plan, 2, 0)
+    assert torch.equal(found[:256], truth[:256])  # this GPU's own
+    assert found[256:].isnan().all()
+
+
+def test_a_plan_that_gathers_a_needs_whole_tiles_of_each_gpu():
+    with pytest.raises(ValueError, match="own has 192 rows and a 384.*a multiple of 256"):
+        gathered(GATHERED[1], 2, 0, rows=192)
+    a, b, out = empty_tensors(pingpong(), 256, 64, 64)
+    with pytest.raises(ValueError, match="gathers A: senders="):
+        GATHERED[0].execute(a, b, out)
+
+
+@pytest.mark.parametrize("plan", [single(), split(), pingpong(swapped=True)], ids=lambda p: p.kind)
+def test_only_a_producer_waits_for_rows(plan):
+    with pytest.raises(PlanError, match="A is gathered, and the plan is"):
+        replace(plan, gathered=True).check()
