@@ -143,8 +143,7 @@ def _gather_and_multiply(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tenso
     """The product of this rank's rows while those of the others come."""
     if not (a.is_contiguous() and a.data_ptr() % TMA.alignment_bytes == 0):
         a = a.clone(memory_format=torch.contiguous_format)
-    if not aligned(b, TMA):
-        b = aligned_copy(b)
+    b = _readable(b)
     signature = a.shape, b.shape, b.stride(), a.dtype
     call = buffer.prepared.get(signature)
     if call is None:
@@ -152,13 +151,12 @@ def _gather_and_multiply(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tenso
     out = a.new_empty(buffer.ranks * a.shape[0], b.shape[1])
     stream, epoch = buffer.begin(), buffer.next_epoch()
     buffer.barrier()
-    buffer.stream.wait_stream(stream)
-    with torch.cuda.stream(buffer.stream):
+    with buffer.beside(stream):
         for rows, flags in call.targets:
             rows.copy_(a)
             write_flag(flags, buffer.rank, epoch)
     call.launch(call.gathered, b, a, call.arrived, out, buffer.rank, epoch)
-    stream.wait_stream(buffer.stream)  # a may be overwritten
+    stream.wait_event(buffer.copied)  # then a may be overwritten
     buffer.end(stream)
     return out
 
@@ -171,8 +169,11 @@ def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Gather:
     compiled, sms = kernel_on(named(None, a.device), plan, a.device)
 
     def launch(*tensors_and_place: Any) -> None:
-        with torch.cuda.device(a.device):
+        if torch.cuda.current_device() == a.device.index:
             compiled(*tensors_and_place, sms)
+        else:
+            with torch.cuda.device(a.device):
+                compiled(*tensors_and_place, sms)
 
     others = [(rank - step) % ranks for step in range(1, ranks)]  # in the order of their need
     targets = (
@@ -228,20 +229,31 @@ def _multiply_and_scatter(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tens
     """The products of other ranks' rows, stored there; then our own, with what has come."""
     ranks, rank = buffer.ranks, buffer.rank
     shape = a.shape[0] // ranks, b.shape[1]
-    parts = a.chunk(ranks)
+    b = _readable(b)
+    parts = [_readable(part) for part in a.chunk(ranks)]
     stream, turn = buffer.begin(), buffer.next_epoch() % 2
     others = [(rank + step) % ranks for step in range(1, ranks)]
     for other in others:
-        gemm(parts[other], b, out=buffer.view(other, shape, a.dtype, turn * ranks + rank))
+        there = buffer.view(other, shape, a.dtype, turn * ranks + rank)
+        gemm(parts[other], b, out=there, kernel=OVERLAPS_STORES)
     buffer.barrier()
     come = [buffer.view(rank, shape, a.dtype, turn * ranks + other) for other in others]
     if len(come) > len(ADDING):
         come = [torch.stack(come).sum(0, dtype=torch.float32)]
     epilogue, addends = adding(*come)
-    mine: Tensor = gemm(parts[rank], b, epilogue=epilogue, **addends)
+    mine: Tensor = gemm(parts[rank], b, epilogue=epilogue, kernel=OVERLAPS_STORES, **addends)
     buffer.end(stream)
     return mine
 
+
+def _readable(matrix: Tensor) -> Tensor:
+    """The matrix, or a copy of it, as kernels read it in place."""
+    return matrix if aligned(matrix, TMA) else aligned_copy(matrix)
+
+
+# Stores to another GPU take longer than the product of a tile; so do the reads of what has come. A
+# consumer of this kernel does both while the other one multiplies.
+OVERLAPS_STORES = "sm90_pingpong"
 
 # Epilogues that add one to three matrices, in their order.
 ADDING: tuple[Callable[..., Any], ...] = (

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import torch
@@ -41,7 +42,8 @@ class SymmetricBuffer:
         self.bytes = self.epoch = 0
         self.prepared: dict[Any, Any] = {}  # what calls keep as long as the buffer stays as it is
         self.handle: Any = None
-        self.last: tuple[torch.cuda.Stream, torch.cuda.Event] | None = None
+        self.last: torch.cuda.Stream | None = None  # of the call before
+        self.ended, self.begun, self.copied = (torch.cuda.Event() for _ in range(3))
 
     def reserve(self, bytes: int) -> None:
         """At least so many bytes on each rank; all ranks must ask for as many.
@@ -86,13 +88,23 @@ class SymmetricBuffer:
     def begin(self) -> torch.cuda.Stream:
         """torch's current stream, after the call before this one, if that was on another."""
         stream = torch.cuda.current_stream(self.device)
-        if self.last is not None and self.last[0] != stream:
-            stream.wait_event(self.last[1])
+        if self.last is not None and self.last != stream:
+            stream.wait_event(self.ended)
         return stream
+
+    @contextmanager
+    def beside(self, stream: torch.cuda.Stream) -> Iterator[None]:
+        """What torch enqueues here is done by the copy engines, after what is on the stream now."""
+        self.begun.record(stream)
+        self.stream.wait_event(self.begun)
+        with torch.cuda.stream(self.stream):
+            yield
+        self.copied.record(self.stream)
 
     def end(self, stream: torch.cuda.Stream) -> None:
         """What the call enqueued on its stream is all that it does."""
-        self.last = stream, stream.record_event()
+        self.last = stream
+        self.ended.record(stream)
 
 
 _buffers: dict[tuple[str, str, torch.device], SymmetricBuffer | None] = {}

@@ -342,7 +342,7 @@ def test_without_the_wait_a_tile_starts_before_its_rows_have_come(plan, monkeypa
 
 
 def test_a_plan_that_gathers_a_needs_whole_tiles_of_each_gpu():
-    with pytest.raises(ValueError, match="own has 192 rows and a 384.*a multiple of 256"):
+    with pytest.raises(ValueError, match=r"own has 192 rows and a 384.*a multiple of 256"):
         gathered(GATHERED[1], 2, 0, rows=192)
     a, b, out = empty_tensors(pingpong(), 256, 64, 64)
     with pytest.raises(ValueError, match="gathers A: senders="):
