@@ -46,8 +46,8 @@ PADDING = 8, 16, 32, 64  # elements between the rows of A and of B
 RASTERS = Raster(1), Raster(4), Raster(8)
 CLUSTERS = (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (4, 2), (2, 4)
 TILES: dict[Maker, dict[int, range]] = {  # BM → BN
-    pingpong: {64: range(16, 257, 16), 128: range(16, 193, 16), 192: range(64, 129, 16)},
-    cooperative: {128: range(208, 257, 16), 192: range(96, 193, 16), 256: range(96, 193, 16)},
+    pingpong: {64: range(16, 257, 8), 128: range(16, 193, 8), 192: range(64, 129, 8)},
+    cooperative: {128: range(64, 257, 8), 192: range(96, 193, 8), 256: range(96, 193, 8)},
 }
 SPLITS = 2, 3, 4, 6, 8, 12, 16
 
