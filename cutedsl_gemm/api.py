@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import DEFAULTS, Options
-from cutedsl_gemm.tensors import DENSE, aligned, device_of
+from cutedsl_gemm.tensors import DENSE, aligned, device_of, is_sharded
 
 
 def gemm(
@@ -137,14 +136,6 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, *options: Any) -> Tensor:
 def _wraps(tensor: object) -> bool:
     """Whether torch runs the operator for it: with fake tensors, or with those of each rank."""
     return type(tensor) is FakeTensor or is_sharded(tensor)
-
-
-def is_sharded(*tensors: object) -> bool:
-    """Whether one is a DTensor, of which each rank has a part."""
-    module = sys.modules.get("torch.distributed.tensor")  # torch imports it for two seconds
-    if module is None:
-        return False
-    return True in [isinstance(each, module.DTensor) for each in tensors]
 
 
 def _check_not_sharded(*tensors: object) -> None:

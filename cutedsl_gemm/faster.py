@@ -20,9 +20,10 @@ from torch.nn import functional as F
 from cutedsl_gemm.activations import LINEAR
 from cutedsl_gemm.call import REMEMBERED, call
 from cutedsl_gemm.fused import compute, fused
+from cutedsl_gemm.operator import register_sharding
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE
+from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 
@@ -54,8 +55,7 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     if is_dynamo_compiling():
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
     if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
-        fake = isinstance(x, FakeTensor) and isinstance(weight, FakeTensor)
-        return _traced(x, weight, bias) if fake and suits(x, weight, bias) else None
+        return _of_subclasses(x, weight, bias)
     if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
         return None
     run = _run_for(x, weight, bias)
@@ -69,6 +69,21 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
         made: Tensor = _apply(run, x, weight, bias)
         return made
     return run(x, weight, bias)
+
+
+def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
+    """The product of fake tensors, or of DTensors; None for those of any other type."""
+    if isinstance(x, FakeTensor) and isinstance(weight, FakeTensor):
+        return _traced(x, weight, bias) if suits(x, weight, bias) else None
+    if not (is_sharded(x) and is_sharded(weight) and (bias is None or is_sharded(bias))):
+        return None
+    if forward_ad._current_level >= 0 or torch._C._len_torch_dispatch_stack():
+        return None
+    if peek_interpreter_stack() is not None or not suits(x, weight, bias):
+        return None
+    from cutedsl_gemm.sharded_linear import sharded_linear  # here: it imports DTensor
+
+    return sharded_linear(linear, _gradients, x, weight, bias)
 
 
 def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:
@@ -189,17 +204,18 @@ def _gradients(
     """The gradients of x, weight and bias; each product is by whichever is faster."""
     x, weight = saved
     needs_x, needs_weight, needs_bias = needs
-    rows = grad.reshape(-1, weight.shape[0])  # (M, N)
+    rows = rows_of(grad)  # (M, N)
     return (
         multiply(rows, weight.mT, None).view(x.shape) if needs_x else None,
-        multiply(rows.mT, x.reshape(-1, weight.shape[1]).mT, None) if needs_weight else None,
+        multiply(rows.mT, rows_of(x).mT, None) if needs_weight else None,
         rows.sum(0) if needs_bias else None,
     )
 
 
 def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The product as one operator, which decides when it runs: shapes may be symbolic till then."""
-    made: Tensor = _operator(x.reshape(-1, weight.shape[1]), weight, bias)
+    register_sharding()
+    made: Tensor = _operator(rows_of(x), weight, bias)
     return made.view(*x.shape[:-1], weight.shape[0])
 
 

@@ -29,7 +29,7 @@ from cutedsl_gemm.pairs import as_parts
 from cutedsl_gemm.problem import MAX_EXTENT
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE
+from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of
 from cutedsl_gemm.two_layers import Mlp
 
 
@@ -55,13 +55,16 @@ def gated_mlp(
         tensors = cast
     given = [each for each in tensors if each is not None]
     if is_dynamo_compiling():
-        return _traced(activation, gate_first, *tensors) if _suit(*tensors) else None
+        traced = _suit(*tensors) and not is_sharded(*given)  # torch divides one product at a time
+        return _traced(activation, gate_first, *tensors) if traced else None
     if any(type(each) not in DENSE for each in given) or torch._C._len_torch_dispatch_stack():
         return None
     if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
         return None
     x, w2, b2, *w1 = tensors
-    rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1]) if x.ndim else x[None, None]
+    if x.ndim == 0:
+        return None
+    rows = rows_of(x)
     product = _product(rows, w1, activation, gate_first)
     if product is None:
         return None
@@ -159,8 +162,7 @@ def _traced(
 ) -> Tensor:
     """The MLP of two operators, which decide when they run: shapes may be symbolic till then."""
     kept = torch.is_grad_enabled() and True in [each.requires_grad for each in (x, *w1)]
-    rows = x.reshape(-1, x.shape[-1])
-    h, *_ = _operator(rows, list(w1), activation, gate_first, kept)
+    h, *_ = _operator(rows_of(x), list(w1), activation, gate_first, kept)
     made = linear(h, w2, b2)
     return made.view(*x.shape[:-1], made.shape[1])
 

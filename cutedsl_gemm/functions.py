@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated
-from cutedsl_gemm.api import fused_product, is_sharded
+from cutedsl_gemm.api import fused_product
 from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.request import Fixed, Function
-from cutedsl_gemm.tensors import check_dense, check_operands, check_pair
+from cutedsl_gemm.tensors import check_dense, check_operands, check_pair, is_sharded, rows_of
 from layouts.errors import brief, did_you_mean
 
 REFUSALS = AttributeError, IndexError, TypeError, ValueError, RuntimeError  # of torch's, and ours
@@ -165,11 +165,6 @@ def _unflattened(x: Tensor, b: Tensor, function: Function, operands: Mapping[str
         return result
     (result,) = fused_product(rows_of(x), b, function, operands)
     return result.view(*x.shape[:-1], b.shape[-1])
-
-
-def rows_of(x: Tensor) -> Tensor:
-    """x (…, K) as a matrix."""
-    return x if x.ndim == 2 else x[None] if x.ndim == 1 else x.flatten(0, -2)
 
 
 def check_weight(name: str, x: Tensor, weight: Tensor, gate: bool = False, of: str = "x") -> None:

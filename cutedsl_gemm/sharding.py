@@ -12,7 +12,7 @@ A result that the epilogue reduces over M is partial where M is split. K is spli
 epilogue is linear in the accumulators: f(x) + f(y) is f(x + y) for no gelu. torch adds up the
 redistribution that each rule needs and takes the cheapest.
 
-Importing this module registers the rules of `operator` and `fused_operator` as torch's public
+Importing this module registers the rules of the operators that multiply as torch's public
 `register_sharding` would, with two differences. That function remembers a choice by tensors and
 integers alone, so that it would use the rule of one epilogue for another. And it knows no operator
 that returns a list.
@@ -31,9 +31,11 @@ from torch.distributed.tensor._op_schema import OpSchema, OpStrategy, RuntimeSch
 from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy
 from torch.distributed.tensor.placement_types import Placement
 
-from cutedsl_gemm import fused_operator, operator  # noqa: F401, they define the operators
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Instruction
+from cutedsl_gemm import faster, fused_operator, operator  # noqa: F401, they define the operators
+from cutedsl_gemm.activations import LINEAR
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Instruction, Operand
 from cutedsl_gemm.kernels.epilogue.text import from_text
+from cutedsl_gemm.kernels.epilogue.traced import traced
 
 Rule: TypeAlias = list[Placement]  # of the results, a, b, and the operands
 Modes: TypeAlias = str  # of a tensor, a letter each: "MK"; "." for an extent that is not divided
@@ -183,6 +185,23 @@ def _gemm(schema: OpSchema) -> OpStrategy:
     return _strategy(schema, PLAIN, (), invariant)
 
 
+def _linear(schema: OpSchema) -> OpStrategy:
+    """The rules of gemm, of a weight (N, K) and perhaps a bias (N,)."""
+    biases = len(schema.args_strategy) - 2
+    operands = (Operand("bias", ("N",)),) * biases
+    epilogue = traced(LINEAR[None][biases].function, operands)
+    found = [
+        [result, x, _transposed(weight), *rest]
+        for result, x, weight, *rest in rules(epilogue, ("N",) * biases, False, True)
+    ]
+    return expand_to_full_mesh_op_strategy(schema.get_mesh_from_args(), schema, found)
+
+
+def _transposed(placement: Placement) -> Placement:
+    """The placement of the same matrix, with both modes exchanged."""
+    return Shard(1 - placement.dim) if isinstance(placement, Shard) else placement
+
+
 def _fused(schema: OpSchema) -> OpStrategy:
     _, _, operands, _, epilogue, *_, invariant = schema.args_schema
     children = getattr(operands, "children", ())  # of a TupleStrategy; else an empty list
@@ -196,4 +215,5 @@ def _fused(schema: OpSchema) -> OpStrategy:
 # torch remembers its choice by the tensors, and by all other arguments from the one of this number.
 _register = DTensor._op_dispatcher.sharding_propagator.register_op_strategy
 _register(torch.ops.cutedsl_gemm.gemm.default, _gemm, RuntimeSchemaInfo(5))
+_register(torch.ops.cutedsl_gemm.linear.default, _linear, RuntimeSchemaInfo(3))
 _register(torch.ops.cutedsl_gemm.fused.default, _fused, RuntimeSchemaInfo(4, needs_pytree=True))

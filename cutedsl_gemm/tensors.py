@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,19 @@ LINE = 64  # elements of 16 bits in a line of L2, 128 bytes
 # Types of tensors that gemm multiplies as they are. One of any other type may have no memory, or
 # products of its own.
 DENSE = {Tensor, torch.nn.Parameter}
+
+
+def is_sharded(*tensors: object) -> bool:
+    """Whether one is a DTensor, of which each rank has a part."""
+    module = sys.modules.get("torch.distributed.tensor")  # torch imports it for two seconds
+    if module is None:
+        return False
+    return True in [isinstance(each, module.DTensor) for each in tensors]
+
+
+def rows_of(x: Tensor) -> Tensor:
+    """x (…, K) as a matrix."""
+    return x if x.ndim == 2 else x[None] if x.ndim == 1 else x.flatten(0, -2)
 
 
 class AlignmentError(ValueError):

@@ -20,7 +20,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES, LINEAR
-from cutedsl_gemm.api import fused_product, is_sharded
+from cutedsl_gemm.api import fused_product
 from cutedsl_gemm.functions import (
     REFUSALS,
     addmm,
@@ -28,7 +28,6 @@ from cutedsl_gemm.functions import (
     check_weight,
     gated,
     linear,
-    rows_of,
 )
 from cutedsl_gemm.fused import bound
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
@@ -36,6 +35,7 @@ from cutedsl_gemm.operands import check_operand
 from cutedsl_gemm.pairs import as_parts
 from cutedsl_gemm.request import Fixed
 from cutedsl_gemm.signature import DEFAULTS
+from cutedsl_gemm.tensors import is_sharded, rows_of
 from layouts.errors import brief, did_you_mean
 
 Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias), as torch.nn.functional.linear

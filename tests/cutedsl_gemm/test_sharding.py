@@ -19,7 +19,7 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn import functional as F
 
-from cutedsl_gemm import addmm, gemm, linear, mlp, plan_for, swiglu
+from cutedsl_gemm import addmm, convert, faster, faster_mlp, gemm, linear, mlp, plan_for, swiglu
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
@@ -150,6 +150,7 @@ def test_a_rule_that_divides_an_extremum_needs_no_empty_shard():
 def small_tiles():
     """gemm chooses tiles which the executor computes fast: the plan does not matter here."""
     choose.best = lambda problem: Candidate(pingpong, (64, 16, 32))
+    faster.DEVICES = ("cpu",)
 
 
 def gradients(out, leaves, slope):
@@ -179,6 +180,12 @@ def fused(a, b, c):
 FUNCTIONS = {
     "gemm": (gemm, torch.mm, 2),
     "addmm": (lambda a, b, c: addmm(c, a, b), lambda a, b, c: torch.addmm(c, a, b), 3),
+    "converted": (
+        lambda a, b, c: faster.linear(a, b.mT, c),
+        lambda a, b, c: F.linear(a, b.mT, c),
+        3,
+    ),
+    "converted, no bias": (lambda a, b: faster.linear(a, b.mT), torch.mm, 2),
     "gelu": (fused, lambda a, b, c: F.gelu(torch.addmm(c, a, b)), 3),
 }
 
@@ -198,7 +205,7 @@ def as_torch(name, mesh_shape, sizes, pairs=PAIRS):
 
 
 def typical():
-    for name in ("gemm", "gelu"):
+    for name in ("gemm", "converted, no bias", "gelu"):
         as_torch(name, (2,), (8, 16, 32), TYPICAL)
     options_and_refusals()
 
@@ -306,20 +313,44 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.norm(x))))
 
 
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.up = (nn.Linear(16, 32, bias=False) for _ in range(2))
+        self.down = nn.Linear(32, 16)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class Gated(nn.Module):
+    """A norm and a gated MLP of torch."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.norm, self.mlp = nn.LayerNorm(16), Gate()
+        self.to(torch.bfloat16)
+
+    def forward(self, x):
+        return x + self.mlp(self.norm(x))
+
+
 def parallel(block, mesh):
-    return parallelize_module(
-        block,
-        mesh,
-        {
-            "norm": SequenceParallel(sequence_dim=0),
-            "up": ColwiseParallel(input_layouts=Shard(0)),
-            "down": RowwiseParallel(output_layouts=Shard(0)),
-        },
-    )
+    plan = {
+        "norm": SequenceParallel(sequence_dim=0),
+        "up": ColwiseParallel(input_layouts=Shard(0)),
+        "down": RowwiseParallel(output_layouts=Shard(0)),
+        "mlp.gate": ColwiseParallel(input_layouts=Shard(0)),
+        "mlp.up": ColwiseParallel(input_layouts=Shard(0)),
+        "mlp.down": RowwiseParallel(output_layouts=Shard(0)),
+    }
+    names = {name for name, _ in block.named_modules()}
+    return parallelize_module(block, mesh, {name: plan[name] for name in plan if name in names})
 
 
 def sharded_data(block, mesh):
-    for each in (block.up, block.down, block):
+    for each in (*block.children(), block):
         fully_shard(each, mesh=mesh)
     return block
 
@@ -345,9 +376,17 @@ def blocks(names):
         "both": lambda block: sharded_data(parallel(block, square["tensor"]), square["data"]),
     }
     for name in names:
-        mine, wanted = (train(ways[name](Block(each)), x) for each in (Linear, nn.Linear))
-        for ours, theirs in zip(mine, wanted, strict=True):
-            near(ours, theirs)
+        way = ways[name]
+        for wanted, *blocks in (
+            (way(Block(nn.Linear)), way(Block(Linear)), way(convert(Block(nn.Linear)))),
+            (way(Gated()), way(convert(Gated())), convert(way(Gated()))),
+        ):
+            known = train(wanted, x)
+            for block in blocks:
+                for ours, theirs in zip(train(block, x), known, strict=True):
+                    near(ours, theirs)
+    assert any(faster._runs.values())  # of the layers that are converted
+    assert any(faster_mlp._products.values()) or "data" not in names
 
 
 @pytest.mark.slow
@@ -381,17 +420,20 @@ def compiled():
         distribute_tensor(draw(32, 16), mesh, [ROWS]),
     )
     weight.requires_grad_()
-
-    def layer(x, weight):
-        return linear(x, weight, None, "gelu")
-
-    mine = torch.compile(layer, backend="aot_eager", fullgraph=True)(x, weight)
-    wanted = layer(x, weight)
-    assert mine.placements == wanted.placements == (COLUMNS,)
-    near(mine.full_tensor(), wanted.full_tensor())
-    for out in (mine, wanted):
-        out.sum().backward()
-    assert weight.grad.placements == (ROWS,)
+    bias = distribute_tensor(draw(32, seed=2), mesh, [ROWS])
+    layers = (
+        lambda x, weight: linear(x, weight, None, "gelu"),
+        lambda x, weight: faster.linear(x, weight),
+        lambda x, weight: faster.linear(x, weight, bias),
+    )
+    for layer in layers:
+        mine = torch.compile(layer, backend="aot_eager", fullgraph=True)(x, weight)
+        wanted = layer(x, weight)
+        assert mine.placements == wanted.placements == (COLUMNS,)
+        near(mine.full_tensor(), wanted.full_tensor())
+        for out in (mine, wanted):
+            out.sum().backward()
+        assert weight.grad.placements == (ROWS,)
 
 
 @pytest.mark.slow
