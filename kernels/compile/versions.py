@@ -12,7 +12,7 @@ from pathlib import Path
 
 DSL = "nvidia-cutlass-dsl"
 PARTS = (DSL, *(f"{DSL}-libs-{part}" for part in ("base", "core", "cu12", "cu13")))
-OLDEST, BELOW = "4.8", "4.9"  # the range of the gpu extra in pyproject.toml
+OLDEST, BELOW = "4.7", "4.9"  # the range of the gpu extra in pyproject.toml
 
 
 class VersionError(ImportError):

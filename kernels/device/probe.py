@@ -11,7 +11,7 @@ import cutlass
 import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
 from cutlass import Int32, Uint32
-from cutlass.memory import SmemAllocator
+from cutedsl_gemm.kernels.device.smem import SmemAllocator
 
 from cutedsl_gemm.kernels.device.compiler import compile_kernel
 

@@ -16,7 +16,7 @@ COMMENT = re.compile(r"//[^\n]*")
 ENTRY = re.compile(r"\.entry\s+(?P<name>[\w$]+)\s*\((?P<parameters>[^)]*)\)(?P<directives>[^{]*)")
 PARAMETER = re.compile(r"\.param(?:\s+\.align\s+\d+)?\s+\.[bu](\d+)\s+([\w$]+)(?:\[(\d+)\])?")
 SHARED = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$]+)\[\]\s*;")
-THREADS = re.compile(r"\.reqntid\s+(\d+)")
+THREADS = re.compile(r"\.reqntid\s+(\d+)\b(?:\s*,\s*1\b)*(?!\s*,)")  # a line along x
 # What may stand at the start of a statement: a brace, a label, or the statement itself.
 STATEMENT = re.compile(r"\s*(?:(?P<brace>[{}])|(?P<label>[\w$]+)\s*:(?!:)|(?P<text>[^;]*);)")
 INSTRUCTION = re.compile(r"(?:@(?P<guard>!?%?\w+)\s+)?(?P<opcode>[\w.:]+)\s*(?P<operands>.*)", re.S)
@@ -95,7 +95,9 @@ def read(text: str) -> tuple[Kernel, ...]:
 def _kernel(text: str, entry: re.Match[str]) -> Kernel:
     threads = THREADS.search(entry["directives"])
     if not threads:
-        raise PtxError(f"kernel {entry['name']}: it must state its threads (.reqntid)")
+        raise PtxError(
+            f"kernel {entry['name']}: it must state its threads, along x alone (.reqntid 128, 1, 1)"
+        )
     return Kernel(
         entry["name"],
         tuple(

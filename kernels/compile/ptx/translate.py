@@ -27,8 +27,12 @@ SHARED = 1024  # where dynamic shared memory starts: the system takes the first 
 
 SPECIAL = {
     "%tid.x": "tid",
+    "%tid.y": "0",  # the reader takes blocks in a line along x alone
+    "%tid.z": "0",
     "%laneid": "lane",
     "%ntid.x": "threads",
+    "%ntid.y": "1",
+    "%ntid.z": "1",
     "%ctaid.x": "ctaid",
     "%nctaid.x": "nctaid",
     "%cluster_ctarank": "ctarank",

@@ -186,10 +186,12 @@ def test_a_thread_knows_its_place():
         elect.sync %r13|%p1, -1;
         selp.b32 %r14, 1, 0, %p1;
         shfl.sync.idx.b32 %r15, %r10, 0, 31, -1;
+        mov.u32 %r16, %tid.y;
+        mov.u32 %r17, %ntid.y;
     """
-    registers = [f"%r{n}" for n in (9, 10, 11, 12, 14, 15)]
-    assert values(body, *registers, thread=32) == (32, 3, 8, 1, 1, 3)
-    assert values(body, *registers, thread=33) == (33, 3, 8, 1, 0, 3)
+    registers = [f"%r{n}" for n in (9, 10, 11, 12, 14, 15, 16, 17)]
+    assert values(body, *registers, thread=32) == (32, 3, 8, 1, 1, 3, 0, 1)
+    assert values(body, *registers, thread=33) == (33, 3, 8, 1, 0, 3, 0, 1)
 
 
 def test_labels_and_registers_in_braces_belong_to_the_braces():
@@ -319,6 +321,12 @@ def test_a_stored_value_names_the_accumulator_or_the_address_that_it_comes_from(
 def test_what_cannot_be_run_is_an_error_that_names_the_line(body, message):
     with pytest.raises(PtxError, match=message):
         run(body)
+
+
+@pytest.mark.parametrize("threads", [".reqntid 64, 2, 1", ".reqntid 64, 1, 2", ".maxntid 64, 1, 1"])
+def test_the_threads_of_a_block_lie_along_x(threads):
+    with pytest.raises(PtxError, match="kernel test: it must state its threads, along x alone"):
+        read(f".visible .entry test() {threads} {{ ret; }}")
 
 
 def test_arguments_have_the_sizes_of_the_parameters():

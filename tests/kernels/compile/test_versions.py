@@ -42,6 +42,11 @@ def test_whole(install):
     assert versions.check() == "4.8.1"
 
 
+def test_the_oldest(install):
+    install(*dict.fromkeys(WHOLE, "4.7.0").items())
+    assert versions.check() == "4.7.0"
+
+
 def test_the_installed_one_is_whole():
     assert versions.check() == importlib.metadata.version("nvidia-cutlass-dsl")
 
@@ -70,20 +75,20 @@ def test_parts_that_differ_are_named(install):
         "the parts of the CuTe DSL differ in version: nvidia-cutlass-dsl 4.8.1, "
         "nvidia-cutlass-dsl-libs-base 4.8.0, nvidia-cutlass-dsl-libs-core 4.8.1, "
         "nvidia-cutlass-dsl-libs-cu12 4.8.1; "
-        "repair it with: pip install --force-reinstall 'nvidia-cutlass-dsl>=4.8,<4.9'"
+        "repair it with: pip install --force-reinstall 'nvidia-cutlass-dsl>=4.7,<4.9'"
     )
 
 
 def test_a_stale_cuda_13_part_is_repaired_by_its_extra(install):
     install(*WHOLE.items(), ("nvidia-cutlass-dsl-libs-cu13", "4.7.0"))
-    with pytest.raises(VersionError, match=re.escape("'nvidia-cutlass-dsl[cu13]>=4.8,<4.9'")):
+    with pytest.raises(VersionError, match=re.escape("'nvidia-cutlass-dsl[cu13]>=4.7,<4.9'")):
         versions.check()
 
 
-@pytest.mark.parametrize("version", ["4.7.9", "4.9.0.dev0", "4.10.0rc1", "5.0.0"])
+@pytest.mark.parametrize("version", ["4.6.3", "4.9.0.dev0", "4.10.0rc1", "5.0.0"])
 def test_out_of_range(install, version):
     install(*dict.fromkeys(WHOLE, version).items())
-    with pytest.raises(VersionError, match=f"dsl {version}: must be at least 4.8, below 4.9"):
+    with pytest.raises(VersionError, match=f"dsl {version}: must be at least 4.7, below 4.9"):
         versions.check()
 
 
