@@ -1,6 +1,8 @@
 """The pipeline of every plan that gemm may choose is right, for every problem."""
 
+from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -19,14 +21,31 @@ def test_the_pipelines_of_some_candidates_are_right(candidate):
         assert violation(candidate.plan(problem).pipeline) is None
 
 
-@pytest.mark.deep
-def test_the_pipelines_of_all_plans_are_right():
-    """Plans that differ in layouts alone have equal pipelines, and each is decided once.
+@cache
+def pipelines():
+    """Number of blocks → the pipelines of all plans of such clusters.
 
-    The blocks of a cluster store C each for itself: where threads store it, one block will do.
+    Plans that differ in layouts alone have equal pipelines. The blocks of a cluster store C each
+    for itself: where threads store it, one block will do.
     """
     alone = (candidate for candidate in CANDIDATES if candidate.cluster == (1, 1))
     by_threads = (candidate.plan(STORED_BY_THREADS) for candidate in alone)
-    pipelines = dict.fromkeys(plan.pipeline for plan in (*plans(), *by_threads))
-    assert len(pipelines) > 100
-    assert [violation(each) for each in pipelines] == [None] * len(pipelines)
+    found = defaultdict(set)
+    for plan in (*plans(), *by_threads):
+        found[plan.pipeline.blocks].add(plan.pipeline)
+    return found
+
+
+BLOCKS = 1, 2, 4, 8
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("blocks", BLOCKS)
+def test_the_pipelines_of_all_plans_are_right(blocks):
+    assert [violation(each) for each in pipelines()[blocks]] == [None] * len(pipelines()[blocks])
+
+
+@pytest.mark.deep
+def test_no_pipeline_is_left_out():
+    assert {*pipelines()} == {*BLOCKS}
+    assert sum(map(len, pipelines().values())) > 100

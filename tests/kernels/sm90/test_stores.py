@@ -28,6 +28,9 @@ class Consumer:
         plan = self.plan = product.plan
         self.product, self.block = product, block
         self.held = held(plan)
+        # what every value asks for, and a plan computes anew
+        self.rows, self.matrices, self.output_tile = plan.rows, plan.matrices, plan.output_tile
+        self.is_loaded = bool(plan.loaded_buffers)
         self.first_thread = plan.threads - 128 * (plan.consumers - consumer)
         turn, part = divmod(consumer, plan.consumers_per_tile)
         turns = plan.consumers // plan.consumers_per_tile
@@ -49,9 +52,9 @@ class Consumer:
 
     def in_tile(self, thread, source):
         """(m, n) in the tile of value `place` of an accumulator's fragment."""
-        plan, (accumulator, place) = self.plan, source
-        m64 = accumulator % (plan.rows // 64)
-        m, n = self.held[thread][place + m64 * plan.tile[1] // 2]
+        accumulator, place = source
+        m64 = accumulator % (self.rows // 64)
+        m, n = self.held[thread][place + m64 * self.plan.tile[1] // 2]
         return self.first_row + m, n
 
     def in_c(self, thread, source):
@@ -64,8 +67,8 @@ class Consumer:
         products = {each for each in sources if isinstance(each, tuple)}
         outputs = sorted(self.product_of(thread, each) for each in products)
         place = outputs[0][1]
-        assert outputs == [(matrix, place) for matrix in range(self.plan.matrices)]
-        if self.plan.loaded_buffers:
+        assert outputs == [(matrix, place) for matrix in range(self.matrices)]
+        if self.is_loaded:
             (turn,) = {self.turn(each) for each in products}
             (name,) = sources - products
             assert self.loaded[turn][self.read[thread, name]] == place
@@ -73,7 +76,7 @@ class Consumer:
 
     def turn(self, source):
         """The number of the thread's tile to which an accumulator belongs."""
-        return source[0] // (self.plan.rows // 64)
+        return source[0] // (self.rows // 64)
 
     @cached_property
     def loaded(self):
@@ -102,7 +105,7 @@ class Consumer:
 
     def product_of(self, thread, source):
         """The matrix and (m, n) in the plan's C of value `place` of an accumulator's fragment."""
-        (bm, bn), (m, n) = self.plan.output_tile, self.in_tile(thread, source)
+        (bm, bn), (m, n) = self.output_tile, self.in_tile(thread, source)
         i, j = self.segments[self.turn(source)].tile
         (gate, m), (value, n) = divmod(m, bm), divmod(n, bn)
         return gate + value, (i * bm + m, j * bn + n)
