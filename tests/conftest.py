@@ -54,8 +54,8 @@ def has_sm90() -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A full collection walks the modules of torch, SymPy and the DSL, and finds next to nothing: at
-    # the default thresholds, collections were half the CPU time of tests that make many small objects.
+    # A full collection walks all that torch, SymPy and the DSL hold, and frees next to nothing. At
+    # the default thresholds, tests that make many small objects took twice as long.
     gc.set_threshold(50_000, 20, 20)
     config.stash[STDERR] = os.dup(2)
 

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.copies.plan import CopyPlan
-from cutedsl_gemm.kernels.executor import thread_values
+from cutedsl_gemm.kernels.executor import on_cpu, thread_values
 
 
 def copy(plan: CopyPlan, pairs: tuple[tuple[Tensor, Tensor], ...]) -> None:
     """Copy each source to its target: matrices (rows, columns) with contiguous rows."""
-    with torch.device("cpu"):
+    with on_cpu():
         for source, target in pairs:
             memory = _memory(target)
             for offsets, elements in stores(plan, source, target):

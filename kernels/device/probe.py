@@ -11,9 +11,9 @@ import cutlass
 import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
 from cutlass import Int32, Uint32
-from cutedsl_gemm.kernels.device.smem import SmemAllocator
 
 from cutedsl_gemm.kernels.device.compiler import compile_kernel
+from cutedsl_gemm.kernels.device.smem import SmemAllocator
 
 BYTES = 65_536  # of shared memory; an offset must be below
 

@@ -1,8 +1,8 @@
-"""The allocator of shared memory, which the CuTe DSL moved between the versions that compile here."""
+"""The allocator of shared memory, which the CuTe DSL 4.8 has moved."""
 
 try:
     from cutlass.memory import SmemAllocator
-except ModuleNotFoundError:  # 4.7, whose allocator 4.8 keeps under the old name, deprecated
+except ModuleNotFoundError:  # 4.7; in 4.8 the old name is deprecated
     from cutlass.utils import SmemAllocator
 
 __all__ = ["SmemAllocator"]

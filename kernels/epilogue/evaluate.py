@@ -41,7 +41,7 @@ def evaluate(
         else:
             value = _apply(instruction, [values[each] for each in instruction.arguments])
         values.append(value)
-    shape = torch.broadcast_shapes(*(each.shape for each in accumulators))
+    shape = torch.broadcast_tensors(*accumulators)[0].shape  # broadcast_shapes loads SymPy
     return tuple(values[each.value].broadcast_to(shape) for each in epilogue.results)
 
 

@@ -7,7 +7,7 @@ blocks     one tile of C a block: k-tiles through shared memory to units that mu
 """
 
 from cutedsl_gemm.kernels.executor.driver import executor
-from cutedsl_gemm.kernels.executor.tensors import check_tensors, empty_tensors
+from cutedsl_gemm.kernels.executor.tensors import check_tensors, empty_tensors, on_cpu
 from cutedsl_gemm.kernels.executor.tiles import (
     check_visits,
     multiply_one_by_one,
@@ -22,6 +22,7 @@ __all__ = [
     "empty_tensors",
     "executor",
     "multiply_one_by_one",
+    "on_cpu",
     "thread_values",
     "tiles",
     "write_tiles",

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor.tensors import arriving, check_tensors
+from cutedsl_gemm.kernels.executor.tensors import arriving, check_tensors, on_cpu
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 
@@ -43,7 +42,7 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
             options["operands"] = operands
         if senders is not None:
             options["senders"] = senders
-        with torch.device("cpu"):
+        with on_cpu():
             try:
                 for done in steps(plan, a, b, out, **options):
                     if tell is not None:

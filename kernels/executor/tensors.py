@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -10,6 +11,16 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.plan.arguments import Argument, arguments, parts_mode
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+
+
+def on_cpu() -> AbstractContextManager[object]:
+    """A context in which torch makes tensors on the CPU, whatever its default device is.
+
+    torch.device("cpu") is one, but each call of torch inside it goes through Python. It is entered
+    only if the default is another.
+    """
+    default = torch.get_default_device()
+    return nullcontext() if default.type == "cpu" else torch.device("cpu")
 
 
 def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
@@ -114,5 +125,5 @@ def empty_tensors(plan: KernelPlan, m: int, n: int, k: int) -> tuple[Tensor, ...
         memory = torch.full((*shape, leading), torch.nan, dtype=getattr(torch, argument.dtype))
         return memory[..., :inner].movedim(-1, argument.contiguous)
 
-    with torch.device("cpu"):
+    with on_cpu():
         return tuple(map(empty, arguments(plan).values()))

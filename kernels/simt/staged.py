@@ -13,11 +13,11 @@ from typing import Any
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
-from cutedsl_gemm.kernels.device.smem import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.epilogue import like_c
 from cutedsl_gemm.kernels.device.launch import OneTilePerBlock
+from cutedsl_gemm.kernels.device.smem import SmemAllocator
 from cutedsl_gemm.kernels.device.tile import load_to_smem, tile_counts
 from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
 from cutedsl_gemm.kernels.plan.checks import PlanError

@@ -7,9 +7,9 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warp
-from cutedsl_gemm.kernels.device.smem import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.smem import SmemAllocator
 from cutedsl_gemm.kernels.device.tile import Pair
 from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENT

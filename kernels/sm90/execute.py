@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from random import Random
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -176,26 +177,38 @@ class Turns:
     """
 
     RARELY = 300  # moments between two draws, on average
+    # What nobody does comes first, and rows of other ranks come as late as they may.
+    FIXED: ClassVar[dict[object, float]] = {None: 1.0, steps.SendRows: -1.0}
 
     def __init__(self, order: Order, random: Random) -> None:
-        self.order, self.random = order, random
-        self.priorities: dict[object, float] = {}
+        self.random = random
+        self.takers = [_taker(order, moment) for moment in range(len(order.labels))]
+        self.priorities = dict(self.FIXED)
 
     def __call__(self, ready: list[int]) -> int:
         """The place of the next moment in the list of those that can be next."""
         if self.random.random() < 1 / self.RARELY:
-            self.priorities.clear()
-        return max(range(len(ready)), key=lambda place: self.priority(ready[place]))
+            self.priorities = dict(self.FIXED)
+        priorities = [self.priority(self.takers[moment]) for moment in ready]
+        return priorities.index(max(priorities))
 
-    def priority(self, moment: int) -> float:
-        """That of the warps, or of the kind of asynchronous step that ends."""
-        label = self.order.labels[moment]
-        if not isinstance(label, Action):
-            return 1.0  # nobody takes a step
-        if isinstance(label.step, steps.SendRows):
-            return -1.0  # rows come as late as they may
-        ends = type(label.step) if moment in self.order.ends else None
-        return self.priorities.setdefault((label.warps, ends), self.random.random())
+    def priority(self, taker: object) -> float:
+        if taker not in self.priorities:
+            self.priorities[taker] = self.random.random()
+        return self.priorities[taker]
+
+
+def _taker(order: Order, moment: int) -> object:
+    """The warps that take a step at a moment, or the kind of their asynchronous step that ends.
+
+    None where nobody takes a step; SendRows where another rank's rows come.
+    """
+    action = order.labels[moment]
+    if not isinstance(action, Action):
+        return None
+    if isinstance(action.step, steps.SendRows):
+        return steps.SendRows
+    return action.warps, type(action.step) if moment in order.ends else None
 
 
 class Grid:

@@ -23,10 +23,10 @@ import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
 from cutlass import Float32, Int32, Int64
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
-from cutedsl_gemm.kernels.device.smem import SmemAllocator
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.launch import Gemm
+from cutedsl_gemm.kernels.device.smem import SmemAllocator
 from cutedsl_gemm.kernels.device.tile import transposed
 from cutedsl_gemm.kernels.plan.raster import Arrival
 from cutedsl_gemm.kernels.plan.smem import staged_layout
