@@ -12,7 +12,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, panels_in_flight
-from cutedsl_gemm.kernels.sm90.operand import Tile
+from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
@@ -132,7 +132,8 @@ def _plan(
             # Threads read a matrix operand. If TMA loads it ahead, the loads of A and B wait behind
             # it: 210 µs, not 196, at 4096³; but 126, not 148, at 8448×9216×256 (docs/performance).
             columns = tile[1] // (1 if candidate.swapped else epilogue.accumulators)
-            options["c_stages"] = panels_in_flight(columns, candidate.swapped)
+            if candidate.swapped or columns % min(SWIZZLES) == 0:  # the maker refuses other tiles
+                options["c_stages"] = panels_in_flight(columns, candidate.swapped)
     if candidate.splits > 1:
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):

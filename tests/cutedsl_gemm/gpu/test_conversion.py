@@ -9,8 +9,12 @@ from on_gpu import plan_of
 from torch import nn
 from torch.nn import functional as F
 
-from cutedsl_gemm import convert, enabled, faster
+from cutedsl_gemm import convert, enabled, faster, faster_mlp, plan_for
+from cutedsl_gemm.activations import GATES
+from cutedsl_gemm.fused import bound
+from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
 from cutedsl_gemm.select.preference import beats_torch
+from cutedsl_gemm.signature import DEFAULTS
 
 pytestmark = pytest.mark.gpu
 
@@ -62,6 +66,7 @@ def test_a_converted_model_is_torchs(bias):
     assert len([run for run in faster._runs.values() if run is not None]) >= 5
 
 
+@pytest.mark.filterwarnings("ignore:The CUDA Graph is empty:UserWarning")  # torch's own graph
 @pytest.mark.compiles(plans=plans)
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_converted_model_compiles_and_runs_in_cuda_graphs(bias):
@@ -91,6 +96,65 @@ def test_enabled_runs_products_and_their_gradients(bias):
     assert found.grad_fn.name().startswith("_Linear")
 
 
+class Mlp(nn.Module):
+    """A gated MLP, whose weights are the given distance apart."""
+
+    def __init__(self, between=0, swapped=False):
+        super().__init__()
+        self.gate = nn.Linear(WIDTH, HIDDEN, False, "cuda", torch.bfloat16)
+        self.between = torch.empty(between, dtype=torch.uint8, device="cuda")
+        self.up = nn.Linear(WIDTH, HIDDEN, False, "cuda", torch.bfloat16)
+        self.down = nn.Linear(HIDDEN, WIDTH, False, "cuda", torch.bfloat16)
+        if swapped == (self.gate.weight.data_ptr() < self.up.weight.data_ptr()):
+            self.gate, self.up = self.up, self.gate
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+def mlp_plans(swapped):
+    """Those of a gated MLP, forward and backward."""
+    x, b = torch.empty(ROWS, WIDTH), torch.empty(2, HIDDEN, WIDTH).mT
+    x, b, hidden = (each.bfloat16() for each in (x, b, torch.empty(ROWS, HIDDEN)))
+    layer = bound(x, b, GATES["swiglu"][int(swapped)], {}, DEFAULTS)
+    kept = with_stored(layer)
+    slopes = in_product(kept)
+    stored = {operand.name: hidden for operand in slopes.operands}
+    return [
+        plan_for(x, b, epilogue=layer),
+        plan_for(x, b, epilogue=kept.epilogue),
+        plan_of((ROWS, HIDDEN, WIDTH), epilogue=slopes, **stored),
+        *plans(False),
+    ]
+
+
+@pytest.mark.compiles(plans=mlp_plans)
+@pytest.mark.parametrize("between", [0, 8 << 30])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_gated_mlp_is_torchs_wherever_its_weights_lie(swapped, between):
+    ours = convert(Mlp(between, swapped))
+    gate, up, down = (each.weight for each in (ours.gate, ours.up, ours.down))
+
+    def theirs(x):
+        return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
+
+    x, slope = draw(2, ROWS // 2, WIDTH).requires_grad_(), draw(2, ROWS // 2, WIDTH)
+    leaves = [x, gate, up, down]
+    found, wanted = (torch.autograd.grad(each(x), leaves, slope) for each in (ours, theirs))
+    assert all(map(near, found, wanted))
+    with torch.no_grad():
+        wanted = ours(x)
+        assert near(wanted, theirs(x))
+        assert any(faster_mlp._products.values())
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = ours(x)
+        found.fill_(torch.nan)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(found, wanted)
+
+
 def seconds(function, *arguments):
     """The least host time of a call into an idle queue."""
     found = []
@@ -104,13 +168,19 @@ def seconds(function, *arguments):
     return min(found)
 
 
-@pytest.mark.compiles(plans=lambda bias: [plan_of((16, 128, 128), ("row", "column"))])
-@pytest.mark.parametrize("bias", [False])
-def test_the_forward_of_a_layer_takes_at_most_torchs_host_time(bias):
+def small_plan(bias):
+    fused = {"epilogue": bias_of, "bias": torch.empty(128).bfloat16()} if bias else {}
+    return [plan_of((16, 128, 128), ("row", "column"), **fused)]
+
+
+@pytest.mark.compiles(plans=small_plan)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_the_forward_of_a_layer_takes_at_most_torchs_host_time(bias, gradients):
     theirs = nn.Linear(128, 128, bias=bias).to("cuda", torch.bfloat16)
     ours, x = convert(copy.deepcopy(theirs)), draw(16, 128)
     assert beats_torch(16, 128, 128)
-    with torch.no_grad():
-        assert near(ours(x), F.linear(x, theirs.weight))
+    with torch.set_grad_enabled(gradients):
+        assert near(ours(x), theirs(x))
         mine, torchs = (seconds(each, x) for each in (ours, theirs))
     assert mine <= 1.05 * torchs, f"{mine * 1e6:.1f} µs, torch's {torchs * 1e6:.1f}"

@@ -1,9 +1,12 @@
 """What may be chosen, and what must not."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
+from torch.nn import functional as F
 
+from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import split
 from cutedsl_gemm.problem import Problem
@@ -37,6 +40,21 @@ def test_a_tile_too_large_for_pingpong_is_cooperative(tile):
 def test_a_tile_of_no_schedule_is_refused_for_its_own_reason(tile):
     with pytest.raises(PlanError, match=f"BN is {tile[1]}"):
         choose(Problem.dense(512, 512, 512), tile)
+
+
+def gated(m, n, k):
+    epilogue = trace(lambda gate, up: F.silu(gate) * up, (), 2)
+    return replace(Problem.dense(m, n, k), epilogue=epilogue)
+
+
+@pytest.mark.parametrize("mnk", [(1024, 14336, 4096), (700, 11008, 4096), (2048, 13824, 5120)])
+def test_a_gated_product_has_a_plan_though_the_first_tile_may_suit_one_matrix_only(mnk):
+    assert choose(gated(*mnk)).epilogue.accumulators == 2
+
+
+def test_a_tile_that_no_gated_product_has_is_refused_for_its_own_reason():
+    with pytest.raises(PlanError, match=r"BN is 176.* columns of 2 matrices"):
+        choose(gated(1024, 14336, 4096), (128, 176, 64))
 
 
 def test_k_of_few_tiles_is_divided_and_that_of_many_is_not():
