@@ -1,10 +1,13 @@
 """The site: MyST pages, tables computed by `layouts` while it is built, no network."""
 
+import gc
 import sys
 from pathlib import Path
 
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS / "_ext"), str(DOCS / "live")]
+
+gc.set_threshold(50_000, 20, 20)  # a collection walks all pages, and frees next to nothing
 
 project = "cutedsl-gemm"
 author = "the authors of cutedsl-gemm"

@@ -120,9 +120,7 @@ def _part(name: str, module: str, definition: ast.FunctionDef, known: Mapping[st
         if not any(expression in each for each in values.values()):
             values.setdefault(line - first, {})[expression] = value
     bound, names, calls = _bound(definition), Names(), dict[str, str]()
-    for node in ast.walk(definition):
-        if not isinstance(node, ast.Name | ast.Attribute):
-            continue
+    for node in _references(definition):
         function = _function(node, module, bound)
         called = _method(node, known.get("self")) if function is None else function.__qualname__
         if function is not None:
@@ -145,19 +143,26 @@ def _method(node: ast.AST, holder: Any) -> str | None:
     return node.attr if owner is holder else f"{type(owner).__name__}.{node.attr}"
 
 
-def _bound(definition: ast.FunctionDef) -> set[str]:
+@cache  # a definition belongs to many kernels
+def _references(definition: ast.FunctionDef) -> tuple[ast.Name | ast.Attribute, ...]:
+    """The names and attributes in a function."""
+    every = ast.walk(definition)
+    return tuple(node for node in every if isinstance(node, ast.Name | ast.Attribute))
+
+
+@cache
+def _bound(definition: ast.FunctionDef) -> frozenset[str]:
     """The names that a function gives to its own values."""
-    return {
-        *(node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)),
-        *(
-            node.id
-            for node in ast.walk(definition)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        ),
-    }
+    stored = (each for each in _references(definition) if isinstance(each.ctx, ast.Store))
+    return frozenset(
+        (
+            *(node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)),
+            *(each.id for each in stored if isinstance(each, ast.Name)),
+        )
+    )
 
 
-def _function(node: ast.AST, module: str, bound: set[str]) -> Any:
+def _function(node: ast.AST, module: str, bound: frozenset[str]) -> Any:
     """The function of device code that a name stands for: `load_to_smem`, `lower.layout`."""
     names, found = vars(sys.modules[module]), None
     if isinstance(node, ast.Name) and node.id not in bound:

@@ -22,6 +22,8 @@ def files() -> tuple[str, ...]:
 
 
 def depend(env: BuildEnvironment) -> None:
-    """Registers these files as dependencies of the current page."""
-    for file in files():
-        env.note_dependency(file)
+    """Registers these files as dependencies of the current page, once."""
+    if not env.temp_data.get(__name__):  # temp_data is that of the page
+        env.temp_data[__name__] = True
+        for file in files():
+            env.note_dependency(file)

@@ -62,17 +62,17 @@ for package in (layouts, cutedsl_gemm):
         getattr(package, name)
 """
 EXECUTED = """
-import torch
 from cutedsl_gemm import gemm
+import torch
 a, b = (torch.randint(-2, 3, (128, 128)).bfloat16() for _ in "ab")
 assert torch.equal(gemm(a, b, tile=(128, 128, 64)), a @ b)
 """
 COMPILED = """
+from cutedsl_gemm import KERNELS
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.registry import KERNELS
-for kernel in KERNELS.values():
-    build.make(kernel.plan(Problem.dense(4096, 4096, 4096), None))
+from cutedsl_gemm.select import registry
+for kernel in map(registry.named, KERNELS):
+    build.make(kernel.maker())
 """
 #: What a Python of the environment runs, and the use of which doctor says whether it runs.
 CHECKS = {
@@ -117,7 +117,7 @@ def installed(environment: Environment, wheel: Path, folder: Path) -> Path:
     limits.write_text("\n".join(kept))
     what = f"{wheel}[{environment.extra}]" if environment.extra else str(wheel)
     pins = [f"{name}=={pin}" for name, pin in environment.pins.items()]
-    must(run(python, "-m", "pip", "install", "-q", "-c", limits, what, *pins))
+    must(run(python, "-m", "pip", "install", "-q", "--no-compile", "-c", limits, what, *pins))
     return python
 
 
@@ -141,10 +141,11 @@ def tried(python: Path) -> dict[str, str]:
 
 
 def outcome(done: Done) -> str:
-    """yes; or no, with the last line of the error."""
+    """yes; or no, with what the error says."""
     if done.returncode == 0:
         return "yes"
-    return f"no: {(done.stderr.strip().splitlines() or ['?'])[-1]}"
+    error, _, says = done.stderr.strip().splitlines()[-1].partition(": ")
+    return f"no: {says or error}"
 
 
 def version(python: Path, package: str) -> str:
