@@ -19,13 +19,12 @@ all_gather_gemm, on each rank r:
 
 gemm_reduce_scatter, on each rank r:
 
-    stream    barrier │ product: rows of r + 1 │ … │ rows of r - 1 │ own rows, plus what has come
+    stream        rows of r + 1 │ … │ rows of r - 1 │ barrier │ own rows, plus what has come
 
-    A consumer stores a tile to the rank that has its rows, by TMA, and adds the tile's elements to
-    that rank's flag when they are there. Tiles of a rank's own rows are the last. Each adds the
-    other ranks' parts of it in the order r + 1, r + 2, …: the sums have a fixed order. The rank's
-    own part is in fp32, the others are rounded to the dtype of a. A rank's buffer of parts is
-    written after the barrier only, as above.
+    A rank has two buffers of partial sums, used in turn. A call writes that of the call before the
+    last. Its reader is in front of the last call's barrier in that rank's stream, which the writer
+    has passed. The sums have a fixed order: this rank's, in fp32, and those of r + 1, r + 2, …,
+    rounded to the dtype of a.
 
 Without symmetric memory, and while a CUDA graph is captured, the group's own collectives move the
 data before or after the product.
@@ -46,10 +45,9 @@ from cutedsl_gemm import operator
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.run import kernel_on
-from cutedsl_gemm.select.candidate import CANDIDATES, Maker
+from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.select.choose import first_plan
 from cutedsl_gemm.select.model import ranking
 from cutedsl_gemm.select.registry import DEFAULT, best, named
@@ -151,7 +149,7 @@ def _gather_and_multiply(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tenso
     if call is None:
         call = buffer.prepared[signature] = _prepare(buffer, a, b)
     out = a.new_empty(buffer.ranks * a.shape[0], b.shape[1])
-    stream, epoch = buffer.begin(), buffer.advance()
+    stream, epoch = buffer.begin(), buffer.next_epoch()
     buffer.barrier()
     with buffer.beside(stream):
         for rows, flags in call.targets:
@@ -168,14 +166,21 @@ def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Gather:
     gathered = buffer.view(rank, (ranks * rows, k), a.dtype)
     problem = problem_of(gathered, b)
     plan = gathered_plan(ranks, problem)
+    compiled, sms = kernel_on(named(None, a.device), plan, a.device)
+
+    def launch(*tensors_and_place: Any) -> None:
+        if torch.cuda.current_device() == a.device.index:
+            compiled(*tensors_and_place, sms)
+        else:
+            with torch.cuda.device(a.device):
+                compiled(*tensors_and_place, sms)
+
     others = [(rank - step) % ranks for step in range(1, ranks)]  # in the order of their need
     targets = (
         (buffer.view(other, a.shape, a.dtype, rank), buffer.flags(other, torch.uint32))
         for other in others
     )
-    return _Gather(
-        _launcher(plan, a.device), gathered, buffer.flags(rank, torch.int32), tuple(targets)
-    )
+    return _Gather(launch, gathered, buffer.flags(rank, torch.int32), tuple(targets))
 
 
 def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
@@ -186,29 +191,11 @@ def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
     >>> gathered_plan(2, Problem.dense(8192, 8192, 8192)).cluster_tile
     (256, 224)
     """
-    return replace(_plan_of_rows(ranks, problem, (pingpong, cooperative)), gathered=True).check()
-
-
-def _plan_of_rows(ranks: int, problem: Problem, makers: tuple[Maker, ...]) -> Sm90Plan:
-    """The best plan of some makers whose tiles have rows of one rank."""
     rows = problem.mnk[0] // ranks
-    able = (each for each in CANDIDATES if each.maker in makers and not each.swapped)
+    able = [each for each in CANDIDATES if not each.swapped and each.splits == 1]
     fitting = [each for each in able if rows % (each.tile[0] * each.cluster[0]) == 0]
-    return first_plan(problem, (found.candidate for found in ranking(problem, fitting)))
-
-
-def _launcher(plan: Sm90Plan, device: torch.device) -> Callable[..., None]:
-    """The launch of the plan's kernel on a device."""
-    compiled, sms = kernel_on(named(None, device), plan, device)
-
-    def launch(*arguments: Any) -> None:
-        if torch.cuda.current_device() == device.index:
-            compiled(*arguments, sms)
-        else:
-            with torch.cuda.device(device):
-                compiled(*arguments, sms)
-
-    return launch
+    ranked = (found.candidate for found in ranking(problem, fitting))
+    return replace(first_plan(problem, ranked), gathered=True).check()
 
 
 # --- product → reduce-scatter
@@ -220,10 +207,9 @@ def _scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
     rows = _rows_of_each(a, ranks)
     if ranks == 1:
         return gemm(a, b)
-    k, n = b.shape
-    fits = rows and rows % WGMMA_M == 0 and n and n % UNIT == 0 and rows * n < 2**31
-    if fits and k and overlaps(a):
-        buffer = symmetric_buffer(group, a.device, "scatter", ranks * rows * n * a.element_size())
+    if rows and a.shape[1] and b.shape[1] and overlaps(a):
+        bytes = 2 * ranks * rows * b.shape[1] * a.element_size()
+        buffer = symmetric_buffer(group, a.device, "scatter", bytes)
         if buffer is not None:
             return _multiply_and_scatter(buffer, a, b)
     partial, scatter = gemm(a, b), torch.ops._c10d_functional.reduce_scatter_tensor
@@ -239,58 +225,47 @@ def _rows_of_each(a: Tensor, ranks: int) -> int:
     return a.shape[0] // ranks
 
 
-class _Scatter(NamedTuple):
-    """What a call of `gemm_reduce_scatter` keeps for tensors of its signature."""
-
-    launch: Callable[..., None]
-    memory: tuple[Tensor, ...]  # what the kernel takes to talk with the other ranks
-
-
 def _multiply_and_scatter(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tensor:
     """The products of other ranks' rows, stored there; then our own, with what has come."""
-    a, b = _readable(a), _readable(b)
-    rows, n = a.shape[0] // buffer.ranks, b.shape[1]
-    signature = a.shape, a.stride(), b.shape, b.stride(), a.dtype
-    call = buffer.prepared.get(signature)
-    if call is None:
-        call = buffer.prepared[signature] = _prepare_scatter(buffer, a, b)
-    mine = a.new_empty(rows, n)
-    stream, total = buffer.begin(), buffer.advance(rows * n)
+    ranks, rank = buffer.ranks, buffer.rank
+    shape = a.shape[0] // ranks, b.shape[1]
+    b = _readable(b)
+    parts = [_readable(part) for part in a.chunk(ranks)]
+    stream, turn = buffer.begin(), buffer.next_epoch() % 2
+    others = [(rank + step) % ranks for step in range(1, ranks)]
+    for other in others:
+        there = buffer.view(other, shape, a.dtype, turn * ranks + rank)
+        gemm(parts[other], b, out=there, kernel=OVERLAPS_STORES)
     buffer.barrier()
-    call.launch(a, b, *call.memory, mine, buffer.rank, total)
+    come = [buffer.view(rank, shape, a.dtype, turn * ranks + other) for other in others]
+    if len(come) > len(ADDING):
+        come = [torch.stack(come).sum(0, dtype=torch.float32)]
+    epilogue, addends = adding(*come)
+    mine: Tensor = gemm(parts[rank], b, epilogue=epilogue, kernel=OVERLAPS_STORES, **addends)
     buffer.end(stream)
     return mine
-
-
-def _prepare_scatter(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Scatter:
-    ranks, rank, dtype = buffer.ranks, buffer.rank, a.dtype
-    shape = a.shape[0] // ranks, b.shape[1]
-    plan = scattered_plan(ranks, problem_of(a, b))
-    others = [(rank + step) % ranks for step in range(1, ranks)]
-    memory = (
-        buffer.view(rank, (ranks, *shape), dtype),
-        buffer.flags(rank, torch.int32),
-        *(buffer.view(other, shape, dtype, rank) for other in others),
-        *(buffer.flags(other, torch.int32)[rank : rank + 1] for other in others),
-    )
-    return _Scatter(_launcher(plan, a.device), memory)
-
-
-def scattered_plan(ranks: int, problem: Problem) -> Sm90Plan:
-    """The pingpong plan that the model expects to be fastest, of tiles with rows of one rank.
-
-    Stores to another GPU take longer than those to this one's memory, and so does it to add what
-    has come. A consumer does both while the other one multiplies. Raises as `gathered_plan`.
-
-    >>> scattered_plan(2, Problem.dense(8192, 8192, 4096)).tile
-    (128, 192, 64)
-    """
-    return replace(_plan_of_rows(ranks, problem, (pingpong,)), scattered=ranks).check()
 
 
 def _readable(matrix: Tensor) -> Tensor:
     """The matrix, or a copy of it, as kernels read it in place."""
     return matrix if aligned(matrix, TMA) else aligned_copy(matrix)
+
+
+# Stores to another GPU take longer than the product of a tile; so do the reads of what has come. A
+# consumer of this kernel does both while the other one multiplies.
+OVERLAPS_STORES = "sm90_pingpong"
+
+# Epilogues that add one to three matrices, in their order.
+ADDING: tuple[Callable[..., Any], ...] = (
+    lambda acc, part0: acc + part0,
+    lambda acc, part0, part1: acc + part0 + part1,
+    lambda acc, part0, part1, part2: acc + part0 + part1 + part2,
+)
+
+
+def adding(*parts: Tensor) -> tuple[Callable[..., Any], dict[str, Tensor]]:
+    """The epilogue that adds these matrices, at most three, and its operands."""
+    return ADDING[len(parts) - 1], {f"part{i}": part for i, part in enumerate(parts)}
 
 
 # --- the group's own collectives, as operators that torch traces

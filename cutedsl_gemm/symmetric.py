@@ -76,9 +76,9 @@ class SymmetricBuffer:
         view: Tensor = self.handle.get_buffer(rank, [self.ranks], dtype, 0)
         return view
 
-    def advance(self, by: int = 1) -> int:
-        """What flags show when what they stand for has come: so much more; it wraps as an int32."""
-        self.epoch = (self.epoch + by + 2**31) % 2**32 - 2**31
+    def next_epoch(self) -> int:
+        """The number of this call; it wraps around as an int32."""
+        self.epoch = (self.epoch + 1 + 2**31) % 2**32 - 2**31
         return self.epoch
 
     def barrier(self) -> None:

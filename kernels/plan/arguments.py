@@ -36,8 +36,8 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     """A (M, K), B (K, N), the operands of the epilogue, and its results, C (M, N), by name.
 
     B is (2, K, N) if the epilogue has two accumulators. A reduction over N is stored in parts,
-    (parts, M), and one over M as (parts, N). Operands that are passed by value are not tensors.
-    `other_gpus` follow B. If C is scattered, the result is this GPU's rows.
+    (parts, M), and one over M as (parts, N). Operands that are passed by value are not tensors. If
+    A is gathered, this GPU's rows of it and the flags of all GPUs' follow B.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import multistage
     >>> for name, argument in arguments(multistage(alignment=4)).items():
@@ -54,34 +54,17 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     return {
         "a": Argument(("M", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
         "b": Argument((*stack, "K", "N"), plan.b_major == "MN", plan.alignment, plan.dtype),
-        **other_gpus(plan),
+        **(_gathered(plan) if plan.gathered else {}),
         **{operand.name: _operand(operand) for operand in tensors},
         **{name: _result(plan, each) for name, each in zip(names, results, strict=True)},
     }
 
 
-def other_gpus(plan: KernelPlan) -> dict[str, Argument]:
-    """What a kernel takes to talk with other GPUs.
-
-    If A is gathered: this GPU's rows of it, and the flags of all GPUs' rows. If C is scattered: the
-    parts that all GPUs store here of this GPU's rows, and their flags; of each other GPU, our part
-    there, and its flag.
-    """
-    if plan.gathered:
-        return {
-            "own": Argument(("rows", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
-            "arrived": Argument(("GPUs",), True, 1, "int32"),
-        }
-    if not plan.scattered:
-        return {}
-    others = range(plan.scattered - 1)
-    part = Argument(("rows", "N"), True, plan.c_alignment, plan.dtype)
-    flag = Argument(("1",), True, 1, "int32")
+def _gathered(plan: KernelPlan) -> dict[str, Argument]:
+    """This GPU's rows of A, and for each GPU the epoch of the rows that have come from it."""
     return {
-        "parts": part._replace(modes=("GPUs", *part.modes)),
+        "own": Argument(("rows", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
         "arrived": Argument(("GPUs",), True, 1, "int32"),
-        **{f"to{i}": part for i in others},
-        **{f"flag{i}": flag for i in others},
     }
 
 
@@ -93,8 +76,7 @@ def _operand(operand: Operand) -> Argument:
 def _result(plan: KernelPlan, result: Result) -> Argument:
     if result.reduction is not None:
         return Argument((parts_mode(result), *result.modes), True, 1, "float32")
-    rows = "rows" if plan.scattered else "M"
-    return Argument((rows, "N"), True, plan.c_alignment, result.dtype or plan.dtype)
+    return Argument(("M", "N"), True, plan.c_alignment, result.dtype or plan.dtype)
 
 
 def parts_mode(result: Result) -> str:

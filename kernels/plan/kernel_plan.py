@@ -108,10 +108,6 @@ class KernelPlan(Plan, Protocol):
     def gathered(self) -> bool:
         """Whether other GPUs send rows of A while the kernel runs."""
 
-    @property
-    def scattered(self) -> int:
-        """GPUs, each of which has rows of C; 0 if this GPU has all."""
-
     def check(self) -> KernelPlan:
         """The plan itself; PlanError with the first problem if the hardware cannot run it."""
 

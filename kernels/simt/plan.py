@@ -74,11 +74,6 @@ class SimtPlan:
         return False
 
     @property
-    def scattered(self) -> int:
-        """0: all rows of C are stored on this GPU."""
-        return 0
-
-    @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.c.threads

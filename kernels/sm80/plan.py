@@ -76,11 +76,6 @@ class Sm80Plan:
         return False
 
     @property
-    def scattered(self) -> int:
-        """0: all rows of C are stored on this GPU."""
-        return 0
-
-    @property
     def threads(self) -> int:
         """Threads of a block."""
         return 32 * self.warps[0] * self.warps[1]

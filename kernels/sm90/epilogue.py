@@ -14,38 +14,26 @@ Where  each consumer has its own panels: no consumer waits for the other's store
 """
 
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import cutlass
 import cutlass.cute as cute
-from cutlass import Float32, Int32
+from cutlass import Float32
 from cutlass.cute.nvgpu import warp
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.epilogue import evaluate_all, load_values, over_c, split_arguments
-from cutedsl_gemm.kernels.device.flags import wait_for_flag
+from cutedsl_gemm.kernels.device.epilogue import evaluate_all, over_c, split_arguments
 from cutedsl_gemm.kernels.device.tile import tile_count
-from cutedsl_gemm.kernels.plan.arguments import other_gpus
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
 from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
-from cutedsl_gemm.kernels.sm90.panel_stores import ScatteredPanels, ThreadPanels, TmaPanels
+from cutedsl_gemm.kernels.sm90.panel_stores import ThreadPanels, TmaPanels
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
 from cutedsl_gemm.kernels.sm90.thread_reads import ThreadReads
 from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
-
-
-class Senders(NamedTuple):
-    """What other GPUs store here of this GPU's rows of C, and how GPUs tell each other."""
-
-    parts: cute.Tensor  # (GPUs, rows, N)
-    arrived: cute.Tensor  # (GPUs,): how many elements of each part have been stored
-    flags: tuple[cute.Tensor, ...]  # of each other GPU, the element of its `arrived` that is ours
-    number: Any  # of this GPU
-    total: Any  # the elements of a whole part
 
 
 class PanelGemm(Sm90Gemm):
@@ -55,9 +43,7 @@ class PanelGemm(Sm90Gemm):
         super().__init__(plan)
         self.epilogue = plan.planned_epilogue
         self.reads, self.results = ThreadReads(plan), ThreadResults(plan)
-        self.panels: Any = TmaPanels(plan) if plan.stored_by_tma else ThreadPanels(plan)
-        if plan.scattered:
-            self.panels = ScatteredPanels(plan)
+        self.panels = TmaPanels(plan) if plan.stored_by_tma else ThreadPanels(plan)
         self.loads: Any = None if plan.staged_operand is None else PanelLoads(plan)
 
     @cute.jit
@@ -69,43 +55,27 @@ class PanelGemm(Sm90Gemm):
     ):
         """What the epilogue makes of C = A · B, on at most `sms` multiprocessors.
 
-        If A is gathered or C scattered, `arguments` begins with what `plan.arguments` says, and
-        before `sms` are this GPU's number and what its flags show when rows have come.
+        If A is gathered, `arguments` begins with this GPU's rows of A and the flags of all GPUs',
+        and this GPU's number and the epoch are before `sms`.
         """
-        plan = self.plan
-        sent = len(other_gpus(plan))
+        plan, sent = self.plan, 2 if self.plan.gathered else 0
         operands, results, rest = split_arguments(plan.epilogue, arguments[sent:])
         *place, sms, stream = rest
-        shape, senders = (a.shape[0], b.shape[-1]), (*arguments[:sent], *place)
-        if cutlass.const_expr(plan.scattered):
-            output = self.scattered_output(results[0], *senders)
-            senders = *place[:1], results[0].shape[0]
-        else:
-            output = self.output(operands, results, shape)
-        tiles = tile_count(shape, plan.exchanged(plan.cluster_tile))
-        self.launch(*self.as_planned(a, b), tiles, output, sms, stream, senders)
-
-    def output(self, operands, results, shape):
-        """What `epilogue_tensors` needs: results that are staged, operands over C, and others."""
-        plan = self.plan
+        shape = a.shape[0], b.shape[-1]
         views = [
             self.c_as_planned(each) if isinstance(each, cute.Tensor) else each
             for each in over_c(plan.epilogue, operands, shape)
         ]
-        if self.loads is not None:
+        if cutlass.const_expr(self.loads is not None):
             views[plan.staged_operand] = self.loads.source(views[plan.staged_operand])
-        return (
+        output = (
             tuple(self.panels.output(self.c_as_planned(results[i])) for i in plan.staged),
             tuple(views),
             self.results.output(results, shape, self.c_as_planned),
         )
-
-    def scattered_output(self, mine, parts, arrived, *others):
-        """The same, if several GPUs have rows of C."""
-        *rest, number, total = others
-        there, flags = rest[: len(rest) // 2], rest[len(rest) // 2 :]
-        targets = self.panels.output((*there, mine))
-        return (targets,), (), (), Senders(parts, arrived, tuple(flags), number, total)
+        tiles = tile_count(shape, plan.exchanged(plan.cluster_tile))
+        senders = (*arguments[:sent], *place)
+        self.launch(*self.as_planned(a, b), tiles, output, sms, stream, senders)
 
     def epilogue_storage(self):
         """The panels of C, of all consumers."""
@@ -117,14 +87,14 @@ class PanelGemm(Sm90Gemm):
         The operands are tensors over C. Of each staged result there are panels (R, P,
         staged_panels), and C in tiles. `loads` is for the operand that is loaded into panels.
         """
-        staged, operands, by_threads, *senders = output
+        staged, operands, by_threads = output
         layout = staged_layout(self.plan.staging, self.plan.staged_panels)
         panels = tuple(lower.smem_tensor(storage, layout, dtype) for dtype in self.staged_dtypes)
         tiles = tuple(self.panels.tiles(each) for each in staged)
         loads = None
         if self.loads is not None:
             loads = self.loads.tensors(storage, loaded, operands[self.plan.staged_operand])
-        return operands, by_threads, panels, tiles, loads, *senders
+        return operands, by_threads, panels, tiles, loads
 
     @property
     def staged_dtypes(self):
@@ -140,7 +110,7 @@ class PanelGemm(Sm90Gemm):
 
     def load(self, consumer, epilogue, m, n):
         """Begin to load the operand that comes through panels, for what `store` stores."""
-        loads = epilogue[4]
+        *_, loads = epilogue
         if self.loads is not None:
             self.loads.issue(consumer, loads, m, n)
 
@@ -158,45 +128,15 @@ class PanelGemm(Sm90Gemm):
         """
         return tiles_m > 0
 
-    def target(self, tile, m, tile_counts):
-        """The row of a tile among those of the GPU that has it, and which GPU; None is this one."""
-        if not self.plan.scattered:
-            return m, None
-        tiles_m, tiles_n, _, arrival = tile_counts
-        rows = arrival.height * self.plan.cluster[0]
-        before = arrival.chunk(tile, tiles_m, tiles_n) * rows
-        return m - before, arrival.turn(tile, tiles_n)
-
     @cute.jit
-    def parts_to_add(self, senders, target):
-        """How many parts of other GPUs a tile adds, if they are its rows; they have come."""
-        others = self.plan.scattered - 1
-        count = cutlass.select_(target == others, Int32(others), Int32(0))
-        for step in cutlass.range(count, unroll=1):
-            wait_for_flag(senders.arrived.iterator + self.sender(senders, step), senders.total)
-        return count
-
-    def sender(self, senders, step):
-        """The GPU that is so many behind the next one."""
-        return (senders.number + 1 + step) % self.plan.scattered
-
-    @cute.jit
-    def add_parts(self, values, senders, count, first, panel: cutlass.Constexpr):
-        """Add the parts of `count` GPUs, in their order, to the values of a panel."""
-        for step in cutlass.range(count, unroll=1):
-            part = senders.parts[self.sender(senders, step), None, None]  # (rows, N)
-            found = load_values(part, first, self.reads.offsets(panel), values.shape, 2)
-            values.store(values.load() + found.load().to(Float32))
-
-    @cute.jit
-    def store(self, consumer, acc, epilogue, read, m, n, turn, target=None):
+    def store(self, consumer, acc, epilogue, read, m, n, turn):
         """Store what the epilogue makes of a consumer's accumulator, and of what was `read`.
 
         It belongs to row m of the (R, P) panels of C, in tile column n. The tile is number `turn`
         of the consumer's.
         """
-        plan, (operands, by_threads, panels, tiles, loads, *senders) = self.plan, epilogue
-        begun = [self.panels.begin(*each, target) for each in zip(panels, tiles)]
+        plan, (operands, by_threads, panels, tiles, loads) = self.plan, epilogue
+        begun = [self.panels.begin(*each) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
         thread = cute.arch.thread_idx()[0] % WARPGROUP
         lanes = stmatrix.get_slice(thread)
@@ -205,14 +145,9 @@ class PanelGemm(Sm90Gemm):
         values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
         ahead = self.reads.of_panel(operands, read, 0)
         totals = self.results.begin()
-        if cutlass.const_expr(plan.scattered):
-            count = self.parts_to_add(*senders, target)
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, turn, panel)
-            if cutlass.const_expr(plan.scattered):
-                part = values[None, None, None, panel]
-                self.add_parts(part, *senders, count, read.first, panel)
             results = self.evaluate(values, ahead, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.reads.of_panel(operands, read, panel + 1)
@@ -229,14 +164,6 @@ class PanelGemm(Sm90Gemm):
                 self.panels.fence()
                 self.panel_sync(consumer)
                 self.panels.store(begun[staged], buffer, m, n, panel)
-        if cutlass.const_expr(plan.scattered):
-            self.panels.tell(begun[0], senders[0].flags, self.columns(tiles[0][0], n))
-
-    def columns(self, tiles, n):
-        """The columns of C that a tile in column n has."""
-        _, gC = tiles
-        across = self.plan.output_tile[1]
-        return cutlass.min(across, gC.shape[1] - n * across)
 
     def evaluate(self, values, operands, panel, consumer, loads):
         """The results of the epilogue for a panel, in fp32: (S/2, R/64, P/S) each."""

@@ -14,7 +14,6 @@ from cutlass import Int32, Int64
 from cutlass.cute.nvgpu import cpasync
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.flags import add_to_flag
 from cutedsl_gemm.kernels.device.tile import (
     in_bounds,
     remaining_extent,
@@ -46,7 +45,7 @@ class TmaPanels:
         plan, (tma_c, gC) = self.plan, output
         return tma_c, cute.local_tile(gC, (plan.panel_rows, plan.panel_columns), (None, None))
 
-    def begin(self, sC, tiles, target=None):
+    def begin(self, sC, tiles):
         """Whether this warp issues, the atom, and both tensors as TMA copies them."""
         issues = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0
         tma_c, gC = tiles
@@ -80,55 +79,6 @@ class TmaPanels:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
-class ScatteredPanels(TmaPanels):
-    """Panels of the rows of C that several GPUs have: each goes to the GPU that has its rows.
-
-    A target is the number of such a GPU, counted from the one behind this; the last is this GPU.
-    """
-
-    def output(self, c):
-        """The atom, and C as TMA sees it, of each GPU's rows."""
-        return tuple(super(ScatteredPanels, self).output(each) for each in c)
-
-    def tiles(self, output):
-        """The atom, and the rows in panels, of each GPU."""
-        return tuple(super(ScatteredPanels, self).tiles(each) for each in output)
-
-    def begin(self, sC, tiles, target=None):
-        """As of TmaPanels, with lists of all GPUs' atoms and tensors, and the target."""
-        issues, every = False, []
-        for each in tiles:
-            issues, *copy = super().begin(sC, each)
-            every.append(copy)
-        return issues, tuple(every), target
-
-    @cute.jit
-    def wait_for_buffer(self, begun, store: cutlass.Constexpr):
-        """Wait until TMA has read what the buffer of a tile's store held before."""
-        issues, _, _ = begun
-        if issues:
-            cute.arch.cp_async_bulk_wait_group(self.plan.pending_stores(store), read=True)
-
-    @cute.jit
-    def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):
-        """Store a buffer to a panel of the target's rows."""
-        issues, every, target = begun
-        for gpu in cutlass.range_constexpr(self.plan.scattered):
-            if target == gpu:
-                super(ScatteredPanels, self).store((issues, *every[gpu]), buffer, m, n, panel)
-
-    @cute.jit
-    def tell(self, begun, flags, columns):
-        """Add the elements of a tile to the target's flag when they are in its memory."""
-        issues, _, target = begun
-        if issues and target < self.plan.scattered - 1:
-            cute.arch.cp_async_bulk_wait_group(0, read=False)
-            with cute.arch.elect_one():
-                for gpu in cutlass.range_constexpr(self.plan.scattered - 1):
-                    if target == gpu:
-                        add_to_flag(flags[gpu].iterator, self.plan.panel_rows * columns)
-
-
 class ThreadPanels:
     """The threads of a consumer store its panels, neighbours in memory by neighbouring threads."""
 
@@ -143,7 +93,7 @@ class ThreadPanels:
         """C."""
         return output
 
-    def begin(self, sC, tiles, target=None):
+    def begin(self, sC, tiles):
         """The panels in shared memory, and C."""
         return sC, *tiles
 

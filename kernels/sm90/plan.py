@@ -84,7 +84,6 @@ class Sm90Plan:
     raster: Raster
     epilogue: Epilogue = field(default=PLAIN, kw_only=True)  # in the caller's orientation
     gathered: bool = field(default=False, kw_only=True)  # other GPUs send rows of A as it runs
-    scattered: int = field(default=0, kw_only=True)  # GPUs that have rows of C each; 0: this one
 
     @property
     def kind(self) -> str:
@@ -459,7 +458,6 @@ class Sm90Plan:
         yield from checks.role_problems(self.schedule, self.tile[0], self.consumers)
         yield from checks.shape_problems(self)
         yield from checks.gathered_problems(self)
-        yield from checks.scattered_problems(self)
         for name, wanted, why in self.required():
             yield from field_problem(name, getattr(self, name), wanted, why)
         yield from self.a.problems()
