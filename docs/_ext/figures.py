@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
+from matplotlib.figure import Figure
+
+from plots import embedded
 
 from layouts.draw import Table
 from layouts.draw.fragments import fragments
@@ -12,12 +15,14 @@ from layouts.hardware.fragment import Drawn
 
 
 def can_draw(value: Any) -> bool:
-    """Whether a value draws itself: a table, an instruction or its tiling, a timeline."""
-    return isinstance(value, Drawn) or hasattr(value, "svg")
+    """Whether a value draws itself: a table, an instruction or its tiling, a timeline, a plot."""
+    return isinstance(value, (Drawn, Figure)) or hasattr(value, "svg")
 
 
 def drawing(value: Any) -> str:
     """The HTML of a value that draws itself; in a table, cells that belong together light up."""
+    if isinstance(value, Figure):
+        return embedded(value)
     table = fragments(value) if isinstance(value, Drawn) else value
     return table.html(page=True) if isinstance(table, Table) else table.svg()
 

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -65,8 +66,14 @@ def linked(words: str) -> str:
 
 
 def svg(file: Path) -> str:
-    """The plot of a CSV, to stand in a page: its text has the page's colour."""
+    """The plot of a CSV, to stand in a page."""
     with mpl.rc_context(STYLE):
-        out = io.StringIO()
-        drawn(read(file)).savefig(out, format="svg", metadata={"Date": None})
+        return embedded(drawn(read(file)))
+
+
+def embedded(figure: Any) -> str:
+    """A figure of matplotlib, made in `STYLE`, as SVG: its text has the page's colour."""
+    out = io.StringIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(out, format="svg", metadata={"Date": None})
     return re.sub(r"^.*?(?=<svg)", "", out.getvalue(), flags=re.S).replace(INK, "currentColor")

@@ -1,9 +1,9 @@
 """The directive `run`: Python that runs while the site is built, shown with its output.
 
-Blocks of one page share their names. A last expression that can draw itself, such as a table or a
-timeline, is drawn; any other is printed. Code that raises is an error of the build, with file and
-line; with the option `raises` it must raise, and the page shows the error. Long lines of output
-wrap; with the option `columns` they stay whole.
+Blocks of one page share their names. A last expression that can draw itself, such as a table, a
+timeline or a plot, is drawn; any other is printed. Code that raises is an error of the build, with
+file and line; with the option `raises` it must raise, and the page shows the error. Long lines of
+output wrap; with the option `columns` they stay whole.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import linecache
 from contextlib import redirect_stdout
 from typing import Any, ClassVar
 
+import matplotlib as mpl
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from figures import can_draw, drawing, figure
+from plots import STYLE
 from sources import depend
 
 PAGE = "<page>"  # the file of a block, in messages
@@ -37,7 +39,8 @@ class Run(SphinxDirective):
         names = self.env.temp_data.setdefault("run_code", {})
         value = None
         try:
-            printed, value = executed(source, names)
+            with mpl.rc_context(STYLE):
+                printed, value = executed(source, names)
         except Exception as error:
             if "raises" not in self.options:
                 raise self.error(f"run: {type(error).__name__}: {error}") from error
