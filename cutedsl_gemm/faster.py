@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from cutedsl_gemm.activations import LINEAR
 from cutedsl_gemm.call import REMEMBERED, call
+from cutedsl_gemm.compiled import operator
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.operator import register_sharding
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
@@ -215,28 +216,37 @@ def _gradients(
 def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The product as one operator, which decides when it runs: shapes may be symbolic till then."""
     register_sharding()
-    made: Tensor = _operator(rows_of(x), weight, bias)
+    rows = rows_of(x)
+    given = [x, weight] if bias is None else [x, weight, bias]
+    differentiated = torch.is_grad_enabled() and any(each.requires_grad for each in given)
+    made: Tensor = (_Traced.apply if differentiated else _operator)(rows, weight, bias)
     return made.view(*x.shape[:-1], weight.shape[0])
 
 
-@torch.library.custom_op("cutedsl_gemm::linear", mutates_args=())
-def _operator(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _fake(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return x.new_empty(x.shape[0], weight.shape[0])
+
+
+def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`linear` of tensors with memory, below autograd."""
     run = _run_for(x, weight, bias)
     return (run or F.linear)(x, weight, bias)
 
 
-@_operator.register_fake
-def _fake(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return x.new_empty(x.shape[0], weight.shape[0])
+_operator = operator("linear", _fake)(multiply)
 
 
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, weight, _ = inputs
-    ctx.save_for_backward(x, weight)
+class _Traced(torch.autograd.Function):
+    """The operator, of a matrix x, with its backward derivatives."""
 
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        made: Tensor = _operator(x, weight, bias)
+        return made
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    return _gradients(ctx.saved_tensors, ctx.needs_input_grad, grad, _operator)
-
-
-_operator.register_autograd(_backward, setup_context=_setup_context)
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        again = torch.is_grad_enabled() and not is_dynamo_compiling()
+        multiply = _traced if again else _operator
+        return _gradients(ctx.saved_tensors, ctx.needs_input_grad, grad, multiply)

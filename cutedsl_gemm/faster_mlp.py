@@ -17,11 +17,11 @@ from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
-from torch.nn import functional as F
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES
 from cutedsl_gemm.call import REMEMBERED
-from cutedsl_gemm.faster import VECTOR, autocast, linear, on_hopper, suits
+from cutedsl_gemm.compiled import operator
+from cutedsl_gemm.faster import VECTOR, autocast, linear, multiply, on_hopper, suits
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -30,7 +30,7 @@ from cutedsl_gemm.problem import MAX_EXTENT
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of
-from cutedsl_gemm.two_layers import Mlp
+from cutedsl_gemm.two_layers import Mlp, of_sums, of_x
 
 
 def gated_mlp(
@@ -160,67 +160,136 @@ def _traced(
     b2: Tensor | None,
     *w1: Tensor,
 ) -> Tensor:
-    """The MLP of two operators, which decide when they run: shapes may be symbolic till then."""
-    kept = torch.is_grad_enabled() and True in [each.requires_grad for each in (x, *w1)]
-    h, *_ = _operator(rows_of(x), list(w1), activation, gate_first, kept)
-    made = linear(h, w2, b2)
+    """The MLP as one operator, which decides when it runs: shapes may be symbolic till then."""
+    rows = rows_of(x)
+    given = [x, w2, *w1] if b2 is None else [x, w2, b2, *w1]
+    if torch.is_grad_enabled() and any(each.requires_grad for each in given):
+        made: Tensor = _Traced.apply(activation, gate_first, rows, w2, b2, *w1)
+    else:
+        (made,) = _operator(rows, list(w1), w2, b2, activation, gate_first, False)
     return made.view(*x.shape[:-1], made.shape[1])
 
 
-@torch.library.custom_op("cutedsl_gemm::gated", mutates_args=())
-def _operator(
-    x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool, kept: bool
-) -> list[Tensor]:
-    """h (M, H); and, if `kept`, the products of x with gate and up, which its derivative needs."""
-    product = _product(x, w1, activation, gate_first)
-    if product is None:
-        halves = _halves([F.linear(x, each) for each in w1])
-        gate, up = halves if gate_first else halves[::-1]
-        return [ACTIVATIONS[GATED[activation]](gate) * up, *_whole(halves if kept else ())]
-    if not kept:
-        return [*product.run(x, product.b, {}, None)]
-    h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
-    return [h, *(stored if product.in_order else stored[::-1])]
-
-
-def _halves(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Two tensors, or both halves of the columns of one."""
-    return tensors if len(tensors) == 2 else tensors[0].chunk(2, dim=1)
-
-
-def _whole(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors, none of which is a view: an operator returns memory of its own."""
-    return [each.contiguous() for each in tensors]
-
-
-@_operator.register_fake
 def _fake(
-    x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool, kept: bool
+    x: Tensor,
+    w1: Sequence[Tensor],
+    w2: Tensor,
+    b2: Tensor | None,
+    activation: str,
+    gate_first: bool,
+    kept: bool,
 ) -> list[Tensor]:
-    columns = sum(each.shape[0] for each in w1) // 2
-    return [x.new_empty(x.shape[0], columns) for _ in range(3 if kept else 1)]
+    hidden = [x.new_empty(x.shape[0], w2.shape[1]) for _ in range(3 if kept else 0)]
+    return [x.new_empty(x.shape[0], w2.shape[0]), *hidden]
 
 
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
-    x, w1, ctx.activation, ctx.gate_first, kept = inputs
-    if not kept:
-        raise ValueError("kept is False: the derivative needs the products of gate and up")
-    ctx.set_materialize_grads(False)
-    ctx.save_for_backward(x, *output[1:], *w1)
+@operator("gated_mlp", _fake)
+def _operator(
+    x: Tensor,
+    w1: Sequence[Tensor],
+    w2: Tensor,
+    b2: Tensor | None,
+    activation: str,
+    gate_first: bool,
+    kept: bool,
+) -> list[Tensor]:
+    """y (M, N); and, if `kept`, what the derivative needs: h, and x · w1ᵀ of both halves."""
+    product, stored = _product(x, w1, activation, gate_first), []
+    if product is None:
+        stored = _halves([multiply(x, each) for each in w1])
+        gate, up = stored if gate_first else stored[::-1]
+        h = ACTIVATIONS[GATED[activation]](gate) * up
+    elif kept:
+        h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
+        stored = stored if product.in_order else stored[::-1]
+    else:
+        (h,) = product.run(x, product.b, {}, None)
+    y = multiply(h, w2, b2)
+    return [y, h, *stored] if kept else [y]
 
 
-def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
-    x, first, second, *w1 = ctx.saved_tensors
-    grad, *others = grads
-    slopes: Any = GATES[ctx.activation][0 if ctx.gate_first else 1].slopes
-    of_z = slopes(torch.zeros_like(first) if grad is None else grad, first, second)
-    of_z = [z if o is None else z + o for z, o in zip(of_z, others, strict=True)]
-    if len(w1) == 1:
-        of_z = [torch.cat(of_z, dim=1)]
-    needs_x, needs_w1, *_ = ctx.needs_input_grad
-    terms = [linear(dz, w.mT) for dz, w in zip(of_z, w1, strict=True)] if needs_x else []
-    of_w1 = [linear(dz.mT, x.mT) if n else None for dz, n in zip(of_z, needs_w1, strict=True)]
-    return sum(terms[1:], terms[0]) if terms else None, of_w1, None, None, None
+def _halves(tensors: list[Tensor]) -> list[Tensor]:
+    """Two tensors; or both halves of the columns of one, without its memory."""
+    if len(tensors) == 2:
+        return tensors
+    return [each.contiguous() for each in tensors[0].chunk(2, dim=1)]
 
 
-_operator.register_autograd(_backward, setup_context=_setup_context)
+class _Traced(torch.autograd.Function):
+    """The operator, of a matrix x, with its backward derivatives: another operator."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        activation: str,
+        gate_first: bool,
+        x: Tensor,
+        w2: Tensor,
+        b2: Tensor | None,
+        *w1: Tensor,
+    ) -> Tensor:
+        y, *kept = _operator(x, list(w1), w2, b2, activation, gate_first, True)
+        ctx.save_for_backward(x, w2, *kept, *w1)
+        ctx.layer = activation, gate_first
+        made: Tensor = y
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        x, w2, h, first, second, *w1 = ctx.saved_tensors
+        needs_x, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[2:]
+        needs = [needs_x, any(needs_w1), needs_w2]
+        given = dy, x, w1, w2, [h, first, second], *ctx.layer, needs
+        of_x, of_w1, of_w2 = _backward(*given)
+        parts = of_w1.chunk(len(w1))
+        return (
+            *(None, None),
+            of_x if needs_x else None,
+            of_w2 if needs_w2 else None,
+            dy.sum(0, dtype=torch.float32).to(dy.dtype) if needs_b2 else None,
+            *(part if n else None for part, n in zip(parts, needs_w1, strict=True)),
+        )
+
+
+def _fake_backward(
+    dy: Tensor,
+    x: Tensor,
+    w1: Sequence[Tensor],
+    w2: Tensor,
+    kept: Sequence[Tensor],
+    activation: str,
+    gate_first: bool,
+    needs: Sequence[bool],
+) -> list[Tensor]:
+    shapes = x.shape, (2 * w2.shape[1], x.shape[1]), w2.shape
+    return [x.new_empty(shape if n else 0) for shape, n in zip(shapes, needs, strict=True)]
+
+
+@operator("gated_mlp_backward", _fake_backward)
+def _backward(
+    dy: Tensor,
+    x: Tensor,
+    w1: Sequence[Tensor],
+    w2: Tensor,
+    kept: Sequence[Tensor],
+    activation: str,
+    gate_first: bool,
+    needs: Sequence[bool],
+) -> list[Tensor]:
+    """The gradients of x, w1 (2H, K) and w2; those that are not needed are empty."""
+    needs_x, needs_w1, needs_w2 = needs
+    h, *stored = kept
+    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # of both halves, side by side
+    if needs_x or needs_w1:
+        product, halves = _product(x, w1, activation, gate_first), dz.chunk(2, dim=1)
+        if product is None:
+            slopes: Any = GATES[activation][0 if gate_first else 1].slopes
+            torch.cat(slopes(multiply(dy, w2.mT), *stored), dim=1, out=dz)
+        else:
+            order = slice(None, None, 1 if product.in_order else -1)
+            of_sums(with_stored(product.epilogue), dy, w2, stored[order], out=halves[order])
+    return [
+        of_x(multiply, dz, w1) if needs_x else x.new_empty(0),
+        multiply(dz.mT, x.mT) if needs_w1 else x.new_empty(0),
+        multiply(dy.mT, h.mT) if needs_w2 else x.new_empty(0),
+    ]

@@ -30,10 +30,11 @@ from cutedsl_gemm.functions import (
     linear,
 )
 from cutedsl_gemm.fused import bound
-from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
+from cutedsl_gemm.kernels.epilogue.derivative import Stored, in_product, with_stored
 from cutedsl_gemm.operands import check_operand
 from cutedsl_gemm.pairs import as_parts
 from cutedsl_gemm.request import Fixed
+from cutedsl_gemm.results import Results
 from cutedsl_gemm.signature import DEFAULTS
 from cutedsl_gemm.tensors import is_sharded, rows_of
 from layouts.errors import brief, did_you_mean
@@ -160,12 +161,12 @@ class Mlp(torch.autograd.Function):
         if torch.is_grad_enabled():  # the derivatives themselves are to have derivatives
             return None, None, None, *_gradients(ctx, (x, b1, w2, b2, *w1), dy)
         needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
-        linear, of_x, of_b1 = ctx.linear, None, None
+        linear, of_input, of_b1 = ctx.linear, None, None
         of_w1: list[Tensor | None] = [None] * ctx.count
         if needs_x or needs_b1 or any(needs_w1):
             dz, *sums = _hidden(ctx, dy, w2, b1, stored)  # (M, H), or of both parts (M, 2H)
             if needs_x:
-                of_x = _of_x(linear, dz, w1)
+                of_input = of_x(linear, dz, w1)
             if any(needs_w1):
                 whole = linear(dz.mT, x.mT)  # (H, K), or of both parts (2H, K)
                 parts = whole.view(ctx.count, -1, whole.shape[1])
@@ -173,7 +174,7 @@ class Mlp(torch.autograd.Function):
             of_b1 = sums[0].to(b1.dtype).view(b1.shape) if needs_b1 else None
         of_w2 = linear(dy.mT, h.mT) if needs_w2 else None
         of_b2 = dy.sum(0, dtype=torch.float32).to(b2.dtype).view(b2.shape) if needs_b2 else None
-        return None, None, None, of_x, of_b1, of_w2, of_b2, *of_w1
+        return None, None, None, of_input, of_b1, of_w2, of_b2, *of_w1
 
 
 def first_layer(
@@ -195,18 +196,34 @@ def _hidden(
     ctx: Any, dy: Tensor, w2: Tensor, b1: Tensor | None, stored: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """The gradient of the sums of the first layer; and their sums over M, if b1 needs them."""
-    slopes = in_product(ctx.kept, ctx.wanted)
-    known = {f"value {n}": each for n, each in zip(ctx.kept.numbers, stored, strict=True)}
-    known |= {} if b1 is None else {"bias": b1}
-    given = {operand.name: known[operand.name] for operand in slopes.operands}
     if ctx.layer[0] not in GATES:
-        return fused_product(dy, w2, slopes, given)
+        return of_sums(ctx.kept, dy, w2, stored, b1, ctx.wanted)
     dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
-    fused_product(dy, w2, slopes, given, dz.chunk(2, dim=1))
+    of_sums(ctx.kept, dy, w2, stored, out=dz.chunk(2, dim=1))
     return (dz,)
 
 
-def _of_x(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
+def of_sums(
+    kept: Stored,
+    dy: Tensor,
+    w2: Tensor,
+    stored: Sequence[Tensor],
+    b1: Tensor | None = None,
+    wanted: tuple[int, ...] = (),
+    out: Results | None = None,
+) -> Results:
+    """The gradients of the accumulators of the first layer, and of the `wanted` operands.
+
+    They are the results of the product dy · w2; `stored` is what the layer kept.
+    """
+    slopes = in_product(kept, wanted)
+    known = {f"value {n}": each for n, each in zip(kept.numbers, stored, strict=True)}
+    known |= {} if b1 is None else {"bias": b1}
+    given = {operand.name: known[operand.name] for operand in slopes.operands}
+    return fused_product(dy, w2, slopes, given, out)
+
+
+def of_x(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
     """The gradient of x: a product with one weight, or with two."""
     if len(w1) == 1:
         return linear(dz, w1[0].mT)

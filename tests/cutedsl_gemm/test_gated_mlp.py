@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import torch
 from torch import nn
+from torch.fx import GraphModule
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
@@ -381,19 +382,20 @@ def test_a_module_that_computes_something_else_stays(name):
 
 @pytest.mark.parametrize("kept", [True, pytest.param(False, marks=pytest.mark.deep)])
 @pytest.mark.filterwarnings("ignore")  # of torch's own making
-def test_torch_compile_has_one_operator_for_gate_and_up(kept, products):
+def test_torch_compile_has_one_operator_for_an_mlp(kept, products):
     torch._dynamo.reset()
     code = []
 
     def backend(graph, inputs):
-        code.append(graph.code)
+        code.extend(each.code for each in graph.modules() if isinstance(each, GraphModule))
         return graph
 
     made = convert(Llama().bfloat16())
     with torch.set_grad_enabled(kept):
         found = torch.compile(made, backend=backend, fullgraph=True)(X)
     assert torch.equal(found, made(X))
-    assert (code[0].count("cutedsl_gemm.gated"), code[0].count("cutedsl_gemm.linear")) == (1, 1)
+    assert "".join(code).count("torch.ops.cutedsl_gemm.gated_mlp.default(") == 1
+    assert "cutedsl_gemm.linear" not in "".join(code)
     assert FUSED in products
 
 
@@ -420,6 +422,10 @@ def test_compiled_gradients_are_torchs(name, faster_than_torch, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("kept", [True, False])
-def test_the_operator_passes_torchs_opcheck(count, kept):
-    x, *w1 = (draw(*shape).requires_grad_(kept) for shape in ((9, 40), *[(24, 40)] * count))
-    torch.library.opcheck(torch.ops.cutedsl_gemm.gated.default, (x, w1, "swiglu", True, kept))
+def test_the_operators_pass_torchs_opcheck(count, kept):
+    x, *w1 = (draw(*shape) for shape in ((9, 40), *[(48 // count, 40)] * count))
+    layer, w2 = ("swiglu", True), draw(40, 24)
+    torch.library.opcheck(torch.ops.cutedsl_gemm.gated_mlp.default, (x, w1, w2, None, *layer, kept))
+    stored = [draw(9, 24) for _ in range(3)]
+    given = draw(9, 40), x, w1, w2, stored, *layer, [True, kept, True]
+    torch.library.opcheck(torch.ops.cutedsl_gemm.gated_mlp_backward.default, given)

@@ -1,0 +1,36 @@
+"""Operators of compiled graphs: what torch.compile calls, below autograd.
+
+torch.library.custom_op would do, but each call of it takes 20 µs more of the host, which a graph
+of a hundred short products feels: autograd, its own checks, and three dispatches in Python. These
+operators have no derivative. Functions that torch traces give them one by a
+torch.autograd.Function, whose backward calls operators as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+
+Function: TypeAlias = Callable[..., Any]
+
+_library = torch.library.Library("cutedsl_gemm", "FRAGMENT")
+
+
+def operator(name: str, fake: Function) -> Callable[[Function], Function]:
+    """Make a function of tensors torch.ops.cutedsl_gemm.NAME, and return the operator.
+
+    The annotations are the schema. The function mutates no argument and returns memory of its own;
+    `fake` takes the same arguments, and gives the shapes of the results.
+    """
+
+    def defined(function: Function) -> Function:
+        schema = torch.library.infer_schema(function, mutates_args=())
+        _library.define(f"{name}{schema}", tags=torch.Tag.pt2_compliant_tag)
+        _library.impl(name, function, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"cutedsl_gemm::{name}", fake, lib=_library)
+        found: Function = getattr(torch.ops.cutedsl_gemm, name).default
+        return found
+
+    return defined
