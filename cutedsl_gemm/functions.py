@@ -13,14 +13,24 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_dynamo_compiling
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated
 from cutedsl_gemm.api import fused_product
+from cutedsl_gemm.linear_calls import Run, computed, gradients, product, remembered, suits
 from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.request import Fixed, Function
-from cutedsl_gemm.tensors import check_dense, check_operands, check_pair, is_sharded, rows_of
+from cutedsl_gemm.tensors import (
+    DENSE,
+    check_dense,
+    check_operands,
+    check_pair,
+    is_sharded,
+    rows_of,
+)
 from layouts.errors import brief, did_you_mean
 
 REFUSALS = AttributeError, IndexError, TypeError, ValueError, RuntimeError  # of torch's, and ours
@@ -49,6 +59,10 @@ def linear(
     function = _linear(activation, bias is not None)
     try:
         x, weight, bias = autocast(x, weight, bias)
+        if activation is None and not is_dynamo_compiling():
+            result = _without_activation(x, weight, bias)
+            if result is not None:
+                return result
         given = {} if bias is None else {"bias": bias}
         return _unflattened(x, weight.mT, function, given)
     except REFUSALS:
@@ -124,6 +138,33 @@ _ADDMM = {
     ("c", "alpha"): Fixed(lambda acc, c, alpha: acc * alpha + c),
     ("c", "beta", "alpha"): Fixed(lambda acc, c, beta, alpha: acc * alpha + c * beta),
 }
+
+
+_runs: dict[Any, Run | None] = {}
+
+
+def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
+    """`linear` of plain tensors, with less host time than with any epilogue; None for any others.
+
+    So are DTensors, where they need no communication.
+    """
+    if forward_ad._current_level >= 0 or torch._C._len_torch_dispatch_stack():
+        return None
+    if peek_interpreter_stack() is not None or is_exporting():
+        return None
+    if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
+        run = remembered(_runs, _make, x, weight, bias)
+        return None if run is None else computed(run, linear, x, weight, bias)
+    given = (x, weight) if bias is None else (x, weight, bias)
+    if not all(is_sharded(each) for each in given) or not suits(x, weight, bias, TMA.devices):
+        return None
+    from cutedsl_gemm.sharded_linear import sharded_linear  # here: it imports DTensor
+
+    return sharded_linear(linear, gradients, x, weight, bias)
+
+
+def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
+    return product(x, weight, bias, aligned) if suits(x, weight, bias, TMA.devices) else None
 
 
 def _linear(activation: object, bias: bool) -> Function:

@@ -1,0 +1,163 @@
+"""linear of plain tensors as a remembered call: x · weightᵀ + bias, and its gradients.
+
+signature of (x, weight, bias) → the kernel's launch, the executor; or None: not such tensors
+
+`functions.linear` computes by it what has no activation, and `faster.linear` what is expected to be
+faster than torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from math import prod
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.activations import LINEAR
+from cutedsl_gemm.call import REMEMBERED, call
+from cutedsl_gemm.fused import compute, fused
+from cutedsl_gemm.problem import MAX_EXTENT, TMA
+from cutedsl_gemm.tensors import rows_of
+
+Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
+
+VECTOR = 32  # bytes: no plan needs a wider alignment
+BIAS = LINEAR[None][1]
+
+
+def remembered(
+    known: dict[Any, Run | None],
+    make: Callable[..., Run | None],
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+) -> Run | None:
+    """The product of tensors of one signature, found in two microseconds if it is known.
+
+    `make` makes it of (x, weight, bias, whether all are aligned); None, too, for tensors without
+    memory. Device -1 is the CPU, since a tensor without memory has no address.
+    """
+    try:
+        x_start, weight_start = x.data_ptr(), weight.data_ptr()
+        bias_start = VECTOR if bias is None else bias.data_ptr()
+        if not (x_start and weight_start and bias_start):
+            return None  # without memory, or empty
+        offset = (x_start | weight_start | bias_start) % VECTOR
+        # fmt: off
+        if bias is None:
+            signature: Any = (
+                x.shape, x.stride(), weight.shape, weight.stride(), x.dtype, weight.dtype,
+                x.get_device(), weight.get_device(), offset,
+            )
+        else:
+            signature = (
+                x.shape, x.stride(), weight.shape, weight.stride(), x.dtype, weight.dtype,
+                x.get_device(), weight.get_device(), offset,
+                bias.shape, bias.stride(), bias.dtype, bias.get_device(),
+            )
+        # fmt: on
+        return known[signature]
+    except KeyError:
+        pass
+    except (RuntimeError, TypeError):  # sparse, nested, or of symbolic shape
+        return None
+    run = make(x, weight, bias, offset == 0)
+    if len(known) >= REMEMBERED:
+        known.clear()
+    known[signature] = run
+    return run
+
+
+def suits(x: Tensor, weight: Tensor, bias: Tensor | None, devices: Collection[str]) -> bool:
+    """Whether gemm has a kernel for tensors like these; their shapes may be symbolic."""
+    if x.device.type not in devices or x.dtype not in TMA.dtypes or x.ndim == 0:
+        return False
+    if weight.device != x.device or weight.dtype != x.dtype or weight.ndim != 2:
+        return False
+    if x.layout != torch.strided or weight.layout != torch.strided:
+        return False
+    if bias is None:
+        return bool(x.shape[-1] == weight.shape[1])
+    same = bias.device == x.device and bias.dtype == x.dtype and bias.layout == torch.strided
+    return same and x.shape[-1] == weight.shape[1] and bias.shape == weight.shape[:1]
+
+
+def extents(x: Tensor, weight: Tensor) -> tuple[int, int, int] | None:
+    """M, N and K of the product; None if it is empty, or too large."""
+    m, (n, k) = prod(x.shape[:-1]), weight.shape
+    return None if m * n * k == 0 or max(m, n, k) > MAX_EXTENT else (m, n, k)
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
+    """The product by gemm of tensors that suit it; None as `extents`."""
+    found, shape = extents(x, weight), (*x.shape[:-1], weight.shape[0])
+    if found is None:
+        return None
+    m, _, k = found
+    multiply = _matrices(x.detach().reshape(m, k), weight.detach(), bias, aligned)
+    if x.ndim == 2:
+        return multiply
+    if x.is_contiguous():
+        return lambda x, weight, bias: multiply(x.view(m, k), weight, bias).view(shape)
+    return lambda x, weight, bias: multiply(x.reshape(m, k), weight, bias).view(shape)
+
+
+def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run:
+    """The product of a matrix x; the call is remembered where the signature has all it needs."""
+    if bias is None:
+        multiply = call(x, weight.mT, None, None)
+        return lambda x, weight, bias: multiply(x, weight.mT, None)
+    if not aligned:
+        return lambda x, weight, bias: compute(x, weight.mT, BIAS, {"bias": bias})[0]
+    run = fused(x, weight.mT, BIAS, {"bias": bias.detach()}).run
+    return lambda x, weight, bias: run(x, weight.mT, {"bias": bias}, None)[0]
+
+
+def computed(run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """What a run makes of plain tensors outside torch.func, with gradients if any needs one.
+
+    `linear` multiplies in the backward pass.
+    """
+    if torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    ):
+        made: Tensor = _apply(run, linear, x, weight, bias)
+        return made
+    return run(x, weight, bias)
+
+
+class _Linear(torch.autograd.Function):
+    """x · weightᵀ + bias with its backward derivatives."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
+    ) -> Tensor:
+        ctx.linear = linear
+        ctx.save_for_backward(x, weight)
+        return run(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        needs = ctx.needs_input_grad[2:]
+        return None, None, *gradients(ctx.saved_tensors, needs, grad, ctx.linear)
+
+
+# Function.apply first looks for torch.func's transforms, which callers have done: 2 µs less.
+_apply = super(torch.autograd.Function, _Linear).apply
+
+
+def gradients(
+    saved: tuple[Tensor, Tensor], needs: tuple[bool, ...], grad: Tensor, linear: Run
+) -> tuple[Tensor | None, ...]:
+    """The gradients of x, weight and bias, by two products and a sum."""
+    x, weight = saved
+    needs_x, needs_weight, needs_bias = needs
+    rows = rows_of(grad)  # (M, N)
+    return (
+        linear(rows, weight.mT, None).view(x.shape) if needs_x else None,
+        linear(rows.mT, rows_of(x).mT, None) if needs_weight else None,
+        rows.sum(0) if needs_bias else None,
+    )
