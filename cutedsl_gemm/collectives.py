@@ -21,10 +21,10 @@ gemm_reduce_scatter, on each rank r:
 
     stream        rows of r + 1 │ … │ rows of r - 1 │ barrier │ own rows, plus what has come
 
-    A rank has two buffers of partial sums, used in turn. A call writes that of the call before the
-    last. Its reader is in front of the last call's barrier in that rank's stream, which the writer
-    has passed. The sums have a fixed order: this rank's, in fp32, and those of r + 1, r + 2, …,
-    rounded to the dtype of a.
+    The halves of a rank's buffer hold partial sums in turn. A call writes the half of the call
+    before the last. Its reader is in front of the last call's barrier in that rank's stream, which
+    the writer has passed. The sums have a fixed order: this rank's, in fp32, and those of r + 1,
+    r + 2, …, rounded to the dtype of a.
 
 Without symmetric memory, and while a CUDA graph is captured, the group's own collectives move the
 data before or after the product.
@@ -43,7 +43,7 @@ from torch.distributed import ProcessGroup
 
 from cutedsl_gemm import operator
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.run import kernel_on
@@ -51,7 +51,13 @@ from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.select.choose import first_plan
 from cutedsl_gemm.select.model import ranking
 from cutedsl_gemm.select.registry import DEFAULT, best, named
-from cutedsl_gemm.symmetric import SymmetricBuffer, resolve, symmetric_buffer, write_flag
+from cutedsl_gemm.symmetric import (
+    SymmetricBuffer,
+    known_buffer,
+    resolve,
+    symmetric_buffer,
+    write_flag,
+)
 from cutedsl_gemm.tensors import DENSE, aligned, aligned_copy, check_operands, problem_of
 from layouts.hardware.atoms import WGMMA_M
 
@@ -112,42 +118,59 @@ class _Gather(NamedTuple):
     gathered: Tensor  # (ranks * M, K), this rank's
     arrived: Tensor  # (ranks,), this rank's flags
     targets: tuple[tuple[Tensor, Tensor], ...]  # of other ranks: our rows there, their flags
+    copies: tuple[bool, bool]  # whether it reads a copy of a, of b
 
 
 def _gather(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
-    check_operands(a, b)
-    (rows, k), ranks = a.shape, group.size()
-    if ranks == 1:
-        return gemm(a, b)
-    if rows and rows % WGMMA_M == 0 and k and k % UNIT == 0 and b.shape[1] and overlaps(a):
-        bytes = ranks * rows * k * a.element_size()
-        buffer = symmetric_buffer(group, a.device, "gather", bytes)
-        if buffer is not None:
-            return _gather_and_multiply(buffer, a, b)
-    return gemm(_all_gathered(a, group), b)
+    signature = _signature(a, b)
+    buffer = known_buffer(group, a.device, "gather")
+    call = None if buffer is None else buffer.prepared.get(signature)
+    if buffer is None or call is None or _capturing():
+        check_operands(a, b)
+        if group.size() == 1:
+            return gemm(a, b)
+        buffer = _gather_buffer(a, b, group)
+        if buffer is None:
+            return gemm(_all_gathered(a, group), b)
+        call = buffer.prepared[signature] = _prepare(buffer, a, b)
+    return _gather_and_multiply(buffer, call, a, b)
+
+
+def _signature(a: Tensor, b: Tensor) -> Any:
+    """What a call depends on; only strides and addresses may differ from rank to rank."""
+    multiple = TMA.alignment_bytes
+    addresses = a.data_ptr() % multiple, b.data_ptr() % multiple
+    return a.shape, a.stride(), a.dtype, b.shape, b.stride(), b.dtype, b.device, addresses
+
+
+def _gather_buffer(a: Tensor, b: Tensor, group: ProcessGroup) -> SymmetricBuffer | None:
+    """The memory of all ranks' rows, if they can come while the product runs.
+
+    All ranks find the same: it depends on what is alike on all of them.
+    """
+    (rows, k), n, ranks = a.shape, b.shape[1], group.size()
+    if not (rows and k and n and overlaps(a)) or rows % WGMMA_M or k % UNIT:
+        return None
+    return symmetric_buffer(group, a.device, "gather", ranks * rows * k * a.element_size())
+
+
+def _capturing() -> bool:
+    """Whether a CUDA graph is captured, which would replay the epoch of its capture."""
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
 def overlaps(a: Tensor) -> bool:
-    """Whether ranks may write each other's memory: on Hopper, and in no graph.
-
-    A captured graph would replay the epoch of its capture.
-    """
-    return (
-        a.is_cuda
-        and best(a.device).name == DEFAULT
-        and not torch.cuda.is_current_stream_capturing()
-    )
+    """Whether ranks may write each other's memory: on Hopper, and in no graph."""
+    return a.is_cuda and best(a.device).name == DEFAULT and not _capturing()
 
 
-def _gather_and_multiply(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tensor:
+def _gather_and_multiply(buffer: SymmetricBuffer, call: _Gather, a: Tensor, b: Tensor) -> Tensor:
     """The product of this rank's rows while those of the others come."""
-    if not (a.is_contiguous() and a.data_ptr() % TMA.alignment_bytes == 0):
+    copies_a, copies_b = call.copies
+    if copies_a:
         a = a.clone(memory_format=torch.contiguous_format)
-    b = _readable(b)
-    signature = a.shape, b.shape, b.stride(), a.dtype
-    call = buffer.prepared.get(signature)
-    if call is None:
-        call = buffer.prepared[signature] = _prepare(buffer, a, b)
+    if copies_b:
+        b = aligned_copy(b)
     out = a.new_empty(buffer.ranks * a.shape[0], b.shape[1])
     stream, epoch = buffer.begin(), buffer.next_epoch()
     buffer.barrier()
@@ -162,25 +185,26 @@ def _gather_and_multiply(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tenso
 
 
 def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Gather:
-    ranks, rank, (rows, k) = buffer.ranks, buffer.rank, a.shape
+    ranks, rank, device, (rows, k) = buffer.ranks, buffer.rank, a.device, a.shape
+    copies = not (a.is_contiguous() and aligned(a, TMA)), not aligned(b, TMA)
     gathered = buffer.view(rank, (ranks * rows, k), a.dtype)
-    problem = problem_of(gathered, b)
-    plan = gathered_plan(ranks, problem)
-    compiled, sms = kernel_on(named(None, a.device), plan, a.device)
+    plan = gathered_plan(ranks, problem_of(gathered, aligned_copy(b) if copies[1] else b))
+    compiled, sms = kernel_on(named(None, device), plan, device)
 
-    def launch(*tensors_and_place: Any) -> None:
-        if torch.cuda.current_device() == a.device.index:
-            compiled(*tensors_and_place, sms)
+    def launch(*arguments: Any) -> None:
+        if torch.cuda.current_device() == device.index:
+            compiled(*arguments, sms)
         else:
-            with torch.cuda.device(a.device):
-                compiled(*tensors_and_place, sms)
+            with torch.cuda.device(device):
+                compiled(*arguments, sms)
 
     others = [(rank - step) % ranks for step in range(1, ranks)]  # in the order of their need
     targets = (
         (buffer.view(other, a.shape, a.dtype, rank), buffer.flags(other, torch.uint32))
         for other in others
     )
-    return _Gather(launch, gathered, buffer.flags(rank, torch.int32), tuple(targets))
+    arrived = buffer.flags(rank, torch.int32)
+    return _Gather(launch, gathered, arrived, tuple(targets), copies)
 
 
 def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
@@ -194,6 +218,11 @@ def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
     rows = problem.mnk[0] // ranks
     able = [each for each in CANDIDATES if not each.swapped and each.splits == 1]
     fitting = [each for each in able if rows % (each.tile[0] * each.cluster[0]) == 0]
+    if not fitting:
+        raise PlanError(
+            f"each of {ranks} ranks has {rows} rows: it must have a multiple of {WGMMA_M}, since a "
+            "tile has rows of one rank"
+        )
     ranked = (found.candidate for found in ranking(problem, fitting))
     return replace(first_plan(problem, ranked), gathered=True).check()
 
@@ -234,10 +263,10 @@ def _multiply_and_scatter(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tens
     stream, turn = buffer.begin(), buffer.next_epoch() % 2
     others = [(rank + step) % ranks for step in range(1, ranks)]
     for other in others:
-        there = buffer.view(other, shape, a.dtype, turn * ranks + rank)
+        there = buffer.view(other, shape, a.dtype, rank, turn)
         gemm(parts[other], b, out=there, kernel=OVERLAPS_STORES)
     buffer.barrier()
-    come = [buffer.view(rank, shape, a.dtype, turn * ranks + other) for other in others]
+    come = [buffer.view(rank, shape, a.dtype, other, turn) for other in others]
     if len(come) > len(ADDING):
         come = [torch.stack(come).sum(0, dtype=torch.float32)]
     epilogue, addends = adding(*come)

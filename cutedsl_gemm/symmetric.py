@@ -22,9 +22,12 @@ from torch import Tensor
 from torch._C._distributed_c10d import _SymmetricMemory
 from torch.distributed import ProcessGroup
 
+from cutedsl_gemm.problem import round_up
+
 Shape: TypeAlias = Sequence[int]
 
-FLAGS_BYTES = 4096  # 1,024 ranks; what follows is aligned as TMA needs it
+ALIGNMENT = 128  # bytes, of both halves of a buffer: a line of L2
+FLAGS_BYTES = 4096  # of 1,024 ranks
 BARRIER_MILLISECONDS = 600_000  # then a rank has failed, and the others end with an error
 
 
@@ -52,6 +55,7 @@ class SymmetricBuffer:
         """
         if bytes <= self.bytes:
             return
+        bytes = round_up(bytes, 2 * ALIGNMENT)
         if self.handle is not None:
             self.barrier()
             torch.cuda.synchronize(self.device)
@@ -65,9 +69,15 @@ class SymmetricBuffer:
         torch.cuda.synchronize(self.device)
         self.bytes, self.epoch = bytes, 0
 
-    def view(self, rank: int, shape: Shape, dtype: torch.dtype, place: int = 0) -> Tensor:
-        """Element `place * size` and following of a rank's buffer, as a tensor of this shape."""
-        first = FLAGS_BYTES // dtype.itemsize + place * math.prod(shape)
+    def view(
+        self, rank: int, shape: Shape, dtype: torch.dtype, place: int = 0, half: int = 0
+    ) -> Tensor:
+        """A tensor in a rank's buffer: number `place` of those of this shape in one half of it.
+
+        Where the halves begin does not depend on the shape: calls that use them in turn touch
+        different memory, also if their shapes differ.
+        """
+        first = (FLAGS_BYTES + half * self.bytes // 2) // dtype.itemsize + place * math.prod(shape)
         view: Tensor = self.handle.get_buffer(rank, [*shape], dtype, first)
         return view
 
@@ -108,6 +118,11 @@ class SymmetricBuffer:
 
 
 _buffers: dict[tuple[str, str, torch.device], SymmetricBuffer | None] = {}
+
+
+def known_buffer(group: ProcessGroup, device: torch.device, use: str) -> SymmetricBuffer | None:
+    """The group's buffer for one use, if there is one."""
+    return _buffers.get((use, group.group_name, device))
 
 
 def symmetric_buffer(

@@ -1,0 +1,243 @@
+"""Products that talk while they multiply: those of torch's collectives and gemm, on any ranks.
+
+Ranks are processes with gloo, whose collectives move the data; or threads that write each other's
+memory, as GPUs do: they show which memory, in which order.
+"""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from cutedsl_gemm import collectives, symmetric
+from cutedsl_gemm.collectives import all_gather_gemm, gathered_plan, gemm_reduce_scatter
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.symmetric import FLAGS_BYTES, SymmetricBuffer
+from tests.cutedsl_gemm.ranks import run
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+def draw(*shape, seed=0):
+    """Small integers: products of bfloat16 are exact."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-3, 4, shape, generator=generator).bfloat16()
+
+
+def product(a, b):
+    return (a.float() @ b.float()).bfloat16()
+
+
+# --- processes with gloo
+
+
+def results_and_gradients():
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    rows, a, b = slice(8 * rank, 8 * rank + 8), draw(8 * ranks, 16), draw(16, 24, seed=1)
+    mine, weight = a[rows].clone().requires_grad_(), b.clone().requires_grad_()
+    c, grad = all_gather_gemm(mine, weight), draw(8 * ranks, 24, seed=2)
+    assert torch.equal(c, product(a, b))
+    c.backward(grad)
+    assert torch.equal(mine.grad, ranks * product(grad, b.mT)[rows])
+    assert torch.equal(weight.grad, product(a.mT, grad))
+
+    parts = [draw(8 * ranks, 16, seed=each) for each in range(ranks)]
+    mine, weight = parts[rank].clone().requires_grad_(), b.clone().requires_grad_()
+    c, grad = gemm_reduce_scatter(mine, weight), draw(8 * ranks, 24, seed=3)
+    assert torch.equal(c, sum(product(each, b) for each in parts)[rows])
+    c.backward(grad[rows])
+    assert torch.equal(mine.grad, product(grad, b.mT))
+    assert torch.equal(weight.grad, product(parts[rank].mT, grad))
+    with pytest.raises(ValueError, match=rf"the group has {ranks} ranks.*multiple of {ranks}"):
+        gemm_reduce_scatter(draw(8 * ranks + 1, 16), b)
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.deep)])
+def test_results_and_gradients_are_those_of_the_whole_product(ranks, tmp_path):
+    run(results_and_gradients, ranks, tmp_path / "store")
+
+
+def compiled_layers():
+    def layers(x, up, down):
+        return gemm_reduce_scatter(all_gather_gemm(x, up).relu(), down)
+
+    inputs = [draw(8, 16), draw(16, 24, seed=1), draw(24, 16, seed=2)]
+    inputs = [each.requires_grad_() for each in inputs]
+    expected = layers(*inputs)
+    found = torch.compile(layers, backend="aot_eager", fullgraph=True)(*inputs)
+    assert torch.equal(found, expected)
+    grads = (torch.autograd.grad(each.sum(), inputs) for each in (found, expected))
+    assert all(map(torch.equal, *grads))
+    group = dist.distributed_c10d._get_default_group().group_name
+    for name in ("all_gather_gemm", "gemm_reduce_scatter"):
+        arguments = draw(8, 16).requires_grad_(), draw(16, 24).requires_grad_(), group
+        torch.library.opcheck(getattr(torch.ops.cutedsl_gemm, name).default, arguments)
+
+
+@pytest.mark.deep
+def test_torch_compile_traces_both_operators_and_opcheck_passes(tmp_path):
+    run(compiled_layers, 2, tmp_path / "store")
+
+
+# --- threads that write each other's memory
+
+
+class Memory(SymmetricBuffer):
+    """A rank's symmetric buffer, whose peers are threads: what no rank writes is NaN."""
+
+    def __init__(self, rank, shared):
+        self.rank, self.ranks, self.shared = rank, len(shared.memory), shared
+        self.bytes, self.prepared, self.handle, self.log = 0, {}, self, []
+        self.stream = self.copied = self.last = None
+
+    def reserve(self, bytes):
+        if bytes > self.bytes:
+            self.shared.wait()
+            self.bytes, self.epoch = symmetric.round_up(bytes, 2 * symmetric.ALIGNMENT), 0
+            memory = torch.full((FLAGS_BYTES + self.bytes,), 0xFF, dtype=torch.uint8)
+            memory[:FLAGS_BYTES] = 0
+            self.shared.memory[self.rank] = memory
+            self.prepared.clear()
+            self.shared.wait()
+
+    def get_buffer(self, rank, shape, dtype, first):
+        memory = self.shared.memory[rank].view(dtype)[first:]
+        return memory[: torch.Size(shape).numel()].view(shape)
+
+    def barrier(self):
+        self.shared.wait()
+
+    def begin(self):
+        return SimpleNamespace(wait_event=lambda event: None)
+
+    def beside(self, stream):
+        return threading.Lock()  # a context
+
+    def end(self, stream):
+        pass
+
+
+def write_flag(flags, rank, epoch):
+    flags.view(torch.int32)[rank] = epoch
+
+
+def kernel_on(kernel, plan, device):
+    """The executor in place of a kernel that gathers A: it starts when all rows have come."""
+
+    def launch(gathered, b, own, arrived, out, rank, epoch, sms):
+        others = [each for each in range(len(arrived)) if each != rank]
+        until = time.monotonic() + 30
+        while (arrived[others] != epoch).any():
+            assert time.monotonic() < until
+        gathered.view(len(arrived), len(own), -1)[rank] = torch.nan  # not read from there
+        plan.execute(gathered, b, out, senders=(own, rank))
+
+    return launch, 132
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """A function that calls body(rank, ranks) in a thread for each rank."""
+    local = threading.local()
+    monkeypatch.setattr(collectives, "overlaps", lambda a: True)
+    monkeypatch.setattr(collectives, "kernel_on", kernel_on)
+    monkeypatch.setattr(collectives, "write_flag", write_flag)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
+
+    def buffer(group, device, use, bytes=0):
+        found = local.buffers[use]
+        found.reserve(bytes)
+        return found
+
+    monkeypatch.setattr(collectives, "symmetric_buffer", buffer)
+    monkeypatch.setattr(collectives, "known_buffer", buffer)
+
+    def run_threads(body, ranks):
+        uses = {}
+        for use in ("gather", "scatter"):
+            barrier = threading.Barrier(ranks, timeout=30)
+            uses[use] = SimpleNamespace(memory=[None] * ranks, wait=barrier.wait)
+        failures = []
+
+        def rank_of(rank):
+            local.buffers = {use: Memory(rank, shared) for use, shared in uses.items()}
+            group = SimpleNamespace(size=lambda: ranks, rank=lambda: rank)
+            try:
+                body(rank, ranks, group)
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+        every = [threading.Thread(None, rank_of, str(rank), (rank,)) for rank in range(ranks)]
+        for each in every:
+            each.start()
+        for each in every:
+            each.join()
+        assert not failures, failures
+
+    return run_threads
+
+
+SHAPES = [(128, 40, 24), (128, 40, 24), (64, 72, 16)]  # rows of a rank, K, N
+RANKS = pytest.mark.parametrize(
+    "ranks", [2, *(pytest.param(each, marks=pytest.mark.deep) for each in (3, 5))]
+)
+
+
+@RANKS
+def test_each_rank_multiplies_the_rows_that_the_others_have_sent_to_it(threads, ranks):
+    def body(rank, ranks, group):
+        for call, (rows, k, n) in enumerate(SHAPES):
+            a, b = draw(ranks * rows, k, seed=call), draw(n, k, seed=call + 9).mT
+            time.sleep(0.01 * (rank == call % ranks))  # each is late once
+            mine = a[rank * rows : (rank + 1) * rows].clone()
+            c = all_gather_gemm(mine, b if rank else b.contiguous(), group)
+            mine.fill_(torch.nan)  # the others have it
+            assert torch.equal(c, product(a, b)), (rank, call)
+
+    threads(body, ranks)
+
+
+@RANKS  # of five, there are more parts than one epilogue adds
+def test_parts_of_a_call_are_not_overwritten_by_the_next_whatever_its_shape(
+    threads, monkeypatch, ranks
+):
+    """A rank that is slow to add what has come still finds it there."""
+    plain = collectives.gemm
+
+    def gemm(a, b, **options):
+        if "epilogue" in options and threading.current_thread().name == "0":
+            time.sleep(0.3)
+        return plain(a, b, **options)
+
+    monkeypatch.setattr(collectives, "gemm", gemm)
+
+    def body(rank, ranks, group):
+        for call, (rows, k, n) in enumerate(SHAPES):
+            parts = [draw(ranks * rows, k, seed=9 * call + each) for each in range(ranks)]
+            b = draw(n, k, seed=call).mT
+            whole = sum(part.float() @ b.float() for part in parts)
+            mine = whole[rank * rows : (rank + 1) * rows].bfloat16()
+            found = gemm_reduce_scatter(parts[rank], b, group)
+            assert torch.equal(found, mine), (rank, call)
+
+    threads(body, ranks)
+
+
+def test_rows_that_no_tile_divides_and_odd_rows_of_k_go_through_collectives():
+    for rows, k, n in ((65, 64, 64), (64, 63, 64), (0, 64, 64)):
+        a, b = torch.empty(rows, k), torch.empty(k, n)
+        assert collectives._gather_buffer(a, b, SimpleNamespace(size=lambda: 2)) is None
+
+
+@pytest.mark.parametrize("rows", [64, 192, 4096])
+def test_the_plan_has_whole_tiles_of_each_rank(rows):
+    plan = gathered_plan(3, Problem.dense(3 * rows, 512, 512))
+    assert plan.gathered
+    assert rows % plan.cluster_tile[0] == 0
+    with pytest.raises(PlanError, match="each of 3 ranks has 32 rows"):
+        gathered_plan(3, Problem.dense(3 * 32, 512, 512))
