@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call, check_flag
-from cutedsl_gemm.derivatives import NO_GRADIENT, Product
+from cutedsl_gemm.derivatives import NO_GRADIENT, Product, apply_product
 from cutedsl_gemm.fused import bound, compute
 from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -283,7 +283,8 @@ def _differentiable(
     """The product as a function that torch's transforms know: grad, jvp, vmap."""
     if out is not None:
         raise ValueError(NO_GRADIENT)
-    product: Tensor = Product.apply(a, b, gemm, *options)
+    plain = peek_interpreter_stack() is None and not _any(is_functorch_wrapped_tensor, a, b)
+    product: Tensor = (apply_product if plain else Product.apply)(a, b, gemm, *options)
     return product
 
 

@@ -59,6 +59,19 @@ class Product(torch.autograd.Function):
         return mapped(Product.apply, info, in_dims, a, b, *options)
 
 
+def applied(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """`function.apply` of tensors that are none of torch.func's, with positional arguments.
+
+    It saves what `apply` itself does first: it looks for torch.func, 2 µs, and binds the arguments
+    of a function that has a setup_context, 25 µs.
+    """
+    found: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    return found
+
+
+apply_product = applied(Product)
+
+
 def tangent(
     ctx: Any, multiply: Multiply, a_tangent: Tensor | None, b_tangent: Tensor | None
 ) -> Tensor:

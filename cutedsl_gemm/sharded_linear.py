@@ -27,6 +27,8 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor.placement_types import Placement
 from torch.nn import functional as F
 
+from cutedsl_gemm.derivatives import applied
+
 Placements: TypeAlias = tuple[Placement, ...]
 Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias) of what a rank has
 
@@ -160,8 +162,7 @@ class _ShardedLinear(torch.autograd.Function):
         return None, None, None, *[None if g is None else _whole(g, spec) for g, spec in pairs]
 
 
-# Function.apply first looks for torch.func's transforms; see faster.py
-_apply = super(torch.autograd.Function, _ShardedLinear).apply
+_apply = applied(_ShardedLinear)
 
 
 def _local(tensor: Any) -> Any:
