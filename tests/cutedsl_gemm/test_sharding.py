@@ -150,7 +150,7 @@ def test_a_rule_that_divides_an_extremum_needs_no_empty_shard():
 def small_tiles():
     """gemm chooses tiles which the executor computes fast: the plan does not matter here."""
     choose.best = lambda problem: Candidate(pingpong, (64, 16, 32))
-    faster.DEVICES = ("cpu",)
+    faster.DEVICES = ("cpu", "cuda")
 
 
 def gradients(out, leaves, slope):
@@ -364,27 +364,32 @@ def train(block, x, steps=1):
     return [getattr(each, "full_tensor", lambda each=each: each)() for each in block.parameters()]
 
 
-def blocks(names):
+def blocks(names, device="cpu"):
     small_tiles()
     size, rank = dist.get_world_size(), dist.get_rank()
-    x = draw(8, 16, seed=5).chunk(size)[rank]  # this rank's rows
-    line = init_device_mesh("cpu", (size,))
-    square = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("data", "tensor"))
+    x = draw(8, 16, seed=5).chunk(size)[rank].to(device)  # this rank's rows
+    line = init_device_mesh(device, (size,))
+    square = init_device_mesh(device, (2, size // 2), mesh_dim_names=("data", "tensor"))
     ways = {
         "tensor": lambda block: parallel(block, line),
         "data": lambda block: sharded_data(block, line),
         "both": lambda block: sharded_data(parallel(block, square["tensor"]), square["data"]),
     }
+    torchs, ours, gated = (
+        lambda: Block(nn.Linear).to(device),
+        lambda: Block(Linear).to(device),
+        lambda: Gated().to(device),
+    )
     for name in names:
         way = ways[name]
         for wanted, *blocks in (
-            (way(Block(nn.Linear)), way(Block(Linear)), way(convert(Block(nn.Linear)))),
-            (way(Gated()), way(convert(Gated())), convert(way(Gated()))),
+            (way(torchs()), way(ours()), way(convert(torchs()))),
+            (way(gated()), way(convert(gated())), convert(way(gated()))),
         ):
             known = train(wanted, x)
             for block in blocks:
-                for ours, theirs in zip(train(block, x), known, strict=True):
-                    near(ours, theirs)
+                for mine, theirs in zip(train(block, x), known, strict=True):
+                    near(mine, theirs)
     assert any(faster._runs.values())  # of the layers that are converted
     assert any(faster_mlp._products.values()) or "data" not in names
 

@@ -5,6 +5,7 @@ import torch
 from on_gpu import integers, plan_of, poisoned, product
 
 from cutedsl_gemm import copies, gemm
+from tests.cutedsl_gemm import ranks, test_sharding
 
 pytestmark = [
     pytest.mark.gpu,
@@ -77,3 +78,12 @@ def test_tensors_of_two_devices_are_refused():
     gemm(a, a)
     with pytest.raises(ValueError, match="they must be on one device"):
         gemm(a, a, out=b)
+
+
+@pytest.mark.within(300)  # it compiles what it launches
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("way", ["tensor", "data"])
+def test_two_gpus_train_by_tensor_and_data_parallelism(tmp_path, way):
+    """Layers of gemm, and converted models, as torch's own: by NCCL."""
+    options = {"backend": "nccl", "seconds": 240}
+    ranks.run(test_sharding.blocks, 2, tmp_path / "store", (way,), "cuda", **options)
