@@ -40,11 +40,24 @@ class enabled(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """`func`, by gemm if it is a product."""
-        if not kwargs and (func, len(args)) in _PRODUCTS:
-            result = _PRODUCTS[func, len(args)](*args)
-            if result is not None:
-                return result
+        if func in _PRODUCTS:
+            product, names, least = _PRODUCTS[func]
+            given = _positional(names, args, kwargs) if kwargs else args
+            if given is not None and least <= len(given) <= len(names):
+                result = product(*given)
+                if result is not None:
+                    return result
         return func(*args, **(kwargs or {}))
+
+
+def _positional(
+    names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...] | None:
+    """All arguments in the order of their names; None if there are others, such as out."""
+    named = [name for name in names[len(args) :] if name in kwargs]
+    if len(named) < len(kwargs) or named != list(names[len(args) : len(args) + len(named)]):
+        return None
+    return *args, *(kwargs[name] for name in named)
 
 
 def _linear(x: Any, weight: Any, bias: Any = None) -> Tensor | None:
@@ -62,27 +75,35 @@ def _addmm(c: Any, a: Any, b: Any) -> Tensor | None:
 
 
 def _bmm(a: Any, b: Any) -> Tensor | None:
-    """One product, of all rows, if the batches have one b."""
     if not _are_of_rank(3, a, b) or a.shape[0] != b.shape[0]:
         return None
-    return by_gemm(a, b[0].mT) if b.shape[0] == 1 or b.stride(0) == 0 else None
+    return _matmul(a, b)
 
 
 def _matmul(a: Any, b: Any) -> Tensor | None:
-    if isinstance(a, Tensor) and _are_of_rank(2, b):
+    """One product, of all rows, if all matrices of a are multiplied by one b."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or b.ndim < 2:
+        return None
+    if b.ndim == 2:
         return by_gemm(a, b.mT)
-    return _bmm(a, b)
+    if a.ndim < b.ndim:
+        return None
+    batches = zip(b.shape[:-2], b.stride()[:-2], a.shape[-b.ndim : -2], strict=True)
+    if b.numel() == 0 or any(n != 1 and (step or n != of_a) for n, step, of_a in batches):
+        return None
+    return by_gemm(a, b[(0,) * (b.ndim - 2)].mT)
 
 
 def _are_of_rank(rank: int, *values: Any) -> bool:
     return all(isinstance(each, Tensor) and each.ndim == rank for each in values)
 
 
-# by torch's function and the number of its arguments
-_PRODUCTS: dict[tuple[Any, int], Callable[..., Tensor | None]] = {
-    **dict.fromkeys(((F.linear, 2), (F.linear, 3)), _linear),
-    **dict.fromkeys(((torch.mm, 2), (Tensor.mm, 2)), _mm),
-    **dict.fromkeys(((torch.addmm, 3), (Tensor.addmm, 3)), _addmm),
-    **dict.fromkeys(((torch.bmm, 2), (Tensor.bmm, 2)), _bmm),
-    **dict.fromkeys(((torch.matmul, 2), (Tensor.matmul, 2), (Tensor.__matmul__, 2)), _matmul),
+# by torch's function: the product, the names of its arguments, and the least number of them
+_PRODUCTS: dict[Any, tuple[Callable[..., Tensor | None], tuple[str, ...], int]] = {
+    F.linear: (_linear, ("input", "weight", "bias"), 2),
+    **dict.fromkeys((torch.mm, Tensor.mm), (_mm, ("input", "mat2"), 2)),
+    **dict.fromkeys((torch.addmm, Tensor.addmm), (_addmm, ("input", "mat1", "mat2"), 3)),
+    **dict.fromkeys((torch.bmm, Tensor.bmm), (_bmm, ("input", "mat2"), 2)),
+    **dict.fromkeys((torch.matmul, Tensor.matmul), (_matmul, ("input", "other"), 2)),
+    Tensor.__matmul__: (_matmul, ("input", "other"), 2),
 }

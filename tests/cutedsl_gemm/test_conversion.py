@@ -346,13 +346,24 @@ ENABLED = {
     "linear": lambda: F.linear(X, B.mT, C),
     "bmm, one b": lambda: torch.bmm(X, B.expand(2, 40, 24)),
     "bmm, a batch of one": lambda: torch.bmm(X[:1], B[None]),
-    "module": lambda: nn.functional.linear(A, B.mT),
+    "linear, by names": lambda: F.linear(X, weight=B.mT, bias=C),
+    "linear, bias=None": lambda: F.linear(input=X, weight=B.mT, bias=None),
+    "mm, by name": lambda: torch.mm(A, mat2=B),
+    "Conv1D of GPT-2": lambda: torch.addmm(C, X.view(-1, 40), B),
+    "matmul, one b of more modes": lambda: torch.matmul(X[:, None], B.expand(2, 1, 40, 24)),
+    "matmul, one b of all modes": lambda: X[None] @ B[None, None],
+    "matmul of a vector": lambda: torch.matmul(A[0], B),
 }
 NOT_ENABLED = {
     "bmm": lambda: torch.bmm(X, torch.stack([B, B])),
     "vectors": lambda: A @ B[:, 0],
     "out": lambda: torch.mm(A, B, out=torch.empty(18, 24, dtype=A.dtype)),
     "beta": lambda: torch.addmm(C, A, B, beta=2),
+    "matmul that broadcasts a": lambda: torch.matmul(A, torch.stack([B, B])),
+    "matmul, a b of more modes": lambda: torch.matmul(A, B[None]),
+    "matmul of batches": lambda: torch.matmul(X[None], torch.stack([B, B])),
+    "matmul of no batches": lambda: torch.matmul(X[:0], B[None].expand(0, 40, 24)),
+    "out=None": lambda: torch.mm(A, B, out=None),
     "a matrix is added": lambda: torch.addmm(draw(18, 24).zero_(), A, B),
     "float32": lambda: A.float() @ B.float(),
     "a vector and a matrix of sparse": lambda: A.float().to_sparse() @ B.float(),
@@ -386,6 +397,10 @@ def test_enabled_raises_torchs_errors():
         lambda: F.linear(A, 3),
         lambda: torch.bmm(X, B[None]),
         lambda: torch.mm(A, B.float()),
+        lambda: F.linear(A, bias=C),
+        lambda: torch.mm(A, B, mat2=B),
+        lambda: torch.matmul(X, torch.stack([B, B, B])),
+        lambda: torch.matmul(X, B.expand(3, 40, 24)),
     )
     for call in calls:
         with pytest.raises((RuntimeError, TypeError)) as wanted:
