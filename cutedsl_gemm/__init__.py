@@ -12,6 +12,7 @@ _MODULES = {  # of the names that need torch
     "mlp": "two_layers",
     **dict.fromkeys(("convert", "restore"), "conversion"),
     "enabled": "mode",
+    **dict.fromkeys(("all_gather_gemm", "gemm_reduce_scatter"), "collectives"),
 }
 
 #: The names that `gemm(a, b, kernel=...)` takes, from naive SIMT to pingpong.

@@ -69,8 +69,8 @@ def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = Non
     while the others' come. `group` is a process group or its name, by default that of all ranks;
     every rank of it must call the function, with an a of one shape. b is any rank's own.
 
-    Supports autograd and torch.compile: the gradient of a is `gemm_reduce_scatter`. Raises as gemm
-    does.
+    Supports autograd and torch.compile: the gradient of a is `gemm_reduce_scatter`. If b needs one,
+    the rows of all ranks are kept for it. Raises as gemm does.
 
     >>> import torch.distributed as dist
     >>> store = dist.HashStore()
@@ -80,9 +80,13 @@ def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = Non
     (torch.Size([24, 8]), torch.Size([24, 8]))
     >>> dist.destroy_process_group()
     """
-    if _needs_operator(a, b):
-        return _all_gather_gemm(a, b, resolve(group).group_name)
-    return _gather(a, b, resolve(group))
+    if not _needs_operator(a, b):
+        return _gather(a, b, resolve(group))
+    name = resolve(group).group_name
+    if torch.is_grad_enabled() and b.requires_grad:
+        product: Tensor = _all_gather_gemm_and_rows(a, b, name)[0]
+        return product
+    return _all_gather_gemm(a, b, name)
 
 
 def gemm_reduce_scatter(a: Tensor, b: Tensor, group: ProcessGroup | str | None = None) -> Tensor:
@@ -122,18 +126,35 @@ class _Gather(NamedTuple):
 
 
 def _gather(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
+    return _gather_with(a, b, group, rows=False)[0]
+
+
+def _gather_with(a: Tensor, b: Tensor, group: ProcessGroup, rows: bool) -> tuple[Tensor, Tensor]:
+    """The product, and the rows of all ranks if `rows`; else what is at hand."""
     signature = _signature(a, b)
     buffer = known_buffer(group, a.device, "gather")
     call = None if buffer is None else buffer.prepared.get(signature)
     if buffer is None or call is None or _capturing():
         check_operands(a, b)
         if group.size() == 1:
-            return gemm(a, b)
+            return gemm(a, b), a
         buffer = _gather_buffer(a, b, group)
         if buffer is None:
-            return gemm(_all_gathered(a, group), b)
+            whole = _all_gathered(a, group)
+            return gemm(whole, b), whole
         call = buffer.prepared[signature] = _prepare(buffer, a, b)
-    return _gather_and_multiply(buffer, call, a, b)
+    product = _gather_and_multiply(buffer, call, a, b)
+    return product, _rows(buffer, call, a) if rows else a
+
+
+def _rows(buffer: SymmetricBuffer, call: _Gather, a: Tensor) -> Tensor:
+    """A copy of what has come from the other ranks, and of this rank's rows, which are not there.
+
+    The next call overwrites the buffer.
+    """
+    whole = call.gathered.clone()
+    whole.unflatten(0, (buffer.ranks, -1))[buffer.rank] = a
+    return whole
 
 
 def _signature(a: Tensor, b: Tensor) -> Any:
@@ -337,6 +358,31 @@ def _(a: Tensor, b: Tensor, group: str) -> Tensor:
     return a.new_empty(_rows_of_each(a, resolve(group).size()), b.shape[1])
 
 
+@torch.library.custom_op("cutedsl_gemm::all_gather_gemm_and_rows", mutates_args=())
+def _all_gather_gemm_and_rows(a: Tensor, b: Tensor, group: str) -> tuple[Tensor, Tensor]:
+    product, rows = _gather_with(a, b, resolve(group), rows=True)
+    return product, a.clone() if rows is a else rows
+
+
+@_all_gather_gemm_and_rows.register_fake
+def _(a: Tensor, b: Tensor, group: str) -> tuple[Tensor, Tensor]:
+    check_operands(a, b, TMA.anywhere)
+    rows = resolve(group).size() * a.shape[0]
+    return a.new_empty(rows, b.shape[1]), a.new_empty(rows, a.shape[1])
+
+
+def _save_rows(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    _, b, ctx.group = inputs
+    ctx.save_for_backward(output[1], b)
+
+
+def _rows_backward(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    rows, b = ctx.saved_tensors
+    needs_a, needs_b, _ = ctx.needs_input_grad
+    of_a = _gemm_reduce_scatter(grad, b.mT, ctx.group) if needs_a else None
+    return of_a, _product(rows.mT, grad) if needs_b else None, None
+
+
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     a, b, ctx.group = inputs
     ctx.save_for_backward(a, b)
@@ -353,9 +399,13 @@ def _gather_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 def _scatter_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     a, b = ctx.saved_tensors
     needs_a, needs_b, _ = ctx.needs_input_grad
-    of_a = _all_gather_gemm(grad, b.mT, ctx.group) if needs_a else None
-    of_b = _product(a.mT, _all_gathered(grad, resolve(ctx.group))) if needs_b else None
-    return of_a, of_b, None
+    if not needs_b:
+        return _all_gather_gemm(grad, b.mT, ctx.group), None, None
+    if needs_a:
+        of_a, rows = _all_gather_gemm_and_rows(grad, b.mT, ctx.group)
+    else:
+        of_a, rows = None, _all_gathered(grad, resolve(ctx.group))
+    return of_a, _product(a.mT, rows), None
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
@@ -365,4 +415,5 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 
 _all_gather_gemm.register_autograd(_gather_backward, setup_context=_save)
+_all_gather_gemm_and_rows.register_autograd(_rows_backward, setup_context=_save_rows)
 _gemm_reduce_scatter.register_autograd(_scatter_backward, setup_context=_save)

@@ -57,6 +57,7 @@ TASKS = {
         Task("gemm", "Multiply, and see the plan", "gemm plan_for explain KERNELS PlanError"),
         Task("layers", "Layers of networks", "functions two_layers"),
         Task("models", "Models of torch", "conversion mode"),
+        Task("gpus", "Several GPUs", "collectives"),
     ),
 }
 

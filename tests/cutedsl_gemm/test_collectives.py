@@ -73,7 +73,7 @@ def compiled_layers():
     grads = (torch.autograd.grad(each.sum(), inputs) for each in (found, expected))
     assert all(map(torch.equal, *grads))
     group = dist.distributed_c10d._get_default_group().group_name
-    for name in ("all_gather_gemm", "gemm_reduce_scatter"):
+    for name in ("all_gather_gemm", "all_gather_gemm_and_rows", "gemm_reduce_scatter"):
         arguments = draw(8, 16).requires_grad_(), draw(16, 24).requires_grad_(), group
         torch.library.opcheck(getattr(torch.ops.cutedsl_gemm, name).default, arguments)
 
@@ -195,9 +195,11 @@ def test_each_rank_multiplies_the_rows_that_the_others_have_sent_to_it(threads, 
             a, b = draw(ranks * rows, k, seed=call), draw(n, k, seed=call + 9).mT
             time.sleep(0.01 * (rank == call % ranks))  # each is late once
             mine = a[rank * rows : (rank + 1) * rows].clone()
-            c = all_gather_gemm(mine, b if rank else b.contiguous(), group)
+            b = b if rank else b.contiguous()
+            c, every = collectives._gather_with(mine, b, group, rows=call > 0)
             mine.fill_(torch.nan)  # the others have it
             assert torch.equal(c, product(a, b)), (rank, call)
+            assert call == 0 or torch.equal(every, a), (rank, call)
 
     threads(body, ranks)
 
