@@ -1,9 +1,11 @@
-"""The Llama of llama.py on several GPUs: tensor and sequence parallelism, by torch's own functions.
+"""The Llama of llama.py on several GPUs, with tensor and sequence parallelism.
 
     torchrun --nproc-per-node 2 examples/llama_on_ranks.py
 
-Each rank has a part of every weight, and between the products a part of the tokens. Both models
-are divided by the same plan. The losses are compared, and the time of a training step.
+Each rank has a part of every weight and, outside attention and MLP, a part of the tokens. With
+torch's styles, tokens are gathered before a product, and partial sums are scattered after it. With
+`Gathered` and `Scattered`, below, they travel while the product runs. Parameters are DTensors of
+the same placements in both models.
 """
 
 from __future__ import annotations
@@ -11,15 +13,33 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from llama import DEVICE, PRODUCTS, ROUNDS, SIZES, WARM_UP, Run, Size, batches, build, seconds
-from torch import Tensor
+from llama import (
+    COMPILED,
+    DEVICE,
+    GEMM,
+    MODES,
+    PRODUCTS,
+    ROUNDS,
+    SIZES,
+    TORCH,
+    WARM_UP,
+    Run,
+    Size,
+    batches,
+    build,
+    seconds,
+)
+from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import Placement, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
+    ParallelStyle,
     PrepareModuleInput,
     RowwiseParallel,
     SequenceParallel,
@@ -29,43 +49,122 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
+from cutedsl_gemm.collectives import all_gather_gemm, gemm_reduce_scatter
+
 TOKENS = Shard(1)  # of hidden states (batch, tokens, width)
-LAYER = {
-    "input_layernorm": SequenceParallel(),
-    "self_attn": PrepareModuleInput(
-        input_kwarg_layouts={"hidden_states": TOKENS},
-        desired_input_kwarg_layouts={"hidden_states": Replicate()},
-    ),
-    "self_attn.q_proj": ColwiseParallel(),
-    "self_attn.k_proj": ColwiseParallel(),
-    "self_attn.v_proj": ColwiseParallel(),
-    "self_attn.o_proj": RowwiseParallel(output_layouts=TOKENS),
-    "post_attention_layernorm": SequenceParallel(),
-    "mlp": PrepareModuleInput(input_layouts=TOKENS, desired_input_layouts=Replicate()),
-    "mlp.gate_proj": ColwiseParallel(),
-    "mlp.up_proj": ColwiseParallel(),
-    "mlp.down_proj": RowwiseParallel(output_layouts=TOKENS),
-}
-PLAN = {
-    "model.embed_tokens": RowwiseParallel(input_layouts=Replicate(), output_layouts=Replicate()),
-    "model.layers.0": PrepareModuleInput(
-        input_layouts=(Replicate(),), desired_input_layouts=(TOKENS,), use_local_output=True
-    ),
-    **{f"model.layers.*.{name}": style for name, style in LAYER.items()},
-    "model.norm": SequenceParallel(),
-    "lm_head": ColwiseParallel(input_layouts=TOKENS, use_local_output=False),
-}
 
 
-def divided(model: PreTrainedModel, mesh: DeviceMesh) -> PreTrainedModel:
+class Gathered(ParallelStyle):
+    """A module whose first layers multiply the tokens of all ranks, which come meanwhile.
+
+    One product serves the named layers. It becomes the module's input, and each layer takes its
+    columns of that.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def _apply(self, module: nn.Module, mesh: DeviceMesh) -> nn.Module:
+        layers = [module.get_submodule(name) for name in self.names]
+        start = 0
+        for layer in layers:
+            distribute(layer, mesh, Shard(0))
+            stop = start + layer.weight.to_local().shape[0]
+            layer.forward = partial(columns, start, stop)
+            start = stop
+
+        def multiply(module: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Any]) -> Any:
+            weight = torch.cat([layer.weight.to_local() for layer in layers])
+            if args:
+                return (gathered(args[0], weight, mesh), *args[1:]), kwargs
+            product = gathered(kwargs["hidden_states"], weight, mesh)
+            return args, {**kwargs, "hidden_states": product}
+
+        module.register_forward_pre_hook(multiply, with_kwargs=True)
+        return module
+
+
+class Scattered(ParallelStyle):
+    """A layer whose sums over the ranks leave for the rank of their token as they are computed."""
+
+    def _apply(self, module: nn.Module, mesh: DeviceMesh) -> nn.Module:
+        distribute(module, mesh, Shard(1))
+        module.forward = lambda x: scattered(x, module.weight.to_local(), mesh)
+        return module
+
+
+def distribute(layer: nn.Linear, mesh: DeviceMesh, placement: Placement) -> None:
+    layer.weight = nn.Parameter(distribute_tensor(layer.weight, mesh, [placement]))
+
+
+def columns(start: int, stop: int, product: Tensor) -> Tensor:
+    return product[..., start:stop]
+
+
+def gathered(x: Tensor, weight: Tensor, mesh: DeviceMesh) -> Tensor:
+    """x (batch, tokens of this rank, K) · weightᵀ (K, N): (batch, tokens, N)."""
+    rows = x.transpose(0, 1).flatten(0, 1)
+    product = all_gather_gemm(rows, weight.mT, mesh.get_group())
+    return product.unflatten(0, (-1, len(x))).transpose(0, 1)
+
+
+def scattered(x: Tensor, weight: Tensor, mesh: DeviceMesh) -> Tensor:
+    """x (batch, tokens, K) · weightᵀ (K, N), summed: (batch, tokens of this rank, N)."""
+    rows = x.transpose(0, 1).flatten(0, 1)
+    product = gemm_reduce_scatter(rows, weight.mT, mesh.get_group())
+    return product.unflatten(0, (-1, len(x))).transpose(0, 1)
+
+
+LAYERS = {
+    TORCH: {
+        "self_attn": PrepareModuleInput(
+            input_kwarg_layouts={"hidden_states": TOKENS},
+            desired_input_kwarg_layouts={"hidden_states": Replicate()},
+        ),
+        "self_attn.q_proj": ColwiseParallel(),
+        "self_attn.k_proj": ColwiseParallel(),
+        "self_attn.v_proj": ColwiseParallel(),
+        "self_attn.o_proj": RowwiseParallel(output_layouts=TOKENS),
+        "mlp": PrepareModuleInput(input_layouts=TOKENS, desired_input_layouts=Replicate()),
+        "mlp.gate_proj": ColwiseParallel(),
+        "mlp.up_proj": ColwiseParallel(),
+        "mlp.down_proj": RowwiseParallel(output_layouts=TOKENS),
+    },
+    GEMM: {
+        "self_attn": Gathered("q_proj", "k_proj", "v_proj"),
+        "self_attn.o_proj": Scattered(),
+        "mlp": Gathered("gate_proj", "up_proj"),
+        "mlp.down_proj": Scattered(),
+    },
+}
+NORMS = "input_layernorm", "post_attention_layernorm"
+
+
+def divided(model: PreTrainedModel, mesh: DeviceMesh, products: str) -> PreTrainedModel:
     """The model, of which each rank keeps its part; the embedding stays the head's weight."""
-    parallelize_module(model, mesh, PLAN)
+    norm = SequenceParallel(use_local_output=True)
+    plan = {
+        "model.embed_tokens": RowwiseParallel(
+            input_layouts=Replicate(), output_layouts=Replicate()
+        ),
+        "model.layers.0": PrepareModuleInput(
+            input_layouts=(Replicate(),), desired_input_layouts=(TOKENS,), use_local_output=True
+        ),
+        **{f"model.layers.*.{name}": norm for name in NORMS},
+        **{f"model.layers.*.{name}": style for name, style in LAYERS[products].items()},
+        "model.norm": norm,
+        "lm_head": ColwiseParallel(input_layouts=TOKENS, use_local_output=False),
+    }
+    parallelize_module(model, mesh, plan)
     model.lm_head.weight = model.model.embed_tokens.weight
     return model
 
 
-def training(model: PreTrainedModel, size: Size) -> Run:
+def training(model: PreTrainedModel, size: Size, mode: str) -> Run:
     """A step: forward, backward, AdamW. The result is the loss, the same on all ranks."""
+    if mode == COMPILED:
+        for layer in model.model.layers:
+            layer.compile()
     optimizer = torch.optim.AdamW(model.train().parameters(), lr=3e-4, fused=True)
     stream = batches(size.batch, size.length + 1)
 
@@ -86,17 +185,20 @@ def main() -> None:
     """Compare the models on all ranks that torchrun started."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--size", choices=SIZES, default="1b")
-    size = SIZES[parser.parse_args().size]
+    parser.add_argument("--mode", choices=MODES, default=MODES[0])
+    options = parser.parse_args()
+    size = SIZES[options.size]
     if DEVICE == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     mesh = init_device_mesh(DEVICE, (int(os.environ["WORLD_SIZE"]),))
-    runs = {each: training(divided(build(size.config, each), mesh), size) for each in PRODUCTS}
+    models = {each: divided(build(size.config, each), mesh, each) for each in PRODUCTS}
+    runs = {each: training(model, size, options.mode) for each, model in models.items()}
     losses = {each: [run().item() for _ in range(WARM_UP)] for each, run in runs.items()}
-    times: dict[str, list[float]] = {each: [] for each in runs}
+    times: dict[str, list[float]] = {each: [] for each in PRODUCTS}
     for _ in range(ROUNDS):
         for each, run in runs.items():
             dist.barrier()
-            times[each].append(seconds(run, 1))
+            times[each].append(seconds(run, 4))
     if dist.get_rank() == 0:
         for each in PRODUCTS:
             print(f"{each:6}{statistics.median(times[each]) * 1e3:9.3f} ms, losses {losses[each]}")
