@@ -10,9 +10,9 @@ _MODULES = {  # of the names that need torch
     **dict.fromkeys(("explain", "gemm", "plan_for"), "api"),
     **dict.fromkeys(("addmm", "geglu", "linear", "swiglu"), "functions"),
     "mlp": "two_layers",
-    **dict.fromkeys(("convert", "restore"), "conversion"),
-    "enabled": "mode",
-    **dict.fromkeys(("all_gather_gemm", "gemm_reduce_scatter"), "collectives"),
+    **dict.fromkeys(("convert", "restore"), "models.conversion"),
+    "enabled": "models.mode",
+    **dict.fromkeys(("all_gather_gemm", "gemm_reduce_scatter"), "distributed.collectives"),
 }
 
 #: The names that `gemm(a, b, kernel=...)` takes, from naive SIMT to pingpong.

@@ -158,7 +158,7 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
     given = (x, weight) if bias is None else (x, weight, bias)
     if not all(is_sharded(each) for each in given) or not suits(x, weight, bias, TMA.devices):
         return None
-    from cutedsl_gemm.sharded_linear import sharded_linear  # here: it imports DTensor
+    from cutedsl_gemm.distributed.sharded_linear import sharded_linear  # here: it imports DTensor
 
     return sharded_linear(linear, gradients, x, weight, bias)
 
@@ -190,7 +190,8 @@ def gated(x: Tensor, gate_up: Tensor, name: str) -> Tensor:
         x, gate_up = autocast(x, gate_up)
         rows, k = gate_up.shape
         if type(gate_up) is not Tensor and not is_dynamo_compiling() and is_sharded(gate_up):
-            from cutedsl_gemm.sharding import with_whole_columns  # here: it imports DTensor
+            # here: it imports DTensor
+            from cutedsl_gemm.distributed.sharding import with_whole_columns
 
             gate_up = with_whole_columns(gate_up)
         return _unflattened(x, gate_up.view(2, rows // 2, k).mT, function, {})

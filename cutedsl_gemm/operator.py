@@ -20,7 +20,7 @@ from cutedsl_gemm.tensors import check_extents, check_operands
 def register_sharding() -> None:
     """Tell torch how the operators divide DTensors, in a program that has them."""
     if "torch.distributed.tensor" in sys.modules:
-        from cutedsl_gemm import sharding  # noqa: F401
+        from cutedsl_gemm.distributed import sharding  # noqa: F401
 
 
 def gemm(

@@ -49,7 +49,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-from cutedsl_gemm.collectives import all_gather_gemm, gemm_reduce_scatter
+from cutedsl_gemm.distributed.collectives import all_gather_gemm, gemm_reduce_scatter
 
 TOKENS = Shard(1)  # of hidden states (batch, tokens, width)
 

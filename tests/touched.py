@@ -26,7 +26,7 @@ PACKAGES = {
         *("hardware", "tiled", "explanation", "draw"),
     ),
     "kernels": ("plan", "device", "compile", "simt", "sm70", "sm80", "sm90"),
-    "cutedsl_gemm": ("select", "measure"),
+    "cutedsl_gemm": ("select", "models", "distributed", "measure"),
 }
 FAMILIES = "simt", "sm70", "sm80", "sm90"  # which do not import each other, but for sm80 in sm70
 

@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from cutedsl_gemm import symmetric
 from cutedsl_gemm.api import gemm, plan_for
-from cutedsl_gemm.collectives import (
+from cutedsl_gemm.distributed import symmetric
+from cutedsl_gemm.distributed.collectives import (
     ADDING,
     OVERLAPS_STORES,
     adding,

@@ -24,7 +24,7 @@ def small_tiles(monkeypatch):
 @pytest.fixture
 def on_the_executor(monkeypatch):
     """Converted models run on gemm's executor, which is exact, and slow."""
-    from cutedsl_gemm import faster
+    from cutedsl_gemm.models import faster
 
     monkeypatch.setattr(faster, "DEVICES", ("cpu", "cuda"))
     monkeypatch.setattr(faster, "_runs", {})

@@ -9,10 +9,11 @@ from on_gpu import plan_of
 from torch import nn
 from torch.nn import functional as F
 
-from cutedsl_gemm import convert, enabled, faster, faster_mlp, plan_for
+from cutedsl_gemm import convert, enabled, plan_for
 from cutedsl_gemm.activations import GATES
 from cutedsl_gemm.fused import bound
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
+from cutedsl_gemm.models import faster, faster_mlp
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.signature import DEFAULTS
 

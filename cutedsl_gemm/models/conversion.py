@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from cutedsl_gemm.faster import linear
-from cutedsl_gemm.faster_mlp import gated_mlp
-from cutedsl_gemm.recognition import GatedMlp, recognized
+from cutedsl_gemm.models.faster import linear
+from cutedsl_gemm.models.faster_mlp import gated_mlp
+from cutedsl_gemm.models.recognition import GatedMlp, recognized
 
 Model = TypeVar("Model", bound=nn.Module)
 

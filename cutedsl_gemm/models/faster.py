@@ -16,8 +16,8 @@ from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
 
 from cutedsl_gemm import linear_calls
-from cutedsl_gemm.compiled import operator
 from cutedsl_gemm.linear_calls import Run, computed, extents, gradients, product, remembered
+from cutedsl_gemm.models.compiled import operator
 from cutedsl_gemm.operator import register_sharding
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of
@@ -69,7 +69,7 @@ def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | N
         return None
     if peek_interpreter_stack() is not None or not suits(x, weight, bias):
         return None
-    from cutedsl_gemm.sharded_linear import sharded_linear  # here: it imports DTensor
+    from cutedsl_gemm.distributed.sharded_linear import sharded_linear  # here: it imports DTensor
 
     return sharded_linear(linear, gradients, x, weight, bias)
 

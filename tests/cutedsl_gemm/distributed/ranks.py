@@ -60,7 +60,8 @@ def run(
 def _server() -> Any:
     """A process that has imported torch, of which each rank is a fork: torch forks badly itself."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.cutedsl_gemm.ranks", "cutedsl_gemm.sharding"])
+    preloaded = "tests.cutedsl_gemm.distributed.ranks", "cutedsl_gemm.distributed.sharding"
+    context.set_forkserver_preload([*preloaded])
     return context
 
 

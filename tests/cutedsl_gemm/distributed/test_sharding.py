@@ -19,14 +19,15 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn import functional as F
 
-from cutedsl_gemm import addmm, convert, faster, faster_mlp, gemm, linear, mlp, plan_for, swiglu
+from cutedsl_gemm import addmm, convert, gemm, linear, mlp, plan_for, swiglu
+from cutedsl_gemm.distributed.sharding import linear_in, rules
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
+from cutedsl_gemm.models import faster, faster_mlp
 from cutedsl_gemm.select import choose
 from cutedsl_gemm.select.candidate import Candidate
-from cutedsl_gemm.sharding import linear_in, rules
-from tests.cutedsl_gemm.ranks import run
+from tests.cutedsl_gemm.distributed.ranks import run
 from tests.kernels.epilogue.expressions import SHAPES, Expression, expressions
 
 # of torch's own code

@@ -10,8 +10,9 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 from torch.utils.checkpoint import checkpoint
 
-from cutedsl_gemm import convert, enabled, faster, restore
-from cutedsl_gemm.conversion import GemmLinear
+from cutedsl_gemm import convert, enabled, restore
+from cutedsl_gemm.models import faster
+from cutedsl_gemm.models.conversion import GemmLinear
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),

@@ -43,6 +43,13 @@ from torch.distributed import ProcessGroup
 
 from cutedsl_gemm import operator
 from cutedsl_gemm.api import gemm
+from cutedsl_gemm.distributed.symmetric import (
+    SymmetricBuffer,
+    known_buffer,
+    resolve,
+    symmetric_buffer,
+    write_flag,
+)
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.problem import TMA, Problem
@@ -51,13 +58,6 @@ from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.select.choose import first_plan
 from cutedsl_gemm.select.model import ranking
 from cutedsl_gemm.select.registry import DEFAULT, best, named
-from cutedsl_gemm.symmetric import (
-    SymmetricBuffer,
-    known_buffer,
-    resolve,
-    symmetric_buffer,
-    write_flag,
-)
 from cutedsl_gemm.tensors import DENSE, aligned, aligned_copy, check_operands, problem_of
 from layouts.hardware.atoms import WGMMA_M
 

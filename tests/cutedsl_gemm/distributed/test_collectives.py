@@ -12,12 +12,12 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cutedsl_gemm import collectives, symmetric
-from cutedsl_gemm.collectives import all_gather_gemm, gathered_plan, gemm_reduce_scatter
+from cutedsl_gemm.distributed import collectives, symmetric
+from cutedsl_gemm.distributed.collectives import all_gather_gemm, gathered_plan, gemm_reduce_scatter
+from cutedsl_gemm.distributed.symmetric import FLAGS_BYTES, SymmetricBuffer
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.symmetric import FLAGS_BYTES, SymmetricBuffer
-from tests.cutedsl_gemm.ranks import run
+from tests.cutedsl_gemm.distributed.ranks import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 

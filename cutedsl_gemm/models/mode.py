@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from cutedsl_gemm.faster import by_gemm
+from cutedsl_gemm.models.faster import by_gemm
 
 
 class enabled(TorchFunctionMode):

@@ -11,9 +11,10 @@ from torch.fx import GraphModule
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from cutedsl_gemm import convert, faster, faster_mlp, pairs, restore
-from cutedsl_gemm.conversion import Converted, GemmMlp
-from cutedsl_gemm.recognition import recognized
+from cutedsl_gemm import convert, pairs, restore
+from cutedsl_gemm.models import faster, faster_mlp
+from cutedsl_gemm.models.conversion import Converted, GemmMlp
+from cutedsl_gemm.models.recognition import recognized
 
 pytestmark = pytest.mark.usefixtures("small_tiles", "on_the_executor")
 
