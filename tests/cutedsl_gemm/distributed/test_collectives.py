@@ -56,7 +56,8 @@ def results_and_gradients():
         gemm_reduce_scatter(draw(8 * ranks + 1, 16), b)
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_results_and_gradients_are_those_of_the_whole_product(ranks, tmp_path):
     run(results_and_gradients, ranks, tmp_path / "store")
 

@@ -73,10 +73,10 @@ TMA = [
         single((64, 32, 64)),
     ),
 ]
-GATHERED = [
+GATHERED = deep(
     replace(pingpong((64, 48, 64), cluster=(2, 1), raster=Raster(3, "columns")), gathered=True),
-    *deep(replace(cooperative((128, 64, 64), epilogue=ADDED), gathered=True)),
-]
+    replace(cooperative((128, 64, 64), epilogue=ADDED), gathered=True),
+)
 THREADS = [  # store C, whose rows may start anywhere
     pingpong((64, 72, 64), swapped=True, c_alignment=1),  # 3 panels
     *deep(

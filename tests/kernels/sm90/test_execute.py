@@ -311,15 +311,20 @@ def test_the_order_of_the_warps_changes_no_bit(plan):
 
 GATHERED = [
     replace(pingpong((64, 48, 64)), gathered=True),
-    replace(cooperative((128, 64, 64), cluster=(2, 2), raster=Raster(3, "columns")), gathered=True),
+    pytest.param(
+        replace(
+            cooperative((128, 64, 64), cluster=(2, 2), raster=Raster(3, "columns")), gathered=True
+        ),
+        marks=pytest.mark.deep,
+    ),
 ]
 
 
-def gathered(plan, gpus, number, rows=256):
+def gathered(plan, gpus, number, rows=256, n=80):
     """The result, and the right one; this GPU's own rows are NaN where others are sent."""
     a = torch.randint(-3, 4, (gpus * rows, 136)).to(torch.bfloat16)
-    b = torch.randint(-2, 3, (200, 136)).to(torch.bfloat16).mT
-    out = torch.full((gpus * rows, 200), torch.nan, dtype=torch.bfloat16)
+    b = torch.randint(-2, 3, (n, 136)).to(torch.bfloat16).mT
+    out = torch.full((gpus * rows, n), torch.nan, dtype=torch.bfloat16)
     sent = a.clone()
     sent.view(gpus, rows, -1)[number] = torch.nan
     plan.execute(sent, b, out, senders=(a.view(gpus, rows, -1)[number].clone(), number))
@@ -327,7 +332,7 @@ def gathered(plan, gpus, number, rows=256):
 
 
 @pytest.mark.parametrize("plan", GATHERED, ids=lambda plan: plan.kind)
-@pytest.mark.parametrize(("gpus", "number"), [(1, 0), (2, 0), (2, 1), (3, 1)])
+@pytest.mark.parametrize(("gpus", "number"), [(2, 1), (3, 0)])
 def test_rows_that_other_gpus_send_are_multiplied_when_they_have_come(plan, gpus, number):
     assert torch.equal(*gathered(plan.check(), gpus, number))
 
@@ -342,8 +347,8 @@ def test_without_the_wait_a_tile_starts_before_its_rows_have_come(plan, monkeypa
 
 
 def test_a_plan_that_gathers_a_needs_whole_tiles_of_each_gpu():
-    with pytest.raises(ValueError, match=r"own has 192 rows and a 384.*a multiple of 256"):
-        gathered(GATHERED[1], 2, 0, rows=192)
+    with pytest.raises(ValueError, match=r"own has 96 rows and a 192.*a multiple of 64"):
+        gathered(GATHERED[0], 2, 0, rows=96)
     a, b, out = empty_tensors(pingpong(), 256, 64, 64)
     with pytest.raises(ValueError, match="gathers A: senders="):
         GATHERED[0].execute(a, b, out)
