@@ -68,18 +68,20 @@ a, b = (torch.randint(-2, 3, (128, 128)).bfloat16() for _ in "ab")
 assert torch.equal(gemm(a, b, tile=(128, 128, 64)), a @ b)
 """
 COMPILED = """
-from cutedsl_gemm import KERNELS
-from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.select import registry
-for kernel in map(registry.named, KERNELS):
-    build.make(kernel.maker())
+from cutedsl_gemm import gemm
+from cutedsl_gemm.kernels.compile.build import make
+from cutedsl_gemm.kernels.simt.rungs import block2d
+from cutedsl_gemm.kernels.sm80.rungs import multistage
+from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
+for rung in (block2d, multistage, pingpong, split):
+    make(rung())
 """
-#: What a Python of the environment runs, and the use of which doctor says whether it runs.
+# What a Python of the environment runs, and the use of which doctor says whether it runs.
 CHECKS = {
     "layouts": (("-m", "layouts", "S<3,3,3> o 0 o (8,64):(64,1)"), "layouts"),
     "every name": (("-c", NAMES), ""),
     "gemm on the CPU": (("-c", EXECUTED), "gemm of CPU tensors, explain, hierarchy"),
-    "ladder compiles": (("-c", COMPILED), "kernels compiled for another machine: build"),
+    "compiles for sm_90a": (("-c", COMPILED), "kernels compiled for another machine: build"),
 }
 TESTED = "quick tests"
 COLUMNS = ("environment", "torch", "CuTe DSL", *CHECKS, "doctor agrees", TESTED, "date")
