@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import gcd
 from typing import Any, TypeAlias
 
@@ -159,32 +160,42 @@ class Operand:
         """Elements of one stage."""
         return cosize(self.smem)
 
-    def problems(self) -> Iterator[str]:
+    def problems(self) -> tuple[str, ...]:
         """Messages about what TMA or wgmma cannot do."""
-        contiguous, lines = self.shape[self.contiguous], self.shape[1 - self.contiguous]
-        if contiguous % SHORTEST_ROW:
-            yield (
-                f"{self.name} has {contiguous} contiguous elements; they must be a multiple of "
-                f"{SHORTEST_ROW}, a row of TMA's 32-byte swizzle"
-            )
-            return
-        if lines % (8 * self.slices):
-            yield (
-                f"{self.name} has {lines} {'rows' if self.major == 'K' else 'columns'} for "
-                f"{self.slices} blocks; each must load a multiple of 8, a period of the swizzle"
-            )
-            return
-        try:
-            tma.boxes(self.slice_smem, self.contiguous, self.slice_matrices)
-            wgmma_descriptor(self.smem, self.major)
-        except LayoutError as error:
-            yield f"shared memory of {self.name}: {error}"
-        stage_bytes = self.elements * BITS // 8
-        if stage_bytes % tma.ATOM_BYTES:
-            yield (
-                f"a stage of {self.name} takes {stage_bytes} bytes; it must be a multiple of "
-                f"{tma.ATOM_BYTES}, the longest period of a swizzle; take a larger tile"
-            )
+        return _problems(self)
+
+
+@cache
+def _problems(operand: Operand) -> tuple[str, ...]:
+    """What is wrong with an operand. Hundreds of plans share a few."""
+    return tuple(_problem(operand))
+
+
+def _problem(operand: Operand) -> Iterator[str]:
+    contiguous, lines = operand.shape[operand.contiguous], operand.shape[1 - operand.contiguous]
+    if contiguous % SHORTEST_ROW:
+        yield (
+            f"{operand.name} has {contiguous} contiguous elements; they must be a multiple of "
+            f"{SHORTEST_ROW}, a row of TMA's 32-byte swizzle"
+        )
+        return
+    if lines % (8 * operand.slices):
+        yield (
+            f"{operand.name} has {lines} {'rows' if operand.major == 'K' else 'columns'} for "
+            f"{operand.slices} blocks; each must load a multiple of 8, a period of the swizzle"
+        )
+        return
+    try:
+        tma.boxes(operand.slice_smem, operand.contiguous, operand.slice_matrices)
+        wgmma_descriptor(operand.smem, operand.major)
+    except LayoutError as error:
+        yield f"shared memory of {operand.name}: {error}"
+    stage_bytes = operand.elements * BITS // 8
+    if stage_bytes % tma.ATOM_BYTES:
+        yield (
+            f"a stage of {operand.name} takes {stage_bytes} bytes; it must be a multiple of "
+            f"{tma.ATOM_BYTES}, the longest period of a swizzle; take a larger tile"
+        )
 
 
 def operands(
