@@ -163,15 +163,15 @@ class Sm90Gemm(Gemm):
         # (rows, columns, slices along M or N, slices along K) of a slice
         gA = cute.local_tile(gA, plan.a.slice_tiler, (None, None))
         gB = cute.local_tile(gB, plan.b.slice_tiler, (None, None))
+        slices = plan.a.slices_of_each * down  # of a cluster's rows of A
         arrival = None
         if cutlass.const_expr(plan.gathered):
             tma_own, own, arrived, number, epoch = senders
             own = cute.local_tile(own, plan.a.slice_tiler, (None, None))
-            rows = cute.size(own, mode=[2, 0])
-            arrival = Arrival(number, cute.ceil_div(rows, plan.a.slices_of_each * down))
+            arrival = Arrival(number, cute.ceil_div(cute.size(own, mode=[2, 0]), slices))
             senders = tma_own, own, arrived, epoch
         tile_counts = (  # tiles down and across, where a cluster counts as one; k-tiles; arrival
-            cute.ceil_div(cute.size(gA, mode=[2, 0]), plan.a.slices_of_each * down),
+            cute.ceil_div(cute.size(gA, mode=[2, 0]), slices),
             cute.ceil_div(cute.size(gB, mode=[2, 0]), plan.b.slices_of_each * across),
             cute.ceil_div(cute.size(gA, mode=[3]), plan.a.slice_counts[1]),
             arrival,
