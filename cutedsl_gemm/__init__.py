@@ -12,6 +12,7 @@ _MODULES = {  # of the names that need torch
     "mlp": "two_layers",
     **dict.fromkeys(("convert", "restore"), "models.conversion"),
     "enabled": "models.mode",
+    "autotuned": "models.inductor",
     **dict.fromkeys(("all_gather_gemm", "gemm_reduce_scatter"), "distributed.collectives"),
 }
 

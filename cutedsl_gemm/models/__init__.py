@@ -6,4 +6,5 @@ faster       linear and its like by gemm where that is expected to be faster, el
 faster_mlp   a gated MLP likewise
 conversion   convert(model), restore(model)
 mode         enabled(): products of torch in a context
+inductor     autotuned(): a candidate where Inductor measures products
 """

@@ -1,8 +1,8 @@
 """autotuned(): gemm as a candidate where torch.compile measures kernels for mm.
 
-torch 2.11 to 2.13 have a list of functions (a, b, out) for that, torch._inductor.config's
-`external_matmul`. Inductor measures each beside cuBLAS and its own templates in max-autotune, for
-aten.mm alone: not for addmm, nor bmm.
+torch 2.13 has a list of functions (a, b, out) for that, torch._inductor.config.external_matmul.
+Inductor measures each beside cuBLAS and its own templates in max-autotune, for aten.mm alone: not
+for addmm, nor bmm.
 """
 
 from __future__ import annotations
