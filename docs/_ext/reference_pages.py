@@ -56,8 +56,8 @@ TASKS = {
     "cutedsl_gemm": (
         Task("gemm", "Multiply, and see the plan", "gemm plan_for explain KERNELS PlanError"),
         Task("layers", "Layers of networks", "functions two_layers"),
-        Task("models", "Models of torch", "conversion mode"),
-        Task("gpus", "Several GPUs", "collectives"),
+        Task("models", "Models of torch", "models"),
+        Task("gpus", "Several GPUs", "distributed"),
     ),
 }
 
