@@ -5,7 +5,7 @@ import torch
 from on_gpu import integers, plan_of, poisoned, product
 
 from cutedsl_gemm import copies, gemm
-from tests.cutedsl_gemm import ranks, test_sharding
+from tests.cutedsl_gemm.distributed import ranks, test_sharding
 
 pytestmark = [
     pytest.mark.gpu,
