@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import importlib.util
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.layouts.calls import CALLS
+from tests.versions import __main__ as versions
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = "layouts", "kernels", "cutedsl_gemm"
@@ -56,6 +58,13 @@ def test_wheel_holds_layouts_and_cutedsl_gemm_alone(wheel):
 
 
 PLAN = "import cutedsl_gemm.kernels.plan.checks as checks; print(checks.__file__)"
+
+
+def test_docs_list_the_versions_that_the_command_tries():
+    with versions.FILE.open(newline="") as file:
+        lines = [*csv.DictReader(file)]
+    assert {*lines[0]} == {*versions.COLUMNS}
+    assert {line["environment"] for line in lines} <= {*map(str, versions.ENVIRONMENTS)}
 
 
 def test_wheel_imports(wheel, tmp_path):

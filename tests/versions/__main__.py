@@ -1,4 +1,4 @@
-"""python -m tests.versions [--only TEXT] [--tests PATH ...]: what works with which versions.
+"""python -m tests.versions [--only PATTERN] [--tests PATH ...]: what works with which versions.
 
 For each of the ENVIRONMENTS: a new virtual environment, the wheel of this checkout installed in it
 by pip, and the CHECKS, then the quick tests of the checkout. Each is a line of docs/versions.csv,
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -93,14 +94,14 @@ ROOMS = "tests/layouts", "tests/kernels", "tests/cutedsl_gemm"
 def main() -> None:
     """Try the environments, and write a line of the file for each."""
     parser = argparse.ArgumentParser(prog="python -m tests.versions", description=__doc__)
-    parser.add_argument("--only", default="", help="environments whose description has this text")
+    parser.add_argument("--only", default="", help="a pattern in their descriptions")
     parser.add_argument("--tests", nargs="*", default=ROOMS, help="for pytest; none: no test")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         must(run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT))
         (wheel,) = Path(folder).glob("*.whl")
         for environment in ENVIRONMENTS:
-            if options.only in str(environment):
+            if re.search(options.only, str(environment)):
                 python = installed(environment, wheel, Path(folder, "environment"))
                 row = tried(python) | {"environment": str(environment), "date": f"{date.today()}"}
                 row[TESTED] = tested(python, options.tests)
@@ -211,4 +212,5 @@ def must(done: Done) -> Done:
     return done
 
 
-main()
+if __name__ == "__main__":
+    main()
