@@ -35,13 +35,18 @@ def as_parts(first: Tensor, second: Tensor) -> Tensor | None:
     if first.dtype != second.dtype or first.is_neg() or second.is_neg():
         return None
     start, distance = first.data_ptr(), second.data_ptr() - first.data_ptr()
-    if not start or distance <= 0 or distance >= REACH or distance % first.element_size():
+    if not start or not in_reach(distance) or distance % first.element_size():
         return None
-    return _parts(start, distance, first.device, first.dtype, shape, stride)
+    return parts_at(start, distance, first.device, first.dtype, shape, stride)
+
+
+def in_reach(distance: int) -> bool:
+    """Whether TMA steps so many bytes from one part to the other."""
+    return 0 < distance < REACH
 
 
 @lru_cache(REMEMBERED)
-def _parts(
+def parts_at(
     start: int,
     distance: int,
     device: torch.device,
@@ -49,7 +54,10 @@ def _parts(
     shape: torch.Size,
     stride: tuple[int, ...],
 ) -> Tensor:
-    """The parts as addresses: they say all there is to know of memory that others own."""
+    """Two matrices of this shape, by the address of the first and the distance in bytes.
+
+    Addresses say all there is to know of memory that others own.
+    """
     pairs = zip(shape, stride, strict=True)
     extent = (1 + sum((size - 1) * step for size, step in pairs)) * dtype.itemsize  # of a part
     memory = torch._C._construct_storage_from_data_pointer(start, device, distance + extent)

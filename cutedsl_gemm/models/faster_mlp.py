@@ -26,7 +26,7 @@ from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.linear_calls import VECTOR
 from cutedsl_gemm.models.compiled import operator
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
-from cutedsl_gemm.pairs import as_parts
+from cutedsl_gemm.pairs import as_parts, in_reach, parts_at
 from cutedsl_gemm.problem import MAX_EXTENT
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
@@ -96,44 +96,61 @@ class _Product(NamedTuple):
     gate_first: bool  # in memory
 
 
-_products: dict[Any, _Product | None] = {}
+class _Known(NamedTuple):
+    """What a product depends on the signature for: all but the addresses of the weights."""
+
+    epilogue: Epilogue
+    run: Callable[..., Results]
+    part: tuple[Any, ...]  # the device, dtype, shape and strides of gate, and of up
+
+
+_products: dict[Any, _Known | None] = {}
 
 
 def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | None:
-    """What multiplies x (M, K) by the weights; None: torch.
-
-    The addresses of the weights are part of the signature: a tensor of both is made once.
-    """
+    """What multiplies x (M, K) by the weights; None: torch."""
     try:
-        signature: Any = activation, gate_first, *_place(x, VECTOR)
-        for each in w1:
-            signature += _place(each)
-        return _products[signature]
-    except KeyError:
-        pass
-    except (RuntimeError, TypeError):  # sparse, nested, or of symbolic shape
+        signature = tuple([_place(each) for each in (x, *w1)])
+        start, first = w1[0].data_ptr(), w1[0]
+        if len(w1) == 2:
+            distance = w1[1].data_ptr() - start
+        else:
+            distance = first.shape[0] // 2 * first.stride(0) * first.element_size()
+    except RuntimeError:  # sparse or nested
         return None
-    made = _make(x, w1, activation, gate_first)
-    if len(_products) >= REMEMBERED:
-        _products.clear()
-    _products[signature] = made
-    return made
+    in_order = distance > 0
+    if not in_reach(abs(distance)):
+        return None
+    gate_first = gate_first == in_order
+    try:
+        known = _products[activation, gate_first, signature]
+    except TypeError:  # of symbolic shape
+        return None
+    except KeyError:
+        known = _make(x, w1, activation, gate_first)
+        if len(_products) >= REMEMBERED:
+            _products.clear()
+        _products[activation, gate_first, signature] = known
+    if known is None:
+        return None
+    b = parts_at(min(start, start + distance), abs(distance), *known.part).mT
+    return _Product(known.epilogue, known.run, b, in_order, gate_first)
 
 
-def _place(tensor: Tensor, modulus: int | None = None) -> tuple[Any, ...]:
-    """What a product depends on of a tensor; of its address perhaps the remainder alone."""
+def _place(tensor: Tensor) -> tuple[Any, ...]:
+    """What a product depends on of a tensor; the last is 0 if a kernel reads its address."""
     start = tensor.data_ptr()
     # fmt: off
     return (
         tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(),
-        start % modulus if start and modulus else start,
+        start % VECTOR if start else -1,
     )
     # fmt: on
 
 
-def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | None:
-    addresses = [each.data_ptr() for each in (x, *w1)]
-    if not all(addresses) or any(each % VECTOR for each in addresses):
+def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Known | None:
+    """The product of tensors of a signature; `gate_first` in memory."""
+    if any(_place(each)[-1] for each in (x, *w1)):
         return None  # without memory, empty, or not aligned
     columns, k = sum(each.shape[0] for each in w1), x.shape[1]
     if columns % 2 or not all(suits(x, each, None) for each in w1):
@@ -142,15 +159,15 @@ def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) ->
         return None
     if not beats_torch(len(x), columns, k):
         return None
-    halves = [each.detach() for each in w1] if len(w1) == 2 else w1[0].detach().chunk(2)
-    in_order = halves[0].data_ptr() < halves[1].data_ptr()
-    parts = as_parts(*(halves if in_order else halves[::-1]))
-    if parts is None:
+    halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]
+    halves.sort(key=Tensor.data_ptr)
+    parts = as_parts(*halves)
+    if parts is None or 1 in halves[0].shape:  # `fused` remembers strides of extents of 1
         return None
-    gate_first = gate_first == in_order
     layer, b = GATES[activation][0 if gate_first else 1], parts.mT
     found = fused(x.detach(), b, layer, {})
-    return _Product(found.epilogue, found.run, b, in_order, gate_first)
+    part = x.device, x.dtype, halves[0].shape, halves[0].stride()
+    return _Known(found.epilogue, found.run, part)
 
 
 def _traced(
