@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of transformers' own making
 ]
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def load(name):
