@@ -261,7 +261,8 @@ class _Traced(torch.autograd.Function):
         of_x, of_w1, of_w2 = _backward(*given)
         parts = of_w1.chunk(len(w1))
         return (
-            *(None, None),
+            None,  # activation
+            None,  # gate_first
             of_x if needs_x else None,
             of_w2 if needs_w2 else None,
             dy.sum(0, dtype=torch.float32).to(dy.dtype) if needs_b2 else None,

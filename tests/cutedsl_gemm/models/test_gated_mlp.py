@@ -429,6 +429,24 @@ def test_compiled_gradients_are_torchs(name, faster_than_torch, monkeypatch):
 
 @pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("frozen", [("gate_proj", "up_proj"), ("up_proj",), ("down_proj",)])
+def test_compiled_gradients_of_what_is_not_frozen_are_torchs(frozen):
+    torch._dynamo.reset()
+    theirs = Llama().bfloat16()
+    for name in frozen:
+        theirs.get_submodule(name).requires_grad_(False)
+    ours = convert(copy.deepcopy(theirs))
+    compiled = torch.compile(ours, backend="aot_eager", fullgraph=True)
+    slope = draw(*X.shape)
+    for each in (compiled, theirs):
+        each(X).backward(slope)
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert (one.grad is None) == (other.grad is None)
+        assert one.grad is None or near(one.grad, other.grad)
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("kept", [True, False])
 def test_the_operators_pass_torchs_opcheck(count, kept):
