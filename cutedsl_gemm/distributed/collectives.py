@@ -134,7 +134,7 @@ def _gather_with(a: Tensor, b: Tensor, group: ProcessGroup, rows: bool) -> tuple
     signature = _signature(a, b)
     buffer = known_buffer(group, a.device, "gather")
     call = None if buffer is None else buffer.prepared.get(signature)
-    if buffer is None or call is None or _capturing():
+    if buffer is None or call is None or _captured(a):
         check_operands(a, b)
         if group.size() == 1:
             return gemm(a, b), a
@@ -175,14 +175,14 @@ def _gather_buffer(a: Tensor, b: Tensor, group: ProcessGroup) -> SymmetricBuffer
     return symmetric_buffer(group, a.device, "gather", ranks * rows * k * a.element_size())
 
 
-def _capturing() -> bool:
+def _captured(a: Tensor) -> bool:
     """Whether a CUDA graph is captured, which would replay the epoch of its capture."""
-    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+    return a.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def overlaps(a: Tensor) -> bool:
     """Whether ranks may write each other's memory: on Hopper, and in no graph."""
-    return a.is_cuda and best(a.device).name == DEFAULT and not _capturing()
+    return a.is_cuda and best(a.device).name == DEFAULT and not _captured(a)
 
 
 def _gather_and_multiply(buffer: SymmetricBuffer, call: _Gather, a: Tensor, b: Tensor) -> Tensor:
