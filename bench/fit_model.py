@@ -1,12 +1,13 @@
-"""The constants of select/model.py, fitted to measurements, and the candidates worth keeping.
+"""The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 150] [--pick 110] [--held 3]
+    python bench/fit_model.py FILE... [--steps 150] [--learn 3000] [--write] [--pick 110] [--held 3]
 
 The files are CSVs of bench/candidates.py. The fit weighs the plans near the best of each shape, and
-what the choice by the model loses there: errors that all plans of a shape share do not matter. A
-shape weighs as the logarithm of its time. With `--held 3`, every third shape is left out of the fit
-and reported. `--pick N` then takes one candidate after the other, always the one that most improves
-the model's choice. Needs no GPU; takes minutes.
+what the choice by the model loses there: errors that all plans of a shape share matter little.
+First it fits the constants, in so many steps; then the network of select/correction.py learns the
+rest, and `--write` stores its weights. With `--held 3`, every third shape is left out of both and
+reported. `--pick N` then takes one candidate after the other, always the one that most improves the
+model's choice. Needs no GPU; takes minutes.
 """
 
 from __future__ import annotations
@@ -21,15 +22,38 @@ from typing import Any, NamedTuple
 
 import candidates as measured  # bench/candidates.py
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, depth
-from cutedsl_gemm.select.model import ALIGNMENTS, FITTED, Constants, Table, serves, table, terms
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
+from cutedsl_gemm.select.correction import (
+    FACTS,
+    FILE,
+    LEARNED,
+    TERMS,
+    Network,
+    of_candidates,
+    of_rows,
+    write,
+)
+from cutedsl_gemm.select.model import (
+    FITTED,
+    Constants,
+    Table,
+    aligned,
+    entry,
+    serves,
+    table,
+    terms,
+)
 
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
 SOFT = 0.03  # the choice is a softmax of log times over this
+UNITS = 24  # of the network
+RARE = 100  # runs of a plan, of which the network does not learn
+SHAPES = 128  # of which the network learns at a time
 
 
 class Runs(NamedTuple):
@@ -38,7 +62,7 @@ class Runs(NamedTuple):
     shape: Array  # its number
     candidate: Array  # its number in `names`
     seconds: Array
-    key: tuple[Array, ...]
+    key: tuple[Array, ...]  # M, N, K, and the alignments of rows of A, B and C
     torch: Array
     best: Array
     names: list[Candidate]
@@ -58,72 +82,146 @@ class Runs(NamedTuple):
             self.names,
         )
 
+    def plans(self, kept: Array) -> Runs:
+        """The runs of some plans: of those whose entry is true."""
+        keep = kept[self.candidate]
+        of_run = self.shape[keep], self.candidate[keep], self.seconds[keep]
+        return self._replace(
+            shape=of_run[0],
+            candidate=of_run[1],
+            seconds=of_run[2],
+            key=tuple(each[keep] for each in self.key),
+        )
+
 
 def read(paths: Sequence[Path]) -> Runs:
-    """The runs of all files; a plan's fastest raster counts, and wrong outputs do not."""
+    """The runs of all files.
+
+    Of a plan's rasters, the candidate's own counts if it ran. Wrong outputs do not count.
+    """
     known = {each.name: each for each in (*CANDIDATES, *measured.tried())}
-    shapes: dict[tuple[Path, ...], dict[str, float]] = defaultdict(dict)
+    shapes: dict[tuple[Any, ...], dict[str, tuple[bool, float]]] = defaultdict(dict)
     for path in paths:
         with path.open(newline="") as stream:
             for row in csv.DictReader(stream):
                 key: Any = (path, *(int(row[name]) for name in ("M", "N", "K", "padding")))
                 name, seconds = row["plan"], float(row["µs"]) / 1e6
                 if not row["wrong"] and (name in known or name == CUBLAS):
+                    another = name != CUBLAS and known[name].raster(key[3]).group != int(
+                        row["raster"]
+                    )
                     times = shapes[key]
-                    times[name] = min(seconds, times.get(name, math.inf))
+                    times[name] = min((another, seconds), times.get(name, (True, math.inf)))
     names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
     number = {name: at for at, name in enumerate(names)}
     rows, cublas, best = [], [], []
-    for at, ((_, m, n, k, padding), times) in enumerate(shapes.items()):
+    for at, ((_, m, n, k, padding), found) in enumerate(shapes.items()):
+        times = {name: seconds for name, (_, seconds) in found.items()}
         cublas.append(times.pop(CUBLAS))
         best.append(min(times.values()))
-        lines = math.gcd(2 * (k + padding), 128)
-        entry = ALIGNMENTS.index(lines)
-        rows += [(at, number[name], t, m, n, k, entry) for name, t in times.items()]
-    shape, candidate, seconds, *mnk, entry = np.array(rows).T
-    key = *mnk, entry.astype(int)
+        pitch, of_c = entry(2 * (k + padding)), entry(2 * n)
+        rows += [(at, number[name], t, m, n, k, pitch, pitch, of_c) for name, t in times.items()]
+    shape, candidate, seconds, m, n, k, *entries = np.array(rows).T
+    key = m, n, k, *(each.astype(int) for each in entries)
     found = shape.astype(int), candidate.astype(int), seconds, key
     return Runs(*found, np.array(cublas), np.array(best), [known[name] for name in names])
 
 
-def expected(runs: Runs, c: Constants) -> tuple[Array, Array]:
-    """The seconds that the model expects of each run, and whether it may choose the plan."""
-    of = Table(*(column[..., runs.candidate] for column in table(runs.names, c)))
-    m, n, k, entry = runs.key
-    of = of._replace(groups=np.choose(depth(k), of.groups)[None])
-    found = terms((m, n, k, 0, entry, entry), of, c)
-    return found["seconds"], serves(of, found["waves"])
+def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
+    """`terms` of each run, and whether the model may choose its plan."""
+    of = Table(*(column[..., runs.candidate] for column in table(runs.names, c, learned)))
+    m, n, k, *rows = runs.key
+    found = terms(m, n, k, aligned(of, rows, c, learned), c, learned)
+    return found | {"legal": serves(of, found["waves"])}
 
 
-def chosen(runs: Runs, c: Constants) -> Array:
+def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
     """The measured seconds of the plan that the model chooses, for each shape."""
-    seconds, legal = expected(runs, c)
-    order = np.lexsort((np.where(legal, seconds, np.inf), runs.shape))
+    found = expectation(runs, c, learned)
+    order = np.lexsort((np.where(found["legal"], found["seconds"], np.inf), runs.shape))
     first = order[np.unique(runs.shape[order], return_index=True)[1]]
     return runs.seconds[first]
 
 
-def loss(runs: Runs, c: Constants) -> float:
+def loss(runs: Runs, c: Constants, learned: Network) -> float:
     """Errors among the plans of a shape, and what a soft choice loses to the best one."""
-    seconds, legal = expected(runs, c)
-    count = len(runs.torch)
+    found = expectation(runs, c, learned)
+    seconds, count = found["seconds"], len(runs.torch)
 
     def by_shape(values: Array) -> Array:
         return np.bincount(runs.shape, values, minlength=count)
 
-    weight = np.maximum(1, np.log2(runs.torch / 1e-6))  # of a shape
-    near = np.exp((1 - runs.seconds / runs.best[runs.shape]) / NEAR) * weight[runs.shape]
+    near = np.exp((1 - runs.seconds / runs.best[runs.shape]) / NEAR)
     error = np.log(seconds / runs.seconds)
     common = by_shape(near * error) / by_shape(near)
     within = error - common[runs.shape]
-    score = np.where(legal, -np.log(seconds / runs.best[runs.shape]) / SOFT, -np.inf)
+    score = np.where(found["legal"], -np.log(seconds / runs.best[runs.shape]) / SOFT, -np.inf)
     top = np.full(count, -np.inf)
     np.maximum.at(top, runs.shape, score)
     share = np.exp(score - top[runs.shape])
-    lost = by_shape(share * np.log(runs.seconds / runs.best[runs.shape])) / by_shape(share)
+    lost = by_shape(share * cost(runs)) / by_shape(share)
     spread = (near * np.sqrt(within**2 + 1e-4)).sum() / near.sum()
-    mean = (weight * (0.05 * np.abs(common) + 3 * lost + 6 * lost**2)).sum() / weight.sum()
-    return float(spread + mean)
+    return float(spread + (0.15 * np.abs(common) + 3 * lost).mean())
+
+
+def cost(runs: Runs) -> Array:
+    """What the choice of each run would cost: time lost to the best plan, and to torch.mm."""
+    beyond_best = np.log(runs.seconds / runs.best[runs.shape])
+    beyond_torch = np.log(runs.seconds / runs.torch[runs.shape])
+    return np.minimum(beyond_best, 1) + 2 * np.clip(beyond_torch, 0, 0.7)
+
+
+def learn(runs: Runs, c: Constants, steps: int) -> Network:
+    """The network that makes the least loss, by Adam, of some shapes at a time."""
+    silent = LEARNED._replace(output=0 * LEARNED.output)
+    found = expectation(runs, c, silent)
+    physical = np.log(found["seconds"])
+    inputs = np.vstack([found["inputs"], of_candidates(runs.names)[:, runs.candidate]])
+    inputs = np.vstack([inputs, of_rows(runs.key[3:])])
+    slow = np.log(runs.seconds / runs.best[runs.shape])
+    legal = found["legal"] & (np.bincount(runs.candidate)[runs.candidate] > RARE)
+    shape = runs.shape[legal]
+    counts = np.bincount(shape, minlength=len(runs.torch))
+    place = np.arange(len(shape)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+    def dense(values: Array, empty: float) -> torch.Tensor:
+        """(shapes, plans, …), of an entry for each run."""
+        filled = np.full((len(counts), counts.max(), *values.shape[1:]), empty, np.float32)
+        filled[shape, place] = values[legal]
+        return torch.from_numpy(filled)
+
+    mean, scale = inputs.mean(1), inputs.std(1) + 1e-6
+    x = dense(((inputs - mean[:, None]) / scale[:, None]).T, 0)
+    expected, measured_ = dense(physical, 99), dense(np.log(runs.seconds), 99)
+    weight = dense(np.exp((1 - np.exp(slow)) / NEAR), 0)
+    costs = dense(cost(runs), 0)
+    torch.manual_seed(0)
+    hidden, last = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, 1, bias=False)
+    with torch.no_grad():
+        last.weight *= 0.1
+    weights = [*hidden.parameters(), *last.parameters()]
+    adam = torch.optim.AdamW(weights, weight_decay=0.01)
+    rate = torch.optim.lr_scheduler.OneCycleLR(adam, 0.01, total_steps=steps, pct_start=0.1)
+    for _ in range(steps):
+        some = torch.randint(len(counts), (SHAPES,))
+        seconds = expected[some] + last(torch.relu(hidden(x[some])))[..., 0]
+        lost = (torch.softmax(-seconds / SOFT, 1) * costs[some]).sum(1).mean()
+        near, error = weight[some], seconds - measured_[some]
+        common = (near * error).sum(1) / near.sum(1)
+        within = torch.nn.functional.huber_loss(
+            error, common[:, None].expand_as(error), reduction="none", delta=0.1
+        )
+        total = 20 * (near * within).sum() / near.sum() + 3 * lost + 0.1 * common.abs().mean()
+        adam.zero_grad()
+        total.backward()
+        adam.step()
+        rate.step()
+    scaled = hidden.weight.detach().numpy() / scale
+    bias = hidden.bias.detach().numpy() - scaled @ mean
+    ends = len(TERMS), len(TERMS) + len(FACTS)
+    parts = (each.astype(np.float32) for each in np.split(scaled, ends, axis=1))
+    output = last.weight.detach().numpy()[0]
+    return Network(*parts, bias[:, None].astype(np.float32), output)
 
 
 def flat(c: Constants) -> Array:
@@ -140,16 +238,17 @@ def unflat(logs: Array, c: Constants) -> Constants:
 
 
 def fit(runs: Runs, c: Constants, steps: int) -> Constants:
-    """Adam on finite differences."""
+    """Adam on finite differences, without a correction."""
+    silent = LEARNED._replace(output=0 * LEARNED.output)
     x = flat(c)
     mean, square = np.zeros_like(x), np.zeros_like(x)
     for step in range(1, steps + 1):
-        here = loss(runs, unflat(x, c))
+        here = loss(runs, unflat(x, c), silent)
         slopes = np.empty_like(x)
         for at in range(len(x)):
             moved = x.copy()
             moved[at] += 1e-4
-            slopes[at] = (loss(runs, unflat(moved, c)) - here) / 1e-4
+            slopes[at] = (loss(runs, unflat(moved, c), silent) - here) / 1e-4
         mean, square = 0.9 * mean + 0.1 * slopes, 0.99 * square + 0.01 * slopes**2
         rate = 0.04 * (1 - step / (steps + 1))
         x -= rate * mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
@@ -158,14 +257,16 @@ def fit(runs: Runs, c: Constants, steps: int) -> Constants:
     return unflat(x, c)
 
 
-def pick(runs: Runs, c: Constants, count: int, kept: Sequence[str]) -> list[Candidate]:
+def pick(
+    runs: Runs, c: Constants, learned: Network, count: int, kept: Sequence[str]
+) -> list[Candidate]:
     """So many candidates, each the one that most improves the model's choice."""
     shapes = len(runs.torch)
     times = np.full((shapes, len(runs.names)), np.inf)
     guesses = np.full_like(times, np.inf)
-    seconds, legal = expected(runs, c)
+    found = expectation(runs, c, learned)
     times[runs.shape, runs.candidate] = runs.seconds
-    guesses[runs.shape, runs.candidate] = np.where(legal, seconds, np.inf)
+    guesses[runs.shape, runs.candidate] = np.where(found["legal"], found["seconds"], np.inf)
     worst = np.log(2.5 * runs.torch)
     taken = [at for at, each in enumerate(runs.names) if each.name in kept]
     guess = guesses[:, taken].min(1, initial=np.inf)
@@ -196,6 +297,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--learn", type=int, default=3000)
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int)
     parser.add_argument("--held", type=int, default=0)
     options = parser.parse_args()
@@ -206,23 +309,22 @@ def main() -> None:
     parts = [("fitted", fitted)] + [("held out", left)] * bool(options.held)
     for name, part in parts:
         report(f"best, {name}", part, part.best)
-        report(f"choice before, {name}", part, chosen(part, FITTED))
-    c = fit(fitted, FITTED, options.steps)
+        report(f"choice before, {name}", part, chosen(part, FITTED, LEARNED))
+    c = fit(fitted, FITTED, options.steps) if options.steps else FITTED
+    learned = learn(fitted, c, options.learn) if options.learn else LEARNED
+    if options.write:
+        write(FILE, learned)
     for name, part in parts:
-        report(f"choice, {name}", part, chosen(part, c))
+        report(f"choice, {name}", part, chosen(part, c, learned))
     for name, value in c._asdict().items():
         text = ", ".join(f"{x:.3g}" for x in np.atleast_1d(value))
         print(f"    {name} = ({text})" if isinstance(value, tuple) else f"    {name} = {text}")
     if options.pick:
-        kept = {each.name for each in pick(fitted, c, options.pick, ["pingpong 128×128×64"])}
+        found = pick(fitted, c, learned, options.pick, ["pingpong 128×128×64"])
+        kept = {each.name for each in found}
         for name, part in parts:
-            shown = np.array([part.names[at].name in kept for at in part.candidate])
-            few = Runs(
-                *(column[shown] for column in part[:3]),
-                tuple(x[shown] for x in part.key),
-                *part[4:],
-            )
-            report(f"choice of {len(kept)}, {name}", few, chosen(few, c))
+            few = part.plans(np.array([each.name in kept for each in part.names]))
+            report(f"choice of {len(kept)}, {name}", few, chosen(few, c, learned))
         print("\n".join(sorted(kept)))
 
 

@@ -2,23 +2,25 @@
 
 Blocks compute tiles of C in waves, one tile a multiprocessor at a time:
 
-    time = launch + (main loops⁴ + DRAM⁴)^¼ + last epilogue + reduction
+    time = (launch + max(main loops, DRAM) + last epilogue + reduction) × correction
 
-A k-tile takes about the longest of four times:
+A k-tile takes as long as L2 needs to serve the loads of all multiprocessors, or as long as the
+multiprocessor needs: about the longest of three times.
 
     tensor core    its flops
     shared memory  what TMA writes and wgmma reads there
     latency        from one wgmma to the next
-    L2             what the loads of all multiprocessors ask of it
 
-L2 serves all blocks of a GPC at once if they ask for the same line at the same time, as the blocks
-of a single wave mostly do. Rows of 128 bytes that start off 128-byte lines touch two lines each.
-Those at odd multiples of 16 bytes are mostly served to one block at a time: clusters, whose blocks
-share loads by multicast, ask for less. A TMA box with rows beyond the edge of the matrix is slow.
-Where K is split, a second kernel adds the partial sums.
+L2 serves fewer rows a second if they start off 128-byte lines. Clusters, whose blocks share loads
+by multicast, ask for less. Where K is split, a second kernel adds the partial sums.
 
-`bench/fit_model.py` fits the constants to measurements on an H100 SXM:
-docs/performance/notebook.md, "The model". All candidates are estimated at once, as arrays.
+The terms leave out how L2 serves blocks that ask for the same line, the clocks of busy
+multiprocessors, and what else no formula has caught. The correction was learned from measurements
+(select/correction.py); it knows tiles and clusters like those of CANDIDATES.
+
+`bench/fit_model.py` fits the constants and the correction to measurements on an H100 SXM:
+docs/performance/notebook.md, "The model". All candidates are estimated at once, as arrays: a call
+of numpy takes half a microsecond, and a choice about 60 of them.
 """
 
 from __future__ import annotations
@@ -39,13 +41,13 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for, depth
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for
+from cutedsl_gemm.select.correction import LEARNED, LOGARITHMS, Network, of_candidates, of_rows
 from layouts.hardware.facts import WARPGROUP
 
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 # Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
 BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
-GPC = 16  # multiprocessors of a GPC; consecutive blocks run there
 DRAM = 3.1e12  # bytes a second, at most
 ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes
 
@@ -53,38 +55,28 @@ Array: TypeAlias = NDArray[Any]
 
 
 class Constants(NamedTuple):
-    """What the fit decides. Times are in seconds; rates, if not of flops, in bytes a second.
+    """What the fit decides. Times are in seconds; rates, if not of flops, in bytes a second."""
 
-    The tables have an entry for each of ALIGNMENTS: what L2 serves for each row that the blocks of
-    a GPC need, to all of them together (once) and to each of them (each), in rows.
-    """
-
-    sm_rate: float = 6.75e12  # flops a second of a multiprocessor while all multiply
-    smem: float = 2.72e11  # of a multiprocessor's shared memory
-    latency: float = 1.07e-07  # of a k-tile,
-    latency_16: float = 9.72e-09  # and for each wgmma in it
-    l2: float = 1.04e13
-    once: tuple[float, ...] = (0.954, 0.452, 0.674, 0.193)
-    each: tuple[float, ...] = (0.386, 0.968, 1.1, 1.85)
-    in_step_once: tuple[float, ...] = (1.95, 0.768, 0.925, 0.287)  # in a single wave
-    in_step_each: tuple[float, ...] = (0.00135, 0.876, 0.966, 1.69)
-    missing_row: float = 3.87e-11  # that a row beyond the edge adds to all boxes of 64 columns
-    clustered: float = 1.59  # of `once`, in a cluster
+    sm_rate: float = 6.75e12  # flops a second of a multiprocessor
+    smem: float = 2.6e11  # of a multiprocessor's shared memory
+    latency: float = 1.15e-07  # of a k-tile,
+    latency_16: float = 9.54e-09  # and for each wgmma in it
+    l2: tuple[float, ...] = (1.71e13, 6.66e12, 6.36e12, 4.91e12)  # of rows of each of ALIGNMENTS
     dram: float = 2.84e12
     kept: float = 1.56e07  # bytes of A, B and C that L2 keeps from launch to launch
     sm_dram: float = 8.97e10  # that one multiprocessor reads from DRAM
-    launch: float = 1.37e-06  # launch to first load, and last store to the end
-    overlap: float = 3.19e-07  # of it, what launches save that overlap
-    fill: float = 2.25e-08  # until the first k-tile of a tile arrives,
-    fill_rate: float = 8.3e10  # and its bytes
-    cluster_launch: float = 3.04e-07  # what a cluster adds to `launch`
-    cluster_fill: float = 3.48e-09  # and to `fill`
-    store: float = 3.42e10  # of C, of one consumer
-    shared_store: float = 4.17e10  # of the consumers of a cooperative tile
-    narrow_store: float = 2.39e10  # in rows of 32 bytes
-    narrow_write: float = 1.41e12  # of C that DRAM takes in rows of 32 bytes
-    reduction_launch: float = 1.48e-06  # of the kernel that adds partial sums
-    reduction_rate: float = 4.98e12  # of partial sums, to L2 and from there
+    launch: float = 1.52e-06  # launch to first load, and last store to the end
+    overlap: float = 6.08e-07  # of it, what launches save that overlap
+    fill: float = 2.31e-08  # until the first k-tile of a tile arrives,
+    fill_rate: float = 6.48e10  # and its bytes
+    cluster_launch: float = 3.5e-07  # what a cluster adds to `launch`
+    cluster_fill: float = 1.5e-08  # and to `fill`
+    store: float = 2.15e10  # of C, of one consumer
+    shared_store: float = 2.6e10  # of the consumers of a cooperative tile
+    narrow_store: float = 1.6e10  # in rows of 32 bytes
+    narrow_write: float = 1.24e12  # of C that DRAM takes in rows of 32 bytes
+    reduction_launch: float = 1.17e-06  # of the kernel that adds partial sums
+    reduction_rate: float = 4.04e12  # of partial sums, to L2 and from there
     # Of a slot of an epilogue (epilogue/cost.py); more if those of several consumers run at once.
     # By hand, of twelve epilogues at 8448×9216×256.
     issue: float = 2.0e-09
@@ -110,6 +102,7 @@ class Estimate(NamedTuple):
     dram: float  # seconds in which DRAM moves what L2 does not keep of A, B and C
     epilogue: float  # seconds of the last epilogue
     reduction: float  # seconds in which partial sums are added; 0 if K is whole
+    correction: float  # the factor that measurements say
 
     @property
     def k_tile(self) -> dict[str, float]:
@@ -118,7 +111,7 @@ class Estimate(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """What decides the time.
+        """What decides the time, before the correction.
 
         >>> square, askew = (Problem.dense(4096, 4096, k) for k in (4096, 4104))
         >>> [estimate(each, Candidate(pingpong, (128, 192, 64))).bound for each in (square, askew)]
@@ -129,34 +122,40 @@ class Estimate(NamedTuple):
         return max(self.k_tile, key=lambda name: self.k_tile[name])
 
 
+# Of A, B and C: the entries in ALIGNMENTS of their rows.
+Rows: TypeAlias = tuple[int, int, int]
+
+
 class Table(NamedTuple):
     """What the model needs of candidates, and what each of them costs: arrays of an entry each."""
 
     tile: Array  # (2, candidates): BM, BN
     cluster: Array  # (2, candidates): tiles down, across
+    whole: Array  # (2, candidates): rows and columns of a cluster
     depth: Array  # of a k-tile of all splits
     splits: Array
     invariant: Array  # whether it serves an invariant problem
     swapped: Array  # M and N are then those of Cᵀ
     turns: Array  # consumers that take turns: the others store while one multiplies; else 1
     at_once: Array  # blocks that run at once
-    groups: Array  # (3, candidates): tile rows of a raster group, by depth of K
-    tensor_core: Array  # seconds of a k-tile, if all multiprocessors are busy
+    few: Array  # half of them
+    tensor_core: Array  # seconds of a k-tile
     smem: Array  # seconds of a k-tile
-    l2: Array  # seconds of a k-tile, for each row that L2 serves to each block
-    latency: Array  # seconds of a k-tile
-    clustered: Array  # factor of what L2 serves to all blocks of a GPC together
-    missing: Array  # seconds of a k-tile, for each missing row
+    k_tile: Array  # seconds of a k-tile that never waits for L2
+    row: Array  # (2, candidates): seconds of a k-tile, for each row of A, of B, and each block
     fill: Array  # seconds
     epilogue: Array
     slots: Array  # seconds of an issue slot for each output of a thread
     launch: Array
     write: Array  # bytes of C a second
     sums: Array  # seconds in which the partial sums of a tile are added
+    units: Array  # (units, candidates): of the correction, their sums before the terms
 
 
-def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
-    """The table of candidates."""
+def table(
+    candidates: Sequence[Candidate], c: Constants = FITTED, learned: Network = LEARNED
+) -> Table:
+    """The table of candidates, for rows of A, B and C on lines; `aligned` has it for others."""
     tile = np.array([each.tile for each in candidates], dtype=float).T  # (3, candidates)
     cluster = np.array([each.cluster for each in candidates], dtype=float).T
     splits = np.array([each.splits for each in candidates], dtype=float)
@@ -168,24 +167,27 @@ def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
     )
     turns = np.array([each.consumers if each.maker is pingpong else 1 for each in candidates])
     (bm, bn, bk), clustered = tile, cluster.prod(0) > 1
+    at_once = np.array([BLOCKS_AT_ONCE[int(size)] for size in cluster.prod(0)], dtype=float)
     # Bytes that TMA writes and wgmma reads: B once for each 64 rows of A.
     written, read = 2 * bk * (bm + bn), 2 * bk * (bm + bm / 64 * bn)
+    tensor_core, smem = 2 * bm * bn * bk / c.sm_rate, (written + read) / c.smem
+    latency = c.latency + bk / 16 * c.latency_16
+    swapped = np.array([each.swapped for each in candidates])
     return Table(
         tile[:2],
         cluster,
+        tile[:2] * cluster,
         bk * splits,
         splits,
         np.array([each.invariant for each in candidates]),
-        np.array([each.swapped for each in candidates]),
+        swapped,
         turns,
-        np.array([BLOCKS_AT_ONCE[math.prod(each.cluster)] for each in candidates], dtype=float),
-        np.array([[of.group for of in each.rasters] for each in candidates], dtype=float).T,
-        tensor_core=2 * bm * bn * bk / c.sm_rate,
-        smem=(written + read) / c.smem,
-        l2=2 * bk / c.l2,
-        latency=c.latency + bk / 16 * c.latency_16,
-        clustered=np.where(clustered, c.clustered, 1.0),
-        missing=bk / 64 * c.missing_row,
+        at_once,
+        at_once / 2,
+        tensor_core,
+        smem,
+        k_tile=(tensor_core**4 + smem**4 + latency**4) ** 0.25,
+        row=2 * bk / c.l2[0] / cluster[::-1],
         fill=c.fill + clustered * c.cluster_fill + written / c.fill_rate,
         epilogue=2
         * bm
@@ -200,20 +202,24 @@ def table(candidates: Sequence[Candidate], c: Constants = FITTED) -> Table:
         launch=c.launch + clustered * c.cluster_launch + (splits > 1) * c.reduction_launch,
         write=np.where(narrow, c.narrow_write, c.dram),
         sums=(splits > 1) * 2 * 4 * splits * bm * bn / c.reduction_rate,
+        units=learned.facts @ of_candidates(candidates) + learned.bias,
     )
 
 
-# M, N, K, its depth, and the entries in the tables of A's and of B's rows
-Key: TypeAlias = tuple[int, int, int, int, int, int]
+def aligned(of: Table, rows: Rows, c: Constants = FITTED, learned: Network = LEARNED) -> Table:
+    """The table for rows of A, B and C that start at such multiples."""
+    a, b, _ = rows
+    slower = c.l2[0] / np.array(c.l2)
+    units = of.units + learned.rows @ of_rows(rows)
+    return of._replace(row=of.row * slower[_sides(of, a, b)], units=units)
 
 
 def estimate(problem: Problem, candidate: Candidate) -> Estimate:
     """The expected time of a candidate.
 
-    >>> from cutedsl_gemm.kernels.sm90.rungs import cooperative
-    >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(cooperative, (128, 256, 64)))
+    >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('cooperative 128×256×64', 512, 4, 185)
+    ('pingpong 128×192×64', 704, 6, 185)
     """
     return _estimates(problem, (candidate,))[0]
 
@@ -257,25 +263,42 @@ def best(problem: Problem) -> Candidate:
     """The first candidate of `ranking`, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
-    ['cooperative 256×128×64', 'cooperative 256×128×64, cluster 1×2']
+    ['pingpong 128×128×64', 'pingpong 128×160×64, cluster 4×2, swapped']
     """
-    return _best(_key(problem), problem.invariant)
-
-
-def _key(problem: Problem) -> Key:
     m, _, k = problem.mnk
-    n = problem.columns
-    a, b = (ALIGNMENTS.index(each.row_alignment) for each in (problem.a, problem.b))
-    return m, n, k, depth(k), a, b
+    return _best(m, problem.columns, k, _rows(problem), problem.invariant)
+
+
+def _rows(problem: Problem) -> Rows:
+    a, b = _ENTRIES[problem.a.row_alignment], _ENTRIES[problem.b.row_alignment]
+    return a, b, entry(2 * problem.columns)
+
+
+_ENTRIES = {each: at for at, each in enumerate(ALIGNMENTS)}
+
+
+def entry(pitch: int) -> int:
+    """The entry of ALIGNMENTS for rows that start `pitch` bytes apart; the last one for fewer.
+
+    >>> [entry(pitch) for pitch in (256, 192, 2 * 50257)]
+    [0, 1, 3]
+    """
+    return _ENTRIES.get(min(pitch & -pitch, ALIGNMENTS[0]), len(ALIGNMENTS) - 1)
 
 
 _ALL = table(CANDIDATES)
 
 
+@lru_cache
+def _of_all(rows: Rows) -> Table:
+    return aligned(_ALL, rows)
+
+
 @lru_cache(maxsize=4096)
-def _best(key: Key, invariant: bool) -> Candidate:
-    found = terms(key, _ALL)
-    serving = serves(_ALL, found["waves"], invariant)
+def _best(m: int, n: int, k: int, rows: Rows, invariant: bool) -> Candidate:
+    of = _of_all(rows)
+    found = terms(m, n, k, of)
+    serving = serves(of, found["waves"], invariant)
     return CANDIDATES[np.where(serving, found["seconds"], np.inf).argmin()]
 
 
@@ -283,10 +306,21 @@ _table = lru_cache(maxsize=64)(table)
 
 
 def _estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
-    found = terms(_key(problem), _table(candidates), work=_work(problem))
-    counts = {name: found[name].astype(int) for name in ("tiles", "waves", "busy_sms")}
-    fields = ((found | counts)[name].tolist() for name in Estimate._fields[1:])
-    return [Estimate(*row) for row in zip(candidates, *fields, strict=True)]
+    m, _, k = problem.mnk
+    of, work = aligned(_table(candidates), _rows(problem)), _work(problem)
+    found = terms(m, problem.columns, k, of)
+    if any(work):  # the correction was learned without
+        factor = found["correction"]
+        found = terms(m, problem.columns, k, of, work=work)
+        found["seconds"] *= factor / found["correction"]
+        found["correction"] = factor
+    columns = [np.broadcast_to(found[name], len(candidates)) for name in Estimate._fields[1:]]
+    return [
+        Estimate(candidate, seconds, int(tiles), int(waves), math.ceil(busy), *rest)
+        for candidate, seconds, tiles, waves, busy, *rest in zip(
+            candidates, *(column.tolist() for column in columns), strict=True
+        )
+    ]
 
 
 def _work(problem: Problem) -> tuple[float, int]:
@@ -300,47 +334,53 @@ def _work(problem: Problem) -> tuple[float, int]:
 
 
 def terms(
-    key: tuple[Any, ...], of: Table, c: Constants = FITTED, work: tuple[float, int] = (0, 0)
+    m: Any,
+    n: Any,
+    k: Any,
+    of: Table,
+    c: Constants = FITTED,
+    learned: Network = LEARNED,
+    work: tuple[float, int] = (0, 0),
 ) -> dict[str, Array]:
     """The fields of an Estimate except the candidate, an entry for each candidate of the table.
 
-    The key is that of one problem; or its members, except the depth, are arrays with a problem for
-    each candidate. `work` is that of the epilogue, as `_work` returns it.
+    M, N and K are those of one problem; or they are arrays, with a problem for each candidate.
+    `work` is that of the epilogue, as `_work` returns it.
     """
-    m, n, k, of_k, a_entry, b_entry = key
     extents = _sides(of, m, n)  # (2, candidates), as all that follows of M and N
-    grid = np.ceil(extents / (of.tile * of.cluster)) * of.cluster  # tiles, of whole clusters
-    blocks = grid[0] * grid[1] * of.splits
+    clusters = np.ceil(extents / of.whole)
+    grid = clusters * of.cluster  # tiles
+    tiles = grid[0] * grid[1]
+    blocks = tiles * of.splits
     waves = np.ceil(blocks / of.at_once)
     busy = blocks / waves
     k_tiles = np.ceil(k / of.depth)
 
-    tensor_core = of.tensor_core * np.sqrt(np.sqrt(busy / SMS))
-    entries = _sides(of, a_entry, b_entry) + len(ALIGNMENTS) * (waves == 1)
-    l2 = of.l2 * busy * _served(c, of, of.groups[of_k], (extents, grid, entries))
-    epilogue = of.epilogue + work[0] * of.slots
-    k_tile = _longest(tensor_core, of.smem, l2, of.latency)
-    first = of.fill + k_tiles * k_tile
-    whole = waves * (first + epilogue) - epilogue
-    in_turns = np.maximum(waves * first, waves / of.turns * (first + epilogue) - epilogue)
-    # the last tile row and column: one wave has them, or one wave in `tiles`
-    tiles = np.ceil(extents / of.tile)
-    missing = (of.tile - extents / tiles) * np.maximum(1, waves / tiles) / of.cluster[::-1]
-    slow = k_tiles * of.missing * busy * (missing[0] + missing[1])
-    mainloop = np.where(of.turns > 1, in_turns, whole) + slow
+    asked = np.minimum(of.tile, extents) * of.row
+    l2 = (asked[0] + asked[1]) * busy
+    epilogue = of.epilogue + work[0] * of.slots if work[0] else of.epilogue
+    k_tile = np.maximum(of.k_tile, l2)
+    all_first = (of.fill + k_tiles * k_tile) * waves
+    in_turns = (all_first + waves * epilogue) / of.turns - epilogue
+    mainloop = np.maximum(all_first, in_turns)
 
-    moved = np.maximum(0, 2 * (m * k + k * n + m * n) + work[1] - c.kept)
+    moved = 2 * (m * k + k * n + m * n) + work[1] - c.kept
     dram = np.maximum(moved / np.minimum(c.dram, c.sm_dram * busy), 2 * m * n / of.write)
-    launch = of.launch - (2 * blocks <= of.at_once) * c.overlap
-    reduction = of.sums * grid[0] * grid[1]
-    # Main loops and DRAM hinder each other where they take equally long.
-    seconds = launch + _longest(mainloop, dram) + epilogue + reduction
+    few = blocks <= of.few
+    launch = of.launch - few * c.overlap
+    reduction = of.sums * tiles
+    seconds = launch + np.maximum(mainloop, dram) + epilogue + reduction
+    used = extents / (clusters * of.whole)
+    logarithms = waves, busy, k_tiles, l2, k_tile, mainloop, dram, seconds, *used, *extents
+    inputs = np.array((*logarithms, 1 / waves, 1e-6 / seconds, few), np.float32)
+    np.log(inputs[: len(LOGARITHMS)], out=inputs[: len(LOGARITHMS)])
+    correction = learned.factor(inputs, of.units)
     return {
-        "seconds": seconds,
-        "tiles": grid[0] * grid[1],
+        "seconds": seconds * correction,
+        "tiles": tiles,
         "waves": waves,
-        "busy_sms": np.ceil(busy),
-        "tensor_core": tensor_core,
+        "busy_sms": busy,
+        "tensor_core": of.tensor_core,
         "smem": of.smem,
         "l2": l2,
         "launch": launch,
@@ -348,6 +388,8 @@ def terms(
         "dram": dram,
         "epilogue": epilogue,
         "reduction": reduction,
+        "correction": correction,
+        "inputs": inputs,
     }
 
 
@@ -355,24 +397,3 @@ def _sides(of: Table, first: Any, second: Any) -> Array:
     """(2, candidates): a value for M and one for N, exchanged where operands are swapped."""
     both = np.array((first, second)).reshape(2, -1)
     return np.where(of.swapped, both[::-1], both)
-
-
-def _longest(*times: Array) -> Array:
-    """Their 4-norm: the longest, and more where others are as long."""
-    total = np.zeros_like(times[0])
-    for time in times:
-        total += (time * time) ** 2
-    return np.sqrt(np.sqrt(total))
-
-
-def _served(c: Constants, of: Table, group: Array, sides: tuple[Array, Array, Array]) -> Array:
-    """The rows of A and of B that L2 serves to each block, in a k-tile."""
-    extents, (rows, columns), entries = sides
-    together = np.minimum(GPC, rows * columns)  # blocks of a GPC: they compute high × wide tiles
-    wide = np.minimum(together / np.minimum(np.minimum(group, rows), together), columns)
-    high = np.minimum(together / wide, rows)
-    shared = np.minimum(np.array((high, wide)) * of.tile, extents) / together * of.clustered
-    own = np.minimum(of.tile, extents) / of.cluster[::-1]
-    once, each = np.array(c.once + c.in_step_once), np.array(c.each + c.in_step_each)
-    found = once[entries] * shared + each[entries] * own
-    return found[0] + found[1]

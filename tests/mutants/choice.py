@@ -22,15 +22,15 @@ FAULTS = (
     Fault(
         "tables_of_a_and_b_swapped",
         MODEL,
-        "entries = _sides(of, a_entry, b_entry)",
-        "entries = _sides(of, b_entry, a_entry)",
+        "slower[_sides(of, a, b)]",
+        "slower[_sides(of, b, a)]",
         "The misaligned rows of one operand are taken for those of the other.",
     ),
     Fault(
         "key_of_a_alone",
         MODEL,
-        "return m, n, k, depth(k), a, b",
-        "return m, n, k, depth(k), a, a",
+        "return a, b, entry(2 * problem.columns)",
+        "return a, a, entry(2 * problem.columns)",
         "The alignment of B plays no part in the choice, nor in what is remembered of it.",
     ),
     Fault(
@@ -169,8 +169,8 @@ FAULTS = (
     Fault(
         "alignment_of_b_from_a",
         "cutedsl_gemm/select/model.py",
-        "for each in (problem.a, problem.b))",
-        "for each in (problem.a, problem.a))",
+        "_ENTRIES[problem.b.row_alignment]",
+        "_ENTRIES[problem.a.row_alignment]",
         "A candidate that is slow where rows of B start off a line.",
     ),
 )

@@ -1,0 +1,145 @@
+"""What measurements say beyond the formulas of model.py: a factor for each candidate's time.
+
+The factor comes from a network of 24 units. Each adds up its inputs, with weights, and passes the
+sum on if it is positive. The inputs are
+
+    TERMS   of the model: they change with the problem and the candidate
+    FACTS   of the candidate: its tile, cluster and schedule
+    ROWS    the alignments of the rows of A, B and C
+
+Flops, L2 and DRAM are the model's. The network knows how plans deviate from it: blocks that share
+what L2 serves or fall out of step, tiles beyond the edge, short loops. `bench/fit_model.py` writes
+the weights, correction.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
+from cutedsl_gemm.select.candidate import Candidate
+
+FILE = Path(__file__).with_name("correction.csv")
+LIMIT = math.log(2.0)  # of the factor's logarithm
+
+LOGARITHMS = (
+    "waves",
+    "busy multiprocessors",
+    "k-tiles",
+    "L2",
+    "k-tile",
+    "main loops",
+    "DRAM",
+    "time",
+    "used part of tile rows",
+    "used part of tile columns",
+    "rows",
+    "columns",
+)
+TERMS = (*LOGARITHMS, "1 / waves", "1 µs / time", "at most half of the blocks that run at once")
+ROWS = tuple(f"{name} at {each} bytes" for name in ("A and B", "C") for each in (64, 32, 16))
+
+Array: TypeAlias = NDArray[Any]
+
+
+def facts(candidate: Candidate) -> dict[str, float]:
+    """What the network knows of a candidate.
+
+    >>> from cutedsl_gemm.kernels.sm90.rungs import split
+    >>> found = facts(Candidate(split, (128, 96, 64), 4, (4, 1), swapped=True))
+    >>> [found[name] for name in ("log2 BM", "log2 down", "log2 across", "K split", "8 blocks")]
+    [7.0, 2.0, 0.0, 1, 0]
+    """
+    (bm, bn, bk), (down, across) = candidate.tile, candidate.cluster
+    numbers = {
+        "BM": bm,
+        "BN": bn,
+        "BK": bk,
+        "down": down,
+        "across": across,
+        "splits": candidate.splits,
+        "smem": 2 * bm + bn + bm * bn / 64,  # written and read, for each k
+    }
+    return {f"log2 {name}": math.log2(value) for name, value in numbers.items()} | {
+        "K split": int(candidate.splits > 1),
+        "cluster": int(down * across > 1),
+        "4 blocks or more": int(down * across >= 4),
+        "8 blocks": int(down * across >= 8),
+        "in turns": int(candidate.maker is pingpong),
+        "swapped": int(candidate.swapped),
+        "BM 64": int(bm == 64),
+        "BM 192": int(bm == 192),
+        "BM 256": int(bm == 256),
+    }
+
+
+FACTS = tuple(facts(Candidate(pingpong, (64, 64, 64))))
+INPUTS = (*TERMS, *FACTS, *ROWS, "bias", "output")  # rows of the file
+
+
+def of_candidates(candidates: Sequence[Candidate]) -> Array:
+    """(FACTS, candidates)"""
+    return np.array([[*facts(each).values()] for each in candidates], np.float32).T
+
+
+def of_rows(entries: Sequence[Any]) -> Array:
+    """(ROWS, 1 or candidates), of the alignments of A's, B's and C's rows.
+
+    The entries are those of 128, 64, 32 and 16 bytes.
+    """
+    a, b, c = (np.arange(1, 4)[:, None] == each for each in entries)
+    return np.vstack([(a * 0.5 + b * 0.5), c]).astype(np.float32)
+
+
+class Network(NamedTuple):
+    """The weights."""
+
+    terms: Array  # (units, TERMS)
+    facts: Array  # (units, FACTS)
+    rows: Array  # (units, ROWS)
+    bias: Array  # (units, 1)
+    output: Array  # (units,)
+
+    def factor(self, of_problem: Array, units: Array) -> Array:
+        """(candidates,): the factor, 1/2 to 2, of (TERMS, candidates).
+
+        `units`, (units, candidates), has the sums of all that is no term.
+        """
+        sums = self.terms @ of_problem
+        sums += units
+        np.maximum(sums, 0, out=sums)
+        return np.exp(np.minimum(np.maximum(self.output @ sums, -LIMIT), LIMIT))
+
+
+def read(path: Path) -> Network:
+    """The weights of a file: a row for each of INPUTS. ValueError if it has others."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        names, *weights = zip(*csv.reader(stream), strict=True)
+    if names != INPUTS:
+        raise ValueError(
+            f"{path} has weights of other inputs: give it a row for each of INPUTS, whatever the "
+            "weights, and learn them with python bench/fit_model.py --write"
+        )
+    found = np.array(weights, np.float32)  # (units, inputs)
+    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS), 1])
+    terms, of_facts, rows, bias, output = map(np.ascontiguousarray, np.split(found, ends, axis=1))
+    return Network(terms, of_facts, rows, bias, output[:, 0])
+
+
+def write(path: Path, network: Network) -> None:
+    """Writes what `read` reads."""
+    columns = np.hstack([*network[:4], network.output[:, None]]).T
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        for name, row in zip(INPUTS, columns, strict=True):
+            writer.writerow((name, *(f"{weight:.4g}" for weight in row)))
+
+
+LEARNED = read(FILE)
