@@ -234,7 +234,7 @@ def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
     PlanError if there is none; there is one for rows that are a multiple of 64 on each rank.
 
     >>> gathered_plan(2, Problem.dense(8192, 8192, 8192)).cluster_tile
-    (256, 224)
+    (128, 192)
     """
     rows = problem.mnk[0] // ranks
     able = [each for each in CANDIDATES if not each.swapped and each.splits == 1]
