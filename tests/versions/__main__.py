@@ -115,7 +115,8 @@ def installed(environment: Environment, wheel: Path, folder: Path) -> Path:
     must(run(interpreter(environment.python), "-m", "venv", folder))
     python = folder / "bin" / "python"
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    kept = [line for line in lines if not any(line.startswith(pin) for pin in environment.pins)]
+    others = *environment.pins, "setuptools"  # of which torch asks for a version of its own
+    kept = [line for line in lines if not line.startswith(others)]
     limits = folder / "constraints.txt"
     limits.write_text("\n".join(kept))
     what = f"{wheel}[{environment.extra}]" if environment.extra else str(wheel)
