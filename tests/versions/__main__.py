@@ -29,7 +29,7 @@ Done: TypeAlias = "subprocess.CompletedProcess[str]"
 
 
 class Environment(NamedTuple):
-    """A version of Python, an extra of the wheel, and versions that differ from constraints.txt."""
+    """A version of Python, an extra of the wheel, and versions other than those of CI."""
 
     python: str
     extra: str = ""
@@ -114,14 +114,11 @@ def installed(environment: Environment, wheel: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     must(run(interpreter(environment.python), "-m", "venv", folder))
     python = folder / "bin" / "python"
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    others = *environment.pins, "setuptools"  # of which torch asks for a version of its own
-    kept = [line for line in lines if not line.startswith(others)]
-    limits = folder / "constraints.txt"
-    limits.write_text("\n".join(kept))
+    # constraints.txt is of one set of versions: others ask for others of setuptools, protobuf, …
+    limits = () if environment.pins else ("-c", ROOT / "constraints.txt")
     what = f"{wheel}[{environment.extra}]" if environment.extra else str(wheel)
     pins = [f"{name}=={pin}" for name, pin in environment.pins.items()]
-    must(run(python, "-m", "pip", "install", "-q", "--no-compile", "-c", limits, what, *pins))
+    must(run(python, "-m", "pip", "install", "-q", "--no-compile", *limits, what, *pins))
     return python
 
 
