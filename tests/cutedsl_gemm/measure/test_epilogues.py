@@ -6,7 +6,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from cutedsl_gemm import fused
+from cutedsl_gemm import functions, fused
 from cutedsl_gemm.measure import epilogues, layers
 from cutedsl_gemm.measure.epilogues import CASES, Sample, markdown, read, table, write
 from cutedsl_gemm.measure.layers import ALONE, COMPILED, EAGER, FUSED, LAYERS, PROVIDERS, QUACK
@@ -39,6 +39,7 @@ def test_all_providers_compute_the_same_layer(layer):
 def test_the_plans_compiled_ahead_are_those_that_run(layer, monkeypatch):
     ran = []
     monkeypatch.setattr(fused, "_calls", {})
+    monkeypatch.setattr(functions, "_runs", {})
     monkeypatch.setattr(
         fused,
         "fused_runner",
