@@ -1,4 +1,4 @@
-"""Products that talk while they multiply: all-gather → product, and product → reduce-scatter.
+"""Products that overlap with collectives: all-gather → product, and product → reduce-scatter.
 
     all_gather_gemm(a, b)       this rank's rows of A are sent while the product of them runs; a
                                 tile of other rows starts when the rows that it needs have come

@@ -1,4 +1,4 @@
-"""Time of products that talk while they multiply, compared with torch's and with the product alone.
+"""Time of products that overlap with collectives, compared with torch's and with the product alone.
 
 One process for each GPU of this machine. The providers are measured in turn: a moment of rest, a
 few launches to warm up, then ten in a row, timed by CUDA events. The time is that of the slowest

@@ -1,4 +1,4 @@
-"""Products that talk while they multiply: those of torch's collectives and gemm, on any ranks.
+"""Products that overlap with collectives: those of torch's collectives and gemm, on any ranks.
 
 Ranks are processes with gloo, whose collectives move the data; or threads that write each other's
 memory, as GPUs do: they show which memory, in which order.
