@@ -48,7 +48,7 @@ FAULTS = (
     Fault(
         "slices_shorter_than_a_swizzle",
         "kernels/sm90/operand.py",
-        "if lines % (8 * self.slices):",
+        "if lines % (8 * operand.slices):",
         "if lines % 8:",
         "A block of a cluster loads a slice that starts inside a period of the swizzle.",
     ),
@@ -146,7 +146,7 @@ FAULTS = (
     Fault(
         "box_slices_cut_the_swizzle",
         "kernels/sm90/operand.py",
-        "if lines % (8 * self.slices):",
+        "if lines % (8 * operand.slices):",
         "if lines % self.slices:",
         "A slice of a cluster's block begins inside a period of the swizzle.",
     ),
