@@ -19,7 +19,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated
 from cutedsl_gemm.api import fused_product
-from cutedsl_gemm.linear_calls import Run, computed, gradients, product, remembered, suits
+from cutedsl_gemm.linear_calls import Run, computed, of_shards, product, remembered, suits
 from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.request import Fixed, Function
@@ -155,12 +155,7 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
     if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
         run = remembered(_runs, _make, x, weight, bias)
         return None if run is None else computed(run, linear, x, weight, bias)
-    given = (x, weight) if bias is None else (x, weight, bias)
-    if not all(is_sharded(each) for each in given) or not suits(x, weight, bias, TMA.devices):
-        return None
-    from cutedsl_gemm.distributed.sharded_linear import sharded_linear  # here: it imports DTensor
-
-    return sharded_linear(linear, gradients, x, weight, bias)
+    return of_shards(linear, TMA.devices, x, weight, bias)
 
 
 def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:

@@ -20,7 +20,7 @@ from cutedsl_gemm.call import REMEMBERED, call
 from cutedsl_gemm.derivatives import applied
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
-from cutedsl_gemm.tensors import rows_of
+from cutedsl_gemm.tensors import is_sharded, rows_of
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 
@@ -83,6 +83,18 @@ def suits(x: Tensor, weight: Tensor, bias: Tensor | None, devices: Collection[st
         return bool(x.shape[-1] == weight.shape[1])
     same = bias.device == x.device and bias.dtype == x.dtype and bias.layout == torch.strided
     return same and x.shape[-1] == weight.shape[1] and bias.shape == weight.shape[:1]
+
+
+def of_shards(
+    linear: Run, devices: Collection[str], x: Tensor, weight: Tensor, bias: Tensor | None
+) -> Tensor | None:
+    """The product of DTensors by `linear` of what each rank has; None if that is not enough."""
+    given = (x, weight) if bias is None else (x, weight, bias)
+    if not all(is_sharded(each) for each in given) or not suits(x, weight, bias, devices):
+        return None
+    from cutedsl_gemm.distributed.sharded_linear import sharded_linear  # here: it imports DTensor
+
+    return sharded_linear(linear, gradients, x, weight, bias)
 
 
 def extents(x: Tensor, weight: Tensor) -> tuple[int, int, int] | None:

@@ -263,7 +263,7 @@ def _scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
         if buffer is not None:
             return _multiply_and_scatter(buffer, a, b)
     partial, scatter = gemm(a, b), torch.ops._c10d_functional.reduce_scatter_tensor
-    return _here(scatter(partial, "sum", ranks, group.group_name))
+    return waited(scatter(partial, "sum", ranks, group.group_name))
 
 
 def _rows_of_each(a: Tensor, ranks: int) -> int:
@@ -324,11 +324,11 @@ def adding(*parts: Tensor) -> tuple[Callable[..., Any], dict[str, Tensor]]:
 def _all_gathered(a: Tensor, group: ProcessGroup) -> Tensor:
     """The rows of all ranks."""
     gather = torch.ops._c10d_functional.all_gather_into_tensor
-    return _here(gather(a.contiguous(), group.size(), group.group_name))
+    return waited(gather(a.contiguous(), group.size(), group.group_name))
 
 
-def _here(begun: Tensor) -> Tensor:
-    """The result of a collective, when it has come."""
+def waited(begun: Tensor) -> Tensor:
+    """The result of a collective, for which torch's current stream waits."""
     result: Tensor = torch.ops._c10d_functional.wait_tensor(begun)
     return result
 

@@ -50,7 +50,7 @@ def sharded_linear(
 ) -> Tensor | None:
     """x · weightᵀ + bias of DTensors; None if it needs communication, which is torch's.
 
-    `linear` multiplies what a rank has, and `gradients` are those of faster.py.
+    `linear` multiplies what a rank has, and `gradients` are those of linear_calls.py.
     """
     layout = _layout(x, weight, bias)
     if layout is None:

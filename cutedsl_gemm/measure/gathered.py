@@ -34,6 +34,7 @@ from cutedsl_gemm.distributed.collectives import (
     all_gather_gemm,
     gathered_plan,
     gemm_reduce_scatter,
+    waited,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.bench import check, machine, normal
@@ -84,7 +85,7 @@ def gather_launches(mnk: Shape, group: str) -> dict[str, Callable[[], Tensor]]:
     """The launches of all-gather → product on this rank."""
     m, n, k = mnk
     a, b, whole = normal(m // dist.get_world_size(), k), normal(n, k).mT, normal(m, k)
-    gather, wait = torch.ops._c10d_functional.all_gather_into_tensor, _wait
+    gather = torch.ops._c10d_functional.all_gather_into_tensor
 
     def async_tp() -> Tensor:
         symm_mem = torch.ops.symm_mem
@@ -95,11 +96,11 @@ def gather_launches(mnk: Shape, group: str) -> dict[str, Callable[[], Tensor]]:
     return {
         MM: lambda: torch.mm(whole, b),
         ALONE: lambda: gemm(whole, b),
-        COLLECTIVE: lambda: wait(gather(a, ranks, group)),
-        ONE_AFTER_THE_OTHER: lambda: torch.mm(wait(gather(a, ranks, group)), b),
+        COLLECTIVE: lambda: waited(gather(a, ranks, group)),
+        ONE_AFTER_THE_OTHER: lambda: torch.mm(waited(gather(a, ranks, group)), b),
         ASYNC_TP: async_tp,
         OURS: lambda: all_gather_gemm(a, b),
-        "float32": lambda: torch.mm(wait(gather(a, ranks, group)).float(), b.float()),
+        "float32": lambda: torch.mm(waited(gather(a, ranks, group)).float(), b.float()),
     }
 
 
@@ -107,7 +108,7 @@ def scatter_launches(mnk: Shape, group: str) -> dict[str, Callable[[], Tensor]]:
     """The launches of product → reduce-scatter on this rank."""
     m, n, k = mnk
     a, b, partial_sum = normal(m, k), normal(n, k).mT, normal(m, n)
-    ranks, wait = dist.get_world_size(), _wait
+    ranks = dist.get_world_size()
     reduce = torch.ops._c10d_functional.reduce_scatter_tensor
 
     def async_tp() -> Tensor:
@@ -117,20 +118,15 @@ def scatter_launches(mnk: Shape, group: str) -> dict[str, Callable[[], Tensor]]:
     return {
         MM: lambda: torch.mm(a, b),
         ALONE: lambda: gemm(a, b),
-        COLLECTIVE: lambda: wait(reduce(partial_sum, "sum", ranks, group)),
-        ONE_AFTER_THE_OTHER: lambda: wait(reduce(torch.mm(a, b), "sum", ranks, group)),
+        COLLECTIVE: lambda: waited(reduce(partial_sum, "sum", ranks, group)),
+        ONE_AFTER_THE_OTHER: lambda: waited(reduce(torch.mm(a, b), "sum", ranks, group)),
         ASYNC_TP: async_tp,
         OURS: lambda: gemm_reduce_scatter(a, b),
-        "float32": lambda: wait(reduce(torch.mm(a.float(), b.float()), "sum", ranks, group)),
+        "float32": lambda: waited(reduce(torch.mm(a.float(), b.float()), "sum", ranks, group)),
     }
 
 
 LAUNCHES = {GATHER: gather_launches, SCATTER: scatter_launches}
-
-
-def _wait(begun: Tensor) -> Tensor:
-    result: Tensor = torch.ops._c10d_functional.wait_tensor(begun)
-    return result
 
 
 def measure(cases: Sequence[tuple[str, Shape]]) -> Iterator[Sample]:

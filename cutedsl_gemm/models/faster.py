@@ -16,11 +16,19 @@ from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
 
 from cutedsl_gemm import linear_calls
-from cutedsl_gemm.linear_calls import Run, computed, extents, gradients, product, remembered
+from cutedsl_gemm.linear_calls import (
+    Run,
+    computed,
+    extents,
+    gradients,
+    of_shards,
+    product,
+    remembered,
+)
 from cutedsl_gemm.models.compiled import operator
 from cutedsl_gemm.operator import register_sharding
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of
+from cutedsl_gemm.tensors import DENSE, rows_of
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
 AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast converts
@@ -63,15 +71,11 @@ def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | N
     """The product of fake tensors, or of DTensors; None for those of any other type."""
     if isinstance(x, FakeTensor) and isinstance(weight, FakeTensor):
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
-    if not (is_sharded(x) and is_sharded(weight) and (bias is None or is_sharded(bias))):
-        return None
     if forward_ad._current_level >= 0 or torch._C._len_torch_dispatch_stack():
         return None
-    if peek_interpreter_stack() is not None or not suits(x, weight, bias):
+    if peek_interpreter_stack() is not None:
         return None
-    from cutedsl_gemm.distributed.sharded_linear import sharded_linear  # here: it imports DTensor
-
-    return sharded_linear(linear, gradients, x, weight, bias)
+    return of_shards(linear, DEVICES, x, weight, bias)
 
 
 def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:

@@ -189,7 +189,7 @@ def _splits(
     return [Candidate(split, (bm, bn, 64), each, cluster, swapped) for each in splits]
 
 
-# Chosen from the 2,896 plans of bench/candidates.py by bench/fit_model.py, on random shapes and
+# Chosen from plans of bench/candidates.py by bench/fit_model.py, on random shapes and
 # named ones: each improves most what the model's choice among those before it leaves.
 CANDIDATES = (
     *_tiles(pingpong, 64, 16, 48, 96, 128, 160),

@@ -199,7 +199,7 @@ class SendRows(Step):
 class WaitForRows(Step):
     """ld.acquire.sys of the flag of the tile's rows until they have come; fence.proxy.async.
 
-    The warps wait for no rows of this GPU itself, and for others once.
+    Rows of this GPU itself need no wait. Those of another GPU are waited for once.
     """
 
     operand: str

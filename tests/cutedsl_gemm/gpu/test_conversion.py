@@ -51,6 +51,17 @@ def near(ours, theirs, within=1e-2):
     return (ours.double() - theirs.double()).norm() <= within * theirs.double().norm()
 
 
+def replayed(model, x):
+    """model(x) from a CUDA graph, into memory that was filled with NaN."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = model(x)
+    found.fill_(torch.nan)
+    graph.replay()
+    torch.cuda.synchronize()
+    return found
+
+
 @pytest.mark.compiles(plans=plans)
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_converted_model_is_torchs(bias):
@@ -77,13 +88,7 @@ def test_a_converted_model_compiles_and_runs_in_cuda_graphs(bias):
         compiled = torch.compile(ours, fullgraph=True, mode="reduce-overhead")
         for _ in range(4):
             assert near(compiled(x), wanted)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            found = ours(x)
-        found.fill_(torch.nan)
-        graph.replay()
-        torch.cuda.synchronize()
-        assert torch.equal(found, wanted)
+        assert torch.equal(replayed(ours, x), wanted)
 
 
 @pytest.mark.compiles(plans=plans)
@@ -147,13 +152,7 @@ def test_a_gated_mlp_is_torchs_wherever_its_weights_lie(swapped, between):
         wanted = ours(x)
         assert near(wanted, theirs(x))
         assert any(faster_mlp._products.values())
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            found = ours(x)
-        found.fill_(torch.nan)
-        graph.replay()
-        torch.cuda.synchronize()
-        assert torch.equal(found, wanted)
+        assert torch.equal(replayed(ours, x), wanted)
 
 
 def seconds(function, *arguments):

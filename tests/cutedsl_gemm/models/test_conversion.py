@@ -20,19 +20,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def products(monkeypatch):
-    """The shapes (M, N, K) that gemm is asked for."""
-    found = []
-
-    def counted(m, n, k):
-        found.append((m, n, k))
-        return True
-
-    monkeypatch.setattr(faster, "beats_torch", counted)
-    return found
-
-
 def deep(value):
     return pytest.param(value, marks=pytest.mark.deep)
 
