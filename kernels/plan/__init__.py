@@ -1,6 +1,7 @@
 """What all plans share.
 
 kernel_plan     KernelPlan: what a plan of any family answers
+block_plan      BlockPlan: what plans share whose blocks work alone
 arguments       the matrices that a kernel takes: extents, majors, alignment
 checks          PlanError, and the checks that families share
 raster          tile index → tile coordinate

@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
+from cutedsl_gemm.kernels.plan.block_plan import BlockPlan
 from cutedsl_gemm.kernels.plan.checks import (
     extents_problem,
     field_problem,
@@ -25,18 +26,13 @@ from cutedsl_gemm.kernels.plan.epilogue import (
     explain_lines,
     one_product_problems,
     partial_proofs,
-    reduction_parts,
 )
-from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
 from cutedsl_gemm.kernels.plan.raster import row_by_row
 from cutedsl_gemm.kernels.plan.smem import packed_bytes
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, partition_problems
 from layouts import Bijective, Injective, Layout, Proof, cosize, make_layout, prove
 from layouts.hardware.descriptor import Major
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 BITS = 32  # of an element: float32
 SMEM_BYTES = 49_152  # of a block of any device (CUDA C++ Programming Guide)
@@ -52,7 +48,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class SimtPlan:
+class SimtPlan(BlockPlan):
     """C (M, N) = A (M, K) · B (K, N) in fp32, one tile per block.
 
     The tile of B is (BN, BK). Without operands, threads read A and B from global memory.
@@ -69,11 +65,6 @@ class SimtPlan:
     epilogue: Epilogue = PLAIN
 
     @property
-    def gathered(self) -> bool:
-        """False: the whole of A is there before the kernel starts."""
-        return False
-
-    @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.c.threads
@@ -82,16 +73,6 @@ class SimtPlan:
     def thread_tile(self) -> tuple[int, int]:
         """(rows, columns) of C that a thread computes."""
         return self.c.lines, self.c.width * self.c.vectors
-
-    @property
-    def alignment(self) -> int:
-        """Leading strides and addresses must be multiples of so many elements."""
-        return max(copy.width for copy in self.global_copies.values())
-
-    @property
-    def c_alignment(self) -> int:
-        """As those of A and B."""
-        return self.alignment
 
     @property
     def operands(self) -> dict[str, Operand]:
@@ -118,11 +99,6 @@ class SimtPlan:
         return row_by_row(block, tiles_m, tiles_n)
 
     @property
-    def cluster_size(self) -> int:
-        """1: blocks are alone."""
-        return 1
-
-    @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
         buffers = (cosize(operand.smem) * BITS // 8 for operand in self.operands.values())
@@ -142,22 +118,9 @@ class SimtPlan:
         return {**{name: copy.offsets(1, rows[name]) for name, copy in copies}, "C": self.outputs}
 
     @property
-    def outputs(self) -> Layout:
-        """(thread, value) → m + BM * n: the outputs that each thread holds."""
-        return self.c.offsets(1, self.tile[0])
-
-    @property
     def instruction_k(self) -> int:
         """An FMA multiplies at one k."""
         return 1
-
-    def workspace(self, m: int, n: int) -> int:
-        """No plan of this family needs one."""
-        return 0
-
-    def reduction_parts(self, result: Result, m: int, n: int) -> int:
-        """The parts of a reduction of an (M, N) result: the first extent of its tensor."""
-        return reduction_parts(result, self.c, self.tile[:2], (m, n))
 
     def proofs(self) -> tuple[Proof, ...]:
         """Every element has one thread, and one place in shared memory."""
@@ -201,18 +164,11 @@ class SimtPlan:
 
         return Staged(self)
 
-    def execute(
-        self,
-        a: Tensor,
-        b: Tensor,
-        out: Tensor | tuple[Tensor, ...],
-        tell: Tell | None = None,
-        operands: tuple[Tensor | float, ...] = (),
-    ) -> None:
-        """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+    def executor(self) -> Callable[..., None]:
+        """The family's executor."""
         from cutedsl_gemm.kernels.simt.execute import gemm
 
-        gemm(self, a, b, out, tell, operands)
+        return gemm
 
     def check(self) -> SimtPlan:
         """The plan itself; PlanError with its first problem if the hardware cannot run it."""

@@ -11,20 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, PlanError, field_problem
-from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm80.operand import Operand
 from cutedsl_gemm.kernels.sm80.plan import Sm80Plan
 from layouts import ComposedLayout, Layout, Swizzle
 from layouts.hardware.descriptor import Major
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 TILE = (128, 64, 32)
 WARPS = (2, 1)  # along M, along N
@@ -65,18 +61,11 @@ class Sm70Plan(Sm80Plan):
 
         return Volta(self)
 
-    def execute(
-        self,
-        a: Tensor,
-        b: Tensor,
-        out: Tensor | tuple[Tensor, ...],
-        tell: Tell | None = None,
-        operands: tuple[Tensor | float, ...] = (),
-    ) -> None:
-        """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+    def executor(self) -> Callable[..., None]:
+        """The family's executor."""
         from cutedsl_gemm.kernels.sm70.execute import gemm
 
-        gemm(self, a, b, out, tell, operands)
+        return gemm
 
     def check_k(self, k: int) -> None:
         """PlanError unless the kernel can compute the residue of K first.

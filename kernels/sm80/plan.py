@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
+from cutedsl_gemm.kernels.plan.block_plan import BlockPlan
 from cutedsl_gemm.kernels.plan.checks import (
     BITS,
     count_problem,
@@ -26,9 +27,7 @@ from cutedsl_gemm.kernels.plan.epilogue import (
     explain_lines,
     one_product_problems,
     partial_proofs,
-    reduction_parts,
 )
-from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.smem import packed_bytes, staged_layout
@@ -38,14 +37,11 @@ from cutedsl_gemm.kernels.sm80.operand import ALIGNMENT, Operand, operand_proble
 from layouts import Bijective, ComposedLayout, Injective, Layout, Proof, cosize, prove
 from layouts.hardware.descriptor import Major
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 SMEM_BYTES = 166_912  # of a block, compute capability 8.0 (CUDA C++ Programming Guide)
 
 
 @dataclass(frozen=True)
-class Sm80Plan:
+class Sm80Plan(BlockPlan):
     """C (M, N) = A (M, K) · B (K, N), summed in fp32 by mma of the warps of a block.
 
     The tile of B is (BN, BK).
@@ -71,11 +67,6 @@ class Sm80Plan:
     epilogue: Epilogue = PLAIN
 
     @property
-    def gathered(self) -> bool:
-        """False: the whole of A is there before the kernel starts."""
-        return False
-
-    @property
     def threads(self) -> int:
         """Threads of a block."""
         return 32 * self.warps[0] * self.warps[1]
@@ -89,16 +80,6 @@ class Sm80Plan:
     def smem_majors(self) -> tuple[Major, Major]:
         """The contiguous modes of A and of B in shared memory."""
         return self.a_major, self.b_major
-
-    @property
-    def alignment(self) -> int:
-        """Leading strides and addresses must be multiples of so many elements."""
-        return max(copy.width for copy in self.global_copies.values())
-
-    @property
-    def c_alignment(self) -> int:
-        """As those of A and B."""
-        return self.alignment
 
     @property
     def steps(self) -> int:
@@ -130,11 +111,6 @@ class Sm80Plan:
         return self.raster(block, tiles_m, tiles_n, minimum)
 
     @property
-    def cluster_size(self) -> int:
-        """1: blocks are alone."""
-        return 1
-
-    @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block takes."""
         return packed_bytes((cosize(x) * BITS // 8 for x in self.staged_smem), ALIGNMENT)
@@ -156,22 +132,9 @@ class Sm80Plan:
         }
 
     @property
-    def outputs(self) -> Layout:
-        """(thread, value) → m + BM * n: the outputs that each thread holds."""
-        return self.c.offsets(1, self.tile[0])
-
-    @property
     def instruction_k(self) -> int:
         """The depth of one mma."""
         return self.step[2]
-
-    def workspace(self, m: int, n: int) -> int:
-        """No plan of this family needs one."""
-        return 0
-
-    def reduction_parts(self, result: Result, m: int, n: int) -> int:
-        """The parts of a reduction of an (M, N) result: the first extent of its tensor."""
-        return reduction_parts(result, self.c, self.tile[:2], (m, n))
 
     def proofs(self) -> tuple[Proof, ...]:
         """Every element has one thread, one place in shared memory, one register."""
@@ -222,18 +185,11 @@ class Sm80Plan:
 
         return Singlestage(self)
 
-    def execute(
-        self,
-        a: Tensor,
-        b: Tensor,
-        out: Tensor | tuple[Tensor, ...],
-        tell: Tell | None = None,
-        operands: tuple[Tensor | float, ...] = (),
-    ) -> None:
-        """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
+    def executor(self) -> Callable[..., None]:
+        """The family's executor."""
         from cutedsl_gemm.kernels.sm80.execute import gemm
 
-        gemm(self, a, b, out, tell, operands)
+        return gemm
 
     def check(self) -> Sm80Plan:
         """The plan itself; PlanError with its first problem if the hardware cannot run it."""
