@@ -17,6 +17,7 @@ from cutedsl_gemm.aliasing import check_disjoint, span_bytes
 from cutedsl_gemm.copies import aligned_copies
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.problem import Problem, Requirements
+from cutedsl_gemm.remember import remember
 from cutedsl_gemm.run import Run, run_restrided, run_through_copy, run_transposed, runner
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
@@ -39,7 +40,6 @@ from layouts.errors import brief
 Tile: TypeAlias = tuple[int, int, int]
 Call: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (a, b, out or None) → out
 
-REMEMBERED = 4096  # signatures; a program that reaches the limit changes its shapes at every call
 _calls: dict[Any, Call] = {}
 
 
@@ -87,10 +87,7 @@ def call(
     on_copies = partial(_on_copies, tile, tune, invariant) if kernel is None else None
     options = tune, invariant, staged
     made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)
-    if len(_calls) >= REMEMBERED:
-        _calls.clear()
-    _calls[signature] = made
-    return made
+    return remember(_calls, signature, made)
 
 
 def _make(

@@ -22,6 +22,7 @@ from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Oper
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import Matrix, Requirements
+from cutedsl_gemm.remember import REMEMBERED
 from cutedsl_gemm.request import (
     Function,
     Request,
@@ -42,7 +43,7 @@ from cutedsl_gemm.results import (
 )
 from cutedsl_gemm.run import fused_runner
 from cutedsl_gemm.select.registry import Kernel, named
-from cutedsl_gemm.signature import DEFAULTS, REMEMBERED, Options, Values, remembered
+from cutedsl_gemm.signature import DEFAULTS, Options, Values, remembered
 from cutedsl_gemm.tensors import aligned, aligned_copy, check_address, check_memory, device_of
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Values, Results | None], Results]

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.activations import LINEAR
-from cutedsl_gemm.call import REMEMBERED, call
+from cutedsl_gemm.call import call
 from cutedsl_gemm.derivatives import applied
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
+from cutedsl_gemm.remember import remember
 from cutedsl_gemm.tensors import is_sharded, rows_of
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
@@ -64,11 +65,7 @@ def remembered(
         pass
     except (RuntimeError, TypeError):  # sparse, nested, or of symbolic shape
         return None
-    run = make(x, weight, bias, offset == 0)
-    if len(known) >= REMEMBERED:
-        known.clear()
-    known[signature] = run
-    return run
+    return remember(known, signature, make(x, weight, bias, offset == 0))
 
 
 def suits(x: Tensor, weight: Tensor, bias: Tensor | None, devices: Collection[str]) -> bool:

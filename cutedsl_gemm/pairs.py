@@ -13,8 +13,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.remember import REMEMBERED
+
 REACH = 1 << 40  # bytes: strides of a tensor map are below this (cuTensorMapEncodeTiled)
-REMEMBERED = 4096  # pairs of addresses
 
 
 def as_parts(first: Tensor, second: Tensor) -> Tensor | None:

@@ -11,13 +11,12 @@ from cutedsl_gemm.call import Tile
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.kernels.epilogue.traced import function_key
 from cutedsl_gemm.operands import Value
+from cutedsl_gemm.remember import remember
 from cutedsl_gemm.request import Fixed, Function
 from cutedsl_gemm.results import Results
 
 Values: TypeAlias = Mapping[str, Value]  # of the operands, by name
 Made = TypeVar("Made")
-
-REMEMBERED = 4096  # signatures
 
 
 class Options(NamedTuple):
@@ -61,11 +60,7 @@ def remembered(
         except (AttributeError, TypeError, RuntimeError):
             signature = None  # an argument is not a dense tensor: `make` raises with the reason
     made = make(a, b, function, operands, out, options)
-    if signature is not None:
-        if len(known) >= REMEMBERED:
-            known.clear()
-        known[signature] = made
-    return made
+    return made if signature is None else remember(known, signature, made)
 
 
 def signature_of(value: Value) -> Any:

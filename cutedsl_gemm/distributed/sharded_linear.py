@@ -28,11 +28,10 @@ from torch.distributed.tensor.placement_types import Placement
 from torch.nn import functional as F
 
 from cutedsl_gemm.derivatives import applied
+from cutedsl_gemm.remember import remember
 
 Placements: TypeAlias = tuple[Placement, ...]
 Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias) of what a rank has
-
-REMEMBERED = 4096  # combinations of specs
 
 _layouts: dict[Any, _Layout | None] = {}
 
@@ -68,10 +67,7 @@ def _layout(x: DTensor, weight: DTensor, bias: DTensor | None) -> _Layout | None
     try:
         return _layouts[specs]
     except KeyError:
-        pass
-    if len(_layouts) >= REMEMBERED:
-        _layouts.clear()
-    return _layouts.setdefault(specs, _made(*specs))
+        return remember(_layouts, specs, _made(*specs))
 
 
 def _made(x: DTensorSpec, weight: DTensorSpec, bias: DTensorSpec | None) -> _Layout | None:

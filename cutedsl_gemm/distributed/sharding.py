@@ -37,6 +37,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Instructio
 from cutedsl_gemm.kernels.epilogue.text import from_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.models import faster  # noqa: F401, they define the operators
+from cutedsl_gemm.remember import REMEMBERED
 
 Rule: TypeAlias = list[Placement]  # of the results, a, b, and the operands
 Modes: TypeAlias = str  # of a tensor, a letter each: "MK"; "." for an extent that is not divided
@@ -110,7 +111,7 @@ def _divided(rule: Rule, results: Sequence[bool]) -> bool:
     return any(chosen and isinstance(each, Partial) for each, chosen in pairs)
 
 
-@lru_cache(4096)
+@lru_cache(REMEMBERED)
 def linear_in(epilogue: Epilogue) -> tuple[frozenset[int], ...]:
     """Sets of tensors such that every result is linear in the accumulators and these together.
 

@@ -19,7 +19,6 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES
-from cutedsl_gemm.call import REMEMBERED
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -28,6 +27,7 @@ from cutedsl_gemm.models.compiled import operator
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
 from cutedsl_gemm.pairs import as_parts, in_reach, parts_at
 from cutedsl_gemm.problem import MAX_EXTENT
+from cutedsl_gemm.remember import remember
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of
@@ -127,10 +127,8 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
     except TypeError:  # of symbolic shape
         return None
     except KeyError:
-        known = _make(x, w1, activation, gate_first)
-        if len(_products) >= REMEMBERED:
-            _products.clear()
-        _products[activation, gate_first, signature] = known
+        made = _make(x, w1, activation, gate_first)
+        known = remember(_products, (activation, gate_first, signature), made)
     if known is None:
         return None
     b = parts_at(min(start, start + distance), abs(distance), *known.part).mT

@@ -41,6 +41,7 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.remember import REMEMBERED
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for
 from cutedsl_gemm.select.correction import LEARNED, LOGARITHMS, Network, of_candidates, of_rows
 from layouts.hardware.facts import WARPGROUP
@@ -294,7 +295,7 @@ def _of_all(rows: Rows) -> Table:
     return aligned(_ALL, rows)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(REMEMBERED)
 def _best(m: int, n: int, k: int, rows: Rows, invariant: bool) -> Candidate:
     of = _of_all(rows)
     found = terms(m, n, k, of)

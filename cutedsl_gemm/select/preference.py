@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.remember import REMEMBERED
 from cutedsl_gemm.select.model import best, estimate
 
-REMEMBERED = 4096  # shapes
 FEW_ROWS = 256  # decoding: gemm streams the weights as fast as torch.mm does
 LONG_K = 3000
 
