@@ -12,6 +12,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.copies.plan import DTYPES, TILES, CopyPlan, copy_plan
+from cutedsl_gemm.on_device import on_device
 from cutedsl_gemm.problem import Requirements
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.tensors import aligned, empty_aligned
@@ -104,15 +105,7 @@ def _launcher(plan: CopyPlan, device: torch.device) -> Copies:
     if arch is None:
         return _by_torch
     kernel = build.load(plan, arch)
-
-    def launch(*pairs: Pair) -> None:
-        kernel(pairs)
-
-    def launch_on_device(*pairs: Pair) -> None:
-        with torch.cuda.device(device):
-            kernel(pairs)
-
-    return launch if torch.cuda.device_count() == 1 else launch_on_device
+    return on_device(lambda *pairs: kernel(pairs), device)
 
 
 def _by_torch(*pairs: Pair) -> None:

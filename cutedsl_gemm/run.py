@@ -18,6 +18,7 @@ from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from cutedsl_gemm.on_device import on_device
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import Matrix, Requirements
 from cutedsl_gemm.select.registry import Kernel
@@ -76,11 +77,7 @@ def fused_runner(
         by_value = [operands[i] for i in numbers]
         compiled(a, b, *[operands[i] for i in tensors], *results, *by_value, sms)
 
-    def launch_on_device(a: Tensor, *rest: Any) -> None:
-        with torch.cuda.device(device):
-            launch(a, *rest)
-
-    return launch if torch.cuda.device_count() == 1 else launch_on_device
+    return on_device(launch, device)
 
 
 def _execute_fused(
@@ -120,19 +117,20 @@ def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
     def launch(a: Tensor, b: Tensor, out: Tensor) -> None:
         compiled(a, b, out, sms)
 
-    def launch_on_device(a: Tensor, b: Tensor, out: Tensor) -> None:
+    launch_there = on_device(launch, device)
+
+    def launch_checked(a: Tensor, b: Tensor, out: Tensor) -> None:
         if not a.device == b.device == out.device:
             raise ValueError("a, b and out must be on one device")
-        with torch.cuda.device(device):
-            compiled(a, b, out, sms)
+        launch_there(a, b, out)
 
     def launch_resolved(a: Tensor, b: Tensor, out: Tensor) -> None:
         check_out(out, a, b, kernel.requirements)  # refuses an out whose negative bit is set
-        launch_on_device(a.resolve_neg(), b.resolve_neg(), out)
+        launch_checked(a.resolve_neg(), b.resolve_neg(), out)
 
     if kernel.family == "simt":  # float32 operands may be the imaginary half of a conjugate
         return launch_resolved
-    return launch if torch.cuda.device_count() == 1 else launch_on_device
+    return launch if launch_there is launch else launch_checked
 
 
 def run_transposed(run: Run) -> Run:

@@ -6,6 +6,7 @@ from .fault import Fault
 
 CALL = "cutedsl_gemm/call.py"
 RUN = "cutedsl_gemm/run.py"
+ON_DEVICE = "cutedsl_gemm/on_device.py"
 BUILD = "kernels/compile/build.py"
 
 FAULTS = (
@@ -18,24 +19,23 @@ FAULTS = (
     ),
     Fault(
         "launched_on_the_current_device",
-        RUN,
-        "        with torch.cuda.device(device):\n            compiled(a, b, out, sms)\n",
-        "        compiled(a, b, out, sms)\n",
+        ON_DEVICE,
+        "            with torch.cuda.device(device):\n                launch(*arguments)\n",
+        "            launch(*arguments)\n",
         "Tensors of the second GPU are multiplied on the stream of the first.",
     ),
     Fault(
         "one_device_assumed",
-        RUN,
-        "        return launch_resolved\n"
-        "    return launch if torch.cuda.device_count() == 1 else launch_on_device",
-        "        return launch_resolved\n    return launch",
+        ON_DEVICE,
+        "    return launch_on_device",
+        "    return launch",
         "Tensors of the second GPU are multiplied on the stream of the first.",
     ),
     Fault(
         "negative_bit_ignored",
         RUN,
-        "launch_on_device(a.resolve_neg(), b.resolve_neg(), out)",
-        "launch_on_device(a, b.resolve_neg(), out)",
+        "launch_checked(a.resolve_neg(), b.resolve_neg(), out)",
+        "launch_checked(a, b.resolve_neg(), out)",
         "The imaginary half of a conjugate is multiplied with the wrong sign.",
     ),
     Fault(
