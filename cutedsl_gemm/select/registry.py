@@ -92,10 +92,10 @@ def _fixed(
     maker: Callable[..., KernelPlan], aligned: bool, problem: Problem, tile: Tile | None
 ) -> KernelPlan:
     """The plan of a rung with a fixed tile; `aligned` rungs have one for each alignment."""
-    dtype = () if problem.dtype == "float32" else (problem.dtype,)
-    alignment = (problem.alignment,) if aligned else ()
+    a_major, b_major = problem.majors
+    alignment = {"alignment": problem.alignment} if aligned else {}
     fused = {} if problem.epilogue is PLAIN else {"epilogue": problem.epilogue}
-    plan = maker(*dtype, *problem.majors, *alignment, **fused)
+    plan = maker(dtype=problem.dtype, a_major=a_major, b_major=b_major, **alignment, **fused)
     if isinstance(plan, sm70.Sm70Plan):
         plan.check_k(problem.mnk[2])
     if problem.invariant:

@@ -34,9 +34,13 @@ class SimtRung(Rung[Recipe]):
     """Called, it makes the checked plan of its recipe."""
 
     def __call__(
-        self, a_major: Major = "K", b_major: Major = "MN", epilogue: Epilogue = PLAIN
+        self,
+        a_major: Major = "K",
+        b_major: Major = "MN",
+        epilogue: Epilogue = PLAIN,
+        dtype: str = "float32",
     ) -> SimtPlan:
-        """The checked plan for operands of these majors."""
+        """The checked plan for operands of these majors. PlanError unless they are of float32."""
         recipe, a, b = self.recipe, None, None
         bm, bn, _ = recipe.tile
         if recipe.copy_width:
@@ -45,9 +49,8 @@ class SimtRung(Rung[Recipe]):
             a = _operand(recipe, bm, a_major, padding=0)
             b = _operand(recipe, bn, b_major, padding=1)
         name = f"simt_{self.__name__}"
-        return SimtPlan(
-            name, recipe.tile, a_major, b_major, recipe.c, a, b, epilogue=epilogue
-        ).check()
+        plan = SimtPlan(name, recipe.tile, a_major, b_major, recipe.c, a, b, dtype, epilogue)
+        return plan.check()
 
 
 def _operand(recipe: Recipe, rows: int, major: Major, padding: int) -> Operand:

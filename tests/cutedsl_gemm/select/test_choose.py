@@ -12,6 +12,7 @@ from cutedsl_gemm.kernels.sm90.rungs import split
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.choose import choose, choose_among
 from cutedsl_gemm.select.model import SMS, ranking
+from cutedsl_gemm.select.registry import KERNELS
 
 EXTENTS = 16, 128, 513, 1024, 5120, 32896
 DEPTHS = 64, 4096, 65536, 491520
@@ -65,3 +66,10 @@ def test_k_of_few_tiles_is_divided_and_that_of_many_is_not():
 def test_sums_that_32_bits_do_not_count_are_refused_before_anything_is_compiled():
     with pytest.raises(PlanError, match=r"3 parts of K take 3,248,019,456 elements; they must be"):
         choose_among(split, Problem.dense(32896, 32896, 491520))
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
+def test_a_plan_of_elements_that_the_kernel_does_not_multiply_is_refused_for_its_dtype(kernel):
+    dtype = "bfloat16" if kernel.family == "simt" else "float32"
+    with pytest.raises(PlanError, match=f"dtype is {dtype}"):
+        kernel.plan(Problem.dense(64, 64, 64, dtype), None)
