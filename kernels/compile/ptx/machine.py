@@ -201,14 +201,19 @@ def sources(*registers: object) -> tuple[events.Source, ...]:
 
 def computed(*values: object) -> Data:
     """Data computed of others, which comes from wherever they come from."""
-    found: set[tuple[int, int] | int] = set()
-    for source in sources(*values):
-        if source is not None:
-            found |= source if isinstance(source, frozenset) else {source}
-    if not found:
-        (first, *others) = values
-        return first if isinstance(first, Loaded) and not others else DATA
-    return Known(frozenset(found) if len(found) > 1 else found.pop())
+    found: events.Source = None
+    for value in values:
+        for part in value.halves if type(value) is Packed else (value,):
+            if type(part) is Known and part.source != found:
+                found = part.source if found is None else _set(found) | _set(part.source)
+    if found is not None:
+        return Known(found)
+    (first, *others) = values
+    return first if isinstance(first, Loaded) and not others else DATA
+
+
+def _set(source: events.Source) -> frozenset[Any]:
+    return source if isinstance(source, frozenset) else frozenset((source,))
 
 
 def quotient(a: int, b: int) -> int:

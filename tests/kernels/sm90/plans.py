@@ -50,7 +50,7 @@ TMA = [
         single((64, 64, 64), epilogue=ADDED),
         pingpong((128, 192, 64), b_major="MN", epilogue=SWIGLU),
         pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=SWIGLU),
-        cooperative((256, 128, 64), cluster=(4, 2), epilogue=SWIGLU),
+        cooperative((128, 128, 64), cluster=(4, 2), epilogue=SWIGLU),
         cooperative((128, 256, 64), b_major="MN", cluster=(2, 1), epilogue=SWIGLU),
         single((64, 96, 128), epilogue=SWIGLU),
         pingpong((128, 96, 64), cluster=(2, 1), consumers=3, epilogue=ADDED),
