@@ -11,6 +11,9 @@ multiprocessor needs: about the longest of three times.
     shared memory  what TMA writes and wgmma reads there
     latency        from one wgmma to the next
 
+TMA decides if an operand is not contiguous along K and its tile needs short rows: it takes as long
+for a row of 32 bytes of shared memory as for one of 128.
+
 L2 serves fewer rows a second if they start off 128-byte lines. Clusters, whose blocks share loads
 by multicast, ask for less. Where K is split, a second kernel adds the partial sums.
 
@@ -29,6 +32,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from math import gcd
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -39,11 +43,13 @@ from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
+from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for
 from cutedsl_gemm.select.correction import LEARNED, LOGARITHMS, Network, of_candidates, of_rows
+from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
 
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
@@ -62,6 +68,7 @@ class Constants(NamedTuple):
     smem: float = 2.6e11  # of a multiprocessor's shared memory
     latency: float = 1.15e-07  # of a k-tile,
     latency_16: float = 9.54e-09  # and for each wgmma in it
+    tma_row: float = 1.9e-09  # of a row that TMA loads, where rows of B are of 32 or 64 bytes
     l2: tuple[float, ...] = (1.71e13, 6.66e12, 6.36e12, 4.91e12)  # of rows of each of ALIGNMENTS
     dram: float = 2.84e12
     kept: float = 1.56e07  # bytes of A, B and C that L2 keeps from launch to launch
@@ -97,6 +104,7 @@ class Estimate(NamedTuple):
     busy_sms: int  # multiprocessors that work in a full wave
     tensor_core: float  # seconds of a k-tile; the longest of the three decides
     smem: float
+    tma: float  # 0 where rows in shared memory are of 128 bytes
     l2: float
     launch: float  # seconds
     mainloop: float  # seconds of all waves, with the epilogues between them
@@ -108,7 +116,8 @@ class Estimate(NamedTuple):
     @property
     def k_tile(self) -> dict[str, float]:
         """Seconds of a k-tile, if each of these decided."""
-        return {"tensor core": self.tensor_core, "shared memory": self.smem, "L2": self.l2}
+        times = {"tensor core": self.tensor_core, "shared memory": self.smem, "L2": self.l2}
+        return times | ({"TMA": self.tma} if self.tma else {})
 
     @property
     def bound(self) -> str:
@@ -125,6 +134,7 @@ class Estimate(NamedTuple):
 
 # Of A, B and C: the entries in ALIGNMENTS of their rows.
 Rows: TypeAlias = tuple[int, int, int]
+Majors: TypeAlias = tuple[Major, Major]
 
 
 class Table(NamedTuple):
@@ -142,6 +152,7 @@ class Table(NamedTuple):
     few: Array  # half of them
     tensor_core: Array  # seconds of a k-tile
     smem: Array  # seconds of a k-tile
+    tma: Array  # seconds of a k-tile; 0 where rows in shared memory are of 128 bytes
     k_tile: Array  # seconds of a k-tile that never waits for L2
     row: Array  # (2, candidates): seconds of a k-tile, for each row of A, of B, and each block
     fill: Array  # seconds
@@ -154,9 +165,15 @@ class Table(NamedTuple):
 
 
 def table(
-    candidates: Sequence[Candidate], c: Constants = FITTED, learned: Network = LEARNED
+    candidates: Sequence[Candidate],
+    c: Constants = FITTED,
+    learned: Network = LEARNED,
+    majors: Majors = ("K", "K"),
 ) -> Table:
-    """The table of candidates, for rows of A, B and C on lines; `aligned` has it for others."""
+    """The table of candidates, for rows of A, B and C on lines; `aligned` has it for others.
+
+    `majors` are those of the problem's A and B.
+    """
     tile = np.array([each.tile for each in candidates], dtype=float).T  # (3, candidates)
     cluster = np.array([each.cluster for each in candidates], dtype=float).T
     splits = np.array([each.splits for each in candidates], dtype=float)
@@ -172,6 +189,9 @@ def table(
     # Bytes that TMA writes and wgmma reads: B once for each 64 rows of A.
     written, read = 2 * bk * (bm + bn), 2 * bk * (bm + bm / 64 * bn)
     tensor_core, smem = 2 * bm * bn * bk / c.sm_rate, (written + read) / c.smem
+    row = np.array([row_of_b(each, majors) for each in candidates])
+    rows = bk * (bm / ROW / cluster[1] + bn / row / cluster[0])
+    tma = (row < ROW) * rows * c.tma_row
     latency = c.latency + bk / 16 * c.latency_16
     swapped = np.array([each.swapped for each in candidates])
     return Table(
@@ -187,7 +207,8 @@ def table(
         at_once / 2,
         tensor_core,
         smem,
-        k_tile=(tensor_core**4 + smem**4 + latency**4) ** 0.25,
+        tma,
+        k_tile=np.maximum(tma, (tensor_core**4 + smem**4 + latency**4) ** 0.25),
         row=2 * bk / c.l2[0] / cluster[::-1],
         fill=c.fill + clustered * c.cluster_fill + written / c.fill_rate,
         epilogue=2
@@ -205,6 +226,16 @@ def table(
         sums=(splits > 1) * 2 * 4 * splits * bm * bn / c.reduction_rate,
         units=learned.facts @ of_candidates(candidates) + learned.bias,
     )
+
+
+def row_of_b(candidate: Candidate, majors: Majors) -> int:
+    """Elements of a row of the plan's B in shared memory, for the majors of the problem's A and B.
+
+    >>> [row_of_b(Candidate(pingpong, (128, bn, 64)), ("K", "MN")) for bn in (128, 160, 176)]
+    [64, 32, 16]
+    """
+    along_k = majors[0 if candidate.swapped else 1] == "K"
+    return ROW if along_k else max(gcd(candidate.tile[1], ROW), SHORTEST_ROW)
 
 
 def aligned(of: Table, rows: Rows, c: Constants = FITTED, learned: Network = LEARNED) -> Table:
@@ -267,7 +298,7 @@ def best(problem: Problem) -> Candidate:
     ['pingpong 128×128×64', 'pingpong 128×160×64, cluster 4×2, swapped']
     """
     m, _, k = problem.mnk
-    return _best(m, problem.columns, k, _rows(problem), problem.invariant)
+    return _best(m, problem.columns, k, _rows(problem), problem.majors, problem.invariant)
 
 
 def _rows(problem: Problem) -> Rows:
@@ -287,17 +318,14 @@ def entry(pitch: int) -> int:
     return _ENTRIES.get(min(pitch & -pitch, ALIGNMENTS[0]), len(ALIGNMENTS) - 1)
 
 
-_ALL = table(CANDIDATES)
-
-
 @lru_cache
-def _of_all(rows: Rows) -> Table:
-    return aligned(_ALL, rows)
+def _of_all(rows: Rows, majors: Majors) -> Table:
+    return aligned(table(CANDIDATES, majors=majors), rows)
 
 
 @lru_cache(REMEMBERED)
-def _best(m: int, n: int, k: int, rows: Rows, invariant: bool) -> Candidate:
-    of = _of_all(rows)
+def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
+    of = _of_all(rows, majors)
     found = terms(m, n, k, of)
     serving = serves(of, found["waves"], invariant)
     return CANDIDATES[np.where(serving, found["seconds"], np.inf).argmin()]
@@ -308,7 +336,8 @@ _table = lru_cache(maxsize=64)(table)
 
 def _estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
     m, _, k = problem.mnk
-    of, work = aligned(_table(candidates), _rows(problem)), _work(problem)
+    of = aligned(_table(candidates, majors=problem.majors), _rows(problem))
+    work = _work(problem)
     found = terms(m, problem.columns, k, of)
     if any(work):  # the correction was learned without
         factor = found["correction"]
@@ -383,6 +412,7 @@ def terms(
         "busy_sms": busy,
         "tensor_core": of.tensor_core,
         "smem": of.smem,
+        "tma": of.tma,
         "l2": l2,
         "launch": launch,
         "mainloop": mainloop,

@@ -197,3 +197,37 @@ def test_random_shapes_use_most_candidates():
     """A candidate that nothing chooses costs a compile for nothing."""
     chosen = {best(Problem.dense(*mnk)) for mnk in draw(3000, seed=11)}
     assert len(chosen) >= len(CANDIDATES) - 3, {*CANDIDATES} - chosen
+
+
+def of_majors(m, n, k, a, b):
+    """A product of operands that are contiguous along K, or not ("MN")."""
+    a_stride = (k, 1) if a == "K" else (1, m)
+    b_stride = (1, k) if b == "K" else (n, 1)
+    return Problem(Matrix((m, k), a_stride), Matrix((k, n), b_stride), "bfloat16")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_short_rows_of_b_in_shared_memory_slow_the_loads(swapped):
+    """An H100 took 377 µs, not 185, with tiles of 176 columns at 4096³, neither along K."""
+
+    def k_tile(bn, *majors):
+        found = estimate(
+            of_majors(4096, 4096, 4096, *majors),
+            Candidate(pingpong, (128, bn, 64), swapped=swapped),
+        )
+        return found.mainloop / found.waves / 64, found.bound
+
+    of_b, of_a = (("MN", "K"), ("K", "MN")) if swapped else (("K", "MN"), ("MN", "K"))
+    for bn, factor in (128, 1), (160, 1.5), (176, 2.5):
+        (fast, bound), (slow, slow_bound) = k_tile(bn, "K", "K"), k_tile(bn, *of_b)
+        assert k_tile(bn, *of_a) == (fast, bound)
+        assert slow >= factor * fast
+        assert slow_bound == ("TMA" if factor > 1 else bound)
+
+
+def test_the_choice_follows_the_majors():
+    """The gradient of a weight: its tiles have rows of 64 bytes or more."""
+    for mnk in ((4096, 4096, 4096), (2048, 8192, 2048), (14336, 4096, 8192)):
+        problem = of_majors(*mnk, "MN", "MN")
+        assert best(problem).tile[1] % 32 == 0
+        assert best(problem) == ranking(problem)[0].candidate
