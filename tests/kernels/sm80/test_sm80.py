@@ -276,7 +276,10 @@ ALWAYS = (mma_k8, ldmatrix_x4, multistage, ahead, wide)  # some of each file of 
 @pytest.mark.slow
 @by_rung_and_majors(
     [case for case in MIXED if case[0] in ALWAYS],
-    in_ci=[*(case for case in MIXED if case[0] not in ALWAYS), *SAME],
+    in_ci=[
+        *(case for case in MIXED if case[0] not in ALWAYS),
+        *(case for case in SAME if case[0] in ALWAYS),
+    ],
 )
 def test_machine_code(rung, majors):
     plan = rung("bfloat16", *majors)
