@@ -24,6 +24,7 @@ from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
 from cutedsl_gemm.tensors import (
     AlignmentError,
     aligned,
+    allocator,
     check_call,
     check_memory,
     check_operands,
@@ -143,7 +144,7 @@ def _make(
     else:
         plan = kernel.plan(problem, tile)
     if out is None:
-        return allocating(run(plan), requirements, (m, n), on_copies)
+        return allocating(run(plan), requirements, allocator(a, m, n), on_copies)
     spans = span_bytes(a), span_bytes(b), span_bytes(out)
     if staged:
         return writing(run(plan), replace(requirements, c_alignment=1), spans)
@@ -243,7 +244,10 @@ def _empty(requirements: Requirements, a: Tensor, b: Tensor, out: Tensor | None)
 
 
 def allocating(
-    run: Run, requirements: Requirements, shape: tuple[int, int], on_copies: Call | None = None
+    run: Run,
+    requirements: Requirements,
+    new: Callable[[Tensor], Tensor],
+    on_copies: Call | None = None,
 ) -> Call:
     """The call that writes into a new tensor.
 
@@ -251,10 +255,9 @@ def allocating(
     dtype of b. So the kernel is launched first, and a message is looked for when it refuses. If the
     reason is an address, the product is `on_copies`.
     """
-    m, n = shape
 
     def allocate(a: Tensor, b: Tensor, out: None) -> Tensor:
-        result = a.new_empty(m, n)
+        result = new(a)
         if not (a.data_ptr() and b.data_ptr()):
             check_call(a, b, result, requirements)  # a kernel would read a fake tensor's null
         try:

@@ -202,7 +202,7 @@ def _planned(
         slots = [slot(result, each, shape, plan, for_c) for result, each in pairs]
         reads = [(each.operand.name, each.read) for each in asked.bound]
         launch = fused_runner(kernel, plan, epilogue, a.device, options.invariant)
-        news = [each.new(a.dtype) for each in slots]
+        news = [each.new(a) for each in slots]
         as_a, as_b = _as_strided(a, found.a), _as_strided(b, found.b)
         in_place = all(each.stored is None for each in slots)
 
@@ -223,7 +223,7 @@ def _planned(
 
     if not options.tune:
         return run(kernel.plan(found, options.tile))
-    scratch = tuple(empty(each, shape, a.dtype)(a) for each in epilogue.results)
+    scratch = tuple(empty(each, shape, a)(a) for each in epilogue.results)
     if out is not None:
         scratch = tuple(torch.empty_like(each) for each in out)
 

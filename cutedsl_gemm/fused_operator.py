@@ -171,7 +171,7 @@ def _fake(
     shape = a.shape[0], first.shape[1]
     for each in operands:
         each.expand(shape)
-    return [empty(each, shape, a.dtype)(a) for each in from_text(epilogue).results]
+    return [empty(each, shape, a)(a) for each in from_text(epilogue).results]
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:

@@ -21,7 +21,7 @@ from cutedsl_gemm.derivatives import applied
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.remember import remember
-from cutedsl_gemm.tensors import is_sharded, rows_of
+from cutedsl_gemm.tensors import ByAddress, is_sharded, rows_of
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 
@@ -116,13 +116,18 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Ru
 
 def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run:
     """The product of a matrix x; the call is remembered where the signature has all it needs."""
-    if bias is None:
-        multiply = call(x, weight.mT, None, None)
+    b = weight.mT
+    if not aligned and bias is None:
+        multiply = call(x, b, None, None)
         return lambda x, weight, bias: multiply(x, weight.mT, None)
     if not aligned:
         return lambda x, weight, bias: compute(x, weight.mT, BIAS, {"bias": bias})[0]
-    run = fused(x, weight.mT, BIAS, {"bias": bias.detach()}).run
-    return lambda x, weight, bias: run(x, weight.mT, {"bias": bias}, None)[0]
+    transposed = ByAddress(b)
+    if bias is None:
+        multiply = call(x, b, None, None)
+        return lambda x, weight, bias: multiply(x, transposed[weight.data_ptr()], None)
+    run = fused(x, b, BIAS, {"bias": bias.detach()}).run
+    return lambda x, weight, bias: run(x, transposed[weight.data_ptr()], {"bias": bias}, None)[0]
 
 
 def computed(run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

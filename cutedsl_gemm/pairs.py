@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.remember import REMEMBERED
+from cutedsl_gemm.tensors import at_address
 
 REACH = 1 << 40  # bytes: strides of a tensor map are below this (cuTensorMapEncodeTiled)
 
@@ -59,8 +60,4 @@ def parts_at(
 
     Addresses say all there is to know of memory that others own.
     """
-    pairs = zip(shape, stride, strict=True)
-    extent = (1 + sum((size - 1) * step for size, step in pairs)) * dtype.itemsize  # of a part
-    memory = torch._C._construct_storage_from_data_pointer(start, device, distance + extent)
-    strides = distance // dtype.itemsize, *stride
-    return torch.empty(0, dtype=dtype, device=device).set_(memory, 0, (2, *shape), strides)
+    return at_address(start, device, dtype, (2, *shape), (distance // dtype.itemsize, *stride))

@@ -20,7 +20,7 @@ from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Result
 from cutedsl_gemm.problem import Requirements
-from cutedsl_gemm.tensors import column_major, empty_padded, fits, matrix_of
+from cutedsl_gemm.tensors import allocator, column_major, empty_padded, fits, matrix_of
 
 Results: TypeAlias = tuple[Tensor, ...]
 Shape: TypeAlias = tuple[int, int]  # M, N
@@ -29,7 +29,7 @@ Shape: TypeAlias = tuple[int, int]  # M, N
 class Slot(NamedTuple):
     """Where one result goes."""
 
-    new: Callable[[torch.dtype], Callable[[Tensor], Tensor]]  # see `empty`
+    new: Callable[[Tensor], Callable[[Tensor], Tensor]]  # see `empty`
     stored: Callable[[Tensor], Tensor] | None  # the caller's tensor → what the kernel writes
     finish: Callable[[Tensor, Tensor], object] | None  # of both, after the kernel
 
@@ -55,12 +55,12 @@ def dtype_of(result: Result, dtype: torch.dtype) -> torch.dtype:
     return getattr(torch, result.dtype) if result.dtype else dtype
 
 
-def empty(result: Result, shape: Shape, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
-    """A function a → a new tensor for a result, on the device of a, which has the dtype."""
-    found, kept = dtype_of(result, dtype), extents(result, shape)
-    if found == dtype and len(kept) == 2:
+def empty(result: Result, shape: Shape, like: Tensor) -> Callable[[Tensor], Tensor]:
+    """A function a → a new tensor for a result, where a has the dtype and device of `like`."""
+    found, kept = dtype_of(result, like.dtype), extents(result, shape)
+    if found == like.dtype and len(kept) == 2:
         m, n = kept
-        return lambda a: a.new_empty(m, n)  # half a microsecond faster than by a tuple
+        return allocator(like, m, n)
     return lambda a: a.new_empty(kept, dtype=found)
 
 

@@ -59,7 +59,7 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
         return _of_subclasses(x, weight, bias)
     if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
         return None
-    run = _run_for(x, weight, bias)
+    run = remembered(_runs, _make, x, weight, bias)
     if run is None:
         return None
     if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches
@@ -88,11 +88,6 @@ def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:
     if any(each.dtype not in AUTOCAST or each.device.type != device for each in known):
         return None
     return tuple(None if each is None else each.to(dtype) for each in given)
-
-
-def _run_for(x: Tensor, weight: Tensor, bias: Tensor | None) -> Run | None:
-    """The product of tensors of one signature; None: torch's."""
-    return remembered(_runs, _make, x, weight, bias)
 
 
 def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
@@ -130,7 +125,7 @@ def _fake(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`linear` of tensors with memory, below autograd."""
-    run = _run_for(x, weight, bias)
+    run = remembered(_runs, _make, x, weight, bias)
     return (run or F.linear)(x, weight, bias)
 
 

@@ -19,6 +19,7 @@ from cutedsl_gemm.call import allocating, writing
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.select.registry import LADDER
+from cutedsl_gemm.tensors import allocator
 
 ROW, COLUMN = "row", "column"
 
@@ -371,7 +372,7 @@ def test_an_error_of_the_launch_is_explained_or_passes():
     def launch(a, b, out):
         raise RuntimeError("of the launch")
 
-    run = allocating(launch, TMA, (16, 24))
+    run = allocating(launch, TMA, allocator(A, 16, 24))
     with pytest.raises(RuntimeError, match="of the launch"):
         run(A, B, None)
     with pytest.raises(ValueError, match=r"pass a.resolve_neg\(\)"):

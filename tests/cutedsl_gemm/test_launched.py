@@ -6,6 +6,7 @@ import torch
 from cutedsl_gemm.aliasing import span_bytes
 from cutedsl_gemm.call import allocating, writing
 from cutedsl_gemm.problem import TMA
+from cutedsl_gemm.tensors import allocator
 
 
 @pytest.fixture
@@ -32,7 +33,9 @@ def test_a_kernel_that_writes_into_out_makes_a_new_version_of_it(launched):
 def test_an_operand_without_memory_is_not_launched(launched, null):
     tensors = operands()[:2]
     tensors[null] = tensors[null].to("meta")
-    allocate = allocating(lambda *tensors: launched.append(tensors), TMA, (8, 8))
+    allocate = allocating(
+        lambda *tensors: launched.append(tensors), TMA, allocator(tensors[0], 8, 8)
+    )
     with pytest.raises(TypeError, match="on meta"):
         allocate(*tensors, None)
     assert not launched

@@ -8,6 +8,7 @@ from torch.autograd import forward_ad
 from cutedsl_gemm import gemm
 from cutedsl_gemm.call import allocating
 from cutedsl_gemm.problem import TMA
+from cutedsl_gemm.tensors import allocator
 
 # of torch's own rules of forward derivatives
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
@@ -42,7 +43,8 @@ def test_a_launch_that_writes_by_address_would_lose_a_tangent():
         out.detach().copy_(a.detach() @ b.detach())
 
     with forward_ad.dual_level():
-        lost = allocating(launch, TMA, (64, 72))(forward_ad.make_dual(A, A_TANGENT), B, None)
+        allocate = allocating(launch, TMA, allocator(A, 64, 72))
+        lost = allocate(forward_ad.make_dual(A, A_TANGENT), B, None)
         assert forward_ad.unpack_dual(lost).tangent is None
 
 

@@ -407,3 +407,20 @@ def test_gradients_of_enabled_are_gemms_after_the_context_too(products):
     for one, other in zip(torch.autograd.grad(c, (a, b), slope), wanted, strict=True):
         assert near(one, other)
     assert len(products) == 3
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_weights_that_move_or_change_are_read_where_they_are_now(bias):
+    """A call remembers views of weights by address alone."""
+    ours = convert(model(bias)[:1])
+    (layer,) = ours
+    for _ in range(3):
+        layer.weight.data = draw(72, 40)  # elsewhere
+        assert near(ours(X), F.linear(X, layer.weight, layer.bias))
+        with torch.no_grad():
+            layer.weight.mul_(2)  # in place
+        assert near(ours(X), F.linear(X, layer.weight, layer.bias))
+    memory = draw(80 * 40)
+    for start in (0, 160, 320):  # one storage, several addresses
+        layer.weight.data = memory[start : start + 72 * 40].view(72, 40)
+        assert near(ours(X), F.linear(X, layer.weight, layer.bias))
