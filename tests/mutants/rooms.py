@@ -8,11 +8,13 @@ from . import (
     cache,
     choice,
     device,
+    distributed,
     epilogue,
     executor,
     ladder,
     launch,
     legality,
+    models,
     plan,
     protocol,
     shared,
@@ -26,6 +28,7 @@ SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py
 ONE_TILE = "tests/kernels/test_one_tile_per_block.py", "tests/kernels/test_shared_memory.py"
 FAMILIES = tuple(f"tests/kernels/{family}" for family in ("sm90", "sm80", "sm70", "simt"))
 EPILOGUES = "tests/kernels/sm90/test_epilogue.py", "tests/cutedsl_gemm/test_epilogue.py"
+OF_GEMM = "test_gemm.py", "test_epilogue.py", "test_transforms.py", "test_main.py"
 PLANS_ALONE = "test_execute.py", "test_plan.py"  # no device code runs there
 
 ROOMS = {
@@ -42,6 +45,8 @@ ROOMS = {
     "launch": Room(launch.FAULTS, (*GEMM, *SELECT, "tests/kernels/device")),
     "executor": Room(executor.FAULTS, ("tests/kernels/sm90", *GEMM)),
     "epilogue": Room(epilogue.FAULTS, EPILOGUES),
+    "models": Room(models.FAULTS, ("tests/cutedsl_gemm/models",), OF_GEMM),
+    "distributed": Room(distributed.FAULTS, ("tests/cutedsl_gemm/distributed",)),
 }
 
 FAULTS: dict[str, Fault] = {

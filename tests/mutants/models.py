@@ -1,0 +1,229 @@
+"""Faults of converted models: another product, another weight, a hook that is not called."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+CALLS = "cutedsl_gemm/linear_calls.py"
+LINEAR = "cutedsl_gemm/models/faster.py"
+MLP = "cutedsl_gemm/models/faster_mlp.py"
+CONVERSION = "cutedsl_gemm/models/conversion.py"
+RECOGNITION = "cutedsl_gemm/models/recognition.py"
+MODE = "cutedsl_gemm/models/mode.py"
+PAIRS = "cutedsl_gemm/pairs.py"
+
+FAULTS = (
+    Fault(
+        "no_autocast",
+        LINEAR,
+        "    if torch._C._is_any_autocast_enabled():\n",
+        "    if False:\n",
+        "Under torch.autocast a layer computes in float32.",
+    ),
+    Fault(
+        "autocast_of_any_dtype",
+        LINEAR,
+        "each.dtype not in AUTOCAST or ",
+        "",
+        "Under torch.autocast a product of float64 is rounded to bfloat16.",
+    ),
+    Fault(
+        "hidden_from_modes",
+        LINEAR,
+        "    if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches\n"
+        "        return _traced(x, weight, bias)\n",
+        "",
+        "A counter of FLOPs does not see a layer, nor does activation checkpointing by operators.",
+    ),
+    Fault(
+        "no_preference",
+        LINEAR,
+        "if mnk and beats_torch(*mnk) else None",
+        "if mnk else None",
+        "A layer becomes slower than torch's where cuBLAS is faster.",
+    ),
+    Fault(
+        "bias_broadcast",
+        CALLS,
+        "    return same and x.shape[-1] == weight.shape[1] and bias.shape == weight.shape[:1]\n",
+        "    return same and x.shape[-1] == weight.shape[1]\n",
+        "A bias of one element is read as if it had N.",
+    ),
+    Fault(
+        "gradient_of_x_by_the_weight",
+        CALLS,
+        "linear(rows, weight.mT, None).view(x.shape)",
+        "linear(rows, weight, None).view(x.shape)",
+        "A square layer has another layer's gradient.",
+    ),
+    Fault(
+        "gradient_of_the_bias_not_summed",
+        CALLS,
+        "rows.sum(0) if needs_bias",
+        "rows[0] if needs_bias",
+        "The bias learns from one token.",
+    ),
+    Fault(
+        "bias_taken_as_aligned",
+        CALLS,
+        "make(x, weight, bias, offset == 0)",
+        "make(x, weight, bias, True)",
+        "A vectorised load of an unaligned bias faults.",
+    ),
+    Fault(
+        "own_forward_replaced",
+        CONVERSION,
+        '        if "forward" in vars(module):\n            continue\n',
+        "",
+        "What a user assigned to a layer's forward is not called.",
+    ),
+    Fault(
+        "hooks_of_layers_not_called",
+        CONVERSION,
+        "if not LINEAR.issuperset(map(type, layers)) or _has_hooks(layers):",
+        "if not LINEAR.issuperset(map(type, layers)):",
+        "A forward hook on a layer of an MLP is not called.",
+    ),
+    Fault(
+        "hooks_of_the_activation_not_called",
+        CONVERSION,
+        "modules != found.modules or _has_hooks(found.others)",
+        "modules != found.modules",
+        "A forward hook on the activation of an MLP is not called.",
+    ),
+    Fault(
+        "replaced_layer_ignored",
+        CONVERSION,
+        "modules != found.modules or _has_hooks(found.others)",
+        "_has_hooks(found.others)",
+        "An activation that was replaced after the conversion is not computed.",
+    ),
+    Fault(
+        "layers_of_any_class",
+        CONVERSION,
+        "if not LINEAR.issuperset(map(type, layers)) or _has_hooks(layers):",
+        "if _has_hooks(layers):",
+        "A layer that LoRA has wrapped computes without its adapters.",
+    ),
+    Fault(
+        "global_hooks_not_called",
+        CONVERSION,
+        "    return bool(torch.nn.modules.module._has_any_global_hook())",
+        "    return False",
+        "A profiler's global hook does not see the layers of an MLP.",
+    ),
+    Fault(
+        "classes_made_of_converted_ones",
+        CONVERSION,
+        'if "torch_class" not in vars(type(module)):',
+        "if False:",
+        "restore undoes a parametrization, too, and its tensors are lost.",
+    ),
+    Fault(
+        "gate_and_up_by_address",
+        MLP,
+        "    gate_first = gate_first == in_order\n",
+        "",
+        "up(x) goes through the activation in place of gate(x), if it lies first in memory.",
+    ),
+    Fault(
+        "stored_halves_by_address",
+        MLP,
+        "        stored = stored if product.in_order else stored[::-1]\n",
+        "",
+        "A compiled MLP has the gradient of an MLP with gate and up exchanged.",
+    ),
+    Fault(
+        "slopes_by_address",
+        MLP,
+        "slice(None, None, 1 if product.in_order else -1)",
+        "slice(None)",
+        "A compiled MLP has the gradient of an MLP with gate and up exchanged.",
+    ),
+    Fault(
+        "halves_of_one_weight_overlap",
+        MLP,
+        "distance = first.shape[0] // 2 * first.stride(0) * first.element_size()",
+        "distance = first.shape[0] // 4 * first.stride(0) * first.element_size()",
+        "The second half of a weight of gate and up begins within the first.",
+    ),
+    Fault(
+        "mlp_of_any_strides",
+        MLP,
+        "    if any(_place(each)[-1] for each in (x, *w1)):\n"
+        "        return None  # without memory, empty, or not aligned\n",
+        "",
+        "TMA faults on an MLP whose weights are views at odd addresses.",
+    ),
+    Fault(
+        "recognised_in_a_mode",
+        RECOGNITION,
+        "        if _modes() != self.modes:\n",
+        "        if False:\n",
+        "An MLP that computes without gradients has some after the conversion.",
+    ),
+    Fault(
+        "autocast_not_seen",
+        RECOGNITION,
+        "_match(without) if with_autocast == without else None",
+        "_match(without)",
+        "An MLP that does something else under autocast does not, after the conversion.",
+    ),
+    Fault(
+        "effects_dropped",
+        RECOGNITION,
+        "    if any(not each.users for each in nodes):\n",
+        "    if False:\n",
+        "What an MLP writes into its input is not written any more.",
+    ),
+    Fault(
+        "one_layer_as_gate_and_up",
+        RECOGNITION,
+        '("linear", second, "x") if first != second:',
+        '("linear", second, "x"):',
+        "An MLP with one layer as gate and as up is multiplied by something else.",
+    ),
+    Fault(
+        "biases_dropped",
+        RECOGNITION,
+        "each.bias is None and each.weight.shape == shape",
+        "each.weight.shape == shape",
+        "An MLP with biases of gate and up computes without them.",
+    ),
+    Fault(
+        "halves_of_any_mode",
+        RECOGNITION,
+        'call["chunks"] != 2 or call.get("dim") != -1',
+        'call["chunks"] != 2',
+        "An MLP that chunks tokens computes on chunks of columns.",
+    ),
+    Fault(
+        "matrix_as_bias",
+        MODE,
+        "by_gemm(a, b.mT, c) if _are_of_rank(2, a, b) and _are_of_rank(1, c) else None",
+        "by_gemm(a, b.mT, c) if _are_of_rank(2, a, b) else None",
+        "torch.addmm of a matrix raises inside enabled().",
+    ),
+    Fault(
+        "batches_as_one",
+        MODE,
+        "any(n != 1 and (step or n != of_a) for n, step, of_a in batches)",
+        "any(n != 1 and n != of_a for n, step, of_a in batches)",
+        "All matrices of a batch are multiplied by the first right-hand one.",
+    ),
+    Fault(
+        "arguments_by_position",
+        MODE,
+        "    if len(named) < len(kwargs) or named != "
+        "list(names[len(args) : len(args) + len(named)]):\n        return None\n",
+        "",
+        "torch.addmm(..., beta=2) is computed without beta.",
+    ),
+    Fault(
+        "parts_at_any_distance",
+        PAIRS,
+        "not in_reach(distance) or distance % first.element_size()",
+        "distance % first.element_size()",
+        "Two weights a terabyte apart wrap around in the tensor map.",
+    ),
+)
