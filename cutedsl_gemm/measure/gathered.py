@@ -230,11 +230,11 @@ def _rank(rank: int, ranks: int, store: str, file: Path | None) -> None:
 def main(file: Path | None = None) -> None:
     """Measure on all GPUs of this machine, print the table, and write the samples as CSV.
 
-    RuntimeError if there is one GPU only.
+    RuntimeError if it has fewer than two.
     """
     ranks = torch.cuda.device_count()
     if ranks < 2:
-        raise RuntimeError(f"torch sees {ranks} GPU: --shapes gathered measures two or more")
+        raise RuntimeError(f"--shapes gathered needs two GPUs or more, and torch sees {ranks}")
     compiled_with_bar({*_plans(ranks)})
     with tempfile.TemporaryDirectory() as folder:
         arguments = ranks, str(Path(folder, "store")), file
