@@ -30,7 +30,7 @@ from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
 from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
 from cutedsl_gemm.kernels.sm90.panel_stores import ThreadPanels, TmaPanels
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
-from cutedsl_gemm.kernels.sm90.thread_reads import ThreadReads
+from cutedsl_gemm.kernels.sm90.thread_reads import Matrices, ThreadReads
 from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
@@ -144,11 +144,12 @@ class PanelGemm(Sm90Gemm):
         # (S/2, R/64, P/S, panels, accumulators)
         values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
         ahead = self.reads.of_panel(operands, read, 0)
+        matrices = Matrices(self.reads, operands, read)
         totals = self.results.begin()
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, turn, panel)
-            results = self.evaluate(values, ahead, panel, consumer, loads)
+            results = self.evaluate(values, ahead, matrices, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.reads.of_panel(operands, read, panel + 1)
             self.results.take(by_threads, results, totals, read.first, (m, n), panel)
@@ -165,30 +166,36 @@ class PanelGemm(Sm90Gemm):
                 self.panel_sync(consumer)
                 self.panels.store(begun[staged], buffer, m, n, panel)
 
-    def evaluate(self, values, operands, panel, consumer, loads):
-        """The results of the epilogue for a panel, in fp32: (S/2, R/64, P/S) each."""
+    def evaluate(self, values, operands, matrices, panel, consumer, loads):
+        """The results of the epilogue for a panel: (S/2, R/64, P/S) each, in fp32 or as staged."""
         if self.epilogue.accumulators == 1:
             accumulators = [values[None, None, None, panel]]
         else:
             accumulators = [values[None, None, None, panel, i] for i in (0, 1)]
-        if self.loads is None:
+        if not self.plan.matrix_operands:
             return evaluate_all(self.epilogue, accumulators, operands)
-        return self.evaluate_by_parts(accumulators, operands, panel, consumer, loads)
+        return self.evaluate_by_parts(accumulators, operands, matrices, panel, consumer, loads)
 
-    def evaluate_by_parts(self, accumulators, operands, panel, consumer, loads):
-        """The same results, computed of what one ldmatrix after the other reads of an operand.
+    def evaluate_by_parts(self, accumulators, operands, matrices, panel, consumer, loads):
+        """The same results, one part after the other: what an ldmatrix or a stmatrix takes.
 
-        Else all that a thread needs of the operand's panel would be in registers at once, and
-        128×192 would spill.
+        Else all that a thread needs of the matrices' panels, and the results in fp32, would be in
+        registers at once: 128×192 would spill.
         """
         shape = self.plan.fragment.shape[:3]
-        results = [cute.make_rmem_tensor(shape, Float32) for _ in self.epilogue.results]
+        dtypes = [Float32] * len(self.epilogue.results)
+        for i, dtype in zip(self.plan.staged, self.staged_dtypes, strict=True):
+            dtypes[i] = dtype
+        results = [cute.make_rmem_tensor(shape, dtype) for dtype in dtypes]
         for part in product((None,), range(shape[1]), range(shape[2])):
             read = [each[part] if isinstance(each, cute.Tensor) else each for each in operands]
-            read[self.plan.staged_operand] = self.loads.read(consumer, loads, panel, part)
+            for i, found in matrices.next().items():
+                read[i] = found
+            if loads is not None:
+                read[self.plan.staged_operand] = self.loads.read(consumer, loads, panel, part)
             found = evaluate_all(self.epilogue, [each[part] for each in accumulators], read)
             for result, each in zip(results, found, strict=True):
-                result[part].store(each.load())
+                result[part].store(each.load().to(result.element_type))
         return results
 
     def panel_sync(self, consumer):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate, product
 from math import gcd
 from typing import Any
 
@@ -24,6 +25,7 @@ from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_pr
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.operand import ROW, SWIZZLES
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
+from cutedsl_gemm.kernels.sm90.resources import ADDRESS_REGISTERS, PART_REGISTERS
 from layouts import (
     BankReport,
     Bijective,
@@ -167,6 +169,51 @@ class PanelPlan(Sm90Plan):
             if matrix and operand.dtype != "float32" and operand.alignment % UNIT == 0:
                 return i
         return None
+
+    @property
+    def matrix_operands(self) -> tuple[int, ...]:
+        """The operands that are matrices: with them, the epilogue is evaluated part by part."""
+        operands = enumerate(self.planned_epilogue.operands)
+        return tuple(i for i, operand in operands if len(operand.modes) == 2)
+
+    @property
+    def read_by_threads(self) -> tuple[int, ...]:
+        """The matrices that threads read from global memory: all but `staged_operand`."""
+        return tuple(i for i in self.matrix_operands if i != self.staged_operand)
+
+    @property
+    def parts(self) -> list[tuple[int, int, int]]:
+        """(m64, S columns, panel) of each part of a tile, in the order in which they are evaluated.
+
+        A thread holds S/2 values of each accumulator of a part: what one stmatrix takes.
+        """
+        _, m64s, columns, panels = self.fragment.shape[:4]
+        return [(i, j, panel) for panel, i, j in product(*map(range, (panels, m64s, columns)))]
+
+    @property
+    def read_ahead(self) -> list[int]:
+        """Parts whose matrices a thread has begun to read when it evaluates each part of a tile.
+
+        They are as many as its registers hold beside the accumulator, which loses the values of
+        each part, and beside the results of the panel. More would spill.
+
+        >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> c = Operand("c", ("M", "N"), "bfloat16", alignment=8)
+        >>> plan = pingpong((128, 192, 64), c_stages=1, epilogue=Epilogue(operands=(c,)))
+        >>> len(plan.parts), plan.read_ahead[:12]
+        (24, [1, 2, 3, 4, 5, 6, 7, 8, 18, 20, 22, 24])
+        """
+        held, (m64s, columns, _) = size(self.fragment[0]), self.fragment.shape[1:4]
+        operands = (self.planned_epilogue.operands[i] for i in self.read_by_threads)
+        needed = sum(held // (1 if e.dtype == "float32" else self.read_width(e)) for e in operands)
+        free = self.consumer_registers - self.registers - ADDRESS_REGISTERS - PART_REGISTERS
+        made = held * len(self.epilogue.results) // 2  # of a part: a register holds two results
+        ahead, count = [], len(self.parts)
+        for i in range(count):
+            room = free + i * held * self.epilogue.accumulators - i % (m64s * columns) * made
+            ahead.append(min(count, i + max(1, room // max(1, needed))))
+        return [*accumulate(ahead, max)]
 
     def operand_buffer(self, panel: int) -> int:
         """A consumer's buffer into which a panel of `staged_operand` is loaded: its first store's.

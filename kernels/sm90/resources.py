@@ -23,6 +23,9 @@ REGISTERS = {1: (40, 232), 2: (40, 232), 3: (32, 160)}
 # holds matrices or several results: 128×128 (128 of 160) spills with these, and else does not.
 ADDRESS_REGISTERS = 32
 EPILOGUE_REGISTERS = 8
+# Registers that a consumer thread needs to evaluate a part of a panel. With 8, and all else read
+# ahead, the derivative of SwiGLU spills 111 registers at 128×128; with 32, 21.
+PART_REGISTERS = 32
 # Registers that ptxas needs for one wgmma in addition to its BN / 2 sums: with 128 at the start
 # of a thread, BN = 208 needs 130 and 240 needs 146 (error C7602).
 WGMMA_REGISTERS = 26

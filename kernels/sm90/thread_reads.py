@@ -1,7 +1,7 @@
 """Operands of the epilogue that threads read from global memory, each for its own outputs.
 
 When   ahead of the products   numbers, scalars and vectors: they come while the tile is multiplied
-       a panel ahead           matrices: they come while a panel is stored
+       ahead of each part      matrices: as far ahead as registers allow (`PanelPlan.read_ahead`)
 Where  `PanelPlan.coordinates` says which row and column of C each value of a thread has. An operand
        is a layout over C, so that what several values share is read once.
 
@@ -11,6 +11,7 @@ bias and gelu, 95.6 µs at 8448×9216×256, not 86.1 (docs/performance/notebook.
 epilogues").
 """
 
+from collections import deque
 from typing import Any, NamedTuple
 
 import cutlass.cute as cute
@@ -18,7 +19,7 @@ from cutlass import Float32, Int32
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.epilogue import load_values
-from layouts import size, slice_and_offset
+from layouts import crd2idx, size, slice_and_offset
 from layouts.hardware.facts import WARP
 
 
@@ -73,18 +74,16 @@ class ThreadReads:
     def of_panel(self, views, read, panel):
         """The operands' values for a panel: numbers, or registers (S/2, R/64, P/S).
 
-        None for the operand that comes through panels.
+        None for a matrix, which comes part by part.
         """
         return [
-            None if i == self.plan.staged_operand else self.in_panel(i, views[i], read, panel)
+            None if i in self.plan.matrix_operands else self.in_panel(i, views[i], read, panel)
             for i in range(len(views))
         ]
 
     def in_panel(self, i, view, read, panel):
         """One operand of `of_panel`."""
         operand, known = self.operands[i], read.operands[i]
-        if known is None:
-            return self.read(operand, view, read.first, panel)
         if operand.modes == ("N",):
             return self.shuffled(operand, known, read.column, panel)
         return known
@@ -104,13 +103,42 @@ class ThreadReads:
             into[i // width] = found[word]
         return values
 
-    def read(self, operand, view, first, panel=0):
-        """The values of an operand for a panel, in registers (S/2, R/64, P/S)."""
+    def read(self, operand, view, first):
+        """The values of a vector along M for any panel, in registers (S/2, R/64, P/S)."""
         shape = self.plan.fragment.shape[:3]
-        return load_values(view, first, self.offsets(panel), shape, self.plan.read_width(operand))
+        return load_values(view, first, self.offsets(0), shape, self.plan.read_width(operand))
+
+    def part(self, i, view, first, part):
+        """The values of operand i, a matrix, for a part of the tile, in registers (S/2,)."""
+        shape, width = self.plan.fragment.shape[:4], self.plan.read_width(self.operands[i])
+        offsets = self.coordinates(crd2idx((0, *part), shape), shape[0])
+        return load_values(view, first, offsets, (shape[0],), width)
 
     def offsets(self, panel):
         """(row, column) of each of a thread's values in a panel, from its first value on."""
-        rows, columns = (layout[1] for layout in self.plan.coordinates)
         count = size(self.plan.fragment.shape[:3])
-        return [(rows(v), columns(v)) for v in range(panel * count, (panel + 1) * count)]
+        return self.coordinates(panel * count, count)
+
+    def coordinates(self, start, count):
+        """(row, column) of a thread's values, from its first value on."""
+        rows, columns = (layout[1] for layout in self.plan.coordinates)
+        return [(rows(v), columns(v)) for v in range(start, start + count)]
+
+
+class Matrices:
+    """The matrices that a thread reads for a tile, part by part."""
+
+    def __init__(self, reads, views, read):
+        plan = reads.plan
+        self.ahead, self.count, self.begun = iter(plan.read_ahead), 0, deque()
+        self.parts = (  # a part is read when it is asked for
+            {i: reads.part(i, views[i], read.first, part) for i in plan.read_by_threads}
+            for part in plan.parts
+        )
+
+    def next(self):
+        """The values of the next part, by the operand's place; parts behind it begin to be read."""
+        for _ in range((count := next(self.ahead)) - self.count):
+            self.begun.append(next(self.parts))
+        self.count = count
+        return self.begun.popleft()
