@@ -130,7 +130,8 @@ class Matrices:
 
     def __init__(self, reads, views, read):
         plan = reads.plan
-        self.ahead, self.count, self.begun = iter(plan.read_ahead), 0, deque()
+        self.ahead, self.count = iter(plan.read_ahead), 0
+        self.begun: deque[dict[int, Any]] = deque()
         self.parts = (  # a part is read when it is asked for
             {i: reads.part(i, views[i], read.first, part) for i in plan.read_by_threads}
             for part in plan.parts
