@@ -30,6 +30,7 @@ from cutedsl_gemm.tensors import (
     check_pair,
     is_sharded,
     rows_of,
+    unflattened,
 )
 from layouts.errors import brief, did_you_mean
 
@@ -197,11 +198,8 @@ def gated(x: Tensor, gate_up: Tensor, name: str) -> Tensor:
 
 def _unflattened(x: Tensor, b: Tensor, function: Function, operands: Mapping[str, Value]) -> Tensor:
     """The product of x (…, K), as a matrix, and b."""
-    if x.ndim == 2:
-        (result,) = fused_product(x, b, function, operands)
-        return result
     (result,) = fused_product(rows_of(x), b, function, operands)
-    return result.view(*x.shape[:-1], b.shape[-1])
+    return unflattened(result, x)
 
 
 def check_weight(name: str, x: Tensor, weight: Tensor, gate: bool = False, of: str = "x") -> None:

@@ -21,7 +21,7 @@ from cutedsl_gemm.derivatives import applied
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.remember import remember
-from cutedsl_gemm.tensors import ByAddress, is_sharded, rows_of
+from cutedsl_gemm.tensors import ByAddress, is_sharded, reshaper, rows_of
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 
@@ -102,16 +102,16 @@ def extents(x: Tensor, weight: Tensor) -> tuple[int, int, int] | None:
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
     """The product by gemm of tensors that suit it; None as `extents`."""
-    found, shape = extents(x, weight), (*x.shape[:-1], weight.shape[0])
+    found = extents(x, weight)
     if found is None:
         return None
     m, _, k = found
     multiply = _matrices(x.detach().reshape(m, k), weight.detach(), bias, aligned)
     if x.ndim == 2:
         return multiply
-    if x.is_contiguous():
-        return lambda x, weight, bias: multiply(x.view(m, k), weight, bias).view(shape)
-    return lambda x, weight, bias: multiply(x.reshape(m, k), weight, bias).view(shape)
+    as_matrix = reshaper((m, k)) if x.is_contiguous() else rows_of
+    as_result = reshaper((*x.shape[:-1], weight.shape[0]))
+    return lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias))
 
 
 def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run:

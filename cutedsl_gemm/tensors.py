@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,6 +18,10 @@ LINE = 64  # elements of 16 bits in a line of L2, 128 bytes
 # Types of tensors that gemm multiplies as they are. One of any other type may have no memory, or
 # products of its own.
 DENSE = {Tensor, torch.nn.Parameter}
+
+
+# The functions by which Inductor's code allocates and reshapes: no dispatch, no autograd.
+INDUCTOR = torch._C._dynamo.guards
 
 
 def is_sharded(*tensors: object) -> bool:
@@ -70,10 +75,36 @@ def allocator(like: Tensor, m: int, n: int) -> Callable[[Tensor], Tensor]:
 
     On the only GPU of a process, it is what Inductor's code calls, in half the time of new_empty.
     """
-    make = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
+    make = getattr(INDUCTOR, "_empty_strided_cuda", None)
     if make is None or type(like) not in DENSE or not like.is_cuda or torch.cuda.device_count() > 1:
         return lambda a: a.new_empty(m, n)  # half a microsecond faster than by a tuple
     return lambda a: make((m, n), (n, 1), a.dtype)
+
+
+def reshaper(shape: tuple[int, ...]) -> Callable[[Tensor], Tensor]:
+    """A function of contiguous tensors → the same memory in this shape, as no view of torch's.
+
+    A view that is made below autograd must not be changed in place, as in x = linear(x); x += y.
+
+    >>> reshaper((2, 3))(torch.arange(6))._base is None
+    True
+    """
+    make = getattr(INDUCTOR, "_reinterpret_tensor", None)
+    if make is None:
+        return partial(torch.ops.aten._unsafe_view.default, size=shape)
+    stride = torch.empty(shape, device="meta").stride()
+    return lambda tensor: make(tensor, shape, stride, 0)
+
+
+def unflattened(rows: Tensor, x: Tensor) -> Tensor:
+    """`rows_of` undone: a new matrix, in the shape (…, N) of x (…, K).
+
+    It is no view, which could not be changed in place later if gradients are off now.
+    """
+    if x.ndim == 2:
+        return rows
+    made: Tensor = torch.ops.aten._unsafe_view.default(rows, (*x.shape[:-1], rows.shape[1]))
+    return made
 
 
 class AlignmentError(ValueError):

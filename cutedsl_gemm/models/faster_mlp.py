@@ -30,7 +30,7 @@ from cutedsl_gemm.problem import MAX_EXTENT
 from cutedsl_gemm.remember import remember
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of
+from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of, unflattened
 from cutedsl_gemm.two_layers import Mlp, of_sums, of_x
 
 
@@ -75,7 +75,7 @@ def gated_mlp(
         made: Tensor = Mlp.apply(*options, rows, None, w2, b2, *w1)
     else:
         made = linear(product.run(rows, product.b, {}, None)[0], w2, b2)
-    return made if x.ndim == 2 else made.view(*x.shape[:-1], made.shape[1])
+    return unflattened(made, x)
 
 
 def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:

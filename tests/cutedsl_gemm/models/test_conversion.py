@@ -424,3 +424,25 @@ def test_weights_that_move_or_change_are_read_where_they_are_now(bias):
     for start in (0, 160, 320):  # one storage, several addresses
         layer.weight.data = memory[start : start + 72 * 40].view(72, 40)
         assert near(ours(X), F.linear(X, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(9, 40), (2, 9, 40)])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_result_can_be_changed_in_place(bias, shape, enabled):
+    """As in x = linear(x); x += y, or by nn.ReLU(inplace=True)."""
+    layer, x, y = convert(model(bias)[:1]), draw(*shape), draw(72).requires_grad_()
+    with torch.set_grad_enabled(enabled):
+        result = layer(x)
+    before = result.detach().clone()
+    result += y
+    result.relu_().sum().backward()
+    assert torch.equal(y.grad, (before + y > 0).to(y.dtype).view(-1, 72).sum(0))
+
+
+def test_weights_first_used_in_inference_mode_can_be_trained():
+    ours = convert(model()[:1])
+    with torch.inference_mode():
+        ours(X)
+    ours(X).sum().backward()
+    assert near(ours[0].weight.grad, X.sum((0, 1)).expand(72, -1))
