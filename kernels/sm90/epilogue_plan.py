@@ -404,6 +404,9 @@ class PanelPlan(Sm90Plan):
                 yield operand.name, f"loaded by threads: {_at_a_time(width)}"
                 if operand.modes == ("N",):
                     yield "", "once a warp; a lane receives what others have loaded by shuffles"
+                if i in self.read_by_threads:
+                    most = max(begun - part for part, begun in enumerate(self.read_ahead))
+                    yield "", f"in {len(self.parts)} parts of a tile, at most {most} in registers"
                 for mode, layout in zip("MN", self.coordinates, strict=True):
                     if mode in operand.modes:
                         yield "", f"{layout}   (thread, value) → {mode.lower()}"

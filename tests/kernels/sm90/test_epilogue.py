@@ -18,8 +18,9 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.sm90.resources import ADDRESS_REGISTERS, PART_REGISTERS
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
-from layouts import cosize
+from layouts import cosize, crd2idx, size
 from tests.kernels.ladder import accesses
 
 BIAS = Operand("bias", ("N",), "bfloat16")
@@ -107,6 +108,46 @@ def test_explain_says_how_results_are_stored():
     assert "C2           stored in parts: 8 a tile, one a warp" in text
     whole = pingpong((128, 96, 64), epilogue=trace(*EPILOGUES["fp32"])).explain()
     assert "C0           stored by threads from registers: two neighbours at a time" in whole
+
+
+def two_matrices(tile, maker, **options):
+    """A plan whose threads read two matrices, and store two results."""
+    operands = [RESIDUAL, replace(RESIDUAL, name="other")]
+    epilogue = trace(lambda acc, residual, other: (acc * residual, acc * other), operands)
+    return maker(tile, epilogue=epilogue, c_stages=1, **options)
+
+
+READING = [
+    two_matrices((128, 192, 64), pingpong),
+    two_matrices((128, 184, 64), pingpong, swapped=True),
+    two_matrices((64, 64, 64), pingpong),
+    two_matrices((128, 128, 64), pingpong),
+    two_matrices((256, 128, 64), cooperative),
+]
+
+
+@pytest.mark.parametrize("plan", READING, ids=lambda plan: plan.name)
+def test_parts_are_each_value_of_a_tile_once_panel_after_panel(plan):
+    shape = plan.fragment.shape[:4]
+    starts = [crd2idx((0, *part), shape) for part in plan.parts]
+    assert sorted(starts) == [*range(0, size(shape), shape[0])]
+    panels = [panel for *_, panel in plan.parts]
+    assert panels == sorted(panels)
+
+
+@pytest.mark.parametrize("plan", READING, ids=lambda plan: plan.name)
+def test_what_is_read_ahead_fits_in_the_registers_that_the_accumulator_leaves(plan):
+    held = plan.fragment.shape[0]
+    width = 2 if not plan.swapped else 1  # a swapped plan loads one element at a time
+    of_panel = len(plan.parts) // plan.panels
+    for part, begun in enumerate(plan.read_ahead):
+        matrices = 2 * (begun - part) * held // width
+        results = part % of_panel * held  # two, in pairs of 16 bits
+        used = plan.registers - part * held + matrices + results
+        free = plan.consumer_registers - ADDRESS_REGISTERS - PART_REGISTERS
+        earlier = plan.read_ahead[part - 1] if part else 0
+        assert begun == part + 1 or begun == earlier or used <= free
+    assert plan.read_ahead[-1] == len(plan.parts)
 
 
 def test_a_split_of_k_stores_a_whole_result():
