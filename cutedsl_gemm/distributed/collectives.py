@@ -19,12 +19,16 @@ all_gather_gemm, on each rank r:
 
 gemm_reduce_scatter, on each rank r:
 
-    stream        rows of r + 1 │ … │ rows of r - 1 │ barrier │ own rows, plus what has come
+    stream        barrier │ product: rows of r + 1 │ … │ rows of r - 1 │ own rows, with what came
+    copy engines                   │ pieces → r + 1 │ … │ pieces → r - 1
 
-    The halves of a rank's buffer hold partial sums in turn. A call writes the half of the call
-    before the last. Its reader is in front of the last call's barrier in that rank's stream, which
-    the writer has passed. The sums have a fixed order: this rank's, in fp32, and those of r + 1,
-    r + 2, …, rounded to the dtype of a.
+    A consumer counts the elements of a tile when they are stored. The copy engines wait for the
+    count of a piece, the rows of a group of the raster; they send it, and then its flag. Tiles of a
+    rank's own rows are the last, and wait for the flags of their piece. Each adds the other ranks'
+    parts of it in the order r + 1, r + 2, …: the sums have a fixed order. The rank's own part is in
+    fp32, the others are rounded to the dtype of a. A rank's buffer of parts is written after the
+    barrier only, as above. The kernel's own stores stay on its GPU: consumers that stored tiles to
+    another GPU held up the loads of those that multiply.
 
 Without symmetric memory, and while a CUDA graph is captured, the group's own collectives move the
 data before or after the product.
@@ -32,8 +36,9 @@ data before or after the product.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any, NamedTuple
 
 import torch
@@ -44,17 +49,21 @@ from torch.distributed import ProcessGroup
 from cutedsl_gemm import operator
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.distributed.symmetric import (
+    FLAGS,
     SymmetricBuffer,
     known_buffer,
     resolve,
     symmetric_buffer,
+    wait_for_count,
     write_flag,
 )
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
+from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.run import kernel_on
-from cutedsl_gemm.select.candidate import CANDIDATES
+from cutedsl_gemm.select.candidate import CANDIDATES, Maker
 from cutedsl_gemm.select.choose import first_plan
 from cutedsl_gemm.select.model import ranking
 from cutedsl_gemm.select.registry import DEFAULT, best, named
@@ -195,7 +204,8 @@ def _gather_and_multiply(buffer: SymmetricBuffer, call: _Gather, a: Tensor, b: T
     out = a.new_empty(buffer.ranks * a.shape[0], b.shape[1])
     stream, epoch = buffer.begin(), buffer.next_epoch()
     buffer.barrier()
-    with buffer.beside(stream):
+    buffer.copies_follow(stream)
+    with buffer.copies():
         for rows, flags in call.targets:
             rows.copy_(a)
             write_flag(flags, buffer.rank, epoch)
@@ -210,22 +220,13 @@ def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Gather:
     copies = not (a.is_contiguous() and aligned(a, TMA)), not aligned(b, TMA)
     gathered = buffer.view(rank, (ranks * rows, k), a.dtype)
     plan = gathered_plan(ranks, problem_of(gathered, aligned_copy(b) if copies[1] else b))
-    compiled, sms = kernel_on(named(None, device), plan, device)
-
-    def launch(*arguments: Any) -> None:
-        if torch.cuda.current_device() == device.index:
-            compiled(*arguments, sms)
-        else:
-            with torch.cuda.device(device):
-                compiled(*arguments, sms)
-
     others = [(rank - step) % ranks for step in range(1, ranks)]  # in the order of their need
     targets = (
         (buffer.view(other, a.shape, a.dtype, rank), buffer.flags(other, torch.uint32))
         for other in others
     )
     arrived = buffer.flags(rank, torch.int32)
-    return _Gather(launch, gathered, arrived, tuple(targets), copies)
+    return _Gather(_launcher(plan, device), gathered, arrived, tuple(targets), copies)
 
 
 def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
@@ -236,16 +237,37 @@ def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
     >>> gathered_plan(2, Problem.dense(8192, 8192, 8192)).cluster_tile
     (128, 192)
     """
+    return replace(_plan_of_rows(ranks, problem, (pingpong, cooperative)), gathered=True).check()
+
+
+def _plan_of_rows(
+    ranks: int, problem: Problem, makers: tuple[Maker, ...], piece_rows: int = 0
+) -> Sm90Plan:
+    """The best plan of some makers, of tiles with rows of one rank, and of one piece if given."""
     rows = problem.mnk[0] // ranks
-    able = [each for each in CANDIDATES if not each.swapped and each.splits == 1]
-    fitting = [each for each in able if rows % (each.tile[0] * each.cluster[0]) == 0]
+    height = gcd(rows, piece_rows)
+    able = (each for each in CANDIDATES if each.maker in makers and not each.swapped)
+    fitting = [each for each in able if height % (each.tile[0] * each.cluster[0]) == 0]
     if not fitting:
         raise PlanError(
             f"each of {ranks} ranks has {rows} rows: it must have a multiple of {WGMMA_M}, since a "
             "tile has rows of one rank"
         )
-    ranked = (found.candidate for found in ranking(problem, fitting))
-    return replace(first_plan(problem, ranked), gathered=True).check()
+    return first_plan(problem, (found.candidate for found in ranking(problem, fitting)))
+
+
+def _launcher(plan: Sm90Plan, device: torch.device) -> Callable[..., None]:
+    """The launch of the plan's kernel on a device."""
+    compiled, sms = kernel_on(named(None, device), plan, device)
+
+    def launch(*arguments: Any) -> None:
+        if torch.cuda.current_device() == device.index:
+            compiled(*arguments, sms)
+        else:
+            with torch.cuda.device(device):
+                compiled(*arguments, sms)
+
+    return launch
 
 
 # --- product → reduce-scatter
@@ -257,9 +279,10 @@ def _scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
     rows = _rows_of_each(a, ranks)
     if ranks == 1:
         return gemm(a, b)
-    if rows and a.shape[1] and b.shape[1] and overlaps(a):
-        bytes = 2 * ranks * rows * b.shape[1] * a.element_size()
-        buffer = symmetric_buffer(group, a.device, "scatter", bytes)
+    k, n = b.shape
+    fits = rows % WGMMA_M == 0 and n % UNIT == 0 and PIECE_ROWS * n < 2**31
+    if rows and k and n and fits and ranks * _pieces_of(rows) <= FLAGS and overlaps(a):
+        buffer = symmetric_buffer(group, a.device, "scatter", ranks * rows * n * a.element_size())
         if buffer is not None:
             return _multiply_and_scatter(buffer, a, b)
     partial, scatter = gemm(a, b), torch.ops._c10d_functional.reduce_scatter_tensor
@@ -275,47 +298,122 @@ def _rows_of_each(a: Tensor, ranks: int) -> int:
     return a.shape[0] // ranks
 
 
+# Rows of C that have one flag. It is the same for all plans, since ranks may have different ones.
+PIECE_ROWS = 1024
+# Products of a copy, at least; 50 µs on an H200. A copy takes 20 to 50 µs of the host.
+COPY_PRODUCTS = 2**34
+
+
+class _Piece(NamedTuple):
+    """Rows of a partial sum that a rank sends, and then a flag."""
+
+    stored: Tensor  # how many of its elements are stored
+    elements: int
+    number: int  # of its flag
+
+
+class _Copy(NamedTuple):
+    """Pieces that a rank sends at once."""
+
+    rows: slice  # of the product
+    there: Tensor  # on the rank that has these rows
+    flags: Tensor  # of that rank
+    pieces: tuple[_Piece, ...]
+
+
+@dataclass
+class _Scatter:
+    """What calls of `gemm_reduce_scatter` keep for tensors of their signature."""
+
+    launch: Callable[..., None]
+    parts: Tensor  # (ranks, M / ranks, N), what comes of this rank's rows
+    arrived: Tensor  # (ranks, pieces), this rank's flags
+    stored: Tensor  # (ranks, pieces), how many elements of each piece all calls have stored
+    copies: tuple[_Copy, ...]  # in the order of the product
+    calls: int = 0
+
+
 def _multiply_and_scatter(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> Tensor:
-    """The products of other ranks' rows, stored there; then our own, with what has come."""
-    ranks, rank = buffer.ranks, buffer.rank
-    shape = a.shape[0] // ranks, b.shape[1]
-    b = _readable(b)
-    parts = [_readable(part) for part in a.chunk(ranks)]
-    stream, turn = buffer.begin(), buffer.next_epoch() % 2
-    others = [(rank + step) % ranks for step in range(1, ranks)]
-    for other in others:
-        there = buffer.view(other, shape, a.dtype, rank, turn)
-        gemm(parts[other], b, out=there, kernel=OVERLAPS_STORES)
+    """The product of this rank's rows, with what comes, while those of the others are sent."""
+    a, b = _readable(a), _readable(b)
+    signature = a.shape, a.stride(), b.shape, b.stride(), a.dtype
+    call = buffer.prepared.get(signature)
+    if call is None:
+        call = buffer.prepared[signature] = _prepare_scatter(buffer, a, b)
+    mine, partial = (a.new_empty(rows, b.shape[1]) for rows in (call.parts.shape[1], a.shape[0]))
+    stream, epoch = buffer.begin(), buffer.next_epoch()
     buffer.barrier()
-    come = [buffer.view(rank, shape, a.dtype, other, turn) for other in others]
-    if len(come) > len(ADDING):
-        come = [torch.stack(come).sum(0, dtype=torch.float32)]
-    epilogue, addends = adding(*come)
-    mine: Tensor = gemm(parts[rank], b, epilogue=epilogue, kernel=OVERLAPS_STORES, **addends)
+    call.launch(a, b, call.parts, call.arrived, partial, call.stored, mine, buffer.rank, epoch)
+    call.calls += 1
+    with buffer.copies():  # enqueued behind the kernel: it must run while they wait
+        for rows, there, flags, pieces in call.copies:
+            for piece in pieces:
+                wait_for_count(piece.stored, call.calls * piece.elements)
+            there.copy_(partial[rows])
+            for piece in pieces:
+                write_flag(flags, piece.number, epoch)
+    stream.wait_event(buffer.copied)  # then the memory of `partial` may be used again
     buffer.end(stream)
     return mine
+
+
+def _prepare_scatter(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Scatter:
+    ranks, rank, k = buffer.ranks, buffer.rank, a.shape[1]
+    rows, n = shape = a.shape[0] // ranks, b.shape[1]
+    plan, pieces = scattered_plan(ranks, problem_of(a, b)), _pieces_of(rows)
+    stored = torch.zeros(ranks, pieces, dtype=torch.int32, device=a.device)
+    buffer.copies_follow(buffer.begin())  # the zeros are there before a copy waits for others
+    height = PIECE_ROWS * -(-COPY_PRODUCTS // (PIECE_ROWS * n * k))
+    return _Scatter(
+        _launcher(plan, a.device),
+        buffer.view(rank, (ranks, *shape), a.dtype),
+        buffer.flags(rank, torch.int32, pieces).view(ranks, pieces),
+        stored,
+        tuple(_copies(buffer, stored, shape, a.dtype, height)),
+    )
+
+
+def _pieces_of(rows: int) -> int:
+    """The pieces of the rows of a rank."""
+    return -(-rows // PIECE_ROWS)
+
+
+def _copies(
+    buffer: SymmetricBuffer, stored: Tensor, shape: tuple[int, int], dtype: torch.dtype, height: int
+) -> Iterator[_Copy]:
+    """What a rank sends to the others, (M / ranks, N) each, `height` rows in a copy."""
+    ranks, rank, (rows, n) = buffer.ranks, buffer.rank, shape
+    pieces = stored.shape[1]
+    for other in ((rank + step) % ranks for step in range(1, ranks)):
+        flags = buffer.flags(other, torch.uint32, pieces)
+        whole = tuple(
+            _Piece(stored[other, i], n * min(PIECE_ROWS, rows - i * PIECE_ROWS), rank * pieces + i)
+            for i in range(pieces)
+        )
+        for i, there in enumerate(buffer.view(other, shape, dtype, rank).split(height)):
+            first, each = other * rows + i * height, height // PIECE_ROWS
+            sent = slice(first, first + len(there))
+            yield _Copy(sent, there, flags, whole[i * each : (i + 1) * each])
+
+
+def scattered_plan(ranks: int, problem: Problem) -> Sm90Plan:
+    """The pingpong plan that the model expects to be fastest, of tiles with rows of one piece.
+
+    It takes time to add what has come: a consumer does so while the other one multiplies. Raises as
+    `gathered_plan`.
+
+    >>> plan = scattered_plan(2, Problem.dense(8192, 8192, 4096))
+    >>> plan.tile, plan.piece_rows
+    ((128, 192, 64), 1024)
+    """
+    plan = _plan_of_rows(ranks, problem, (pingpong,), PIECE_ROWS)
+    raster = Raster(PIECE_ROWS // plan.cluster_tile[0])
+    return replace(plan, raster=raster, scattered=True).check()
 
 
 def _readable(matrix: Tensor) -> Tensor:
     """The matrix, or a copy of it, as kernels read it in place."""
     return matrix if aligned(matrix, TMA) else aligned_copy(matrix)
-
-
-# Stores to another GPU take longer than the product of a tile; so do the reads of what has come. A
-# consumer of this kernel does both while the other one multiplies.
-OVERLAPS_STORES = "sm90_pingpong"
-
-# Epilogues that add one to three matrices, in their order.
-ADDING: tuple[Callable[..., Any], ...] = (
-    lambda acc, part0: acc + part0,
-    lambda acc, part0, part1: acc + part0 + part1,
-    lambda acc, part0, part1, part2: acc + part0 + part1 + part2,
-)
-
-
-def adding(*parts: Tensor) -> tuple[Callable[..., Any], dict[str, Tensor]]:
-    """The epilogue that adds these matrices, at most three, and its operands."""
-    return ADDING[len(parts) - 1], {f"part{i}": part for i, part in enumerate(parts)}
 
 
 # --- the group's own collectives, as operators that torch traces

@@ -27,7 +27,8 @@ from cutedsl_gemm.problem import round_up
 Shape: TypeAlias = Sequence[int]
 
 ALIGNMENT = 128  # bytes, of both halves of a buffer: a line of L2
-FLAGS_BYTES = 4096  # of 1,024 ranks
+FLAGS = 1024  # of ranks, or of the pieces that come from each
+FLAGS_BYTES = 4 * FLAGS
 BARRIER_MILLISECONDS = 600_000  # then a rank has failed, and the others end with an error
 
 
@@ -81,9 +82,9 @@ class SymmetricBuffer:
         view: Tensor = self.handle.get_buffer(rank, [*shape], dtype, first)
         return view
 
-    def flags(self, rank: int, dtype: torch.dtype) -> Tensor:
-        """A rank's flags (ranks,): the epoch of what has come from each."""
-        view: Tensor = self.handle.get_buffer(rank, [self.ranks], dtype, 0)
+    def flags(self, rank: int, dtype: torch.dtype, pieces: int = 1) -> Tensor:
+        """A rank's flags (ranks * pieces,): the epoch of each piece that has come from a rank."""
+        view: Tensor = self.handle.get_buffer(rank, [self.ranks * pieces], dtype, 0)
         return view
 
     def next_epoch(self) -> int:
@@ -102,11 +103,14 @@ class SymmetricBuffer:
             stream.wait_event(self.ended)
         return stream
 
-    @contextmanager
-    def beside(self, stream: torch.cuda.Stream) -> Iterator[None]:
-        """What torch enqueues here is done by the copy engines, after what is on the stream now."""
+    def copies_follow(self, stream: torch.cuda.Stream) -> None:
+        """The copies that are enqueued next wait for what is on the stream now."""
         self.begun.record(stream)
         self.stream.wait_event(self.begun)
+
+    @contextmanager
+    def copies(self) -> Iterator[None]:
+        """What torch enqueues here is done by the copy engines, beside other streams."""
         with torch.cuda.stream(self.stream):
             yield
         self.copied.record(self.stream)
@@ -157,6 +161,21 @@ def write_flag(flags: Tensor, rank: int, epoch: int) -> None:
     (CUDA driver API, cuStreamWriteValue32).
     """
     _SymmetricMemory.stream_write_value32(flags, rank, epoch % 2**32)
+
+
+def wait_for_count(count: Tensor, value: int) -> None:
+    """What torch's current stream does next waits until an int32 is `value`, or beyond it.
+
+    It wraps around: the wait ends when int32(count - value) >= 0. No kernel is launched (CUDA
+    driver API, cuStreamWaitValue32).
+    """
+    from cuda.bindings import driver
+
+    stream = torch.cuda.current_stream(count.device).cuda_stream
+    beyond = driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ
+    (error,) = driver.cuStreamWaitValue32(stream, count.data_ptr(), value % 2**32, int(beyond))
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"cuStreamWaitValue32: {error.name}")
 
 
 def resolve(group: ProcessGroup | str | None) -> ProcessGroup:

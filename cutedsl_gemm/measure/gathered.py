@@ -25,15 +25,13 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from cutedsl_gemm.api import gemm, plan_for
+from cutedsl_gemm.api import gemm
 from cutedsl_gemm.distributed import symmetric
 from cutedsl_gemm.distributed.collectives import (
-    ADDING,
-    OVERLAPS_STORES,
-    adding,
     all_gather_gemm,
     gathered_plan,
     gemm_reduce_scatter,
+    scattered_plan,
     waited,
 )
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -199,15 +197,9 @@ def _plans(ranks: int) -> Iterator[KernelPlan]:
     for mnk in SHAPES[GATHER]:
         problem = Problem.dense(*mnk)
         yield from (choose(problem), gathered_plan(ranks, problem))
-    for m, n, k in SHAPES[SCATTER]:
-        yield choose(Problem.dense(m, n, k))
-        a, b, part = (
-            torch.empty(shape, dtype=torch.bfloat16, device="meta")
-            for shape in ((m // ranks, k), (n, k), (m // ranks, n))
-        )
-        yield plan_for(a, b.mT, kernel=OVERLAPS_STORES)
-        epilogue, addends = adding(*[part] * min(ranks - 1, len(ADDING)))
-        yield plan_for(a, b.mT, epilogue=epilogue, kernel=OVERLAPS_STORES, **addends)
+    for mnk in SHAPES[SCATTER]:
+        problem = Problem.dense(*mnk)
+        yield from (choose(problem), scattered_plan(ranks, problem))
 
 
 def _rank(rank: int, ranks: int, store: str, file: Path | None) -> None:

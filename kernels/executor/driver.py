@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from cutedsl_gemm.kernels.executor.tensors import arriving, check_tensors, on_cpu
+from cutedsl_gemm.kernels.executor.tensors import check_tensors, on_cpu, other_gpus_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 
@@ -18,10 +18,10 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
 
     `steps` yields the fraction that is done; `tell`, if given, is called with it. `operands` are
     those of the plan's epilogue, tensors and numbers; if it has several results, `out` is a tuple.
-    `senders` are needed if other GPUs send rows of A: this GPU's rows and its number. Further
-    keywords go to `steps`. Every tensor is made on the CPU, whatever torch's default device is. The
-    executor takes the tensors that the compiled kernel takes (`check_tensors`). PlanError if the
-    plan sends data to where there is no memory.
+    `senders` are needed if A is gathered or C scattered, as `steps` says, which receives further
+    keywords, too. Every tensor is made on the CPU, whatever torch's default device is. The executor
+    takes the tensors that the compiled kernel takes (`check_tensors`). PlanError if the plan sends
+    data to where there is no memory.
     """
 
     @wraps(steps)
@@ -32,11 +32,11 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
         out: Tensor | tuple[Tensor, ...],
         tell: Tell | None = None,
         operands: tuple[Tensor | float, ...] = (),
-        senders: tuple[Tensor, int] | None = None,
+        senders: tuple[Any, ...] | None = None,
         **options: Any,
     ) -> None:
         tensors = (each for each in operands if isinstance(each, Tensor))
-        sent = () if senders is None else arriving(plan, a, *senders)
+        sent = () if senders is None else other_gpus_tensors(plan, a, *senders)
         check_tensors(plan, a, b, *sent, *tensors, *(out if isinstance(out, tuple) else (out,)))
         if operands:
             options["operands"] = operands

@@ -39,8 +39,9 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
     ...
     ValueError: a has strides (7, 1): sm80_swizzled takes (s, 1), s a multiple of 8 and at least 7
     """
-    if plan.gathered and len(tensors) < len(arguments(plan)):
-        raise ValueError(f"{plan.name} gathers A: senders=(this GPU's rows, its number) is needed")
+    if len(tensors) < len(arguments(plan)):
+        what = "this GPU's rows" if plan.gathered else "the parts of its rows"
+        raise ValueError(f"{plan.name} talks with other GPUs: senders=({what}, its number, …)")
     extents: dict[str, tuple[int, str]] = {}  # mode → extent, the tensor that has it
     for (name, argument), tensor in zip(arguments(plan).items(), tensors, strict=True):
         if tensor.ndim != len(argument.modes):
@@ -61,18 +62,23 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
             raise ValueError(f"{name} has {mode} = {found}: it must be {parts}")
 
 
-def arriving(plan: Any, a: Tensor, own: Tensor, number: int) -> tuple[Tensor, Tensor]:
-    """This GPU's rows of A, and flags of the GPUs that send rows: what a kernel takes after B.
+def other_gpus_tensors(
+    plan: Any, a: Tensor, own: Tensor, number: int, *there: Tensor
+) -> tuple[Tensor, ...]:
+    """What a kernel takes after B to talk with other GPUs: these tensors, and flags.
 
     ValueError unless each GPU has as many rows, whole tiles of a cluster.
     """
-    rows, tile = own.shape[0], plan.cluster_tile[0]
+    rows, tile = own.shape[-2], plan.cluster_tile[0]
     if rows == 0 or rows % tile or a.shape[0] % rows or not 0 <= number < a.shape[0] // rows:
         raise ValueError(
-            f"own has {rows} rows and a {a.shape[0]}, and the GPU's number is {number}: each GPU "
+            f"this GPU has {rows} rows of {a.shape[0]}, and its number is {number}: each GPU "
             f"must have as many rows, a multiple of {tile} as the tiles of {plan.name}"
         )
-    return own, torch.zeros(a.shape[0] // rows, dtype=torch.int32)
+    gpus = a.shape[0] // rows
+    shape = (gpus, -(-rows // plan.piece_rows)) if plan.scattered else (gpus,)
+    flags = torch.zeros(shape, dtype=torch.int32)
+    return own, flags, *there, *(flags for _ in there)
 
 
 def _parts(plan: Any, m: int, n: int) -> dict[str, int]:

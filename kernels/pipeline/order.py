@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps, actions
-from cutedsl_gemm.kernels.pipeline.steps import Pipeline, Step
+from cutedsl_gemm.kernels.pipeline.steps import Pipeline, Step, walk
 
 Buffer: TypeAlias = tuple[object, ...]  # ("stage", block, stage, "A", slice), ("panel", block, …
 Version: TypeAlias = tuple[int, ...]  # of a buffer's contents
@@ -120,6 +120,11 @@ class Order:
         self.accesses: dict[Buffer, list[Access]] = defaultdict(list)
         self.products: list[tuple[int, Access]] = []  # (block, read of a stage)
         self.row_waits: list[tuple[int, Buffer]] = []  # (a wait passes, the rows)
+        self.tells = any(
+            isinstance(step, steps.TellStored)
+            for agent in pipeline.agents
+            for step in walk(agent.program)
+        )
         self.fences: dict[Warps, list[int]] = defaultdict(list)
         self.init: dict[int, int] = {}  # a block → the moment its mbarriers are initialised
         self.touched: list[tuple[int, int]] = []  # (moment, block whose shared memory it touches)
@@ -289,6 +294,7 @@ class _Program:
         self.last = order.moment(warps)
         self.grid_wait: int | None = None
         self.open: list[int] = []  # ends of asynchronous steps
+        self.unwritten: list[int] = []  # stores of which nobody knows that they are in memory
         self.groups: dict[str, list[int]] = defaultdict(list)  # by kind, one a group
 
     def take(self, actions: Iterable[Action]) -> None:
@@ -386,6 +392,29 @@ class _Program:
         self.touch_global(moment)
         self.order.row_waits.append((moment, self.rows(step.operand)))
 
+    def add_rows(self, step: steps.AddRows) -> None:
+        moment = self.step()
+        self.accumulator(False, moment, moment)
+        self.access(self.rows(step.operand), (0,), False, moment, moment)
+
+    def store_wait(self, step: steps.StoreWait) -> None:
+        self.wait_group("stores", step.pending)
+        if step.written:
+            stored = self.unwritten[: len(self.unwritten) - step.pending]
+            for begin in stored if self.order.tells else ():
+                self.access(self.stored_tile(), (0,), True, begin, self.last)
+            self.unwritten = self.unwritten[len(stored) :]
+
+    def tell_stored(self, step: steps.TellStored) -> None:
+        moment = self.step()
+        self.access(self.stored_tile(), (0,), False, moment, moment)
+        for begin in self.unwritten:  # it does not know of them
+            self.access(self.stored_tile(), (0,), True, begin, self.order.end(begin, self.block))
+
+    def stored_tile(self) -> Buffer:
+        """The tile in the memory of the GPU that has its rows, as a consumer stores it."""
+        return "the stored tile", self.block, self.warps.agent, self.action.tile
+
     def copy_async(self, step: steps.CopyAsync) -> None:
         begin = self.step()
         self.touch_global(begin)
@@ -413,6 +442,7 @@ class _Program:
         begin = self.step()
         self.touch_global(begin)
         end = self.asynchronous("stores", begin) if step.asynchronous else begin
+        self.unwritten.append(begin)
         self.panel(step, self.of_agent, WRITTEN, False, begin, end)
         self.order.touched.append((end, self.block))
 
@@ -493,12 +523,14 @@ STEPS: dict[type[Step], Callable[[_Program, Any], None]] = {
     steps.WritePanel: _Program.write_panel,
     steps.Fence: _Program.fence,
     steps.StorePanel: _Program.store_panel,
-    steps.StoreWait: lambda self, step: self.wait_group("stores", step.pending),
+    steps.StoreWait: _Program.store_wait,
     steps.StoreResults: _Program.store_results,
     steps.StoreAccumulator: _Program.store_accumulator,
     steps.Reduce: _Program.reduce,
     steps.SendRows: _Program.send_rows,
     steps.WaitForRows: _Program.wait_for_rows,
+    steps.AddRows: _Program.add_rows,
+    steps.TellStored: _Program.tell_stored,
     steps.Sync: _Program.sync,
     steps.SyncArrive: _Program.sync_arrive,
     steps.InitBarriers: _Program.init_barriers,

@@ -163,9 +163,13 @@ class StorePanel(Step):
 
 @dataclass(frozen=True)
 class StoreWait(Step):
-    """cp.async.bulk.wait_group.read: TMA has read all but the last `pending` groups."""
+    """cp.async.bulk.wait_group.read: TMA has read all but the last `pending` groups.
+
+    If `written`, wait_group: what it has read is in global memory, too.
+    """
 
     pending: int
+    written: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,12 +201,33 @@ class SendRows(Step):
 
 @dataclass(frozen=True)
 class WaitForRows(Step):
-    """ld.acquire.sys of the flag of the tile's rows until they have come; fence.proxy.async.
+    """ld.acquire.sys of the flags of the tile's rows until they have come.
 
-    Rows of this GPU itself need no wait. Those of another GPU are waited for once.
+    If `by_tma`, fence.proxy.async: TMA reads them. Of an operand, the warps wait for no rows of
+    this GPU itself, and for others once. Of the result, they wait for rows of this GPU.
     """
 
     operand: str
+    by_tma: bool = True
+
+
+@dataclass(frozen=True)
+class AddRows(Step):
+    """The threads add what other GPUs have sent to a panel of the accumulator.
+
+    The tiles of other GPUs' rows add nothing.
+    """
+
+    operand: str
+    panel: int
+
+
+@dataclass(frozen=True)
+class TellStored(Step):
+    """atom.add.release.sys: count a tile's elements, which copy engines then send to another GPU.
+
+    The tiles of this GPU's rows are not counted.
+    """
 
 
 # Barriers of a block, of a cluster, of a grid

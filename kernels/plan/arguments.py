@@ -36,8 +36,8 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     """A (M, K), B (K, N), the operands of the epilogue, and its results, C (M, N), by name.
 
     B is (2, K, N) if the epilogue has two accumulators. A reduction over N is stored in parts,
-    (parts, M), and one over M as (parts, N). Operands that are passed by value are not tensors. If
-    A is gathered, this GPU's rows of it and the flags of all GPUs' follow B.
+    (parts, M), and one over M as (parts, N). Operands that are passed by value are not tensors.
+    `other_gpus` follow B. If C is scattered, the result is this GPU's rows.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import multistage
     >>> for name, argument in arguments(multistage(alignment=4)).items():
@@ -54,17 +54,33 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     return {
         "a": Argument(("M", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
         "b": Argument((*stack, "K", "N"), plan.b_major == "MN", plan.alignment, plan.dtype),
-        **(_gathered(plan) if plan.gathered else {}),
+        **other_gpus(plan),
         **{operand.name: _operand(operand) for operand in tensors},
         **{name: _result(plan, each) for name, each in zip(names, results, strict=True)},
     }
 
 
-def _gathered(plan: KernelPlan) -> dict[str, Argument]:
-    """This GPU's rows of A, and for each GPU the epoch of the rows that have come from it."""
+def other_gpus(plan: KernelPlan) -> dict[str, Argument]:
+    """What a kernel takes to talk with other GPUs.
+
+    If A is gathered: this GPU's rows of it, and the flags of all GPUs' rows. If C is scattered: the
+    parts of this GPU's rows that come from all GPUs, and their flags; what the kernel stores of
+    other GPUs' rows, and the counts of what is there. Flags and counts are of pieces of rows.
+    """
+    if plan.gathered:
+        return {
+            "own": Argument(("rows", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
+            "arrived": Argument(("GPUs",), True, 1, "int32"),
+        }
+    if not plan.scattered:
+        return {}
+    part = Argument(("M", "N"), True, plan.c_alignment, plan.dtype)
+    flags = Argument(("GPUs", "pieces"), True, 1, "int32")
     return {
-        "own": Argument(("rows", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
-        "arrived": Argument(("GPUs",), True, 1, "int32"),
+        "parts": part._replace(modes=("GPUs", "rows", "N")),
+        "arrived": flags,
+        "partial": part,
+        "stored": flags,
     }
 
 
@@ -76,7 +92,8 @@ def _operand(operand: Operand) -> Argument:
 def _result(plan: KernelPlan, result: Result) -> Argument:
     if result.reduction is not None:
         return Argument((parts_mode(result), *result.modes), True, 1, "float32")
-    return Argument(("M", "N"), True, plan.c_alignment, result.dtype or plan.dtype)
+    rows = "rows" if plan.scattered else "M"
+    return Argument((rows, "N"), True, plan.c_alignment, result.dtype or plan.dtype)
 
 
 def parts_mode(result: Result) -> str:

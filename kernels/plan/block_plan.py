@@ -54,6 +54,11 @@ class BlockPlan:
         """False: the whole of A is there before the kernel starts."""
         return False
 
+    @property
+    def scattered(self) -> bool:
+        """False: this GPU has all rows of C."""
+        return False
+
     def workspace(self, m: int, n: int) -> int:
         """0: no block adds to the sums of another."""
         return 0

@@ -108,6 +108,10 @@ class KernelPlan(Plan, Protocol):
     def gathered(self) -> bool:
         """Whether other GPUs send rows of A while the kernel runs."""
 
+    @property
+    def scattered(self) -> bool:
+        """Whether several GPUs have rows of C each, and send their parts of them."""
+
     def check(self) -> KernelPlan:
         """The plan itself; PlanError with the first problem if the hardware cannot run it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import (
     UNIT,
     choice_problem,
@@ -122,6 +123,21 @@ def gathered_problems(plan: Sm90Plan) -> Iterator[str]:
             f"A is gathered, and the plan is {plan.kind}{', swapped' * plan.swapped}: it must be "
             "pingpong or cooperative, and not swapped, since its producer waits for rows of A"
         )
+
+
+def scattered_problems(plan: Sm90Plan) -> Iterator[str]:
+    """A consumer sends tiles, and adds the parts of other GPUs to those of this GPU's rows."""
+    if not plan.scattered:
+        return
+    if plan.gathered or plan.swapped or plan.splits > 1 or plan.schedule == "single":
+        yield (
+            f"C is scattered, and the plan is {plan.kind}{', swapped' * plan.swapped}"
+            f"{', with A gathered' * plan.gathered}: it must be pingpong or cooperative"
+        )
+    if plan.c_alignment != UNIT or plan.epilogue != PLAIN:
+        yield "C is scattered: TMA stores the products as they are; it takes no epilogue"
+    if plan.raster.of != "rows":
+        yield f"C is scattered, and the raster has {plan.raster}: it must have groups of tile rows"
 
 
 def matrices_problems(plan: Sm90Plan) -> Iterator[str]:

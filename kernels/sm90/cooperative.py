@@ -33,6 +33,7 @@ class Cooperative(PanelGemm):
         turn = cutlass.Int32(0)  # of the block's tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
+            m, target = self.target(tile, m, tile_counts)
             row = self.row_of_panels(m, consumer)
             self.load(consumer, epilogue, row, n)
             read = self.read(epilogue, row, n)
@@ -40,7 +41,7 @@ class Cooperative(PanelGemm):
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
             if self.released(tiles_m):
-                self.store(consumer, acc, epilogue, read, row, n, turn)
+                self.store(consumer, acc, epilogue, read, row, n, turn, target)
             k_tile += k_tiles
             turn += 1
         self.wait_for_stores()

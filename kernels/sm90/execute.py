@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -74,7 +74,7 @@ def gemm(
     operands: tuple[Tensor | float, ...] = (),
     one_by_one: bool = False,
     seed: int = 0,
-    senders: tuple[Tensor, int] | None = None,
+    senders: tuple[Any, ...] | None = None,
 ) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0, or what the epilogue makes of it.
 
@@ -82,15 +82,21 @@ def gemm(
     at 1024³ this takes 3.5 times as long. `seed` gives the order in which warps take turns.
 
     If the plan gathers A, `senders` are this GPU's rows, which are not read from a, and its number
-    among those that send rows. Those of the others are NaN until they have come.
+    among those that send rows. Those of the others are NaN until they have come. If it scatters C,
+    `senders` are the parts of this GPU's rows, which are NaN until they have come, its number, and
+    a tensor that receives what it sends: the other GPUs' rows of (M, N).
     """
     shape = a.shape[0], b.shape[-1]
-    arrival = None
-    if senders is not None:
+    arrival, parts = None, None
+    if plan.gathered and senders is not None:
         own, number = senders
         arrival = Arrival(number, len(own) // plan.cluster_tile[0])
         a = a.clone()
         a.unflatten(0, (-1, len(own)))[number] = own
+    elif senders is not None:
+        every, number, partial = senders
+        arrival = Arrival(number + 1, every.shape[1] // plan.cluster_tile[0])
+        parts = Parts(every, number)
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
         a, b = b.mT, a.mT
     down, across = plan.cluster
@@ -109,7 +115,7 @@ def gemm(
     random, done = Random(seed), 0
     for counts, blocks in _moving_together(plan, work):
         multiply = multiply_one_by_one if one_by_one else _add
-        grid = Grid(plan, blocks, (gA, gB), epilogue, multiply, arrival)
+        grid = Grid(plan, blocks, (gA, gB), epilogue, multiply, arrival, parts)
         order = Order(plan.pipeline, counts)
         turns = Turns(order, random)
         for number, moment in enumerate(order.interleaving(turns)):
@@ -121,8 +127,21 @@ def gemm(
         done += len(blocks)
     epilogue.finish()
     # TMA clips what is out of bounds, and threads do not store it.
-    results.finish(out if isinstance(out, tuple) else (out,))
+    outs = out if isinstance(out, tuple) else (out,)
+    if parts is not None:
+        outs = (torch.empty_like(partial),)
+    results.finish(outs)
+    if parts is not None:
+        scatter(outs[0], parts.number, out, partial)
     yield 1.0
+
+
+def scatter(whole: Tensor, number: int, mine: Tensor, partial: Tensor) -> None:
+    """Copy C (M, N) to where several GPUs have its rows: this GPU's to `mine`."""
+    gpus, rows = len(whole) // len(mine), len(mine)
+    for gpu in range(gpus):
+        at = slice(gpu * rows, (gpu + 1) * rows)
+        (mine if gpu == number else partial[at]).copy_(whole[at])
 
 
 def operand_tiles(operand: Operand, matrix: Tensor, at_once: int) -> Tensor:
@@ -222,9 +241,10 @@ class Grid:
         epilogue: PanelStore | Reduction,
         product: Product,
         arrival: Arrival | None = None,
+        parts: Parts | None = None,
     ) -> None:
         self.plan, self.epilogue, self.product = plan, epilogue, product
-        self.arrival = arrival
+        self.arrival, self.parts = arrival, parts
         self.sent: set[tuple[int, int]] = set()  # (rank, tile) whose rows have come
         ranks, (_, bn, _) = plan.cluster_size, plan.tile
         self.segments = [blocks[rank::ranks] for rank in range(ranks)]  # [rank][cluster][tile]
@@ -255,6 +275,15 @@ class Grid:
                 self.epilogue.load(step, action.warps, panels, tiles, whole=ends_in is not None)
             case steps.ReadPanel() if isinstance(self.epilogue, PanelStore):
                 self.epilogue.hold(step, action.warps, self.consumer(action)[1])
+            case steps.AddRows() if isinstance(self.epilogue, PanelStore) and self.parts:
+                acc, _, tiles = self.consumer(action)
+                places = self.epilogue.place_of_panel(step.panel, action.warps, tiles)
+                missing = (rank, action.tile) not in self.sent
+                added = self.parts.of_rows(*places, torch.nan if missing else 0.0)
+                columns = self.plan.panel_columns  # type: ignore[union-attr]
+                panel = acc[:, :, step.panel * columns : (step.panel + 1) * columns]
+                rows = warp_rows(action.warps, self.plan.rows)
+                panel[:, rows] += added[:, rows]
             case steps.StoreResults():
                 self.epilogue.store_results(step, action.warps, *self.consumer(action))
             case steps.WritePanel() | steps.StoreAccumulator():
@@ -269,7 +298,8 @@ class Grid:
         k = action.k_tile - action.tile * len(segments[0].k_tiles)
         tile = torch.tensor([segment.tile[mode] for segment in segments])
         smem = self.smem[step.operand][block]
-        missing = self.missing(tile) if mode == 0 and (rank, action.tile) not in self.sent else None
+        sent = not self.plan.gathered or (rank, action.tile) in self.sent
+        missing = self.missing(tile) if mode == 0 and not sent else None
         smem.load(tile, segments[0].k_tiles[k], action.k_tile, step.parts[rank], whole, missing)
 
     def missing(self, tile: Tensor) -> Tensor | None:
@@ -296,6 +326,23 @@ class Grid:
         rank, consumer = action.warps.block, consumer_of(action.warps)
         tiles = [each[action.tile] for each in self.segments[rank]]
         return self.acc[rank, consumer], self.panels[rank, consumer], tiles
+
+
+class Parts:
+    """What all GPUs send of this GPU's rows of C (GPUs, rows, N), over the whole of C."""
+
+    def __init__(self, every: Tensor, number: int) -> None:
+        gpus, self.rows, self.columns = every.shape
+        self.number = number
+        behind = [(number + step) % gpus for step in range(1, gpus)]
+        self.every, self.first = every[behind].float(), number * self.rows
+
+    def of_rows(self, row: Tensor, column: Tensor, more: float) -> Tensor:
+        """The sum of the parts in their order, and `more`; 0 in rows of other GPUs."""
+        own = (row >= self.first) & (row < self.first + self.rows)
+        place = (row - self.first).clamp(0, self.rows - 1), column.clamp(max=self.columns - 1)
+        total = sum((part[place] for part in self.every), torch.tensor(more))
+        return torch.where(own, total, 0.0)
 
 
 def warp_rows(warps: Warps, rows: int) -> Tensor:

@@ -61,7 +61,8 @@ def arguments(
     """What the plan's launches pass for an (m, n, k) product: the arguments of each kernel.
 
     m, n and the leading stride of C, in elements (n by default), are those of the caller's
-    matrices. `senders`, if the plan gathers A: how many GPUs send rows, and this one's number.
+    matrices. `senders`, if the plan gathers A or scatters C: how many GPUs there are, and the
+    number of this one.
 
     >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
     >>> (launch,) = arguments(pingpong(), 100, 200, 300)
@@ -77,31 +78,54 @@ def arguments(
         c, of_plan = matrix("gC", 1, m, n, c_stride), matrix("gC", 5, rows, columns, c_stride)
         return (*loads, _sums(plan, 4, m, n), of_plan), (_sums(plan, 0, m, n), c)
     if plan.stored_by_tma:
-        names = [result_name(staged) for staged in range(len(plan.staged))]
-        given = [*loads, *chain.from_iterable(tensor_map(name, rows, columns) for name in names)]
+        own = {"c": rows // senders[0]} if plan.scattered else {}
+        maps = (tensor_map(each, own.get(each, rows), columns) for each in result_names(plan))
+        given = [*loads, *chain.from_iterable(maps)]
         for i, operand in enumerate(plan.planned_epilogue.operands):
             if i == plan.staged_operand:
                 given += tensor_map(operand.name, rows, columns)
             else:
                 given.append(_operand(operand, len(given), rows, columns))
         if plan.gathered:
-            given += _senders(len(given), *senders, rows, k)
+            given += _gathered(len(given), *senders, rows, k)
+        if plan.scattered:
+            given += _scattered(plan, len(given), *senders, own["c"], columns)
         return (tuple(given),)
     return ((*loads, matrix("gC", 4, rows, columns, c_stride)),)
 
 
-def _senders(parameter: int, gpus: int, number: int, rows: int, k: int) -> tuple[Argument, ...]:
+def _gathered(parameter: int, gpus: int, number: int, rows: int, k: int) -> tuple[Argument, ...]:
     """This GPU's rows of A, the flags, its number, and the epoch."""
     flags = Argument("arrived", struct.pack("<Qi4x", pointer(parameter + 2), gpus))
-    numbers = (
-        Argument(name, struct.pack("<i", x)) for name, x in (("number", number), ("epoch", 1))
+    return *tensor_map("own", rows // gpus, k), flags, *_numbers(number=number, epoch=1)
+
+
+def _scattered(
+    plan: PanelPlan, parameter: int, gpus: int, number: int, rows: int, columns: int
+) -> tuple[Argument, ...]:
+    """The parts of this GPU's rows of C, their flags, the counts of what it sends, and numbers."""
+    values = pointer(parameter), gpus, rows, columns, rows * columns, columns
+    parts = Argument("parts", struct.pack("<Qiii4xqq", *values))
+    pieces = -(-rows // plan.piece_rows)
+    flags = (
+        Argument(name, struct.pack("<Qiiq", pointer(parameter + i), gpus, pieces, pieces))
+        for i, name in enumerate(("arrived", "stored"), 1)
     )
-    return *tensor_map("own", rows // gpus, k), flags, *numbers
+    return parts, *flags, *_numbers(number=number, epoch=1, first=number, rows=rows)
 
 
-def result_name(staged: int) -> str:
-    """The name of a result that is staged in panels: c, c1, c2, …"""
-    return f"c{staged or ''}"
+def _numbers(**values: int) -> tuple[Argument, ...]:
+    return tuple(Argument(name, struct.pack("<i", value)) for name, value in values.items())
+
+
+def result_names(plan: PanelPlan) -> list[str]:
+    """The names of results that are staged in panels: c, c1, c2, …
+
+    If C is scattered: partial, what is sent to other GPUs, and c.
+    """
+    if plan.scattered:
+        return ["partial", "c"]
+    return [f"c{staged or ''}" for staged in range(len(plan.staged))]
 
 
 def _operand(operand: Operand, parameter: int, rows: int, columns: int) -> Argument:

@@ -25,6 +25,7 @@ from cutlass import Float32, Int32, Int64
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.flags import wait_for_flag
 from cutedsl_gemm.kernels.device.launch import Gemm
 from cutedsl_gemm.kernels.device.smem import SmemAllocator
 from cutedsl_gemm.kernels.device.tile import transposed
@@ -33,9 +34,6 @@ from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
 from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-
-# A kernel that has waited so long for rows ends with an error: their sender has failed.
-ARRIVAL_NANOSECONDS = 20 * 10**9
 
 
 class Sm90Gemm(Gemm):
@@ -88,7 +86,7 @@ class Sm90Gemm(Gemm):
         """Launch A · B on `sms` multiprocessors; `output` is what the epilogue needs.
 
         `senders`, if A is gathered: this GPU's rows of A, the flags of all GPUs' rows, this GPU's
-        number, and the epoch.
+        number, and the epoch. If C is scattered: this GPU's number, and the rows of each GPU.
 
         If it overlaps the launch before it (programmatic dependent launch), its blocks initialise
         their mbarriers, then wait.
@@ -170,6 +168,9 @@ class Sm90Gemm(Gemm):
             own = cute.local_tile(own, plan.a.slice_tiler, (None, None))
             arrival = Arrival(number, cute.ceil_div(cute.size(own, mode=[2, 0]), slices))
             senders = tma_own, own, arrived, epoch
+        if cutlass.const_expr(plan.scattered):
+            number, rows = senders
+            arrival = Arrival(number + 1, cute.ceil_div(rows, plan.cluster_tile[0]))  # own last
         tile_counts = (  # tiles down and across, where a cluster counts as one; k-tiles; arrival
             cute.ceil_div(cute.size(gA, mode=[2, 0]), slices),
             cute.ceil_div(cute.size(gB, mode=[2, 0]), plan.b.slices_of_each * across),
@@ -298,10 +299,7 @@ class Sm90Gemm(Gemm):
         acquires the flag has them. TMA reads them by another proxy, hence the fence.
         """
         *_, (_, _, arrived, epoch) = operands
-        flag, begin = arrived.iterator + chunk, cute.arch.globaltimer()
-        while cute.arch.load(flag, Int32, sem="acquire", scope="sys") - epoch < 0:
-            if cute.arch.globaltimer() - begin > ARRIVAL_NANOSECONDS:
-                cute.arch.inline_ptx("trap;")
+        wait_for_flag(arrived.iterator + chunk, epoch)
         cute.arch.fence_proxy("async")
 
     def issue_tma_load(self, operand, tma, gX, sX, tile, k, stage, full):

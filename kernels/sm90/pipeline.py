@@ -97,8 +97,8 @@ def _roles(plan: PanelPlan | SplitKPlan) -> Iterator[Agent]:
     for consumer in range(plan.consumers):
         program = *prologue(plan, initialises=False), *_consume(plan, consumer)
         yield Agent(f"consumer {consumer}", WARPS, program)
-    if plan.gathered:
-        send = Loop("tiles", (steps.SendRows("A"),))
+    if plan.gathered or plan.scattered:
+        send = Loop("tiles", (steps.SendRows("A" if plan.gathered else "C"),))
         yield Agent("senders", 1, (send,), other_gpu=True)
     if plan.splits > 1:
         yield Agent("reduction", 1, (steps.GridWait(), steps.Reduce()), second_kernel=True)
@@ -187,12 +187,16 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
     sync, tma = steps.Sync(f"panel {consumer}"), plan.stored_by_tma
     loaded = plan.staged_operand is not None
     program: list[steps.Step] = []
+    if plan.scattered:
+        program.append(steps.WaitForRows("C", by_tma=False))
     results = len(plan.staged)
     for panel in range(plan.panels):
         if loaded:
             buffer = plan.operand_buffer(panel)
             program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))
             program.append(steps.ReadPanel(buffer, buffer))
+        if plan.scattered:
+            program.append(steps.AddRows("C", panel))
         if plan.stored_by_threads:
             program.append(steps.StoreResults(panel))
         for store in range(panel * results, (panel + 1) * results):
@@ -205,6 +209,8 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
             if tma:
                 program.append(steps.Fence())
             program += sync, steps.StorePanel(store, buffer, asynchronous=tma, leader=tma)
+    if plan.scattered:
+        program += steps.StoreWait(0, written=True, leader=True), steps.TellStored(leader=True)
     return tuple(program)
 
 

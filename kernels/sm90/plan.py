@@ -84,6 +84,7 @@ class Sm90Plan:
     raster: Raster
     epilogue: Epilogue = field(default=PLAIN, kw_only=True)  # in the caller's orientation
     gathered: bool = field(default=False, kw_only=True)  # other GPUs send rows of A as it runs
+    scattered: bool = field(default=False, kw_only=True)  # several GPUs have rows of C each
 
     @property
     def kind(self) -> str:
@@ -250,6 +251,11 @@ class Sm90Plan:
         return rows * down, columns * across
 
     @property
+    def piece_rows(self) -> int:
+        """Rows of C that are sent to another GPU at once: those of a group of the raster."""
+        return self.raster.group * self.cluster_tile[0]
+
+    @property
     def work(self) -> Work:
         """Who computes which tiles of C, and which of their k-tiles."""
         persistent = self.schedule != "single" and self.splits == 1
@@ -386,7 +392,7 @@ class Sm90Plan:
         tell: Tell | None = None,
         operands: tuple[Tensor | float, ...] = (),
         one_by_one: bool = False,
-        senders: tuple[Tensor, int] | None = None,
+        senders: tuple[Any, ...] | None = None,
     ) -> None:
         """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts.
 
@@ -395,8 +401,10 @@ class Sm90Plan:
         If `one_by_one`, the executor adds one product after the other, in the order of K. The bits
         of an output then depend on `k_order`, its row of a and its column of b only.
 
-        If the plan gathers A, `senders` are this GPU's rows and its number among the GPUs. The rows
-        of the others come while the blocks work.
+        If the plan gathers A, `senders` are this GPU's rows and its number among the GPUs. If it
+        scatters C, they are the parts of this GPU's rows (GPUs, rows, N) that come from all GPUs,
+        its number, and a tensor (M, N) that receives what it sends to the others; out has this
+        GPU's rows. What others send comes while the blocks work.
         """
         from cutedsl_gemm.kernels.sm90.execute import gemm
 
@@ -458,6 +466,7 @@ class Sm90Plan:
         yield from checks.role_problems(self.schedule, self.tile[0], self.consumers)
         yield from checks.shape_problems(self)
         yield from checks.gathered_problems(self)
+        yield from checks.scattered_problems(self)
         for name, wanted, why in self.required():
             yield from field_problem(name, getattr(self, name), wanted, why)
         yield from self.a.problems()

@@ -160,6 +160,15 @@ class AcquireFlag:
 
 
 @dataclass(frozen=True, slots=True)
+class AddToFlag:
+    """atom.add.release.sys: add to the flag at a byte of a tensor, behind what the thread saw."""
+
+    tensor: str
+    offset: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
 class Trap:
     """trap: the kernel ends with an error."""
 
@@ -311,6 +320,7 @@ Event: TypeAlias = (
     | BarArrive
     | FenceProxyAsync
     | AcquireFlag
+    | AddToFlag
     | Trap
     | FenceMbarrierInit
     | StMatrix

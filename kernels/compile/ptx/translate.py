@@ -194,6 +194,10 @@ ROWS: tuple[tuple[str, str], ...] = (
         r"ld\.acquire\.sys\.global\.b32",
         f"emit(AcquireFlag(*tensor({{1:address}}))); {{0}} = {PASSES}",
     ),
+    (
+        r"atom\.global\.sys\.release\.add\.u32",
+        "emit(AddToFlag(*tensor({1:address}), {2:i})); {0} = DATA",
+    ),
     (r"trap", "emit(Trap())"),
     (r"bar\.sync", "emit(BarSync({0:i}, {1:i}))"),
     (r"bar\.sync", "emit(BarSync({0:i}, threads))"),

@@ -6,6 +6,7 @@ memory, as GPUs do: they show which memory, in which order.
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -13,10 +14,16 @@ import torch
 import torch.distributed as dist
 
 from cutedsl_gemm.distributed import collectives, symmetric
-from cutedsl_gemm.distributed.collectives import all_gather_gemm, gathered_plan, gemm_reduce_scatter
+from cutedsl_gemm.distributed.collectives import (
+    PIECE_ROWS,
+    all_gather_gemm,
+    gathered_plan,
+    gemm_reduce_scatter,
+    scattered_plan,
+)
 from cutedsl_gemm.distributed.symmetric import FLAGS_BYTES, SymmetricBuffer
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.problem import Matrix, Problem
 from tests.cutedsl_gemm.distributed.ranks import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -87,13 +94,16 @@ def test_torch_compile_traces_both_operators_and_opcheck_passes(tmp_path):
 # --- threads that write each other's memory
 
 
+GPUS, KERNELS = ThreadPoolExecutor(8), threading.local()
+
+
 class Memory(SymmetricBuffer):
     """A rank's symmetric buffer, whose peers are threads: what no rank writes is NaN."""
 
     def __init__(self, rank, shared):
         self.rank, self.ranks, self.shared = rank, len(shared.memory), shared
-        self.bytes, self.prepared, self.handle, self.log = 0, {}, self, []
-        self.stream = self.copied = self.last = None
+        self.bytes, self.prepared, self.handle = 0, {}, self
+        self.copied, KERNELS.running = None, []
 
     def reserve(self, bytes):
         if bytes > self.bytes:
@@ -115,29 +125,53 @@ class Memory(SymmetricBuffer):
     def begin(self):
         return SimpleNamespace(wait_event=lambda event: None)
 
-    def beside(self, stream):
+    def copies_follow(self, stream):
+        pass
+
+    def copies(self):
         return threading.Lock()  # a context
 
     def end(self, stream):
-        pass
+        while KERNELS.running:
+            KERNELS.running.pop().result()
 
 
-def write_flag(flags, rank, epoch):
-    flags.view(torch.int32)[rank] = epoch
+def write_flag(flags, place, epoch):
+    flags.view(torch.int32)[place] = epoch
+
+
+def wait_for_count(count, value):
+    until = time.monotonic() + 30
+    while (count - value < 0).any():
+        assert time.monotonic() < until
 
 
 def kernel_on(kernel, plan, device):
-    """The executor in place of a kernel that gathers A: it starts when all rows have come."""
+    """In place of a kernel that talks with other GPUs: what it does with their memory."""
 
-    def launch(gathered, b, own, arrived, out, rank, epoch, sms):
-        others = [each for each in range(len(arrived)) if each != rank]
-        until = time.monotonic() + 30
-        while (arrived[others] != epoch).any():
-            assert time.monotonic() < until
+    def gather(gathered, b, own, arrived, out, rank, epoch, sms):
+        for each in {*range(len(arrived))} - {rank}:
+            wait_for_count(arrived[each], epoch)
         gathered.view(len(arrived), len(own), -1)[rank] = torch.nan  # not read from there
         plan.execute(gathered, b, out, senders=(own, rank))
 
-    return launch, 132
+    def scatter(a, b, parts, arrived, partial, stored, mine, rank, epoch, sms):
+        gpus, rows, n = parts.shape
+        others = [(rank + step) % gpus for step in range(1, gpus)]
+        whole = (a.float() @ b.float()).view(gpus, rows, n)
+        for each in others:
+            partial.view(gpus, rows, n)[each] = whole[each]
+            pieces = partial[:rows].split(plan.piece_rows)
+            stored[each] += torch.tensor([piece.numel() for piece in pieces], dtype=torch.int32)
+        time.sleep(0.3 * (rank == 0))  # it is slow to add what has come
+        for each in others:
+            wait_for_count(arrived[each], epoch)
+        mine.copy_(sum((parts[each].float() for each in others), whole[rank]))
+
+    def beside_the_host(*arguments):
+        KERNELS.running.append(GPUS.submit(scatter, *arguments))
+
+    return (beside_the_host if plan.scattered else gather), 132
 
 
 @pytest.fixture
@@ -147,6 +181,7 @@ def threads(monkeypatch):
     monkeypatch.setattr(collectives, "overlaps", lambda a: True)
     monkeypatch.setattr(collectives, "kernel_on", kernel_on)
     monkeypatch.setattr(collectives, "write_flag", write_flag)
+    monkeypatch.setattr(collectives, "wait_for_count", wait_for_count)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
 
     def buffer(group, device, use, bytes=0):
@@ -183,7 +218,7 @@ def threads(monkeypatch):
     return run_threads
 
 
-SHAPES = [(128, 40, 24), (128, 40, 24), (64, 72, 16)]  # rows of a rank, K, N
+SHAPES = [(128, 40, 24), (128, 40, 24), (64, 72, 16), (2112, 8, 8)]  # rows of a rank, K, N
 RANKS = pytest.mark.parametrize(
     "ranks", [2, *(pytest.param(each, marks=pytest.mark.deep) for each in (3, 5))]
 )
@@ -205,19 +240,9 @@ def test_each_rank_multiplies_the_rows_that_the_others_have_sent_to_it(threads, 
     threads(body, ranks)
 
 
-@RANKS  # of five, there are more parts than one epilogue adds
-def test_parts_of_a_call_are_not_overwritten_by_the_next_whatever_its_shape(
-    threads, monkeypatch, ranks
-):
+@RANKS
+def test_parts_of_a_call_are_not_overwritten_by_the_next_whatever_its_shape(threads, ranks):
     """A rank that is slow to add what has come still finds it there."""
-    plain = collectives.gemm
-
-    def gemm(a, b, **options):
-        if "epilogue" in options and threading.current_thread().name == "0":
-            time.sleep(0.3)
-        return plain(a, b, **options)
-
-    monkeypatch.setattr(collectives, "gemm", gemm)
 
     def body(rank, ranks, group):
         for call, (rows, k, n) in enumerate(SHAPES):
@@ -244,3 +269,14 @@ def test_the_plan_has_whole_tiles_of_each_rank(rows):
     assert rows % plan.cluster_tile[0] == 0
     with pytest.raises(PlanError, match="each of 3 ranks has 32 rows"):
         gathered_plan(3, Problem.dense(3 * 32, 512, 512))
+
+
+@pytest.mark.parametrize("rows", [64, 192, 4096])
+def test_flags_are_of_the_same_rows_whatever_the_plan_of_a_rank(rows):
+    """Ranks whose a or b have other strides may take other plans."""
+    m, n, k = 3 * rows, 512, 512
+    for strides in (((k, 1), (1, k)), ((1, m), (n, 1))):
+        a, b = map(Matrix, ((m, k), (k, n)), strides)
+        plan = scattered_plan(3, Problem(a, b, "bfloat16"))
+        assert plan.piece_rows == PIECE_ROWS
+        assert rows % plan.cluster_tile[0] == 0

@@ -27,6 +27,7 @@ PLANS = [
     pingpong(cluster=(2, 1), epilogue=RESIDUAL),
     cooperative((128, 128, 64), epilogue=TWICE),
     replace(cooperative((128, 128, 64), cluster=(2, 1)), gathered=True),
+    replace(pingpong((64, 128, 64), cluster=(1, 2)), scattered=True),
 ]
 LOADED = replace(pingpong((64, 128, 64), epilogue=RESIDUAL), stages=2)
 # Steps that may be left out: setmaxnreg is the plan's budget of registers, an early launch of what
@@ -36,6 +37,7 @@ UNNEEDED = ("no Registers", "no GridLaunch")
 
 def name(plan):
     kind = " loaded" * bool(plan.loaded_buffers) + " gathered" * plan.gathered
+    kind += " scattered" * plan.scattered
     return f"{plan.kind} {plan.tile} {plan.cluster} {plan.c_alignment}{kind}"
 
 
@@ -65,6 +67,24 @@ def test_rows_that_are_not_sent_or_not_awaited_are_found():
     assert {what: str(violation(each)).split(",")[0] for what, each in wrong.items()} == {
         "producer: no WaitForRows": "the rows of A is read before it is written",
         "senders: no SendRows": "nothing goes on",
+    }
+
+
+def test_parts_that_are_not_awaited_and_tiles_that_are_told_before_they_are_stored_are_found():
+    pipeline = replace(pingpong((64, 64, 64)), scattered=True, stages=2).pipeline
+    steps = "Rows", "TellStored", "written=True"
+    found = {
+        what.partition(": ")[2].split("(")[0]: str(violation(each)).split(",")[0]
+        for what, each in faults(pipeline)
+        if any(step in what for step in steps)
+    }
+    assert found == {
+        "no WaitForRows": "the rows of C is read before it is written",
+        "no AddRows": "the rows of C is written",
+        "no SendRows": "nothing goes on",
+        "no StoreWait": "the stored tile is read before it is written",
+        "one more pending in StoreWait": "the stored tile is read before it is written",
+        "no TellStored": "the stored tile is written",
     }
 
 

@@ -19,14 +19,14 @@ from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, actions
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS
-from cutedsl_gemm.kernels.sm90.launches import result_name
+from cutedsl_gemm.kernels.sm90.launches import result_names
 from cutedsl_gemm.kernels.sm90.panel_stores import EVICT_FIRST
 from cutedsl_gemm.kernels.sm90.pipeline import loaded_barrier
 from cutedsl_gemm.kernels.sm90.split_k_plan import FP32, VECTOR
 from layouts import composition, size, wgmma_descriptor
 from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARP, WARPGROUP
-from tests.kernels.sm90.product import Product
+from tests.kernels.sm90.product import Product, ceil_div
 
 BYTES = BITS // 8  # of an element
 SUM_BYTES = FP32 // 8  # of a partial sum
@@ -146,7 +146,15 @@ class Thread:
         return self.smem.mbarrier(action.step.barrier, action.phase(self.plan.stages)[0])
 
     def wait_for_rows(self, action: Action) -> Iterator[Event]:
-        """The flag of the tile's chunk, unless it is this GPU's or that of the tile before."""
+        """The flag of the tile's chunk, unless it is this GPU's or that of the tile before.
+
+        Or the flags of all parts of a tile of C, if it is this GPU's.
+        """
+        if self.plan.scattered:
+            if self.chunk(action.tile) == self.product.number:
+                for gpu in self.others:
+                    yield self.flag(events.AcquireFlag, "arrived", gpu, action)
+            return
         chunk, before = self.chunk(action.tile), self.product.number
         if action.tile:
             before = self.chunk(action.tile - 1)
@@ -155,8 +163,21 @@ class Thread:
             yield events.FenceProxyAsync(shared=False)
 
     def chunk(self, tile: int) -> int:
-        """The GPU that sends the rows of the block's tile."""
+        """The GPU that sends the rows of the block's tile, or has them."""
         return self.segments[tile].tile[0] * self.plan.tile[0] // self.product.own_rows
+
+    def flag(self, event, tensor: str, gpu: int, action: Action, *value: int) -> Event:
+        """An event at the flag of a GPU (GPUs, pieces), of the piece that has the tile's rows."""
+        rows = self.product.own_rows
+        pieces = ceil_div(rows, self.plan.piece_rows)
+        row = self.segments[action.tile].tile[0] * self.plan.tile[0] % rows
+        return event(tensor, 4 * (gpu * pieces + row // self.plan.piece_rows), *value)
+
+    @property
+    def others(self) -> list[int]:
+        """The other GPUs, from the one behind this on."""
+        gpus = self.product.gpus
+        return [(self.product.number + step) % gpus for step in range(1, gpus)]
 
     def load(self, action: Action) -> Iterator[Event]:
         """TMA loads of this block's slice of an operand's k-tile, box by box."""
@@ -229,7 +250,10 @@ class Thread:
     # C
 
     def store_wait(self, action: Action) -> Iterator[Event]:
-        yield events.BulkWaitGroup(action.step.pending, True)
+        """Of a tile that is stored to another GPU, until it is in memory there."""
+        read, own = not action.step.written, self.product.number
+        if read or self.chunk(action.tile) != own:
+            yield events.BulkWaitGroup(action.step.pending, read)
 
     def load_panel(self, action: Action) -> Iterator[Event]:
         """The TMA loads of an operand's panel, box by box."""
@@ -246,6 +270,34 @@ class Thread:
                 None,
                 EVICT_FIRST,
             )
+
+    def add_rows(self, action: Action) -> Iterator[Event]:
+        """The pairs of this thread in a panel, of each part of a tile of this GPU's rows.
+
+        A pair beyond the last column is clamped to the last pair.
+        """
+        if self.chunk(action.tile) != self.product.number:
+            return
+        plan, (rows, columns) = self.plan, (self.product.own_rows, self.product.c_shape[1])
+        first = self.origin(action)
+        count = size(plan.fragment.shape[:3])
+        for gpu in self.others:
+            for value in range(action.step.panel * count, (action.step.panel + 1) * count, 2):
+                row, column = plan.coordinates
+                thread = self.consumer_thread
+                m, n = add(first, (row(thread, value), column(thread, value)))
+                place = (gpu * rows + m) * columns + min(n, (columns - 1) // 2 * 2)
+                yield events.LoadGlobal("parts", place * BYTES, 2 * BYTES)
+
+    def tell_stored(self, action: Action) -> Iterator[Event]:
+        """The elements of the consumer's part of a tile, counted for the GPU that has them."""
+        owner = self.chunk(action.tile)
+        if self.lane or owner == self.product.number:
+            return
+        across = self.plan.output_tile[1]
+        columns = self.product.c_shape[1] - self.segments[action.tile].tile[1] * across
+        told = self.plan.panel_rows * max(min(across, columns), 0)
+        yield self.flag(events.AddToFlag, "stored", owner, action, told)
 
     def lane_rows(self, buffer: int) -> Iterator[tuple[Pair, int]]:
         """(m64, S columns) and the address of this lane's row, for each stmatrix of a panel."""
@@ -294,7 +346,11 @@ class Thread:
         """TMA stores a panel, box by box, or the threads store its elements."""
         plan, step, origin = self.plan, action.step, self.panel_origin(action)
         start = self.smem.panel(self.consumer, step.buffer)
-        name = result_name(step.panel % len(plan.staged))
+        name, owner = result_names(plan)[step.panel % len(plan.staged)], self.chunk(action.tile)
+        if plan.scattered and owner == self.product.number:
+            name = "c"
+        elif plan.scattered:
+            origin = add(origin, (owner * self.product.own_rows, 0))
         if not step.asynchronous:
             yield from self.store_elements(start, origin)
             return
@@ -305,10 +361,16 @@ class Thread:
 
     def panel_origin(self, action: Action) -> Pair:
         """The first row and column of the panel that a step loads or stores."""
+        panel = action.step.panel // len(self.plan.staged)
+        return add(self.origin(action), (0, panel * self.plan.panel_columns))
+
+    def origin(self, action: Action) -> Pair:
+        """The first row and column of this consumer's part of a tile, on the GPU that has it."""
         plan, (m, n) = self.plan, self.segments[action.tile].tile
-        (rows, columns), panel = plan.output_tile, action.step.panel // len(plan.staged)
-        first_row = m * rows + self.first_row // plan.a.matrices
-        return first_row, n * columns + panel * plan.panel_columns
+        rows, columns = plan.output_tile
+        if plan.scattered:
+            m %= self.product.own_rows // rows
+        return m * rows + self.first_row // plan.a.matrices, n * columns
 
     def store_elements(self, start: int, origin: Pair) -> Iterator[Event]:
         """The elements of a panel that the thread stores, those that C has."""
@@ -390,6 +452,8 @@ class Thread:
         steps.WritePanel: write_panel,
         steps.Fence: always(events.FenceProxyAsync()),
         steps.StorePanel: store_panel,
+        steps.AddRows: add_rows,
+        steps.TellStored: tell_stored,
         steps.StoreAccumulator: store_accumulator,
         steps.Reduce: reduce,
     }

@@ -19,6 +19,7 @@ def deep(*plans):
 def name(plan):
     kinds = {
         " gathered": plan.gathered,
+        " scattered": plan.scattered,
         " gated": plan.matrices > 1,
         " loaded": plan.loaded_buffers,
     }
@@ -76,6 +77,11 @@ TMA = [
 GATHERED = deep(
     replace(pingpong((64, 48, 64), cluster=(2, 1), raster=Raster(3, "columns")), gathered=True),
     replace(cooperative((128, 64, 64), epilogue=ADDED), gathered=True),
+)
+SCATTERED = deep(
+    replace(pingpong((64, 48, 64), cluster=(2, 1), raster=Raster(2)), scattered=True),
+    replace(cooperative((128, 80, 64), cluster=(1, 2)), scattered=True),
+    replace(pingpong((64, 96, 64), b_major="MN", consumers=3), scattered=True),
 )
 THREADS = [  # store C, whose rows may start anywhere
     pingpong((64, 72, 64), swapped=True, c_alignment=1),  # 3 panels

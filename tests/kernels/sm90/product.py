@@ -17,8 +17,8 @@ class Product:
     """An (m, n, k) product by a plan: one kernel, or two if K is split.
 
     A persistent kernel has `clusters` clusters, or one for each tile if they are fewer. The leading
-    stride of the caller's C is `c_stride` elements, n by default. If the plan gathers A, `senders`
-    are how many GPUs send rows, and this one's number.
+    stride of the caller's C is `c_stride` elements, n by default. If the plan gathers A or scatters
+    C, `senders` are how many GPUs there are, and this one's number.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class Product:
     ) -> None:
         self.plan = plan
         self.launches = launches(plan, m, n, k, c_stride, senders)
-        gpus, self.number = senders
-        self.own_rows = m // gpus
+        self.gpus, self.number = senders
+        self.own_rows = m // self.gpus
         self.c_shape, self.c_stride = (m, n), n if c_stride is None else c_stride
         self.extents = plan.exchanged((m, n))  # of the plan's C
         self.clusters_mn = tuple(map(ceil_div, self.extents, plan.cluster_tile))
@@ -59,9 +59,11 @@ class Product:
 
     @property
     def arrival(self) -> Arrival | None:
-        """The order in which tile rows come, if other GPUs send them."""
-        rows = self.plan.cluster_tile[0]
-        return Arrival(self.number, self.own_rows // rows) if self.plan.gathered else None
+        """The order of the GPUs' tile rows: this one's are the first that it loads, or the last."""
+        if self.gpus == 1:
+            return None
+        first = self.number + 1 if self.plan.scattered else self.number
+        return Arrival(first, self.own_rows // self.plan.cluster_tile[0])
 
     def reduced(self, block: int) -> tuple[int, int, tuple[int, int]]:
         """A block of the reduction: its tile's number, its group of rows, and its origin in C."""

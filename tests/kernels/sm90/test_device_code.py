@@ -6,7 +6,7 @@ Every block's producer is followed, and threads of each other role of the first 
 import pytest
 
 from tests.kernels.sm90.device_code import Thread, difference
-from tests.kernels.sm90.plans import GATHERED, SPLIT, THREADS, TMA, name
+from tests.kernels.sm90.plans import GATHERED, SCATTERED, SPLIT, THREADS, TMA, name
 from tests.kernels.sm90.product import Product
 
 pytestmark = pytest.mark.slow
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 def products(plan):
     """Several tiles a block, not as many of each, more k-tiles than stages, and ragged edges."""
     down, across = plan.exchanged(plan.cluster_tile)
-    if plan.gathered:
+    if plan.gathered or plan.scattered:
         for senders in ((2, 1), (3, 0)):
             m = 2 * down * senders[0]
             yield Product(plan, m, 2 * across - 9, 130, clusters=3, senders=senders)
@@ -33,7 +33,7 @@ def lanes(plan):
         yield 128 * warpgroup + 32 * (1 + warpgroup % 3) + 21
 
 
-@pytest.mark.parametrize("plan", [*TMA, *GATHERED, *THREADS, *SPLIT], ids=name)
+@pytest.mark.parametrize("plan", [*TMA, *GATHERED, *SCATTERED, *THREADS, *SPLIT], ids=name)
 def test_the_machine_code_does_the_steps_of_the_pipeline(plan):
     for product in products(plan):
         (blocks, *_), size = product.blocks, plan.cluster_size

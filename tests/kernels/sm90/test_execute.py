@@ -347,10 +347,10 @@ def test_without_the_wait_a_tile_starts_before_its_rows_have_come(plan, monkeypa
 
 
 def test_a_plan_that_gathers_a_needs_whole_tiles_of_each_gpu():
-    with pytest.raises(ValueError, match=r"own has 96 rows and a 192.*a multiple of 64"):
+    with pytest.raises(ValueError, match=r"this GPU has 96 rows of 192.*a multiple of 64"):
         gathered(GATHERED[0], 2, 0, rows=96)
     a, b, out = empty_tensors(pingpong(), 256, 64, 64)
-    with pytest.raises(ValueError, match="gathers A: senders="):
+    with pytest.raises(ValueError, match="talks with other GPUs: senders="):
         GATHERED[0].execute(a, b, out)
 
 
@@ -358,3 +358,60 @@ def test_a_plan_that_gathers_a_needs_whole_tiles_of_each_gpu():
 def test_only_a_producer_waits_for_rows(plan):
     with pytest.raises(PlanError, match="A is gathered, and the plan is"):
         replace(plan, gathered=True).check()
+
+
+# --- rows of C that other GPUs have
+
+
+def scattered(plan, gpus, number, rows=256, n=80):
+    """What is stored here, what is sent, and both as they should be."""
+    a = torch.randint(-3, 4, (gpus * rows, 136)).to(torch.bfloat16)
+    b = torch.randint(-2, 3, (n, 136)).to(torch.bfloat16).mT
+    parts = torch.randint(-9, 10, (gpus, rows, n)).to(torch.bfloat16)
+    parts[number] = torch.nan  # its own part stays in registers
+    out, partial = (torch.full((m, n), torch.nan).bfloat16() for m in (rows, gpus * rows))
+    plan.execute(a, b, out, senders=(parts, number, partial))
+    whole = (a.float() @ b.float()).view(gpus, rows, n)
+    others = [(number + step) % gpus for step in range(1, gpus)]
+    mine = whole[number] + parts[others].float().sum(0)
+    whole[number] = torch.nan  # is not sent
+    return out, partial, mine.to(out.dtype), whole.flatten(0, 1).to(out.dtype)
+
+
+SCATTERED = [
+    replace(pingpong((64, 48, 64)), scattered=True),
+    replace(cooperative((128, 64, 64), cluster=(1, 2), raster=Raster(2)), scattered=True),
+]
+
+
+@pytest.mark.parametrize(("gpus", "number"), [(2, 0), (3, 1)])
+@pytest.mark.parametrize("plan", SCATTERED, ids=lambda plan: plan.kind)
+def test_parts_of_this_gpu_are_added_and_those_of_the_others_are_sent(plan, gpus, number):
+    out, partial, mine, whole = scattered(plan.check(), gpus, number)
+    assert torch.equal(out, mine)
+    torch.testing.assert_close(partial, whole, rtol=0, atol=0, equal_nan=True)
+
+
+def test_without_the_wait_parts_are_added_before_they_have_come(monkeypatch):
+    plan = SCATTERED[1]
+    wrong = next(each for what, each in faults(plan.pipeline) if "no WaitForRows" in what)
+    monkeypatch.setattr(type(plan), "pipeline", property(lambda _: wrong))
+    out, partial, _, whole = scattered(plan, 2, 0)
+    assert out[:64].isnan().all()  # of the consumer that does not wait
+    torch.testing.assert_close(partial, whole, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        (single(), "C is scattered, and the plan is single"),
+        (split(), "C is scattered, and the plan is"),
+        (pingpong(swapped=True), "swapped: it must be pingpong or cooperative"),
+        (replace(pingpong(), gathered=True), "with A gathered: it must be"),
+        (pingpong(c_alignment=1), "TMA stores the products as they are"),
+        (pingpong(raster=Raster(2, "columns")), "it must have groups of tile rows"),
+    ],
+)
+def test_only_pingpong_and_cooperative_plans_send_rows_of_c(plan, why):
+    with pytest.raises(PlanError, match=why):
+        replace(plan, scattered=True).check()

@@ -13,7 +13,7 @@ import pytest
 
 from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.plan import tma
-from cutedsl_gemm.kernels.sm90.launches import result_name
+from cutedsl_gemm.kernels.sm90.launches import result_names
 from layouts import size
 from tests.kernels.sm90.plans import SPLIT, THREADS, TMA, name
 from tests.kernels.sm90.product import Product
@@ -226,7 +226,7 @@ def test_each_value_of_c_is_stored_once_where_it_belongs(plan):
     down, across = plan.exchanged(plan.cluster_tile)
     m, n = 2 * down - 3, across - (8 if plan.stored_by_tma else 5)
     product = Product(plan, m, n, 64, c_stride=n + 2)
-    every = {f"tma_{result_name(staged)}": Counter() for staged in range(len(plan.staged))}
+    every = {f"tma_{name}": Counter() for name in result_names(plan)}
     for block, consumer in pairs(range(product.blocks[0]), range(plan.consumers)):
         for event, panel in Consumer(product, block, consumer).stored():
             if type(event) is events.TmaStore:
