@@ -61,6 +61,7 @@ from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
+from cutedsl_gemm.on_device import on_device
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.run import kernel_on
 from cutedsl_gemm.select.candidate import CANDIDATES, Maker
@@ -259,15 +260,7 @@ def _plan_of_rows(
 def _launcher(plan: Sm90Plan, device: torch.device) -> Callable[..., None]:
     """The launch of the plan's kernel on a device."""
     compiled, sms = kernel_on(named(None, device), plan, device)
-
-    def launch(*arguments: Any) -> None:
-        if torch.cuda.current_device() == device.index:
-            compiled(*arguments, sms)
-        else:
-            with torch.cuda.device(device):
-                compiled(*arguments, sms)
-
-    return launch
+    return on_device(lambda *arguments: compiled(*arguments, sms), device)
 
 
 # --- product → reduce-scatter

@@ -22,11 +22,8 @@ from torch import Tensor
 from torch._C._distributed_c10d import _SymmetricMemory
 from torch.distributed import ProcessGroup
 
-from cutedsl_gemm.problem import round_up
-
 Shape: TypeAlias = Sequence[int]
 
-ALIGNMENT = 128  # bytes, of both halves of a buffer: a line of L2
 FLAGS = 1024  # of ranks, or of the pieces that come from each
 FLAGS_BYTES = 4 * FLAGS
 BARRIER_MILLISECONDS = 600_000  # then a rank has failed, and the others end with an error
@@ -56,7 +53,6 @@ class SymmetricBuffer:
         """
         if bytes <= self.bytes:
             return
-        bytes = round_up(bytes, 2 * ALIGNMENT)
         if self.handle is not None:
             self.barrier()
             torch.cuda.synchronize(self.device)
@@ -70,15 +66,9 @@ class SymmetricBuffer:
         torch.cuda.synchronize(self.device)
         self.bytes, self.epoch = bytes, 0
 
-    def view(
-        self, rank: int, shape: Shape, dtype: torch.dtype, place: int = 0, half: int = 0
-    ) -> Tensor:
-        """A tensor in a rank's buffer: number `place` of those of this shape in one half of it.
-
-        Where the halves begin does not depend on the shape: calls that use them in turn touch
-        different memory, also if their shapes differ.
-        """
-        first = (FLAGS_BYTES + half * self.bytes // 2) // dtype.itemsize + place * math.prod(shape)
+    def view(self, rank: int, shape: Shape, dtype: torch.dtype, place: int = 0) -> Tensor:
+        """A tensor in a rank's buffer: number `place` of those of this shape."""
+        first = FLAGS_BYTES // dtype.itemsize + place * math.prod(shape)
         view: Tensor = self.handle.get_buffer(rank, [*shape], dtype, first)
         return view
 

@@ -134,8 +134,8 @@ FAULTS = (
     Fault(
         "no_barrier_before_the_rows",
         COLLECTIVES,
-        "    buffer.barrier()\n    with buffer.beside(stream):\n",
-        "    with buffer.beside(stream):\n",
+        "    buffer.barrier()\n    buffer.copies_follow(stream)\n",
+        "    buffer.copies_follow(stream)\n",
         "Rows are overwritten while the call before multiplies them.",
     ),
     Fault(
@@ -148,9 +148,48 @@ FAULTS = (
     Fault(
         "tiles_of_two_ranks",
         COLLECTIVES,
-        "if rows % (each.tile[0] * each.cluster[0]) == 0]",
-        "if rows]",
+        "if height % (each.tile[0] * each.cluster[0]) == 0]",
+        "if height]",
         "A tile waits for the flag of one of the two ranks that send its rows.",
+    ),
+    Fault(
+        "pieces_by_plan",
+        COLLECTIVES,
+        "    raster = Raster(PIECE_ROWS // plan.cluster_tile[0])\n",
+        "    raster = plan.raster\n",
+        "A rank waits for the flag of other rows than another rank has sent.",
+    ),
+    Fault(
+        "sent_before_it_is_stored",
+        COLLECTIVES,
+        "                wait_for_count(piece.stored, call.calls * piece.elements)\n",
+        "                pass\n",
+        "Copy engines send what the kernel has not stored.",
+    ),
+    Fault(
+        "counts_of_one_call",
+        COLLECTIVES,
+        "call.calls * piece.elements",
+        "piece.elements",
+        "The second call of a shape sends what the first has counted.",
+    ),
+    Fault(
+        "flag_before_the_piece",
+        COLLECTIVES,
+        "            there.copy_(partial[rows])\n"
+        "            for piece in pieces:\n"
+        "                write_flag(flags, piece.number, epoch)\n",
+        "            for piece in pieces:\n"
+        "                write_flag(flags, piece.number, epoch)\n"
+        "            there.copy_(partial[rows])\n",
+        "Another rank adds a part that has not come.",
+    ),
+    Fault(
+        "no_barrier_before_the_parts",
+        COLLECTIVES,
+        "    buffer.barrier()\n    call.launch(a, b, call.parts",
+        "    call.launch(a, b, call.parts",
+        "Parts are overwritten while the call before adds them.",
     ),
     Fault(
         "gradient_of_the_gathered_rows_alone",
@@ -165,12 +204,5 @@ FAULTS = (
         "self.epoch = (self.epoch + 1 + 2**31) % 2**32 - 2**31",
         "self.epoch += 1",
         "After two billion calls an epoch does not fit into a flag.",
-    ),
-    Fault(
-        "halves_by_shape",
-        BUFFER,
-        "half * self.bytes // 2",
-        "half * math.prod(shape) * dtype.itemsize",
-        "A call overwrites sums that the call before, of another shape, has not read.",
     ),
 )

@@ -238,8 +238,8 @@ FAULTS = (
     Fault(
         "c_assumed_aligned",
         "kernels/plan/arguments.py",
-        "True, plan.c_alignment, ",
-        "True, plan.alignment, ",
+        "True, plan.c_alignment, result.dtype",
+        "True, plan.alignment, result.dtype",
         "A C whose rows start anywhere is refused at the launch.",
     ),
     Fault(

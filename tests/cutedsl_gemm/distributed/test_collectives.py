@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cutedsl_gemm.distributed import collectives, symmetric
+from cutedsl_gemm.distributed import collectives
 from cutedsl_gemm.distributed.collectives import (
     PIECE_ROWS,
     all_gather_gemm,
@@ -108,7 +108,7 @@ class Memory(SymmetricBuffer):
     def reserve(self, bytes):
         if bytes > self.bytes:
             self.shared.wait()
-            self.bytes, self.epoch = symmetric.round_up(bytes, 2 * symmetric.ALIGNMENT), 0
+            self.bytes, self.epoch = bytes, 0
             memory = torch.full((FLAGS_BYTES + self.bytes,), 0xFF, dtype=torch.uint8)
             memory[:FLAGS_BYTES] = 0
             self.shared.memory[self.rank] = memory
