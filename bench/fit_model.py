@@ -40,6 +40,7 @@ from cutedsl_gemm.select.correction import (
 from cutedsl_gemm.select.model import (
     FITTED,
     Constants,
+    Majors,
     Table,
     aligned,
     entry,
@@ -50,10 +51,12 @@ from cutedsl_gemm.select.model import (
 
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
-SOFT = 0.03  # the choice is a softmax of log times over this
-UNITS = 24  # of the network
-RARE = 100  # runs of a plan, of which the network does not learn
-SHAPES = 128  # of which the network learns at a time
+SOFT = 0.05  # the choice is a softmax of log times over this
+UNITS, NETWORKS = 20, 2  # each network has so many units; their mean is one network
+FEW, RARE = 128, 3  # shapes of so few rows or columns are rare: the network sees them more often
+SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
+# Of A and B, by the column `kind` of a file; without one, both are contiguous along K.
+MAJORS: dict[str, Majors] = {"": ("K", "K"), "of_x": ("K", "MN"), "of_w": ("MN", "MN")}
 
 
 class Runs(NamedTuple):
@@ -63,6 +66,7 @@ class Runs(NamedTuple):
     candidate: Array  # its number in `names`
     seconds: Array
     key: tuple[Array, ...]  # M, N, K, and the alignments of rows of A, B and C
+    majors: Array  # the number of A's and B's in MAJORS
     torch: Array
     best: Array
     names: list[Candidate]
@@ -77,6 +81,7 @@ class Runs(NamedTuple):
             self.candidate[keep],
             self.seconds[keep],
             tuple(each[keep] for each in self.key),
+            self.majors[keep],
             self.torch[shapes],
             self.best[shapes],
             self.names,
@@ -91,6 +96,7 @@ class Runs(NamedTuple):
             candidate=of_run[1],
             seconds=of_run[2],
             key=tuple(each[keep] for each in self.key),
+            majors=self.majors[keep],
         )
 
 
@@ -104,9 +110,11 @@ def read(paths: Sequence[Path]) -> Runs:
     for path in paths:
         with path.open(newline="") as stream:
             for row in csv.DictReader(stream):
-                key: Any = (path, *(int(row[name]) for name in ("M", "N", "K", "padding")))
+                extents = (int(row.get(name, 0)) for name in ("M", "N", "K", "padding"))
+                key: Any = (path, *extents, row.get("kind", ""))
                 name, seconds = row["plan"], float(row["µs"]) / 1e6
-                if not row["wrong"] and (name in known or name == CUBLAS):
+                right = not row.get("wrong") and key[-1] in MAJORS
+                if right and (name in known or name == CUBLAS):
                     another = name != CUBLAS and known[name].raster(key[3]).group != int(
                         row["raster"]
                     )
@@ -115,21 +123,27 @@ def read(paths: Sequence[Path]) -> Runs:
     names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
     number = {name: at for at, name in enumerate(names)}
     rows, cublas, best = [], [], []
-    for at, ((_, m, n, k, padding), found) in enumerate(shapes.items()):
+    for at, ((_, m, n, k, padding, kind), found) in enumerate(shapes.items()):
         times = {name: seconds for name, (_, seconds) in found.items()}
         cublas.append(times.pop(CUBLAS))
         best.append(min(times.values()))
-        pitch, of_c = entry(2 * (k + padding)), entry(2 * n)
-        rows += [(at, number[name], t, m, n, k, pitch, pitch, of_c) for name, t in times.items()]
+        a, b = (k, m)[MAJORS[kind][0] == "MN"], (k, n)[MAJORS[kind][1] == "MN"]
+        pitches = (entry(2 * each) for each in (a + padding, b + padding, n))
+        of_shape = m, n, k, *pitches, [*MAJORS].index(kind)
+        rows += [(at, number[name], t, *of_shape) for name, t in times.items()]
     shape, candidate, seconds, m, n, k, *entries = np.array(rows).T
-    key = m, n, k, *(each.astype(int) for each in entries)
-    found = shape.astype(int), candidate.astype(int), seconds, key
+    *alignments, majors = (each.astype(int) for each in entries)
+    key = m, n, k, *alignments
+    found = shape.astype(int), candidate.astype(int), seconds, key, majors
     return Runs(*found, np.array(cublas), np.array(best), [known[name] for name in names])
 
 
 def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
     """`terms` of each run, and whether the model may choose its plan."""
-    of = Table(*(column[..., runs.candidate] for column in table(runs.names, c, learned)))
+    tables = (table(runs.names, c, learned, majors) for majors in MAJORS.values())
+    every = (np.concatenate(columns, axis=-1) for columns in zip(*tables, strict=True))
+    number = runs.candidate + len(runs.names) * runs.majors
+    of = Table(*(column[..., number] for column in every))
     m, n, k, *rows = runs.key
     found = terms(m, n, k, aligned(of, rows, c, learned), c, learned)
     return found | {"legal": serves(of, found["waves"])}
@@ -137,10 +151,13 @@ def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
     """The measured seconds of the plan that the model chooses, for each shape."""
-    found = expectation(runs, c, learned)
+    return runs.seconds[choice(runs, expectation(runs, c, learned))]
+
+
+def choice(runs: Runs, found: dict[str, Array]) -> Array:
+    """The run that is expected to be fastest, of each shape."""
     order = np.lexsort((np.where(found["legal"], found["seconds"], np.inf), runs.shape))
-    first = order[np.unique(runs.shape[order], return_index=True)[1]]
-    return runs.seconds[first]
+    return order[np.unique(runs.shape[order], return_index=True)[1]]
 
 
 def loss(runs: Runs, c: Constants, learned: Network) -> float:
@@ -171,7 +188,51 @@ def cost(runs: Runs) -> Array:
     return np.minimum(beyond_best, 1) + 2 * np.clip(beyond_torch, 0, 0.7)
 
 
+def relevant(runs: Runs, physical: Array, legal: Array) -> Array:
+    """Whether a run is among the PLANS of its shape that are fast, or are expected to be."""
+    least = np.full(len(runs.torch), np.inf)
+    np.minimum.at(least, runs.shape, np.where(legal, physical, np.inf))
+    slow = 1.5 * np.log(runs.seconds / runs.best[runs.shape])
+    order = np.lexsort((np.minimum(slow, physical - least[runs.shape]), ~legal, runs.shape))
+    rank = np.empty(len(order), int)
+    rank[order] = places(runs.shape[order], len(runs.torch))
+    return legal & (rank < PLANS)
+
+
+def places(shape: Array, count: int) -> Array:
+    """The place of each run among those of its shape; the shapes are sorted."""
+    counts = np.bincount(shape, minlength=count)
+    return np.arange(len(shape)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def unbiased(network: Network, runs: Runs, c: Constants) -> Network:
+    """The network with one more unit, a constant: the chosen plans take what it says, on average.
+
+    Without it they take longer, since a choice prefers plans that it takes for too fast.
+    """
+    found = expectation(runs, c, network)
+    first = choice(runs, found)
+    offset = np.log(runs.seconds[first] / found["seconds"][first]).mean()
+    terms_, facts, rows, bias = (np.vstack([x, 0 * x[:1]]) for x in network[:4])
+    bias[-1] = 1
+    return Network(terms_, facts, rows, bias, np.append(network.output, np.float32(offset)))
+
+
 def learn(runs: Runs, c: Constants, steps: int) -> Network:
+    """The mean of several networks that differ in their random start, without bias."""
+    runs = runs.plans(np.array([each in CANDIDATES for each in runs.names]))
+    networks = [one_network(runs, c, steps, seed) for seed in range(NETWORKS)]
+    return unbiased(mean_of(networks), runs, c)
+
+
+def mean_of(networks: Sequence[Network]) -> Network:
+    """One network with the units of all: its output is the mean of theirs."""
+    *inputs, output = zip(*networks, strict=True)
+    stacked = (np.vstack(each) for each in inputs)
+    return Network(*stacked, np.concatenate(output) / np.float32(len(networks)))
+
+
+def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
     """The network that makes the least loss, by Adam, of some shapes at a time."""
     silent = LEARNED._replace(output=0 * LEARNED.output)
     found = expectation(runs, c, silent)
@@ -179,10 +240,10 @@ def learn(runs: Runs, c: Constants, steps: int) -> Network:
     inputs = np.vstack([found["inputs"], of_candidates(runs.names)[:, runs.candidate]])
     inputs = np.vstack([inputs, of_rows(runs.key[3:])])
     slow = np.log(runs.seconds / runs.best[runs.shape])
-    legal = found["legal"] & (np.bincount(runs.candidate)[runs.candidate] > RARE)
+    legal = relevant(runs, physical, found["legal"])
     shape = runs.shape[legal]
     counts = np.bincount(shape, minlength=len(runs.torch))
-    place = np.arange(len(shape)) - np.repeat(np.cumsum(counts) - counts, counts)
+    place = places(shape, len(runs.torch))
 
     def dense(values: Array, empty: float) -> torch.Tensor:
         """(shapes, plans, …), of an entry for each run."""
@@ -195,15 +256,18 @@ def learn(runs: Runs, c: Constants, steps: int) -> Network:
     expected, measured_ = dense(physical, 99), dense(np.log(runs.seconds), 99)
     weight = dense(np.exp((1 - np.exp(slow)) / NEAR), 0)
     costs = dense(cost(runs), 0)
-    torch.manual_seed(0)
+    often = np.ones(len(counts), np.float32)
+    often[runs.shape[np.minimum(*runs.key[:2]) <= FEW]] = RARE
+    often[counts < 2] = 0
+    torch.manual_seed(seed)
     hidden, last = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, 1, bias=False)
     with torch.no_grad():
         last.weight *= 0.1
     weights = [*hidden.parameters(), *last.parameters()]
-    adam = torch.optim.AdamW(weights, weight_decay=0.01)
+    adam = torch.optim.AdamW(weights, weight_decay=0.1)
     rate = torch.optim.lr_scheduler.OneCycleLR(adam, 0.01, total_steps=steps, pct_start=0.1)
     for _ in range(steps):
-        some = torch.randint(len(counts), (SHAPES,))
+        some = torch.multinomial(torch.from_numpy(often), SHAPES, replacement=True)
         seconds = expected[some] + last(torch.relu(hidden(x[some])))[..., 0]
         lost = (torch.softmax(-seconds / SOFT, 1) * costs[some]).sum(1).mean()
         near, error = weight[some], seconds - measured_[some]

@@ -12,7 +12,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, panels_in_flight
-from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Tile
+from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW, Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
@@ -64,14 +64,21 @@ class Candidate:
         shallow = Raster(4)
         return shallow, shallow, shallow if self.tile[0] * self.tile[1] <= 128 * 128 else Raster(8)
 
-    @property
-    def invariant(self) -> bool:
-        """Whether it serves an invariant problem: one sum over K, with zeros up to a whole k-tile.
+    def serves(self, majors: tuple[Major, Major], invariant: bool = False) -> bool:
+        """Whether it serves problems whose A and B have such majors.
 
-        Zeros after the end of K change no sum but the sign of one that is 0, so that all these
-        candidates have one BK.
+        If operands are swapped and A is not contiguous along K, a row of the tile has BN contiguous
+        elements: a multiple of a swizzle's shortest row. An invariant problem needs one sum over K,
+        with zeros up to a whole k-tile. Zeros after the end of K change no sum but the sign of one
+        that is 0, so that all its candidates have one BK.
+
+        >>> swapped = Candidate(pingpong, (128, 88, 64), swapped=True)
+        >>> swapped.serves(("K", "MN")), swapped.serves(("MN", "K"))
+        (True, False)
         """
-        return self.splits == 1 and self.tile[2] == 64
+        whole_rows = majors[0] == "K" or not self.swapped or self.tile[1] % SHORTEST_ROW == 0
+        one_sum = self.splits == 1 and self.tile[2] == 64
+        return whole_rows and (one_sum or not invariant)
 
     def raster(self, k: int) -> Raster:
         """The raster for a K."""
@@ -132,7 +139,7 @@ def _plan(
             # Threads read a matrix operand. If TMA loads it ahead, the loads of A and B wait behind
             # it: 210 µs, not 196, at 4096³; but 126, not 148, at 8448×9216×256 (docs/performance).
             columns = tile[1] // (1 if candidate.swapped else epilogue.accumulators)
-            if candidate.swapped or columns % min(SWIZZLES) == 0:  # the maker refuses other tiles
+            if candidate.swapped or columns % SHORTEST_ROW == 0:  # the maker refuses other tiles
                 options["c_stages"] = panels_in_flight(columns, candidate.swapped)
     if candidate.splits > 1:
         options["splits"] = candidate.splits
@@ -192,62 +199,71 @@ def _splits(
 # Chosen from plans of bench/candidates.py by bench/fit_model.py, on random shapes and
 # named ones: each improves most what the model's choice among those before it leaves.
 CANDIDATES = (
-    *_tiles(pingpong, 64, 16, 48, 96, 128, 160),
-    *_tiles(pingpong, 128, 96, 112, 128, 160, 192),
-    *_tiles(pingpong, 192, 80),
+    *_tiles(pingpong, 64, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176),
+    *_tiles(pingpong, 128, 16, 96, 112, 128, 144, 160, 176, 192),
     *_tiles(pingpong, 64, 32, 64, 96, bk=128),
+    *_tiles(cooperative, 128, 224, 256),
     *_tiles(cooperative, 256, 128),
-    *_tiles(pingpong, 64, 80, 96, 112, 128, swapped=True),
-    *_tiles(pingpong, 128, 96, 112, 144, 160, 176, swapped=True),
-    *_tiles(pingpong, 64, 32, bk=128, swapped=True),
-    *_tiles(cooperative, 192, 144, 160, swapped=True),
+    *_tiles(pingpong, 64, 16, 24, 48, 72, 80, 88, 96, 104, 112, 128, swapped=True),
+    *_tiles(pingpong, 128, 16, *range(72, 193, 8), swapped=True),
+    *_tiles(pingpong, 64, 32, 64, bk=128, swapped=True),
+    *_tiles(cooperative, 128, 200, 232, 256, swapped=True),
+    *_tiles(cooperative, 192, 136, 144, 152, 160, 184, 192, swapped=True),
     *_tiles(cooperative, 256, 160, swapped=True),
     # clusters
-    *_tiles(pingpong, 64, 32, 64, 96, bk=128, cluster=(1, 4)),
-    *_tiles(pingpong, 128, 160, 176, 192, cluster=(2, 1)),
-    *_tiles(pingpong, 128, 160, 176, cluster=(2, 2)),
-    *_tiles(pingpong, 64, 80, 96, cluster=(2, 4)),
-    *_tiles(pingpong, 128, 128, cluster=(2, 4)),
-    *_tiles(pingpong, 64, 96, 128, cluster=(4, 1)),
-    *_tiles(pingpong, 128, 160, cluster=(4, 1)),
-    *_tiles(pingpong, 64, 96, 128, 160, 192, cluster=(4, 2)),
-    *_tiles(pingpong, 128, 96, cluster=(4, 2)),
     *_tiles(cooperative, 192, 160, cluster=(1, 2)),
     *_tiles(cooperative, 256, 128, cluster=(1, 2)),
+    *_tiles(pingpong, 64, 32, 64, 96, bk=128, cluster=(1, 4)),
+    *_tiles(cooperative, 128, 96, cluster=(1, 4)),
+    *_tiles(pingpong, 128, 160, 192, cluster=(2, 1)),
     *_tiles(cooperative, 128, 224, cluster=(2, 1)),
+    *_tiles(pingpong, 128, 160, cluster=(2, 2)),
     *_tiles(cooperative, 128, 224, cluster=(2, 2)),
-    *_tiles(pingpong, 128, 96, 192, cluster=(1, 2), swapped=True),
-    *_tiles(pingpong, 128, 80, cluster=(1, 4), swapped=True),
+    *_tiles(pingpong, 64, 80, 96, cluster=(2, 4)),
+    *_tiles(pingpong, 128, 96, 128, cluster=(2, 4)),
+    *_tiles(pingpong, 64, 96, 128, cluster=(4, 1)),
+    *_tiles(pingpong, 128, 160, cluster=(4, 1)),
+    *_tiles(pingpong, 64, 32, 64, 96, bk=128, cluster=(4, 1)),
+    *_tiles(pingpong, 64, 96, 128, 160, cluster=(4, 2)),
+    *_tiles(pingpong, 128, 96, 160, cluster=(4, 2)),
+    *_tiles(pingpong, 128, 96, cluster=(1, 2), swapped=True),
+    *_tiles(cooperative, 192, 104, 136, cluster=(1, 2), swapped=True),
+    *_tiles(cooperative, 256, 144, 152, 160, 168, 184, 192, cluster=(1, 2), swapped=True),
+    *_tiles(pingpong, 128, 72, 80, 88, cluster=(1, 4), swapped=True),
+    *_tiles(pingpong, 192, 72, cluster=(1, 4), swapped=True),
     *_tiles(pingpong, 64, 32, 64, bk=128, cluster=(1, 4), swapped=True),
+    *_tiles(cooperative, 192, 128, cluster=(1, 4), swapped=True),
+    *_tiles(pingpong, 64, 16, cluster=(2, 1), swapped=True),
     *_tiles(pingpong, 128, 176, 192, cluster=(2, 1), swapped=True),
-    *_tiles(pingpong, 64, 80, cluster=(2, 2), swapped=True),
+    *_tiles(pingpong, 128, 144, cluster=(2, 2), swapped=True),
+    *_tiles(cooperative, 128, 80, cluster=(2, 2), swapped=True),
+    *_tiles(cooperative, 192, 128, 176, cluster=(2, 2), swapped=True),
     *_tiles(pingpong, 64, 80, cluster=(2, 4), swapped=True),
-    *_tiles(pingpong, 128, 80, 96, 112, 128, 144, 176, cluster=(2, 4), swapped=True),
-    *_tiles(pingpong, 64, 128, cluster=(4, 1), swapped=True),
+    *_tiles(pingpong, 128, 80, 96, 112, 128, 144, 160, 176, cluster=(2, 4), swapped=True),
+    *_tiles(pingpong, 64, 96, 128, cluster=(4, 1), swapped=True),
     *_tiles(pingpong, 128, 192, cluster=(4, 1), swapped=True),
-    *_tiles(pingpong, 64, 96, bk=128, cluster=(4, 1), swapped=True),
-    *_tiles(pingpong, 64, 96, cluster=(4, 2), swapped=True),
-    *_tiles(pingpong, 128, 160, cluster=(4, 2), swapped=True),
-    *_tiles(cooperative, 256, 144, 160, cluster=(1, 2), swapped=True),
-    *_tiles(cooperative, 192, 128, 176, cluster=(1, 4), swapped=True),
-    *_tiles(cooperative, 192, 128, cluster=(2, 2), swapped=True),
+    *_tiles(pingpong, 64, 32, 64, 96, bk=128, cluster=(4, 1), swapped=True),
+    *_tiles(pingpong, 64, 96, 128, cluster=(4, 2), swapped=True),
+    *_tiles(pingpong, 128, 160, 192, cluster=(4, 2), swapped=True),
     # K split over blocks
+    *_splits(64, 32, 4),
     *_splits(64, 64, 4),
     *_splits(64, 96, 6, 8),
-    *_splits(128, 32, 8),
+    *_splits(64, 144, 4),
     *_splits(128, 64, 4),
-    *_splits(128, 80, 3, 6),
+    *_splits(128, 80, 6),
     *_splits(128, 96, 4, 8),
     *_splits(128, 128, 4),
     *_splits(128, 176, 6),
-    *_splits(64, 48, 8, swapped=True),
-    *_splits(64, 64, 4, 8, swapped=True),
-    *_splits(128, 16, 4, swapped=True),
+    *_splits(64, 16, 8, swapped=True),
+    *_splits(64, 32, 8, swapped=True),
+    *_splits(64, 48, 4, 8, swapped=True),
+    *_splits(64, 64, 4, 8, 16, swapped=True),
+    *_splits(64, 80, 8, swapped=True),
+    *_splits(128, 16, 4, 6, 8, swapped=True),
     *_splits(128, 64, 8, swapped=True),
     *_splits(128, 80, 4, swapped=True),
     *_splits(128, 96, 12, swapped=True),
-    *_splits(128, 176, 3, swapped=True),
-    *_splits(64, 96, 4, cluster=(2, 4), swapped=True),
     *_splits(64, 96, 4, cluster=(4, 1), swapped=True),
 )
 
@@ -286,12 +302,13 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose if TMA stores C; some serve invariant problems.
 
     >>> len(plans())
-    1024
+    1532
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [
-        _plan(candidate, raster, dtype, *majors)
-        for dtype, *majors in kinds
+        _plan(candidate, raster, dtype, a_major, b_major)
+        for dtype, a_major, b_major in kinds
         for candidate in CANDIDATES
+        if candidate.serves((a_major, b_major))
         for raster in dict.fromkeys(candidate.rasters)
     ]

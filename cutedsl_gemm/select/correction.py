@@ -1,6 +1,6 @@
 """What measurements say beyond the formulas of model.py: a factor for each candidate's time.
 
-The factor comes from a network of 24 units. Each adds up its inputs, with weights, and passes the
+The factor comes from a network of 40 units. Each adds up its inputs, with weights, and passes the
 sum on if it is positive. The inputs are
 
     TERMS   of the model: they change with the problem and the candidate
@@ -29,7 +29,7 @@ from cutedsl_gemm.select.candidate import Candidate
 FILE = Path(__file__).with_name("correction.csv")
 LIMIT = math.log(2.0)  # of the factor's logarithm
 
-LOGARITHMS = (
+TERMS = (  # their logarithms
     "waves",
     "busy multiprocessors",
     "k-tiles",
@@ -43,7 +43,6 @@ LOGARITHMS = (
     "rows",
     "columns",
 )
-TERMS = (*LOGARITHMS, "1 / waves", "1 µs / time", "at most half of the blocks that run at once")
 ROWS = tuple(f"{name} at {each} bytes" for name in ("A and B", "C") for each in (64, 32, 16))
 
 Array: TypeAlias = NDArray[Any]

@@ -28,7 +28,6 @@ of numpy takes half a microsecond, and a choice about 60 of them.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -48,7 +47,7 @@ from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for
-from cutedsl_gemm.select.correction import LEARNED, LOGARITHMS, Network, of_candidates, of_rows
+from cutedsl_gemm.select.correction import LEARNED, TERMS, Network, of_candidates, of_rows
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
 
@@ -114,6 +113,11 @@ class Estimate(NamedTuple):
     correction: float  # the factor that measurements say
 
     @property
+    def whole_k(self) -> bool:
+        """Whether a block adds up all of K."""
+        return self.candidate.splits == 1
+
+    @property
     def k_tile(self) -> dict[str, float]:
         """Seconds of a k-tile, if each of these decided."""
         times = {"tensor core": self.tensor_core, "shared memory": self.smem, "L2": self.l2}
@@ -134,19 +138,18 @@ class Estimate(NamedTuple):
 
 # Of A, B and C: the entries in ALIGNMENTS of their rows.
 Rows: TypeAlias = tuple[int, int, int]
-Majors: TypeAlias = tuple[Major, Major]
+Majors: TypeAlias = tuple[Major, Major]  # of A and B
 
 
 class Table(NamedTuple):
     """What the model needs of candidates, and what each of them costs: arrays of an entry each."""
 
+    side: Array  # (3, candidates): which of M, N, K are the rows, columns and depth of its plan
     tile: Array  # (2, candidates): BM, BN
-    cluster: Array  # (2, candidates): tiles down, across
-    whole: Array  # (2, candidates): rows and columns of a cluster
-    depth: Array  # of a k-tile of all splits
+    whole: Array  # (3, candidates): rows and columns of a cluster, depth of a k-tile of all splits
+    blocks: Array  # of a cluster, with those that split K
     splits: Array
-    invariant: Array  # whether it serves an invariant problem
-    swapped: Array  # M and N are then those of Cᵀ
+    most_waves: Array  # in which its blocks may run
     turns: Array  # consumers that take turns: the others store while one multiplies; else 1
     at_once: Array  # blocks that run at once
     few: Array  # half of them
@@ -159,8 +162,11 @@ class Table(NamedTuple):
     epilogue: Array
     slots: Array  # seconds of an issue slot for each output of a thread
     launch: Array
-    write: Array  # bytes of C a second
-    sums: Array  # seconds in which the partial sums of a tile are added
+    launch_few: Array  # of at most `few` blocks: launches overlap
+    dram: Array  # bytes a second
+    sm_dram: Array  # bytes a second, of one multiprocessor
+    write: Array  # seconds to write an element of C
+    sums: Array  # seconds in which a block's partial sums are added
     units: Array  # (units, candidates): of the correction, their sums before the terms
 
 
@@ -184,8 +190,10 @@ def table(
         ]
     )
     turns = np.array([each.consumers if each.maker is pingpong else 1 for each in candidates])
-    (bm, bn, bk), clustered = tile, cluster.prod(0) > 1
-    at_once = np.array([BLOCKS_AT_ONCE[int(size)] for size in cluster.prod(0)], dtype=float)
+    (bm, bn, bk), size = tile, cluster.prod(0)
+    clustered, split_k = size > 1, splits > 1
+    launch = c.launch + clustered * c.cluster_launch + split_k * c.reduction_launch
+    at_once = np.array([BLOCKS_AT_ONCE[int(each)] for each in size], dtype=float)
     # Bytes that TMA writes and wgmma reads: B once for each 64 rows of A.
     written, read = 2 * bk * (bm + bn), 2 * bk * (bm + bm / 64 * bn)
     tensor_core, smem = 2 * bm * bn * bk / c.sm_rate, (written + read) / c.smem
@@ -193,15 +201,13 @@ def table(
     rows = bk * (bm / ROW / cluster[1] + bn / row / cluster[0])
     tma = (row < ROW) * rows * c.tma_row
     latency = c.latency + bk / 16 * c.latency_16
-    swapped = np.array([each.swapped for each in candidates])
     return Table(
+        np.array([(1, 0, 2) if each.swapped else (0, 1, 2) for each in candidates]).T,
         tile[:2],
-        cluster,
-        tile[:2] * cluster,
-        bk * splits,
+        np.vstack([tile[:2] * cluster, bk * splits]),
+        size * splits,
         splits,
-        np.array([each.invariant for each in candidates]),
-        swapped,
+        np.where(split_k, 1, np.inf),
         turns,
         at_once,
         at_once / 2,
@@ -221,9 +227,12 @@ def table(
         / np.where(turns > 1, 1, np.select([bm == 64, bm == 192], [1, 3], 2))
         * np.where(turns > 2, c.crowded, 1)
         * c.issue,
-        launch=c.launch + clustered * c.cluster_launch + (splits > 1) * c.reduction_launch,
-        write=np.where(narrow, c.narrow_write, c.dram),
-        sums=(splits > 1) * 2 * 4 * splits * bm * bn / c.reduction_rate,
+        launch=launch,
+        launch_few=launch - c.overlap,
+        dram=np.full(len(splits), c.dram),
+        sm_dram=np.full(len(splits), c.sm_dram),
+        write=2 / np.where(narrow, c.narrow_write, c.dram),
+        sums=split_k * 2 * 4 * bm * bn / c.reduction_rate,
         units=learned.facts @ of_candidates(candidates) + learned.bias,
     )
 
@@ -238,12 +247,25 @@ def row_of_b(candidate: Candidate, majors: Majors) -> int:
     return ROW if along_k else max(gcd(candidate.tile[1], ROW), SHORTEST_ROW)
 
 
+def single(of: Table) -> Table:
+    """The table in single precision: numpy computes it faster."""
+    return Table(*(x.astype(np.float32) if x.dtype == float else x for x in of))
+
+
 def aligned(of: Table, rows: Rows, c: Constants = FITTED, learned: Network = LEARNED) -> Table:
     """The table for rows of A, B and C that start at such multiples."""
     a, b, _ = rows
     slower = c.l2[0] / np.array(c.l2)
     units = of.units + learned.rows @ of_rows(rows)
-    return of._replace(row=of.row * slower[_sides(of, a, b)], units=units)
+    return of._replace(row=of.row * slower[_sides(of, np.array((a, b, a)))[:2]], units=units)
+
+
+def _sides(of: Table, of_mnk: Array) -> Array:
+    """(3, candidates): values for M, N and K, as the plans take them, operands swapped or not.
+
+    Each of the three is a number, or has an entry for each candidate.
+    """
+    return of_mnk[of.side] if of_mnk.ndim == 1 else np.take_along_axis(of_mnk, of.side, 0)
 
 
 def estimate(problem: Problem, candidate: Candidate) -> Estimate:
@@ -251,7 +273,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('pingpong 128×192×64', 704, 6, 185)
+    ('pingpong 128×192×64', 704, 6, 208)
     """
     return _estimates(problem, (candidate,))[0]
 
@@ -260,14 +282,13 @@ def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[
     """The estimates of the problem's candidates, or of those given, that may serve.
 
     The fastest is first; ties keep their order. K is split only to fill a single wave: the partial
-    sums of several waves do not fit in L2. Only some candidates serve an invariant problem.
+    sums of several waves do not fit in L2. Only some candidates serve an invariant problem, or
+    operands that are not contiguous along K.
     """
-
-    asked = candidates_for(problem) if given is None else tuple(given)
-    found = _estimates(problem, asked)
-    waves = np.array([each.waves for each in found])
-    serving = itertools.compress(found, serves(_table(asked), waves, problem.invariant))
-    return sorted(serving, key=attrgetter("seconds"))
+    asked = candidates_for(problem) if given is None else given
+    served = tuple(each for each in asked if each.serves(problem.majors, problem.invariant))
+    found = (each for each in _estimates(problem, served) if each.waves == 1 or each.whole_k)
+    return sorted(found, key=attrgetter("seconds"))
 
 
 def possible(problem: Problem) -> Iterator[Estimate]:
@@ -286,16 +307,16 @@ def takes(problem: Problem, candidate: Candidate) -> bool:
     return True
 
 
-def serves(of: Table, waves: Array, invariant: bool = False) -> Array:
+def serves(of: Table, waves: Array) -> Array:
     """Whether each candidate of a table may serve, as `ranking` says; `waves` are its own."""
-    return of.invariant if invariant else (of.splits == 1) | (waves == 1)
+    return waves <= of.most_waves
 
 
 def best(problem: Problem) -> Candidate:
     """The first candidate of `ranking`, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
-    ['pingpong 128×128×64', 'pingpong 128×160×64, cluster 4×2, swapped']
+    ['cooperative 128×256×64', 'cooperative 256×128×64, cluster 1×2']
     """
     m, _, k = problem.mnk
     return _best(m, problem.columns, k, _rows(problem), problem.majors, problem.invariant)
@@ -319,16 +340,17 @@ def entry(pitch: int) -> int:
 
 
 @lru_cache
-def _of_all(rows: Rows, majors: Majors) -> Table:
-    return aligned(table(CANDIDATES, majors=majors), rows)
+def _serving(rows: Rows, majors: Majors, invariant: bool) -> tuple[Table, Sequence[Candidate]]:
+    """The candidates that serve problems of a kind, and their table."""
+    served = tuple(each for each in CANDIDATES if each.serves(majors, invariant))
+    return single(aligned(table(served, majors=majors), rows)), served
 
 
 @lru_cache(REMEMBERED)
 def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
-    of = _of_all(rows, majors)
+    of, served = _serving(rows, majors, invariant)
     found = terms(m, n, k, of)
-    serving = serves(of, found["waves"], invariant)
-    return CANDIDATES[np.where(serving, found["seconds"], np.inf).argmin()]
+    return served[np.where(serves(of, found["waves"]), found["seconds"], np.inf).argmin()]
 
 
 _table = lru_cache(maxsize=64)(table)
@@ -377,37 +399,33 @@ def terms(
     M, N and K are those of one problem; or they are arrays, with a problem for each candidate.
     `work` is that of the epilogue, as `_work` returns it.
     """
-    extents = _sides(of, m, n)  # (2, candidates), as all that follows of M and N
-    clusters = np.ceil(extents / of.whole)
-    grid = clusters * of.cluster  # tiles
-    tiles = grid[0] * grid[1]
-    blocks = tiles * of.splits
+    extents = _sides(of, np.array((m, n, k), of.fill.dtype))  # (3, candidates)
+    counts = np.ceil(extents / of.whole)  # clusters down and across, k-tiles
+    blocks = counts[0] * counts[1] * of.blocks
     waves = np.ceil(blocks / of.at_once)
     busy = blocks / waves
-    k_tiles = np.ceil(k / of.depth)
 
-    asked = np.minimum(of.tile, extents) * of.row
+    asked = np.minimum(of.tile, extents[:2]) * of.row
     l2 = (asked[0] + asked[1]) * busy
     epilogue = of.epilogue + work[0] * of.slots if work[0] else of.epilogue
     k_tile = np.maximum(of.k_tile, l2)
-    all_first = (of.fill + k_tiles * k_tile) * waves
+    all_first = (of.fill + counts[2] * k_tile) * waves
     in_turns = (all_first + waves * epilogue) / of.turns - epilogue
     mainloop = np.maximum(all_first, in_turns)
 
     moved = 2 * (m * k + k * n + m * n) + work[1] - c.kept
-    dram = np.maximum(moved / np.minimum(c.dram, c.sm_dram * busy), 2 * m * n / of.write)
-    few = blocks <= of.few
-    launch = of.launch - few * c.overlap
-    reduction = of.sums * tiles
+    dram = np.maximum(moved / np.minimum(of.dram, of.sm_dram * busy), m * n * of.write)
+    launch = np.where(blocks <= of.few, of.launch_few, of.launch)
+    reduction = of.sums * blocks
     seconds = launch + np.maximum(mainloop, dram) + epilogue + reduction
-    used = extents / (clusters * of.whole)
-    logarithms = waves, busy, k_tiles, l2, k_tile, mainloop, dram, seconds, *used, *extents
-    inputs = np.array((*logarithms, 1 / waves, 1e-6 / seconds, few), np.float32)
-    np.log(inputs[: len(LOGARITHMS)], out=inputs[: len(LOGARITHMS)])
+    used = extents[:2] / (counts[:2] * of.whole[:2])
+    logarithms = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, *used, *extents[:2]
+    inputs = np.concatenate(logarithms).astype(np.float32, copy=False).reshape(len(TERMS), -1)
+    np.log(inputs, out=inputs)
     correction = learned.factor(inputs, of.units)
     return {
         "seconds": seconds * correction,
-        "tiles": tiles,
+        "tiles": blocks / of.splits,
         "waves": waves,
         "busy_sms": busy,
         "tensor_core": of.tensor_core,
@@ -422,9 +440,3 @@ def terms(
         "correction": correction,
         "inputs": inputs,
     }
-
-
-def _sides(of: Table, first: Any, second: Any) -> Array:
-    """(2, candidates): a value for M and one for N, exchanged where operands are swapped."""
-    both = np.array((first, second)).reshape(2, -1)
-    return np.where(of.swapped, both[::-1], both)

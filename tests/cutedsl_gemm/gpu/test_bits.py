@@ -51,7 +51,7 @@ def invariant_plans(part):
         Problem(Matrix((64, 64), a), Matrix((64, 64), b), dtype, invariant=True)
         for (a, b), dtype in itertools.product(majors, ("bfloat16", "float16"))
     ]
-    candidates = [candidate for candidate in CANDIDATES if candidate.invariant][part::PARTS]
+    candidates = [each for each in CANDIDATES if each.serves(("K", "K"), invariant=True)][part::PARTS]
     chosen = []
     for i, candidate in enumerate(candidates):
         turned = (problems[(i + j) % len(problems)] for j in range(len(problems)))

@@ -12,7 +12,7 @@ from cutedsl_gemm.select.candidate import CANDIDATES, plans
 
 STORED_BY_TMA = Problem.dense(4096, 4096, 4096)
 STORED_BY_THREADS = replace(STORED_BY_TMA, c_alignment=1)
-SOME = [each for each in CANDIDATES if each.cluster in ((1, 1), (2, 1))][::15]
+SOME = [each for each in CANDIDATES if each.cluster in ((1, 1), (2, 1))][::30]
 
 
 @pytest.mark.parametrize("candidate", SOME, ids=lambda each: each.name)

@@ -27,7 +27,7 @@ OPERATIONS = (
 
 
 def shipped():
-    """Every plan in CI; otherwise one for every third candidate, the majors in turn."""
+    """Every plan in CI; otherwise one for every fifth candidate, the majors in turn."""
     if settings().max_examples >= 100:
         return plans()
     problems = [
@@ -35,7 +35,9 @@ def shipped():
         for a, b in product(((4096, 1), (1, 4096)), repeat=2)
     ]
     return [
-        each.plan(problem) for each, problem in zip(CANDIDATES[::3], cycle(problems), strict=False)
+        each.plan(problem)
+        for each, problem in zip(CANDIDATES[::5], cycle(problems), strict=False)
+        if each.serves(problem.majors)
     ]
 
 
@@ -46,7 +48,7 @@ def proofs():
 
 
 def test_every_statement_of_every_plan_that_ships_is_proved_and_verifies(proofs):
-    assert len(proofs) > len(CANDIDATES) / 6
+    assert len(proofs) > len(CANDIDATES) / 10
     for statement, proof in proofs.items():
         assert proof, str(proof)
         assert proof.verify(), str(statement)
