@@ -23,7 +23,7 @@ multiprocessors, and what else no formula has caught. The correction was learned
 
 `bench/fit_model.py` fits the constants and the correction to measurements on an H100 SXM:
 docs/performance/notebook.md, "The model". All candidates are estimated at once, as arrays: a call
-of numpy takes half a microsecond, and a choice about 60 of them.
+of numpy takes half a microsecond.
 """
 
 from __future__ import annotations
