@@ -51,9 +51,9 @@ def invariant_plans(part):
         Problem(Matrix((64, 64), a), Matrix((64, 64), b), dtype, invariant=True)
         for (a, b), dtype in itertools.product(majors, ("bfloat16", "float16"))
     ]
-    candidates = [each for each in CANDIDATES if each.serves(("K", "K"), invariant=True)][part::PARTS]
+    every = [each for each in CANDIDATES if each.serves(("K", "K"), invariant=True)]
     chosen = []
-    for i, candidate in enumerate(candidates):
+    for i, candidate in enumerate(every[part::PARTS]):
         turned = (problems[(i + j) % len(problems)] for j in range(len(problems)))
         problem = next(problem for problem in turned if takes(problem, candidate))
         chosen.append(candidate.plan(problem, candidate.raster(4096)))
