@@ -350,7 +350,8 @@ def _serving(rows: Rows, majors: Majors, invariant: bool) -> tuple[Table, Sequen
 def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
     of, served = _serving(rows, majors, invariant)
     found = terms(m, n, k, of)
-    return served[np.where(serves(of, found["waves"]), found["seconds"], np.inf).argmin()]
+    seconds = np.where(serves(of, found["waves"]), found["seconds"], np.inf)
+    return served[int(seconds.argmin())]
 
 
 _table = lru_cache(maxsize=64)(table)
