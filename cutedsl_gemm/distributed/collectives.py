@@ -293,7 +293,7 @@ def _rows_of_each(a: Tensor, ranks: int) -> int:
 
 # Rows of C that have one flag. It is the same for all plans, since ranks may have different ones.
 PIECE_ROWS = 1024
-# Products of a copy, at least; 50 µs on an H200. A copy takes 20 to 50 µs of the host.
+# Products of a copy, at least; 50 µs on an H200. A copy takes about as long on the host.
 COPY_PRODUCTS = 2**34
 
 
