@@ -16,6 +16,7 @@ import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
+from cutedsl_gemm.kernels.sm90.scattered_rows import target
 
 
 class Cooperative(PanelGemm):
@@ -33,7 +34,7 @@ class Cooperative(PanelGemm):
         turn = cutlass.Int32(0)  # of the block's tiles
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
-            m, target = self.target(tile, m, tile_counts)
+            m, to = target(self.plan, tile, m, tile_counts)
             row = self.row_of_panels(m, consumer)
             self.load(consumer, epilogue, row, n)
             read = self.read(epilogue, row, n)
@@ -41,7 +42,7 @@ class Cooperative(PanelGemm):
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
             if self.released(tiles_m):
-                self.store(consumer, acc, epilogue, read, row, n, turn, target)
+                self.store(consumer, acc, epilogue, read, row, n, turn, to)
             k_tile += k_tiles
             turn += 1
         self.wait_for_stores()

@@ -14,47 +14,28 @@ Where  each consumer has its own panels: no consumer waits for the other's store
 """
 
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import cutlass
 import cutlass.cute as cute
-from cutlass import Float32, Int32
+from cutlass import Float32
 from cutlass.cute.nvgpu import warp
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.epilogue import evaluate_all, load_values, over_c, split_arguments
-from cutedsl_gemm.kernels.device.flags import wait_for_flag
+from cutedsl_gemm.kernels.device.epilogue import evaluate_all, over_c, split_arguments
 from cutedsl_gemm.kernels.device.tile import tile_count
 from cutedsl_gemm.kernels.plan.arguments import other_gpus
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
 from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
-from cutedsl_gemm.kernels.sm90.panel_stores import ScatteredPanels, ThreadPanels, TmaPanels
+from cutedsl_gemm.kernels.sm90.panel_stores import ThreadPanels, TmaPanels
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
+from cutedsl_gemm.kernels.sm90.scattered_rows import Parts, ScatteredPanels, Senders
 from cutedsl_gemm.kernels.sm90.thread_reads import Matrices, ThreadReads
 from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
-
-
-class Senders(NamedTuple):
-    """What other GPUs send of this GPU's rows of C, and how it is known what is there."""
-
-    parts: cute.Tensor  # (GPUs, rows, N)
-    arrived: cute.Tensor  # (GPUs, pieces): the epoch of each piece of rows that has come
-    stored: cute.Tensor  # (GPUs, pieces): how many elements are stored of what this GPU sends
-    number: Any  # of this GPU
-    epoch: Any
-
-
-class Target(NamedTuple):
-    """Where a tile goes, whose row is counted among those of the GPU that has it."""
-
-    gpu: Any
-    own: Any  # whether that is this GPU
-    before: Any  # rows of panels of the GPUs before it
-    piece: Any  # of its rows
 
 
 class PanelGemm(Sm90Gemm):
@@ -65,8 +46,9 @@ class PanelGemm(Sm90Gemm):
         self.epilogue = plan.planned_epilogue
         self.reads, self.results = ThreadReads(plan), ThreadResults(plan)
         self.panels: Any = TmaPanels(plan) if plan.stored_by_tma else ThreadPanels(plan)
+        self.parts: Any = None
         if plan.scattered:
-            self.panels = ScatteredPanels(plan)
+            self.panels, self.parts = ScatteredPanels(plan), Parts(plan, self.reads)
         self.loads: Any = None if plan.staged_operand is None else PanelLoads(plan)
 
     @cute.jit
@@ -165,40 +147,6 @@ class PanelGemm(Sm90Gemm):
         """
         return tiles_m > 0
 
-    def target(self, tile, m, tile_counts):
-        """The row of a tile on the GPU that has it, and its target if C is scattered."""
-        plan = self.plan
-        if not plan.scattered:
-            return m, None
-        tiles_m, tiles_n, _, arrival = tile_counts
-        rows, gpu = arrival.height * plan.cluster[0], arrival.chunk(tile, tiles_m, tiles_n)
-        m -= gpu * rows
-        own = arrival.turn(tile, tiles_n) == tiles_m // arrival.height - 1
-        piece = m // (plan.raster.group * plan.cluster[0])
-        return m, Target(gpu, own, gpu * rows * plan.consumers_per_tile, piece)
-
-    @cute.jit
-    def parts_to_add(self, senders, target):
-        """How many parts of other GPUs a tile adds, if they are its rows; they have come."""
-        count = cutlass.select_(target.own, senders.parts.shape[0] - 1, Int32(0))
-        for step in cutlass.range(count, unroll=1):
-            at = self.sender(senders, step), target.piece
-            flag = senders.arrived.iterator + cute.crd2idx(at, senders.arrived.layout)
-            wait_for_flag(flag, senders.epoch)
-        return count
-
-    def sender(self, senders, step):
-        """The GPU that is so many behind the next one."""
-        return (senders.number + 1 + step) % senders.parts.shape[0]
-
-    @cute.jit
-    def add_parts(self, values, senders, count, first, panel: cutlass.Constexpr):
-        """Add the parts of `count` GPUs, in their order, to the values of a panel."""
-        for step in cutlass.range(count, unroll=1):
-            part = senders.parts[self.sender(senders, step), None, None]  # (rows, N)
-            found = load_values(part, first, self.reads.offsets(panel), values.shape, 2)
-            values.store(values.load() + found.load().to(Float32))
-
     @cute.jit
     def store(self, consumer, acc, epilogue, read, m, n, turn, target=None):
         """Store what the epilogue makes of a consumer's accumulator, and of what was `read`.
@@ -218,13 +166,13 @@ class PanelGemm(Sm90Gemm):
         matrices = Matrices(self.reads, operands, read)
         totals = self.results.begin()
         if cutlass.const_expr(plan.scattered):
-            count = self.parts_to_add(*senders, target)
+            count = self.parts.wait(*senders, target)
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, turn, panel)
             if cutlass.const_expr(plan.scattered):
                 part = values[None, None, None, panel]
-                self.add_parts(part, *senders, count, read.first, panel)
+                self.parts.add(part, *senders, count, read.first, panel)
             results = self.evaluate(values, ahead, matrices, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.reads.of_panel(operands, read, panel + 1)
@@ -242,12 +190,7 @@ class PanelGemm(Sm90Gemm):
                 self.panel_sync(consumer)
                 self.panels.store(begun[staged], buffer, m, n, panel)
         if cutlass.const_expr(plan.scattered):
-            self.panels.tell(begun[0], senders[0].stored, self.columns(senders[0], n))
-
-    def columns(self, senders, n):
-        """The columns of C that a tile in column n has; none if a cluster ends behind C."""
-        across = self.plan.output_tile[1]
-        return cutlass.max(cutlass.min(across, senders.parts.shape[2] - n * across), 0)
+            self.parts.count(self.panels.sent(begun[0]), *senders, target, n)
 
     def evaluate(self, values, operands, matrices, panel, consumer, loads):
         """The results of the epilogue for a panel: (S/2, R/64, P/S) each, in fp32 or as staged."""

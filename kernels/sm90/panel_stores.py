@@ -14,7 +14,6 @@ from cutlass import Int32, Int64
 from cutlass.cute.nvgpu import cpasync
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.flags import add_to_flag
 from cutedsl_gemm.kernels.device.tile import (
     in_bounds,
     remaining_extent,
@@ -78,50 +77,6 @@ class TmaPanels:
         """Keep shared memory alive until the last store has read it."""
         if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
-
-
-class ScatteredPanels(TmaPanels):
-    """Panels of C, whose rows several GPUs have: this GPU's own, and what it sends to the others.
-
-    The rows of the latter are behind each other in the order of the GPUs.
-    """
-
-    def output(self, c):
-        """The atom, and C as TMA sees it, of what is sent and of this GPU's rows."""
-        return tuple(super(ScatteredPanels, self).output(each) for each in c)
-
-    def tiles(self, output):
-        """The atom, and the rows in panels, of both."""
-        return tuple(super(ScatteredPanels, self).tiles(each) for each in output)
-
-    def begin(self, sC, tiles, target=None):
-        """As of TmaPanels, for both; and the target of the tile."""
-        begun = [super(ScatteredPanels, self).begin(sC, each) for each in tiles]
-        return begun[0], begun[1], target
-
-    @cute.jit
-    def wait_for_buffer(self, begun, store: cutlass.Constexpr):
-        """Wait until TMA has read what the buffer of a tile's store held before."""
-        super().wait_for_buffer(begun[0], store)
-
-    @cute.jit
-    def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):
-        """Store a buffer to a panel of the target's rows."""
-        sent, own, target = begun
-        if target.own:
-            super().store(own, buffer, m, n, panel)
-        else:
-            super().store(sent, buffer, m + target.before, n, panel)
-
-    @cute.jit
-    def tell(self, begun, stored, columns):
-        """Add the elements of a tile to those stored of its piece, when they are in memory."""
-        (issues, *_), _, target = begun
-        if issues and not target.own:
-            cute.arch.cp_async_bulk_wait_group(0, read=False)
-            with cute.arch.elect_one():
-                at = cute.crd2idx((target.gpu, target.piece), stored.layout)
-                add_to_flag(stored.iterator + at, self.plan.panel_rows * columns)
 
 
 class ThreadPanels:

@@ -14,6 +14,7 @@ from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
 from cutedsl_gemm.kernels.sm90.pipeline import turn_barrier
+from cutedsl_gemm.kernels.sm90.scattered_rows import target
 
 
 class Pingpong(PanelGemm):
@@ -33,7 +34,7 @@ class Pingpong(PanelGemm):
         turn = cutlass.Int32(0)  # of the consumer's tiles
         for tile in cutlass.range(first + consumer * step, tiles, consumers * step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
-            m, target = self.target(tile, m, tile_counts)
+            m, to = target(plan, tile, m, tile_counts)
             self.load(consumer, epilogue, m, n)
             read = self.read(epilogue, m, n)
             if tile >= step:  # the block's first tile waits for no turn
@@ -46,7 +47,7 @@ class Pingpong(PanelGemm):
             warpgroup.wait_group(0)
             self.release_stage(empty, k_tile + k_tiles - 1, reloaded)
             if self.released(tiles_m):
-                self.store(consumer, acc, epilogue, read, m, n, turn, target)
+                self.store(consumer, acc, epilogue, read, m, n, turn, to)
             k_tile += consumers * k_tiles
             turn += 1
         self.wait_for_stores()

@@ -1,0 +1,132 @@
+"""C, whose rows several GPUs have: this GPU's own, and what it sends to the others.
+
+When   tiles of the next GPU's rows come first, this GPU's own last (`Arrival`). A tile of other
+       rows is stored on this GPU, and its elements are counted: copy engines wait for the count of
+       a piece, send it to its GPU, and write a flag there. A tile of own rows waits for the flags
+       of its piece, and adds what has come: the sums have a fixed order.
+
+Where  a piece is the rows of a group of the raster. What is sent lies in the order of the GPUs.
+"""
+
+from typing import Any, NamedTuple
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32, Int32
+
+from cutedsl_gemm.kernels.device.epilogue import load_values
+from cutedsl_gemm.kernels.device.flags import add_to_flag, wait_for_flag
+from cutedsl_gemm.kernels.sm90.panel_stores import TmaPanels
+
+
+class Senders(NamedTuple):
+    """What other GPUs send of this GPU's rows of C, and how it is known what is there."""
+
+    parts: cute.Tensor  # (GPUs, rows, N)
+    arrived: cute.Tensor  # (GPUs, pieces): the epoch of each piece of rows that has come
+    stored: cute.Tensor  # (GPUs, pieces): how many elements are stored of what this GPU sends
+    number: Any  # of this GPU
+    epoch: Any
+
+
+class Target(NamedTuple):
+    """Where a tile goes, whose row is counted among those of the GPU that has it."""
+
+    gpu: Any
+    own: Any  # whether that is this GPU
+    before: Any  # rows of panels of the GPUs before it
+    piece: Any  # of its rows
+
+
+def target(plan, tile, m, tile_counts):
+    """The row of a tile on the GPU that has it, and its target if C is scattered."""
+    if not plan.scattered:
+        return m, None
+    tiles_m, tiles_n, _, arrival = tile_counts
+    rows, gpu = arrival.height * plan.cluster[0], arrival.chunk(tile, tiles_m, tiles_n)
+    m -= gpu * rows
+    own = arrival.turn(tile, tiles_n) == tiles_m // arrival.height - 1
+    piece = m // (plan.raster.group * plan.cluster[0])
+    return m, Target(gpu, own, gpu * rows * plan.consumers_per_tile, piece)
+
+
+class Parts:
+    """Parts of this GPU's rows that other GPUs send, and the counts of what is sent to them."""
+
+    def __init__(self, plan, reads):
+        self.plan, self.reads = plan, reads
+
+    @cute.jit
+    def wait(self, senders, target):
+        """How many parts of other GPUs a tile adds, if they are its rows; they have come."""
+        count = cutlass.select_(target.own, senders.parts.shape[0] - 1, Int32(0))
+        for step in cutlass.range(count, unroll=1):
+            at = self.sender(senders, step), target.piece
+            flag = senders.arrived.iterator + cute.crd2idx(at, senders.arrived.layout)
+            wait_for_flag(flag, senders.epoch)
+        return count
+
+    def sender(self, senders, step):
+        """The GPU that is so many behind the next one."""
+        return (senders.number + 1 + step) % senders.parts.shape[0]
+
+    @cute.jit
+    def add(self, values, senders, count, first, panel: cutlass.Constexpr):
+        """Add the parts of `count` GPUs, in their order, to the values of a panel."""
+        for step in cutlass.range(count, unroll=1):
+            part = senders.parts[self.sender(senders, step), None, None]  # (rows, N)
+            found = load_values(part, first, self.reads.offsets(panel), values.shape, 2)
+            values.store(values.load() + found.load().to(Float32))
+
+    @cute.jit
+    def count(self, issues, senders, target, n):
+        """Count the elements of a consumer's part of a tile that is sent, when they are stored.
+
+        A tile has the columns of C that are left, or none if a cluster ends behind C.
+        """
+        across, stored = self.plan.output_tile[1], senders.stored
+        columns = cutlass.max(cutlass.min(across, senders.parts.shape[2] - n * across), 0)
+        if issues and not target.own:
+            cute.arch.cp_async_bulk_wait_group(0, read=False)
+            with cute.arch.elect_one():
+                at = cute.crd2idx((target.gpu, target.piece), stored.layout)
+                add_to_flag(stored.iterator + at, self.plan.panel_rows * columns)
+
+
+class ScatteredPanels(TmaPanels):
+    """Panels of C, whose rows several GPUs have: this GPU's own, and what it sends to the others.
+
+    The rows of the latter are behind each other in the order of the GPUs.
+    """
+
+    def output(self, c):
+        """The atom, and C as TMA sees it, of what is sent and of this GPU's rows."""
+        return tuple(super(ScatteredPanels, self).output(each) for each in c)
+
+    def tiles(self, output):
+        """The atom, and the rows in panels, of both."""
+        return tuple(super(ScatteredPanels, self).tiles(each) for each in output)
+
+    def begin(self, sC, tiles, target=None):
+        """As of TmaPanels, for both; and the target of the tile."""
+        begun = [super(ScatteredPanels, self).begin(sC, each) for each in tiles]
+        return begun[0], begun[1], target
+
+    @cute.jit
+    def wait_for_buffer(self, begun, store: cutlass.Constexpr):
+        """Wait until TMA has read what the buffer of a tile's store held before."""
+        super().wait_for_buffer(begun[0], store)
+
+    @cute.jit
+    def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):
+        """Store a buffer to a panel of the target's rows."""
+        sent, own, target = begun
+        if target.own:
+            super().store(own, buffer, m, n, panel)
+        else:
+            super().store(sent, buffer, m + target.before, n, panel)
+
+    def sent(self, begun):
+        """What was begun of the stores to what is sent: whether this warp issues them."""
+        (issues, *_), _, _ = begun
+        return issues
