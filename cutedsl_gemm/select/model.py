@@ -189,7 +189,7 @@ def table(
             for each in candidates
         ]
     )
-    turns = np.array([each.consumers if each.maker is pingpong else 1 for each in candidates])
+    turns = np.array([each.consumers if each.maker is pingpong else 1.0 for each in candidates])
     (bm, bn, bk), size = tile, cluster.prod(0)
     clustered, split_k = size > 1, splits > 1
     launch = c.launch + clustered * c.cluster_launch + split_k * c.reduction_launch
@@ -248,8 +248,10 @@ def row_of_b(candidate: Candidate, majors: Majors) -> int:
 
 
 def single(of: Table) -> Table:
-    """The table in single precision: numpy computes it faster."""
-    return Table(*(x.astype(np.float32) if x.dtype == float else x for x in of))
+    """The table in single precision, each row in one piece: numpy computes it faster."""
+    return Table(
+        *(np.ascontiguousarray(x, np.float32 if x.dtype == float else x.dtype) for x in of)
+    )
 
 
 def aligned(of: Table, rows: Rows, c: Constants = FITTED, learned: Network = LEARNED) -> Table:
