@@ -133,7 +133,9 @@ def run_on_gpu(options: argparse.Namespace) -> None:
 
 
 def run_bench(options: argparse.Namespace) -> None:
-    """bench over named shapes, drawn ones, or those of decoding and of epilogues."""
+    """bench over named shapes, drawn ones, or those of decoding, of epilogues, of several GPUs."""
+    import torch
+
     given = {name: vars(options)[name] for name in ("count", "seed", "invariant")}
     given = {name: value for name, value in given.items() if value is not None}
     if options.sustained and options.shapes in (*DRAWN, *LISTED):
@@ -150,6 +152,8 @@ def run_bench(options: argparse.Namespace) -> None:
 
         if options.plot is not None:
             raise Refused(f"--plot does not draw --shapes {options.shapes}; omit it, or take --csv")
+        if options.shapes == GATHERED and (gpus := torch.cuda.device_count()) < 2:
+            raise Refused(f"--shapes {GATHERED} needs two GPUs or more, and torch sees {gpus}")
         measured = {DECODE: decode, EPILOGUES: epilogues, GATHERED: gathered}
         measured[options.shapes].main(options.csv)
     else:

@@ -1,1 +1,12 @@
-"""What is measured and how it is reported: bench, ladder, wavefronts, hierarchy and demo."""
+"""What is measured, and how it is reported.
+
+bench          gemm beside torch.mm, quack and Triton
+  providers, triton_gemm                     those that it compares
+  distribution, random_shapes, odd_shapes    many shapes
+  decode, epilogues, layers, gathered        few rows; epilogues; several GPUs
+  report, power                              tables, plots and CSV; clock and power
+ladder         every rung of the ladder
+wavefronts     the bank model beside Nsight Compute's counters
+hierarchy      block, warp and thread tiles
+demo           the library in one run
+"""

@@ -3,7 +3,9 @@
 registry     the kernels by name, and the best one for a device
 candidate    the plans among which gemm chooses on Hopper
 model        the time that each of them should take
+correction   what measurements say beyond the model's formulas
 choose       the plan that should be fastest
+preference   whether gemm should be as fast as torch.mm
 timing       launches timed by CUDA events
 tune         the plan that was measured to be fastest
 explain      the choice and its reasons, as text

@@ -67,6 +67,13 @@ def test_what_cannot_be_done_gets_a_message(monkeypatch, capsys, words, message)
     assert message in capsys.readouterr().err
 
 
+def test_products_over_several_gpus_are_not_measured_on_one(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert refused(monkeypatch, "bench", "--shapes", "gathered") == 2
+    assert "needs two GPUs or more, and torch sees 1" in capsys.readouterr().err
+
+
 def test_the_version_is_that_of_the_library(monkeypatch, capsys):
     assert refused(monkeypatch, "--version") == 0
     assert capsys.readouterr().out == f"cutedsl_gemm {__version__}\n"
