@@ -43,13 +43,6 @@ FAULTS = (
         "A layer becomes slower than torch's where cuBLAS is faster.",
     ),
     Fault(
-        "bias_broadcast",
-        CALLS,
-        "    return same and x.shape[-1] == weight.shape[1] and bias.shape == weight.shape[:1]\n",
-        "    return same and x.shape[-1] == weight.shape[1]\n",
-        "A bias of one element is read as if it had N.",
-    ),
-    Fault(
         "gradient_of_x_by_the_weight",
         CALLS,
         "linear(rows, weight.mT, None).view(x.shape)",

@@ -10,7 +10,8 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 from torch.utils.checkpoint import checkpoint
 
-from cutedsl_gemm import convert, enabled, restore
+from cutedsl_gemm import convert, enabled, linear_calls, restore
+from cutedsl_gemm import fused as fused_module
 from cutedsl_gemm.models import faster
 from cutedsl_gemm.models.conversion import GemmLinear
 
@@ -181,6 +182,19 @@ def test_torch_computes_what_is_expected_to_be_slower(monkeypatch):
     made = model()
     assert torch.equal(convert(copy.deepcopy(made))(X), made(X))
     assert [*faster._runs.values()] == [None, None]
+
+
+def test_a_bias_at_an_odd_address_does_not_run_the_plan_of_an_aligned_one(monkeypatch):
+    x, weight, memory, planned = draw(9, 40), draw(24, 40), draw(25), []
+
+    def fused(*given):
+        planned.append(given)
+        return fused_module.fused(*given)
+
+    monkeypatch.setattr(linear_calls, "fused", fused)
+    for bias, plans in ((memory[1:], 0), (memory[:24], 1)):
+        assert near(faster.linear(x, weight, bias), F.linear(x, weight, bias))
+        assert len(planned) == plans
 
 
 def test_a_freed_weight_is_not_read():
