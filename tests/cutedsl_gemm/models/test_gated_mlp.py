@@ -285,6 +285,14 @@ def test_torch_computes_what_is_expected_to_be_slower(monkeypatch):
     assert torch.equal(convert(copy.deepcopy(made))(X), made(X))
 
 
+def test_weights_at_odd_addresses_are_multiplied_one_by_one(products):
+    made, memory = Llama().bfloat16(), draw(24 * 40 + 1)
+    made.gate_proj.weight.data = memory[1:].view(24, 40)
+    expected = made(X)
+    assert near(convert(made)(X), expected)
+    assert FUSED not in products
+
+
 def without_gradients(forward):
     return torch.no_grad()(forward)
 
@@ -317,6 +325,11 @@ class Under(Llama):
     def forward(self, x):
         with torch.autocast("cpu", torch.bfloat16):
             return super().forward(x)
+
+
+class Asking(Llama):
+    def forward(self, x):
+        return x if torch.is_autocast_enabled("cpu") else super().forward(x)
 
 
 class Squared(Llama):
@@ -360,7 +373,8 @@ NONE = {
     **{
         each.__name__: each
         for each in (
-            Deeper, Counting, Decorated, Without, Under, Squared, Twice, Branching, Wider, Scaled
+            Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice, Branching, Wider,
+            Scaled,
         )
     },
 }  # fmt: skip
