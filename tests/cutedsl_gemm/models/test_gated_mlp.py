@@ -332,12 +332,22 @@ class Asking(Llama):
         return x if torch.is_autocast_enabled("cpu") else super().forward(x)
 
 
+class Writing(Llama):
+    def forward(self, x):
+        x.mul_(2)
+        return super().forward(x)
+
+
 class Squared(Llama):
     def forward(self, x):
         return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x * 2))
 
 
 class Twice(Llama):
+    def __init__(self):
+        super().__init__()
+        del self.up_proj
+
     def forward(self, x):
         return self.down_proj(self.act_fn(self.gate_proj(x)) * self.gate_proj(x))
 
@@ -374,7 +384,7 @@ NONE = {
         each.__name__: each
         for each in (
             Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice, Branching, Wider,
-            Scaled,
+            Scaled, Writing,
         )
     },
 }  # fmt: skip
