@@ -352,6 +352,12 @@ class Twice(Llama):
         return self.down_proj(self.act_fn(self.gate_proj(x)) * self.gate_proj(x))
 
 
+class HalvesOfTokens(Phi):
+    def forward(self, x):
+        gate, up = self.gate_up_proj(x).chunk(2, dim=0)
+        return self.down_proj(self.activation_fn(gate) * up)
+
+
 class Branching(Llama):
     def forward(self, x):
         return super().forward(x) if x.sum() > 0 else x
@@ -384,7 +390,7 @@ NONE = {
         each.__name__: each
         for each in (
             Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice, Branching, Wider,
-            Scaled, Writing,
+            Scaled, Writing, HalvesOfTokens,
         )
     },
 }  # fmt: skip
