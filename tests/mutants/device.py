@@ -397,8 +397,8 @@ EPILOGUES = (
     Fault(
         "first_panel_stored_everywhere",
         EPILOGUE,
-        "self.evaluate(values, ahead, panel, consumer, loads)",
-        "self.evaluate(values, ahead, 0, consumer, loads)",
+        "self.evaluate(values, ahead, matrices, panel, consumer, loads)",
+        "self.evaluate(values, ahead, matrices, 0, consumer, loads)",
         "All panels of a tile have the columns of the first.",
     ),
     Fault(

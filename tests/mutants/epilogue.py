@@ -107,8 +107,8 @@ DEVICE = (
     Fault(
         "operands_of_the_first_panel",
         READS,
-        "for v in range(panel * count, (panel + 1) * count)",
-        "for v in range(count)",
+        "return self.coordinates(panel * count, count)",
+        "return self.coordinates(0, count)",
         "Each panel of C adds the bias of the first.",
     ),
     Fault(

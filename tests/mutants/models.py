@@ -191,13 +191,6 @@ FAULTS = (
         "An MLP that chunks tokens computes on chunks of columns.",
     ),
     Fault(
-        "matrix_as_bias",
-        MODE,
-        "by_gemm(a, b.mT, c) if _are_of_rank(2, a, b) and _are_of_rank(1, c) else None",
-        "by_gemm(a, b.mT, c) if _are_of_rank(2, a, b) else None",
-        "torch.addmm of a matrix raises inside enabled().",
-    ),
-    Fault(
         "batches_as_one",
         MODE,
         "any(n != 1 and (step or n != of_a) for n, step, of_a in batches)",
