@@ -258,6 +258,12 @@ def test_parts_of_a_call_are_not_overwritten_by_the_next_whatever_its_shape(thre
     threads(body, ranks)
 
 
+def test_calls_of_operands_at_other_addresses_are_prepared_apart():
+    a, memory = draw(64, 16), draw(16 * 8 + 1)
+    aligned, odd = (memory[start : start + 16 * 8].view(16, 8) for start in (0, 1))
+    assert collectives._signature(a, aligned) != collectives._signature(a, odd)
+
+
 def test_rows_that_no_tile_divides_and_odd_rows_of_k_go_through_collectives():
     for rows, k, n in ((65, 64, 64), (64, 63, 64), (0, 64, 64)):
         a, b = torch.empty(rows, k), torch.empty(k, n)
