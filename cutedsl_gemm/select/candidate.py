@@ -196,8 +196,9 @@ def _splits(
     return [Candidate(split, (bm, bn, 64), each, cluster, swapped) for each in splits]
 
 
-# Chosen from plans of bench/candidates.py by bench/fit_model.py, on random shapes and
-# named ones: each improves most what the model's choice among those before it leaves.
+# Chosen from plans of bench/candidates.py, on random shapes, those of language models, and small
+# ones: each improves most what is expected of those before it (docs/performance/notebook.md, "More
+# candidates, and a network trained on them").
 CANDIDATES = (
     *_tiles(pingpong, 64, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160),
     *_tiles(pingpong, 128, 16, 96, 112, 128, 144, 160, 176, 192),
