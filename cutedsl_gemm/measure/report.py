@@ -181,9 +181,10 @@ def read(file: Path) -> list[Point]:
 
 
 def files(folder: Path) -> list[Path]:
-    """The files of a folder that `write` wrote. The bench of epilogues writes others."""
-    found = sorted(folder.glob("*.csv"))
-    return [file for file in found if file.read_text().startswith("M,N,K,")]
+    """The files of a folder that `write` wrote: shapes first, the GPU's state last."""
+    heads = ((file, file.read_text().partition("\n")[0]) for file in sorted(folder.glob("*.csv")))
+    end = ",".join(GPU)
+    return [file for file, head in heads if head.startswith("M,N,K,") and head.endswith(end)]
 
 
 # The colour of each provider: they are read on light and on dark.
