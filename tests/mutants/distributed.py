@@ -18,13 +18,6 @@ FAULTS = (
         "Each rank multiplies its columns of x by all of the weight.",
     ),
     Fault(
-        "bias_added_by_each_rank",
-        LINEAR,
-        "(x, weight) == (Shard(last), Shard(1)) and not has_bias:",
-        "(x, weight) == (Shard(last), Shard(1)):",
-        "A bias is added as often as there are ranks.",
-    ),
-    Fault(
         "bias_placed_anywhere",
         LINEAR,
         "    if has_bias and bias != (weight if kinds[1] is Shard else replica):\n"
