@@ -46,7 +46,7 @@ from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for, depth
 from cutedsl_gemm.select.correction import LEARNED, TERMS, Network, of_candidates, of_rows
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
@@ -55,6 +55,7 @@ SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 # Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
 BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
 DRAM = 3.1e12  # bytes a second, at most
+MOST_SUMS = 192  # of a thread, if it is one of two consumers (kernels/sm90/resources.py)
 ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes
 
 Array: TypeAlias = NDArray[Any]
@@ -88,6 +89,11 @@ class Constants(NamedTuple):
     # By hand, of twelve epilogues at 8448×9216×256.
     issue: float = 2.0e-09
     crowded: float = 1.6
+    # Of a matrix that threads read, for each output of a thread; of two, four times as much, since
+    # they share the registers for what is read ahead; and more if sums take all of these. By hand,
+    # of SwiGLU's derivative with ten tiles (docs/performance, "Epilogues that read matrices").
+    read: float = 4.0e-08
+    full: float = 1.25
 
 
 FITTED = Constants()
@@ -161,6 +167,7 @@ class Table(NamedTuple):
     fill: Array  # seconds
     epilogue: Array
     slots: Array  # seconds of an issue slot for each output of a thread
+    read: Array  # seconds in which a thread reads a matrix for its outputs
     launch: Array
     launch_few: Array  # of at most `few` blocks: launches overlap
     dram: Array  # bytes a second
@@ -201,6 +208,8 @@ def table(
     rows = bk * (bm / ROW / cluster[1] + bn / row / cluster[0])
     tma = (row < ROW) * rows * c.tma_row
     latency = c.latency + bk / 16 * c.latency_16
+    consumers = np.where(turns > 1, 1, np.select([bm == 64, bm == 192], [1, 3], 2))  # of a tile
+    outputs = bm * bn / WARPGROUP / consumers  # of a thread
     return Table(
         np.array([(1, 0, 2) if each.swapped else (0, 1, 2) for each in candidates]).T,
         tile[:2],
@@ -221,12 +230,8 @@ def table(
         * bm
         * bn
         / np.select([turns == 1, narrow], [c.shared_store, c.narrow_store], c.store),
-        slots=bm
-        * bn
-        / WARPGROUP
-        / np.where(turns > 1, 1, np.select([bm == 64, bm == 192], [1, 3], 2))
-        * np.where(turns > 2, c.crowded, 1)
-        * c.issue,
+        slots=outputs * np.where(turns > 2, c.crowded, 1) * c.issue,
+        read=outputs * np.where(outputs >= MOST_SUMS, c.full, 1) * c.read,
         launch=launch,
         launch_few=launch - c.overlap,
         dram=np.full(len(splits), c.dram),
@@ -378,14 +383,27 @@ def _estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Esti
     ]
 
 
-def _work(problem: Problem) -> tuple[float, int]:
-    """What the epilogue adds: instructions for each value of an accumulator, and bytes."""
-    if problem.epilogue is PLAIN:
-        return 0, 0
+class Work(NamedTuple):
+    """What an epilogue adds."""
+
+    slots: float = 0  # issue slots, for each value of an accumulator
+    reads: float = 0  # the square of how many matrices threads read, for each accumulator
+    bytes: int = 0
+
+
+NO_WORK = Work()
+
+
+def _work(problem: Problem) -> Work:
+    epilogue = problem.epilogue
+    if epilogue is PLAIN:
+        return NO_WORK
     m, _, k = problem.mnk
     a_b_c = 2 * (m * k + problem.columns * k + m * problem.columns)
-    slots = cost(problem.epilogue).slots
-    return slots / problem.epilogue.accumulators, problem.bytes - a_b_c
+    matrices = sum(len(operand.modes) == 2 for operand in epilogue.operands)
+    reads = max(0, matrices - (depth(k) == 0)) ** 2  # TMA loads one if K is short (`candidate`)
+    count = epilogue.accumulators
+    return Work(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c)
 
 
 def terms(
@@ -395,12 +413,12 @@ def terms(
     of: Table,
     c: Constants = FITTED,
     learned: Network = LEARNED,
-    work: tuple[float, int] = (0, 0),
+    work: Work = NO_WORK,
 ) -> dict[str, Array]:
     """The fields of an Estimate except the candidate, an entry for each candidate of the table.
 
     M, N and K are those of one problem; or they are arrays, with a problem for each candidate.
-    `work` is that of the epilogue, as `_work` returns it.
+    `work` is that of the epilogue.
     """
     extents = _sides(of, np.array((m, n, k), of.fill.dtype))  # (3, candidates)
     counts = np.ceil(extents / of.whole)  # clusters down and across, k-tiles
@@ -410,13 +428,15 @@ def terms(
 
     asked = np.minimum(of.tile, extents[:2]) * of.row
     l2 = (asked[0] + asked[1]) * busy
-    epilogue = of.epilogue + work[0] * of.slots if work[0] else of.epilogue
+    epilogue = of.epilogue
+    if work.slots or work.reads:
+        epilogue = epilogue + work.slots * of.slots + work.reads * of.read
     k_tile = np.maximum(of.k_tile, l2)
     all_first = (of.fill + counts[2] * k_tile) * waves
     in_turns = (all_first + waves * epilogue) / of.turns - epilogue
     mainloop = np.maximum(all_first, in_turns)
 
-    moved = 2 * (m * k + k * n + m * n) + work[1] - c.kept
+    moved = 2 * (m * k + k * n + m * n) + work.bytes - c.kept
     dram = np.maximum(moved / np.minimum(of.dram, of.sm_dram * busy), m * n * of.write)
     launch = np.where(blocks <= of.few, of.launch_few, of.launch)
     reduction = of.sums * blocks
