@@ -273,8 +273,10 @@ def _scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
     if ranks == 1:
         return gemm(a, b)
     k, n = b.shape
+    if k == 0:  # other ranks may have more of K, and wait for this one
+        a, b = a.new_zeros(a.shape[0], UNIT), b.new_zeros(UNIT, n)
     fits = rows % WGMMA_M == 0 and n % UNIT == 0 and PIECE_ROWS * n < 2**31
-    if rows and k and n and fits and ranks * _pieces_of(rows) <= FLAGS and overlaps(a):
+    if rows and n and fits and ranks * _pieces_of(rows) <= FLAGS and overlaps(a):
         buffer = symmetric_buffer(group, a.device, "scatter", ranks * rows * n * a.element_size())
         if buffer is not None:
             return _multiply_and_scatter(buffer, a, b)

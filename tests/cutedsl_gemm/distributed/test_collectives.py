@@ -258,6 +258,15 @@ def test_parts_of_a_call_are_not_overwritten_by_the_next_whatever_its_shape(thre
     threads(body, ranks)
 
 
+def test_a_rank_that_has_nothing_of_k_takes_part_in_the_sum(threads):
+    def body(rank, ranks, group):
+        parts, b = [draw(128 * ranks, 16), draw(128 * ranks, 0)], draw(16, 24, seed=1)
+        found = gemm_reduce_scatter(parts[rank], b[: parts[rank].shape[1]], group)
+        assert torch.equal(found, product(parts[0], b)[128 * rank : 128 * rank + 128])
+
+    threads(body, 2)
+
+
 def test_calls_of_operands_at_other_addresses_are_prepared_apart():
     a, memory = draw(64, 16), draw(16 * 8 + 1)
     aligned, odd = (memory[start : start + 16 * 8].view(16, 8) for start in (0, 1))
