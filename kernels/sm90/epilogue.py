@@ -205,13 +205,15 @@ class PanelGemm(Sm90Gemm):
     def evaluate_by_parts(self, accumulators, operands, matrices, panel, consumer, loads):
         """The same results, one part after the other: what an ldmatrix or a stmatrix takes.
 
-        Else all that a thread needs of the matrices' panels, and the results in fp32, would be in
-        registers at once: 128×192 would spill.
+        Else all that a thread needs of the matrices' panels would be in registers at once: 128×192
+        would spill. So it would with results in fp32, if threads read the matrices themselves. If
+        they come by TMA, it spills with results of 16 bits: bias, gelu and a matrix, 20 registers.
         """
         shape = self.plan.fragment.shape[:3]
         dtypes = [Float32] * len(self.epilogue.results)
-        for i, dtype in zip(self.plan.staged, self.staged_dtypes, strict=True):
-            dtypes[i] = dtype
+        if self.plan.read_by_threads:
+            for i, dtype in zip(self.plan.staged, self.staged_dtypes, strict=True):
+                dtypes[i] = dtype
         results = [cute.make_rmem_tensor(shape, dtype) for dtype in dtypes]
         for part in product((None,), range(shape[1]), range(shape[2])):
             read = [each[part] if isinstance(each, cute.Tensor) else each for each in operands]

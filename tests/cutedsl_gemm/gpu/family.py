@@ -66,10 +66,11 @@ FAMILY = [
 ]
 DENSE = Problem.dense(64, 64, 64)
 M_AND_N_MAJOR = Problem(DENSE.a.transposed, DENSE.b.transposed, "float16")
-# Every candidate, for two problems.
+# Every candidate, for two problems, or for the one that it serves.
 CHOSEN = [
     candidate.plan(problem)
     for candidate, problem in itertools.product(EVERY, (DENSE, M_AND_N_MAJOR))
+    if candidate.serves(problem.majors)
 ]
 # Whose threads store C.
 ANYWHERE = [
