@@ -62,7 +62,8 @@ def described(measured: Path, page: str) -> Iterator[tuple[Path, str, str]]:
 
 def linked(words: str) -> str:
     """Markdown of docs/performance/README.md, with links that work from docs/written."""
-    return re.sub(r"\]\((?!http|\.\./|#)", "](../performance/", words)
+    words = words.replace("](#", "](README.md#")
+    return re.sub(r"\]\((?!http|\.\./)", "](../performance/", words)
 
 
 def svg(file: Path) -> str:
