@@ -394,7 +394,7 @@ def _copies(
 def scattered_plan(ranks: int, problem: Problem) -> Sm90Plan:
     """The pingpong plan that the model expects to be fastest, of tiles with rows of one piece.
 
-    It takes time to add what has come: a consumer does so while the other one multiplies. Raises as
+    Adding what has come takes time: one consumer does so while the other multiplies. Raises as
     `gathered_plan`.
 
     >>> plan = scattered_plan(2, Problem.dense(8192, 8192, 4096))

@@ -43,6 +43,12 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW
+from cutedsl_gemm.kernels.sm90.resources import (
+    ADDRESS_REGISTERS,
+    EPILOGUE_REGISTERS,
+    REGISTERS,
+    default_consumers,
+)
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
@@ -55,7 +61,8 @@ SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 # Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
 BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
 DRAM = 3.1e12  # bytes a second, at most
-MOST_SUMS = 192  # of a thread, if it is one of two consumers (kernels/sm90/resources.py)
+# A thread of two consumers has no more sums (kernels/sm90/checks.py).
+MOST_SUMS = REGISTERS[2][1] - ADDRESS_REGISTERS - EPILOGUE_REGISTERS
 ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes
 
 Array: TypeAlias = NDArray[Any]
@@ -208,8 +215,8 @@ def table(
     rows = bk * (bm / ROW / cluster[1] + bn / row / cluster[0])
     tma = (row < ROW) * rows * c.tma_row
     latency = c.latency + bk / 16 * c.latency_16
-    consumers = np.where(turns > 1, 1, np.select([bm == 64, bm == 192], [1, 3], 2))  # of a tile
-    outputs = bm * bn / WARPGROUP / consumers  # of a thread
+    shared = np.array([default_consumers("cooperative", each.tile[0]) for each in candidates])
+    outputs = bm * bn / WARPGROUP / np.where(turns > 1, 1, shared)  # of a thread
     return Table(
         np.array([(1, 0, 2) if each.swapped else (0, 1, 2) for each in candidates]).T,
         tile[:2],

@@ -13,7 +13,6 @@ Where  each consumer has its own panels: no consumer waits for the other's store
        that the stores are free of bank conflicts (ConflictFree, layouts/hardware/conflict_free.py).
 """
 
-from itertools import product
 from typing import Any
 
 import cutlass
@@ -129,7 +128,7 @@ class PanelGemm(Sm90Gemm):
 
     def load(self, consumer, epilogue, m, n):
         """Begin to load the operand that comes through panels, for what `store` stores."""
-        loads = epilogue[4]
+        _, _, _, _, loads, *_ = epilogue
         if self.loads is not None:
             self.loads.issue(consumer, loads, m, n)
 
@@ -215,7 +214,7 @@ class PanelGemm(Sm90Gemm):
             for i, dtype in zip(self.plan.staged, self.staged_dtypes, strict=True):
                 dtypes[i] = dtype
         results = [cute.make_rmem_tensor(shape, dtype) for dtype in dtypes]
-        for part in product((None,), range(shape[1]), range(shape[2])):
+        for part in [(None, *place) for *place, of in self.plan.parts if of == panel]:
             read = [each[part] if isinstance(each, cute.Tensor) else each for each in operands]
             for i, found in matrices.next().items():
                 read[i] = found
