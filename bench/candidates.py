@@ -1,12 +1,16 @@
-"""Every candidate plan compared with torch.mm: the measurements to which select/model.py is fitted.
+"""Plans compared with torch.mm: the measurements to which select/model.py is fitted.
 
-    python bench/candidates.py --csv FILE [--seed 1] [--count 220] [--slack 2.2] [--seconds 300] \
-        [--dry]
+    python bench/candidates.py --csv FILE [--seed 1] [--count 600] [--slack 1.22] [--tried] [--dry]
 
-Shapes are bench's random ones, then its named ones, then some whose rows are padded, so that only
-the leading stride differs. Plans whose estimate is `--slack` times the best one's are left out.
-Every plan runs in CUDA graphs, in turn with the others, and its output is checked. Needs an H100;
-`--dry` only prints what would run.
+Of 600 cases, 400 are bench's random shapes. The others are rare there: few tiles, shapes of
+language models, decoding, and gradients, whose operands are not contiguous along K. All shapes that
+bench names come in addition, in every pool.
+
+Candidates whose estimate is `--slack` times the best one's are left out, and all but the first
+twenty. `--tried` adds plans that are no candidates. Plans run in CUDA graphs, in turn with
+torch.mm, and outputs are checked. A time of decoding is the mean of hot and cold weights, as bench
+has them. Needs an H100, which runs 3,500 cases of 14 plans in 3 minutes; `--dry` only prints how
+much would run.
 """
 
 from __future__ import annotations
@@ -17,10 +21,10 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from random import Random
 
 import torch
 from torch import Tensor
@@ -28,22 +32,40 @@ from torch import Tensor
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
+from cutedsl_gemm.measure.decode import WEIGHTS, copies
+from cutedsl_gemm.measure.distribution import log_uniform
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.measure.random_shapes import draw
+from cutedsl_gemm.measure.random_shapes import MULTIPLES, draw
 from cutedsl_gemm.measure.report import Shape
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
-from cutedsl_gemm.select.model import best, ranking
+from cutedsl_gemm.select.model import Estimate, Majors, best, ranking
 from cutedsl_gemm.select.timing import Launch, race, timed
 
-SECONDS, LAUNCHES, ROUNDS = 0.3e-3, 50, 3  # of a graph: the time, at most so many launches
-PADDED = [(2048, 2048, 2048), (4096, 4096, 4096), (8448, 9216, 512), (8192, 1024, 4096)]
-PADDING = 8, 16, 32, 64  # elements between the rows of A and of B
-RASTERS = Raster(1), Raster(4), Raster(8)
+SECONDS, LAUNCHES, ROUNDS = 0.2e-3, 40, 3  # of a graph: the time, at most so many launches
+MOST, MOST_TRIED = 20, 8  # plans of a case
+CHECKED = 1 << 24  # elements of C at most: larger ones are not checked
+# (N, K) of weights, in addition to those of bench.
+MODELS = (
+    *((2048, 2048), (16384, 2048), (5120, 2048), (6144, 2048), (1024, 4096), (12288, 4096)),
+    *((22016, 4096), (4096, 11008), (3584, 3584), (5120, 5120), (3072, 8192), (2560, 9728)),
+    *((19456, 2560), (896, 4864), (128256, 2048)),
+)
+TOKENS = 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16384
+DECODED = 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256  # rows
+FLOPS = 3e12  # of a case at most
+NAMED: tuple[Shape, ...] = (
+    *itertools.chain(*SHAPES.values()),
+    *((n, n, n) for n in (1280, 1536, 2560, 5120, 7168, 10240)),
+    *((768, 768, 8192), (256, 8192, 8192), (50304, 4096, 768), (6144, 6144, 40), (8448, 9216, 32)),
+    *((8192, 14336, 4096), (8192, 28672, 8192), (8192, 8192, 4096), (16384, 4096, 8192)),
+    *((1024, 4096, 4096), (512, 4096, 4096), (4096, 7168, 4096), (2048, 3584, 8192)),
+)
+# Of A and B, by the column `kind`: of a product, of the gradients of its A and B.
+MAJORS: dict[str, Majors] = {"": ("K", "K"), "of_x": ("K", "MN"), "of_w": ("MN", "MN")}
 CLUSTERS = (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (4, 2), (2, 4)
 TILES: dict[Maker, dict[int, range]] = {  # BM → BN
     pingpong: {64: range(16, 257, 8), 128: range(16, 193, 8), 192: range(64, 129, 8)},
@@ -61,10 +83,15 @@ def tried() -> Iterator[Candidate]:
             for bm, bns in tiles.items()
             for bn in bns
         ]
-        plans += [Candidate(pingpong, (64, bn, 128), 1, cluster, swapped) for bn in (32, 64, 96)]
         plans += [
-            Candidate(split, (bm, bn, 64), splits, cluster, swapped)
-            for bm, bn, splits in itertools.product((64, 128), range(16, 177, 16), SPLITS)
+            Candidate(pingpong, (bm, bn, 128), 1, cluster, swapped)
+            for bm, bn in itertools.product((64, 128), range(16, 97, 16))
+        ]
+        plans += [
+            Candidate(split, (bm, bn, bk), splits, cluster, swapped)
+            for bm, bn, bk, splits in itertools.product(
+                (64, 128), range(16, 177, 16), (64, 128), SPLITS
+            )
         ]
         yield from filter(exists, plans)
 
@@ -78,72 +105,113 @@ def exists(candidate: Candidate) -> bool:
     return True
 
 
-ALL = (*CANDIDATES, *(each for each in tried() if each not in CANDIDATES))
-
-
 @dataclass(frozen=True)
 class Case:
-    """A shape, and the elements by which rows of A and B are padded."""
+    """A shape, the majors of its operands, and whether its weights are also measured cold."""
 
     mnk: Shape
-    padding: int = 0
+    kind: str = ""  # of MAJORS
+    decoding: bool = False
 
     @property
     def problem(self) -> Problem:
-        (m, n, k), lead = self.mnk, self.mnk[2] + self.padding
-        return Problem(Matrix((m, k), (lead, 1)), Matrix((k, n), (1, lead)), "bfloat16")
+        m, n, k = self.mnk
+        a, b = ((k, 1), (1, k)) if not self.kind else ((k, 1), (n, 1))
+        return Problem(
+            Matrix((m, k), (1, m) if MAJORS[self.kind][0] == "MN" else a),
+            Matrix((k, n), b),
+            "bfloat16",
+        )
 
-    def operands(self) -> tuple[Tensor, Tensor]:
-        """A and B."""
-        (m, n, k), lead = self.mnk, self.mnk[2] + self.padding
-        return normal(m, lead)[:, :k], normal(n, lead)[:, :k].mT
+    def operands(self) -> tuple[Tensor, list[Tensor]]:
+        """A, and B, so many times that L2 keeps none if the case is one of decoding."""
+        m, n, k = self.mnk
+        of_a, of_b = MAJORS[self.kind]
+        count = copies(n, k) if self.decoding else 1
+        bs = [normal(k, n) if of_b == "MN" else normal(n, k).mT for _ in range(count)]
+        return normal(k, m).mT if of_a == "MN" else normal(m, k), bs
 
-    def plans(self, slack: float) -> list[tuple[Candidate, Raster]]:
-        """What runs: all rasters of large tiles in more than two waves, else the default's."""
-        ranked = ranking(self.problem, ALL)
-        found: list[tuple[Candidate, Raster]] = []
-        for each in ranked:
-            if each.seconds <= slack * ranked[0].seconds:
-                candidate = each.candidate
-                rasters = [candidate.raster(self.mnk[2])]
-                if each.waves > 2 and len({*candidate.rasters}) > 1:
-                    rasters = [*RASTERS]
-                found += [(candidate, raster) for raster in rasters]
-        return found
+    def plans(self, slack: float, others: Sequence[Candidate]) -> list[Candidate]:
+        """What runs: the best candidates by the model, and the best of the others."""
+        ranked = ranking(self.problem)
+        limit = slack * ranked[0].seconds
+        extra = ranking(self.problem, others) if others else []
+        return [*_first(ranked, limit, MOST), *_first(extra, limit, MOST_TRIED)]
+
+
+def _first(ranked: Sequence[Estimate], limit: float, most: int) -> list[Candidate]:
+    return [each.candidate for each in ranked[:most] if each.seconds <= limit]
+
+
+def few_tiles(random: Random) -> Shape:
+    """A shape of few tiles and a K of 384 to 16384."""
+    q = random.choice(MULTIPLES)
+    ends = (64, 1024), random.choice(((64, 1024), (512, 4096))), (384, 16384)
+    m, n, k = (max(1, round(log_uniform(*each, random.random()) / q)) * q for each in ends)
+    return m, n, k
 
 
 def cases(count: int, seed: int) -> list[Case]:
-    """Random shapes, named shapes, padded ones; each once."""
-    named = itertools.chain(*(SHAPES[name] for name in ("sweep", "squares", "weights", "split")))
-    padded = (Case(mnk, padding) for mnk in PADDED for padding in (0, *PADDING))
-    return [*dict.fromkeys([*map(Case, draw(count, seed)), *padded, *map(Case, named)])]
+    """Random shapes, those that are rare among them, and named ones, mixed; each once."""
+    random = Random(seed)
+    weights = *WEIGHTS, *MODELS
+    models = [(random.choice(TOKENS), *random.choice(weights)) for _ in range(count // 8)]
+    decoded = [(random.choice(DECODED), *random.choice(weights)) for _ in range(count // 8)]
+    found = [
+        *map(Case, NAMED),
+        *map(Case, draw(count * 2 // 3, seed)),
+        *(Case(few_tiles(random)) for _ in range(count // 8)),
+        *map(Case, models),
+        *(Case(mnk, decoding=True) for mnk in decoded),
+    ]
+    for kind in ("of_x", "of_w"):
+        found += [Case(mnk, kind) for mnk in draw(count // 24, random.getrandbits(31))]
+        found += [
+            Case((m, k, n) if kind == "of_x" else (n, k, m), kind)
+            for m, n, k in models[: count // 24]
+        ]
+    distinct = [*dict.fromkeys(each for each in found if 2 * math.prod(each.mnk) <= FLOPS)]
+    random.shuffle(distinct)
+    return distinct
 
 
-def measure(case: Case, slack: float) -> Iterator[tuple[str, Raster | None, float, str]]:
-    """The plan, its raster, seconds a launch, and what is wrong with its output."""
-    a, b = case.operands()
-    expected = (a @ b).float()
-    plans = case.plans(slack)
+def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float, str]]:
+    """A plan's name, its seconds a launch, and what is wrong with its output; torch.mm first."""
+    a, bs = case.operands()
+    expected = (a @ bs[0]).float()
     outs = [torch.full(case.mnk[:2], torch.nan, dtype=a.dtype, device="cuda") for _ in range(2)]
-    launches: list[Launch] = [partial(torch.mm, a, b, out=outs[0])]
+    products: list[Callable[[Tensor], object]] = [lambda b: torch.mm(a, b, out=outs[0])]
     wrong = [""]
-    for candidate, raster in plans:
-        plan = candidate.plan(case.problem, raster)
+    for candidate in plans:
+        plan = candidate.plan(case.problem)
         kernel, sms = build.load(plan), multiprocessors(a.device, plan)
-        launch = partial(kernel, a, b, outs[1], sms)
+        products.append(lambda b, kernel=kernel, sms=sms: kernel(a, b, outs[1], sms))  # type: ignore[misc]
         outs[1].fill_(torch.nan)
-        launch()
+        products[-1](bs[0])
         wrong.append("")
-        try:
-            check(candidate.name, case.mnk, outs[1], expected)
-        except RuntimeError as error:
-            wrong[-1] = str(error)
-        launches.append(launch)
+        if expected.numel() <= CHECKED:
+            try:
+                check(candidate.name, case.mnk, outs[1], expected)
+            except RuntimeError as error:
+                wrong[-1] = str(error)
+    seconds = in_turn(products, bs[:1])
+    if len(bs) > 1:
+        seconds = [
+            *map(math.sqrt, map(math.prod, zip(seconds, in_turn(products, bs), strict=True)))
+        ]
+    names = CUBLAS, *(each.name for each in plans)
+    yield from zip(names, seconds, wrong, strict=True)
+
+
+def in_turn(products: Sequence[Callable[[Tensor], object]], bs: Sequence[Tensor]) -> list[float]:
+    """Seconds of a product of each, by all of `bs`."""
+
+    def all_of(product: Callable[[Tensor], object]) -> Launch:
+        return lambda: [product(b) for b in bs]
+
+    launches = [*map(all_of, products)]
     count = max(1, min(LAUNCHES, math.ceil(SECONDS / timed(launches[0], 3))))
-    seconds = race(launches, rounds=ROUNDS, count=count)
-    names = [(CUBLAS, None), *((candidate.name, raster) for candidate, raster in plans)]
-    for (name, raster), found, text in zip(names, seconds, wrong, strict=True):
-        yield name, raster, found, text
+    return [each / len(bs) for each in race(launches, rounds=ROUNDS, count=count)]
 
 
 def main() -> None:
@@ -151,9 +219,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=220)
-    parser.add_argument("--slack", type=float, default=2.2)
+    parser.add_argument("--count", type=int, default=600)
+    parser.add_argument("--slack", type=float, default=1.22)
     parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--tried", action="store_true")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     start = time.monotonic()
@@ -162,30 +231,32 @@ def main() -> None:
         for mnk in draw(200, seed):
             best(Problem.dense(*mnk))
         print(f"choice: {(time.perf_counter() - began) / 200 * 1e6:.1f} µs a shape")
-    asked = cases(options.count, options.seed)
-    runs = [(case, *plan) for case in asked for plan in case.plans(options.slack)]
-    plans = {candidate.plan(case.problem, raster) for case, candidate, raster in runs}
-    print(f"{len(asked)} cases, {len(runs)} runs, {len(plans)} kernels")
+    others = [each for each in tried() if each not in CANDIDATES] if options.tried else []
+    asked = [
+        (case, case.plans(options.slack, others)) for case in cases(options.count, options.seed)
+    ]
+    kernels = {each.plan(case.problem) for case, plans in asked for each in plans}
+    runs = sum(len(plans) for _, plans in asked)
+    print(f"{len(asked)} cases, {runs} runs, {len(kernels)} kernels")
     if options.dry:
         return
-    for number, _ in enumerate(precompile.compile_all(plans), 1):
-        if number % 20 == 0 or number == len(plans):
+    for number, _ in enumerate(precompile.compile_all(kernels), 1):
+        if number % 20 == 0 or number == len(kernels):
             print(f"compiled {number} at {time.monotonic() - start:.0f} s", flush=True)
     with options.csv.open("w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(("M", "N", "K", "padding", "plan", "raster", "µs", "wrong"))
-        for number, case in enumerate(asked):
+        writer.writerow(("pool", "M", "N", "K", "kind", "plan", "µs", "wrong"))
+        for number, (case, plans) in enumerate(asked):
             if time.monotonic() - start > options.seconds:
                 print(f"out of time after {number} cases", file=sys.stderr)
                 break
-            for name, raster, seconds, wrong in measure(case, options.slack):
-                group = "" if raster is None else raster.group
-                times = f"{1e6 * seconds:.3f}"
-                writer.writerow((*case.mnk, case.padding, name, group, times, wrong))
+            for name, seconds, wrong in measure(case, plans):
+                times = f"{1e6 * seconds:.4g}"
+                writer.writerow((options.seed, *case.mnk, case.kind, name, times, wrong))
                 if wrong:
                     print(wrong, file=sys.stderr)
             stream.flush()
-            if number % 20 == 0:
+            if number % 100 == 0:
                 print(f"case {number} at {time.monotonic() - start:.0f} s", flush=True)
     print(f"done at {time.monotonic() - start:.0f} s")
 

@@ -1,20 +1,22 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 150] [--learn 3000] [--write] [--pick 110] [--held 3]
+    python bench/fit_model.py FILE... [--steps 150] [--learn 8000] [--write] [--pick 110] [--held 3]
 
-The files are CSVs of bench/candidates.py. The fit weighs the plans near the best of each shape, and
-what the choice by the model loses there: errors that all plans of a shape share matter little.
-First it fits the constants, in so many steps; then the network of select/correction.py learns the
-rest, and `--write` stores its weights. With `--held 3`, every third shape is left out of both and
-reported. `--pick N` then takes one candidate after the other, always the one that most improves the
-model's choice. Needs no GPU; takes minutes.
+The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
+are in the repository: `python bench/fit_model.py bench/runs.csv.xz --steps 0 --write`.
+
+The fit weighs the plans near the best of each shape, and what the choice by the model loses there:
+errors that all plans of a shape share matter little. First it fits the constants, in so many steps;
+then the network of select/correction.py learns the rest, and `--write` stores its weights. With
+`--held 3`, every third shape is left out of both and reported. `--pick N` then takes one candidate
+after the other, always the one that most improves the model's choice. Needs no GPU; takes minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import math
+import lzma
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 import candidates as measured  # bench/candidates.py
 import numpy as np
 import torch
+from candidates import MAJORS
 from numpy.typing import NDArray
 
 from cutedsl_gemm.measure.providers import CUBLAS
@@ -40,7 +43,6 @@ from cutedsl_gemm.select.correction import (
 from cutedsl_gemm.select.model import (
     FITTED,
     Constants,
-    Majors,
     Table,
     aligned,
     entry,
@@ -52,11 +54,11 @@ from cutedsl_gemm.select.model import (
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
 SOFT = 0.05  # the choice is a softmax of log times over this
-UNITS, NETWORKS = 20, 2  # each network has so many units; their mean is one network
-FEW, RARE = 128, 3  # shapes of so few rows or columns are rare: the network sees them more often
+UNITS, NETWORKS = 32, 2  # each network has so many units; their mean is one network
+# The network sees some shapes more often than others: those of few rows or columns and of multiples
+# of ROUND, which are rare in the pools but not in models, and those that bench names.
+FEW, ROUND, RARE, NAMED = 128, 128, 3, 20
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
-# Of A and B, by the column `kind` of a file; without one, both are contiguous along K.
-MAJORS: dict[str, Majors] = {"": ("K", "K"), "of_x": ("K", "MN"), "of_w": ("MN", "MN")}
 
 
 class Runs(NamedTuple):
@@ -101,35 +103,24 @@ class Runs(NamedTuple):
 
 
 def read(paths: Sequence[Path]) -> Runs:
-    """The runs of all files.
-
-    Of a plan's rasters, the candidate's own counts if it ran. Wrong outputs do not count.
-    """
+    """The runs of all files. Wrong outputs do not count."""
     known = {each.name: each for each in (*CANDIDATES, *measured.tried())}
-    shapes: dict[tuple[Any, ...], dict[str, tuple[bool, float]]] = defaultdict(dict)
+    shapes: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for path in paths:
-        with path.open(newline="") as stream:
+        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", newline="") as stream:
             for row in csv.DictReader(stream):
-                extents = (int(row.get(name, 0)) for name in ("M", "N", "K", "padding"))
-                key: Any = (path, *extents, row.get("kind", ""))
-                name, seconds = row["plan"], float(row["µs"]) / 1e6
-                right = not row.get("wrong") and key[-1] in MAJORS
-                if right and (name in known or name == CUBLAS):
-                    another = name != CUBLAS and known[name].raster(key[3]).group != int(
-                        row["raster"]
-                    )
-                    times = shapes[key]
-                    times[name] = min((another, seconds), times.get(name, (True, math.inf)))
+                extents = (int(row[name]) for name in ("M", "N", "K"))
+                if not row["wrong"] and (row["plan"] in known or row["plan"] == CUBLAS):
+                    times = shapes[(row["pool"], *extents, row["kind"])]
+                    times[row["plan"]] = float(row["µs"]) / 1e6
     names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
     number = {name: at for at, name in enumerate(names)}
     rows, cublas, best = [], [], []
-    for at, ((_, m, n, k, padding, kind), found) in enumerate(shapes.items()):
-        times = {name: seconds for name, (_, seconds) in found.items()}
+    for at, ((_, m, n, k, kind), times) in enumerate(shapes.items()):
         cublas.append(times.pop(CUBLAS))
         best.append(min(times.values()))
         a, b = (k, m)[MAJORS[kind][0] == "MN"], (k, n)[MAJORS[kind][1] == "MN"]
-        pitches = (entry(2 * each) for each in (a + padding, b + padding, n))
-        of_shape = m, n, k, *pitches, [*MAJORS].index(kind)
+        of_shape = m, n, k, *(entry(2 * each) for each in (a, b, n)), [*MAJORS].index(kind)
         rows += [(at, number[name], t, *of_shape) for name, t in times.items()]
     shape, candidate, seconds, m, n, k, *entries = np.array(rows).T
     *alignments, majors = (each.astype(int) for each in entries)
@@ -232,6 +223,15 @@ def mean_of(networks: Sequence[Network]) -> Network:
     return Network(*stacked, np.concatenate(output) / np.float32(len(networks)))
 
 
+def frequencies(runs: Runs) -> Array:
+    """How often the network sees each shape, beside others."""
+    extents = np.zeros((3, len(runs.torch)), int)
+    extents[:, runs.shape] = runs.key[:3]
+    rare = (extents[:2].min(0) <= FEW) | (extents % ROUND == 0).all(0)
+    known = np.array([mnk in measured.NAMED for mnk in zip(*extents.tolist(), strict=True)])
+    return np.select([known, rare], [NAMED, RARE], 1)
+
+
 def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
     """The network that makes the least loss, by Adam, of some shapes at a time."""
     silent = LEARNED._replace(output=0 * LEARNED.output)
@@ -256,9 +256,7 @@ def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
     expected, measured_ = dense(physical, 99), dense(np.log(runs.seconds), 99)
     weight = dense(np.exp((1 - np.exp(slow)) / NEAR), 0)
     costs = dense(cost(runs), 0)
-    often = np.ones(len(counts), np.float32)
-    often[runs.shape[np.minimum(*runs.key[:2]) <= FEW]] = RARE
-    often[counts < 2] = 0
+    often = np.where(counts < 2, 0, frequencies(runs))
     torch.manual_seed(seed)
     hidden, last = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, 1, bias=False)
     with torch.no_grad():
@@ -267,7 +265,7 @@ def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
     adam = torch.optim.AdamW(weights, weight_decay=0.1)
     rate = torch.optim.lr_scheduler.OneCycleLR(adam, 0.01, total_steps=steps, pct_start=0.1)
     for _ in range(steps):
-        some = torch.multinomial(torch.from_numpy(often), SHAPES, replacement=True)
+        some = torch.multinomial(torch.from_numpy(often).float(), SHAPES, replacement=True)
         seconds = expected[some] + last(torch.relu(hidden(x[some])))[..., 0]
         lost = (torch.softmax(-seconds / SOFT, 1) * costs[some]).sum(1).mean()
         near, error = weight[some], seconds - measured_[some]
@@ -361,7 +359,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--learn", type=int, default=3000)
+    parser.add_argument("--learn", type=int, default=8000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int)
     parser.add_argument("--held", type=int, default=0)
