@@ -19,6 +19,7 @@ from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
 
 Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
+LINE = 128  # bytes
 
 
 @dataclass(frozen=True)
@@ -198,67 +199,44 @@ def _splits(
 
 
 # Chosen from plans of bench/candidates.py, on random shapes, those of language models, and small
-# ones: each improves most what is expected of those before it (docs/performance/notebook.md, "More
-# candidates, and a network trained on them").
-CANDIDATES = (
+# ones: each improves what is expected of the others (docs/performance/notebook.md, "A network
+# trained on 5,076 shapes"). These serve where rows of A and B start on lines of L2, of 128 bytes,
+ON_LINES = (
     *_tiles(pingpong, 64, 32, 48, 64, 80, 96, 112, 128, 160),
-    *_tiles(pingpong, 128, 16, 96, 112, 128, 144, 160, 176, 192),
+    *_tiles(pingpong, 128, 96, 112, 128, 144, 160, 176, 192),
     *_tiles(cooperative, 128, 224, 256),
-    *_tiles(cooperative, 256, 128),
     *_tiles(pingpong, 64, 32, 64, 96, bk=128),
-    *_tiles(pingpong, 64, 16, 72, 80, 96, 112, 120, 128, swapped=True),
-    *_tiles(pingpong, 128, 16, *range(72, 193, 8), swapped=True),
-    *_tiles(cooperative, 128, 200, 232, 256, swapped=True),
-    *_tiles(cooperative, 192, 136, 144, 152, 160, 184, 192, swapped=True),
+    *_tiles(pingpong, 64, 16, 72, 96, 120, 128, swapped=True),
+    *_tiles(pingpong, 128, 72, 80, *range(96, 193, 8), swapped=True),
+    *_tiles(cooperative, 128, 200, 256, swapped=True),
+    *_tiles(cooperative, 192, 152, 160, 184, 192, swapped=True),
     *_tiles(cooperative, 256, 160, swapped=True),
     *_tiles(pingpong, 64, 16, 32, 48, 64, 80, 96, bk=128, swapped=True),
     *_tiles(pingpong, 128, 16, 32, bk=128, swapped=True),
     # clusters
     *_tiles(cooperative, 192, 160, cluster=(1, 2)),
-    *_tiles(cooperative, 256, 128, cluster=(1, 2)),
-    *_tiles(cooperative, 128, 112, cluster=(1, 4)),
-    *_tiles(pingpong, 64, 32, 80, 96, bk=128, cluster=(1, 4)),
+    *_tiles(pingpong, 64, 32, 80, bk=128, cluster=(1, 4)),
     *_tiles(pingpong, 128, 192, cluster=(2, 1)),
     *_tiles(cooperative, 128, 224, cluster=(2, 1)),
-    *_tiles(pingpong, 64, 48, cluster=(2, 2)),
-    *_tiles(pingpong, 128, 160, cluster=(2, 2)),
-    *_tiles(cooperative, 128, 224, cluster=(2, 2)),
     *_tiles(pingpong, 64, 80, 96, cluster=(2, 4)),
-    *_tiles(pingpong, 128, 96, 128, cluster=(2, 4)),
-    *_tiles(pingpong, 64, 128, 160, cluster=(4, 1)),
-    *_tiles(pingpong, 128, 160, cluster=(4, 1)),
-    *_tiles(cooperative, 128, 96, cluster=(4, 1)),
+    *_tiles(pingpong, 64, 128, cluster=(4, 1)),
     *_tiles(pingpong, 64, 96, bk=128, cluster=(4, 1)),
-    *_tiles(pingpong, 64, 96, 128, 160, cluster=(4, 2)),
-    *_tiles(pingpong, 128, 96, 160, cluster=(4, 2)),
-    *_tiles(cooperative, 192, 136, cluster=(1, 2), swapped=True),
-    *_tiles(cooperative, 256, 144, 152, 160, 168, 184, 192, cluster=(1, 2), swapped=True),
-    *_tiles(pingpong, 128, 72, 80, cluster=(1, 4), swapped=True),
-    *_tiles(pingpong, 192, 72, cluster=(1, 4), swapped=True),
+    *_tiles(pingpong, 64, 128, 160, cluster=(4, 2)),
+    *_tiles(pingpong, 128, 96, cluster=(4, 2)),
+    *_tiles(cooperative, 256, 192, cluster=(1, 2), swapped=True),
     *_tiles(cooperative, 128, 96, cluster=(1, 4), swapped=True),
-    *_tiles(cooperative, 192, 128, cluster=(1, 4), swapped=True),
-    *_tiles(pingpong, 64, 32, 64, bk=128, cluster=(1, 4), swapped=True),
-    *_tiles(pingpong, 128, 176, cluster=(2, 1), swapped=True),
     *_tiles(cooperative, 128, 240, cluster=(2, 1), swapped=True),
     *_tiles(cooperative, 128, 80, cluster=(2, 2), swapped=True),
-    *_tiles(cooperative, 192, 176, cluster=(2, 2), swapped=True),
-    *_tiles(pingpong, 64, 80, cluster=(2, 4), swapped=True),
-    *_tiles(pingpong, 128, 96, 112, 128, 144, 160, 176, cluster=(2, 4), swapped=True),
-    *_tiles(pingpong, 64, 96, 128, cluster=(4, 1), swapped=True),
-    *_tiles(pingpong, 128, 192, cluster=(4, 1), swapped=True),
-    *_tiles(cooperative, 128, 160, cluster=(4, 1), swapped=True),
+    *_tiles(pingpong, 128, 96, 160, cluster=(2, 4), swapped=True),
     *_tiles(pingpong, 64, 96, bk=128, cluster=(4, 1), swapped=True),
     *_tiles(pingpong, 64, 96, cluster=(4, 2), swapped=True),
-    *_tiles(pingpong, 128, 160, cluster=(4, 2), swapped=True),
     # K split over blocks
-    *_splits(64, 48, 4),
     *_splits(64, 96, 4, 8),
     *_splits(128, 80, 6),
     *_splits(128, 96, 4),
     *_splits(64, 48, 8, swapped=True),
     *_splits(64, 64, 8, 16, swapped=True),
     *_splits(64, 80, 8, swapped=True),
-    *_splits(64, 96, 6, swapped=True),
     *_splits(64, 112, 4, 6, swapped=True),
     *_splits(64, 128, 3, swapped=True),
     *_splits(128, 64, 6, 8, swapped=True),
@@ -267,16 +245,57 @@ CANDIDATES = (
     *_splits(64, 16, 4, bk=128, swapped=True),
     *_splits(64, 32, 4, bk=128, swapped=True),
     *_splits(64, 64, 2, 4, bk=128, swapped=True),
+    *_splits(128, 80, 3, cluster=(2, 4)),
+    *_splits(64, 128, 3, cluster=(4, 1)),
+)
+
+# and these, too, where they do not. Most are clusters, which ask L2 for less.
+OFF_LINES = (
+    *_tiles(pingpong, 128, 16),
+    *_tiles(cooperative, 256, 128),
+    *_tiles(pingpong, 64, 80, 112, swapped=True),
+    *_tiles(pingpong, 128, 16, 88, swapped=True),
+    *_tiles(cooperative, 128, 232, swapped=True),
+    *_tiles(cooperative, 192, 136, 144, swapped=True),
+    # clusters
+    *_tiles(cooperative, 256, 128, cluster=(1, 2)),
+    *_tiles(cooperative, 128, 112, cluster=(1, 4)),
+    *_tiles(pingpong, 64, 96, bk=128, cluster=(1, 4)),
+    *_tiles(pingpong, 64, 48, cluster=(2, 2)),
+    *_tiles(pingpong, 128, 160, cluster=(2, 2)),
+    *_tiles(cooperative, 128, 224, cluster=(2, 2)),
+    *_tiles(pingpong, 128, 96, 128, cluster=(2, 4)),
+    *_tiles(pingpong, 64, 160, cluster=(4, 1)),
+    *_tiles(pingpong, 128, 160, cluster=(4, 1)),
+    *_tiles(cooperative, 128, 96, cluster=(4, 1)),
+    *_tiles(pingpong, 64, 96, cluster=(4, 2)),
+    *_tiles(pingpong, 128, 160, cluster=(4, 2)),
+    *_tiles(cooperative, 192, 136, cluster=(1, 2), swapped=True),
+    *_tiles(cooperative, 256, 144, 152, 160, 168, 184, cluster=(1, 2), swapped=True),
+    *_tiles(pingpong, 128, 72, 80, cluster=(1, 4), swapped=True),
+    *_tiles(pingpong, 192, 72, cluster=(1, 4), swapped=True),
+    *_tiles(cooperative, 192, 128, cluster=(1, 4), swapped=True),
+    *_tiles(pingpong, 64, 32, 64, bk=128, cluster=(1, 4), swapped=True),
+    *_tiles(pingpong, 128, 176, cluster=(2, 1), swapped=True),
+    *_tiles(cooperative, 192, 176, cluster=(2, 2), swapped=True),
+    *_tiles(pingpong, 64, 80, cluster=(2, 4), swapped=True),
+    *_tiles(pingpong, 128, 112, 128, 144, 176, cluster=(2, 4), swapped=True),
+    *_tiles(pingpong, 64, 96, 128, cluster=(4, 1), swapped=True),
+    *_tiles(pingpong, 128, 192, cluster=(4, 1), swapped=True),
+    *_tiles(cooperative, 128, 160, cluster=(4, 1), swapped=True),
+    *_tiles(pingpong, 128, 160, cluster=(4, 2), swapped=True),
+    # K split over blocks
+    *_splits(64, 48, 4),
+    *_splits(64, 96, 6, swapped=True),
     *_splits(128, 80, 3, cluster=(1, 4)),
     *_splits(128, 112, 6, cluster=(2, 2)),
     *_splits(64, 64, 3, cluster=(2, 4)),
-    *_splits(128, 80, 3, cluster=(2, 4)),
     *_splits(128, 112, 3, cluster=(2, 4)),
     *_splits(128, 160, 2, 3, cluster=(2, 4)),
-    *_splits(64, 128, 3, cluster=(4, 1)),
     *_splits(128, 80, 3, cluster=(2, 4), swapped=True),
     *_splits(64, 96, 4, cluster=(4, 1), swapped=True),
 )
+CANDIDATES = (*ON_LINES, *OFF_LINES)
 
 # For an epilogue that takes longer than the products of its tile.
 LONG_EPILOGUES = tuple(
@@ -290,7 +309,14 @@ EVERY = (*CANDIDATES, *LONG_EPILOGUES)
 
 def candidates_for(problem: Problem) -> tuple[Candidate, ...]:
     """The candidates for a problem."""
-    return CANDIDATES if problem.epilogue is PLAIN else EVERY
+    if problem.epilogue is not PLAIN:
+        return EVERY
+    return of_lines(min(problem.a.row_alignment, problem.b.row_alignment) == LINE)
+
+
+def of_lines(on_lines: bool) -> tuple[Candidate, ...]:
+    """The candidates for rows of A and B that start on lines, or that do not."""
+    return ON_LINES if on_lines else CANDIDATES
 
 
 def candidate_of(plan: Sm90Plan) -> Candidate | None:

@@ -52,7 +52,7 @@ from cutedsl_gemm.kernels.sm90.resources import (
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for, depth
+from cutedsl_gemm.select.candidate import Candidate, candidates_for, depth, of_lines
 from cutedsl_gemm.select.correction import LEARNED, TERMS, Network, of_candidates, of_rows
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
@@ -181,7 +181,8 @@ class Table(NamedTuple):
     sm_dram: Array  # bytes a second, of one multiprocessor
     write: Array  # seconds to write an element of C
     sums: Array  # seconds in which a block's partial sums are added
-    units: Array  # (units, candidates): of the correction, their sums before the terms
+    floors: Array  # (units, candidates): of the correction
+    base: Array
 
 
 def table(
@@ -217,6 +218,7 @@ def table(
     latency = c.latency + bk / 16 * c.latency_16
     shared = np.array([default_consumers("cooperative", each.tile[0]) for each in candidates])
     outputs = bm * bn / WARPGROUP / np.where(turns > 1, 1, shared)  # of a thread
+    floors = -(learned.facts @ of_candidates(candidates) + learned.bias)
     return Table(
         np.array([(1, 0, 2) if each.swapped else (0, 1, 2) for each in candidates]).T,
         tile[:2],
@@ -245,7 +247,8 @@ def table(
         sm_dram=np.full(len(splits), c.sm_dram),
         write=2 / np.where(narrow, c.narrow_write, c.dram),
         sums=split_k * 2 * 4 * bm * bn / c.reduction_rate,
-        units=learned.facts @ of_candidates(candidates) + learned.bias,
+        floors=floors,
+        base=-learned.output @ floors,
     )
 
 
@@ -270,8 +273,9 @@ def aligned(of: Table, rows: Rows, c: Constants = FITTED, learned: Network = LEA
     """The table for rows of A, B and C that start at such multiples."""
     a, b, _ = rows
     slower = c.l2[0] / np.array(c.l2)
-    units = of.units + learned.rows @ of_rows(rows)
-    return of._replace(row=of.row * slower[_sides(of, np.array((a, b, a)))[:2]], units=units)
+    row = of.row * slower[_sides(of, np.array((a, b, a)))[:2]]
+    floors = of.floors - learned.rows @ of_rows(rows)
+    return of._replace(row=row, floors=floors, base=-learned.output @ floors)
 
 
 def _sides(of: Table, of_mnk: Array) -> Array:
@@ -356,7 +360,8 @@ def entry(pitch: int) -> int:
 @lru_cache
 def _serving(rows: Rows, majors: Majors, invariant: bool) -> tuple[Table, Sequence[Candidate]]:
     """The candidates that serve problems of a kind, and their table."""
-    served = tuple(each for each in CANDIDATES if each.serves(majors, invariant))
+    asked = of_lines(max(rows[:2]) == 0)
+    served = tuple(each for each in asked if each.serves(majors, invariant))
     return single(aligned(table(served, majors=majors), rows)), served
 
 
@@ -452,7 +457,7 @@ def terms(
     logarithms = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, *used, *extents[:2]
     inputs = np.concatenate(logarithms).astype(np.float32, copy=False).reshape(len(TERMS), -1)
     np.log(inputs, out=inputs)
-    correction = learned.factor(inputs, of.units)
+    correction = learned.factor(inputs, of.floors, of.base)
     return {
         "seconds": seconds * correction,
         "tiles": blocks / of.splits,
