@@ -200,7 +200,7 @@ def _splits(
 
 # Chosen from plans of bench/candidates.py, on random shapes, those of language models, and small
 # ones: each improves what is expected of the others (docs/performance/notebook.md, "A network
-# trained on 5,076 shapes"). These serve where rows of A and B start on lines of L2, of 128 bytes,
+# trained on five thousand shapes"). These serve where rows of A and B start on lines of L2, of 128 bytes,
 ON_LINES = (
     *_tiles(pingpong, 64, 32, 48, 64, 80, 96, 112, 128, 160),
     *_tiles(pingpong, 128, 96, 112, 128, 144, 160, 176, 192),
