@@ -19,7 +19,7 @@ from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
 
 Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
-LINE = 128  # bytes
+LINE = 128  # bytes of L2
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,9 @@ def _splits(
 
 # Chosen from plans of bench/candidates.py, on random shapes, those of language models, and small
 # ones: each improves what is expected of the others (docs/performance/notebook.md, "A network
-# trained on five thousand shapes"). These serve where rows of A and B start on lines of L2, of 128 bytes,
+# trained on five thousand shapes").
+
+# For rows of A and B that start on lines of L2.
 ON_LINES = (
     *_tiles(pingpong, 64, 32, 48, 64, 80, 96, 112, 128, 160),
     *_tiles(pingpong, 128, 96, 112, 128, 144, 160, 176, 192),
@@ -249,7 +251,7 @@ ON_LINES = (
     *_splits(64, 128, 3, cluster=(4, 1)),
 )
 
-# and these, too, where they do not. Most are clusters, which ask L2 for less.
+# Rows that do not start on lines need these, too. Most are clusters, which ask L2 for less.
 OFF_LINES = (
     *_tiles(pingpong, 128, 16),
     *_tiles(cooperative, 256, 128),
