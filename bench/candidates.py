@@ -85,7 +85,7 @@ def tried() -> Iterator[Candidate]:
         ]
         plans += [
             Candidate(pingpong, (bm, bn, 128), 1, cluster, swapped)
-            for bm, bn in itertools.product((64, 128), range(16, 97, 16))
+            for bm, bn in itertools.product((64, 128), range(16, 129, 8))
         ]
         plans += [
             Candidate(split, (bm, bn, bk), splits, cluster, swapped)

@@ -54,17 +54,23 @@ class SymmetricBuffer:
         if bytes <= self.bytes:
             return
         if self.handle is not None:
-            self.barrier()
-            torch.cuda.synchronize(self.device)
+            self.finish()
         self.prepared.clear()
-        size = (FLAGS_BYTES + bytes,)
+        self.allocate(FLAGS_BYTES + bytes)
+        self.finish()  # the flags of all ranks are zero
+        self.bytes, self.epoch = bytes, 0
+
+    def allocate(self, bytes: int) -> None:
+        """A buffer of so many bytes on each rank, whose flags are zero."""
         # Not symm_mem.empty, whose tensors may share an allocation, in which they have an offset.
-        self.memory = _SymmetricMemory.empty_strided_p2p(size, (1,), torch.uint8, self.device)
+        self.memory = _SymmetricMemory.empty_strided_p2p((bytes,), (1,), torch.uint8, self.device)
         self.memory[:FLAGS_BYTES].zero_()
         self.handle = symm_mem.rendezvous(self.memory, self.group.group_name)
-        self.barrier()  # the flags of all ranks are zero
+
+    def finish(self) -> None:
+        """Wait, on the host, until all ranks have done what they began."""
+        self.barrier()
         torch.cuda.synchronize(self.device)
-        self.bytes, self.epoch = bytes, 0
 
     def view(self, rank: int, shape: Shape, dtype: torch.dtype, place: int = 0) -> Tensor:
         """A tensor in a rank's buffer: number `place` of those of this shape."""

@@ -49,8 +49,12 @@ def results_and_gradients():
     c, grad = all_gather_gemm(mine, weight), draw(8 * ranks, 24, seed=2)
     assert torch.equal(c, product(a, b))
     c.backward(grad)
-    assert torch.equal(mine.grad, ranks * product(grad, b.mT)[rows])
-    assert torch.equal(weight.grad, product(a.mT, grad))
+    of_a, of_b = ranks * product(grad, b.mT)[rows], product(a.mT, grad)
+    assert torch.equal(mine.grad, of_a)
+    assert torch.equal(weight.grad, of_b)
+    group = dist.distributed_c10d._get_default_group().group_name
+    c = torch.ops.cutedsl_gemm.all_gather_gemm(mine, weight, group)
+    assert all(map(torch.equal, torch.autograd.grad(c, (mine, weight), grad), (of_a, of_b)))
 
     parts = [draw(8 * ranks, 16, seed=each) for each in range(ranks)]
     mine, weight = parts[rank].clone().requires_grad_(), b.clone().requires_grad_()
@@ -102,18 +106,16 @@ class Memory(SymmetricBuffer):
 
     def __init__(self, rank, shared):
         self.rank, self.ranks, self.shared = rank, len(shared.memory), shared
-        self.bytes, self.prepared, self.handle = 0, {}, self
+        self.bytes, self.prepared, self.handle = 0, {}, None
         self.copied, KERNELS.running = None, []
 
-    def reserve(self, bytes):
-        if bytes > self.bytes:
-            self.shared.wait()
-            self.bytes, self.epoch = bytes, 0
-            memory = torch.full((FLAGS_BYTES + self.bytes,), 0xFF, dtype=torch.uint8)
-            memory[:FLAGS_BYTES] = 0
-            self.shared.memory[self.rank] = memory
-            self.prepared.clear()
-            self.shared.wait()
+    def allocate(self, bytes):
+        memory = torch.full((bytes,), 0xFF, dtype=torch.uint8)
+        memory[:FLAGS_BYTES] = 0
+        self.shared.memory[self.rank], self.handle = memory, self
+
+    def finish(self):
+        self.shared.wait()
 
     def get_buffer(self, rank, shape, dtype, first):
         memory = self.shared.memory[rank].view(dtype)[first:]
@@ -265,6 +267,17 @@ def test_a_rank_that_has_nothing_of_k_takes_part_in_the_sum(threads):
         assert torch.equal(found, product(parts[0], b)[128 * rank : 128 * rank + 128])
 
     threads(body, 2)
+
+
+def test_a_larger_buffer_keeps_nothing_that_calls_kept_of_the_smaller_one():
+    """Views of the former memory: another GPU may have freed it."""
+    buffer = Memory(0, SimpleNamespace(memory=[None], wait=lambda: None))
+    buffer.reserve(64)
+    buffer.prepared["call"] = buffer.get_buffer(0, [8], torch.uint8, FLAGS_BYTES)
+    buffer.reserve(64)
+    assert "call" in buffer.prepared
+    buffer.reserve(65)
+    assert not buffer.prepared
 
 
 def test_calls_of_operands_at_other_addresses_are_prepared_apart():
