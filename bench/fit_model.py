@@ -46,7 +46,6 @@ from cutedsl_gemm.select.model import (
     Table,
     aligned,
     entry,
-    serves,
     table,
     terms,
 )
@@ -130,14 +129,13 @@ def read(paths: Sequence[Path]) -> Runs:
 
 
 def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
-    """`terms` of each run, and whether the model may choose its plan."""
+    """`terms` of each run."""
     tables = (table(runs.names, c, learned, majors) for majors in MAJORS.values())
     every = (np.concatenate(columns, axis=-1) for columns in zip(*tables, strict=True))
     number = runs.candidate + len(runs.names) * runs.majors
     of = Table(*(column[..., number] for column in every))
     m, n, k, *rows = runs.key
-    found = terms(m, n, k, aligned(of, rows, c, learned), c, learned)
-    return found | {"legal": serves(of, found["waves"])}
+    return terms(m, n, k, aligned(of, rows, c, learned), c, learned)
 
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
@@ -147,7 +145,7 @@ def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
 
 def choice(runs: Runs, found: dict[str, Array]) -> Array:
     """The run that is expected to be fastest, of each shape."""
-    order = np.lexsort((np.where(found["legal"], found["seconds"], np.inf), runs.shape))
+    order = np.lexsort((np.where(found["serves"], found["seconds"], np.inf), runs.shape))
     return order[np.unique(runs.shape[order], return_index=True)[1]]
 
 
@@ -163,7 +161,7 @@ def loss(runs: Runs, c: Constants, learned: Network) -> float:
     error = np.log(seconds / runs.seconds)
     common = by_shape(near * error) / by_shape(near)
     within = error - common[runs.shape]
-    score = np.where(found["legal"], -np.log(seconds / runs.best[runs.shape]) / SOFT, -np.inf)
+    score = np.where(found["serves"], -np.log(seconds / runs.best[runs.shape]) / SOFT, -np.inf)
     top = np.full(count, -np.inf)
     np.maximum.at(top, runs.shape, score)
     share = np.exp(score - top[runs.shape])
@@ -240,7 +238,7 @@ def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
     inputs = np.vstack([found["inputs"], of_candidates(runs.names)[:, runs.candidate]])
     inputs = np.vstack([inputs, of_rows(runs.key[3:])])
     slow = np.log(runs.seconds / runs.best[runs.shape])
-    legal = relevant(runs, physical, found["legal"])
+    legal = relevant(runs, physical, found["serves"])
     shape = runs.shape[legal]
     counts = np.bincount(shape, minlength=len(runs.torch))
     place = places(shape, len(runs.torch))
@@ -328,7 +326,7 @@ def pick(
     guesses = np.full_like(times, np.inf)
     found = expectation(runs, c, learned)
     times[runs.shape, runs.candidate] = runs.seconds
-    guesses[runs.shape, runs.candidate] = np.where(found["legal"], found["seconds"], np.inf)
+    guesses[runs.shape, runs.candidate] = np.where(found["serves"], found["seconds"], np.inf)
     worst = np.log(2.5 * runs.torch)
     taken = [at for at, each in enumerate(runs.names) if each.name in kept]
     guess = guesses[:, taken].min(1, initial=np.inf)

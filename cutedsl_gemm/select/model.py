@@ -124,11 +124,7 @@ class Estimate(NamedTuple):
     epilogue: float  # seconds of the last epilogue
     reduction: float  # seconds in which partial sums are added; 0 if K is whole
     correction: float  # the factor that measurements say
-
-    @property
-    def whole_k(self) -> bool:
-        """Whether a block adds up all of K."""
-        return self.candidate.splits == 1
+    serves: bool  # whether the model may choose it
 
     @property
     def k_tile(self) -> dict[str, float]:
@@ -160,6 +156,7 @@ class Table(NamedTuple):
     side: Array  # (3, candidates): which of M, N, K are the rows, columns and depth of its plan
     tile: Array  # (2, candidates): BM, BN
     whole: Array  # (3, candidates): rows and columns of a cluster, depth of a k-tile of all splits
+    least: Array  # (2, candidates): half of the rows and columns of a cluster; 0 without one
     blocks: Array  # of a cluster, with those that split K
     splits: Array
     most_waves: Array  # in which its blocks may run
@@ -223,6 +220,7 @@ def table(
         np.array([(1, 0, 2) if each.swapped else (0, 1, 2) for each in candidates]).T,
         tile[:2],
         np.vstack([tile[:2] * cluster, bk * splits]),
+        tile[:2] * cluster / 2 * (cluster > 1),
         size * splits,
         splits,
         np.where(split_k, 1, np.inf),
@@ -300,12 +298,12 @@ def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[
     """The estimates of the problem's candidates, or of those given, that may serve.
 
     The fastest is first; ties keep their order. K is split only to fill a single wave: the partial
-    sums of several waves do not fit in L2. Only some candidates serve an invariant problem, or
-    operands that are not contiguous along K.
+    sums of several waves do not fit in L2. C must fill more than half of a cluster. Only some
+    candidates serve an invariant problem, or operands that are not contiguous along K.
     """
     asked = candidates_for(problem) if given is None else given
     served = tuple(each for each in asked if each.serves(problem.majors, problem.invariant))
-    found = (each for each in _estimates(problem, served) if each.waves == 1 or each.whole_k)
+    found = (each for each in _estimates(problem, served) if each.serves)
     return sorted(found, key=attrgetter("seconds"))
 
 
@@ -323,11 +321,6 @@ def takes(problem: Problem, candidate: Candidate) -> bool:
     except PlanError:
         return False
     return True
-
-
-def serves(of: Table, waves: Array) -> Array:
-    """Whether each candidate of a table may serve, as `ranking` says; `waves` are its own."""
-    return waves <= of.most_waves
 
 
 def best(problem: Problem) -> Candidate:
@@ -369,7 +362,7 @@ def _serving(rows: Rows, majors: Majors, invariant: bool) -> tuple[Table, Sequen
 def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
     of, served = _serving(rows, majors, invariant)
     found = terms(m, n, k, of)
-    seconds = np.where(serves(of, found["waves"]), found["seconds"], np.inf)
+    seconds = np.where(found["serves"], found["seconds"], np.inf)
     return served[int(seconds.argmin())]
 
 
@@ -458,6 +451,7 @@ def terms(
     inputs = np.concatenate(logarithms).astype(np.float32, copy=False).reshape(len(TERMS), -1)
     np.log(inputs, out=inputs)
     correction = learned.factor(inputs, of.floors, of.base)
+    down, across = extents[:2] > of.least
     return {
         "seconds": seconds * correction,
         "tiles": blocks / of.splits,
@@ -473,5 +467,6 @@ def terms(
         "epilogue": epilogue,
         "reduction": reduction,
         "correction": correction,
+        "serves": (waves <= of.most_waves) & down & across,
         "inputs": inputs,
     }

@@ -218,6 +218,15 @@ def test_shapes_of_all_kinds_use_most_candidates():
     assert len(chosen) >= len(CANDIDATES) - 5, {*CANDIDATES} - chosen
 
 
+@given(st.integers(1, 700), st.integers(1, 700), st.integers(1, 100).map(lambda x: 8 * x))
+def test_c_fills_more_than_half_of_a_cluster(m, n, k):
+    problem = Problem.dense(m, n, k)
+    found = best(problem)
+    extents = found.as_planned(problem).mnk[:2]
+    for extent, tile, blocks in zip(extents, found.tile, found.cluster, strict=False):
+        assert blocks == 1 or extent > tile * blocks / 2
+
+
 def test_tiny_products_get_small_tiles():
     for mnk in ((1, 1, 1), (8, 8, 8), (16, 16, 16), (64, 64, 64), (1000, 16, 16)):
         bm, bn, _ = best(Problem.dense(*mnk)).tile
