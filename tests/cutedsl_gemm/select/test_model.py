@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutedsl_gemm.kernels.epilogue.expression import Operand
@@ -218,7 +218,8 @@ def test_shapes_of_all_kinds_use_most_candidates():
     assert len(chosen) >= len(CANDIDATES) - 5, {*CANDIDATES} - chosen
 
 
-@given(st.integers(1, 700), st.integers(1, 700), st.integers(1, 100).map(lambda x: 8 * x))
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40).map(lambda x: 8 * x))
+@example(16, 16, 16)
 def test_c_fills_more_than_half_of_a_cluster(m, n, k):
     problem = Problem.dense(m, n, k)
     found = best(problem)
