@@ -22,8 +22,10 @@ from layouts import (
 
 # Bytes of a box row → TMA's swizzle on byte addresses, whose period is eight such rows.
 SWIZZLES = {32: Swizzle(1, 4, 3), 64: Swizzle(2, 4, 3), 128: Swizzle(3, 4, 3)}
+NO_SWIZZLE = Swizzle(0, 4, 3)  # for a box row of any multiple of 16 bytes
 ATOM_BYTES = 1024  # the longest period, and the alignment of a buffer
-MAX_BOX_ROWS = 256
+BOX_BYTES = 128  # alignment of a box without a swizzle
+MAX_BOX_ROWS = 256  # and columns
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Boxes:
     origins: tuple[tuple[int, int, int], ...]
     matrices: int = 1
     step: tuple[int, int] = (0, 0)
+    swizzle: Swizzle = NO_SWIZZLE  # on byte addresses
 
     @property
     def of_each(self) -> Iterator[tuple[int, int, int]]:
@@ -54,23 +57,30 @@ class Boxes:
 def boxes(tile: ComposedLayout, contiguous: int, matrices: int = 1) -> Boxes:
     """The boxes that fill `tile`, a rank-2 layout of shared memory, contiguous in one mode.
 
-    A box row is as long as the row of the tile's swizzle: 32, 64 or 128 bytes. Mode 0 of the tile
-    may be of several matrices, as much of each, one after the other. LayoutError if the tile has no
-    unit, or if TMA cannot write this layout under any of its swizzles.
+    A box row is as long as the row of the tile's swizzle, 32, 64 or 128 bytes; without a swizzle,
+    it is all of the contiguous mode. Mode 0 of the tile may be of several matrices, as much of
+    each, one after the other. LayoutError if the tile has no unit, or if TMA cannot write this
+    layout under any of its swizzles.
 
     >>> tile = ComposedLayout(SWIZZLES[128].recast(8, 16), 0, Layout((128, 64), (64, 1)), unit=16)
-    >>> boxes(tile, contiguous=1)
-    Boxes(rows=128, columns=64, origins=((0, 0, 0),), matrices=1, step=(0, 0))
-    >>> boxes(tile, contiguous=1, matrices=2)
-    Boxes(rows=64, columns=64, origins=((0, 0, 0),), matrices=2, step=(64, 0))
+    >>> found = boxes(tile, contiguous=1)
+    >>> found.rows, found.columns, found.origins, found.swizzle
+    (128, 64, ((0, 0, 0),), Swizzle(3, 4, 3))
+    >>> found = boxes(tile, contiguous=1, matrices=2)
+    >>> found.rows, found.columns, found.origins, found.step
+    (64, 64, ((0, 0, 0),), (64, 0))
+    >>> plain = ComposedLayout(NO_SWIZZLE.recast(8, 16), 0, Layout((64, 104), (104, 1)), unit=16)
+    >>> boxes(plain, contiguous=1).columns
+    104
     >>> two_boxes = Layout(((64, 2), (8, 8)), ((1, 4096), (64, 512)))  # 64 rows contiguous
     >>> boxes(ComposedLayout(tile.inner, 0, two_boxes, unit=16), contiguous=0).origins
     ((0, 0, 0), (0, 64, 4096))
     """
     if tile.unit is None:
         raise LayoutError(f"{tile}: say its unit, the bits of an element: ComposedLayout(unit=16)")
-    element, row_bytes = tile.unit // 8, _row_bytes(tile, tile.unit)
+    element = tile.unit // 8
     along, across = tile.outer[contiguous], tile.outer[1 - contiguous]
+    swizzle, row_bytes, period = _row(tile, tile.unit, size(along) * element)
     columns, rows = row_bytes // element, size(coalesce(across)[0])
     of_each = size(tile.outer[0]) // matrices  # of mode 0, of one matrix
     if matrices > 1 and contiguous == 1:
@@ -97,27 +107,36 @@ def boxes(tile: ComposedLayout, contiguous: int, matrices: int = 1) -> Boxes:
         for j in range(size(rest[1]))
         for i in range(size(rest[0]))
     ]
-    period = 8 * row_bytes
     if any(offset * element % period for _, _, offset in grid):
         raise LayoutError(
             f"the boxes of {tile} start at {rest}; they must start at multiples of {period} "
             "bytes, the period of the swizzle"
         )
     origins = tuple((j * rows, i * columns, offset) for i, j, offset in grid)
-    found = Boxes(rows, columns, origins)
+    found = Boxes(rows, columns, origins, swizzle=swizzle)
     if matrices == 1:
         return found
     step = (of_each, 0) if contiguous == 1 else (0, of_each)
     first = tuple(at for at in origins if at[1 - contiguous] < of_each)  # of the first matrix
-    joined = Boxes(rows, columns, first, matrices, step)
+    joined = Boxes(rows, columns, first, matrices, step, swizzle)
     return joined if {*joined.of_each} == {*origins} else found
 
 
-def _row_bytes(tile: ComposedLayout, unit: int) -> int:
-    """The bytes of a row of the tile's swizzle, which must be one of TMA's."""
+def _row(tile: ComposedLayout, unit: int, bytes_along: int) -> tuple[Swizzle, int, int]:
+    """TMA's swizzle of the tile, the bytes of a box row, and those at whose multiples boxes start.
+
+    Without a swizzle, the row has all the bytes along memory.
+    """
     for row_bytes, swizzle in SWIZZLES.items():
         if tile.inner == swizzle.recast(8, unit):
-            return row_bytes
+            return swizzle, row_bytes, 8 * row_bytes
+    if tile.inner == NO_SWIZZLE.recast(8, unit):
+        if bytes_along % 16 or bytes_along > MAX_BOX_ROWS * unit // 8:
+            raise LayoutError(
+                f"{tile} has {bytes_along} bytes along memory; a row of a box without a swizzle "
+                f"has a multiple of 16 bytes, and at most {MAX_BOX_ROWS} elements"
+            )
+        return NO_SWIZZLE, bytes_along, BOX_BYTES
     on_bytes, on_elements = (
         ", ".join(str(swizzle.recast(8, bits)) for swizzle in SWIZZLES.values())
         for bits in (8, unit)

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 CLUSTERS = tuple(
     (down, across) for down in (1, 2, 4, 8) for across in (1, 2, 4, 8) if down * across <= 8
 )
-# BN is a multiple of these, and why.
-PANEL_COLUMNS = 16, "a row of the 32-byte swizzle holds 16 columns of C"
-WGMMA_COLUMNS = 8, "a wgmma has 8 columns or a multiple"
+WGMMA_COLUMNS = 8  # of which BN is a multiple
 
 
 def tile_problems(
@@ -51,9 +49,10 @@ def tile_problems(
     yield from choice_problem("schedule", schedule, get_args(Schedule))
     if dtype not in ("bfloat16", "float16"):
         yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
-    columns, why = WGMMA_COLUMNS if swapped else PANEL_COLUMNS
+    columns, why = WGMMA_COLUMNS, "a wgmma has 8 columns or a multiple"
     if matrices > 1 and not swapped:
-        columns, why = matrices * columns, f"{why}, and BN has columns of {matrices} matrices"
+        columns *= matrices
+        why = f"{why}, and BN has columns of {matrices} matrices"
     for name, extent, unit, reason in (
         ("BM", bm, 64, "a wgmma has 64 rows"),
         ("BN", bn, columns, why),

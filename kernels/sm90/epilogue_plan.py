@@ -12,7 +12,7 @@ a panel; its proof is that of ConflictFree (layouts/hardware/conflict_free.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, product
@@ -23,7 +23,13 @@ from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_problem
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
-from cutedsl_gemm.kernels.sm90.operand import ROW, SWIZZLES
+from cutedsl_gemm.kernels.sm90.operand import (
+    ROW,
+    SHORTEST_ROW,
+    SWIZZLES,
+    swizzled,
+    unswizzled,
+)
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import ADDRESS_REGISTERS, PART_REGISTERS
 from layouts import (
@@ -55,7 +61,8 @@ class PanelPlan(Sm90Plan):
     """A GEMM that stages C in shared memory, in panels of P columns.
 
     A panel is contiguous along the same mode as C. Along n, P is 64, 32 or 16, the most that divide
-    BN, and a panel has the 128-, 64- or 32-byte swizzle. Along m, if operands are swapped, P is the
+    BN, and a panel has the 128-, 64- or 32-byte swizzle; if BN is an odd multiple of 8, P is one,
+    too, and a panel has no swizzle. Along m, if operands are swapped, P is the
     greatest multiple of 8 up to 64 that divides BN, and a panel has the 128-byte swizzle. Four
     warps store S columns of 64 rows at a time: 16 by stmatrix.x4, or 8 by stmatrix.x2.
     """
@@ -488,22 +495,40 @@ def stmatrix_tv(columns: int) -> Layout:
 def panel_columns(bn: int, swapped: bool = False) -> int:
     """P, the most columns up to 64 that divide BN; a swizzle's row unless operands are swapped.
 
-    >>> [panel_columns(bn) for bn in (256, 96, 176)]
-    [64, 32, 16]
+    If BN is an odd multiple of 8, no swizzle's row divides it, and none is needed: P is an odd
+    multiple of 8, too. It is BN if BN has no other divisor of 24 to 56.
+
+    >>> [panel_columns(bn) for bn in (256, 96, 176, 120, 104)]
+    [64, 32, 16, 40, 104]
     >>> [panel_columns(bn, swapped=True) for bn in (256, 96, 176, 80, 8)]
     [64, 48, 16, 40, 8]
     """
-    widths = range(8, ROW + 1, 8) if swapped else SWIZZLES
-    return max(columns for columns in widths if bn % columns == 0)
+    widths: Iterable[int] = range(24, ROW + 1, 16) if bn % SHORTEST_ROW else SWIZZLES
+    if swapped:
+        widths = range(8, ROW + 1, 8)
+    return max((columns for columns in widths if bn % columns == 0), default=bn)
+
+
+def panel_layout(rows: int, columns: int, swapped: bool = False) -> ComposedLayout:
+    """A panel of C in shared memory: (rows, columns) → element offset.
+
+    >>> print(panel_layout(64, 32))
+    S<2,3,3> o 0 o ((8,8),(32,1)):((32,256),(1,0))
+    >>> print(panel_layout(64, 40))
+    S<0,3,3> o 0 o (64,40):(40,1)
+    """
+    if swapped or columns % SHORTEST_ROW == 0:
+        return swizzled(rows, columns, "MN" if swapped else "K")
+    return unswizzled(rows, columns)
 
 
 def panels_in_flight(bn: int, swapped: bool = False) -> int:
     """Panels of C that a consumer stages by default: as many as have 64 columns together.
 
-    >>> [panels_in_flight(bn) for bn in (256, 96, 176, 32)]
-    [1, 2, 4, 1]
+    >>> [panels_in_flight(bn) for bn in (256, 96, 176, 32, 104)]
+    [1, 2, 4, 1, 1]
     """
-    return min(ROW, bn) // panel_columns(bn, swapped)
+    return max(1, min(ROW, bn) // panel_columns(bn, swapped))
 
 
 def _at_a_time(width: int) -> str:

@@ -68,12 +68,11 @@ def box_addresses(
     Box after box, with the swizzle applied to byte addresses.
     """
     boxes, element = tma.boxes(tile, contiguous, matrices), BITS // 8
-    swizzle = tma.SWIZZLES[boxes.columns * element]
     box = torch.arange(boxes.rows)[:, None] * boxes.columns + torch.arange(boxes.columns)
     extents = size(tile.outer[1 - contiguous]), size(tile.outer[contiguous])
     addresses = torch.empty(extents, dtype=torch.int64)
     for row, column, offset in boxes.of_each:
-        swizzled = swizzle((start + offset + box) * element) // element
+        swizzled = boxes.swizzle((start + offset + box) * element) // element
         addresses[row : row + boxes.rows, column : column + boxes.columns] = swizzled
     return addresses if contiguous == 1 else addresses.mT
 

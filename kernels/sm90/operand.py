@@ -219,6 +219,19 @@ def operands(
     return a, Operand("B", b_major, swizzled(bn, bk, b_major, b_matrices), down, b_matrices)
 
 
+def unswizzled(rows: int, columns: int) -> ComposedLayout:
+    """(rows, columns) row after row, as TMA writes it without a swizzle.
+
+    If a row has an odd number of 16-byte vectors, eight rows of one column of vectors are in
+    different banks all the same.
+
+    >>> print(unswizzled(64, 104))
+    S<0,3,3> o 0 o (64,104):(104,1)
+    """
+    plain = Layout((rows, columns), (columns, 1))
+    return ComposedLayout(tma.NO_SWIZZLE.recast(8, BITS), 0, plain, unit=BITS)
+
+
 def swizzled(rows: int, columns: int, major: Major, matrices: int = 1) -> ComposedLayout:
     """The shared-memory tile (rows, columns) under the widest swizzle that fits.
 

@@ -24,10 +24,11 @@ from cutedsl_gemm.kernels.sm90.epilogue_plan import (
     PanelPlan,
     fragment,
     panel_columns,
+    panel_layout,
     panels_in_flight,
     stmatrix_tv,
 )
-from cutedsl_gemm.kernels.sm90.operand import Tile, operands, swizzled
+from cutedsl_gemm.kernels.sm90.operand import Tile, operands
 from cutedsl_gemm.kernels.sm90.plan import accumulator
 from cutedsl_gemm.kernels.sm90.resources import Schedule, default_consumers
 from cutedsl_gemm.kernels.sm90.split_k_plan import (
@@ -250,7 +251,7 @@ def _panel_plan(
         accumulator=accumulator(rows, bn),
         fragment=fragment(rows, bn, columns, a.matrices, b.matrices),
         stmatrix_tv=stmatrix_tv(columns),
-        staging=swizzled(c_rows, columns, "MN" if swapped else "K"),
+        staging=panel_layout(c_rows, columns, swapped),
         c_stages=panels_in_flight(c_columns, swapped) if c_stages is None else c_stages,
         raster=raster,
     )

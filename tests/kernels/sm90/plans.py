@@ -41,7 +41,14 @@ TMA = [
     single((128, 64, 64)),
     pingpong((64, 64, 64), cluster=(2, 1), b_major="MN", epilogue=SWIGLU),
     pingpong((64, 48, 64), epilogue=ADDED),  # 3 panels
+    pingpong((64, 72, 64), cluster=(1, 2)),  # 3 panels without a swizzle
     *deep(
+        pingpong((128, 104, 64)),
+        pingpong((64, 40, 64), epilogue=ADDED),
+        pingpong((64, 120, 128), epilogue=TWICE),
+        pingpong((128, 176, 64), epilogue=SWIGLU),  # 88 columns of each
+        cooperative((192, 24, 64), cluster=(1, 4), a_major="MN"),
+        single((64, 56, 64), epilogue=ADDED),
         pingpong((64, 72, 64), swapped=True, epilogue=ADDED),
         pingpong((128, 192, 64), cluster=(2, 1), epilogue=ADDED),
         pingpong((64, 96, 128), b_major="MN", epilogue=TWICE),
@@ -94,6 +101,8 @@ THREADS = [  # store C, whose rows may start anywhere
         cooperative((192, 80, 64), swapped=True, c_alignment=1),
         cooperative((128, 256, 64), c_alignment=1, cluster=(1, 2)),
         single((64, 48, 64), c_alignment=1),
+        pingpong((64, 136, 64), c_alignment=1),
+        cooperative((128, 72, 64), c_alignment=1),
         pingpong((64, 96, 64), c_alignment=1, epilogue=SWIGLU),
         pingpong((128, 72, 64), swapped=True, c_alignment=1, b_major="MN", epilogue=SWIGLU),
     ),
@@ -103,6 +112,9 @@ SPLIT = [
     *deep(
         split((64, 64, 64), splits=3, cluster=(2, 1)),
         split(splits=4),
+        split((64, 104, 64), splits=3),
+        split((128, 48, 64), splits=3, epilogue=SWIGLU),
+        split((64, 72, 64), splits=2, c_alignment=1),
         split((128, 64, 64), splits=3, epilogue=SWIGLU),
         split((128, 48, 64), splits=2, swapped=True, epilogue=SWIGLU),
         split((64, 24, 64), splits=2, swapped=True, b_major="MN", epilogue=SWIGLU),

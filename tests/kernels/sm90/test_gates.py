@@ -132,7 +132,7 @@ def test_a_plan_takes_b_in_two_matrices_that_it_can_load():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda **options: pingpong((128, 48, 64), **options), "BN is 48; it must be a multiple"),
+        (lambda **options: pingpong((128, 56, 64), **options), "BN is 56; it must be a multiple"),
         (
             lambda **options: pingpong((64, 64, 64), swapped=True, **options),
             "64 of 64 rows of A, which are of 2 matrices; its threads must hold the products",

@@ -9,7 +9,7 @@ import pytest
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
-from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Operand, swizzled
+from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Operand, swizzled, unswizzled
 from cutedsl_gemm.kernels.sm90.resources import REGISTER_FILE, SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
@@ -30,6 +30,7 @@ TILES = [
     (64, 16, 32),
     (128, 128, 96),
 ]
+ODD = [(64, 8, 64), (128, 24, 64), (64, 72, 64), (128, 104, 64), (64, 136, 128), (192, 120, 64)]
 
 
 @pytest.mark.parametrize("tile", TILES)
@@ -40,7 +41,7 @@ def test_every_buffer_is_a_bijection(tile, majors):
 
 
 PLANS = [
-    *map(pingpong, TILES),
+    *map(pingpong, [*TILES, *ODD]),
     single(),
     cooperative(),
     cooperative((256, 128, 64), a_major="MN"),
@@ -127,7 +128,7 @@ def test_stages_are_as_many_as_fit():
     ("tile", "message"),
     [
         ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 200"),
-        ((128, 104, 64), "BN is 104; it must be a multiple of 16"),
+        ((128, 100, 64), "BN is 100; it must be a multiple of 8"),
         ((96, 128, 64), "BM is 96; it must be a multiple of 64"),
         ((128, 128, 80), "BK is 80; it must be a multiple of 32"),
         ((128, 128, 0), "BK is 0"),
@@ -186,7 +187,8 @@ def over(swizzle, outer, unit=BITS):
 @pytest.mark.parametrize(
     ("smem", "message"),
     [
-        (over(Swizzle(0, 3, 3), padded(128, 64)), "not one of TMA's, which are S<1,4,3>"),
+        (over(Swizzle(0, 3, 3), padded(128, 64)), "TMA writes 128 rows of 64 contiguous elements"),
+        (unswizzled(128, 64), "not K-major with a 16-byte swizzle"),
         (over(Swizzle(3, 4, 3), swizzled(128, 64, "K").outer), "not one of TMA's"),
         (over(Swizzle(3, 3, 3), padded(128, 64)), "TMA writes 128 rows of 64 contiguous elements"),
         (swizzled(128, 64, "MN"), "TMA writes"),
@@ -194,6 +196,7 @@ def over(swizzle, outer, unit=BITS):
     ],
     ids=[
         "padded without swizzle",
+        "rows without swizzle",
         "swizzle in the wrong unit",
         "padded under the swizzle",
         "the other major",
@@ -235,6 +238,16 @@ def test_swapped_panels_are_as_wide_as_64_columns_allow(bn):
     assert plan.panels * plan.panel_columns == bn
     assert not [columns for columns in wider if bn % columns == 0]
     assert plan.stmatrix.matrices == (2 if plan.panel_columns % 16 else 4)
+
+
+@pytest.mark.parametrize("bn", range(8, 257, 16))
+def test_panels_of_odd_multiples_of_8_columns_need_no_swizzle(bn):
+    plan = pingpong((64, bn, 64))
+    assert plan.panels * plan.panel_columns == bn
+    assert plan.panel_columns % 16 == 8
+    assert plan.panel_columns <= 64 or plan.panels == 1
+    assert plan.staging.inner == Swizzle(0, 3, 3)
+    assert all(plan.proofs())
 
 
 @pytest.mark.parametrize(
@@ -468,7 +481,7 @@ def test_the_workspace_has_whole_clusters_of_tiles(swapped):
     [
         (lambda: split(splits=33), "splits is 33; it must be 2 to 32"),
         (lambda: split(splits=1), "splits is 1; it must be 2 to 32"),
-        (lambda: split((128, 200, 64)), "BN is 200; it must be a multiple of 16"),
+        (lambda: split((128, 204, 64)), "BN is 204; it must be a multiple of 8"),
         (lambda: split((32, 128, 64)), "BM is 32; it must be a multiple of 64"),
         (lambda: split((256, 256, 64)), "the accumulator takes 256 registers"),
         (

@@ -186,9 +186,8 @@ def box(plan, store):
 def box_addresses(plan, start):
     """(address, row, column) of each element of a box of C: rows back to back, swizzled."""
     boxes = tma.boxes(plan.staging, plan.contiguous)
-    swizzle = tma.SWIZZLES[2 * boxes.columns]  # of bytes
     return [
-        (swizzle(start + 2 * (row * boxes.columns + column)), row, column)
+        (boxes.swizzle(start + 2 * (row * boxes.columns + column)), row, column)
         for row, column in pairs(range(boxes.rows), range(boxes.columns))
     ]
 
