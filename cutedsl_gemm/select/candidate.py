@@ -68,8 +68,8 @@ class Candidate:
     def serves(self, majors: tuple[Major, Major], invariant: bool = False) -> bool:
         """Whether it serves problems whose A and B have such majors.
 
-        If operands are swapped and A is not contiguous along K, a row of the tile has BN contiguous
-        elements: a multiple of a swizzle's shortest row. An invariant problem needs one sum over K,
+        If the plan's B, which is Aᵀ if operands are swapped, is not contiguous along K, a row of
+        the tile has BN contiguous elements: a multiple of a swizzle's shortest row. An invariant problem needs one sum over K,
         with zeros up to a whole k-tile. Zeros after the end of K change no sum but the sign of one
         that is 0, so that all its candidates have one BK.
 
@@ -77,7 +77,8 @@ class Candidate:
         >>> swapped.serves(("K", "MN")), swapped.serves(("MN", "K"))
         (True, False)
         """
-        whole_rows = majors[0] == "K" or not self.swapped or self.tile[1] % SHORTEST_ROW == 0
+        along_k = majors[0 if self.swapped else 1] == "K"
+        whole_rows = along_k or self.tile[1] % SHORTEST_ROW == 0
         one_sum = self.splits == 1 and self.tile[2] == 64
         return whole_rows and (one_sum or not invariant)
 
