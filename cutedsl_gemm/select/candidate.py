@@ -69,9 +69,9 @@ class Candidate:
         """Whether it serves problems whose A and B have such majors.
 
         If the plan's B, which is Aᵀ if operands are swapped, is not contiguous along K, a row of
-        the tile has BN contiguous elements: a multiple of a swizzle's shortest row. An invariant problem needs one sum over K,
-        with zeros up to a whole k-tile. Zeros after the end of K change no sum but the sign of one
-        that is 0, so that all its candidates have one BK.
+        the tile has BN contiguous elements: a multiple of a swizzle's shortest row. An invariant
+        problem needs one sum over K, with zeros up to a whole k-tile. Zeros after the end of K
+        change no sum but the sign of one that is 0, so that all its candidates have one BK.
 
         >>> swapped = Candidate(pingpong, (128, 88, 64), swapped=True)
         >>> swapped.serves(("K", "MN")), swapped.serves(("MN", "K"))
