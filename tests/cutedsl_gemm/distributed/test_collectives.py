@@ -24,6 +24,7 @@ from cutedsl_gemm.distributed.collectives import (
 from cutedsl_gemm.distributed.symmetric import FLAGS_BYTES, SymmetricBuffer
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.select.registry import DEFAULT
 from tests.cutedsl_gemm.distributed.ranks import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -278,6 +279,20 @@ def test_a_larger_buffer_keeps_nothing_that_calls_kept_of_the_smaller_one():
     assert "call" in buffer.prepared
     buffer.reserve(65)
     assert not buffer.prepared
+
+
+def test_epochs_wrap_around_as_an_int32():
+    buffer = Memory(0, SimpleNamespace(memory=[None], wait=lambda: None))
+    buffer.epoch = 2**31 - 2
+    assert [buffer.next_epoch() for _ in range(3)] == [2**31 - 1, -(2**31), 1 - 2**31]
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_ranks_do_not_write_each_others_memory_in_a_graph(monkeypatch, captured):
+    """It would replay the epoch of its capture."""
+    monkeypatch.setattr(collectives, "best", lambda device: SimpleNamespace(name=DEFAULT))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captured)
+    assert collectives.overlaps(SimpleNamespace(is_cuda=True, device=None)) == (not captured)
 
 
 def test_calls_of_operands_at_other_addresses_are_prepared_apart():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import Partial, Replicate, Shard, _dtensor_spec, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -20,6 +20,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional as F
 
 from cutedsl_gemm import addmm, convert, gemm, linear, mlp, plan_for, swiglu
+from cutedsl_gemm.distributed import sharded_linear
 from cutedsl_gemm.distributed.sharding import linear_in, rules
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
 from cutedsl_gemm.kernels.epilogue.trace import trace
@@ -143,6 +144,25 @@ def test_a_rule_that_divides_an_extremum_needs_no_empty_shard():
     epilogue = trace(lambda acc: acc.amax(dim=0))
     assert [Partial("max"), ROWS, R] in rules(epilogue, (), False, even=True)
     assert [Partial("max"), ROWS, R] not in rules(epilogue, (), False, even=False)
+
+
+@pytest.fixture
+def alone():
+    """A process group of this process."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.skipif(not hasattr(_dtensor_spec, "ShardOrderEntry"), reason="an older torch")
+def test_shards_that_two_dimensions_of_a_mesh_divide_in_another_order_are_left_to_torch(alone):
+    mesh, dtype = init_device_mesh("cpu", (1, 1)), torch.bfloat16
+    x, weight = (_dtensor_spec.TensorMeta(torch.Size((m, K)), (K, 1), dtype) for m in (M, N))
+    x = _dtensor_spec.DTensorSpec(mesh, (R, R), x)
+    for order, taken in ((0, 1), True), ((1, 0), False):
+        entry = _dtensor_spec.ShardOrderEntry(tensor_dim=0, mesh_dims=order)
+        rows = _dtensor_spec.DTensorSpec(mesh, (ROWS, ROWS), weight, shard_order=(entry,))
+        assert (sharded_linear._made(x, rows, None) is not None) == taken
 
 
 # --- processes
