@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 CLUSTERS = tuple(
     (down, across) for down in (1, 2, 4, 8) for across in (1, 2, 4, 8) if down * across <= 8
 )
-WGMMA_COLUMNS = 8  # of which BN is a multiple
 
 
 def tile_problems(
@@ -49,7 +48,7 @@ def tile_problems(
     yield from choice_problem("schedule", schedule, get_args(Schedule))
     if dtype not in ("bfloat16", "float16"):
         yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
-    columns, why = WGMMA_COLUMNS, "a wgmma has 8 columns or a multiple"
+    columns, why = 8, "a wgmma has 8 columns or a multiple"
     if matrices > 1 and not swapped:
         columns *= matrices
         why = f"{why}, and BN has columns of {matrices} matrices"

@@ -3,7 +3,7 @@
 import pytest
 
 from cutedsl_gemm.kernels.plan import tma
-from cutedsl_gemm.kernels.sm90.operand import swizzled
+from cutedsl_gemm.kernels.sm90.operand import swizzled, unswizzled
 from layouts import ComposedLayout, Layout, LayoutError
 
 
@@ -14,6 +14,19 @@ def test_a_box_has_at_most_256_rows():
     longer = ComposedLayout(swizzle, 0, Layout((264, 64), (64, 1)), unit=16)
     with pytest.raises(LayoutError, match="has 264 rows; TMA takes at most 256"):
         tma.boxes(longer, contiguous=1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "refused"), [(8, 0), (104, 0), (256, 0), (100, 200), (264, 528)]
+)
+def test_a_row_without_a_swizzle_has_whole_vectors_and_at_most_256_elements(columns, refused):
+    tile = unswizzled(64, columns)
+    if refused:
+        with pytest.raises(LayoutError, match=f"has {refused} bytes along memory"):
+            tma.boxes(tile, contiguous=1)
+    else:
+        found = tma.boxes(tile, contiguous=1)
+        assert (found.rows, found.columns, found.swizzle) == (64, columns, tma.NO_SWIZZLE)
 
 
 @pytest.mark.parametrize(
