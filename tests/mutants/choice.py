@@ -15,9 +15,16 @@ FAULTS = (
     Fault(
         "k_split_in_any_wave",
         MODEL,
-        "return waves <= of.most_waves",
-        "return waves <= waves",
+        "(waves <= of.most_waves) & down & across",
+        "down & across",
         "K is split over several waves, whose partial sums do not fit in L2.",
+    ),
+    Fault(
+        "cluster_of_one_tile",
+        MODEL,
+        "(waves <= of.most_waves) & down & across",
+        "waves <= of.most_waves",
+        "A product of one tile takes a cluster of eight blocks.",
     ),
     Fault(
         "tables_of_a_and_b_swapped",

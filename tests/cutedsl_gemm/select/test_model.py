@@ -90,7 +90,7 @@ def test_more_work_never_takes_less_time(m, n, k, candidate):
     whole, more = (estimate(each, candidate) for each in (Problem.dense(m, n, k), deeper))
     if whole.candidate.raster(k) == whole.candidate.raster(deeper.mnk[2]):
         assert more.mainloop > whole.mainloop
-        assert physical(more) > physical(whole)
+        assert physical(more) >= physical(whole) * (1 - 1e-9)  # the stores of C may take longer
 
 
 @given(extents, extents, extents, candidates.filter(lambda each: each.tile[1] % 32 == 0))
