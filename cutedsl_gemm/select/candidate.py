@@ -137,12 +137,18 @@ def _plan(
     options: dict[str, Any] = {"c_alignment": c_alignment}
     if epilogue is not PLAIN:
         options["epilogue"] = epilogue
+        columns = tile[1] // (1 if candidate.swapped else epilogue.accumulators)
+        if columns < tile[1] and columns % SHORTEST_ROW:
+            # The kernel takes any multiple of 8, but such panels of two matrices ran on no GPU yet.
+            unit = SHORTEST_ROW * epilogue.accumulators
+            raise PlanError(
+                f"tile {tile}: BN is {tile[1]}; it must be a multiple of {unit}, since BN has "
+                f"columns of {epilogue.accumulators} matrices; take {max(tile[1] // unit, 1) * unit}"
+            )
         if of_k > 0 and maker in (pingpong, cooperative):
             # Threads read a matrix operand. If TMA loads it ahead, the loads of A and B wait behind
             # it: 210 µs, not 196, at 4096³; but 126, not 148, at 8448×9216×256 (docs/performance).
-            columns = tile[1] // (1 if candidate.swapped else epilogue.accumulators)
-            if candidate.swapped or columns % SHORTEST_ROW == 0:  # the maker refuses other tiles
-                options["c_stages"] = panels_in_flight(columns, candidate.swapped)
+            options["c_stages"] = panels_in_flight(columns, candidate.swapped)
     if candidate.splits > 1:
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):
