@@ -143,7 +143,7 @@ def _plan(
             unit = SHORTEST_ROW * epilogue.accumulators
             raise PlanError(
                 f"tile {tile}: BN is {tile[1]}; it must be a multiple of {unit}, since BN has "
-                f"columns of {epilogue.accumulators} matrices; take {max(tile[1] // unit, 1) * unit}"
+                f"columns of {epilogue.accumulators} matrices"
             )
         if of_k > 0 and maker in (pingpong, cooperative):
             # Threads read a matrix operand. If TMA loads it ahead, the loads of A and B wait behind
