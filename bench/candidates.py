@@ -4,13 +4,12 @@
 
 Of 600 cases, 400 are bench's random shapes. The others are rare there: few tiles, shapes of
 language models, decoding, and gradients, whose operands are not contiguous along K. All shapes that
-bench names come in addition, in every pool.
+bench names are in every pool, too.
 
-Candidates whose estimate is `--slack` times the best one's are left out, and all but the first
-twenty. `--tried` adds plans that are no candidates. Plans run in CUDA graphs, in turn with
-torch.mm, and outputs are checked. A time of decoding is the mean of hot and cold weights, as bench
-has them. Needs an H100, which runs 3,500 cases of 14 plans in 3 minutes; `--dry` only prints how
-much would run.
+A case runs the first twenty candidates of the model whose estimates are at most `--slack` times the
+best one's. `--tried` adds plans that are no candidates. Plans run in CUDA graphs, in turn with
+torch.mm, and outputs are checked. A time of decoding is the geometric mean of hot and cold weights,
+as bench has them. Needs an H100; `--dry` only prints how much would run.
 """
 
 from __future__ import annotations
@@ -19,10 +18,12 @@ import argparse
 import csv
 import itertools
 import math
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 
@@ -35,17 +36,17 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
 from cutedsl_gemm.measure.decode import WEIGHTS, copies
-from cutedsl_gemm.measure.distribution import log_uniform
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.measure.random_shapes import MULTIPLES, draw
+from cutedsl_gemm.measure.random_shapes import MULTIPLES, draw, multiple
 from cutedsl_gemm.measure.report import Shape
-from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
 from cutedsl_gemm.select.model import Estimate, Majors, best, ranking
-from cutedsl_gemm.select.timing import Launch, race, timed
+from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
+from cutedsl_gemm.tensors import problem_of
 
-SECONDS, LAUNCHES, ROUNDS = 0.2e-3, 40, 3  # of a graph: the time, at most so many launches
+SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed
 MOST, MOST_TRIED = 20, 8  # plans of a case
 CHECKED = 1 << 24  # elements of C at most: larger ones are not checked
 # (N, K) of weights, in addition to those of bench.
@@ -113,23 +114,17 @@ class Case:
     kind: str = ""  # of MAJORS
     decoding: bool = False
 
-    @property
-    def problem(self) -> Problem:
-        m, n, k = self.mnk
-        a, b = ((k, 1), (1, k)) if not self.kind else ((k, 1), (n, 1))
-        return Problem(
-            Matrix((m, k), (1, m) if MAJORS[self.kind][0] == "MN" else a),
-            Matrix((k, n), b),
-            "bfloat16",
-        )
-
-    def operands(self) -> tuple[Tensor, list[Tensor]]:
-        """A, and B, so many times that L2 keeps none if the case is one of decoding."""
+    def operands(self, matrix: Callable[[int, int], Tensor]) -> tuple[Tensor, Tensor]:
+        """A and B; `matrix` makes a row-major one."""
         m, n, k = self.mnk
         of_a, of_b = MAJORS[self.kind]
-        count = copies(n, k) if self.decoding else 1
-        bs = [normal(k, n) if of_b == "MN" else normal(n, k).mT for _ in range(count)]
-        return normal(k, m).mT if of_a == "MN" else normal(m, k), bs
+        a = matrix(m, k) if of_a == "K" else matrix(k, m).mT
+        return a, matrix(n, k).mT if of_b == "K" else matrix(k, n)
+
+    @cached_property
+    def problem(self) -> Problem:
+        empty = partial(torch.empty, dtype=torch.bfloat16)  # on the CPU, where it takes no memory
+        return problem_of(*self.operands(empty))
 
     def plans(self, slack: float, others: Sequence[Candidate]) -> list[Candidate]:
         """What runs: the best candidates by the model, and the best of the others."""
@@ -147,7 +142,7 @@ def few_tiles(random: Random) -> Shape:
     """A shape of few tiles and a K of 384 to 16384."""
     q = random.choice(MULTIPLES)
     ends = (64, 1024), random.choice(((64, 1024), (512, 4096))), (384, 16384)
-    m, n, k = (max(1, round(log_uniform(*each, random.random()) / q)) * q for each in ends)
+    m, n, k = (multiple(q, *each, random.random()) for each in ends)
     return m, n, k
 
 
@@ -177,8 +172,9 @@ def cases(count: int, seed: int) -> list[Case]:
 
 def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float, str]]:
     """A plan's name, its seconds a launch, and what is wrong with its output; torch.mm first."""
-    a, bs = case.operands()
-    expected = (a @ bs[0]).float()
+    a, b = case.operands(normal)
+    bs = [b, *(b.clone() for _ in range(1, copies(*b.shape) if case.decoding else 1))]
+    expected = (a @ b).float()
     outs = [torch.full(case.mnk[:2], torch.nan, dtype=a.dtype, device="cuda") for _ in range(2)]
     products: list[Callable[[Tensor], object]] = [lambda b: torch.mm(a, b, out=outs[0])]
     wrong = [""]
@@ -187,30 +183,29 @@ def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float
         kernel, sms = build.load(plan), multiprocessors(a.device, plan)
         products.append(lambda b, kernel=kernel, sms=sms: kernel(a, b, outs[1], sms))  # type: ignore[misc]
         outs[1].fill_(torch.nan)
-        products[-1](bs[0])
+        products[-1](b)
         wrong.append("")
         if expected.numel() <= CHECKED:
             try:
                 check(candidate.name, case.mnk, outs[1], expected)
             except RuntimeError as error:
                 wrong[-1] = str(error)
-    seconds = in_turn(products, bs[:1])
+    seconds = seconds_of(products, [b])
     if len(bs) > 1:
-        seconds = [
-            *map(math.sqrt, map(math.prod, zip(seconds, in_turn(products, bs), strict=True)))
-        ]
+        cold = seconds_of(products, bs)  # L2 keeps none of them
+        seconds = [*map(statistics.geometric_mean, zip(seconds, cold, strict=True))]
     names = CUBLAS, *(each.name for each in plans)
     yield from zip(names, seconds, wrong, strict=True)
 
 
-def in_turn(products: Sequence[Callable[[Tensor], object]], bs: Sequence[Tensor]) -> list[float]:
+def seconds_of(products: Sequence[Callable[[Tensor], object]], bs: Sequence[Tensor]) -> list[float]:
     """Seconds of a product of each, by all of `bs`."""
 
     def all_of(product: Callable[[Tensor], object]) -> Launch:
         return lambda: [product(b) for b in bs]
 
     launches = [*map(all_of, products)]
-    count = max(1, min(LAUNCHES, math.ceil(SECONDS / timed(launches[0], 3))))
+    count = launches_of_a_graph(timed(launches[0], 3), SECONDS)
     return [each / len(bs) for each in race(launches, rounds=ROUNDS, count=count)]
 
 

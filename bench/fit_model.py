@@ -254,7 +254,7 @@ def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
     expected, measured_ = dense(physical, 99), dense(np.log(runs.seconds), 99)
     weight = dense(np.exp((1 - np.exp(slow)) / NEAR), 0)
     costs = dense(cost(runs), 0)
-    often = np.where(counts < 2, 0, frequencies(runs))
+    often = torch.from_numpy(np.where(counts < 2, 0, frequencies(runs))).float()
     torch.manual_seed(seed)
     hidden, last = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, 1, bias=False)
     with torch.no_grad():
@@ -263,7 +263,7 @@ def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
     adam = torch.optim.AdamW(weights, weight_decay=0.1)
     rate = torch.optim.lr_scheduler.OneCycleLR(adam, 0.01, total_steps=steps, pct_start=0.1)
     for _ in range(steps):
-        some = torch.multinomial(torch.from_numpy(often).float(), SHAPES, replacement=True)
+        some = torch.multinomial(often, SHAPES, replacement=True)
         seconds = expected[some] + last(torch.relu(hidden(x[some])))[..., 0]
         lost = (torch.softmax(-seconds / SOFT, 1) * costs[some]).sum(1).mean()
         near, error = weight[some], seconds - measured_[some]

@@ -27,9 +27,18 @@ def draw(count: int, seed: int) -> list[Shape]:
     shapes: list[Shape] = []
     for _ in range(count):
         q = MULTIPLES[int(len(MULTIPLES) * random())]
-        m, n, k = (max(1, round(log_uniform(LEAST, MOST, random()) / q)) * q for _ in range(3))
+        m, n, k = (multiple(q, LEAST, MOST, random()) for _ in range(3))
         shapes.append((m, n, k))
     return shapes
+
+
+def multiple(q: int, least: int, most: int, share: float) -> int:
+    """The multiple of q nearest to `log_uniform`.
+
+    >>> multiple(8, 64, 16384, 0.5)
+    1024
+    """
+    return max(1, round(log_uniform(least, most, share) / q)) * q
 
 
 def products(count: int, seed: int) -> list[Product]:

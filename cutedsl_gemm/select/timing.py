@@ -48,13 +48,13 @@ def captured(launch: Launch, count: int) -> Launch:
     return graph.replay
 
 
-def launches_of_a_graph(seconds: float) -> int:
-    """How many launches a graph needs, if each takes so many seconds.
+def launches_of_a_graph(seconds: float, whole: float = SECONDS) -> int:
+    """How many launches a graph of `whole` seconds needs, if each takes so many.
 
     >>> launches_of_a_graph(1e-6), launches_of_a_graph(100e-6), launches_of_a_graph(0.02)
     (50, 5, 1)
     """
-    return max(1, min(LAUNCHES, math.ceil(SECONDS / seconds)))
+    return max(1, min(LAUNCHES, math.ceil(whole / seconds)))
 
 
 def race(
