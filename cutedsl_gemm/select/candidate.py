@@ -139,7 +139,7 @@ def _plan(
         options["epilogue"] = epilogue
         columns = tile[1] // (1 if candidate.swapped else epilogue.accumulators)
         if columns < tile[1] and columns % SHORTEST_ROW:
-            # The kernel takes any multiple of 8, but such panels of two matrices ran on no GPU yet.
+            # The kernel takes any multiple of 8, but has not run on a GPU with such panels.
             unit = SHORTEST_ROW * epilogue.accumulators
             raise PlanError(
                 f"tile {tile}: BN is {tile[1]}; it must be a multiple of {unit}, since BN has "

@@ -109,8 +109,8 @@ class Network(NamedTuple):
     def factor(self, of_problem: Array, floors: Array, base: Array) -> Array:
         """(candidates,): the factor, 1/2 to 2, of (TERMS, candidates).
 
-        `floors`, (units, candidates), are minus the sums of all that is no term, and `base` is
-        their output: max(x + y, 0) is max(x, −y) + y, which takes numpy half the time.
+        With y the sums of all inputs but the terms, (units, candidates), `floors` is −y and `base`
+        is the output of y: max(x + y, 0) is max(x, −y) + y, which numpy computes in half the time.
         """
         sums = self.terms @ of_problem
         np.maximum(sums, floors, out=sums)

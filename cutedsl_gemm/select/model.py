@@ -52,7 +52,7 @@ from cutedsl_gemm.kernels.sm90.resources import (
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
-from cutedsl_gemm.select.candidate import Candidate, candidates_for, depth, of_lines
+from cutedsl_gemm.select.candidate import LINE, Candidate, candidates_for, depth, of_lines
 from cutedsl_gemm.select.correction import LEARNED, TERMS, Network, of_candidates, of_rows
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
@@ -63,7 +63,7 @@ BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
 DRAM = 3.1e12  # bytes a second, at most
 # A thread of two consumers has no more sums (kernels/sm90/checks.py).
 MOST_SUMS = REGISTERS[2][1] - ADDRESS_REGISTERS - EPILOGUE_REGISTERS
-ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes
+ALIGNMENTS = LINE, 64, 32, 16  # of rows, in bytes
 
 Array: TypeAlias = NDArray[Any]
 
@@ -178,7 +178,7 @@ class Table(NamedTuple):
     sm_dram: Array  # bytes a second, of one multiprocessor
     write: Array  # seconds to write an element of C
     sums: Array  # seconds in which a block's partial sums are added
-    floors: Array  # (units, candidates): of the correction
+    floors: Array  # (units, candidates): of `Network.factor`, as is the next
     base: Array
 
 

@@ -23,13 +23,7 @@ from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_problem
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
-from cutedsl_gemm.kernels.sm90.operand import (
-    ROW,
-    SHORTEST_ROW,
-    SWIZZLES,
-    swizzled,
-    unswizzled,
-)
+from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW, SWIZZLES, swizzled, unswizzled
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import ADDRESS_REGISTERS, PART_REGISTERS
 from layouts import (
@@ -62,9 +56,9 @@ class PanelPlan(Sm90Plan):
 
     A panel is contiguous along the same mode as C. Along n, P is 64, 32 or 16, the most that divide
     BN, and a panel has the 128-, 64- or 32-byte swizzle; if BN is an odd multiple of 8, P is one,
-    too, and a panel has no swizzle. Along m, if operands are swapped, P is the
-    greatest multiple of 8 up to 64 that divides BN, and a panel has the 128-byte swizzle. Four
-    warps store S columns of 64 rows at a time: 16 by stmatrix.x4, or 8 by stmatrix.x2.
+    too, and a panel has no swizzle. Along m, if operands are swapped, P is the greatest multiple of
+    8 up to 64 that divides BN, and a panel has the 128-byte swizzle. Four warps store S columns of
+    64 rows at a time: 16 by stmatrix.x4, or 8 by stmatrix.x2.
     """
 
     # (S/2, R/64, P/S, panels) = (stmatrix, m64, S columns, panel) → accumulator value; if there are
@@ -503,9 +497,11 @@ def panel_columns(bn: int, swapped: bool = False) -> int:
     >>> [panel_columns(bn, swapped=True) for bn in (256, 96, 176, 80, 8)]
     [64, 48, 16, 40, 8]
     """
-    widths: Iterable[int] = range(24, ROW + 1, 16) if bn % SHORTEST_ROW else SWIZZLES
+    widths: Iterable[int] = SWIZZLES
     if swapped:
         widths = range(8, ROW + 1, 8)
+    elif bn % SHORTEST_ROW:
+        widths = range(24, ROW + 1, 16)
     return max((columns for columns in widths if bn % columns == 0), default=bn)
 
 
