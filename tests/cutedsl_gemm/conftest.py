@@ -22,6 +22,16 @@ def small_tiles(monkeypatch):
 
 
 @pytest.fixture
+def one_rank():
+    """A process group of this process alone."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.fixture
 def on_the_executor(monkeypatch):
     """Converted models run on gemm's executor, which is exact, and slow."""
     from cutedsl_gemm.models import faster

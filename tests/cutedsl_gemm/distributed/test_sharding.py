@@ -146,16 +146,8 @@ def test_a_rule_that_divides_an_extremum_needs_no_empty_shard():
     assert [Partial("max"), ROWS, R] not in rules(epilogue, (), False, even=False)
 
 
-@pytest.fixture
-def alone():
-    """A process group of this process."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
 @pytest.mark.skipif(not hasattr(_dtensor_spec, "ShardOrderEntry"), reason="an older torch")
-def test_shards_that_two_dimensions_of_a_mesh_divide_in_another_order_are_left_to_torch(alone):
+def test_shards_that_two_dimensions_of_a_mesh_divide_in_another_order_are_left_to_torch(one_rank):
     mesh, dtype = init_device_mesh("cpu", (1, 1)), torch.bfloat16
     x, weight = (_dtensor_spec.TensorMeta(torch.Size((m, K)), (K, 1), dtype) for m in (M, N))
     x = _dtensor_spec.DTensorSpec(mesh, (R, R), x)

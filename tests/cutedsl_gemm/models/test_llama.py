@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
@@ -53,11 +52,9 @@ def test_the_tokens_are_torchs(example):
 
 
 @pytest.fixture
-def mesh():
-    """Of one rank, in this process: torchrun --nproc-per-node 2 tries two."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield init_device_mesh("cpu", (1,))
-    dist.destroy_process_group()
+def mesh(one_rank):
+    """torchrun --nproc-per-node 2 tries two."""
+    return init_device_mesh("cpu", (1,))
 
 
 def test_the_losses_of_divided_models_are_torchs(mesh, monkeypatch):
