@@ -304,19 +304,29 @@ def _leaves_block(step: Arrive | Load) -> bool:
 
 def _cluster(pipeline: Pipeline) -> Iterator[str]:
     """What each block of a cluster loads, for whom, and which blocks it tells of a free stage."""
-    every = chain.from_iterable(walk(agent.program) for agent in pipeline.agents)
-    columns: dict[str, list[str]] = {"block": [str(rank) for rank in range(pipeline.blocks)]}
+    every = [*chain.from_iterable(walk(agent.program) for agent in pipeline.agents)]
+    ranks = range(pipeline.blocks)
+    columns: dict[str, list[str]] = {"block": [*map(str, ranks)]}
+    for operand in dict.fromkeys(step.operand for step in every if isinstance(step, Load)):
+        loads = [step for step in every if isinstance(step, Load) and step.operand == operand]
+        columns[f"loads {operand}"] = [_loaded(loads, rank) for rank in ranks]
     for step in every:
-        if isinstance(step, Load):
-            pairs = zip(step.parts, step.blocks, strict=True)
-            columns[f"loads {step.operand}"] = [f"slice {p} → {_blocks(bs)}" for p, bs in pairs]
-        elif isinstance(step, Arrive):
-            columns[f"arrives on {step.barrier}"] = [f"of {_blocks(bs)}" for bs in step.blocks]
+        if isinstance(step, Arrive):
+            columns[f"arrives on {step.barrier}"] = [
+                f"of {_numbered('block', blocks)}" for blocks in step.blocks
+            ]
     yield from table([tuple(columns), *zip(*columns.values(), strict=True)])
 
 
-def _blocks(ranks: Sequence[int]) -> str:
-    return f"block{'s' if len(ranks) > 1 else ''} {', '.join(map(str, sorted(ranks)))}"
+def _loaded(loads: Sequence[Load], rank: int) -> str:
+    """The slices of an operand that a block loads, and for whom."""
+    own = [step for step in loads if step.blocks[rank]]
+    parts = _numbered("slice", [step.parts[rank] for step in own])
+    return f"{parts} → {_numbered('block', own[0].blocks[rank])}"
+
+
+def _numbered(noun: str, numbers: Sequence[int]) -> str:
+    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, sorted(numbers)))}"
 
 
 # Text

@@ -81,7 +81,8 @@ class Expect(Step):
 class Load(Step):
     """cp.async.bulk.tensor: TMA loads slice `parts[rank]` of an operand's k-tile into its stage.
 
-    It goes to all `blocks[rank]`, and its bytes complete on the mbarrier of each.
+    It goes to all `blocks[rank]`, and its bytes complete on the mbarrier of each. If there are
+    none, block `rank` loads nothing.
     """
 
     operand: str

@@ -2,7 +2,7 @@
 
 Who    warpgroup 0 is the producer. One of its warps issues the TMA loads of A and B; its registers
        go to the consumers. In a cluster, the blocks of a row share A and those of a column share B:
-       each loads a slice, multicasts it to all, and waits until all of them have read a stage.
+       each loads slices, multicasts them to all, and waits until all of them have read a stage.
        The other warpgroups, one to three, are consumers. They multiply and hold C in registers.
        The subclasses say how they divide the tiles, and how the epilogue stores C.
 
@@ -112,7 +112,7 @@ class Sm90Gemm(Gemm):
 
     def make_tma_load(self, matrix, operand):
         """The TMA atom that loads one slice of an operand's tile, and the matrix as TMA sees it."""
-        if operand.slices > 1:
+        if operand.sharers > 1:
             load = cpasync.CopyBulkTensorTileG2SMulticastOp()
         else:
             load = cpasync.CopyBulkTensorTileG2SOp()
@@ -303,11 +303,26 @@ class Sm90Gemm(Gemm):
         cute.arch.fence_proxy("async")
 
     def issue_tma_load(self, operand, tma, gX, sX, tile, k, stage, full):
-        """Load this block's slice of an operand, gX → sX, into every block that shares it."""
-        part, multicast = 0, {}
-        if operand.slices > 1:
-            part, mask = self.plan.multicast(operand, self.block_rank())
+        """Load this block's slices of an operand, gX → sX, into every block that shares it."""
+        parts, multicast = [0], {}
+        if operand.sharers > 1:
+            parts, mask = self.plan.multicast(operand, self.block_rank())
             multicast = {"mcast_mask": cutlass.Int16(mask)}
+        for number, part in enumerate(parts, 1):
+            load = operand, tma, gX, sX, tile, k, stage, full, part, multicast
+            if number * operand.sharers <= operand.slices:
+                self.load_slice(*load)
+            else:
+                self.load_slice_if(part < operand.slices, load)
+
+    @cute.jit
+    def load_slice_if(self, exists, load):
+        """`load_slice`, if there is such a slice."""
+        if exists:
+            self.load_slice(*load)
+
+    def load_slice(self, operand, tma, gX, sX, tile, k, stage, full, part, multicast):
+        """Load a slice of an operand's k-tile into its stage, in every block that shares it."""
         coord = *operand.slice_coord(part), 0
         sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), coord)
         # (box, stages), (box, slices along M or N, slices along K)

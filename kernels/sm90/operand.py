@@ -27,6 +27,7 @@ Tile: TypeAlias = tuple[int, int, int]  # (BM, BN, BK)
 # Elements of a row → the 32-, 64- or 128-byte swizzle, on elements.
 SWIZZLES = {row * 8 // BITS: on_bytes.recast(8, BITS) for row, on_bytes in tma.SWIZZLES.items()}
 ROW, SHORTEST_ROW = max(SWIZZLES), min(SWIZZLES)
+PERIOD = 8  # rows of shared memory after which a swizzle repeats
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,10 @@ class Operand:
     """The shared-memory tile of A or B, and how the blocks of a cluster load it.
 
     `smem` is the layout of one stage, (rows, BK) → element offset. `major` is the contiguous mode
-    in PTX's terms: "K" or "MN". If the blocks of a cluster share the operand, the other mode is
-    divided into one slice a block: the rows of a K-major operand, the columns of an MN-major one.
-    Each block loads its slice and multicasts it to all of them.
+    in PTX's terms: "K" or "MN". If the blocks of a cluster share the operand, so many `sharers`
+    load slices of the other mode, the rows of a K-major operand or the columns of an MN-major one,
+    and multicast them to all of them. Where the periods of the swizzle do not divide among the
+    sharers, there are more slices, and some sharers load one more than others.
 
     The rows may be of several `matrices`, such as the gate and the value of a gated product: as
     many rows of each, at the same place, one matrix after the other.
@@ -45,13 +47,34 @@ class Operand:
     name: str
     major: Major
     smem: ComposedLayout
-    slices: int = 1
+    sharers: int = 1
     matrices: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns) of the tile: (BM, BK) of A, (BN, BK) of B."""
         return size(self.smem[0]), size(self.smem[1])
+
+    @property
+    def slices(self) -> int:
+        """The fewest slices, one a sharer or more, that have as many whole periods of the swizzle.
+
+        >>> [Operand("B", "K", swizzled(bn, 64, "K"), 4).slices for bn in (128, 120, 104)]
+        [4, 5, 13]
+        """
+        of_each = self.matrices if self.major == "K" and self.sharers > 1 else 1
+        periods = self.shape[1 - self.contiguous] // PERIOD
+        wanted = (n for n in range(self.sharers, periods + 1) if periods % n == n % of_each == 0)
+        return next(wanted, self.sharers)
+
+    def slices_of(self, sharer: Any) -> list[Any]:
+        """The slices that a sharer loads; the last one does not exist if it is not below `slices`.
+
+        >>> b = Operand("B", "K", swizzled(72, 64, "K"), sharers=2)
+        >>> b.slices, b.slices_of(0), b.slices_of(1)
+        (3, [0, 2], [1, 3])
+        """
+        return [sharer + first for first in range(0, self.slices, self.sharers)]
 
     @property
     def slice_counts(self) -> tuple[int, int]:
@@ -68,7 +91,7 @@ class Operand:
     def slice_smem(self) -> ComposedLayout:
         """(rows, columns) of one slice of a stage → element offset.
 
-        >>> print(Operand("B", "K", swizzled(256, 64, "K"), slices=2).slice_smem)
+        >>> print(Operand("B", "K", swizzled(256, 64, "K"), sharers=2).slice_smem)
         S<3,3,3> o 0 o (128,64):(64,1)
         """
         return composition(self.smem, tuple(map(Layout, self.slice_shape)))
@@ -83,7 +106,7 @@ class Operand:
 
         >>> from dataclasses import replace
         >>> b = Operand("B", "K", swizzled(256, 64, "K"), matrices=2)
-        >>> [replace(b, slices=slices).slice_matrices for slices in (1, 2, 4)]
+        >>> [replace(b, sharers=sharers).slice_matrices for sharers in (1, 2, 4)]
         [2, 1, 1]
         """
         return max(self.matrices // self.slice_counts[0], 1)
@@ -115,7 +138,7 @@ class Operand:
         """The coordinate in global memory, in units of `slice_tiler`, of a slice of a tile.
 
         >>> from dataclasses import replace
-        >>> b = Operand("B", "K", swizzled(256, 64, "K"), slices=4)
+        >>> b = Operand("B", "K", swizzled(256, 64, "K"), sharers=4)
         >>> [b.gmem_coord(5, 7, part) for part in range(4)]
         [(20, 7), (21, 7), (22, 7), (23, 7)]
         >>> [replace(b, matrices=2).gmem_coord(5, 7, part) for part in range(4)]
@@ -134,7 +157,7 @@ class Operand:
         Each matrix has the rows of so many `tiles`. The layout is a bijection: every row of every
         matrix is loaded once. Slices of an MN-major operand divide K: all have the same rows.
 
-        >>> print(Operand("B", "K", swizzled(256, 64, "K"), slices=4, matrices=2).gmem_rows(10))
+        >>> print(Operand("B", "K", swizzled(256, 64, "K"), sharers=4, matrices=2).gmem_rows(10))
         ((64,1),(2,2),10):((1,1280),(64,1280),128)
         """
         matrices, count = self.slice_matrices, self.slices_of_each
@@ -179,10 +202,11 @@ def _problem(operand: Operand) -> Iterator[str]:
             f"{SHORTEST_ROW}, a row of TMA's 32-byte swizzle"
         )
         return
-    if lines % (8 * operand.slices):
+    if lines % PERIOD or lines < PERIOD * operand.sharers:
         yield (
             f"{operand.name} has {lines} {'rows' if operand.major == 'K' else 'columns'} for "
-            f"{operand.slices} blocks; each must load a multiple of 8, a period of the swizzle"
+            f"{operand.sharers} blocks; each must load {PERIOD}, a period of the swizzle, or a "
+            "multiple"
         )
         return
     try:

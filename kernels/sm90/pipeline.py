@@ -113,17 +113,21 @@ def prologue(plan: Sm90Plan, initialises: bool = True) -> Program:
 
 
 def _load(plan: Sm90Plan, lag: int = 0, when: Condition = "always") -> Program:
-    """Load a k-tile: A and B, each this block's slice, into every block that shares it."""
+    """Load a k-tile: A and B, this block's slices of each, into every block that shares it."""
     ranks = range(plan.cluster_size)
     loads = []
     for operand in (plan.a, plan.b):
-        parts, masks = zip(*(plan.multicast(operand, rank) for rank in ranks), strict=True)
-        blocks = tuple(tuple(r for r in ranks if mask >> r & 1) for mask in masks)
+        of_ranks, masks = zip(*(plan.multicast(operand, rank) for rank in ranks), strict=True)
         bytes = plan.operand_bytes(operand) // operand.slices
-        load = steps.Load(
-            operand.name, "full", bytes, parts, blocks, leader=True, lag=lag, when=when
-        )
-        loads.append(load)
+        for parts in zip(*of_ranks, strict=True):
+            blocks = tuple(
+                tuple(r for r in ranks if mask >> r & 1 and part < operand.slices)
+                for part, mask in zip(parts, masks, strict=True)
+            )
+            load = steps.Load(
+                operand.name, "full", bytes, parts, blocks, leader=True, lag=lag, when=when
+            )
+            loads.append(load)
     expect = steps.Expect("full", plan.stage_bytes, leader=True, lag=lag, when=when)
     return expect, *loads
 

@@ -237,12 +237,12 @@ class Sm90Plan:
     @property
     def cluster(self) -> tuple[int, int]:
         """Tiles (down, across) of a cluster: the blocks of a column share B, those of a row A."""
-        return self.b.slices, self.a.slices
+        return self.b.sharers, self.a.sharers
 
     @property
     def cluster_size(self) -> int:
         """Blocks of a cluster."""
-        return self.a.slices * self.b.slices
+        return self.a.sharers * self.b.sharers
 
     @property
     def cluster_tile(self) -> tuple[int, int]:
@@ -261,24 +261,25 @@ class Sm90Plan:
         persistent = self.schedule != "single" and self.splits == 1
         return Work(self.raster, self.cluster, self.splits, persistent)
 
-    def multicast(self, operand: Operand, rank: Any) -> tuple[Any, Any]:
-        """The slice of an operand that block `rank` loads, and the blocks to which it multicasts.
+    def multicast(self, operand: Operand, rank: Any) -> tuple[list[Any], Any]:
+        """The slices of an operand that block `rank` loads, and the blocks that receive them.
 
         Bit r of the mask is block r of the cluster. The blocks of a row share A; those of a column
-        share B.
+        share B. The last slice may not exist (`Operand.slices_of`).
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> plan = pingpong(cluster=(2, 4))
         >>> for operand in (plan.a, plan.b):  # rank 5 is in row 1, column 2
-        ...     part, mask = plan.multicast(operand, 5)
-        ...     print(operand.name, part, f"{mask:08b}")
-        A 2 10101010
-        B 1 00110000
+        ...     parts, mask = plan.multicast(operand, 5)
+        ...     print(operand.name, parts, f"{mask:08b}")
+        A [2] 10101010
+        B [1] 00110000
         """
         (down, across), (row, column) = self.cluster, self.work.cluster_coord(rank)
         if operand.name == "A":
-            return column, sum(1 << down * other for other in range(across)) << row
-        return row, (1 << down) - 1 << down * column
+            mask = sum(1 << down * other for other in range(across)) << row
+            return operand.slices_of(column), mask
+        return operand.slices_of(row), (1 << down) - 1 << down * column
 
     def loaders(self, rank: Any) -> list[Any]:
         """The blocks that load into block `rank`'s stages: those of its row and of its column.
@@ -443,7 +444,9 @@ class Sm90Plan:
         yield "cluster", f"{self.cluster_size} blocks, {down} down and {across} across"
         for operand, group in ((self.a, "row"), (self.b, "column")):
             if (slices := operand.slices) > 1:
-                yield "", f"a block multicasts 1/{slices} of {operand.name} to its {group}"
+                least, more = divmod(slices, operand.sharers)
+                part = f"{least} or {least + 1} of {slices} parts" if more else f"1/{slices}"
+                yield "", f"a block multicasts {part} of {operand.name} to its {group}"
                 yield "", f"{operand.slice_smem}   {operand.slice_shape}"
         yield "raster", f"{self.raster}; a cluster counts as a tile"
 

@@ -103,9 +103,16 @@ MAINLOOPS = (
     Fault(
         "every_block_loads_slice_0",
         MAINLOOP,
-        "            part, mask = self.plan.multicast",
+        "            parts, mask = self.plan.multicast",
         "            _, mask = self.plan.multicast",
         "A cluster loads its first slice several times, and the others never.",
+    ),
+    Fault(
+        "slices_that_do_not_exist",
+        MAINLOOP,
+        "if number * operand.sharers <= operand.slices:",
+        "if True:",
+        "A block loads rows of the next tile to where no rows of its stage are.",
     ),
     Fault(
         "slices_of_k_not_counted",

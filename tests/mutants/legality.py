@@ -48,9 +48,9 @@ FAULTS = (
     Fault(
         "slices_shorter_than_a_swizzle",
         "kernels/sm90/operand.py",
-        "if lines % (8 * operand.slices):",
-        "if lines % 8:",
-        "A block of a cluster loads a slice that starts inside a period of the swizzle.",
+        "if lines % PERIOD or lines < PERIOD * operand.sharers:",
+        "if lines % PERIOD:",
+        "A block of a cluster loads no slice of its own, and nobody waits for its stages.",
     ),
     Fault(
         "box_of_512_rows",
@@ -146,8 +146,8 @@ FAULTS = (
     Fault(
         "box_slices_cut_the_swizzle",
         "kernels/sm90/operand.py",
-        "if lines % (8 * operand.slices):",
-        "if lines % self.slices:",
+        "periods = self.shape[1 - self.contiguous] // PERIOD",
+        "periods = self.shape[1 - self.contiguous]",
         "A slice of a cluster's block begins inside a period of the swizzle.",
     ),
     Fault(

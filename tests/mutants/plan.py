@@ -201,6 +201,20 @@ FAULTS = (
         "A store of partial sums fills no whole sector, and takes several times as many.",
     ),
     Fault(
+        "slices_of_two_matrices",
+        OPERAND,
+        "periods % n == n % of_each == 0",
+        "periods % n == 0",
+        "In a cluster, a slice has the last rows of one matrix and the first of another.",
+    ),
+    Fault(
+        "slices_left_over",
+        OPERAND,
+        "range(0, self.slices, self.sharers)]",
+        "range(1)]",
+        "Where a tile does not divide among the blocks of a cluster, its last rows are missing.",
+    ),
+    Fault(
         "slices_of_the_contiguous_mode",
         OPERAND,
         '(self.slices, 1) if self.major == "K" else (1, self.slices)',

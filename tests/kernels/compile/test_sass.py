@@ -100,6 +100,7 @@ def test_threads_store_a_panel_as_loads_and_stores_of_one_element(plan):
         cooperative(b_major="MN", cluster=(2, 1)),
         cooperative((256, 128, 64), a_major="MN", cluster=(1, 2)),
         pingpong(cluster=(4, 2)),
+        pingpong((128, 104, 64), cluster=(4, 2)),
         split((64, 128, 64), splits=3, cluster=(2, 1)),
     ],
     ids=lambda plan: f"{plan.kind}-{plan.cluster}",
@@ -109,7 +110,8 @@ def test_a_shared_operand_is_multicast(plan):
     expected = Counter({"UTMALDG.2D.MULTICAST": 0, "UTMALDG.2D": 0})
     for operand in (plan.a, plan.b):
         boxes = tma.boxes(operand.slice_smem, operand.contiguous).origins
-        expected["UTMALDG.2D.MULTICAST" if operand.slices > 1 else "UTMALDG.2D"] += len(boxes)
+        loads = len(boxes) * len(operand.slices_of(0))
+        expected["UTMALDG.2D.MULTICAST" if operand.sharers > 1 else "UTMALDG.2D"] += loads
     assert {name: report.instructions[name] for name in expected} == expected
     # cluster_sync: after the mbarriers are initialised; no block waits for another at its end
     assert report.count("UCGABAR_ARV") == report.count("UCGABAR_WAIT") == 1

@@ -181,7 +181,7 @@ class Thread:
 
     def load(self, action: Action) -> Iterator[Event]:
         """TMA loads of this block's slice of an operand's k-tile, box by box."""
-        if self.lane:
+        if self.lane or not action.step.blocks[self.rank]:
             return
         step, segment = action.step, self.segments[action.tile]
         mode, operand = (0, self.plan.a) if step.operand == "A" else (1, self.plan.b)
@@ -200,7 +200,7 @@ class Thread:
                 in_matrices(operand, place, tile, k_tile),
                 start + offset,
                 self.mbarrier(action),
-                multicast if operand.slices > 1 else None,
+                multicast if operand.sharers > 1 else None,
                 0,
             )
 

@@ -41,9 +41,11 @@ TMA = [
     single((128, 64, 64)),
     pingpong((64, 64, 64), cluster=(2, 1), b_major="MN", epilogue=SWIGLU),
     pingpong((64, 48, 64), epilogue=ADDED),  # 3 panels
-    pingpong((64, 72, 64), cluster=(1, 2)),  # 3 panels without a swizzle
+    pingpong((64, 72, 64), cluster=(2, 2)),  # 3 panels without a swizzle, 3 slices of B
     *deep(
         pingpong((128, 104, 64)),
+        pingpong((64, 136, 64), cluster=(4, 1), swapped=True),  # 17 slices of B
+        cooperative((128, 160, 64), cluster=(4, 1), epilogue=SWIGLU),  # 10 slices
         pingpong((64, 40, 64), epilogue=ADDED),
         pingpong((64, 120, 128), epilogue=TWICE),
         pingpong((128, 176, 64), epilogue=SWIGLU),  # 88 columns of each
@@ -108,7 +110,7 @@ THREADS = [  # store C, whose rows may start anywhere
     ),
 ]
 SPLIT = [
-    split((128, 32, 64), splits=3, cluster=(2, 1), swapped=True),  # two consumers
+    split((128, 40, 64), splits=3, cluster=(2, 1), swapped=True),  # two consumers, 5 slices of B
     *deep(
         split((64, 64, 64), splits=3, cluster=(2, 1)),
         split(splits=4),

@@ -110,7 +110,7 @@ def test_a_load_of_the_same_matrix_twice_is_not_proved():
             (row, _), k = super().gmem_coord(tile, k_tile, part)
             return (row, 0), k
 
-    b = Twice("B", "K", swizzled(128, 64, "K"), slices=2, matrices=2)
+    b = Twice("B", "K", swizzled(128, 64, "K"), sharers=2, matrices=2)
     assert not prove(Bijective(b.gmem_rows(symbols("tiles"))))
 
 

@@ -2,14 +2,15 @@
 
 import re
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
+from math import gcd
 
 import pytest
 
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
-from cutedsl_gemm.kernels.sm90.operand import SWIZZLES, Operand, swizzled, unswizzled
+from cutedsl_gemm.kernels.sm90.operand import PERIOD, ROW, SWIZZLES, Operand, swizzled, unswizzled
 from cutedsl_gemm.kernels.sm90.resources import REGISTER_FILE, SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import Bijective, ComposedLayout, ConflictFree, Layout, Swizzle, prove, size
@@ -332,7 +333,7 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"raster": None}, "raster is None; it must be a Raster"),
         ({"stages": 2.5}, "stages is 2.5"),
         ({"splits": 2}, "splits is 2; it must be 1"),
-        ({"b": replace(plan.b, slices=16)}, r"cluster is \(16, 1\); it must be one of"),
+        ({"b": replace(plan.b, sharers=16)}, r"cluster is \(16, 1\); it must be one of"),
         ({"schedule": "alone"}, "schedule is 'alone'; it must be one of"),
         ({"schedule": "cooperative"}, "accumulator is"),
         ({"c_stages": 3, "stages": 2}, "it must be at most 2, a tile's panels"),
@@ -354,10 +355,10 @@ def test_a_plan_altered_anywhere_is_refused():
         (lambda: pingpong(cluster=(4, 4)), r"cluster is \(4, 4\); it must be one of"),
         (lambda: pingpong(cluster=[2, 1]), r"cluster is \[2, 1\]; it must be one of"),
         (
-            lambda: pingpong((128, 176, 64), cluster=(4, 1)),
-            "B has 176 rows for 4 blocks; each must",
+            lambda: pingpong((128, 24, 64), cluster=(4, 1)),
+            "B has 24 rows for 4 blocks; each must load 8, a period",
         ),
-        (lambda: replace(single(), b=replace(single().b, slices=2)), "one warpgroup does everyth"),
+        (lambda: replace(single(), b=replace(single().b, sharers=2)), "one warpgroup does everyth"),
         (lambda: split(cluster=(3, 1)), r"cluster is \(3, 1\); it must be one of"),
     ],
 )
@@ -367,47 +368,60 @@ def test_impossible_clusters_are_refused(make, message):
 
 
 @pytest.mark.parametrize("majors", MAJORS)
-@pytest.mark.parametrize("cluster", [(2, 1), (1, 2), (2, 2), (1, 4)])
-def test_the_slices_of_a_cluster_tile_the_operand(cluster, majors):
-    plan = cooperative(a_major=majors[0], b_major=majors[1], cluster=cluster)
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2), (2, 2), (1, 4), (8, 1)])
+@pytest.mark.parametrize("bn", [128, 80, 208])
+def test_the_slices_of_a_cluster_tile_the_operand(cluster, majors, bn):
+    plan = cooperative((128, bn, 64), a_major=majors[0], b_major=majors[1], cluster=cluster)
     for operand in (plan.a, plan.b):
         rows, columns = operand.slice_shape
+        down, across = operand.slice_counts
+        assert (rows * down, columns * across) == operand.shape
+        loaded = chain(*(operand.slices_of(sharer) for sharer in range(operand.sharers)))
+        assert sorted(part for part in loaded if part < operand.slices) == [*range(operand.slices)]
+        of_swizzle = gcd(operand.shape[operand.contiguous], ROW)  # elements of a row
         for part in range(operand.slices):
             i, j = operand.slice_coord(part)
             start = operand.smem.outer(i * rows, j * columns)
-            assert start * BITS // 8 % 1024 == 0  # the swizzle's period
+            assert start % (PERIOD * of_swizzle) == 0
             for row, column in ((0, 0), (1, 5), (rows - 1, columns - 1)):
                 whole = operand.smem(i * rows + row, j * columns + column)
                 assert operand.slice_smem(row, column) + start == whole
 
 
-@pytest.mark.parametrize("major", ["K", "MN"])
-@pytest.mark.parametrize("slices", [1, 2, 4])
-def test_slices_have_every_row_of_both_matrices_once(slices, major):
-    operand = Operand("B", major, swizzled(128, 64, major, 2), slices, matrices=2)
+@pytest.mark.parametrize(("bn", "major"), [(128, "K"), (80, "K"), (128, "MN"), (160, "MN")])
+@pytest.mark.parametrize("sharers", [1, 2, 4])
+def test_slices_have_every_row_of_both_matrices_once(bn, sharers, major):
+    operand = Operand("B", major, swizzled(bn, 64, major, 2), sharers, matrices=2)
     (rows, matrices), columns = operand.slice_tiler
     found = []
-    for tile, k_tile, part in product(range(3), range(2), range(slices)):
+    for tile, k_tile, part in product(range(3), range(2), range(operand.slices)):
         (n, first), k = operand.gmem_coord(tile, k_tile, part)
         i, j = operand.slice_coord(part)
         for matrix, row in product(range(matrices), range(rows)):
             in_tile = i * operand.slice_shape[0] + matrix * rows + row
             place = first * matrices + matrix, n * rows + row
-            assert place == (in_tile // 64, tile * 64 + in_tile % 64)  # half of the tile is of each
+            half = bn // 2  # of the tile is of each matrix
+            assert place == (in_tile // half, tile * half + in_tile % half)
             found += [(*place, k * columns + column) for column in range(0, columns, 8)]
         assert k * columns == k_tile * 64 + j * columns
-    assert sorted(found) == [*product(range(2), range(3 * 64), range(0, 2 * 64, 8))]
+    assert sorted(found) == [*product(range(2), range(3 * bn // 2), range(0, 2 * 64, 8))]
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
-def test_a_block_receives_each_slice_once_from_its_loaders(cluster):
-    plan = cooperative((256, 128, 64), cluster=cluster)
+@pytest.mark.parametrize("bn", [128, 136])
+def test_a_block_receives_each_slice_once_from_its_loaders(bn, cluster):
+    plan = cooperative((256, bn, 64), cluster=cluster)
     ranks = range(plan.cluster_size)
     for rank in ranks:
         loaders = set()
         for operand in (plan.a, plan.b):
             sent = ((other, *plan.multicast(operand, other)) for other in ranks)
-            received = [(other, part) for other, part, mask in sent if mask >> rank & 1]
+            received = [
+                (other, part)
+                for other, parts, mask in sent
+                for part in parts
+                if mask >> rank & 1 and part < operand.slices
+            ]
             assert sorted(part for _, part in received) == list(range(operand.slices))
             loaders |= {other for other, _ in received}
             side = int(operand.name == "B")  # the blocks of a row share A, those of a column B
