@@ -67,7 +67,7 @@ NAMED: tuple[Shape, ...] = (
 )
 # Of A and B, by the column `kind`: of a product, of the gradients of its A and B.
 MAJORS: dict[str, Majors] = {"": ("K", "K"), "of_x": ("K", "MN"), "of_w": ("MN", "MN")}
-CLUSTERS = (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (4, 2), (2, 4)
+CLUSTERS = (2, 1), (1, 2), (4, 1), (1, 4), (8, 1), (1, 8), (2, 2), (4, 2), (2, 4)
 TILES: dict[Maker, dict[int, range]] = {  # BM → BN
     pingpong: {64: range(16, 257, 8), 128: range(16, 193, 8), 192: range(64, 129, 8)},
     cooperative: {128: range(64, 257, 8), 192: range(96, 193, 8), 256: range(96, 193, 8)},
@@ -86,12 +86,12 @@ def tried() -> Iterator[Candidate]:
         ]
         plans += [
             Candidate(pingpong, (bm, bn, 128), 1, cluster, swapped)
-            for bm, bn in itertools.product((64, 128), range(16, 129, 8))
+            for bm, bn in itertools.product((64, 128), range(16, 137, 8))
         ]
         plans += [
             Candidate(split, (bm, bn, bk), splits, cluster, swapped)
             for bm, bn, bk, splits in itertools.product(
-                (64, 128), range(16, 177, 16), (64, 128), SPLITS
+                (64, 128), range(16, 177, 8), (64, 128), SPLITS
             )
         ]
         yield from filter(exists, plans)

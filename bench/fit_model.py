@@ -1,6 +1,6 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 150] [--learn 8000] [--write] [--pick 110] [--held 3]
+    python bench/fit_model.py FILE... [--steps 150] [--learn 12000] [--held 3] [--pick N] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
 are in the repository: `python bench/fit_model.py bench/runs.csv.xz --steps 0 --write`.
@@ -8,8 +8,9 @@ are in the repository: `python bench/fit_model.py bench/runs.csv.xz --steps 0 --
 The fit weighs the plans near the best of each shape, and what the choice by the model loses there:
 errors that all plans of a shape share matter little. First it fits the constants, in so many steps;
 then the network of select/correction.py learns the rest, and `--write` stores its weights. With
-`--held 3`, every third shape is left out of both and reported. `--pick N` then takes one candidate
-after the other, always the one that most improves the model's choice. Needs no GPU; takes minutes.
+`--held 3`, every third shape is left out of both and reported. `--pick N` takes one of all measured
+plans after the other, always the one that most improves the model's choice; `--write` makes them
+the candidates, of which the network then learns in a second run. Needs no GPU; takes minutes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from candidates import MAJORS
 from numpy.typing import NDArray
 
 from cutedsl_gemm.measure.providers import CUBLAS
+from cutedsl_gemm.select import candidate
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
 from cutedsl_gemm.select.correction import (
     FACTS,
@@ -57,6 +59,7 @@ UNITS, NETWORKS = 32, 2  # each network has so many units; their mean is one net
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
 # of ROUND, which are rare in the pools but not in models, and those that bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 20
+OFTEN = 12  # runs of a plan that may become a candidate
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
 
@@ -89,16 +92,17 @@ class Runs(NamedTuple):
         )
 
     def plans(self, kept: Array) -> Runs:
-        """The runs of some plans: of those whose entry is true."""
+        """The runs of some plans, those whose entry is true, of the shapes that ran any."""
         keep = kept[self.candidate]
         of_run = self.shape[keep], self.candidate[keep], self.seconds[keep]
-        return self._replace(
+        found = self._replace(
             shape=of_run[0],
             candidate=of_run[1],
             seconds=of_run[2],
             key=tuple(each[keep] for each in self.key),
             majors=self.majors[keep],
         )
+        return found.of(np.unique(found.shape))
 
 
 def read(paths: Sequence[Path]) -> Runs:
@@ -209,7 +213,6 @@ def unbiased(network: Network, runs: Runs, c: Constants) -> Network:
 
 def learn(runs: Runs, c: Constants, steps: int) -> Network:
     """The mean of several networks that differ in their random start, without bias."""
-    runs = runs.plans(np.array([each in CANDIDATES for each in runs.names]))
     networks = [one_network(runs, c, steps, seed) for seed in range(NETWORKS)]
     return unbiased(mean_of(networks), runs, c)
 
@@ -317,10 +320,8 @@ def fit(runs: Runs, c: Constants, steps: int) -> Constants:
     return unflat(x, c)
 
 
-def pick(
-    runs: Runs, c: Constants, learned: Network, count: int, kept: Sequence[str]
-) -> list[Candidate]:
-    """So many candidates, each the one that most improves the model's choice."""
+def pick(runs: Runs, c: Constants, learned: Network, count: int) -> list[Candidate]:
+    """So many plans, each the one that most improves the model's choice."""
     shapes = len(runs.torch)
     times = np.full((shapes, len(runs.names)), np.inf)
     guesses = np.full_like(times, np.inf)
@@ -328,9 +329,8 @@ def pick(
     times[runs.shape, runs.candidate] = runs.seconds
     guesses[runs.shape, runs.candidate] = np.where(found["serves"], found["seconds"], np.inf)
     worst = np.log(2.5 * runs.torch)
-    taken = [at for at, each in enumerate(runs.names) if each.name in kept]
-    guess = guesses[:, taken].min(1, initial=np.inf)
-    time = times[np.arange(shapes), np.array(taken)[guesses[:, taken].argmin(1)]]
+    taken: list[int] = []
+    guess, time = np.full(shapes, np.inf), 2.5 * runs.torch
     while len(taken) < count:
         better = guesses < guess[:, None]
         now = np.minimum(np.log(np.where(better, times, time[:, None])), worst[:, None])
@@ -357,7 +357,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--learn", type=int, default=8000)
+    parser.add_argument("--learn", type=int, default=12000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int)
     parser.add_argument("--held", type=int, default=0)
@@ -371,8 +371,13 @@ def main() -> None:
         report(f"best, {name}", part, part.best)
         report(f"choice before, {name}", part, chosen(part, FITTED, LEARNED))
     c = fit(fitted, FITTED, options.steps) if options.steps else FITTED
-    learned = learn(fitted, c, options.learn) if options.learn else LEARNED
-    if options.write:
+    if options.pick:
+        known = np.bincount(runs.candidate, minlength=len(runs.names)) >= OFTEN
+    else:
+        known = np.array([each in CANDIDATES for each in runs.names])
+    parts = [(name, part.plans(known)) for name, part in parts]
+    learned = learn(parts[0][1], c, options.learn) if options.learn else LEARNED
+    if options.write and not options.pick:
         write(FILE, learned)
     for name, part in parts:
         report(f"choice, {name}", part, chosen(part, c, learned))
@@ -380,12 +385,12 @@ def main() -> None:
         text = ", ".join(f"{x:.3g}" for x in np.atleast_1d(value))
         print(f"    {name} = ({text})" if isinstance(value, tuple) else f"    {name} = {text}")
     if options.pick:
-        found = pick(fitted, c, learned, options.pick, ["pingpong 128×128×64"])
-        kept = {each.name for each in found}
+        kept = pick(parts[0][1], c, learned, options.pick)
         for name, part in parts:
-            few = part.plans(np.array([each.name in kept for each in part.names]))
+            few = part.plans(np.array([each in kept for each in part.names]))
             report(f"choice of {len(kept)}, {name}", few, chosen(few, c, learned))
-        print("\n".join(sorted(kept)))
+        if options.write:
+            candidate.write(candidate.FILE, kept)
 
 
 if __name__ == "__main__":

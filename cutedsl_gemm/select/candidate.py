@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
@@ -19,7 +21,6 @@ from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
 
 Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
-LINE = 128  # bytes of L2
 
 
 @dataclass(frozen=True)
@@ -181,129 +182,37 @@ def _with_second_panel(plan: PanelPlan, of_k: int) -> PanelPlan:
     return replace(two, stages=two.stages_that_fit).check()
 
 
-def _tiles(
-    maker: Maker,
-    bm: int,
-    *bns: int,
-    bk: int = 64,
-    cluster: tuple[int, int] = (1, 1),
-    swapped: bool = False,
-) -> list[Candidate]:
-    """Candidates that differ in BN only."""
-    return [Candidate(maker, (bm, bn, bk), 1, cluster, swapped) for bn in bns]
+MAKERS: dict[str, Maker] = {each.__name__: each for each in (pingpong, cooperative, split)}
+COLUMNS = "plan", "BM", "BN", "BK", "splits", "down", "across", "swapped"
 
 
-def _splits(
-    bm: int,
-    bn: int,
-    *splits: int,
-    bk: int = 64,
-    cluster: tuple[int, int] = (1, 1),
-    swapped: bool = False,
-) -> list[Candidate]:
-    """Candidates that differ only in how many blocks split K."""
-    return [Candidate(split, (bm, bn, bk), each, cluster, swapped) for each in splits]
+def read(path: Path) -> tuple[Candidate, ...]:
+    """The candidates of a file."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        _, *rows = csv.reader(stream)
+    found = []
+    for name, *numbers in rows:
+        bm, bn, bk, splits, down, across, swapped = map(int, numbers)
+        tile, cluster = (bm, bn, bk), (down, across)
+        found.append(Candidate(MAKERS[name], tile, splits, cluster, bool(swapped)))
+    return tuple(found)
 
 
-# Chosen from plans of bench/candidates.py, on random shapes, those of language models, and small
-# ones: each improves what is expected of the others (docs/performance/notebook.md, "A network
-# trained on five thousand shapes").
+def write(path: Path, candidates: Iterable[Candidate]) -> None:
+    """Writes what `read` reads."""
+    rows = [
+        (each.maker.__name__, *each.tile, each.splits, *each.cluster, int(each.swapped))
+        for each in candidates
+    ]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerows((COLUMNS, *sorted(rows)))
 
-# For rows of A and B that start on lines of L2.
-ON_LINES = (
-    *_tiles(pingpong, 64, 32, 48, 64, 80, 96, 112, 128, 160),
-    *_tiles(pingpong, 128, 96, 112, 128, 144, 160, 176, 192),
-    *_tiles(cooperative, 128, 224, 256),
-    *_tiles(pingpong, 64, 32, 64, 96, bk=128),
-    *_tiles(pingpong, 64, 16, 72, 96, 120, 128, swapped=True),
-    *_tiles(pingpong, 128, 72, 80, *range(96, 193, 8), swapped=True),
-    *_tiles(cooperative, 128, 200, 256, swapped=True),
-    *_tiles(cooperative, 192, 152, 160, 184, 192, swapped=True),
-    *_tiles(cooperative, 256, 160, swapped=True),
-    *_tiles(pingpong, 64, 16, 32, 48, 64, 80, 96, bk=128, swapped=True),
-    *_tiles(pingpong, 128, 16, 32, bk=128, swapped=True),
-    # clusters
-    *_tiles(cooperative, 192, 160, cluster=(1, 2)),
-    *_tiles(pingpong, 64, 32, 80, bk=128, cluster=(1, 4)),
-    *_tiles(pingpong, 128, 192, cluster=(2, 1)),
-    *_tiles(cooperative, 128, 224, cluster=(2, 1)),
-    *_tiles(pingpong, 64, 80, 96, cluster=(2, 4)),
-    *_tiles(pingpong, 64, 128, cluster=(4, 1)),
-    *_tiles(pingpong, 64, 96, bk=128, cluster=(4, 1)),
-    *_tiles(pingpong, 64, 128, 160, cluster=(4, 2)),
-    *_tiles(pingpong, 128, 96, cluster=(4, 2)),
-    *_tiles(cooperative, 256, 192, cluster=(1, 2), swapped=True),
-    *_tiles(cooperative, 128, 96, cluster=(1, 4), swapped=True),
-    *_tiles(cooperative, 128, 240, cluster=(2, 1), swapped=True),
-    *_tiles(cooperative, 128, 80, cluster=(2, 2), swapped=True),
-    *_tiles(pingpong, 128, 96, 160, cluster=(2, 4), swapped=True),
-    *_tiles(pingpong, 64, 96, bk=128, cluster=(4, 1), swapped=True),
-    *_tiles(pingpong, 64, 96, cluster=(4, 2), swapped=True),
-    # K split over blocks
-    *_splits(64, 96, 4, 8),
-    *_splits(128, 80, 6),
-    *_splits(128, 96, 4),
-    *_splits(64, 48, 8, swapped=True),
-    *_splits(64, 64, 8, 16, swapped=True),
-    *_splits(64, 80, 8, swapped=True),
-    *_splits(64, 112, 4, 6, swapped=True),
-    *_splits(64, 128, 3, swapped=True),
-    *_splits(128, 64, 6, 8, swapped=True),
-    *_splits(128, 80, 4, 6, swapped=True),
-    *_splits(128, 112, 4, swapped=True),
-    *_splits(64, 16, 4, bk=128, swapped=True),
-    *_splits(64, 32, 4, bk=128, swapped=True),
-    *_splits(64, 64, 2, 4, bk=128, swapped=True),
-    *_splits(128, 80, 3, cluster=(2, 4)),
-    *_splits(64, 128, 3, cluster=(4, 1)),
-)
 
-# Rows that do not start on lines need these, too. Most are clusters, which ask L2 for less.
-OFF_LINES = (
-    *_tiles(pingpong, 128, 16),
-    *_tiles(cooperative, 256, 128),
-    *_tiles(pingpong, 64, 80, 112, swapped=True),
-    *_tiles(pingpong, 128, 16, 88, swapped=True),
-    *_tiles(cooperative, 128, 232, swapped=True),
-    *_tiles(cooperative, 192, 136, 144, swapped=True),
-    # clusters
-    *_tiles(cooperative, 256, 128, cluster=(1, 2)),
-    *_tiles(cooperative, 128, 112, cluster=(1, 4)),
-    *_tiles(pingpong, 64, 96, bk=128, cluster=(1, 4)),
-    *_tiles(pingpong, 128, 160, cluster=(2, 2)),
-    *_tiles(cooperative, 128, 224, cluster=(2, 2)),
-    *_tiles(pingpong, 128, 96, 128, cluster=(2, 4)),
-    *_tiles(pingpong, 64, 160, cluster=(4, 1)),
-    *_tiles(pingpong, 128, 160, cluster=(4, 1)),
-    *_tiles(cooperative, 128, 96, cluster=(4, 1)),
-    *_tiles(pingpong, 64, 96, cluster=(4, 2)),
-    *_tiles(pingpong, 128, 160, cluster=(4, 2)),
-    *_tiles(cooperative, 192, 136, cluster=(1, 2), swapped=True),
-    *_tiles(cooperative, 256, 144, 152, 160, 168, 184, cluster=(1, 2), swapped=True),
-    *_tiles(pingpong, 128, 72, 80, cluster=(1, 4), swapped=True),
-    *_tiles(pingpong, 192, 72, cluster=(1, 4), swapped=True),
-    *_tiles(cooperative, 192, 128, cluster=(1, 4), swapped=True),
-    *_tiles(pingpong, 64, 32, 64, bk=128, cluster=(1, 4), swapped=True),
-    *_tiles(pingpong, 128, 176, cluster=(2, 1), swapped=True),
-    *_tiles(cooperative, 192, 176, cluster=(2, 2), swapped=True),
-    *_tiles(pingpong, 64, 80, cluster=(2, 4), swapped=True),
-    *_tiles(pingpong, 128, 112, 128, 144, 176, cluster=(2, 4), swapped=True),
-    *_tiles(pingpong, 64, 96, 128, cluster=(4, 1), swapped=True),
-    *_tiles(pingpong, 128, 192, cluster=(4, 1), swapped=True),
-    *_tiles(cooperative, 128, 160, cluster=(4, 1), swapped=True),
-    *_tiles(pingpong, 128, 160, cluster=(4, 2), swapped=True),
-    # K split over blocks
-    *_splits(64, 48, 4),
-    *_splits(64, 96, 6, swapped=True),
-    *_splits(128, 80, 3, cluster=(1, 4)),
-    *_splits(128, 112, 6, cluster=(2, 2)),
-    *_splits(64, 64, 3, cluster=(2, 4)),
-    *_splits(128, 112, 3, cluster=(2, 4)),
-    *_splits(128, 160, 2, 3, cluster=(2, 4)),
-    *_splits(128, 80, 3, cluster=(2, 4), swapped=True),
-    *_splits(64, 96, 4, cluster=(4, 1), swapped=True),
-)
-CANDIDATES = (*ON_LINES, *OFF_LINES)
+# Picked by bench/fit_model.py: each improves what is expected of the others (docs/performance/
+# notebook.md, "Clusters that share odd tiles").
+FILE = Path(__file__).with_name("candidates.csv")
+CANDIDATES = read(FILE)
 
 # For an epilogue that takes longer than the products of its tile.
 LONG_EPILOGUES = tuple(
@@ -317,14 +226,7 @@ EVERY = (*CANDIDATES, *LONG_EPILOGUES)
 
 def candidates_for(problem: Problem) -> tuple[Candidate, ...]:
     """The candidates for a problem."""
-    if problem.epilogue is not PLAIN:
-        return EVERY
-    return of_lines(min(problem.a.row_alignment, problem.b.row_alignment) == LINE)
-
-
-def of_lines(on_lines: bool) -> tuple[Candidate, ...]:
-    """The candidates for rows of A and B that start on lines, or that do not."""
-    return ON_LINES if on_lines else CANDIDATES
+    return CANDIDATES if problem.epilogue is PLAIN else EVERY
 
 
 def candidate_of(plan: Sm90Plan) -> Candidate | None:
@@ -347,7 +249,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose if TMA stores C; some serve invariant problems.
 
     >>> len(plans())
-    1480
+    2184
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [

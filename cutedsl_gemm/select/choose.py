@@ -51,9 +51,9 @@ def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> Sm
     ((128, 152, 64), 6)
     """
     tile = None if tile is None else checked_tile(tile)
-    served = (each for each in candidates_for(problem) if each.maker is maker)
-    made = (each for each in served if tile in (None, each.tile))
-    ranked = sorted(made, key=lambda each: estimate(problem, each).seconds)
+    made = (each for each in candidates_for(problem) if each.maker is maker)
+    served = (each for each in made if tile in (None, each.tile) and each.serves(problem.majors))
+    ranked = sorted(served, key=lambda each: estimate(problem, each).seconds)
     return first_plan(problem, ranked or [Candidate(maker, tile or (128, 128, 64))])
 
 

@@ -52,7 +52,7 @@ from cutedsl_gemm.kernels.sm90.resources import (
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
-from cutedsl_gemm.select.candidate import LINE, Candidate, candidates_for, depth, of_lines
+from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for, depth
 from cutedsl_gemm.select.correction import LEARNED, TERMS, Network, of_candidates, of_rows
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
@@ -63,7 +63,7 @@ BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
 DRAM = 3.1e12  # bytes a second, at most
 # A thread of two consumers has no more sums (kernels/sm90/checks.py).
 MOST_SUMS = REGISTERS[2][1] - ADDRESS_REGISTERS - EPILOGUE_REGISTERS
-ALIGNMENTS = LINE, 64, 32, 16  # of rows, in bytes
+ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
 
 Array: TypeAlias = NDArray[Any]
 
@@ -289,7 +289,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('pingpong 128×192×64', 704, 6, 236)
+    ('pingpong 128×192×64', 704, 6, 238)
     """
     return _estimates(problem, (candidate,))[0]
 
@@ -327,7 +327,7 @@ def best(problem: Problem) -> Candidate:
     """The first candidate of `ranking`, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
-    ['pingpong 128×128×64', 'cooperative 256×128×64, cluster 1×2']
+    ['pingpong 128×128×64', 'cooperative 128×256×64, cluster 2×1']
     """
     m, _, k = problem.mnk
     return _best(m, problem.columns, k, _rows(problem), problem.majors, problem.invariant)
@@ -353,8 +353,7 @@ def entry(pitch: int) -> int:
 @lru_cache
 def _serving(rows: Rows, majors: Majors, invariant: bool) -> tuple[Table, Sequence[Candidate]]:
     """The candidates that serve problems of a kind, and their table."""
-    asked = of_lines(max(rows[:2]) == 0)
-    served = tuple(each for each in asked if each.serves(majors, invariant))
+    served = tuple(each for each in CANDIDATES if each.serves(majors, invariant))
     return single(aligned(table(served, majors=majors), rows)), served
 
 
@@ -426,7 +425,8 @@ def terms(
     `work` is that of the epilogue.
     """
     extents = _sides(of, np.array((m, n, k), of.fill.dtype))  # (3, candidates)
-    counts = np.ceil(extents / of.whole)  # clusters down and across, k-tiles
+    clusters = extents / of.whole  # down and across, k-tiles
+    counts = np.ceil(clusters)
     blocks = counts[0] * counts[1] * of.blocks
     waves = np.ceil(blocks / of.at_once)
     busy = blocks / waves
@@ -446,7 +446,7 @@ def terms(
     launch = np.where(blocks <= of.few, of.launch_few, of.launch)
     reduction = of.sums * blocks
     seconds = launch + np.maximum(mainloop, dram) + epilogue + reduction
-    used = extents[:2] / (counts[:2] * of.whole[:2])
+    used = clusters[:2] / counts[:2]
     logarithms = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, *used, *extents[:2]
     inputs = np.concatenate(logarithms).astype(np.float32, copy=False).reshape(len(TERMS), -1)
     np.log(inputs, out=inputs)
