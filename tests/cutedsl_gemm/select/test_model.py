@@ -215,6 +215,8 @@ def test_shapes_of_all_kinds_use_most_candidates():
     short = [(m // 64, n, k) for m, n, k in draw(500, seed=12)]
     shapes = [*draw(3000, seed=11), *few, *short]
     chosen = {best(Problem.dense(*mnk)) for mnk in shapes if min(mnk) > 0}
+    gradients = product(draw(1000, seed=13), [("K", "MN"), ("MN", "MN")])
+    chosen |= {best(of_majors(*mnk, *majors)) for mnk, majors in gradients}
     assert len(chosen) >= len(CANDIDATES) - 5, {*CANDIDATES} - chosen
 
 
