@@ -249,7 +249,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose if TMA stores C; some serve invariant problems.
 
     >>> len(plans())
-    2272
+    2248
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [

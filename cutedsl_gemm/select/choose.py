@@ -27,7 +27,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
 
     >>> few = Problem.dense(512, 512, 16384, "float16")
     >>> choose(few).splits, choose(few, (128, 256, 64)).schedule
-    (4, 'cooperative')
+    (3, 'cooperative')
     """
     if tile is None:
         if problem.epilogue is PLAIN:

@@ -289,7 +289,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('pingpong 128×192×64', 704, 6, 236)
+    ('pingpong 128×192×64', 704, 6, 239)
     """
     return _estimates(problem, (candidate,))[0]
 
