@@ -174,8 +174,6 @@ class Table(NamedTuple):
     read: Array  # seconds in which a thread reads a matrix for its outputs
     launch: Array
     launch_few: Array  # of at most `few` blocks: launches overlap
-    dram: Array  # bytes a second
-    sm_dram: Array  # bytes a second, of one multiprocessor
     write: Array  # seconds to write an element of C
     sums: Array  # seconds in which a block's partial sums are added
     floors: Array  # (units, candidates): of `Network.factor`, as is the next
@@ -241,8 +239,6 @@ def table(
         read=outputs * np.where(outputs >= MOST_SUMS, c.full, 1) * c.read,
         launch=launch,
         launch_few=launch - c.overlap,
-        dram=np.full(len(splits), c.dram),
-        sm_dram=np.full(len(splits), c.sm_dram),
         write=2 / np.where(narrow, c.narrow_write, c.dram),
         sums=split_k * 2 * 4 * bm * bn / c.reduction_rate,
         floors=floors,
@@ -431,7 +427,8 @@ def terms(
     waves = np.ceil(blocks / of.at_once)
     busy = blocks / waves
 
-    asked = np.minimum(of.tile, extents[:2]) * of.row
+    m_and_n = extents[:2]
+    asked = np.minimum(of.tile, m_and_n) * of.row
     l2 = (asked[0] + asked[1]) * busy
     epilogue = of.epilogue
     if work.slots or work.reads:
@@ -442,16 +439,17 @@ def terms(
     mainloop = np.maximum(all_first, in_turns)
 
     moved = 2 * (m * k + k * n + m * n) + work.bytes - c.kept
-    dram = np.maximum(moved / np.minimum(of.dram, of.sm_dram * busy), m * n * of.write)
+    readers = np.minimum(busy, c.dram / c.sm_dram)  # multiprocessors, at the rate of one
+    dram = np.maximum(moved / c.sm_dram / readers, m * n * of.write)
     launch = np.where(blocks <= of.few, of.launch_few, of.launch)
     reduction = of.sums * blocks
     seconds = launch + np.maximum(mainloop, dram) + epilogue + reduction
     used = clusters[:2] / counts[:2]
-    logarithms = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, *used, *extents[:2]
+    logarithms = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, *used, *m_and_n
     inputs = np.concatenate(logarithms).astype(np.float32, copy=False).reshape(len(TERMS), -1)
     np.log(inputs, out=inputs)
     correction = learned.factor(inputs, of.floors, of.base)
-    down, across = extents[:2] > of.least
+    down, across = m_and_n > of.least
     return {
         "seconds": seconds * correction,
         "tiles": blocks / of.splits,
