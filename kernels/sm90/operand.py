@@ -59,6 +59,9 @@ class Operand:
     def slices(self) -> int:
         """The fewest slices, one a sharer or more, that have as many whole periods of the swizzle.
 
+        Each sharer loads some of every k-tile. If they took turns, another block could arrive on a
+        sharer's empty mbarrier a phase early (docs/performance/notebook.md).
+
         >>> [Operand("B", "K", swizzled(bn, 64, "K"), 4).slices for bn in (128, 120, 104)]
         [4, 5, 13]
         """
