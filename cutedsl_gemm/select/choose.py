@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import index
+from operator import attrgetter, index
 from typing import Any
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
@@ -16,7 +16,7 @@ from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import Candidate, Maker, candidates_for
-from cutedsl_gemm.select.model import best, estimate, ranking
+from cutedsl_gemm.select.model import best, estimates, ranking
 from layouts.errors import brief
 
 
@@ -52,9 +52,12 @@ def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> Sm
     """
     tile = None if tile is None else checked_tile(tile)
     made = (each for each in candidates_for(problem) if each.maker is maker)
-    served = (each for each in made if tile in (None, each.tile) and each.serves(problem.majors))
-    ranked = sorted(served, key=lambda each: estimate(problem, each).seconds)
-    return first_plan(problem, ranked or [Candidate(maker, tile or (128, 128, 64))])
+    of_tile = (each for each in made if tile in (None, each.tile))
+    served = tuple(each for each in of_tile if each.serves(problem.majors))
+    if not served:
+        return Candidate(maker, tile or (128, 128, 64)).plan(problem)
+    ranked = sorted(estimates(problem, served), key=attrgetter("seconds"))
+    return first_plan(problem, [found.candidate for found in ranked])
 
 
 def first_plan(problem: Problem, candidates: Iterable[Candidate]) -> Sm90Plan:

@@ -287,7 +287,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
     ('pingpong 128×192×64', 704, 6, 239)
     """
-    return _estimates(problem, (candidate,))[0]
+    return estimates(problem, (candidate,))[0]
 
 
 def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[Estimate]:
@@ -299,7 +299,7 @@ def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[
     """
     asked = candidates_for(problem) if given is None else given
     served = tuple(each for each in asked if each.serves(problem.majors, problem.invariant))
-    found = (each for each in _estimates(problem, served) if each.serves)
+    found = (each for each in estimates(problem, served) if each.serves)
     return sorted(found, key=attrgetter("seconds"))
 
 
@@ -364,7 +364,8 @@ def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -
 _table = lru_cache(maxsize=64)(table)
 
 
-def _estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
+def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
+    """The estimates of candidates, one or more, at once and in their order."""
     m, _, k = problem.mnk
     of = aligned(_table(candidates, majors=problem.majors), _rows(problem))
     work = _work(problem)

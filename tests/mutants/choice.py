@@ -111,6 +111,13 @@ FAULTS = (
         "A kernel that was named runs the plan of another one.",
     ),
     Fault(
+        "a_rung_for_other_majors",
+        CHOOSE,
+        " if each.serves(problem.majors))",
+        ")",
+        "A kernel that was named refuses a product whose B is not contiguous along K.",
+    ),
+    Fault(
         "major_of_b_inverted",
         PROBLEM,
         '"MN" if self.b.row_major else "K"',

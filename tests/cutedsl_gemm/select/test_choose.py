@@ -8,8 +8,9 @@ from torch.nn import functional as F
 
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.sm90.rungs import split
-from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
+from cutedsl_gemm.measure.random_shapes import draw
+from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.choose import choose, choose_among
 from cutedsl_gemm.select.model import SMS, ranking
 from cutedsl_gemm.select.registry import KERNELS
@@ -61,6 +62,15 @@ def test_a_tile_that_no_gated_product_has_is_refused_for_its_own_reason():
 def test_k_of_few_tiles_is_divided_and_that_of_many_is_not():
     assert choose(Problem.dense(512, 512, 16384)).splits > 1
     assert choose(Problem.dense(4096, 4096, 16384)).splits == 1
+
+
+@pytest.mark.parametrize("maker", [pingpong, cooperative, split])
+def test_each_maker_has_a_plan_whatever_the_majors(maker):
+    """Tiles of an odd multiple of 8 columns serve only a B that is contiguous along K."""
+    for m, n, k in draw(400, seed=5):
+        for a, b in product(((k, 1), (1, m)), ((n, 1), (1, k))):
+            problem = Problem(Matrix((m, k), a), Matrix((k, n), b), "bfloat16")
+            assert choose_among(maker, problem).a_major in ("K", "MN")
 
 
 def test_sums_that_32_bits_do_not_count_are_refused_before_anything_is_compiled():
