@@ -209,8 +209,8 @@ def write(path: Path, candidates: Iterable[Candidate]) -> None:
         writer.writerows((COLUMNS, *sorted(rows)))
 
 
-# Picked by bench/fit_model.py: each improves what is expected of the others (docs/performance/
-# notebook.md, "Clusters that share odd tiles").
+# bench/fit_model.py picked most of them, one after the other, always the one that most improved the
+# model's choice (docs/performance/notebook.md, "Clusters that share odd tiles").
 FILE = Path(__file__).with_name("candidates.csv")
 CANDIDATES = read(FILE)
 

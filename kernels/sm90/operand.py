@@ -35,10 +35,10 @@ class Operand:
     """The shared-memory tile of A or B, and how the blocks of a cluster load it.
 
     `smem` is the layout of one stage, (rows, BK) → element offset. `major` is the contiguous mode
-    in PTX's terms: "K" or "MN". If the blocks of a cluster share the operand, so many `sharers`
-    load slices of the other mode, the rows of a K-major operand or the columns of an MN-major one,
-    and multicast them to all of them. Where the periods of the swizzle do not divide among the
-    sharers, there are more slices, and some sharers load one more than others.
+    in PTX's terms: "K" or "MN". The other mode is divided into slices: the rows of a K-major
+    operand, the columns of an MN-major one. The `sharers` are the blocks of a cluster that share
+    the operand. Each loads some of the slices, and multicasts them to all. If the periods of the
+    swizzle do not divide among the sharers, some load one slice more than others.
 
     The rows may be of several `matrices`, such as the gate and the value of a gated product: as
     many rows of each, at the same place, one matrix after the other.
@@ -71,7 +71,7 @@ class Operand:
         return next(wanted, self.sharers)
 
     def slices_of(self, sharer: Any) -> list[Any]:
-        """The slices that a sharer loads; the last one does not exist if it is not below `slices`.
+        """The slices that a sharer loads; the last exists only if its number is below `slices`.
 
         >>> b = Operand("B", "K", swizzled(72, 64, "K"), sharers=2)
         >>> b.slices, b.slices_of(0), b.slices_of(1)
@@ -288,7 +288,7 @@ def swizzled(rows: int, columns: int, major: Major, matrices: int = 1) -> Compos
             "that is contiguous along the other mode"
         )
     row = max(gcd(run, ROW), SHORTEST_ROW)
-    across = Layout((8, outer // 8), (row, 8 * row))
+    across = Layout((PERIOD, outer // PERIOD), (row, PERIOD * row))
     along = Layout((row, inner // row), (1, outer * row if inner > row else 0))
     plain = make_layout(across, along) if major == "K" else make_layout(along, across)
     return ComposedLayout(SWIZZLES[row], 0, plain, unit=BITS)

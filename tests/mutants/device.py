@@ -112,7 +112,7 @@ MAINLOOPS = (
         MAINLOOP,
         "if number * operand.sharers <= operand.slices:",
         "if True:",
-        "A block loads rows of the next tile to where no rows of its stage are.",
+        "A block loads rows of the next tile behind the last row of its stage.",
     ),
     Fault(
         "slices_of_k_not_counted",

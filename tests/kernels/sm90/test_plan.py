@@ -393,18 +393,17 @@ def test_the_slices_of_a_cluster_tile_the_operand(cluster, majors, bn):
 def test_slices_have_every_row_of_both_matrices_once(bn, sharers, major):
     operand = Operand("B", major, swizzled(bn, 64, major, 2), sharers, matrices=2)
     (rows, matrices), columns = operand.slice_tiler
-    found = []
+    found, of_each = [], bn // 2  # rows of a tile that are of each matrix
     for tile, k_tile, part in product(range(3), range(2), range(operand.slices)):
         (n, first), k = operand.gmem_coord(tile, k_tile, part)
         i, j = operand.slice_coord(part)
         for matrix, row in product(range(matrices), range(rows)):
             in_tile = i * operand.slice_shape[0] + matrix * rows + row
             place = first * matrices + matrix, n * rows + row
-            half = bn // 2  # of the tile is of each matrix
-            assert place == (in_tile // half, tile * half + in_tile % half)
+            assert place == (in_tile // of_each, tile * of_each + in_tile % of_each)
             found += [(*place, k * columns + column) for column in range(0, columns, 8)]
         assert k * columns == k_tile * 64 + j * columns
-    assert sorted(found) == [*product(range(2), range(3 * bn // 2), range(0, 2 * 64, 8))]
+    assert sorted(found) == [*product(range(2), range(3 * of_each), range(0, 2 * 64, 8))]
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
