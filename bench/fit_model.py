@@ -1,6 +1,6 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 150] [--learn 12000] [--held 3] [--pick N] [--write]
+    python bench/fit_model.py FILE... [--steps 150] [--learn 16000] [--held 3] [--pick N] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
 are in the repository: `python bench/fit_model.py bench/runs.csv.xz --steps 0 --write`.
@@ -20,6 +20,7 @@ import csv
 import lzma
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ import torch
 from candidates import MAJORS
 from numpy.typing import NDArray
 
+from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.select import candidate
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
@@ -37,6 +39,7 @@ from cutedsl_gemm.select.correction import (
     FILE,
     LEARNED,
     TERMS,
+    UNITS,
     Network,
     of_candidates,
     of_rows,
@@ -47,6 +50,7 @@ from cutedsl_gemm.select.model import (
     Constants,
     Table,
     aligned,
+    correction,
     entry,
     table,
     terms,
@@ -55,11 +59,12 @@ from cutedsl_gemm.select.model import (
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
 SOFT = 0.05  # the choice is a softmax of log times over this
-UNITS, NETWORKS = 32, 2  # each network has so many units; their mean is one network
+JITTER = 0.05  # of an input for all plans of a shape, while the network learns
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
 # of ROUND, which are rare in the pools but not in models, and those that bench names.
-FEW, ROUND, RARE, NAMED = 128, 128, 3, 20
+FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
 OFTEN = 12  # runs of a plan that may become a candidate
+SILENT = LEARNED._replace(output=0 * LEARNED.output, offset=0 * LEARNED.offset)
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
 
@@ -139,7 +144,9 @@ def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
     number = runs.candidate + len(runs.names) * runs.majors
     of = Table(*(column[..., number] for column in every))
     m, n, k, *rows = runs.key
-    return terms(m, n, k, aligned(of, rows, c, learned), c, learned)
+    of = aligned(of, rows, c, learned)
+    found = terms(m, n, k, of, c)
+    return found | {"seconds": found["seconds"] * correction(found["inputs"], of.others, learned)}
 
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
@@ -198,30 +205,17 @@ def places(shape: Array, count: int) -> Array:
     return np.arange(len(shape)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def unbiased(network: Network, runs: Runs, c: Constants) -> Network:
-    """The network with one more unit, a constant: the chosen plans take what it says, on average.
+def learn(runs: Runs, c: Constants, steps: int) -> Network:
+    """The network that makes the least loss, without bias.
 
-    Without it they take longer, since a choice prefers plans that it takes for too fast.
+    A choice prefers plans that it takes for too fast. With `offset`, the chosen plans take what the
+    model says, on average.
     """
+    network = trained(runs, c, steps)
     found = expectation(runs, c, network)
     first = choice(runs, found)
-    offset = np.log(runs.seconds[first] / found["seconds"][first]).mean()
-    terms_, facts, rows, bias = (np.vstack([x, 0 * x[:1]]) for x in network[:4])
-    bias[-1] = 1
-    return Network(terms_, facts, rows, bias, np.append(network.output, np.float32(offset)))
-
-
-def learn(runs: Runs, c: Constants, steps: int) -> Network:
-    """The mean of several networks that differ in their random start, without bias."""
-    networks = [one_network(runs, c, steps, seed) for seed in range(NETWORKS)]
-    return unbiased(mean_of(networks), runs, c)
-
-
-def mean_of(networks: Sequence[Network]) -> Network:
-    """One network with the units of all: its output is the mean of theirs."""
-    *inputs, output = zip(*networks, strict=True)
-    stacked = (np.vstack(each) for each in inputs)
-    return Network(*stacked, np.concatenate(output) / np.float32(len(networks)))
+    offset = np.log(runs.seconds[first] / found["seconds"][first]).mean(keepdims=True)
+    return network._replace(offset=offset.astype(np.float32))
 
 
 def frequencies(runs: Runs) -> Array:
@@ -229,16 +223,17 @@ def frequencies(runs: Runs) -> Array:
     extents = np.zeros((3, len(runs.torch)), int)
     extents[:, runs.shape] = runs.key[:3]
     rare = (extents[:2].min(0) <= FEW) | (extents % ROUND == 0).all(0)
-    known = np.array([mnk in measured.NAMED for mnk in zip(*extents.tolist(), strict=True)])
+    named = {*measured.NAMED, *((m, *weight) for m, weight in product(ROWS, WEIGHTS))}
+    known = np.array([mnk in named for mnk in zip(*extents.tolist(), strict=True)])
     return np.select([known, rare], [NAMED, RARE], 1)
 
 
-def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
+def trained(runs: Runs, c: Constants, steps: int) -> Network:
     """The network that makes the least loss, by Adam, of some shapes at a time."""
-    silent = LEARNED._replace(output=0 * LEARNED.output)
-    found = expectation(runs, c, silent)
+    found = expectation(runs, c, SILENT)
     physical = np.log(found["seconds"])
-    inputs = np.vstack([found["inputs"], of_candidates(runs.names)[:, runs.candidate]])
+    inputs = np.log(found["inputs"], dtype=np.float32)
+    inputs = np.vstack([inputs, of_candidates(runs.names)[:, runs.candidate]])
     inputs = np.vstack([inputs, of_rows(runs.key[3:])])
     slow = np.log(runs.seconds / runs.best[runs.shape])
     legal = relevant(runs, physical, found["serves"])
@@ -258,16 +253,18 @@ def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
     weight = dense(np.exp((1 - np.exp(slow)) / NEAR), 0)
     costs = dense(cost(runs), 0)
     often = torch.from_numpy(np.where(counts < 2, 0, frequencies(runs))).float()
-    torch.manual_seed(seed)
-    hidden, last = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, 1, bias=False)
+    torch.manual_seed(0)
+    first, second = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, UNITS)
+    last = torch.nn.Linear(UNITS, 1, bias=False)
+    network = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), last)
     with torch.no_grad():
         last.weight *= 0.1
-    weights = [*hidden.parameters(), *last.parameters()]
-    adam = torch.optim.AdamW(weights, weight_decay=0.1)
-    rate = torch.optim.lr_scheduler.OneCycleLR(adam, 0.01, total_steps=steps, pct_start=0.1)
+    adam = torch.optim.AdamW(network.parameters(), weight_decay=0.1)
+    rate = torch.optim.lr_scheduler.OneCycleLR(adam, 0.005, total_steps=steps, pct_start=0.1)
     for _ in range(steps):
         some = torch.multinomial(often, SHAPES, replacement=True)
-        seconds = expected[some] + last(torch.relu(hidden(x[some])))[..., 0]
+        jitter = JITTER * torch.randn(SHAPES, 1, len(inputs))
+        seconds = expected[some] + network(x[some] + jitter)[..., 0]
         lost = (torch.softmax(-seconds / SOFT, 1) * costs[some]).sum(1).mean()
         near, error = weight[some], seconds - measured_[some]
         common = (near * error).sum(1) / near.sum(1)
@@ -279,12 +276,12 @@ def one_network(runs: Runs, c: Constants, steps: int, seed: int) -> Network:
         total.backward()
         adam.step()
         rate.step()
-    scaled = hidden.weight.detach().numpy() / scale
-    bias = hidden.bias.detach().numpy() - scaled @ mean
-    ends = len(TERMS), len(TERMS) + len(FACTS)
-    parts = (each.astype(np.float32) for each in np.split(scaled, ends, axis=1))
-    output = last.weight.detach().numpy()[0]
-    return Network(*parts, bias[:, None].astype(np.float32), output)
+    weights = first.weight.detach().numpy() / scale
+    bias = first.bias.detach().numpy() - weights @ mean
+    columns = np.split(weights, (len(TERMS), len(TERMS) + len(FACTS)), axis=1)
+    then = (second.weight, second.bias[:, None], last.weight[0], torch.zeros(1))
+    layers = (*columns, bias[:, None], *(each.detach().numpy() for each in then))
+    return Network(*(each.astype(np.float32) for each in layers))
 
 
 def flat(c: Constants) -> Array:
@@ -302,16 +299,15 @@ def unflat(logs: Array, c: Constants) -> Constants:
 
 def fit(runs: Runs, c: Constants, steps: int) -> Constants:
     """Adam on finite differences, without a correction."""
-    silent = LEARNED._replace(output=0 * LEARNED.output)
     x = flat(c)
     mean, square = np.zeros_like(x), np.zeros_like(x)
     for step in range(1, steps + 1):
-        here = loss(runs, unflat(x, c), silent)
+        here = loss(runs, unflat(x, c), SILENT)
         slopes = np.empty_like(x)
         for at in range(len(x)):
             moved = x.copy()
             moved[at] += 1e-4
-            slopes[at] = (loss(runs, unflat(moved, c), silent) - here) / 1e-4
+            slopes[at] = (loss(runs, unflat(moved, c), SILENT) - here) / 1e-4
         mean, square = 0.9 * mean + 0.1 * slopes, 0.99 * square + 0.01 * slopes**2
         rate = 0.04 * (1 - step / (steps + 1))
         x -= rate * mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
@@ -357,7 +353,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--learn", type=int, default=12000)
+    parser.add_argument("--learn", type=int, default=16000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int)
     parser.add_argument("--held", type=int, default=0)

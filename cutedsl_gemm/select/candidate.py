@@ -146,9 +146,10 @@ def _plan(
                 f"tile {tile}: BN is {tile[1]}; it must be a multiple of {unit}, since BN has "
                 f"columns of {epilogue.accumulators} matrices"
             )
-        if of_k > 0 and maker in (pingpong, cooperative):
+        if of_k > 1 and maker in (pingpong, cooperative):
             # Threads read a matrix operand. If TMA loads it ahead, the loads of A and B wait behind
-            # it: 210 µs, not 196, at 4096³; but 126, not 148, at 8448×9216×256 (docs/performance).
+            # it: 299 µs, not 243, at 1040×9792×8176; but 90, not 97, at 10752×3456×640
+            # (docs/performance).
             options["c_stages"] = panels_in_flight(columns, candidate.swapped)
     if candidate.splits > 1:
         options["splits"] = candidate.splits
@@ -160,7 +161,7 @@ def _plan(
         options["swapped"] = True
     if candidate.consumers != 2:
         options["consumers"] = candidate.consumers
-    if maker is cooperative and tile[1] == 256:
+    if maker is cooperative and tile[1] == 256 and epilogue is PLAIN:
         options["c_stages"] = 2  # they fit in addition to four stages
     plan = maker(tile, dtype, a_major, b_major, **options)
     if epilogue is not PLAIN and isinstance(plan, PanelPlan):
@@ -249,7 +250,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose if TMA stores C; some serve invariant problems.
 
     >>> len(plans())
-    2248
+    2392
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [

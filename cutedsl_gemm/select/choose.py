@@ -27,7 +27,7 @@ def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
 
     >>> few = Problem.dense(512, 512, 16384, "float16")
     >>> choose(few).splits, choose(few, (128, 256, 64)).schedule
-    (3, 'cooperative')
+    (4, 'cooperative')
     """
     if tile is None:
         if problem.epilogue is PLAIN:
@@ -48,7 +48,7 @@ def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> Sm
     >>> from cutedsl_gemm.kernels.sm90.rungs import split
     >>> square = Problem.dense(4096, 4096, 4096, "float16")
     >>> choose_among(pingpong, square).tile, choose_among(split, square, (128, 64, 64)).splits
-    ((128, 152, 64), 6)
+    ((128, 128, 64), 6)
     """
     tile = None if tile is None else checked_tile(tile)
     made = (each for each in candidates_for(problem) if each.maker is maker)

@@ -1,12 +1,13 @@
 """What measurements say beyond the formulas of model.py: a factor for each candidate's time.
 
-The factor comes from a network of 65 units. Each adds up its inputs, with weights, and passes the
-sum on if it is positive. The inputs are
+The factor comes from a network of two layers of 64 units. Each unit adds up its inputs, with
+weights, and passes the sum on if it is positive. The inputs of the first layer are
 
     TERMS   of the model: they change with the problem and the candidate
     FACTS   of the candidate: its tile, cluster and schedule
     ROWS    the alignments of the rows of A, B and C
 
+and those of the second layer are the units of the first.
 Flops, L2 and DRAM are the model's. The network knows how plans deviate from it: blocks that share
 what L2 serves or fall out of step, tiles beyond the edge, short loops. `bench/fit_model.py` writes
 the weights, correction.csv.
@@ -80,7 +81,13 @@ def facts(candidate: Candidate) -> dict[str, float]:
 
 
 FACTS = tuple(facts(Candidate(pingpong, (64, 64, 64))))
-INPUTS = (*TERMS, *FACTS, *ROWS, "bias", "output")  # rows of the file
+UNITS = 64  # of each layer
+# Rows of the file: the weights of an input, or of a unit of the first layer, to each unit.
+NAMES = (
+    *(*TERMS, *FACTS, *ROWS, "bias"),
+    *(*(f"unit {number}" for number in range(UNITS)), "second bias"),
+    *("output", "offset"),
+)
 
 
 def of_candidates(candidates: Sequence[Candidate]) -> Array:
@@ -104,42 +111,50 @@ class Network(NamedTuple):
     facts: Array  # (units, FACTS)
     rows: Array  # (units, ROWS)
     bias: Array  # (units, 1)
-    output: Array  # (units,)
+    hidden: Array  # (units of the second layer, units)
+    hidden_bias: Array  # (units of the second layer, 1)
+    output: Array  # (units of the second layer,)
+    offset: Array  # (1,)
 
-    def factor(self, of_problem: Array, floors: Array, base: Array) -> Array:
-        """(candidates,): the factor, 1/2 to 2, of (TERMS, candidates).
+    def factor(self, of_problem: Array, others: Array) -> Array:
+        """(candidates,): the factor, 1/2 to 2, of the terms' logarithms, (TERMS, candidates).
 
-        With y the sums of all inputs but the terms, (units, candidates), `floors` is −y and `base`
-        is the output of y: max(x + y, 0) is max(x, −y) + y, which numpy computes in half the time.
+        `others` (units, candidates) is what the first layer adds up of the other inputs.
         """
-        sums = self.terms @ of_problem
-        np.maximum(sums, floors, out=sums)
-        found = self.output @ sums
-        found += base
+        first = self.terms @ of_problem
+        first += others
+        np.maximum(first, 0, out=first)
+        second = self.hidden @ first
+        second += self.hidden_bias
+        np.maximum(second, 0, out=second)
+        found = self.output @ second
+        found += self.offset
         return np.exp(np.minimum(np.maximum(found, -LIMIT), LIMIT))
 
 
 def read(path: Path) -> Network:
-    """The weights of a file: a row for each of INPUTS. ValueError if it has others."""
+    """The weights of a file: a row for each of NAMES. ValueError if it has others."""
     with path.open(newline="", encoding="utf-8") as stream:
-        names, *weights = zip(*csv.reader(stream), strict=True)
-    if names != INPUTS:
+        rows = {name: np.array(weights, np.float32) for name, *weights in csv.reader(stream)}
+    if tuple(rows) != NAMES:
         raise ValueError(
-            f"{path} has weights of other inputs: give it a row for each of INPUTS, whatever the "
+            f"{path} has weights of other inputs: give it a row for each of NAMES, whatever the "
             "weights, and learn them with python bench/fit_model.py --write"
         )
-    found = np.array(weights, np.float32)  # (units, inputs)
-    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS), 1])
-    terms, of_facts, rows, bias, output = map(np.ascontiguousarray, np.split(found, ends, axis=1))
-    return Network(terms, of_facts, rows, bias, output[:, 0])
+    *weights, offset = rows.values()
+    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS), 1, UNITS, 1])
+    *inputs, output = np.split(np.array(weights), ends)
+    layers = [*(np.ascontiguousarray(each.T) for each in inputs), output[0], offset]
+    return Network(*layers)
 
 
 def write(path: Path, network: Network) -> None:
     """Writes what `read` reads."""
-    columns = np.hstack([*network[:4], network.output[:, None]]).T
+    *inputs, output, offset = network
+    rows = *np.hstack(inputs).T, output, offset
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        for name, row in zip(INPUTS, columns, strict=True):
+        for name, row in zip(NAMES, rows, strict=True):
             writer.writerow((name, *(f"{weight:.4g}" for weight in row)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .fault import Fault
 
 MODEL = "cutedsl_gemm/select/model.py"
+CORRECTION = "cutedsl_gemm/select/correction.py"
 CANDIDATE = "cutedsl_gemm/select/candidate.py"
 CHOOSE = "cutedsl_gemm/select/choose.py"
 REGISTRY = "cutedsl_gemm/select/registry.py"
@@ -18,6 +19,20 @@ FAULTS = (
         "(waves <= of.most_waves) & down & across",
         "down & across",
         "K is split over several waves, whose partial sums do not fit in L2.",
+    ),
+    Fault(
+        "far_candidates_chosen",
+        MODEL,
+        "near = np.argpartition(seconds, min(NEAR, len(served)) - 1)[:NEAR]",
+        "near = np.arange(len(served))",
+        "A choice takes a plan that was hardly ever measured for such a problem.",
+    ),
+    Fault(
+        "second_layer_not_rectified",
+        CORRECTION,
+        "np.maximum(second, 0, out=second)",
+        "np.maximum(second, -99, out=second)",
+        "The network is not the one that was trained.",
     ),
     Fault(
         "cluster_of_one_tile",
@@ -92,9 +107,16 @@ FAULTS = (
     Fault(
         "two_panels_always",
         CANDIDATE,
-        "if maker is cooperative and tile[1] == 256:",
+        "if maker is cooperative and tile[1] == 256 and epilogue is PLAIN:",
         "if maker is cooperative:",
         "Tiles stage more or fewer panels than were measured.",
+    ),
+    Fault(
+        "tma_never_loads_a_matrix",
+        CANDIDATE,
+        "if of_k > 1 and maker in (pingpong, cooperative):",
+        "if maker in (pingpong, cooperative):",
+        "Threads read the matrix that addmm adds, also where DRAM decides: 141 µs, not 125.",
     ),
     Fault(
         "large_tiles_never_cooperative",

@@ -1,6 +1,20 @@
-"""The file of candidates."""
+"""The candidates: their file, and the plans that they make for an epilogue."""
 
-from cutedsl_gemm.select.candidate import CANDIDATES, FILE, read, write
+from dataclasses import replace
+
+import pytest
+
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Operand, Result
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
+from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.select.candidate import CANDIDATES, FILE, Candidate, read, write
+
+# acc + c, for a matrix c in bfloat16
+SUM = Epilogue(
+    (Instruction("acc"), Instruction("operand", value=0), Instruction("add", (0, 1))),
+    (Operand("c", ("M", "N"), "bfloat16", alignment=8),),
+    (Result(2),),
+)
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -12,3 +26,16 @@ def test_what_is_written_is_read(tmp_path):
 
 def test_each_candidate_is_there_once_and_has_a_name_of_its_own():
     assert len({*CANDIDATES}) == len({each.name for each in CANDIDATES}) == len(CANDIDATES)
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [Candidate(cooperative, (128, 256, 64)), Candidate(pingpong, (128, 192, 64), cluster=(2, 1))],
+    ids=lambda each: each.maker.__name__,
+)
+def test_tma_loads_a_matrix_ahead_where_k_is_short(candidate):
+    plans = [
+        candidate.plan(replace(Problem.dense(4096, 4096, k), epilogue=SUM))
+        for k in (256, 1024, 1088)
+    ]
+    assert [plan.staged_operand for plan in plans] == [0, 0, None]

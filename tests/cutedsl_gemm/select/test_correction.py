@@ -8,8 +8,10 @@ from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.select.correction import (
     FACTS,
     LEARNED,
+    LIMIT,
     ROWS,
     TERMS,
+    UNITS,
     of_candidates,
     of_rows,
     read,
@@ -21,11 +23,12 @@ EXTREMES = [(1, 1, 1), (1, 8, 1 << 20), (1 << 20, 8, 8), (1 << 17, 1 << 17, 1 <<
 
 
 def test_each_input_has_a_weight_for_each_unit():
-    units = len(LEARNED.output)
-    assert LEARNED.terms.shape == (units, len(TERMS))
-    assert LEARNED.facts.shape == (units, len(FACTS))
-    assert LEARNED.rows.shape == (units, len(ROWS))
-    assert LEARNED.bias.shape == (units, 1)
+    assert LEARNED.terms.shape == (UNITS, len(TERMS))
+    assert LEARNED.facts.shape == (UNITS, len(FACTS))
+    assert LEARNED.rows.shape == (UNITS, len(ROWS))
+    assert LEARNED.hidden.shape == (UNITS, UNITS)
+    assert LEARNED.bias.shape == LEARNED.hidden_bias.shape == (UNITS, 1)
+    assert (LEARNED.output.shape, LEARNED.offset.shape) == ((UNITS,), (1,))
     assert of_candidates(CANDIDATES).shape == (len(FACTS), len(CANDIDATES))
     assert of_rows((0, 1, 3)).shape == (len(ROWS), 1)
 
@@ -34,6 +37,17 @@ def test_each_input_has_a_weight_for_each_unit():
 def test_the_factor_is_at_most_two_either_way_whatever_the_problem(mnk):
     factors = [found.correction for found in ranking(Problem.dense(*mnk))]
     assert all(0.4999 < factor < 2.0001 for factor in factors)
+
+
+def test_the_factor_is_that_of_two_layers_of_rectified_sums():
+    rng = np.random.default_rng(0)
+    terms = rng.normal(size=(len(TERMS), 5)).astype(np.float32)
+    others = rng.normal(size=(UNITS, 5)).astype(np.float32)
+    first = np.maximum(np.einsum("ut,tc->uc", LEARNED.terms, terms) + others, 0)
+    second = np.maximum(np.einsum("vu,uc->vc", LEARNED.hidden, first) + LEARNED.hidden_bias, 0)
+    found = np.einsum("v,vc->c", LEARNED.output, second) + LEARNED.offset
+    expected = np.exp(np.clip(found, -LIMIT, LIMIT))
+    assert np.allclose(LEARNED.factor(terms, others), expected, rtol=1e-3)
 
 
 def test_alignments_are_marked_and_those_of_a_and_b_averaged():
@@ -51,7 +65,7 @@ def test_a_file_of_other_inputs_is_refused(tmp_path):
     write(tmp_path / "weights.csv", LEARNED)
     text = (tmp_path / "weights.csv").read_text("utf-8")
     (tmp_path / "weights.csv").write_text(text.replace("swapped", "turned"), "utf-8")
-    with pytest.raises(ValueError, match="a row for each of INPUTS"):
+    with pytest.raises(ValueError, match="a row for each of NAMES"):
         read(tmp_path / "weights.csv")
 
 
