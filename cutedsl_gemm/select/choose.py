@@ -53,7 +53,7 @@ def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> Sm
     tile = None if tile is None else checked_tile(tile)
     made = (each for each in candidates_for(problem) if each.maker is maker)
     of_tile = (each for each in made if tile in (None, each.tile))
-    served = tuple(each for each in of_tile if each.serves(problem.majors))
+    served = tuple(each for each in of_tile if each.serves(problem.majors, problem.invariant))
     if not served:
         return Candidate(maker, tile or (128, 128, 64)).plan(problem)
     ranked = sorted(estimates(problem, served), key=attrgetter("seconds"))

@@ -21,6 +21,13 @@ FAULTS = (
         "K is split over several waves, whose partial sums do not fit in L2.",
     ),
     Fault(
+        "named_kernel_forgets_invariance",
+        CHOOSE,
+        "each.serves(problem.majors, problem.invariant)",
+        "each.serves(problem.majors)",
+        "M decides how far K is padded, and with it the sign of a sum that is 0.",
+    ),
+    Fault(
         "far_candidates_chosen",
         MODEL,
         "near = np.argpartition(seconds, min(NEAR, len(served)) - 1)[:NEAR]",

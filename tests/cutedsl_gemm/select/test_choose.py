@@ -47,6 +47,12 @@ def test_a_tile_of_no_schedule_is_refused_for_its_own_reason(tile):
         choose(Problem.dense(512, 512, 512), tile)
 
 
+@pytest.mark.parametrize("maker", [pingpong, cooperative])
+def test_a_named_kernel_pads_k_alike_for_every_m_of_an_invariant_product(maker):
+    problems = (replace(Problem.dense(m, 4096, 4096), invariant=True) for m in (1, 16, 512, 4096))
+    assert {choose_among(maker, each).tile[2] for each in problems} == {64}
+
+
 def gated(m, n, k):
     epilogue = trace(lambda gate, up: F.silu(gate) * up, (), 2)
     return replace(Problem.dense(m, n, k), epilogue=epilogue)
