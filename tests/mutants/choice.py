@@ -142,7 +142,7 @@ FAULTS = (
     Fault(
         "a_rung_for_other_majors",
         CHOOSE,
-        " if each.serves(problem.majors))",
+        " if each.serves(problem.majors, problem.invariant))",
         ")",
         "A kernel that was named refuses a product whose B is not contiguous along K.",
     ),
