@@ -59,7 +59,7 @@ from cutedsl_gemm.select.model import (
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
 SOFT = 0.05  # the choice is a softmax of log times over this
-JITTER = 0.05  # of an input for all plans of a shape, while the network learns
+JITTER = 0.05  # standard deviations by which inputs move, all plans of a shape alike
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
 # of ROUND, which are rare in the pools but not in models, and those that bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
@@ -232,9 +232,9 @@ def trained(runs: Runs, c: Constants, steps: int) -> Network:
     """The network that makes the least loss, by Adam, of some shapes at a time."""
     found = expectation(runs, c, SILENT)
     physical = np.log(found["seconds"])
-    inputs = np.log(found["inputs"], dtype=np.float32)
-    inputs = np.vstack([inputs, of_candidates(runs.names)[:, runs.candidate]])
-    inputs = np.vstack([inputs, of_rows(runs.key[3:])])
+    facts = of_candidates(runs.names)[:, runs.candidate]
+    logs = np.log(found["inputs"], dtype=np.float32)
+    inputs = np.vstack([logs, facts, of_rows(runs.key[3:])])
     slow = np.log(runs.seconds / runs.best[runs.shape])
     legal = relevant(runs, physical, found["serves"])
     shape = runs.shape[legal]

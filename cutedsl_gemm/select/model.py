@@ -52,7 +52,13 @@ from cutedsl_gemm.kernels.sm90.resources import (
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, candidates_for, depth
+from cutedsl_gemm.select.candidate import (
+    CANDIDATES,
+    Candidate,
+    candidates_for,
+    depth,
+    loads_matrix_ahead,
+)
 from cutedsl_gemm.select.correction import LEARNED, TERMS, Network, of_candidates, of_rows
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
@@ -406,7 +412,7 @@ def _work(problem: Problem) -> Work:
     m, _, k = problem.mnk
     a_b_c = 2 * (m * k + problem.columns * k + m * problem.columns)
     matrices = sum(len(operand.modes) == 2 for operand in epilogue.operands)
-    reads = max(0, matrices - (depth(k) < 2)) ** 2  # TMA loads one if K is short (`candidate`)
+    reads = max(0, matrices - loads_matrix_ahead(depth(k))) ** 2
     count = epilogue.accumulators
     return Work(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c)
 

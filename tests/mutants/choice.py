@@ -121,7 +121,7 @@ FAULTS = (
     Fault(
         "tma_never_loads_a_matrix",
         CANDIDATE,
-        "if of_k > 1 and maker in (pingpong, cooperative):",
+        "if not loads_matrix_ahead(of_k) and maker in (pingpong, cooperative):",
         "if maker in (pingpong, cooperative):",
         "Threads read the matrix that addmm adds, also where DRAM decides: 141 µs, not 125.",
     ),
