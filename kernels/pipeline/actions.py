@@ -114,4 +114,5 @@ def holds(step: Step, pipeline: Pipeline, counts: Counts, tile: int, k_tile: int
         "not the last tile": tile + 1 < counts.tiles,
         "reloaded": k_tile < last - pipeline.stages,
         "exists": k_tile < last,
+        "in the tile": k_tile < (tile + 1) * counts.k_tiles,
     }[step.when]

@@ -198,7 +198,7 @@ def _mistaken_phases(order: Order) -> Iterator[Broken]:
                     before,
                     arrival.moment,
                 )
-    for waiting in order.waits:
+    for waiting in (*order.waits, *order.peeks):
         number = waiting.phase.number
         before = order.completed.get(waiting.phase._replace(number=number - 1))
         if before is not None and not order.precedes(before, waiting.before):
@@ -295,7 +295,8 @@ def _by_threads(order: Order, write: Access) -> bool:
 
 
 def _outlived_memory(order: Order) -> Iterator[Broken]:
-    polls = ((waiting.before, waiting.phase.block) for waiting in order.waits)
+    every = (*order.waits, *order.peeks)
+    polls = ((waiting.before, waiting.phase.block) for waiting in every)
     for moment, block in (*order.touched, *polls):
         ready = order.init.get(block)
         initialised = ready is not None and (ready == moment or order.precedes(ready, moment))

@@ -25,6 +25,7 @@ from cutedsl_gemm.kernels.pipeline.table import table
 # The fields of a step are filled in; {k} is its k-tile, and {place} its buffer or else its k-tile.
 TEXTS: dict[type[Step], str] = {
     Wait: "mbarrier wait {barrier}[{place}]",
+    steps.Peek: "mbarrier test {barrier}[{k}]",
     Arrive: "mbarrier arrive {barrier}[{k}]",
     steps.Expect: "mbarrier arrive {barrier}[{place}], expect {bytes:,} bytes",
     Load: "TMA load {operand}[{k}] → its stage, {bytes:,} bytes on {barrier}[{k}]",
@@ -63,6 +64,7 @@ CONDITIONS = {
     "not the last tile": "if the block has another tile",
     "reloaded": "if a later k-tile takes its stage",
     "exists": "if the block has this k-tile",
+    "in the tile": "if the tile has this k-tile",
 }
 OF_PANELS = {"panel": "p", "buffer": "b", "pending": "n"}  # what differs from panel to panel
 INDENT = 4

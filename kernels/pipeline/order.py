@@ -115,6 +115,7 @@ class Order:
         self.arrivals: dict[Phase, list[Arrival]] = defaultdict(list)
         self.completed: dict[Phase, int] = {}
         self.waits: list[Waiting] = []
+        self.peeks: list[Waiting] = []  # tests, which pass whether or not the phase has completed
         self.calls: dict[tuple[str, int], list[Member]] = defaultdict(list)  # (barrier, block) →
         self.generations: dict[tuple[str, int], list[tuple[int, list[Member]]]] = {}
         self.accesses: dict[Buffer, list[Access]] = defaultdict(list)
@@ -343,6 +344,11 @@ class _Program:
         target = phase._replace(number=phase.number - step.flipped)
         self.order.waits.append(Waiting(before, self.step(), target))
 
+    def peek(self, step: steps.Peek) -> None:
+        before = self.last
+        phase = self.phase(step.barrier, self.block)
+        self.order.peeks.append(Waiting(before, self.step(), phase))
+
     def arrive(self, step: steps.Arrive) -> None:
         moment = self.step()
         for block in step.blocks[self.block]:
@@ -511,6 +517,7 @@ class _Program:
 
 STEPS: dict[type[Step], Callable[[_Program, Any], None]] = {
     steps.Wait: _Program.wait,
+    steps.Peek: _Program.peek,
     steps.Arrive: _Program.arrive,
     steps.Expect: _Program.expect,
     steps.Load: _Program.load,

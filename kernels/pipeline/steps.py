@@ -12,8 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 # When a step is taken. "later tiles": unless this is the block's first tile. "not the last tile":
 # if the block has another one. "reloaded": if a later k-tile takes the stage of this one. "exists":
-# if the block has this k-tile.
-Condition: TypeAlias = Literal["always", "later tiles", "not the last tile", "reloaded", "exists"]
+# if the block has this k-tile. "in the tile": if the tile has it.
+Condition: TypeAlias = Literal[
+    "always", "later tiles", "not the last tile", "reloaded", "exists", "in the tile"
+]
 NAMED_BARRIERS = 16  # of a block (PTX ISA, bar)
 Ranks: TypeAlias = tuple[tuple[int, ...], ...]  # rank of a block in its cluster → ranks of others
 
@@ -33,7 +35,7 @@ class Step:
     @property
     def of_k_tile(self) -> bool:
         """Whether the step concerns a k-tile, and with it a stage."""
-        of_stages = isinstance(self, (Wait, Arrive, Expect, Load, CopyAsync, Multiply))
+        of_stages = isinstance(self, (Wait, Peek, Arrive, Expect, Load, CopyAsync, Multiply))
         return of_stages and getattr(self, "buffer", None) is None
 
 
@@ -52,6 +54,16 @@ class Wait(Step):
     barrier: str
     flipped: bool = False
     buffer: int | None = None
+
+
+@dataclass(frozen=True)
+class Peek(Step):
+    """mbarrier.test_wait.parity: whether the phase of a later `Wait` has completed already.
+
+    If it has, the warps skip that wait. Either way they go on at once.
+    """
+
+    barrier: str
 
 
 @dataclass(frozen=True)
@@ -362,7 +374,7 @@ class Pipeline:
             for step in walk(agent.program):
                 if (name := getattr(step, "barrier", None)) is not None and name not in names:
                     raise ValueError(f"{agent.name}: {step}: no barrier of the pipeline is {name}")
-                if isinstance(step, Wait | Arrive | Expect | Load | LoadPanel):
+                if isinstance(step, Wait | Peek | Arrive | Expect | Load | LoadPanel):
                     buffer, has = getattr(step, "buffer", None), self.mbarrier(step.barrier).buffers
                     if has if buffer is None else not 0 <= buffer < has:
                         raise ValueError(

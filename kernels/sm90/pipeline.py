@@ -29,6 +29,8 @@ WARPS = WARPGROUP // WARP  # of a warpgroup
 # A producer waits until its stage has been read; the first round of stages is empty from the start.
 WAIT_EMPTY = steps.Wait("empty", flipped=True, leader=True)
 WAIT_FULL = steps.Wait("full")
+# A consumer tests the next stage while the tensor core multiplies this one.
+PEEK_FULL = steps.Peek("full", lag=-1, when="in the tile")
 # k-tiles whose wgmmas a consumer has in flight: it releases the stage of the one before them.
 IN_FLIGHT = 1
 
@@ -159,7 +161,7 @@ def _consume(plan: PanelPlan | SplitKPlan, consumer: int) -> Program:
 
 def _mainloop(plan: Sm90Plan) -> Program:
     """One k-tile is always in flight; the stage before it is released."""
-    multiply = WAIT_FULL, steps.Multiply()
+    multiply = WAIT_FULL, steps.Multiply(), PEEK_FULL
     behind = steps.MultiplyWait(IN_FLIGHT), _release(plan, IN_FLIGHT)
     return *multiply, Loop("further k_tiles", (*multiply, *behind))
 

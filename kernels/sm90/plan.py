@@ -281,19 +281,27 @@ class Sm90Plan:
             return operand.slices_of(column), mask
         return operand.slices_of(row), (1 << down) - 1 << down * column
 
-    def loaders(self, rank: Any) -> list[Any]:
+    def loader_mask(self, rank: Any) -> Any:
         """The blocks that load into block `rank`'s stages: those of its row and of its column.
 
+        Bit r is block r of the cluster.
+
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> pingpong(cluster=(2, 4)).loaders(5), pingpong(cluster=(2, 1)).loaders(1)
-        ([5, 7, 1, 3, 4], [0, 1])
+        >>> f"{pingpong(cluster=(2, 4)).loader_mask(5):08b}"
+        '10111010'
         """
-        down, across = self.cluster
-        if 1 in self.cluster:
-            return list(range(self.cluster_size))
-        row, column = self.work.cluster_coord(rank)
-        of_row = [row + down * ((column + step) % across) for step in range(across)]
-        return of_row + [(row + step) % down + down * column for step in range(1, down)]
+        (_, of_row), (_, of_column) = (self.multicast(each, rank) for each in (self.a, self.b))
+        return of_row | of_column
+
+    def loaders(self, rank: int) -> list[int]:
+        """The blocks of `loader_mask`.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> pingpong(cluster=(2, 4)).loaders(5)
+        [1, 3, 4, 5, 7]
+        """
+        mask = self.loader_mask(rank)
+        return [block for block in range(self.cluster_size) if mask >> block & 1]
 
     @property
     def stage_readers(self) -> int:

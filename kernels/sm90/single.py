@@ -13,6 +13,7 @@ import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
+from cutedsl_gemm.kernels.sm90.pipeline import WAIT_FULL
 
 
 class Single(PanelGemm):
@@ -33,11 +34,12 @@ class Single(PanelGemm):
         acc.fill(0)
         mma.set(warpgroup.Field.ACCUMULATE, True)
         for k in cutlass.range(k_tiles, unroll=1):
-            self.multiply_k_tile(mma, rA, rB, acc, full, k)
+            stage, parity = self.pipeline.stage_and_parity(k, WAIT_FULL.flipped)
+            cute.arch.mbarrier_wait(full + stage, parity)
+            self.multiply_k_tile(mma, rA, rB, acc, stage)
             warpgroup.wait_group(0)
             cute.arch.sync_threads()  # all warps have read the stage
             if warp_idx == 0 and k + self.plan.stages < k_tiles:
-                stage, _ = self.pipeline.stage_and_parity(k)
                 self.load_k_tile(operands, m, n, k + self.plan.stages, stage, full)
         self.store(0, acc, epilogue, read, m, n, 0)
         self.wait_for_stores()

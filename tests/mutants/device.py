@@ -19,15 +19,15 @@ MAINLOOPS = (
     Fault(
         "full_phase_inverted",
         MAINLOOP,
-        "self.pipeline.stage_and_parity(k_tile, WAIT_FULL.flipped)",
-        "self.pipeline.stage_and_parity(k_tile, not WAIT_FULL.flipped)",
+        "self.pipeline.stage_and_parity(first, WAIT_FULL.flipped)",
+        "self.pipeline.stage_and_parity(first, not WAIT_FULL.flipped)",
         "A consumer multiplies a stage before its bytes have arrived.",
     ),
     Fault(
         "empty_phase_inverted",
         MAINLOOP,
-        "self.pipeline.stage_and_parity(loaded, WAIT_EMPTY.flipped)",
-        "self.pipeline.stage_and_parity(loaded)",
+        "self.pipeline.stage_and_parity(Int32(0), WAIT_EMPTY.flipped)",
+        "self.pipeline.stage_and_parity(Int32(0))",
         "The producer waits for the first release before it has loaded anything: a deadlock.",
     ),
     Fault(
@@ -40,8 +40,8 @@ MAINLOOPS = (
     Fault(
         "release_one_k_tile_early",
         MAINLOOP,
-        "self.release_stage(empty, k_tile - IN_FLIGHT, reloaded)",
-        "self.release_stage(empty, k_tile, reloaded)",
+        "self.release_stage(empty, before, k_tile",
+        "self.release_stage(empty, last, k_tile",
         "TMA overwrites a stage that a wgmma in flight still reads.",
     ),
     Fault(
@@ -201,16 +201,51 @@ MAINLOOPS = (
     Fault(
         "one_release_too_many",
         MAINLOOP,
-        "elif k_tile < reloaded:",
-        "elif k_tile <= reloaded:",
+        "k_tile - IN_FLIGHT < reloaded",
+        "k_tile - IN_FLIGHT <= reloaded",
         "A block arrives on an mbarrier of a block that may have ended.",
     ),
     Fault(
         "release_of_the_own_block_alone",
         MAINLOOP,
-        "cute.arch.mbarrier_arrive(empty + stage, rank)",
+        "cute.arch.mbarrier_arrive(empty + stage, lane)",
         "cute.arch.mbarrier_arrive(empty + stage)",
         "The other blocks of a cluster wait forever for this block to have read.",
+    ),
+    Fault(
+        "release_of_every_block",
+        MAINLOOP,
+        "self.plan.loader_mask(self.block_rank()) >> lane & 1 != 0",
+        "lane < self.plan.cluster_size",
+        "A block counts arrivals of blocks for which it loads nothing, and loads too early.",
+    ),
+    Fault(
+        "a_stage_too_many",
+        MAINLOOP,
+        "if stage == self.pipeline.stages:",
+        "if stage == self.pipeline.stages + 1:",
+        "TMA loads a k-tile into the memory behind the last stage.",
+    ),
+    Fault(
+        "parity_of_the_first_round",
+        MAINLOOP,
+        "Int32(0), parity ^ 1",
+        "Int32(0), parity",
+        "From the second round of stages on, waits pass or block a round late.",
+    ),
+    Fault(
+        "test_of_the_other_parity",
+        MAINLOOP,
+        "mbarrier_test_wait(full + stage, parity)",
+        "mbarrier_test_wait(full + stage, parity ^ 1)",
+        "A consumer multiplies a stage before its bytes have arrived.",
+    ),
+    Fault(
+        "no_wait_after_a_test_that_fails",
+        MAINLOOP,
+        "if not ready:",
+        "if ready:",
+        "A consumer multiplies a stage before its bytes have arrived.",
     ),
 )
 
@@ -260,8 +295,8 @@ SCHEDULES = (
     Fault(
         "pingpong_releases_a_later_stage",
         PINGPONG,
-        "self.release_stage(empty, k_tile + k_tiles - 1, reloaded)",
-        "self.release_stage(empty, k_tile + k_tiles, reloaded)",
+        "self.release_stage(empty, stage, k_tile",
+        "self.release_stage(empty, stage + 1, k_tile",
         "The last stage of a tile is never released, the next one twice.",
     ),
     Fault(

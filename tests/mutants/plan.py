@@ -40,11 +40,11 @@ FAULTS = (
         "Blocks send their slice of B to blocks of two columns.",
     ),
     Fault(
-        "a_loader_twice",
+        "loaders_of_the_row_alone",
         SM90,
-        "for step in range(1, down)]",
-        "for step in range(down)]",
-        "A block releases its own stages twice, before all have read them.",
+        "return of_row | of_column",
+        "return of_row",
+        "The blocks that load B wait forever for those of other rows to have read it.",
     ),
     Fault(
         "one_reload_too_many",
@@ -276,13 +276,6 @@ FAULTS = (
         "for other in range(across)) << row",
         "for other in range(across)) << column",
         "Blocks multicast A to blocks of other rows.",
-    ),
-    Fault(
-        "loaders_of_square_cluster",
-        "kernels/sm90/plan.py",
-        "for step in range(1, down)]",
-        "for step in range(1, across)]",
-        "In a cluster of 4×2 or 2×4, stages are released by too few or too many blocks.",
     ),
     Fault(
         "overlap_of_one_wave",

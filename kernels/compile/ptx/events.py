@@ -35,6 +35,18 @@ class MbarrierTryWait:
 
 
 @dataclass(frozen=True, slots=True)
+class MbarrierTestWait:
+    """mbarrier.test_wait.parity: whether the phase of this parity has completed.
+
+    The machine lets every second test of a thread pass.
+    """
+
+    address: int
+    parity: int
+    passes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MbarrierArrive:
     """mbarrier.arrive, at the mbarrier of block `rank` of the cluster, or of this block (None)."""
 
@@ -306,6 +318,7 @@ class StoreShared:
 Event: TypeAlias = (
     MbarrierInit
     | MbarrierTryWait
+    | MbarrierTestWait
     | MbarrierArrive
     | MbarrierArriveExpectTx
     | TmaLoad

@@ -273,6 +273,7 @@ class Run:
         self.block, self.blocks, self.rank = block, blocks, block % launch.cluster
         self.thread, self.threads = thread, launch.kernel.threads
         self.turns = TURNS
+        self.tests = 0  # of mbarriers
         self.events: list[events.Event] = []
         # the values that the thread gave to shfl.sync, and the lanes whose values it received
         self.shuffles: list[tuple[object, int]] = []
@@ -287,6 +288,13 @@ class Run:
         """shfl.sync.idx: the thread's own value, which must be that of all lanes if it is known."""
         self.shuffles.append((value, index(lane)))
         return DATA if isinstance(value, Data) else value
+
+    def test_wait(self, address: int, parity: int) -> bool:
+        """mbarrier.test_wait, of which every second passes; the event is listed."""
+        self.tests += 1
+        passes = self.tests % 2 == 0
+        self.events.append(events.MbarrierTestWait(address, parity, passes))
+        return passes
 
     def endless(self) -> NoReturn:
         raise PtxError(f"the thread branches back {TURNS} times: its loop does not end")

@@ -180,6 +180,10 @@ ROWS: tuple[tuple[str, str], ...] = (
         "emit(MbarrierTryWait({1:shared}, {2:i})); {0} = True",
     ),
     (
+        r"mbarrier\.test_wait\.parity\.acquire\.cta\.shared(?:::cta)?\.b64",
+        "{0} = test_wait({1:shared}, {2:i})",
+    ),
+    (
         r"mbarrier\.arrive\.expect_tx\.shared(?:::cta)?\.b64",
         "emit(MbarrierArriveExpectTx({1:shared}, {2:i})); {0} = DATA",
     ),
@@ -218,6 +222,7 @@ PROLOGUE = """\
 def thread(run):
     emit, parameter, tensor = run.events.append, run.parameter, run.tensor
     descriptor, wgmma, shuffled = run.descriptor, run.wgmma, run.shuffled
+    test_wait = run.test_wait
     load_global, load_shared, load_matrix = run.load_global, run.load_shared, run.load_matrix
     tid, threads, lane = run.thread, run.threads, run.thread % 32
     ctaid, nctaid, ctarank = run.block, run.blocks, run.rank

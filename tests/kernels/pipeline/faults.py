@@ -10,6 +10,7 @@ from cutedsl_gemm.kernels.pipeline.steps import (
     Load,
     LoadPanel,
     Loop,
+    Peek,
     Pipeline,
     Program,
     ReadPanel,
@@ -47,6 +48,8 @@ def _changes(step: Step, pipeline: Pipeline) -> Iterator[tuple[str, tuple[Step, 
         yield "one k-tile early", (replace(step, lag=step.lag - 1),)
     if isinstance(step, Arrive):
         yield "one k-tile late", (replace(step, lag=step.lag + 1),)
+    if isinstance(step, Peek):
+        yield "one ring early", (replace(step, lag=step.lag - pipeline.stages),)
     if isinstance(step, WritePanel | StorePanel | ReadPanel):
         yield "another buffer in", (replace(step, buffer=step.buffer + 1),)
     if isinstance(step, Wait | Expect | LoadPanel) and not of_k_tile:

@@ -81,8 +81,8 @@ class Machine:
         step = action.step
         if isinstance(step, steps.Wait):
             key = self.mbarrier(step, self.warps[i].block, action)
-            _, number = action.phase(self.pipeline.stages)
-            return key not in state or (state[key][0] - 1 - number) % 2 == step.flipped
+            ready = step.of_k_tile and state.get(("ready", i)) == action.k_tile
+            return ready or key not in state or self.test(state, key, action) != step.flipped
         if isinstance(step, steps.MultiplyWait | steps.StoreWait):
             kind = "product" if isinstance(step, steps.MultiplyWait) else "store"
             return len(state.get((kind, i), ())) <= step.pending
@@ -135,6 +135,11 @@ class Machine:
 
     def mbarrier(self, step, block, action):
         return "mbarrier", step.barrier, block, action.phase(self.pipeline.stages)[0]
+
+    def test(self, state, key, action):
+        """Whether the parity of the action's phase is that of a completed one."""
+        _, number = action.phase(self.pipeline.stages)
+        return (state[key][0] - 1 - number) % 2 == 0
 
     def rows(self, step, i, action):
         return "rows", step.operand, self.warps[i].block, action.tile
@@ -231,6 +236,12 @@ class Machine:
     def wait(self, state, i, action):
         if self.mbarrier(action.step, self.warps[i].block, action) not in state:
             raise Wrong("a wait for an mbarrier that is not initialised")
+
+    def peek(self, state, i, action):
+        self.wait(state, i, action)
+        key = self.mbarrier(action.step, self.warps[i].block, action)
+        if self.test(state, key, action):
+            state["ready", i] = action.k_tile
 
     def arrive(self, state, i, action):
         warps = self.warps[i]

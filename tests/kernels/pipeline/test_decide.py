@@ -31,8 +31,9 @@ PLANS = [
 ]
 LOADED = replace(pingpong((64, 128, 64), epilogue=RESIDUAL), stages=2)
 # Steps that may be left out: setmaxnreg is the plan's budget of registers, an early launch of what
-# comes next saves time, and consumers touch global memory only after the producer has waited.
-UNNEEDED = ("no Registers", "no GridLaunch")
+# comes next and a test of the next stage save time, and consumers touch global memory only after
+# the producer has waited. A test of a stage that is not the tile's next one is not used.
+UNNEEDED = ("no Registers", "no GridLaunch", "no Peek", "always Peek")
 
 
 def name(plan):

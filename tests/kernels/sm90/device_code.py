@@ -88,6 +88,8 @@ class Thread:
         first = self.plan.threads - WARPGROUP * self.plan.consumers
         self.consumer, self.consumer_thread = divmod(thread - first, WARPGROUP)
         self.multiplied: list[int] = []  # the tiles that this thread has begun, in order
+        self.tests = 0  # of mbarriers
+        self.ready: int | None = None  # the k-tile whose test has passed
 
     def expected(self) -> Iterator[tuple[Action, list[Event]]]:
         """Each action of the thread's warp, and its events."""
@@ -129,12 +131,22 @@ class Thread:
     # Stages
 
     def wait(self, action: Action) -> Iterator[Event]:
-        phase = action.phase(self.plan.stages)[1] + action.step.flipped
-        yield events.MbarrierTryWait(self.mbarrier(action), phase % 2)
+        if not action.step.of_k_tile or action.k_tile != self.ready:
+            phase = action.phase(self.plan.stages)[1] + action.step.flipped
+            yield events.MbarrierTryWait(self.mbarrier(action), phase % 2)
+
+    def peek(self, action: Action) -> Iterator[Event]:
+        """Every second test passes, as in the machine."""
+        self.tests += 1
+        passes = self.tests % 2 == 0
+        self.ready = action.k_tile if passes else None
+        parity = action.phase(self.plan.stages)[1] % 2
+        yield events.MbarrierTestWait(self.mbarrier(action), parity, passes)
 
     def arrive(self, action: Action) -> Iterator[Event]:
-        for block in action.step.blocks[self.rank] if self.lane == 0 else ():
-            rank = None if self.plan.cluster_size == 1 else block
+        """The first lane arrives at its block; in a cluster, lane r arrives at block r."""
+        if self.lane in action.step.blocks[self.rank]:
+            rank = self.lane if self.plan.cluster_size > 1 else None
             yield events.MbarrierArrive(self.mbarrier(action), rank, 1)
 
     def expect(self, action: Action) -> Iterator[Event]:
@@ -440,6 +452,7 @@ class Thread:
         steps.Sync: sync,
         steps.SyncArrive: sync_arrive,
         steps.Wait: wait,
+        steps.Peek: peek,
         steps.Arrive: arrive,
         steps.Expect: expect,
         steps.WaitForRows: wait_for_rows,

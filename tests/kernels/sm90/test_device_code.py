@@ -26,8 +26,10 @@ def products(plan):
 
 
 def lanes(plan):
-    """Lanes of the first and of another warp of each warpgroup."""
-    yield 1
+    """Lanes of the first and of another warp of each warpgroup; all that arrive at other blocks."""
+    yield from range(1, max(2, plan.cluster_size))
+    first_consumer = plan.threads - 128 * plan.consumers
+    yield from range(first_consumer + 1, first_consumer + plan.cluster_size)
     for warpgroup in range(plan.threads // 128):
         yield from (128 * warpgroup, 128 * warpgroup + 13)
         yield 128 * warpgroup + 32 * (1 + warpgroup % 3) + 21
