@@ -62,7 +62,15 @@ def test_rasters_follow_the_depth_of_k_where_tiles_are_large():
     """The groups that were fastest (docs/performance), for K up to 256, up to 1024, and beyond."""
     tiles = (pingpong, (128, 128, 64), 1), (pingpong, (128, 144, 64), 1), (split, (128, 64, 64), 4)
     groups = [[of.group for of in Candidate(*each).rasters] for each in tiles]
-    assert groups == [[4, 4, 4], [4, 4, 8], [1, 1, 1]]
+    assert groups == [[1, 4, 4], [1, 4, 8], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_wave_of_a_short_k_stores_whole_rows_of_c(swapped):
+    plan = Candidate(pingpong, (128, 128, 64), swapped=swapped).plan(Problem.dense(512, 1024, 256))
+    down, across = plan.exchanged((512 // 128, 1024 // 128))
+    tiles = [plan.exchanged(plan.raster(index, down, across)) for index in range(32)]
+    assert tiles == [(row, column) for row in range(4) for column in range(8)]
 
 
 @given(extents, extents, extents, *[st.sampled_from(["row", "column"])] * 2)
