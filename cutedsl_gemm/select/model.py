@@ -185,14 +185,10 @@ class Table(NamedTuple):
     launch_few: Array  # of at most `few` blocks: launches overlap
     write: Array  # seconds to write an element of C
     sums: Array  # seconds in which a block's partial sums are added
-    others: Array  # (units, candidates): of `Network.factor`
 
 
 def table(
-    candidates: Sequence[Candidate],
-    c: Constants = FITTED,
-    learned: Network = LEARNED,
-    majors: Majors = ("K", "K"),
+    candidates: Sequence[Candidate], c: Constants = FITTED, majors: Majors = ("K", "K")
 ) -> Table:
     """The table of candidates, for rows of A, B and C on lines; `aligned` has it for others.
 
@@ -248,7 +244,6 @@ def table(
         launch_few=launch - c.overlap,
         write=2 / np.where(narrow, c.narrow_write, c.dram),
         sums=split_k * 2 * 4 * bm * bn / c.reduction_rate,
-        others=learned.facts @ of_candidates(candidates) + learned.bias,
     )
 
 
@@ -269,12 +264,11 @@ def single(of: Table) -> Table:
     )
 
 
-def aligned(of: Table, rows: Rows, c: Constants = FITTED, learned: Network = LEARNED) -> Table:
+def aligned(of: Table, rows: Rows, c: Constants = FITTED) -> Table:
     """The table for rows of A, B and C that start at such multiples."""
     a, b, _ = rows
     slower = c.l2[0] / np.array(c.l2)
-    row = of.row * slower[_sides(of, np.array((a, b, a)))[:2]]
-    return of._replace(row=row, others=of.others + learned.rows @ of_rows(rows))
+    return of._replace(row=of.row * slower[_sides(of, np.array((a, b, a)))[:2]])
 
 
 def _sides(of: Table, of_mnk: Array) -> Array:
@@ -356,32 +350,37 @@ def entry(pitch: int) -> int:
 
 
 @lru_cache
-def _serving(rows: Rows, majors: Majors, invariant: bool) -> tuple[Table, Sequence[Candidate]]:
-    """The candidates that serve problems of a kind, and their table."""
+def _serving(
+    rows: Rows, majors: Majors, invariant: bool
+) -> tuple[Sequence[Candidate], Table, Array]:
+    """The candidates that serve problems of a kind, their table, and `others` of the network."""
     served = tuple(each for each in CANDIDATES if each.serves(majors, invariant))
-    return single(aligned(table(served, majors=majors), rows)), served
+    of = single(aligned(table(served, majors=majors), rows))
+    return served, of, LEARNED.others(of_candidates(served), of_rows(rows))
 
 
 @lru_cache(REMEMBERED)
 def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
-    of, served = _serving(rows, majors, invariant)
+    served, of, others = _serving(rows, majors, invariant)
     found = terms(m, n, k, of)
     seconds = np.where(found["serves"], found["seconds"], np.inf)
     near = np.argpartition(seconds, min(NEAR, len(served)) - 1)[:NEAR]
-    seconds = seconds[near] * correction(found["inputs"][:, near], of.others[:, near])
-    return served[near[seconds.argmin()]]
+    factor = correction(found["inputs"].take(near, 1), others.take(near, 0))
+    return served[near[(seconds[near] * factor).argmin()]]
 
 
 _table = lru_cache(maxsize=64)(table)
+_facts = lru_cache(maxsize=64)(of_candidates)
 
 
 def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
     """The estimates of candidates, one or more, at once and in their order."""
     m, _, k = problem.mnk
-    of = aligned(_table(candidates, majors=problem.majors), _rows(problem))
-    work = _work(problem)
+    rows, work = _rows(problem), _work(problem)
+    of = aligned(_table(candidates, majors=problem.majors), rows)
+    others = LEARNED.others(_facts(candidates), of_rows(rows))
     found = terms(m, problem.columns, k, of)
-    factor = correction(found["inputs"], of.others)  # learned without an epilogue
+    factor = correction(found["inputs"], others)  # learned without an epilogue
     if any(work):
         found = terms(m, problem.columns, k, of, work=work)
     found |= {"seconds": found["seconds"] * factor, "correction": factor}
@@ -477,5 +476,5 @@ def terms(
 
 
 def correction(inputs: Array, others: Array, learned: Network = LEARNED) -> Array:
-    """The factor of candidates' seconds: of the `inputs` of `terms` and `others` of the table."""
+    """The factor of candidates' seconds: of the `inputs` of `terms` and `others` of the network."""
     return learned.factor(np.log(inputs, dtype=np.float32), others)

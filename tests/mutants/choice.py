@@ -37,7 +37,7 @@ FAULTS = (
     Fault(
         "second_layer_not_rectified",
         CORRECTION,
-        "np.maximum(second, 0, out=second)",
+        "np.maximum(second, ZERO, out=second)",
         "np.maximum(second, -99, out=second)",
         "The network is not the one that was trained.",
     ),
