@@ -35,12 +35,11 @@ from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.select import candidate
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
 from cutedsl_gemm.select.correction import (
-    FACTS,
     FILE,
     LEARNED,
-    TERMS,
     UNITS,
     Network,
+    network,
     of_candidates,
     of_rows,
     write,
@@ -64,7 +63,7 @@ JITTER = 0.05  # standard deviations by which inputs move, all plans of a shape 
 # of ROUND, which are rare in the pools but not in models, and those that bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
 OFTEN = 12  # runs of a plan that may become a candidate
-SILENT = LEARNED._replace(output=0 * LEARNED.output, offset=0 * LEARNED.offset)
+SILENT = LEARNED._replace(output=0 * LEARNED.output)
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
 
@@ -139,14 +138,14 @@ def read(paths: Sequence[Path]) -> Runs:
 
 def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
     """`terms` of each run."""
-    tables = (table(runs.names, c, learned, majors) for majors in MAJORS.values())
+    tables = (table(runs.names, c, majors) for majors in MAJORS.values())
     every = (np.concatenate(columns, axis=-1) for columns in zip(*tables, strict=True))
     number = runs.candidate + len(runs.names) * runs.majors
     of = Table(*(column[..., number] for column in every))
     m, n, k, *rows = runs.key
-    of = aligned(of, rows, c, learned)
-    found = terms(m, n, k, of, c)
-    return found | {"seconds": found["seconds"] * correction(found["inputs"], of.others, learned)}
+    found = terms(m, n, k, aligned(of, rows, c), c)
+    others = learned.others(of_candidates(runs.names)[:, runs.candidate], of_rows(rows))
+    return found | {"seconds": found["seconds"] * correction(found["inputs"], others, learned)}
 
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
@@ -208,14 +207,15 @@ def places(shape: Array, count: int) -> Array:
 def learn(runs: Runs, c: Constants, steps: int) -> Network:
     """The network that makes the least loss, without bias.
 
-    A choice prefers plans that it takes for too fast. With `offset`, the chosen plans take what the
-    model says, on average.
+    A choice prefers plans that it takes for too fast. With the bias of the output, the chosen plans
+    take what the model says, on average.
     """
-    network = trained(runs, c, steps)
-    found = expectation(runs, c, network)
+    unbiased = trained(runs, c, steps)
+    found = expectation(runs, c, unbiased)
     first = choice(runs, found)
-    offset = np.log(runs.seconds[first] / found["seconds"][first]).mean(keepdims=True)
-    return network._replace(offset=offset.astype(np.float32))
+    bias = np.log(runs.seconds[first] / found["seconds"][first]).mean()
+    output = np.append(unbiased.output[:-1], bias.astype(np.float32))
+    return unbiased._replace(output=output)
 
 
 def frequencies(runs: Runs) -> Array:
@@ -256,15 +256,15 @@ def trained(runs: Runs, c: Constants, steps: int) -> Network:
     torch.manual_seed(0)
     first, second = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, UNITS)
     last = torch.nn.Linear(UNITS, 1, bias=False)
-    network = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), last)
+    layers = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), last)
     with torch.no_grad():
         last.weight *= 0.1
-    adam = torch.optim.AdamW(network.parameters(), weight_decay=0.1)
+    adam = torch.optim.AdamW(layers.parameters(), weight_decay=0.1)
     rate = torch.optim.lr_scheduler.OneCycleLR(adam, 0.005, total_steps=steps, pct_start=0.1)
     for _ in range(steps):
         some = torch.multinomial(often, SHAPES, replacement=True)
         jitter = JITTER * torch.randn(SHAPES, 1, len(inputs))
-        seconds = expected[some] + network(x[some] + jitter)[..., 0]
+        seconds = expected[some] + layers(x[some] + jitter)[..., 0]
         lost = (torch.softmax(-seconds / SOFT, 1) * costs[some]).sum(1).mean()
         near, error = weight[some], seconds - measured_[some]
         common = (near * error).sum(1) / near.sum(1)
@@ -276,12 +276,10 @@ def trained(runs: Runs, c: Constants, steps: int) -> Network:
         total.backward()
         adam.step()
         rate.step()
-    weights = first.weight.detach().numpy() / scale
-    bias = first.bias.detach().numpy() - weights @ mean
-    columns = np.split(weights, (len(TERMS), len(TERMS) + len(FACTS)), axis=1)
-    then = (second.weight, second.bias[:, None], last.weight[0], torch.zeros(1))
-    layers = (*columns, bias[:, None], *(each.detach().numpy() for each in then))
-    return Network(*(each.astype(np.float32) for each in layers))
+    weights = first.weight.detach().numpy().T / scale[:, None]
+    bias = first.bias.detach().numpy() - mean @ weights
+    hidden = np.vstack([each.detach().numpy() for each in (second.weight.T, second.bias)])
+    return network(np.vstack([weights, bias]), hidden, np.append(last.weight[0].detach(), 0))
 
 
 def flat(c: Constants) -> Array:

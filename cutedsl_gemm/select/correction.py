@@ -105,31 +105,53 @@ def of_rows(entries: Sequence[Any]) -> Array:
 
 
 class Network(NamedTuple):
-    """The weights."""
+    """The weights: a row for each input, a column for each unit.
 
-    terms: Array  # (units, TERMS)
-    facts: Array  # (units, FACTS)
-    rows: Array  # (units, ROWS)
-    bias: Array  # (units, 1)
-    hidden: Array  # (units of the second layer, units)
-    hidden_bias: Array  # (units of the second layer, 1)
+    The last unit of each layer is always 1: its weights are the biases of the next layer.
+    """
+
+    terms: Array  # (TERMS, units)
+    facts: Array  # (FACTS, units)
+    rows: Array  # (ROWS, units)
+    bias: Array  # (1, units)
+    hidden: Array  # (units, units of the second layer)
     output: Array  # (units of the second layer,)
-    offset: Array  # (1,)
 
-    def factor(self, of_problem: Array, others: Array) -> Array:
-        """(candidates,): the factor, 1/2 to 2, of the terms' logarithms, (TERMS, candidates).
+    def others(self, facts: Array, rows: Array) -> Array:
+        """(candidates, units): what the first layer adds up of all inputs but the terms.
 
-        `others` (units, candidates) is what the first layer adds up of the other inputs.
+        The facts are those of `of_candidates`, the rows those of `of_rows`. What belongs to a
+        candidate lies in one piece: a choice takes that of a few.
         """
-        first = self.terms @ of_problem
+        found: Array = facts.T @ self.facts + rows.T @ self.rows + self.bias
+        return found
+
+    def factor(self, logs: Array, others: Array) -> Array:
+        """(candidates,): the factor, 1/2 to 2, of the terms' logarithms, (TERMS, candidates)."""
+        first = logs.T.dot(self.terms)  # half a microsecond less than @, as below
         first += others
-        np.maximum(first, 0, out=first)
-        second = self.hidden @ first
-        second += self.hidden_bias
-        np.maximum(second, 0, out=second)
-        found = self.output @ second
-        found += self.offset
-        return np.exp(np.minimum(np.maximum(found, -LIMIT), LIMIT))
+        np.maximum(first, ZERO, out=first)
+        second = first.dot(self.hidden)
+        np.maximum(second, ZERO, out=second)
+        return np.exp(second.dot(self.output).clip(LEAST, MOST))
+
+
+# Arrays: for a number, each of the calls above would take 0.3 µs more.
+ZERO, LEAST, MOST = (np.array(x, np.float32) for x in (0, -LIMIT, LIMIT))
+
+
+def network(inputs: Array, hidden: Array, output: Array) -> Network:
+    """The network of such weights, a row for each input; the last row has the biases."""
+    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS)])
+    terms, facts, rows, bias = np.split(_with_one(inputs), ends)
+    return Network(terms, facts, rows, bias, _with_one(hidden), output.astype(np.float32))
+
+
+def _with_one(weights: Array) -> Array:
+    """The weights with a unit more, which is 1."""
+    unit = np.zeros((len(weights), 1))
+    unit[-1] = 1
+    return np.hstack([weights, unit]).astype(np.float32)
 
 
 def read(path: Path) -> Network:
@@ -141,17 +163,15 @@ def read(path: Path) -> Network:
             f"{path} has weights of other inputs: give it a row for each of NAMES, whatever the "
             "weights, and learn them with python bench/fit_model.py --write"
         )
-    *weights, offset = rows.values()
-    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS), 1, UNITS, 1])
-    *inputs, output = np.split(np.array(weights), ends)
-    layers = [*(np.ascontiguousarray(each.T) for each in inputs), output[0], offset]
-    return Network(*layers)
+    *weights, output, offset = rows.values()
+    inputs, hidden = np.split(np.array(weights), [-UNITS - 1])
+    return network(inputs, hidden, np.append(output, offset))
 
 
-def write(path: Path, network: Network) -> None:
+def write(path: Path, weights: Network) -> None:
     """Writes what `read` reads."""
-    *inputs, output, offset = network
-    rows = *np.hstack(inputs).T, output, offset
+    *layers, output = weights
+    rows = *np.vstack(layers)[:, :-1], output[:-1], output[-1:]
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         for name, row in zip(NAMES, rows, strict=True):

@@ -16,8 +16,8 @@ FAULTS = (
     Fault(
         "k_split_in_any_wave",
         MODEL,
-        "(waves <= of.most_waves) & down & across",
-        "down & across",
+        "(waves <= of.most_waves) & filled[0] & filled[1]",
+        "filled[0] & filled[1]",
         "K is split over several waves, whose partial sums do not fit in L2.",
     ),
     Fault(
@@ -30,21 +30,21 @@ FAULTS = (
     Fault(
         "far_candidates_chosen",
         MODEL,
-        "near = np.argpartition(seconds, min(NEAR, len(served)) - 1)[:NEAR]",
-        "near = np.arange(len(served))",
+        "near = seconds.argsort()[:NEAR]",
+        "near = seconds.argsort()",
         "A choice takes a plan that was hardly ever measured for such a problem.",
     ),
     Fault(
         "second_layer_not_rectified",
         CORRECTION,
-        "np.maximum(second, 0, out=second)",
+        "np.maximum(second, ZERO, out=second)",
         "np.maximum(second, -99, out=second)",
         "The network is not the one that was trained.",
     ),
     Fault(
         "cluster_of_one_tile",
         MODEL,
-        "(waves <= of.most_waves) & down & across",
+        "(waves <= of.most_waves) & filled[0] & filled[1]",
         "waves <= of.most_waves",
         "A product of one tile takes a cluster of eight blocks.",
     ),

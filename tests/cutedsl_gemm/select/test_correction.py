@@ -1,5 +1,7 @@
 """The correction: its inputs, its bounds, and the file of its weights."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.select.correction import (
     FACTS,
+    FILE,
     LEARNED,
     LIMIT,
     ROWS,
@@ -23,12 +26,12 @@ EXTREMES = [(1, 1, 1), (1, 8, 1 << 20), (1 << 20, 8, 8), (1 << 17, 1 << 17, 1 <<
 
 
 def test_each_input_has_a_weight_for_each_unit():
-    assert LEARNED.terms.shape == (UNITS, len(TERMS))
-    assert LEARNED.facts.shape == (UNITS, len(FACTS))
-    assert LEARNED.rows.shape == (UNITS, len(ROWS))
-    assert LEARNED.hidden.shape == (UNITS, UNITS)
-    assert LEARNED.bias.shape == LEARNED.hidden_bias.shape == (UNITS, 1)
-    assert (LEARNED.output.shape, LEARNED.offset.shape) == ((UNITS,), (1,))
+    units = UNITS + 1  # with the one that is 1
+    assert LEARNED.terms.shape == (len(TERMS), units)
+    assert LEARNED.facts.shape == (len(FACTS), units)
+    assert LEARNED.rows.shape == (len(ROWS), units)
+    assert LEARNED.bias.shape == (1, units)
+    assert (LEARNED.hidden.shape, LEARNED.output.shape) == ((units, units), (units,))
     assert of_candidates(CANDIDATES).shape == (len(FACTS), len(CANDIDATES))
     assert of_rows((0, 1, 3)).shape == (len(ROWS), 1)
 
@@ -40,14 +43,20 @@ def test_the_factor_is_at_most_two_either_way_whatever_the_problem(mnk):
 
 
 def test_the_factor_is_that_of_two_layers_of_rectified_sums():
+    """Of the rows of the file: the last one of each layer has the biases."""
+    with FILE.open(newline="", encoding="utf-8") as stream:
+        weights = [np.array(row, float) for _, *row in csv.reader(stream)]
+    *layers, output, offset = weights
+    first, second = np.split(np.array(layers), [-UNITS - 1])
     rng = np.random.default_rng(0)
-    terms = rng.normal(size=(len(TERMS), 5)).astype(np.float32)
-    others = rng.normal(size=(UNITS, 5)).astype(np.float32)
-    first = np.maximum(np.einsum("ut,tc->uc", LEARNED.terms, terms) + others, 0)
-    second = np.maximum(np.einsum("vu,uc->vc", LEARNED.hidden, first) + LEARNED.hidden_bias, 0)
-    found = np.einsum("v,vc->c", LEARNED.output, second) + LEARNED.offset
-    expected = np.exp(np.clip(found, -LIMIT, LIMIT))
-    assert np.allclose(LEARNED.factor(terms, others), expected, rtol=1e-3)
+    terms, facts = (rng.normal(size=(len(names), 5)) for names in (TERMS, FACTS))
+    rows = of_rows((0, 1, 3)).repeat(5, axis=1)
+    units = np.vstack([terms, facts, rows])
+    for *each, biases in (first, second):
+        units = np.maximum(np.einsum("iu,ic->uc", each, units) + biases[:, None], 0)
+    expected = np.exp(np.clip(output @ units + offset, -LIMIT, LIMIT))
+    found = LEARNED.factor(terms.astype(np.float32), LEARNED.others(facts, rows))
+    assert np.allclose(found, expected, rtol=1e-3)
 
 
 def test_alignments_are_marked_and_those_of_a_and_b_averaged():
