@@ -260,7 +260,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose if TMA stores C; some serve invariant problems.
 
     >>> len(plans())
-    2392
+    4180
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [
