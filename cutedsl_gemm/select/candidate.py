@@ -60,8 +60,8 @@ class Candidate:
         """The rasters by `depth`: while a wave runs, its panels of A and B must stay in L2.
 
         Groups of four make 4 × 4 tiles of the sixteen blocks of a GPC. If K is short, the stores of
-        C decide: a wave stores whole rows of the caller's C, which DRAM takes up to 1.17 times as
-        fast (docs/performance).
+        C decide. A wave then stores whole rows of the caller's C: up to 1.17 times as fast
+        (docs/performance).
         """
         if self.splits > 1:
             return (Raster(1),) * 3

@@ -165,7 +165,7 @@ class Table(NamedTuple):
     side: Array  # (3, candidates): which of M, N, K are the rows, columns and depth of its plan
     tile: Array  # (2, candidates): BM, BN
     whole: Array  # (3, candidates): rows and columns of a cluster, depth of a k-tile of all splits
-    least: Array  # (3, candidates): of `whole`, more must be used; half of a cluster, else 0
+    least: Array  # (3, candidates): the share of `whole` to exceed: half of a cluster, else 0
     blocks: Array  # of a cluster, with those that split K
     splits: Array
     most_waves: Array  # in which its blocks may run
@@ -191,7 +191,7 @@ class Table(NamedTuple):
 def table(
     candidates: Sequence[Candidate], c: Constants = FITTED, majors: Majors = ("K", "K")
 ) -> Table:
-    """The table of candidates, for rows of A, B and C on lines; `aligned` has it for others.
+    """The table of candidates, for rows of A and B on lines; `aligned` has it for others.
 
     `majors` are those of the problem's A and B.
     """
@@ -267,7 +267,7 @@ def single(of: Table) -> Table:
 
 
 def aligned(of: Table, rows: Rows, c: Constants = FITTED) -> Table:
-    """The table for rows of A, B and C that start at such multiples."""
+    """The table for rows of A and B that start at such multiples; the correction knows C's."""
     a, b, _ = rows
     slower = c.l2[0] / np.array(c.l2)
     return of._replace(row=of.row * slower[_sides(of, np.array((a, b, a)))[:2]])
@@ -430,7 +430,7 @@ def terms(
 ) -> dict[str, Array]:
     """The fields of an Estimate before the correction, and its `inputs`: an entry a candidate.
 
-    The number of blocks stands for that of tiles, which no choice needs: a call takes 0.4 µs.
+    It has `blocks` in place of `tiles`: no choice needs tiles, and a division takes 0.4 µs.
     M, N and K are those of one problem; or they are arrays, with a problem for each candidate.
     `work` is that of the epilogue.
     """
@@ -459,7 +459,7 @@ def terms(
     reduction = of.sums * blocks
     seconds = launch + np.maximum(mainloop, dram) + epilogue + reduction
     filled = used > of.least
-    # To unpack an array takes 0.2 µs a row, an index 0.07.
+    # Unpacking an array takes 0.2 µs a row, indexing 0.07.
     inputs = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, used[0], used[1]
     return {
         "seconds": seconds,

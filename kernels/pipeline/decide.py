@@ -37,8 +37,9 @@ from layouts.hardware.facts import WARP
 
 RULES = {
     "nothing waits for ever": "each phase gets its arrivals and bytes",
-    "no phase is mistaken for another": "an arrival follows the phase before its own; a wait "
-    "begins after the phase before its own, and ends before the next (a parity tells two apart)",
+    "no phase is mistaken for another": "an arrival follows the phase before its own; a wait or a "
+    "test begins after the phase before its own, and ends before the next (a parity tells two "
+    "apart)",
     "what is read was written": "every write of a version ends before it is read; an accumulator "
     "sums over all k-tiles of its tile",
     "what is read is not yet overwritten": "every read and write of a version ends before the next",
@@ -202,10 +203,14 @@ def _mistaken_phases(order: Order) -> Iterator[Broken]:
         number = waiting.phase.number
         before = order.completed.get(waiting.phase._replace(number=number - 1))
         if before is not None and not order.precedes(before, waiting.before):
-            yield f"a wait for {waiting.phase} may pass two phases early", before, waiting.passed
+            yield (
+                f"a wait or test for {waiting.phase} may pass two phases early",
+                before,
+                waiting.passed,
+            )
         after = order.completed.get(waiting.phase._replace(number=number + 1))
         if after is not None and not order.precedes(waiting.passed, after):
-            yield f"a wait for {waiting.phase} may miss it", waiting.passed, after
+            yield f"a wait or test for {waiting.phase} may miss it", waiting.passed, after
     for (barrier, block), generations in order.generations.items():
         for (whole, _), (_, members) in pairwise(generations):
             for member in members:

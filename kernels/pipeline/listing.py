@@ -113,9 +113,11 @@ def listing(pipeline: Pipeline) -> str:
         for the block's tile, if it has k-tiles
             mbarrier wait full[first]
             wgmma [first], commit_group
+            mbarrier test full[first + 1]      if the tile has this k-tile, may save the wait
             for k = first + 1 … last k-tile of the tile
                 mbarrier wait full[k]
                 wgmma [k], commit_group
+                mbarrier test full[k + 1]      if the tile has this k-tile, may save the wait
                 wgmma.wait_group 1
                 mbarrier arrive empty[k - 1]   each warp
             wgmma.wait_group 0
@@ -220,6 +222,7 @@ def _line(
         "first warp" if step.leader else "",
         CONDITIONS.get(step.when, ""),
         f"passes at once if {k} < {lag}" if flipped else "",
+        "may save the wait" if isinstance(step, steps.Peek) else "",
         "each warp" if isinstance(step, Arrive) and not step.leader else "",
         "see the table" if isinstance(step, Arrive | Load) and _leaves_block(step) else "",
     )

@@ -115,7 +115,7 @@ class Order:
         self.arrivals: dict[Phase, list[Arrival]] = defaultdict(list)
         self.completed: dict[Phase, int] = {}
         self.waits: list[Waiting] = []
-        self.peeks: list[Waiting] = []  # tests, which pass whether or not the phase has completed
+        self.peeks: list[Waiting] = []  # tests: the warps go on whether or not it has completed
         self.calls: dict[tuple[str, int], list[Member]] = defaultdict(list)  # (barrier, block) →
         self.generations: dict[tuple[str, int], list[tuple[int, list[Member]]]] = {}
         self.accesses: dict[Buffer, list[Access]] = defaultdict(list)

@@ -7,7 +7,8 @@ Who    warpgroup 0 is the producer. One of its warps issues the TMA loads of A a
        The subclasses say how they divide the tiles, and how the epilogue stores C.
 
 When   producer    waits until a stage is empty │ loads a k-tile into it │ …
-       consumer    waits until a stage is full │ issues its wgmmas │ releases the stage before │ …
+       consumer    waits until a stage is full │ issues its wgmmas │ tests whether the next one is
+                   full │ releases the stage before │ …
        A full mbarrier counts the bytes of a stage; an empty one counts the warps that have read it.
        The blocks of a cluster start together, and each ends when its own work is done: another
        block arrives on its mbarriers only where a load of its own still waits (`release_stage`).
@@ -372,8 +373,8 @@ class Sm90Gemm(Gemm):
     def mainloop(self, mma, rA, rB, acc, full, empty, first, k_tiles, reloaded):
         """acc = the product of a tile, whose k-tiles are the block's `first` and following.
 
-        One k-tile is always in flight. On return it is the last one: the caller waits for it and
-        releases its stage, which is returned.
+        One k-tile is always in flight. On return it is the last one, whose stage is returned: the
+        caller waits for it, and releases the stage.
         """
         end = first + k_tiles
         mma.set(warpgroup.Field.ACCUMULATE, False)
@@ -394,14 +395,14 @@ class Sm90Gemm(Gemm):
         return last
 
     @cute.jit
-    def peek(self, full, stage, parity, exists):
+    def peek(self, full, stage, parity, in_tile):
         """Whether the stage of the next k-tile is full already, if the tile has such a k-tile.
 
         The test is before `wait_group`, while the tensor core multiplies: if the stage is full, no
         wait stands between the wgmmas of two k-tiles.
         """
         ready = cutlass.Boolean(False)
-        if exists:
+        if in_tile:
             ready = cute.arch.mbarrier_test_wait(full + stage, parity)
         return ready
 
@@ -422,17 +423,17 @@ class Sm90Gemm(Gemm):
         return self.plan.reloaded_k_tiles(tiles * (k_last - k_first))
 
     @cute.jit
-    def release_stage(self, empty, stage, reloaded):
+    def release_stage(self, empty, stage, awaited):
         """This warp has read the stage: tell every block that loads into it, a lane each.
 
-        In a cluster, only if their loads wait for it: a block whose last load is issued may end,
+        In a cluster, only if loads have `awaited` it: a block whose last load is issued may end,
         and its mbarriers with it. If the blocks waited for each other at the end instead, the
         kernel would take 0.45 µs more (docs/performance).
         """
         if cutlass.const_expr(self.plan.cluster_size == 1):
             with cute.arch.elect_one():
                 cute.arch.mbarrier_arrive(empty + stage)
-        elif reloaded:
+        elif awaited:
             lane = cute.arch.lane_idx()
             if self.plan.loader_mask(self.block_rank()) >> lane & 1 != 0:
                 cute.arch.mbarrier_arrive(empty + stage, lane)

@@ -31,7 +31,8 @@ WAIT_EMPTY = steps.Wait("empty", flipped=True, leader=True)
 WAIT_FULL = steps.Wait("full")
 # A consumer tests the next stage while the tensor core multiplies this one.
 PEEK_FULL = steps.Peek("full", lag=-1, when="in the tile")
-# k-tiles whose wgmmas a consumer has in flight: it releases the stage of the one before them.
+# k-tiles whose wgmmas a consumer has in flight: it releases the stage of the one before them. The
+# mainloop remembers one stage.
 IN_FLIGHT = 1
 
 

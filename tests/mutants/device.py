@@ -300,6 +300,20 @@ SCHEDULES = (
         "The last stage of a tile is never released, the next one twice.",
     ),
     Fault(
+        "pingpong_releases_one_too_many",
+        PINGPONG,
+        "k_tile + k_tiles - 1 < reloaded",
+        "k_tile + k_tiles - 1 <= reloaded",
+        "A block arrives on an mbarrier of a block that may have ended.",
+    ),
+    Fault(
+        "cooperative_releases_one_too_many",
+        COOPERATIVE,
+        "k_tile + k_tiles - 1 < reloaded",
+        "k_tile + k_tiles - 1 <= reloaded",
+        "A block arrives on an mbarrier of a block that may have ended.",
+    ),
+    Fault(
         "pingpong_stores_unfinished_sums",
         PINGPONG,
         "warpgroup.wait_group(0)",

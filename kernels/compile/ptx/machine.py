@@ -5,9 +5,9 @@ Data: an operation on Data gives Data, and a branch or an address that depends o
 Known data remembers which value of which accumulator it is, or its address in shared memory, so
 that a store shows what it stores. Loaded data remembers where in global memory it was.
 
-The thread runs alone. A wait passes at once, elect.sync elects lane 0, and shfl.sync gives the
-thread's own value, which is right if all lanes of the warp have the same: `run` lists those values,
-and the lanes that the thread asks for theirs.
+The thread runs alone. A wait passes at once, every second mbarrier.test_wait passes, elect.sync
+elects lane 0, and shfl.sync gives the thread's own value, which is right if all lanes of the warp
+have the same: `run` lists those values, and the lanes that the thread asks for theirs.
 """
 
 from __future__ import annotations

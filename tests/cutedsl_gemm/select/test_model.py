@@ -58,7 +58,7 @@ def test_panels_of_c_cost_no_stage_of_a_and_b(candidate):
         assert candidate.plan(Problem.dense(64, 64, 64)).stages == plain.stages
 
 
-def test_rasters_follow_the_depth_of_k_where_tiles_are_large():
+def test_rasters_follow_the_depth_of_k():
     """The groups that were fastest (docs/performance), for K up to 256, up to 1024, and beyond."""
     tiles = (pingpong, (128, 128, 64), 1), (pingpong, (128, 144, 64), 1), (split, (128, 64, 64), 4)
     groups = [[of.group for of in Candidate(*each).rasters] for each in tiles]
