@@ -38,9 +38,9 @@ class Cooperative(PanelGemm):
             row = self.row_of_panels(m, consumer)
             self.load(consumer, epilogue, row, n)
             read = self.read(epilogue, row, n)
-            stage = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
+            last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             warpgroup.wait_group(0)
-            self.release_stage(empty, stage, k_tile + k_tiles - 1 < reloaded)
+            self.release_stage(empty, *last)
             if self.released(tiles_m):
                 self.store(consumer, acc, epilogue, read, row, n, turn, to)
             k_tile += k_tiles

@@ -373,8 +373,8 @@ class Sm90Gemm(Gemm):
     def mainloop(self, mma, rA, rB, acc, full, empty, first, k_tiles, reloaded):
         """acc = the product of a tile, whose k-tiles are the block's `first` and following.
 
-        One k-tile is always in flight. On return it is the last one, whose stage is returned: the
-        caller waits for it, and releases the stage.
+        One k-tile is always in flight. On return it is the last one: the caller waits for it, and
+        releases its stage. Returned are that stage, and whether a load awaits it.
         """
         end = first + k_tiles
         mma.set(warpgroup.Field.ACCUMULATE, False)
@@ -392,7 +392,7 @@ class Sm90Gemm(Gemm):
             ready = self.peek(full, stage, parity, k_tile + 1 < end)
             warpgroup.wait_group(IN_FLIGHT)
             self.release_stage(empty, before, k_tile - IN_FLIGHT < reloaded)
-        return last
+        return last, end - 1 < reloaded
 
     @cute.jit
     def peek(self, full, stage, parity, in_tile):
@@ -426,7 +426,7 @@ class Sm90Gemm(Gemm):
     def release_stage(self, empty, stage, awaited):
         """This warp has read the stage: tell every block that loads into it, a lane each.
 
-        In a cluster, only if loads have `awaited` it: a block whose last load is issued may end,
+        In a cluster, only if a load has `awaited` it: a block whose last load is issued may end,
         and its mbarriers with it. If the blocks waited for each other at the end instead, the
         kernel would take 0.45 µs more (docs/performance).
         """

@@ -40,12 +40,12 @@ class Pingpong(PanelGemm):
             if tile >= step:  # the block's first tile waits for no turn
                 number, threads = turn_barrier(plan, consumer)
                 cute.arch.barrier(barrier_id=number, number_of_threads=threads)
-            stage = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
+            last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             if tile + step < tiles:
                 number, threads = turn_barrier(plan, (consumer + 1) % consumers)
                 cute.arch.barrier_arrive(barrier_id=number, number_of_threads=threads)
             warpgroup.wait_group(0)
-            self.release_stage(empty, stage, k_tile + k_tiles - 1 < reloaded)
+            self.release_stage(empty, *last)
             if self.released(tiles_m):
                 self.store(consumer, acc, epilogue, read, m, n, turn, to)
             k_tile += consumers * k_tiles

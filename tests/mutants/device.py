@@ -206,6 +206,20 @@ MAINLOOPS = (
         "A block arrives on an mbarrier of a block that may have ended.",
     ),
     Fault(
+        "one_release_too_many_at_the_end",
+        MAINLOOP,
+        "end - 1 < reloaded",
+        "end - 1 <= reloaded",
+        "A block arrives on an mbarrier of a block that may have ended.",
+    ),
+    Fault(
+        "last_stage_not_released",
+        MAINLOOP,
+        "return last, end - 1 < reloaded",
+        "return stage, end - 1 < reloaded",
+        "The last stage of a tile is never released, the next one twice.",
+    ),
+    Fault(
         "release_of_the_own_block_alone",
         MAINLOOP,
         "cute.arch.mbarrier_arrive(empty + stage, lane)",
@@ -291,27 +305,6 @@ SCHEDULES = (
         "k_tile += consumers * k_tiles",
         "k_tile += k_tiles",
         "From its second tile on, a consumer multiplies k-tiles of the other one.",
-    ),
-    Fault(
-        "pingpong_releases_a_later_stage",
-        PINGPONG,
-        "self.release_stage(empty, stage, k_tile",
-        "self.release_stage(empty, stage + 1, k_tile",
-        "The last stage of a tile is never released, the next one twice.",
-    ),
-    Fault(
-        "pingpong_releases_one_too_many",
-        PINGPONG,
-        "k_tile + k_tiles - 1 < reloaded",
-        "k_tile + k_tiles - 1 <= reloaded",
-        "A block arrives on an mbarrier of a block that may have ended.",
-    ),
-    Fault(
-        "cooperative_releases_one_too_many",
-        COOPERATIVE,
-        "k_tile + k_tiles - 1 < reloaded",
-        "k_tile + k_tiles - 1 <= reloaded",
-        "A block arrives on an mbarrier of a block that may have ended.",
     ),
     Fault(
         "pingpong_stores_unfinished_sums",
