@@ -199,7 +199,7 @@ def _mistaken_phases(order: Order) -> Iterator[Broken]:
                     before,
                     arrival.moment,
                 )
-    for waiting in (*order.waits, *order.peeks):
+    for waiting in order.polls:
         number = waiting.phase.number
         before = order.completed.get(waiting.phase._replace(number=number - 1))
         if before is not None and not order.precedes(before, waiting.before):
@@ -300,8 +300,7 @@ def _by_threads(order: Order, write: Access) -> bool:
 
 
 def _outlived_memory(order: Order) -> Iterator[Broken]:
-    every = (*order.waits, *order.peeks)
-    polls = ((waiting.before, waiting.phase.block) for waiting in every)
+    polls = ((waiting.before, waiting.phase.block) for waiting in order.polls)
     for moment, block in (*order.touched, *polls):
         ready = order.init.get(block)
         initialised = ready is not None and (ready == moment or order.precedes(ready, moment))

@@ -132,6 +132,11 @@ class Order:
         self.exits: dict[int, int] = {}  # a block → the moment all of its warps have ended
         self._build()
 
+    @property
+    def polls(self) -> tuple[Waiting, ...]:
+        """All that asks whether a phase has completed: waits and tests."""
+        return *self.waits, *self.peeks
+
     def moment(self, label: Label, before: Iterable[int] = ()) -> int:
         """A new moment, after others."""
         self.labels.append(label)

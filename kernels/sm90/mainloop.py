@@ -374,7 +374,7 @@ class Sm90Gemm(Gemm):
         """acc = the product of a tile, whose k-tiles are the block's `first` and following.
 
         One k-tile is always in flight. On return it is the last one: the caller waits for it, and
-        releases its stage. Returned are that stage, and whether a load awaits it.
+        releases its stage. The result is that stage, and whether a load awaits it.
         """
         end = first + k_tiles
         mma.set(warpgroup.Field.ACCUMULATE, False)
@@ -426,9 +426,9 @@ class Sm90Gemm(Gemm):
     def release_stage(self, empty, stage, awaited):
         """This warp has read the stage: tell every block that loads into it, a lane each.
 
-        In a cluster, only if a load has `awaited` it: a block whose last load is issued may end,
-        and its mbarriers with it. If the blocks waited for each other at the end instead, the
-        kernel would take 0.45 µs more (docs/performance).
+        In a cluster, only if a load awaits it: a block whose last load is issued may end, and its
+        mbarriers with it. If the blocks waited for each other at the end instead, the kernel would
+        take 0.45 µs more (docs/performance).
         """
         if cutlass.const_expr(self.plan.cluster_size == 1):
             with cute.arch.elect_one():

@@ -204,7 +204,7 @@ def test_the_choice_is_close_to_the_best_measured():
         chosen.append(math.log(ranked[0].seconds * 1e6 / times[ranked[0].candidate]))
         errors += [math.log(found.seconds * 1e6 / times[found.candidate]) for found in ranked]
     assert len(shares) > 50
-    assert statistics.geometric_mean(shares) > 0.98
+    assert statistics.geometric_mean(shares) > 0.985
     assert statistics.pstdev(errors) < 0.17
     assert abs(statistics.fmean(chosen)) < 0.05
 
@@ -229,6 +229,7 @@ def test_shapes_of_all_kinds_use_most_candidates():
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40).map(lambda x: 8 * x))
+@example(16, 16, 16)
 @example(14, 53, 136)
 def test_c_fills_more_than_half_of_a_cluster(m, n, k):
     problem = Problem.dense(m, n, k)
