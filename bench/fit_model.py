@@ -58,7 +58,7 @@ from cutedsl_gemm.select.model import (
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
 SOFT = 0.05  # the choice is a softmax of log times over this
-JITTER = 0.05  # standard deviations by which inputs move, all plans of a shape alike
+JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape alike
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
 # of ROUND, which are rare in the pools but not in models, and those that bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8

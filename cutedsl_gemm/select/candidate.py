@@ -7,18 +7,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
+from math import ceil
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, panels_in_flight
+from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, panel_columns, panels_in_flight
 from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW, Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.resources import BARRIER_BYTES, SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
+
+FEW_COLUMNS = 6  # of tiles: a row of them at a time, then
 
 Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
 
@@ -56,19 +60,72 @@ class Candidate:
         return f"{self.maker.__name__} {tile}{over}{cluster}{swapped}{consumers}"
 
     @property
+    def stages(self) -> int:
+        """The stages of its plans, for a product without an epilogue (a law of the tests).
+
+        A plan says so, too, but takes 0.7 ms to make, and there are hundreds of candidates.
+
+        >>> Candidate(pingpong, (128, 192, 64)).stages
+        4
+        """
+        bm, bn, bk = self.tile
+        of_c = 0
+        if self.splits == 1:
+            columns = panel_columns(bn, self.swapped)
+            panels = self.c_stages or panels_in_flight(bn, self.swapped)
+            rows = 1 if self.maker is cooperative else self.consumers  # rows of panels, in tiles
+            of_c = rows * bm * columns * panels
+        return (SMEM_BYTES - BARRIER_BYTES - 2 * of_c) // (2 * bk * (bm + bn))
+
+    @property
+    def c_stages(self) -> int | None:
+        """Panels that a consumer stages, unless as many as its maker has by default.
+
+        Two of 64 columns fit in addition to four stages of 128×256.
+        """
+        return 2 if self.maker is cooperative and self.tile[1] == 256 else None
+
+    @property
     def rasters(self) -> tuple[Raster, ...]:
-        """The rasters by `depth`: while a wave runs, its panels of A and B must stay in L2.
+        """The rasters that `raster` may choose."""
+        if self.splits > 1:
+            return (Raster(1),)
+        groups = {4, self.deep_group} | ({1} if self.cluster == (1, 1) else set())
+        return tuple(dict.fromkeys((self.along_rows, *map(Raster, sorted(groups)))))
+
+    @property
+    def along_rows(self) -> Raster:
+        """The raster by which a wave stores whole rows of the caller's C."""
+        return Raster(1, "columns" if self.swapped else "rows")
+
+    @property
+    def deep_group(self) -> int:
+        """Tile rows of a group if K is long."""
+        return 4 if self.tile[0] * self.tile[1] <= 128 * 128 else 8
+
+    def raster(self, problem: Problem) -> Raster:
+        """The raster for a problem: while a wave runs, its panels of A and B must stay in L2.
 
         Groups of four make 4 × 4 tiles of the sixteen blocks of a GPC. If K is short, the stores of
-        C decide. A wave then stores whole rows of the caller's C: up to 1.17 times as fast
-        (docs/performance).
+        C decide: up to 1.17 times as fast along rows. If C is few tiles wide, and no blocks share
+        loads by multicast, the tiles of a row follow each other: 1.03 times as fast on average, up
+        to 1.25 (docs/performance).
+
+        >>> plan = Candidate(pingpong, (64, 64, 64))
+        >>> [plan.raster(Problem.dense(*mn, 4096)).group for mn in ((1280, 384), (384, 1280))]
+        [1, 4]
         """
+        m, _, k = problem.mnk
+        of_k = depth(k)
         if self.splits > 1:
-            return (Raster(1),) * 3
-        along_rows = Raster(1, "columns" if self.swapped else "rows")
-        shallow = Raster(4)
-        deep = shallow if self.tile[0] * self.tile[1] <= 128 * 128 else Raster(8)
-        return along_rows, shallow, deep
+            return Raster(1)
+        if of_k == 0:
+            return self.along_rows
+        m, n = (problem.columns, m) if self.swapped else (m, problem.columns)
+        down, across = ceil(m / self.tile[0]), ceil(n / self.tile[1])
+        if self.cluster == (1, 1) and across < down and across <= FEW_COLUMNS:
+            return Raster(1)
+        return Raster(4 if of_k == 1 else self.deep_group)
 
     def serves(self, majors: tuple[Major, Major], invariant: bool = False) -> bool:
         """Whether it serves problems whose A and B have such majors.
@@ -87,16 +144,12 @@ class Candidate:
         one_sum = self.splits == 1 and self.tile[2] == 64
         return whole_rows and (one_sum or not invariant)
 
-    def raster(self, k: int) -> Raster:
-        """The raster for a K."""
-        return self.rasters[depth(k)]
-
     def as_planned(self, problem: Problem) -> Problem:
         """The problem whose A, B and C are the plan's: Cᵀ = Bᵀ · Aᵀ if operands are swapped."""
         return problem.transposed if self.swapped else problem
 
     def plan(self, problem: Problem, raster: Raster | None = None) -> Sm90Plan:
-        """The checked plan for a problem; `raster` defaults to the one for the problem's K.
+        """The checked plan for a problem; `raster` defaults to the problem's.
 
         PlanError if the plan cannot exist, needs a workspace of 2^31 elements or more, or splits K
         where the problem is invariant.
@@ -107,7 +160,7 @@ class Candidate:
                 "invariant=True, and sm90_split divides K into as many parts as suit M and N: "
                 "omit kernel, or omit invariant"
             )
-        raster = raster or self.raster(k)
+        raster = raster or self.raster(problem)
         c = problem.c_alignment, problem.epilogue, depth(k)
         plan = _plan(self, raster, problem.dtype, *problem.majors, *c)
         if (elements := plan.workspace(m, n)) >= 1 << 31:
@@ -171,8 +224,8 @@ def _plan(
         options["swapped"] = True
     if candidate.consumers != 2:
         options["consumers"] = candidate.consumers
-    if maker is cooperative and tile[1] == 256 and epilogue is PLAIN:
-        options["c_stages"] = 2  # they fit in addition to four stages
+    if candidate.c_stages and epilogue is PLAIN:
+        options["c_stages"] = candidate.c_stages
     plan = maker(tile, dtype, a_major, b_major, **options)
     if epilogue is not PLAIN and isinstance(plan, PanelPlan):
         return _with_second_panel(plan, of_k)
@@ -260,7 +313,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose if TMA stores C; some serve invariant problems.
 
     >>> len(plans())
-    4180
+    5608
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [
@@ -268,5 +321,5 @@ def plans() -> list[Sm90Plan]:
         for dtype, a_major, b_major in kinds
         for candidate in CANDIDATES
         if candidate.serves((a_major, b_major))
-        for raster in dict.fromkeys(candidate.rasters)
+        for raster in candidate.rasters
     ]

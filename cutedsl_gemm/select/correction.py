@@ -4,7 +4,7 @@ The factor comes from a network of two layers of 64 units. Each unit adds up its
 weights, and passes the sum on if it is positive. The inputs of the first layer are
 
     TERMS   of the model: they change with the problem and the candidate
-    FACTS   of the candidate: its tile, cluster and schedule
+    FACTS   of the candidate: its tile, cluster, schedule, stages and panels of C
     ROWS    the alignments of the rows of A, B and C
 
 and those of the second layer are the units of the first.
@@ -24,6 +24,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
+from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.select.candidate import Candidate
 
@@ -66,6 +68,8 @@ def facts(candidate: Candidate) -> dict[str, float]:
         "across": across,
         "splits": candidate.splits,
         "smem": 2 * bm + bn + bm * bn / 64,  # written and read, for each k
+        "stages": candidate.stages,
+        "panel columns": panel_columns(bn, candidate.swapped),
     }
     return {f"log2 {name}": math.log2(value) for name, value in numbers.items()} | {
         "K split": int(candidate.splits > 1),
@@ -77,6 +81,7 @@ def facts(candidate: Candidate) -> dict[str, float]:
         "BM 64": int(bm == 64),
         "BM 192": int(bm == 192),
         "BM 256": int(bm == 256),
+        "unswizzled panel": int(bn % SHORTEST_ROW != 0 and not candidate.swapped),
     }
 
 

@@ -57,7 +57,7 @@ def tuned(problem: Problem, device: str, launch: Callable[[Sm90Plan], Launch]) -
 def entries(problem: Problem) -> list[Entry]:
     """The plans of a race: the model's best candidates, and its first two with all rasters."""
     ranked = [found.candidate for found in islice(possible(problem), ENTRIES)]
-    own = [(candidate, candidate.raster(problem.mnk[2])) for candidate in ranked]
+    own = [(candidate, candidate.raster(problem)) for candidate in ranked]
     whole = [candidate for candidate in ranked[:RERASTERED] if candidate.splits == 1]
     others = [(candidate, raster) for candidate in whole for raster in RASTERS]
     return list(dict.fromkeys([*own[:OWN], *others, *own[OWN:]]))[:ENTRIES]

@@ -11,6 +11,7 @@ from on_gpu import DTYPES, matrix, plan_of, poisoned
 
 from cutedsl_gemm import gemm
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.candidate import CANDIDATES
@@ -56,7 +57,7 @@ def invariant_plans(part):
     for i, candidate in enumerate(every[part::PARTS]):
         turned = (problems[(i + j) % len(problems)] for j in range(len(problems)))
         problem = next(problem for problem in turned if takes(problem, candidate))
-        chosen.append(candidate.plan(problem, candidate.raster(4096)))
+        chosen.append(candidate.plan(problem, Raster(4)))
     return list(dict.fromkeys(chosen + [plan for plan in FAMILY if plan.splits == 1]))
 
 

@@ -58,11 +58,33 @@ def test_panels_of_c_cost_no_stage_of_a_and_b(candidate):
         assert candidate.plan(Problem.dense(64, 64, 64)).stages == plain.stages
 
 
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
+def test_a_candidate_knows_the_stages_of_its_plan(candidate):
+    assert candidate.stages == candidate.plan(Problem.dense(64, 64, 64)).stages
+
+
+@given(extents, extents, extents, candidates)
+def test_the_raster_of_a_problem_is_one_of_the_candidates_rasters(m, n, k, candidate):
+    assert candidate.raster(padded(m, n, k, 8)) in candidate.rasters
+
+
 def test_rasters_follow_the_depth_of_k():
     """The groups that were fastest (docs/performance), for K up to 256, up to 1024, and beyond."""
     tiles = (pingpong, (128, 128, 64), 1), (pingpong, (128, 144, 64), 1), (split, (128, 64, 64), 4)
-    groups = [[of.group for of in Candidate(*each).rasters] for each in tiles]
+    groups = [
+        [Candidate(*each).raster(Problem.dense(8192, 8192, k)).group for k in (256, 1024, 4096)]
+        for each in tiles
+    ]
     assert groups == [[1, 4, 4], [1, 4, 8], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("few", range(1, 7))
+def test_the_tiles_of_a_row_follow_each_other_where_the_plan_has_few_columns(few, swapped):
+    candidate = Candidate(pingpong, (64, 64, 64), swapped=swapped)
+    m, n = (64 * few, 64 * 9) if swapped else (64 * 9, 64 * few)
+    raster = candidate.plan(Problem.dense(m, n, 4096)).raster
+    assert [raster(index, 9, few) for index in range(few)] == [(0, at) for at in range(few)]
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -96,7 +118,7 @@ def test_more_work_never_takes_less_time(m, n, k, candidate):
     m, n, k = -(-m // bm) * bm, -(-n // bn) * bn, -(-k // bk) * bk
     deeper = Problem.dense(m, n, k + bk * candidate.splits)
     whole, more = (estimate(each, candidate) for each in (Problem.dense(m, n, k), deeper))
-    if whole.candidate.raster(k) == whole.candidate.raster(deeper.mnk[2]):
+    if candidate.raster(Problem.dense(m, n, k)) == candidate.raster(deeper):
         assert more.mainloop > whole.mainloop
         assert physical(more) >= physical(whole) * (1 - 1e-9)  # the stores of C may take longer
 
@@ -177,8 +199,12 @@ def test_clusters_are_chosen_where_rows_start_off_lines(mnk):
 
 def test_rows_on_lines_are_padding_enough():
     """The stride counts, not K: 4104 columns in rows of 4160 elements start on lines."""
-    on_lines, askew = (ranking(padded(4096, 4096, 4104, padding))[0] for padding in (56, 0))
-    assert on_lines.seconds < askew.seconds
+    problems = [padded(4096, 4096, 4104, padding) for padding in (56, 0)]
+    assert [best(each).cluster == (1, 1) for each in problems] == [True, False]
+    for candidate in CANDIDATES:
+        on_lines, askew = (estimate(each, candidate) for each in problems)
+        assert physical(on_lines) <= physical(askew) * (1 + 1e-9)
+        assert on_lines.l2 < askew.l2
 
 
 def measured():
