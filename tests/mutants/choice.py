@@ -30,8 +30,8 @@ FAULTS = (
     Fault(
         "far_candidates_chosen",
         MODEL,
-        "near = seconds.argsort()[:NEAR]",
-        "near = seconds.argsort()",
+        "near = seconds.argpartition(NEAR - 1)[:NEAR]",
+        "near = seconds.argpartition(NEAR - 1)",
         "A choice takes a plan that was hardly ever measured for such a problem.",
     ),
     Fault(
@@ -98,6 +98,20 @@ FAULTS = (
         "Large tiles get the raster of small ones.",
     ),
     Fault(
+        "clusters_go_row_by_row",
+        CANDIDATE,
+        "if self.cluster == (1, 1) and across < down",
+        "if across < down",
+        "Clusters get a raster that was not compiled ahead.",
+    ),
+    Fault(
+        "stages_without_panels",
+        CANDIDATE,
+        "(SMEM_BYTES - BARRIER_BYTES - 2 * of_c)",
+        "(SMEM_BYTES - BARRIER_BYTES)",
+        "The network is told of more stages than a plan has.",
+    ),
+    Fault(
         "any_depth_is_invariant",
         CANDIDATE,
         "one_sum = self.splits == 1 and self.tile[2] == 64",
@@ -114,8 +128,8 @@ FAULTS = (
     Fault(
         "two_panels_always",
         CANDIDATE,
-        "if maker is cooperative and tile[1] == 256 and epilogue is PLAIN:",
-        "if maker is cooperative:",
+        "return 2 if self.maker is cooperative and self.tile[1] == 256 else None",
+        "return 2 if self.maker is cooperative else None",
         "Tiles stage more or fewer panels than were measured.",
     ),
     Fault(
