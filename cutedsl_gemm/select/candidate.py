@@ -22,7 +22,7 @@ from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
 
-FEW_COLUMNS = 6  # of tiles: a row of them at a time, then
+FEW_COLUMNS = 6  # of tiles, up to which tiles go row by row
 
 Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
 
@@ -61,9 +61,9 @@ class Candidate:
 
     @property
     def stages(self) -> int:
-        """The stages of its plans, for a product without an epilogue (a law of the tests).
+        """The stages of its plans for a product without an epilogue.
 
-        A plan says so, too, but takes 0.7 ms to make, and there are hundreds of candidates.
+        A plan has them, too, but takes 0.7 ms to make, and there are hundreds of candidates.
 
         >>> Candidate(pingpong, (128, 192, 64)).stages
         4
@@ -115,10 +115,10 @@ class Candidate:
         >>> [plan.raster(Problem.dense(*mn, 4096)).group for mn in ((1280, 384), (384, 1280))]
         [1, 4]
         """
-        m, _, k = problem.mnk
-        of_k = depth(k)
         if self.splits > 1:
             return Raster(1)
+        m, _, k = problem.mnk
+        of_k = depth(k)
         if of_k == 0:
             return self.along_rows
         m, n = (problem.columns, m) if self.swapped else (m, problem.columns)
