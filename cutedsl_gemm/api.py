@@ -56,7 +56,7 @@ def gemm(
         gemm(a, b, epilogue=lambda acc, bias, r: F.gelu(acc + bias) + r, bias=bias, r=residual)
 
     An operand broadcasts to (M, N), as torch's do: it is a row (N,), a column (M, 1), a matrix or a
-    scalar of bfloat16, float16 or float32, or a Python number. Another number compiles nothing. The
+    scalar of bfloat16, float16 or float32, or a Python number. A new number needs no compile. The
     function returns a value, or a tuple of them: gemm returns, and `out` takes, a tensor for each.
     A result has the dtype of a, unless the function casts it last (`.float()`). A sum, amax or amin
     over a mode (`.sum(dim=1)`) is a result in float32; nothing is computed of it. The function is
@@ -273,7 +273,7 @@ def plan_for(
         requirements = found.requirements.anywhere  # copies have the widest alignment
     problem = asked.problem(a, b, requirements, invariant, on_copies)
     if 0 in problem.mnk:
-        raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel, and no plan")
+        raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel; call gemm")
     return found.plan(problem, tile)
 
 

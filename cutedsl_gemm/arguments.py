@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--version", action="version", version=f"cutedsl_gemm {__version__}")
     commands = found.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("demo", help="the library in one run, on any machine")
-    commands.add_parser("doctor", help="what is installed, what runs here, and what mends the rest")
+    commands.add_parser("doctor", help="what is installed, what runs here, and how to fix the rest")
     _explain(commands.add_parser("explain", help="the plan that gemm runs for M, N and K"))
     tiles = commands.add_parser("hierarchy", help="block, warp and thread tiles of a kernel")
     tiles.add_argument("kernel", nargs="?", help="one of cutedsl_gemm.KERNELS")

@@ -281,8 +281,8 @@ def writing(
 ) -> Call:
     """The call that writes into `out`, which shares no memory with a or b; see `allocating`.
 
-    `spans` are the `span_bytes` of a, b and out. If any address of out will do, none refuses the
-    imaginary half of a conjugate, whose negative bit the signature does not hold.
+    `spans` are the `span_bytes` of a, b and out. If the kernel stores to any address, the address
+    check does not refuse a negative view, so its negative bit is checked here.
     """
     a_bytes, b_bytes, out_bytes = spans
     anywhere = requirements.for_c.alignment == 1

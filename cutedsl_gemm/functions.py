@@ -83,7 +83,7 @@ def addmm(
     """beta · c + alpha · a · b, as torch.addmm: c broadcasts to the shape of a · b.
 
     The sum is rounded once. If beta is 0, c is not read, so that its NaN do not matter. Other
-    values of alpha and beta compile nothing. `out` may be c. Raises as `gemm` does.
+    values of alpha and beta need no compile. `out` may be c. Raises as `gemm` does.
 
     >>> a, b = torch.ones(2, 16).bfloat16(), torch.ones(16, 4).bfloat16()
     >>> addmm(torch.arange(4.0), a, b, beta=0.5)[0]

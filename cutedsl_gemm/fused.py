@@ -158,12 +158,12 @@ def _check_memory(tensors: Iterable[tuple[str, object]]) -> None:
 
 
 def _check_invariant(epilogue: Epilogue, options: Options) -> None:
-    """ValueError for a sum over N that is to be invariant: M and N choose the tiles it is of."""
+    """ValueError for an invariant sum over N: its order depends on the tile, and that on M."""
     for name, result in zip(names(epilogue), epilogue.results, strict=True):
         if options.invariant and result.reduction == "sum" and result.over == "N":
             raise ValueError(
-                f"invariant=True, and {name} is a sum over N, whose order is that of the tiles, "
-                "which M may change: return the value and sum it with torch, or omit invariant"
+                f"invariant=True, and {name} is a sum over N: its order depends on the tile, which "
+                "M may change; return the value and sum it with torch, or omit invariant"
             )
 
 

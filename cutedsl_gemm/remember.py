@@ -10,7 +10,7 @@ REMEMBERED = 4096  # signatures; a program that reaches the limit changes its sh
 
 
 def remember(known: dict[Any, Made], signature: Any, made: Made) -> Made:
-    """What was made, now known by its signature. A full dict forgets the others first.
+    """Store `made` under its signature, and return it. A full dict is cleared first.
 
     >>> known = {}
     >>> remember(known, "a shape", "its plan"), known

@@ -41,7 +41,7 @@ def remembered(
     out: Results | None,
     options: Options,
 ) -> Made:
-    """What `make` makes of these arguments, or made of others of their signature."""
+    """The result of `make` for these arguments, or for earlier ones of the same signature."""
     key = function if isinstance(function, (Fixed, Epilogue)) else function_key(function)
     signature: Any = None
     if key is not None:
@@ -64,7 +64,7 @@ def remembered(
 
 
 def signature_of(value: Value) -> Any:
-    """What a call depends on of a tensor, or of a number: its type alone.
+    """The properties of a tensor on which a call depends; of a number, its type.
 
     RuntimeError for a tensor without memory.
     """

@@ -287,8 +287,8 @@ def _scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
 def _rows_of_each(a: Tensor, ranks: int) -> int:
     if a.shape[0] % ranks:
         raise ValueError(
-            f"a has shape {tuple(a.shape)}, and the group has {ranks} ranks: each gets as many "
-            f"rows of the result, so that their number must be a multiple of {ranks}"
+            f"a has shape {tuple(a.shape)}, and the group has {ranks} ranks: each gets an equal "
+            f"share of the rows, so M must be a multiple of {ranks}; pad a on every rank"
         )
     return a.shape[0] // ranks
 

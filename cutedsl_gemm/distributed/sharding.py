@@ -115,8 +115,8 @@ def _divided(rule: Rule, results: Sequence[bool]) -> bool:
 def linear_in(epilogue: Epilogue) -> tuple[frozenset[int], ...]:
     """Sets of tensors such that every result is linear in the accumulators and these together.
 
-    The numbers are the places of the tensors among those of the epilogue; the others are factors.
-    A sum of partial results is then the result. There is no such set if a result is no linear one.
+    A set has the places of its tensors among those of the epilogue; the other tensors are factors.
+    The sum of partial results is then the result. If a result is not linear, there is no set.
 
     >>> from cutedsl_gemm.kernels.epilogue.expression import Operand
     >>> from cutedsl_gemm.kernels.epilogue.trace import trace

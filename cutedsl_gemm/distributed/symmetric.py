@@ -47,9 +47,9 @@ class SymmetricBuffer:
         self.ended, self.begun, self.copied = (torch.cuda.Event() for _ in range(3))
 
     def reserve(self, bytes: int) -> None:
-        """At least so many bytes on each rank; all ranks must ask for as many.
+        """Make the buffer at least `bytes` large; all ranks must ask for the same size.
 
-        A buffer that is too small is replaced when all ranks have done what they began.
+        A buffer that is too small is replaced when all ranks have finished their earlier work.
         """
         if bytes <= self.bytes:
             return
@@ -112,7 +112,7 @@ class SymmetricBuffer:
         self.copied.record(self.stream)
 
     def end(self, stream: torch.cuda.Stream) -> None:
-        """What the call enqueued on its stream is all that it does."""
+        """Mark the end of the call on its stream; a call on another stream waits for it."""
         self.last = stream
         self.ended.record(stream)
 

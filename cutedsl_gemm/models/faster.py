@@ -103,7 +103,7 @@ def suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def on_hopper(device: torch.device) -> bool:
-    """Whether a device has the kernels that the choice is between: an H100, or the executor."""
+    """Whether a device runs the sm90 kernels: a Hopper GPU, or a CPU through the executor."""
     if device.type != "cuda":
         return True  # the executor
     return torch.version.cuda is not None and torch.cuda.get_device_capability(device) == (9, 0)

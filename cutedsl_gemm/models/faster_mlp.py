@@ -97,7 +97,7 @@ class _Product(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What a product depends on the signature for: all but the addresses of the weights."""
+    """What the signature decides about a product: all but the addresses of the weights."""
 
     epilogue: Epilogue
     run: Callable[..., Results]
@@ -136,7 +136,7 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
 
 
 def _place(tensor: Tensor) -> tuple[Any, ...]:
-    """What a product depends on of a tensor; the last is 0 if a kernel reads its address."""
+    """The properties of a tensor that decide a product; the last is 0 if the address is aligned."""
     start = tensor.data_ptr()
     # fmt: off
     return (

@@ -21,9 +21,10 @@ from layouts.errors import brief
 
 
 def choose(problem: Problem, tile: Tile | None = None) -> Sm90Plan:
-    """The plan that the model expects to be fastest; for a given tile, that of the best schedule.
+    """The plan that the model expects to be fastest.
 
-    `gemm` runs it on Hopper where no kernel is named. PlanError if no plan has this tile.
+    A given tile gets pingpong, or cooperative if it is too large for one consumer. `gemm` runs the
+    plan on Hopper where no kernel is named. PlanError if no plan has this tile.
 
     >>> few = Problem.dense(512, 512, 16384, "float16")
     >>> choose(few).splits, choose(few, (128, 256, 64)).schedule

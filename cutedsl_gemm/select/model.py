@@ -70,8 +70,8 @@ DRAM = 3.1e12  # bytes a second, at most
 # A thread of two consumers has no more sums (kernels/sm90/checks.py).
 MOST_SUMS = REGISTERS[2][1] - ADDRESS_REGISTERS - EPILOGUE_REGISTERS
 ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
-# Candidates that are corrected for a choice: with all of them, chosen plans would be expected to
-# take 0.07 % less (1,500 random shapes).
+# A choice corrects only this many candidates. If it corrected all of them, the expected time of
+# chosen plans would be 0.07 % less (1,500 random shapes).
 NEAR = 32
 
 Array: TypeAlias = NDArray[Any]
@@ -101,10 +101,8 @@ class Constants(NamedTuple):
     narrow_write: float = 1.24e12  # of C that DRAM takes in rows of 32 bytes
     reduction_launch: float = 1.17e-06  # of the kernel that adds partial sums
     reduction_rate: float = 4.04e12  # of partial sums, to L2 and from there
-    # Of a slot of an epilogue (epilogue/cost.py); more if those of several consumers run at once.
-    # By hand, of twelve epilogues at 8448×9216×256.
+    # Of a slot of an epilogue (epilogue/cost.py). By hand, of twelve epilogues at 8448×9216×256.
     issue: float = 2.0e-09
-    crowded: float = 1.6
     # Of a matrix that threads read, for each output of a thread; of two, four times as much, since
     # they share the registers for what is read ahead; and more if sums take all of these. By hand,
     # of SwiGLU's derivative with ten tiles (docs/performance, "Epilogues that read matrices").
@@ -239,7 +237,7 @@ def table(
         * bm
         * bn
         / np.select([turns == 1, narrow], [c.shared_store, c.narrow_store], c.store),
-        slots=outputs * np.where(turns > 2, c.crowded, 1) * c.issue,
+        slots=outputs * c.issue,
         read=outputs * np.where(outputs >= MOST_SUMS, c.full, 1) * c.read,
         launch=launch,
         launch_few=launch - c.overlap,
