@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cutedsl_gemm.request import Fixed
@@ -22,13 +23,22 @@ ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     }
 )
 
+
+def _silu_slope(g: Tensor, x: Tensor) -> Tensor:
+    """The slope by torch's kernel; by operations, which have derivatives, if one is needed."""
+    if torch.is_grad_enabled() and (g.requires_grad or x.requires_grad):
+        s = torch.sigmoid(x)
+        return g * s * (1 + x * (1 - s))
+    return torch.ops.aten.silu_backward(g, x)
+
+
 # The slopes of activations by torch's kernels: of the gradient, and of the result or the sum,
 # whichever is stored.
 SLOPES: Mapping[str, Callable[..., Any]] = {
     "relu": lambda g, y: torch.ops.aten.threshold_backward(g, y, 0),
     "gelu": lambda g, x: torch.ops.aten.gelu_backward(g, x),
     "gelu_tanh": lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh"),
-    "silu": lambda g, x: torch.ops.aten.silu_backward(g, x),
+    "silu": _silu_slope,
     "tanh": lambda g, y: torch.ops.aten.tanh_backward(g, y),
     "sigmoid": lambda g, y: torch.ops.aten.sigmoid_backward(g, y),
 }
@@ -46,6 +56,25 @@ def _gate(name: str) -> tuple[Fixed, Fixed]:
         lambda g, up, gate: (g * activation(gate), slope(g * up, gate)),
     )
     return gate_first, up_first
+
+
+def name_of(module: nn.Module) -> str | None:
+    """The name of torch's module of an activation, in ACTIVATIONS; None if it is another module.
+
+    >>> name_of(nn.GELU(approximate="tanh")), name_of(nn.Softplus())
+    ('gelu_tanh', None)
+    """
+    if type(module) is nn.GELU:
+        return "gelu" if module.approximate == "none" else "gelu_tanh"
+    return MODULES.get(type(module))
+
+
+MODULES: Mapping[type[nn.Module], str] = {
+    nn.ReLU: "relu",
+    nn.SiLU: "silu",
+    nn.Tanh: "tanh",
+    nn.Sigmoid: "sigmoid",
+}
 
 
 def activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., Any]:

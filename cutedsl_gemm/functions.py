@@ -17,9 +17,17 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated
+from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated, name_of
 from cutedsl_gemm.api import fused_product
-from cutedsl_gemm.linear_calls import Run, computed, of_shards, product, remembered, suits
+from cutedsl_gemm.linear_calls import (
+    AUTOCAST,
+    Run,
+    computed,
+    of_shards,
+    product,
+    remembered,
+    suits,
+)
 from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.request import Fixed, Function
@@ -76,14 +84,15 @@ def addmm(
     a: Tensor,
     b: Tensor,
     *,
-    beta: float = 1,
-    alpha: float = 1,
+    beta: float | Tensor = 1,
+    alpha: float | Tensor = 1,
     out: Tensor | None = None,
 ) -> Tensor:
     """beta · c + alpha · a · b, as torch.addmm: c broadcasts to the shape of a · b.
 
-    The sum is rounded once. If beta is 0, c is not read, so that its NaN do not matter. Other
-    values of alpha and beta need no compile. `out` may be c. Raises as `gemm` does.
+    The sum is rounded once. If beta is the number 0, c is not read, so that its NaN do not matter.
+    alpha and beta may be tensors of one number, which may require gradients. New values need no
+    compile. `out` may be c. Raises as `gemm` does.
 
     >>> a, b = torch.ones(2, 16).bfloat16(), torch.ones(16, 4).bfloat16()
     >>> addmm(torch.arange(4.0), a, b, beta=0.5)[0]
@@ -93,14 +102,14 @@ def addmm(
     _check_scale("alpha", alpha)
     c, a, b = autocast(c, a, b)
     given: dict[str, Value] = {}
-    if beta != 0:
+    if not _is_number(beta, 0):
         given["c"] = c
-    else:  # which does not read c
+    elif not is_dynamo_compiling():  # which does not read c
         check_operands(a, b, TMA.anywhere)
         check_operand("c", c, (a.shape[0], b.shape[1]), a.device)
-    if beta not in (0, 1):
+    if not _is_number(beta, 0, 1):
         given["beta"] = beta
-    if alpha != 1:
+    if not _is_number(alpha, 1):
         given["alpha"] = alpha
     outs = None if out is None else (out,)
     (result,) = fused_product(a, b, _ADDMM[tuple(given)], given, outs)
@@ -165,6 +174,8 @@ def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run 
 
 def _linear(activation: object, bias: bool) -> Function:
     """The epilogue of `linear`."""
+    if isinstance(activation, torch.nn.Module):
+        activation = name_of(activation) or activation
     if activation is None or isinstance(activation, str):
         if activation in LINEAR:
             return LINEAR[activation][int(bias)]  # dynamo of torch 2.11 takes no bool
@@ -236,6 +247,11 @@ def _check_scale(name: str, value: object) -> None:
         raise ValueError(f"{name} has shape {tuple(value.shape)}: it must be one number")
 
 
+def _is_number(scale: float | Tensor, *numbers: float) -> bool:
+    """Whether a scale is one of the numbers. A tensor is not: its value is on the device."""
+    return not isinstance(scale, Tensor) and scale in numbers
+
+
 def autocast(*tensors: Any) -> tuple[Any, ...]:
     """The tensors, cast to the dtype of torch.autocast where that is enabled."""
     if not torch._C._is_any_autocast_enabled():  # ten times faster than to ask for a device's
@@ -244,4 +260,7 @@ def autocast(*tensors: Any) -> tuple[Any, ...]:
     if device == "meta" or not torch.is_autocast_enabled(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)
-    return tuple(each.to(dtype) if isinstance(each, Tensor) else each for each in tensors)
+    return tuple(
+        each.to(dtype) if isinstance(each, Tensor) and each.dtype in AUTOCAST else each
+        for each in tensors
+    )

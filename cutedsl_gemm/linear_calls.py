@@ -25,6 +25,7 @@ from cutedsl_gemm.tensors import ByAddress, is_sharded, reshaper, rows_of
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 
+AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast converts
 VECTOR = 32  # bytes: no plan needs a wider alignment
 BIAS = LINEAR[None][1]
 

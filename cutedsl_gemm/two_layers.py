@@ -169,7 +169,7 @@ class Mlp(torch.autograd.Function):
                 of_input = of_x(linear, dz, w1)
             if any(needs_w1):
                 whole = linear(dz.mT, x.mT)  # (H, K), or of both parts (2H, K)
-                parts = whole.view(ctx.count, -1, whole.shape[1])
+                parts = whole.unflatten(0, (ctx.count, len(whole) // ctx.count))
                 of_w1 = [part if n else None for part, n in zip(parts, needs_w1, strict=True)]
             of_b1 = sums[0].to(b1.dtype).view(b1.shape) if needs_b1 else None
         of_w2 = linear(dy.mT, h.mT) if needs_w2 else None

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from cutedsl_gemm import linear_calls
 from cutedsl_gemm.linear_calls import (
+    AUTOCAST,
     Run,
     computed,
     extents,
@@ -31,7 +32,6 @@ from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, rows_of
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
-AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast converts
 
 _runs: dict[Any, Run | None] = {}
 

@@ -91,6 +91,9 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
     batches = zip(b.shape[:-2], b.stride()[:-2], a.shape[-b.ndim : -2], strict=True)
     if b.numel() == 0 or any(n != 1 and (step or n != of_a) for n, step, of_a in batches):
         return None
+    own_gradient = torch.is_grad_enabled() and b.requires_grad and (b.is_leaf or b.retains_grad)
+    if own_gradient and max(b.shape[:-2]) > 1:
+        return None  # which differs from matrix to matrix
     return by_gemm(a, b[(0,) * (b.ndim - 2)].mT)
 
 

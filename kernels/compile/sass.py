@@ -91,6 +91,6 @@ def tool(name: str) -> Path:
     found = next(packaged, None) or shutil.which(name, path=os.pathsep.join(filter(None, folders)))
     if found is None:
         raise ToolError(
-            f"{name} is in no package, on no PATH and in no CUDA toolkit: pip install {package}"
+            f"{name} was not found: pip install {package}, or put a CUDA toolkit on the PATH"
         )
     return Path(found)

@@ -29,8 +29,8 @@ def multiprocessors(device: torch.device, plan: KernelPlan) -> int:
     if not clusters:
         raise RuntimeError(
             f"{device} cannot run a cluster of {plan.cluster_size} blocks with {plan.smem_bytes:,} "
-            "bytes of shared memory each; take a plan without clusters, such as "
-            'kernel="sm90_pingpong"'
+            "bytes of shared memory each; for a plan without clusters, pass tile=(128, 128, 64) "
+            "and omit kernel"
         )
     return clusters * plan.cluster_size
 

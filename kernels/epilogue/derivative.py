@@ -32,10 +32,10 @@ def derivative(
     """The derivatives of the accumulators, and of the `wanted` operands, given those of results.
 
     `wanted` and `given` are places among the operands and the results; `stored` are instructions
-    whose values are known. The derivative takes the operands of the epilogue, behind them "value i"
-    for each instruction that is stored, and "grad i" for each result that is given: a matrix, or
-    what is left of C where the result is a sum. A result that is another reduction counts as whole.
-    Its own results are elementwise: that of a row vector is still to be added over M.
+    whose values are known. The derivative takes the operands of the epilogue, then "value i" for
+    each instruction that is stored, then "grad i" for each result that is given: a matrix, or a
+    vector where the result is a sum. For other reductions, "grad i" is a matrix.
+    The results of the derivative are elementwise: the caller sums that of a row vector over M.
 
     >>> from cutedsl_gemm.kernels.epilogue.trace import trace
     >>> scaled = trace(lambda acc, r: (acc * r).relu(), (Operand("r", ("N",)),))
@@ -121,7 +121,8 @@ def with_stored(epilogue: Epilogue, wanted: tuple[int, ...] = ()) -> Stored:
                 break
     whole = {each.value: each for each in reversed(epilogue.results) if _exact(each)}
     kept = [whole.get(number, Result(number)) for number in numbers]
-    results = tuple(dict.fromkeys((*epilogue.results, *kept)))
+    further = dict.fromkeys(each for each in kept if each not in epilogue.results)
+    results = (*epilogue.results, *further)
     return Stored(replace(epilogue, results=results), numbers, tuple(map(results.index, kept)))
 
 

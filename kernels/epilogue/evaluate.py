@@ -38,6 +38,9 @@ def evaluate(
             value = leaf(leaves[instruction.operation][int(instruction.value or 0)])
         elif instruction.operation == "constant":
             value = leaf(float(instruction.value or 0))
+        elif bound := _bound(epilogue, instruction):
+            x, number = bound
+            value = CLAMPS[instruction.operation](values[x], number)
         else:
             value = _apply(instruction, [values[each] for each in instruction.arguments])
         values.append(value)
@@ -56,6 +59,19 @@ def finish(result: Result, value: Tensor, dtype: torch.dtype) -> Tensor:
     return REDUCTIONS[result.reduction](value, over)
 
 
+def _bound(epilogue: Epilogue, instruction: Instruction) -> tuple[int, float] | None:
+    """What a maximum or minimum clamps, and the bound, if one of its arguments is a constant.
+
+    Where they are equal, the derivative is that of torch.clamp, which is not torch.maximum's.
+    """
+    if instruction.operation not in CLAMPS:
+        return None
+    for x, bound in (instruction.arguments, instruction.arguments[::-1]):
+        if epilogue.program[bound].operation == "constant":
+            return x, float(epilogue.program[bound].value or 0)
+    return None
+
+
 def _apply(instruction: Instruction, arguments: list[Tensor]) -> Tensor:
     if instruction.operation == "cast":
         (value,) = arguments
@@ -67,6 +83,11 @@ REDUCTIONS: Mapping[str, Callable[[Tensor, int], Tensor]] = {
     "sum": torch.sum,
     "amax": torch.amax,
     "amin": torch.amin,
+}
+
+CLAMPS: Mapping[str, Callable[..., Tensor]] = {
+    "maximum": torch.clamp_min,
+    "minimum": torch.clamp_max,
 }
 
 TORCH: Mapping[str, Callable[..., Any]] = {

@@ -50,7 +50,7 @@ class Operand:
 
     `modes` are those of C that it has: ("M", "N") is a matrix, ("N",) a row vector, ("M",) a column
     vector, and () a scalar. A scalar is a tensor of one element on the device; or, if `by_value`, a
-    number that is an argument of the launch. Another number compiles nothing.
+    number that is an argument of the launch. A new number needs no compile.
     """
 
     name: str

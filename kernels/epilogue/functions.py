@@ -46,11 +46,18 @@ def binary(operation: str) -> Callable[[Argument, Argument], Argument]:
 
 
 def add(input: Argument, other: Argument, *, alpha: Number = 1) -> Argument:
-    return apply("add", input, other if alpha == 1 else apply("mul", other, alpha))
+    return apply("add", input, _times(other, alpha))
 
 
 def sub(input: Argument, other: Argument, *, alpha: Number = 1) -> Argument:
-    return apply("sub", input, other if alpha == 1 else apply("mul", other, alpha))
+    return apply("sub", input, _times(other, alpha))
+
+
+def _times(value: Argument, factor: Number) -> Argument:
+    """A value of the trace, or a number, times a number."""
+    if factor == 1:
+        return value
+    return apply("mul", value, factor) if hasattr(value, "_record") else value * factor
 
 
 def rsub(input: Argument, other: Argument, *, alpha: Number = 1) -> Argument:
@@ -105,7 +112,14 @@ def addcdiv(
 
 
 def lerp(input: Argument, end: Argument, weight: Argument) -> Argument:
-    return apply("add", input, apply("mul", weight, apply("sub", end, input)))
+    """From the nearer end, as in torch: a weight of 1 gives `end` itself."""
+    step = apply("sub", end, input)
+    from_input = apply("add", input, apply("mul", step, weight))
+    rest = apply("sub", 1, weight) if hasattr(weight, "_record") else 1 - weight
+    from_end = apply("sub", end, apply("mul", step, rest))
+    if not hasattr(weight, "_record"):
+        return from_input if abs(weight) < 0.5 else from_end
+    return where(apply("lt", apply("abs", weight), 0.5), from_input, from_end)
 
 
 def clamp(input: Argument, min: Argument | None = None, max: Argument | None = None) -> Argument:
@@ -195,7 +209,9 @@ def hardtanh(
 
 
 def relu6(input: Argument, inplace: bool = False) -> Argument:
-    return hardtanh(input, 0.0, 6.0, inplace)
+    """Of relu, since the slope at 0 is 0."""
+    in_place(inplace)
+    return apply("minimum", apply("relu", input), 6.0)
 
 
 def hardsigmoid(input: Argument, inplace: bool = False) -> Argument:

@@ -16,7 +16,7 @@ _HERE = str(Path(__file__).parents[2]) + os.sep  # cutedsl_gemm, as frames spell
 
 SHOWN = 80  # characters of a line, at most
 
-_ELEMENTWISE = "an epilogue computes each element of C by itself: compute it of the result"
+_ELEMENTWISE = "an epilogue computes each element of C by itself: apply it to the result of gemm"
 _SHAPES = "a tensor has its shape before it is passed, and broadcasts against C"
 _PRODUCT = "an epilogue follows one product, that of gemm"
 _RANDOM = "draw the numbers before, and pass them by name"

@@ -4,7 +4,8 @@ A lambda is a new function at every call, of the same code. Two functions are th
 have the same code and refer to the same things: in their closures, as defaults, and in the globals
 that their code names. Those must be constants: numbers, texts, dtypes, modules, and functions of
 the same kind. A function that refers to anything else is traced at every call, as is one that has
-attributes, or calls a builtin that reads what the code does not name (getattr, globals, dict.get).
+attributes, imports, or calls a builtin that reads what the code does not name (getattr, globals,
+dict.get).
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def _is_dtype(part: object) -> bool:
 
 
 def _parts(function: types.FunctionType, code: types.CodeType) -> list[object] | None:
-    """What a function refers to; None if a cell of its closure is not filled yet."""
+    """What a function refers to; None if it imports, or a cell of its closure is not filled yet."""
+    if _imports(code):
+        return None
     parts: list[object] = []
     if names := _globals(code):
         space = function.__globals__
@@ -154,6 +157,13 @@ def _globals(code: types.CodeType) -> tuple[str, ...]:
     """The globals that a code names, or a function inside of it."""
     own = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
     return tuple(sorted(own.union(*map(_globals, _inner(code)))))
+
+
+@lru_cache(REMEMBERED)
+def _imports(code: types.CodeType) -> bool:
+    """Whether a code, or a function inside of it, imports: what it then reads may change."""
+    own = any(each.opname == "IMPORT_NAME" for each in dis.get_instructions(code))
+    return own or any(map(_imports, _inner(code)))
 
 
 @lru_cache(REMEMBERED)

@@ -72,8 +72,8 @@ def other_gpus_tensors(
     rows, tile = own.shape[-2], plan.cluster_tile[0]
     if rows == 0 or rows % tile or a.shape[0] % rows or not 0 <= number < a.shape[0] // rows:
         raise ValueError(
-            f"this GPU has {rows} rows of {a.shape[0]}, and its number is {number}: each GPU "
-            f"must have as many rows, a multiple of {tile} as the tiles of {plan.name}"
+            f"this GPU is number {number}, with {rows} of {a.shape[0]} rows: all GPUs must have "
+            f"equally many rows, a multiple of {tile} for the tiles of {plan.name}"
         )
     gpus = a.shape[0] // rows
     shape = (gpus, -(-rows // plan.piece_rows)) if plan.scattered else (gpus,)

@@ -58,8 +58,8 @@ def fragment(plan: Sm80Plan, name: Name) -> Layout:
     height = extents[mode]  # of one mma
     if step % (height * count) or rows % step or not plan.steps:
         raise PlanError(
-            f"{plan.name}: {name} has {rows} rows, and step is {plan.step}: {count} warps multiply "
-            f"{height * count} rows at a time, of which a step has a multiple, and {name} of a step"
+            f"{plan.name}: {name} has {rows} rows, and step is {plan.step}: a step must have a "
+            f"multiple of {height * count} rows, for {count} warps, and {name} whole steps"
         )
     lanes, values = composition(Layout((height, k), (1, rows)), operands[mode])
     warps = Layout(plan.warps, tuple(height * (other == mode) for other in range(2)))

@@ -2,7 +2,7 @@
 
 rungs            the ladder: single, cooperative, pingpong, split
 plan, checks     Sm90Plan, what all plans share, and what the hardware cannot do
-epilogue_plan    PanelPlan: C is stored by stmatrix and TMA, or by threads if its rows are no
+epilogue_plan    PanelPlan: C is stored by stmatrix and TMA, or by threads if its rows are not
                  multiples of 16 bytes. `stmatrix_rows` is the row address of each lane;
                  `panel_store` proves that the stores are free of bank conflicts
                  (ConflictFree, layouts/hardware/conflict_free.py)

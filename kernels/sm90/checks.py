@@ -43,7 +43,7 @@ CLUSTERS = tuple(
 def tile_problems(
     tile: Tile, dtype: str, schedule: Schedule, swapped: bool = False, matrices: int = 1
 ) -> Iterator[str]:
-    """The instructions take only some extents and types; the caller's B has so many matrices."""
+    """The tile and the dtype must suit TMA and wgmma; the caller's B has `matrices` matrices."""
     bm, bn, bk = tile
     yield from choice_problem("schedule", schedule, get_args(Schedule))
     if dtype not in ("bfloat16", "float16"):
@@ -60,7 +60,7 @@ def tile_problems(
         if extent < unit or extent % unit:
             yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"
     if bm > 256 or bk > 1024:
-        yield f"the tile has BM = {bm} and BK = {bk}; no stage of BM > 256 or BK > 1024 fits"
+        yield f"BM is {bm} and BK is {bk}; they must be at most 256 and 1024, or no stage fits"
     if bn > 256:
         yield f"BN is {bn}; a wgmma has at most 256 columns (PTX ISA, wgmma.mma_async shapes)"
 

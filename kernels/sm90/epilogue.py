@@ -138,7 +138,7 @@ class PanelGemm(Sm90Gemm):
         return self.reads.ahead(operands, cute.arch.thread_idx()[0] % WARPGROUP, m, n)
 
     def released(self, tiles_m):
-        """True, but known at run time alone: what it guards stays behind `release_stage`.
+        """True, but unknown to ptxas: the code that it guards stays behind `release_stage`.
 
         ptxas moved the release of a tile's last stage behind the arithmetic of the epilogue. The
         stage was then lost to the producer for 9,000 clocks: with gelu at 8448×9216×256, clusters

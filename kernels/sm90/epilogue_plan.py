@@ -195,8 +195,8 @@ class PanelPlan(Sm90Plan):
     def read_ahead(self) -> list[int]:
         """Parts whose matrices a thread has begun to read when it evaluates each part of a tile.
 
-        They are as many as its registers hold beside the accumulator, which loses the values of
-        each part, and beside the results of the panel. More would spill.
+        It reads as far ahead as registers are free beside the accumulator, which shrinks with each
+        part, and beside the results of the panel. Reading further would spill.
 
         >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong

@@ -172,7 +172,7 @@ def _work(
 def _moving_together(
     plan: PanelPlan | SplitKPlan, work: list[list[Segment]]
 ) -> Iterator[tuple[Counts, list[list[Segment]]]]:
-    """Whole clusters that compute as many tiles and k-tiles, not too many at a time."""
+    """Groups of whole clusters with equal counts of tiles and k-tiles, at most AT_ONCE blocks."""
     alike: dict[tuple[Counts, int], list[list[Segment]]] = defaultdict(list)
     for block in work:
         alike[Counts(len(block), len(block[0].k_tiles)), block[0].split].append(block)

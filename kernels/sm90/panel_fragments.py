@@ -15,9 +15,9 @@ def tiled_copy(plan, op, dtype):
 
 
 def lane_rows(plan, partitioned):
-    """What a thread addresses, of a partition of the panels: (S/2, R/64, P/S, staged_panels).
+    """The addresses of a thread in partitioned panels: (S/2, R/64, P/S, staged_panels).
 
-    A lane addresses eight elements. Of x2 it holds four, and cute.copy takes as many of both.
+    A lane addresses eight elements. With x2 it holds only four, and cute.copy needs equal counts.
     """
     held = size(plan.fragment[0])
     return cute.logical_divide(partitioned, (held,))[(None, 0), None, None, None]

@@ -3,7 +3,7 @@
 When   producer    │ load t0 │ load t1 │ load t2 │ load t3 │ …   always `stages` k-tiles ahead
        consumer 0  │ multiply t0 │ store t0  … │ multiply t2 │ store t2 …
        consumer 1  │    (waits)  │ multiply t1 │ store t1  … │ multiply t3 …
-       The tensor core never waits for an epilogue: while one consumer stores, the other multiplies.
+       The tensor core never waits for an epilogue: while one consumer stores, another multiplies.
 
 Costs  each consumer holds a whole tile in its registers, at most 128×192.
 """
@@ -18,7 +18,7 @@ from cutedsl_gemm.kernels.sm90.scattered_rows import target
 
 
 class Pingpong(PanelGemm):
-    """Each consumer multiplies every second tile of its block."""
+    """The consumers, two or three, take turns with the tiles of their block."""
 
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
@@ -30,7 +30,7 @@ class Pingpong(PanelGemm):
         reloaded = self.reloaded_k_tiles(tile_counts)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
-        k_tile = consumer * k_tiles  # of the block's; those between are the other consumer's
+        k_tile = consumer * k_tiles  # of the block's; those between are the other consumers'
         turn = cutlass.Int32(0)  # of the consumer's tiles
         for tile in cutlass.range(first + consumer * step, tiles, consumers * step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)

@@ -47,7 +47,7 @@ def panel_barrier(consumer: Any) -> tuple[Any, int]:
 def turn_barrier(plan: Sm90Plan, consumer: Any) -> tuple[Any, int]:
     """The named barrier of a consumer's turn: its number, and its threads.
 
-    They are its own, and those of the consumer whose turn is before.
+    The threads are those of this consumer, and of the one whose turn comes before.
     """
     return 1 + plan.consumers + consumer, 2 * WARPGROUP
 

@@ -143,9 +143,9 @@ class Sm90Plan:
         return 16
 
     def exchanged(self, pair: tuple[Element, Element]) -> tuple[Element, Element]:
-        """What belongs to the caller's A and B, or to C's modes, from the plan's, or vice versa.
+        """The pair in the order of the caller's A and B, or of the modes of its C; or vice versa.
 
-        Both change places if operands are swapped.
+        The pair is reversed if operands are swapped.
         """
         first, second = pair
         return (second, first) if self.swapped else (first, second)
@@ -316,8 +316,8 @@ class Sm90Plan:
     def reloaded_k_tiles(self, k_tiles: Any) -> Any:
         """How many of a block's k-tiles, from the first on, leave their stage to a later one.
 
-        Zero or less if every k-tile has a stage of its own. Nobody waits until the others have
-        been read.
+        Zero or less if every k-tile has a stage of its own. No load waits for the stages of the
+        remaining k-tiles.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> pingpong().stages, pingpong().reloaded_k_tiles(16)

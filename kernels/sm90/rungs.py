@@ -125,7 +125,7 @@ def pingpong(
 
     New: each consumer has a tile of its own; while one stores, the other multiplies. Gains: the
     tensor core never waits for an epilogue. Costs: registers for a whole tile, at most 128×192; or
-    128×96, if there are three consumers.
+    128×128, if there are three consumers.
 
     >>> plan = pingpong()
     >>> plan.stages, plan.smem_bytes, plan.registers

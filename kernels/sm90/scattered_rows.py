@@ -30,7 +30,7 @@ class Senders(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where a tile goes, whose row is counted among those of the GPU that has it."""
+    """The GPU to which a tile belongs, and where its rows are stored."""
 
     gpu: Any
     own: Any  # whether that is this GPU
@@ -67,7 +67,7 @@ class Parts:
         return count
 
     def sender(self, senders, step):
-        """The GPU that is so many behind the next one."""
+        """The GPU whose part is added at `step`; the next GPU's is added first."""
         return (senders.number + 1 + step) % senders.parts.shape[0]
 
     @cute.jit
@@ -82,7 +82,7 @@ class Parts:
     def count(self, issues, senders, target, n):
         """Count the elements of a consumer's part of a tile that is sent, when they are stored.
 
-        A tile has the columns of C that are left, or none if a cluster ends behind C.
+        A tile at the edge counts only the columns inside C; a tile beyond the edge counts none.
         """
         across, stored = self.plan.output_tile[1], senders.stored
         columns = cutlass.max(cutlass.min(across, senders.parts.shape[2] - n * across), 0)
@@ -127,6 +127,6 @@ class ScatteredPanels(TmaPanels):
             super().store(sent, buffer, m + target.before, n, panel)
 
     def sent(self, begun):
-        """What was begun of the stores to what is sent: whether this warp issues them."""
+        """Whether this warp issues the stores of the partial sums that are sent."""
         (issues, *_), _, _ = begun
         return issues

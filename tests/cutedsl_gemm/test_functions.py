@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from torch import func
+from torch import func, nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
@@ -98,6 +98,25 @@ def test_linear_takes_an_activation_that_is_a_function():
     assert near(found, F.linear(X.float(), WEIGHT.float(), BIAS.float()).square() + 1)
 
 
+@pytest.mark.parametrize(
+    "module", [nn.GELU(), *map(deep, (nn.GELU("tanh"), nn.ReLU(), nn.SiLU(), nn.Tanh()))]
+)
+def test_linear_takes_torchs_module_of_an_activation_also_in_a_compiled_layer(module):
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.activation = module
+
+        def forward(self, x):
+            return linear(x, WEIGHT, BIAS, self.activation)
+
+    torch._dynamo.reset()
+    found = Layer()(X)
+    assert near(found, module(F.linear(X.float(), WEIGHT.float(), BIAS.float())))
+    compiled = torch.compile(Layer(), backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(X), found)
+
+
 def test_a_layer_that_is_differentiated_has_one_plan():
     """Of the kernel that also stores what the derivative needs."""
     linear(X[0], WEIGHT.clone().requires_grad_(), BIAS, "gelu")
@@ -154,6 +173,16 @@ def test_addmm_is_torchs(alpha, beta):
         torch.autograd.grad(wanted.sum(), truth[1:]),
     )
     assert all(near(mine, theirs) for mine, theirs in zip(*slopes, strict=True))
+
+
+def test_addmm_has_the_derivatives_of_scales_whatever_their_values():
+    a, b = draw(18, 40), draw(40, 72)
+    for at in (0.0, 1.0, 2.0):
+        beta, alpha = scales = [torch.tensor(at, requires_grad=True) for _ in range(2)]
+        found = torch.autograd.grad(addmm(BIAS, a, b, beta=beta, alpha=alpha).float().sum(), scales)
+        wanted = 18 * BIAS.float().sum(), (a.float() @ b.float()).sum()
+        for one, other in zip(found, wanted, strict=True):
+            assert abs(one - other) <= 0.02 * abs(other) + 0.5
 
 
 def test_addmm_writes_to_out_which_may_be_c():
@@ -231,6 +260,13 @@ def test_mlp_has_second_derivatives_and_vmap():
     assert near(torch.vmap(lambda x: ours(x, *rest))(X), torchs(X, *rest))
 
 
+def test_mlp_of_no_depth_has_empty_gradients():
+    x, w1 = X[0, :, :0].clone().requires_grad_(), WEIGHT[:, :0].clone().requires_grad_()
+    mlp(x, w1, BIAS, WEIGHT.mT, None).sum().backward()
+    assert x.grad.shape == x.shape
+    assert w1.grad.shape == w1.shape
+
+
 def test_autocast_casts_as_torchs_linear_does():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         for found in (
@@ -239,6 +275,8 @@ def test_autocast_casts_as_torchs_linear_does():
             addmm(BIAS.float(), X[0].float(), WEIGHT.float().mT),
         ):
             assert found.dtype == torch.bfloat16
+        with pytest.raises(TypeError, match=r"x is torch\.float64"):  # which torch does not cast
+            linear(X.double(), WEIGHT.double())
     weight = WEIGHT.float().requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mlp(linear(X.float(), weight), weight.mT, None, weight, BIAS.float()).sum().backward()
@@ -421,6 +459,25 @@ def test_second_derivatives_agree_with_torch():
 
     for ours, theirs in zip(second(activated), second(torchs), strict=True):
         assert near(ours, theirs)
+
+
+def test_a_silu_has_second_derivatives():
+    def second(layer, dtype):
+        leaves = [each.to(dtype).clone().requires_grad_() for each in (X[0], WEIGHT)]
+        (first,) = torch.autograd.grad(layer(*leaves).square().sum(), leaves[:1], create_graph=True)
+        return torch.autograd.grad(first.square().sum(), leaves)
+
+    def torchs(x, weight):
+        gate, up = F.linear(x, weight).chunk(2, dim=-1)
+        return F.silu(gate) * up
+
+    layers = [
+        (lambda x, w: linear(x, w, None, "silu"), lambda x, w: F.silu(F.linear(x, w))),
+        (swiglu, torchs),
+    ]
+    for ours, theirs in layers:
+        slopes = second(ours, torch.bfloat16), second(theirs, torch.float32)
+        assert all(map(partial(near, within=3e-2), *slopes))
 
 
 def one_layer(x, weight, bias, c):

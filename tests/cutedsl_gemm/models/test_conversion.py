@@ -412,6 +412,17 @@ def test_enabled_raises_torchs_errors():
         assert str(found.value) == str(wanted.value)
 
 
+def test_enabled_leaves_a_leaf_of_equal_matrices_its_own_gradients(products):
+    """gemm would multiply by one of them, which would get the gradient of all."""
+    b = B.expand(2, 40, 24).detach().requires_grad_()
+    slope = draw(2, 9, 24)
+    wanted = torch.autograd.grad(torch.bmm(X, b), b, slope)[0]
+    with enabled():
+        c = torch.bmm(X, b)
+    assert torch.equal(torch.autograd.grad(c, b, slope)[0], wanted)
+    assert not products
+
+
 def test_gradients_of_enabled_are_gemms_after_the_context_too(products):
     a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
     slope = draw(18, 24)

@@ -14,7 +14,7 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 
 TENSOR = torch.ones(3, 4)
 REFUSED = {  # an epilogue's source: what its message says
-    "torch.softmax(acc, 1)": "follow torch.softmax; .* compute it of the result",
+    "torch.softmax(acc, 1)": "follow torch.softmax; .* apply it to the result of gemm",
     "acc.softmax(1)": r"follow [.]softmax",
     "F.layer_norm(acc, (4,))": "follow torch.nn.functional.layer_norm",
     "acc @ acc": "follow @; an epilogue follows one product",

@@ -60,6 +60,7 @@ def test_a_trace_computes_what_its_function_computes(expression):
 
 # x and row are tensors, of M × N and of N positive numbers.
 ARITHMETIC = """
+torch.add(x, 2, alpha=3)  x.sub(2, alpha=3)
 torch.add(x, row)  torch.add(x, row, alpha=2)  torch.sub(x, row)  torch.sub(x, row, alpha=3)
 torch.rsub(x, row)  torch.mul(x, row)  torch.div(x, row)  torch.subtract(x, row)
 torch.multiply(x, row)  torch.divide(x, row)  torch.true_divide(x, row)  x.add(row)  x.mul(2)
@@ -67,7 +68,8 @@ x + row  1 - x  x - 1  2 * x  x / row  1 / row + x  -x  +x  abs(x)  x ** 2  x **
 row ** 0.5 + x  row ** -0.5 + x  torch.pow(x, 5)  torch.square(x)  torch.reciprocal(row) + x
 torch.neg(x)  torch.negative(x)  torch.abs(x)  torch.absolute(x)  x.abs()
 torch.addcmul(x, row, x, value=2)  torch.addcdiv(x, x, row, value=0.5)  torch.lerp(x, row, 0.25)
-torch.lerp(x, row, x)  torch.maximum(x, row)  torch.minimum(x, row)  x.clamp(-0.5, 0.5)
+torch.lerp(x, row, 0.75)  torch.lerp(x, row, x)  torch.maximum(x, row)  torch.minimum(x, row)
+x.clamp(-0.5, 0.5)
 torch.clamp(x, min=0.1)  torch.clamp(x, max=row)  torch.clip(x, -1, 1)  x.clip(0)
 """
 FUNCTION = """
@@ -126,6 +128,14 @@ def test_threshold_keeps_nan():
     epilogue = trace(lambda x: F.threshold(x, 0.1, 20.0))
     (value,) = evaluate(epilogue, (torch.tensor([[float("nan"), 0.0]]),))
     assert str(value.tolist()) == "[[nan, 20.0]]"
+
+
+def test_lerp_of_weight_1_is_its_end():
+    end, far = torch.tensor([[0.001]]), torch.tensor([[1e30]])
+    of_number = trace(lambda x, end: torch.lerp(x, end, 1.0), [Operand("end", ("N",))])
+    operands = [Operand("end", ("N",)), Operand("weight", ())]
+    of_operand = trace(lambda x, end, weight: torch.lerp(x, end, weight), operands)
+    assert evaluate(of_number, (far,), (end,)) == evaluate(of_operand, (far,), (end, 1.0)) == (end,)
 
 
 def test_no_function_is_left_out_of_the_table():

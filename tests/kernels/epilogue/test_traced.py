@@ -1,5 +1,6 @@
 """A function is traced once; and again where anything that it refers to is another."""
 
+import sys
 import types
 from functools import partial
 
@@ -65,11 +66,19 @@ def attributed(acc):
     return acc * attributed.by
 
 
+def importing(acc):
+    import own
+
+    return acc * own.alpha
+
+
 def test_what_a_function_reads_without_naming_it_is_traced_at_every_call(monkeypatch):
+    monkeypatch.setitem(sys.modules, "own", own)
     settings = {"alpha": 2.0}
     get = settings.get
     readers = (
         lambda acc: attributed(acc),
+        importing,
         lambda acc: acc * globals()["ALPHA"],
         lambda acc: acc * getattr(own, "alpha"),  # noqa: B009
         lambda acc: acc * vars(own)["alpha"],
@@ -82,7 +91,7 @@ def test_what_a_function_reads_without_naming_it_is_traced_at_every_call(monkeyp
         monkeypatch.setattr(own, "alpha", alpha)
         monkeypatch.setattr(attributed, "by", alpha, raising=False)
         texts.append([str(traced(reader)) for reader in readers])
-    assert texts == [["C  acc * 2.5"] * 5, ["C  acc * 3.5"] * 5]
+    assert texts == [["C  acc * 2.5"] * 6, ["C  acc * 3.5"] * 6]
 
 
 def test_true_is_not_one():
