@@ -204,14 +204,14 @@ def threshold(input: Argument, threshold: Number, value: Number, inplace: bool =
 def hardtanh(
     input: Argument, min_val: Number = -1.0, max_val: Number = 1.0, inplace: bool = False
 ) -> Argument:
+    """As clamp, but for its slope at a bound, which is 0."""
     in_place(inplace)
-    return clamp(input, min_val, max_val)
+    above = where(apply("le", input, min_val), min_val, input)
+    return where(apply("ge", input, max_val), max_val, above)
 
 
 def relu6(input: Argument, inplace: bool = False) -> Argument:
-    """Of relu, since the slope at 0 is 0."""
-    in_place(inplace)
-    return apply("minimum", apply("relu", input), 6.0)
+    return hardtanh(input, 0.0, 6.0, inplace)
 
 
 def hardsigmoid(input: Argument, inplace: bool = False) -> Argument:

@@ -85,9 +85,10 @@ def test_the_derivative_of_a_random_epilogue_is_torchs(expression):
         (lambda acc: acc.clamp(0, 2), 2.0),
         (lambda acc: torch.maximum(acc, -acc), 0.0),
         (lambda acc: torch.where(acc > 0, acc * 2, acc * 3), 0.0),
-        (F.relu6, 0.0),
         (F.elu, 0.0),
-        (F.hardswish, -3.0),
+        *((F.relu6, at) for at in (0.0, 6.0)),
+        *((F.hardtanh, at) for at in (-1.0, 1.0)),
+        *((function, at) for function in (F.hardsigmoid, F.hardswish) for at in (-3.0, 3.0)),
     ],
 )
 def test_at_a_kink_the_derivative_is_torchs(function, at):
