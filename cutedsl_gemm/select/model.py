@@ -59,7 +59,7 @@ from cutedsl_gemm.select.candidate import (
     depth,
     loads_matrix_ahead,
 )
-from cutedsl_gemm.select.correction import LEARNED, Network, of_candidates, of_rows
+from cutedsl_gemm.select.correction import LEARNED, TERMS, Network, of_candidates, of_rows
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
 
@@ -73,6 +73,8 @@ ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
 # A choice corrects only this many candidates. If it corrected all of them, the expected time of
 # chosen plans would be 0.07 % less (1,500 random shapes).
 NEAR = 32
+TIME = TERMS.index("time")  # of the `inputs` of `terms`
+NEVER = np.array(1e9, np.float32)  # seconds of a candidate that does not serve a problem
 
 Array: TypeAlias = NDArray[Any]
 
@@ -363,11 +365,13 @@ def _serving(
 def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
     served, of, others = _serving(rows, majors, invariant)
     found = terms(m, n, k, of)
-    seconds = found["seconds"]
-    seconds[~found["serves"]] = np.inf  # 0.7 µs less than `where`
+    inputs = found["inputs"]
+    seconds = inputs[TIME]
+    seconds[~found["serves"]] = NEVER  # 0.7 µs less than `where`
     near = seconds.argpartition(NEAR - 1)[:NEAR]  # 4 µs less than argsort
-    factor = correction(found["inputs"].take(near, 1), others.take(near, 0))
-    return served[near[(seconds[near] * factor).argmin()]]
+    logs = np.log(inputs.take(near, 1))
+    expected = logs[TIME] + LEARNED.log_factor(logs, others.take(near, 0))
+    return served[near[expected.argmin()]]
 
 
 _table = lru_cache(maxsize=64)(table)
@@ -480,4 +484,4 @@ def terms(
 
 def correction(inputs: Array, others: Array, learned: Network = LEARNED) -> Array:
     """The factor of candidates' seconds: of the `inputs` of `terms` and `others` of the network."""
-    return learned.factor(np.log(inputs, dtype=np.float32), others)
+    return np.exp(learned.log_factor(np.log(inputs, dtype=np.float32), others))
