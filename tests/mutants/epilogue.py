@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from .fault import Fault
 
+ACTIVATIONS = "cutedsl_gemm/activations.py"
+DERIVATIVE = "kernels/epilogue/derivative.py"
+EVALUATE = "kernels/epilogue/evaluate.py"
 EXPRESSION = "kernels/epilogue/expression.py"
+FUNCTIONS = "kernels/epilogue/functions.py"
+LAYERS = "cutedsl_gemm/functions.py"
+TRACED = "kernels/epilogue/traced.py"
 REGISTERS = "kernels/epilogue/device.py"
 TRACE = "kernels/epilogue/value.py"
 OPERANDS = "kernels/device/epilogue.py"
@@ -31,6 +37,41 @@ EXPRESSIONS = (
         "replace(self, over=OTHER[self.over])",
         "self",
         "A swapped plan adds up columns in place of rows.",
+    ),
+    Fault(
+        "equal_results_are_one",
+        DERIVATIVE,
+        "results = (*epilogue.results, *further)",
+        "results = tuple(dict.fromkeys((*epilogue.results, *kept)))",
+        "Of two results that are one value, the second becomes what the derivative stores.",
+    ),
+    Fault(
+        "bound_is_an_argument",
+        EVALUATE,
+        "elif bound := _bound(epilogue, instruction):",
+        "elif bound := None:",
+        "Under torch.func, half the gradient passes at the bound of a clamp.",
+    ),
+    Fault(
+        "imports_do_not_change",
+        TRACED,
+        "    if _imports(code):\n        return None\n",
+        "",
+        "An epilogue keeps what it imported when it was first traced.",
+    ),
+    Fault(
+        "lerp_from_its_start",
+        FUNCTIONS,
+        "return from_input if abs(weight) < 0.5 else from_end",
+        "return from_input",
+        "torch.lerp of weight 1 loses its end beside a large start.",
+    ),
+    Fault(
+        "slope_at_the_bounds_of_hardtanh",
+        FUNCTIONS,
+        'return where(apply("ge", input, max_val), max_val, above)',
+        'return apply("minimum", above, max_val)',
+        "The gradient of relu6 passes at 6.",
     ),
     Fault(
         "result_cast_in_the_program",
@@ -155,6 +196,27 @@ DEVICE = (
     ),
 )
 CALLS = (
+    Fault(
+        "scales_are_numbers",
+        LAYERS,
+        "return not isinstance(scale, Tensor) and scale in numbers",
+        "return scale in numbers",
+        "A learned beta of 0 never learns, and the host waits for the device.",
+    ),
+    Fault(
+        "autocast_casts_everything",
+        LAYERS,
+        "each.to(dtype) if isinstance(each, Tensor) and each.dtype in AUTOCAST else each",
+        "each.to(dtype) if isinstance(each, Tensor) else each",
+        "Under autocast, linear of float64 gives bfloat16.",
+    ),
+    Fault(
+        "silu_without_second_derivatives",
+        ACTIVATIONS,
+        "if torch.is_grad_enabled() and (g.requires_grad or x.requires_grad):",
+        "if False:",
+        "A gradient penalty through swiglu raises.",
+    ),
     Fault(
         "address_of_an_operand_forgotten",
         SIGNATURE,

@@ -206,6 +206,13 @@ FAULTS = (
         "torch.addmm(..., beta=2) is computed without beta.",
     ),
     Fault(
+        "gradient_of_equal_matrices_to_one",
+        MODE,
+        "if own_gradient and max(b.shape[:-2]) > 1:",
+        "if False:",
+        "The first matrix of an expanded leaf has the gradient of all.",
+    ),
+    Fault(
         "parts_at_any_distance",
         PAIRS,
         "not in_reach(distance) or distance % first.element_size()",
