@@ -9,6 +9,7 @@ python -m layouts stmatrix      lanes, addresses and banks of an epilogue: naive
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from pathlib import Path
@@ -30,6 +31,8 @@ REPORTS = {"stmatrix": "staging_report()"}
 def main(arguments: list[str] | None = None) -> int:
     """Prints the value of the expression on the command line; returns 0, or 2 after an error."""
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # what an encoding lacks, such as × in cp1252
     try:
         _show(answer(REPORTS.get(options.expression, options.expression)), options)
         sys.stdout.flush()

@@ -117,6 +117,8 @@ def gemm_reduce_scatter(a: Tensor, b: Tensor, group: ProcessGroup | str | None =
 
 def _needs_operator(a: Tensor, b: Tensor) -> bool:
     """Whether torch traces the call, or differentiates it."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        check_operands(a, b)  # which says what they must be
     if is_dynamo_compiling() or type(a) not in DENSE:
         return True
     return torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)

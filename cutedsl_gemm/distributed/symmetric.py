@@ -175,7 +175,17 @@ def wait_for_count(count: Tensor, value: int) -> None:
 
 
 def resolve(group: ProcessGroup | str | None) -> ProcessGroup:
-    """The process group of this name; None is the default group."""
+    """The process group of this name; None is the default group.
+
+    ValueError if this rank is not in the group.
+    """
     if group is None:
         return dist.distributed_c10d._get_default_group()
-    return dist.distributed_c10d._resolve_process_group(group) if isinstance(group, str) else group
+    if isinstance(group, str):
+        return dist.distributed_c10d._resolve_process_group(group)
+    if isinstance(group, int):  # what new_group returns on ranks that it leaves out
+        raise ValueError(
+            f"group is {group}: it must be a ProcessGroup that has this rank, its name, or None; "
+            "call this on the ranks of the group alone"
+        )
+    return group

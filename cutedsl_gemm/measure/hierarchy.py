@@ -34,4 +34,4 @@ def main(hierarchy: TileHierarchy, path: Path | None = None) -> None:
     if path is None:
         print(hierarchy.picture())
     else:
-        path.write_text(hierarchy.picture().svg())
+        path.write_text(hierarchy.picture().svg(), encoding="utf-8")

@@ -155,7 +155,7 @@ def main(file: Path | None = None) -> None:
     equal = sum(predicted(case) == count for case, count in zip(all_cases(), counts, strict=True))
     print(f"{equal} of {len(counts)} cases: wavefronts and conflicts as predicted")
     if file is not None:
-        file.write_text(report(counts) + "\n")
+        file.write_text(report(counts) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ of numpy takes half a microsecond.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import gcd
@@ -73,6 +74,7 @@ ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
 # A choice corrects only this many candidates. If it corrected all of them, the expected time of
 # chosen plans would be 0.07 % less (1,500 random shapes).
 NEAR = 32
+TIED = np.array(1 + 1e-5, np.float32)  # of times that count as equal: DRAM may decide many
 TIME = TERMS.index("time")  # of the `inputs` of `terms`
 NEVER = np.array(1e9, np.float32)  # seconds of a candidate that does not serve a problem
 
@@ -295,17 +297,23 @@ def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[
     """The estimates of the problem's candidates, or of those given, that may serve.
 
     The fastest is first; ties keep their order. Those that are not among the NEAR fastest before
-    the correction come last: they were hardly ever measured for such problems. K is split only to
-    fill a single wave: the partial sums of several waves do not fit in L2. C must fill more than
-    half of a cluster. Only some candidates serve an invariant problem, or operands that are not
-    contiguous along K.
+    the correction, or tied with them, come last: they were hardly ever measured for such problems.
+    K is split only to fill a single wave: the partial sums of several waves do not fit in L2. C
+    must fill more than half of a cluster. Only some candidates serve an invariant problem, or
+    operands that are not contiguous along K.
     """
     asked = candidates_for(problem) if given is None else given
     served = tuple(each for each in asked if each.serves(problem.majors, problem.invariant))
     found = [each for each in estimates(problem, served) if each.serves]
-    found.sort(key=lambda each: each.seconds / each.correction)
-    near, far = found[:NEAR], found[NEAR:]
+    found.sort(key=_before_correction)
+    limit = max(map(_before_correction, found[:NEAR]), default=0) * float(TIED)
+    split = bisect_right(found, limit, key=_before_correction)
+    near, far = found[:split], found[split:]
     return [*sorted(near, key=attrgetter("seconds")), *sorted(far, key=attrgetter("seconds"))]
+
+
+def _before_correction(found: Estimate) -> float:
+    return found.seconds / found.correction
 
 
 def possible(problem: Problem) -> Iterator[Estimate]:
@@ -368,7 +376,7 @@ def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -
     inputs = found["inputs"]
     seconds = inputs[TIME]
     seconds[~found["serves"]] = NEVER  # 0.7 µs less than `where`
-    near = seconds.argpartition(NEAR - 1)[:NEAR]  # 4 µs less than argsort
+    near = (seconds <= np.partition(seconds, NEAR - 1)[NEAR - 1] * TIED).nonzero()[0]
     logs = np.log(inputs.take(near, 1))
     expected = logs[TIME] + LEARNED.log_factor(logs, others.take(near, 0))
     return served[near[expected.argmin()]]

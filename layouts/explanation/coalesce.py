@@ -18,11 +18,10 @@ from typing import Any
 from .. import algebra
 from ..proof.equivalence import Equivalent
 from ..values.layout import Layout
-from ..values.tuples import is_int
 from .by_mode import each_mode, in_outer, listed, merged
 from .checks import check
 from .steps import Lines, explains, substep
-from .views import View, Views, drawable, same_index, shows
+from .views import View, Views, drawable, has_integer_offsets, same_index, shows
 
 
 @explains("coalesce")
@@ -61,7 +60,7 @@ shows("coalesce")(same_index)
 @shows("filter")
 def _filtered(result: Any, layout: Any, profile: Any = None) -> Views | None:
     """The indices of L with the offset of an index of R."""
-    if not drawable(layout, result) or not is_int(layout(0)):
+    if not drawable(layout, result) or not has_integer_offsets(layout):
         return None
     views = (
         View("L", layout, lambda i: (layout(i),)),

@@ -22,11 +22,11 @@ from ..values.layout import Layout, cosize
 from ..values.modes import Mode
 from ..values.stride import ArithTuple, E, kind_of
 from ..values.symbols import plain
-from ..values.tuples import is_int, size, text
+from ..values.tuples import size, text
 from .by_mode import coalesced, listed
 from .checks import check
 from .steps import Lines, by_other_means, explains
-from .views import MOST, View, Views, drawable, shows, tied
+from .views import MOST, View, Views, drawable, has_integer_offsets, shows, tied
 
 
 @explains("complement")
@@ -110,7 +110,7 @@ MEMORY_ROW = 32
 @shows("complement")
 def _copies(result: Any, layout: Any, cotarget: Any = None) -> Views | None:
     """L, R, and the offsets below the target: each in the colour of the copy of L that takes it."""
-    if not drawable(layout, result) or not is_int(layout(0)) or not is_int(result(0)):
+    if not drawable(layout, result) or not has_integer_offsets(layout, result):
         return None
     target = cosize(layout) if cotarget is None else size(cotarget)
     pairs = list(product(range(size(layout)), range(size(result))))

@@ -211,6 +211,8 @@ def _places(result: Any, a: Any, b: Any) -> Views | None:
         taken = by_element(algebra.composition(make_identity_layout(a.shape), b), a.shape)
     elif isinstance(b, (Layout, ComposedLayout)) or is_int(b):
         b = Layout(b) if is_int(b) else b
+        if free_symbols(b):
+            return None
         taken = by_element(b, a.shape)
     else:
         return None

@@ -83,7 +83,10 @@ def tiles(op: Callable[..., Any], result: Any, layout: Any, tiler: Any) -> Views
     cells = cells_of(layout, tiler, is_exact=size(result) == size(layout))
     tile_of = numbered_tiles(cells, tiler, layout.shape)
     of_result = by_element(op(cells, tiler), layout.shape)
-    views = [View("A", layout), View("R", result, of_result)]
+    views = [
+        View("A", layout, lambda i: (i,) if i in tile_of else ()),  # a tiler may leave some out
+        View("R", result, of_result),
+    ]
     return Views(views, tile_of.__getitem__, "tile")
 
 

@@ -26,11 +26,11 @@ from ..values.layout import Layout
 from ..values.modes import Mode
 from ..values.swizzle import ComposedLayout
 from ..values.symbols import free_symbols, plain
-from ..values.tuples import is_int, place_values, size, text
+from ..values.tuples import place_values, size, text
 from .by_mode import coalesced, listed, merged
 from .checks import check, check_values
 from .steps import Lines, by_other_means, explains, substep
-from .views import View, Views, drawable, shows, tied
+from .views import View, Views, drawable, has_integer_offsets, shows, tied
 
 
 @explains("right_inverse")
@@ -151,7 +151,7 @@ def _common_vector(lines: Lines, result: Any, a: Any, b: Any) -> None:
 @shows("right_inverse", "left_inverse")
 def _both_ways(result: Any, layout: Any) -> Views | None:
     """An index of L with an offset, and the offset as an index of R with that index."""
-    if not drawable(layout, result) or not is_int(layout(0)):
+    if not drawable(layout, result) or not has_integer_offsets(layout):
         return None
     reached = {layout(i) for i in range(size(layout))}
     count = size(result)

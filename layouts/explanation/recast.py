@@ -23,7 +23,7 @@ from ..values.symbols import free_symbols
 from ..values.tuples import idx2crd, is_int, leaves, size, unflatten
 from .checks import check_values
 from .steps import Lines, by_other_means, explains, substep
-from .views import View, Views, drawable, shows
+from .views import View, Views, drawable, has_integer_offsets, shows
 
 
 @explains("upcast")
@@ -116,7 +116,7 @@ def _narrower(result: Any, layout: Any, n: int) -> Views | None:
 @shows("recast")
 def _units(result: Any, layout: Any, old: int, new: int) -> Views | None:
     """The elements of L and of R that are in one unit, which holds whole ones of both."""
-    if not drawable(layout, result) or not is_int(layout(0)):
+    if not drawable(layout, result) or not has_integer_offsets(layout):
         return None
     unit = lcm(old, new)
     views = (

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
+from ..values.symbols import free_symbols
 from ..values.tuples import IntTuple, crd2idx, is_int, leaves, size
 from ..values.value import Value
 
@@ -28,6 +29,7 @@ __all__ = [
     "by_element",
     "column_of",
     "drawable",
+    "has_integer_offsets",
     "index",
     "in_place",
     "index_at",
@@ -146,6 +148,17 @@ def drawable(*layouts: Any) -> bool:
         and size(each) <= MOST
         for each in layouts
     )
+
+
+def has_integer_offsets(*layouts: Any) -> bool:
+    """Whether all offsets are integers: neither coordinates nor symbols.
+
+    >>> from layouts import make_identity_layout, symbols
+    >>> m = symbols("m")
+    >>> [has_integer_offsets(x) for x in (Layout(4), Layout(4, m), make_identity_layout((2, 2)))]
+    [True, False, False]
+    """
+    return all(is_int(each(0)) and not free_symbols(each) for each in layouts)
 
 
 def tied(elements: Iterable[tuple[int, int]]) -> ElementsOf:

@@ -47,8 +47,8 @@ def tcgen05_accumulator(m: int, n: int, cta_group: int = 1) -> Layout:
     (PTX ISA 9.7.16, Data Path Layout Organization: layouts D and F, and A and B of two CTAs; not
     .ws, whose layouts are E and G.)
 
-    Raises `LayoutError` unless m is 64 or 128, and n a multiple of 8 up to 256; of m = 128, and of
-    two CTAs, with m 128 or 256, n is a multiple of 16.
+    Raises `LayoutError` unless m is 64 or 128, and n a multiple of 8 up to 256; of two CTAs, m is
+    128 or 256, and n a multiple of 16.
 
     >>> print(tcgen05_accumulator(128, 256), tcgen05_accumulator(64, 8))
     (128,256):(65536,1) ((16,4),8):((65536,2097152),1)
@@ -56,7 +56,7 @@ def tcgen05_accumulator(m: int, n: int, cta_group: int = 1) -> Layout:
     (64,(16,2)):(65536,(1,4194304))
     """
     ints = is_int(m) and is_int(n) and is_int(cta_group)
-    step = 8 if ints and m == 64 else 16
+    step = 8 if ints and cta_group == 1 else 16
     if not ints or (m, cta_group) not in ACCUMULATORS or n not in range(step, 257, step):
         known = ", ".join(f"{rows} of cta_group {ctas}" for rows, ctas in ACCUMULATORS)
         raise LayoutError(

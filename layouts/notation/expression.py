@@ -26,7 +26,7 @@ __all__ = ["evaluate", "evaluate_call", "operations"]
 #: Public names that an expression cannot use: of errors and contexts, and of what acts on data.
 EXCLUDED = (
     *("LayoutError", "Undecided", "budget", "gf2", "parse", "symbols"),
-    *("Tensor", "copy", "gemm", "make_tensor"),
+    *("Tensor", "copy", "gemm", "make_tensor", "Proof", "StagingReport", "Table"),
 )
 
 

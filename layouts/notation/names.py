@@ -12,7 +12,8 @@ from ..errors import LayoutError, needed
 from ..values.layout import Layout
 from ..values.stride import F2, E
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.symbols import remainder
+from ..values.symbols import has_symbols, remainder
+from ..values.value import Value
 
 __all__ = ["CONSTRUCTORS", "PRODUCTS", "SUMS", "power"]
 
@@ -39,15 +40,25 @@ def _rounding(name: str, of_number: Callable[[Any], int]) -> Callable[[Any], Any
     def function(value: Any) -> Any:
         if isinstance(value, Rational):
             return int(of_number(value))
+        _check_symbolic(name, value)
         return _integer_if_one(getattr(needed("sympy", "a symbol"), name)(value))
 
     return function
+
+
+def _check_symbolic(name: str, value: Any) -> None:
+    """LayoutError unless a function is taken of an expression of symbols."""
+    if isinstance(value, (Value, tuple)) or not has_symbols(value):
+        raise LayoutError(f"{name} of {value}: it must be of a number or an expression of symbols")
 
 
 def _modulo(n: Any, d: Any) -> Any:
     """The remainder of `n` divided by `d`, as an int if it is one."""
     if type(n) is int and type(d) is int:
         return n % d
+    for each in (n, d):
+        if not isinstance(each, Rational):
+            _check_symbolic("Mod", each)
     return _integer_if_one(remainder(needed("sympy", "a symbol").sympify(n), d))
 
 

@@ -1,5 +1,6 @@
 """The command line of `layouts`."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,13 @@ def test_python_m_layouts():
         [sys.executable, "-m", "layouts", "(2,4):(4,1)"], capture_output=True, text=True, check=True
     )
     assert " 1 │ 4  5  6  7\n" in done.stdout
+
+
+def test_an_encoding_without_the_signs_is_not_an_error():
+    command = [sys.executable, "-m", "layouts", "(2,4):(4,1)"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert " 1 ? 4  5  6  7\n" in done.stdout
 
 
 def test_a_closed_pipe_is_not_an_error():

@@ -66,6 +66,10 @@ def results_and_gradients():
     assert torch.equal(weight.grad, product(parts[rank].mT, grad))
     with pytest.raises(ValueError, match=rf"the group has {ranks} ranks.*multiple of {ranks}"):
         gemm_reduce_scatter(draw(8 * ranks + 1, 16), b)
+    with pytest.raises(ValueError, match="must be a ProcessGroup that has this rank"):
+        all_gather_gemm(mine, b, dist.GroupMember.NON_GROUP_MEMBER)
+    with pytest.raises(TypeError, match="a is NoneType"):
+        all_gather_gemm(None, b)
 
 
 @pytest.mark.deep

@@ -135,8 +135,10 @@ def test_a_swapped_candidate_takes_the_time_of_the_transposed_product(m, n, k, c
 
 
 def test_the_choice_is_the_first_of_the_ranking():
+    """Also where DRAM decides, so that many candidates are as fast before the correction."""
     chosen = set()
-    for mnk in draw(60, seed=7):
+    tied = [(8672, 15344, 57), (7648, 7194, 19), (5009, 9744, 43), (256, 1744, 168)]
+    for mnk in (*draw(60, seed=7), *tied):
         found = best(Problem.dense(*mnk))
         assert found == ranking(Problem.dense(*mnk))[0].candidate
         chosen.add(found.swapped)

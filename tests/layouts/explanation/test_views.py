@@ -221,6 +221,8 @@ STRANGE = (
     4,
     "x",
     Layout(symbols("m")),
+    Layout((4, 4), (symbols("m"), 1)),
+    Layout((2, 2), (3, 4)),
     Layout((4, 4), (algebra.E(0), algebra.E(1))),
     Layout((4, 2), (algebra.F2(1), algebra.F2(5))),
     Layout(1 << 40),
@@ -242,4 +244,11 @@ def test_whatever_is_asked_has_views_or_none(name):
             except TypeError:  # too many arguments, or too few
                 continue
             shown = views_of(name, *arguments)
-            assert shown is None or tied(shown) is not None
+            if shown is not None:
+                group = shown.group or int
+                assert all(type(group(element)) is int for element in tied(shown))
+
+
+def test_what_no_tile_holds_stands_for_nothing():
+    a, _ = views_of("logical_divide", Layout(16), Layout((2, 2), (3, 4))).views
+    assert [i for i in range(16) if not a.elements(i)] == [1, 2, 5, 6, 9, 10, 13, 14]

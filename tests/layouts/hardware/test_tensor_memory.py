@@ -59,7 +59,8 @@ def test_a_warp_loads_whole_rows_or_the_fragment_of_an_mma():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tcgen05_accumulator(128, 8), "n a multiple of 16"),
+        (lambda: tcgen05_accumulator(128, 12), "n a multiple of 8"),
+        (lambda: tcgen05_accumulator(128, 8, 2), "n a multiple of 16"),
         (lambda: tcgen05_accumulator(64, 264), "n a multiple of 8 up to 256"),
         (lambda: tcgen05_accumulator(64, 8, 2), "m must be 64 of cta_group 1, 128 of cta_group 1"),
         (lambda: tcgen05_accumulator(128, "16"), "n a multiple of 16"),
