@@ -10,6 +10,7 @@ from cutedsl_gemm.kernels.plan.checks import (
     UNIT,
     choice_problem,
     count_problem,
+    extents_problem,
     raster_problem,
     shape_problem,
 )
@@ -44,6 +45,11 @@ def tile_problems(
     tile: Tile, dtype: str, schedule: Schedule, swapped: bool = False, matrices: int = 1
 ) -> Iterator[str]:
     """The tile and the dtype must suit TMA and wgmma; the caller's B has `matrices` matrices."""
+    for problem in extents_problem("tile", tile, 3):
+        yield problem
+        return
+    if type(swapped) is not bool:
+        yield f"swapped is {swapped!r}; it must be True or False"
     bm, bn, bk = tile
     yield from choice_problem("schedule", schedule, get_args(Schedule))
     if dtype not in ("bfloat16", "float16"):

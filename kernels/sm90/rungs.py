@@ -221,15 +221,13 @@ def _panel_plan(
     Or all panels of a tile, if TMA then loads an operand into them, and three stages fit.
     """
     matrices = epilogue.accumulators
-    if consumers is None:
-        consumers = default_consumers(schedule, tile[0])
-    for problem in (
-        *tile_problems(tile, dtype, schedule, swapped, matrices),
-        *role_problems(schedule, tile[0], consumers),
-        *cluster_problems(cluster),
-    ):
+    for problem in tile_problems(tile, dtype, schedule, swapped, matrices):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
+    if consumers is None:
+        consumers = default_consumers(schedule, bm)
+    for problem in (*role_problems(schedule, bm, consumers), *cluster_problems(cluster)):
+        raise PlanError(f"tile {tile}, {dtype}: {problem}")
     rows = bm // consumers if schedule == "cooperative" else bm
     a, b = operands(tile, a_major, b_major, cluster, swapped, matrices)
     for problem in consumer_problems(bm, rows, a.matrices):

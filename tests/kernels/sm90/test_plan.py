@@ -132,8 +132,11 @@ def test_stages_are_as_many_as_fit():
         ((128, 100, 64), "BN is 100; it must be a multiple of 8"),
         ((96, 128, 64), "BM is 96; it must be a multiple of 64"),
         ((128, 128, 80), "BK is 80; it must be a multiple of 32"),
-        ((128, 128, 0), "BK is 0"),
-        ((-128, 128, 64), "BM is -128"),
+        *(
+            (tile, "tile is .*it must be a tuple of 3 positive integers")
+            for tile in ((128, 128, 0), (-128, 128, 64), (128, 128), [128, 128, 64], None)
+        ),
+        ((128.0, 128, 64), r"tile is \(128[.]0, 128, 64\); it must be a tuple"),
         ((64, 320, 64), "BN is 320; a wgmma has at most 256 columns"),
         ((192, 128, 512), "shared memory: 0; loads"),
         ((192, 128, 256), "shared memory: 1; loads"),
@@ -142,6 +145,13 @@ def test_stages_are_as_many_as_fit():
 def test_an_impossible_tile_is_refused(tile, message):
     with pytest.raises(PlanError, match=message):
         pingpong(tile)
+
+
+def test_swapped_is_a_bool():
+    """Else two equal plans would differ."""
+    for maker in (pingpong, cooperative, split):
+        with pytest.raises(PlanError, match="swapped is 'yes'; it must be True or False"):
+            maker(swapped="yes")
 
 
 def test_three_consumers_have_fewer_registers():
