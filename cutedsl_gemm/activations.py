@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from cutedsl_gemm.kernels.epilogue.functions import GELUS
 from cutedsl_gemm.request import Fixed
 
 ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
@@ -25,7 +26,7 @@ ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 
 
 def _silu_slope(g: Tensor, x: Tensor) -> Tensor:
-    """The slope by torch's kernel; by operations, which have derivatives, if one is needed."""
+    """The slope by torch's kernel, which has no derivative; by operations where one is needed."""
     if torch.is_grad_enabled() and (g.requires_grad or x.requires_grad):
         s = torch.sigmoid(x)
         return g * s * (1 + x * (1 - s))
@@ -58,23 +59,18 @@ def _gate(name: str) -> tuple[Fixed, Fixed]:
     return gate_first, up_first
 
 
+MODULES: Mapping[type[nn.Module], str] = MappingProxyType(
+    {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", nn.Sigmoid: "sigmoid"}
+)
+
+
 def name_of(module: nn.Module) -> str | None:
-    """The name of torch's module of an activation, in ACTIVATIONS; None if it is another module.
+    """The name in ACTIVATIONS of one of torch's modules; None for any other module.
 
     >>> name_of(nn.GELU(approximate="tanh")), name_of(nn.Softplus())
     ('gelu_tanh', None)
     """
-    if type(module) is nn.GELU:
-        return "gelu" if module.approximate == "none" else "gelu_tanh"
-    return MODULES.get(type(module))
-
-
-MODULES: Mapping[type[nn.Module], str] = {
-    nn.ReLU: "relu",
-    nn.SiLU: "silu",
-    nn.Tanh: "tanh",
-    nn.Sigmoid: "sigmoid",
-}
+    return GELUS.get(module.approximate) if type(module) is nn.GELU else MODULES.get(type(module))
 
 
 def activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., Any]:

@@ -248,7 +248,7 @@ def _check_scale(name: str, value: object) -> None:
 
 
 def _is_number(scale: float | Tensor, *numbers: float) -> bool:
-    """Whether a scale is one of the numbers. A tensor is not: its value is on the device."""
+    """Whether a scale is one of these numbers. The value of a tensor is not read."""
     return not isinstance(scale, Tensor) and scale in numbers
 
 

@@ -93,7 +93,7 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
         return None
     own_gradient = torch.is_grad_enabled() and b.requires_grad and (b.is_leaf or b.retains_grad)
     if own_gradient and max(b.shape[:-2]) > 1:
-        return None  # which differs from matrix to matrix
+        return None  # it differs from matrix to matrix, and gemm would give it all to one
     return by_gemm(a, b[(0,) * (b.ndim - 2)].mT)
 
 

@@ -19,6 +19,7 @@ from torch import fx, nn
 from torch.nn import functional as F
 
 from cutedsl_gemm.activations import GATED
+from cutedsl_gemm.kernels.epilogue.functions import GELUS
 
 DEVICES = "cpu", "cuda"
 Expression = Any  # "x", or a tuple: the name of an operation, and its arguments
@@ -152,8 +153,7 @@ def _activation(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function is F.gelu:
         made = lambda input, approximate="none": None  # noqa: E731, the signature of a builtin
         call = signature(made).bind(*args, **kwargs).arguments
-        name = {"none": "gelu", "tanh": "gelu_tanh"}[call.get("approximate", "none")]
-        return name, _expression(call["input"])
+        return GELUS[call.get("approximate", "none")], _expression(call["input"])
     raise ValueError
 
 

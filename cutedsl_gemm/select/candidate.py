@@ -278,8 +278,8 @@ def write(path: Path, candidates: Iterable[Candidate]) -> None:
 FILE = Path(__file__).with_name("candidates.csv")
 CANDIDATES = read(FILE)
 
-# For an epilogue that takes longer than the products of its tile: with swapped operands 1 to 4 %
-# faster than without (docs/performance/notebook.md, "Long epilogues").
+# For an epilogue that takes longer than the products of its tile. Swapped operands are 1 to 4 %
+# faster (docs/performance/notebook.md, "What bounds a gelu at K = 256").
 LONG_EPILOGUES = tuple(
     Candidate(pingpong, (128, 128, 64), cluster=cluster, swapped=True, consumers=3)
     for cluster in ((1, 1), (1, 2))

@@ -29,11 +29,9 @@ of numpy takes half a microsecond.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import gcd
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -74,7 +72,8 @@ ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
 # A choice corrects only this many candidates. If it corrected all of them, the expected time of
 # chosen plans would be 0.07 % less (1,500 random shapes).
 NEAR = 32
-TIED = np.array(1 + 1e-5, np.float32)  # of times that count as equal: DRAM may decide many
+# The ratio up to which times tie. Where DRAM decides, many candidates are as fast.
+TIED = np.array(1 + 1e-5, np.float32)
 TIME = TERMS.index("time")  # of the `inputs` of `terms`
 NEVER = np.array(1e9, np.float32)  # seconds of a candidate that does not serve a problem
 
@@ -305,15 +304,16 @@ def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[
     asked = candidates_for(problem) if given is None else given
     served = tuple(each for each in asked if each.serves(problem.majors, problem.invariant))
     found = [each for each in estimates(problem, served) if each.serves]
-    found.sort(key=_before_correction)
-    limit = max(map(_before_correction, found[:NEAR]), default=0) * float(TIED)
-    split = bisect_right(found, limit, key=_before_correction)
-    near, far = found[:split], found[split:]
-    return [*sorted(near, key=attrgetter("seconds")), *sorted(far, key=attrgetter("seconds"))]
+    near = {*_near(np.array([each.seconds / each.correction for each in found])).tolist()}
+    order = sorted(range(len(found)), key=lambda i: (i not in near, found[i].seconds))
+    return [found[i] for i in order]
 
 
-def _before_correction(found: Estimate) -> float:
-    return found.seconds / found.correction
+def _near(seconds: Array) -> Array:
+    """The places of the NEAR shortest times, and of the times that tie with the last of them."""
+    if len(seconds) <= NEAR:
+        return np.arange(len(seconds))
+    return (seconds <= np.partition(seconds, NEAR - 1)[NEAR - 1] * TIED).nonzero()[0]
 
 
 def possible(problem: Problem) -> Iterator[Estimate]:
@@ -376,7 +376,7 @@ def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -
     inputs = found["inputs"]
     seconds = inputs[TIME]
     seconds[~found["serves"]] = NEVER  # 0.7 µs less than `where`
-    near = (seconds <= np.partition(seconds, NEAR - 1)[NEAR - 1] * TIED).nonzero()[0]
+    near = _near(seconds)
     logs = np.log(inputs.take(near, 1))
     expected = logs[TIME] + LEARNED.log_factor(logs, others.take(near, 0))
     return served[near[expected.argmin()]]

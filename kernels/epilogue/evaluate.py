@@ -60,9 +60,9 @@ def finish(result: Result, value: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _bound(epilogue: Epilogue, instruction: Instruction) -> tuple[int, float] | None:
-    """What a maximum or minimum clamps, and the bound, if one of its arguments is a constant.
+    """The argument that a maximum or minimum clamps, and the bound, if that is a constant.
 
-    Where they are equal, the derivative is that of torch.clamp, which is not torch.maximum's.
+    torch.clamp and torch.maximum differ in the derivative at a tie. A constant means torch.clamp.
     """
     if instruction.operation not in CLAMPS:
         return None

@@ -46,18 +46,11 @@ def binary(operation: str) -> Callable[[Argument, Argument], Argument]:
 
 
 def add(input: Argument, other: Argument, *, alpha: Number = 1) -> Argument:
-    return apply("add", input, _times(other, alpha))
+    return apply("add", input, other if alpha == 1 else other * alpha)
 
 
 def sub(input: Argument, other: Argument, *, alpha: Number = 1) -> Argument:
-    return apply("sub", input, _times(other, alpha))
-
-
-def _times(value: Argument, factor: Number) -> Argument:
-    """A value of the trace, or a number, times a number."""
-    if factor == 1:
-        return value
-    return apply("mul", value, factor) if hasattr(value, "_record") else value * factor
+    return apply("sub", input, other if alpha == 1 else other * alpha)
 
 
 def rsub(input: Argument, other: Argument, *, alpha: Number = 1) -> Argument:
@@ -114,12 +107,11 @@ def addcdiv(
 def lerp(input: Argument, end: Argument, weight: Argument) -> Argument:
     """From the nearer end, as in torch: a weight of 1 gives `end` itself."""
     step = apply("sub", end, input)
-    from_input = apply("add", input, apply("mul", step, weight))
-    rest = apply("sub", 1, weight) if hasattr(weight, "_record") else 1 - weight
-    from_end = apply("sub", end, apply("mul", step, rest))
-    if not hasattr(weight, "_record"):
-        return from_input if abs(weight) < 0.5 else from_end
-    return where(apply("lt", apply("abs", weight), 0.5), from_input, from_end)
+    from_input, from_end = input + step * weight, end - step * (1 - weight)
+    is_near = abs(weight) < 0.5
+    if hasattr(weight, "_record"):
+        return where(is_near, from_input, from_end)
+    return from_input if is_near else from_end
 
 
 def clamp(input: Argument, min: Argument | None = None, max: Argument | None = None) -> Argument:
@@ -165,11 +157,13 @@ def activation(operation: str) -> Callable[..., Argument]:
     return function
 
 
+GELUS = {"none": "gelu", "tanh": "gelu_tanh"}  # by `approximate`
+
+
 def gelu(input: Argument, approximate: str = "none") -> Argument:
-    operations = {"none": "gelu", "tanh": "gelu_tanh"}
-    if approximate not in operations:
+    if approximate not in GELUS:
         raise Refused(f"takes approximate='none' or 'tanh', here {approximate!r}")
-    return apply(operations[approximate], input)
+    return apply(GELUS[approximate], input)
 
 
 def leaky_relu(input: Argument, negative_slope: Number = 0.01, inplace: bool = False) -> Argument:
@@ -204,7 +198,7 @@ def threshold(input: Argument, threshold: Number, value: Number, inplace: bool =
 def hardtanh(
     input: Argument, min_val: Number = -1.0, max_val: Number = 1.0, inplace: bool = False
 ) -> Argument:
-    """As clamp, but for its slope at a bound, which is 0."""
+    """Like clamp, but the slope at a bound is 0."""
     in_place(inplace)
     above = where(apply("le", input, min_val), min_val, input)
     return where(apply("ge", input, max_val), max_val, above)

@@ -90,9 +90,7 @@ def _is_dtype(part: object) -> bool:
 
 
 def _parts(function: types.FunctionType, code: types.CodeType) -> list[object] | None:
-    """What a function refers to; None if it imports, or a cell of its closure is not filled yet."""
-    if _imports(code):
-        return None
+    """What a function refers to; None if a cell of its closure is not filled yet."""
     parts: list[object] = []
     if names := _globals(code):
         space = function.__globals__
@@ -154,16 +152,14 @@ def _of_library(part: object) -> bool:
 
 @lru_cache(REMEMBERED)
 def _globals(code: types.CodeType) -> tuple[str, ...]:
-    """The globals that a code names, or a function inside of it."""
-    own = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+    """The globals that a code names, or a function inside of it; an import calls __import__."""
+    own = set()
+    for each in dis.get_instructions(code):
+        if each.opname == "LOAD_GLOBAL":
+            own.add(each.argval)
+        elif each.opname == "IMPORT_NAME":
+            own.add("__import__")
     return tuple(sorted(own.union(*map(_globals, _inner(code)))))
-
-
-@lru_cache(REMEMBERED)
-def _imports(code: types.CodeType) -> bool:
-    """Whether a code, or a function inside of it, imports: what it then reads may change."""
-    own = any(each.opname == "IMPORT_NAME" for each in dis.get_instructions(code))
-    return own or any(map(_imports, _inner(code)))
 
 
 @lru_cache(REMEMBERED)

@@ -47,9 +47,9 @@ def _rounding(name: str, of_number: Callable[[Any], int]) -> Callable[[Any], Any
 
 
 def _check_symbolic(name: str, value: Any) -> None:
-    """LayoutError unless a function is taken of an expression of symbols."""
+    """LayoutError unless a function's argument is an expression of symbols."""
     if isinstance(value, (Value, tuple)) or not has_symbols(value):
-        raise LayoutError(f"{name} of {value}: it must be of a number or an expression of symbols")
+        raise LayoutError(f"{name} takes a number or an expression of symbols, not {value}")
 
 
 def _modulo(n: Any, d: Any) -> Any:

@@ -30,8 +30,8 @@ FAULTS = (
     Fault(
         "far_candidates_chosen",
         MODEL,
-        "near = (seconds <= np.partition(seconds, NEAR - 1)[NEAR - 1] * TIED).nonzero()[0]",
-        "near = seconds.argsort()",
+        "    near = _near(seconds)\n",
+        "    near = np.arange(len(seconds))\n",
         "A choice takes a plan that was hardly ever measured for such a problem.",
     ),
     Fault(

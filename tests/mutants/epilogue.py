@@ -55,14 +55,14 @@ EXPRESSIONS = (
     Fault(
         "imports_do_not_change",
         TRACED,
-        "    if _imports(code):\n        return None\n",
-        "",
+        'own.add("__import__")',
+        "pass",
         "An epilogue keeps what it imported when it was first traced.",
     ),
     Fault(
         "lerp_from_its_start",
         FUNCTIONS,
-        "return from_input if abs(weight) < 0.5 else from_end",
+        "return from_input if is_near else from_end",
         "return from_input",
         "torch.lerp of weight 1 loses its end beside a large start.",
     ),

@@ -54,9 +54,9 @@ def test_the_factor_is_that_of_two_layers_of_rectified_sums():
     units = np.vstack([terms, facts, rows])
     for *each, biases in (first, second):
         units = np.maximum(np.einsum("iu,ic->uc", each, units) + biases[:, None], 0)
-    expected = np.clip(output @ units + offset, -LIMIT, LIMIT)
-    found = LEARNED.log_factor(terms.astype(np.float32), LEARNED.others(facts, rows))
-    assert np.allclose(found, expected, atol=1e-3)
+    expected = np.exp(np.clip(output @ units + offset, -LIMIT, LIMIT))
+    found = np.exp(LEARNED.log_factor(terms.astype(np.float32), LEARNED.others(facts, rows)))
+    assert np.allclose(found, expected, rtol=1e-3)
 
 
 def test_alignments_are_marked_and_those_of_a_and_b_averaged():
