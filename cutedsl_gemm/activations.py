@@ -59,9 +59,7 @@ def _gate(name: str) -> tuple[Fixed, Fixed]:
     return gate_first, up_first
 
 
-MODULES: Mapping[type[nn.Module], str] = MappingProxyType(
-    {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", nn.Sigmoid: "sigmoid"}
-)
+MODULES = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", nn.Sigmoid: "sigmoid"}
 
 
 def name_of(module: nn.Module) -> str | None:
