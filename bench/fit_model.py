@@ -1,6 +1,6 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 150] [--learn 16000] [--held 3] [--pick N] [--write]
+    python bench/fit_model.py FILE... [--steps 150] [--learn 32000] [--held 3] [--pick N] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
 are in the repository: `python bench/fit_model.py bench/runs.csv.xz --steps 0 --write`.
@@ -351,7 +351,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--learn", type=int, default=16000)
+    parser.add_argument("--learn", type=int, default=32000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int)
     parser.add_argument("--held", type=int, default=0)
