@@ -164,7 +164,7 @@ def training(model: PreTrainedModel, size: Size, mode: str) -> Run:
     """A step: forward, backward, AdamW. The result is the loss, the same on all ranks."""
     if mode == COMPILED:
         for layer in model.model.layers:
-            layer.compile()
+            layer.compile(dynamic=False)  # torch 2.11 fails if it makes a DTensor's extents dynamic
     optimizer = torch.optim.AdamW(model.train().parameters(), lr=3e-4, fused=True)
     stream = batches(size.batch, size.length + 1)
 
