@@ -23,7 +23,7 @@ from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
 
 FEW_COLUMNS = 6  # of tiles, up to which tiles go row by row
-FEW_ROWS = 18  # of tiles, up to which the last group must not be low
+FEW_ROWS = 18  # of tiles, up to which the last group must not have few of them
 
 Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
 
@@ -112,8 +112,8 @@ class Candidate:
         Groups of four make 4 × 4 tiles of the sixteen blocks of a GPC. If K is short, the stores of
         C decide: up to 1.17 times as fast along rows. If C is few tiles wide, and no blocks share
         loads by multicast, the tiles of a row follow each other: 1.03 times as fast on average, up
-        to 1.25. If the last group of a few would have a quarter of its height or less, all groups
-        are lower: 1.06 times as fast, up to 1.4 (docs/performance).
+        to 1.25. If the last of a few groups would have a quarter of the rows of the others or less,
+        all have fewer: 1.06 times as fast, up to 1.46 (docs/performance).
 
         >>> plan = Candidate(pingpong, (64, 64, 64))
         >>> [plan.raster(Problem.dense(m, 1280, 4096)).group for m in (256, 320, 384, 1280)]
@@ -130,12 +130,12 @@ class Candidate:
         m, n = (problem.columns, m) if self.swapped else (m, problem.columns)
         down, across = ceil(m / self.tile[0]), ceil(n / self.tile[1])
         group = 4 if of_k == 1 else self.deep_group
-        if self.cluster == (1, 1):
-            if across < down and across <= FEW_COLUMNS:
-                return Raster(1)
-            if of_k == 2 and group < down <= FEW_ROWS and 0 < down % group <= group // 4:
-                return Raster(lower(group))
-        return Raster(group)
+        if self.cluster != (1, 1):
+            return Raster(group)
+        if across < down and across <= FEW_COLUMNS:
+            return Raster(1)
+        few = of_k == 2 and group < down <= FEW_ROWS
+        return Raster(lower(group) if few and 0 < down % group <= group // 4 else group)
 
     def serves(self, majors: tuple[Major, Major], invariant: bool = False) -> bool:
         """Whether it serves problems whose A and B have such majors.
@@ -182,7 +182,7 @@ class Candidate:
 
 
 def lower(group: int) -> int:
-    """The height of the next lower groups: 3 for 4, 6 for 8."""
+    """The tile rows of a group that has a quarter less: 3 for 4, 6 for 8."""
     return group - group // 4
 
 

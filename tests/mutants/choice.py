@@ -100,8 +100,8 @@ FAULTS = (
     Fault(
         "clusters_go_row_by_row",
         CANDIDATE,
-        "if self.cluster == (1, 1):\n            if across < down",
-        "if self.splits == 1:\n            if across < down",
+        "if self.cluster != (1, 1):",
+        "if self.cluster == (8, 8):",
         "Clusters get a raster that was not compiled ahead.",
     ),
     Fault(
