@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from typing import Any
@@ -28,6 +29,8 @@ def main() -> None:
     if options.command is None:
         arguments.print_help(sys.stderr)
         sys.exit(2)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # what an encoding lacks, such as × in ASCII
     try:
         (run_anywhere if options.command in ANYWHERE else run_on_gpu)(options)
         sys.stdout.flush()

@@ -235,9 +235,8 @@ def _tool(name: str) -> Part:
 def _cache() -> Part:
     """The folder of compiled kernels: what is in it, and whether it can be written."""
     try:
-        where = cache.folder()
-        held = [path.stat().st_size for path in where.glob("*.so")]
-        found = f"{where}: {len(held)} kernels, {sum(held) / 1e6:.1f} MB"
+        held = [path.stat().st_size for path in cache.entries()]
+        found = f"{cache.folder()}: {len(held)} kernels, {sum(held) / 1e6:.1f} MB"
         cache.check()
     except ModuleNotFoundError as error:
         return Part("unknown", f"{error.name} is not installed", versions.installation())

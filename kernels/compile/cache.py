@@ -10,6 +10,7 @@ bytes still match the digest in its name. `build.key` makes the key of a plan.
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import os
@@ -19,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 VARIABLE = "CUTEDSL_GEMM_CACHE_DIR"
+CANNOT_WRITE = errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS
 
 
 class CacheError(OSError):
@@ -46,13 +48,13 @@ def entry(key: str, make: Callable[[Path], None]) -> Path:
     the entry is not there and the folder cannot be written.
     """
     where = folder()
-    if (path := _intact(where, key)) is not None:
+    if (path := _intact(key)) is not None:
         return path
     with lock(key):
-        if (path := _intact(where, key)) is not None:
+        if (path := _intact(key)) is not None:
             return path
-        for damaged in where.glob(f"{key}.*.so"):
-            damaged.unlink()
+        for damaged in entries(key):
+            damaged.unlink(missing_ok=True)
         draft = where / f"{key}.draft"
         try:
             make(draft)
@@ -61,11 +63,20 @@ def entry(key: str, make: Callable[[Path], None]) -> Path:
             draft.unlink(missing_ok=True)
 
 
+def entries(key: str = "*") -> list[Path]:
+    """The paths of the entries, damaged ones too; none if the folder cannot be read."""
+    try:
+        return [*folder().glob(f"{key}.*.so")]
+    except PermissionError:  # Path.glob passes on only that of a folder above
+        return []
+
+
 @contextmanager
 def lock(name: str) -> Iterator[None]:
     """Hold the lock `name` of the folder against all other processes, or CacheError.
 
-    Its file is deleted before the lock ends: who waits for a deleted file makes another.
+    CacheError, too, if what is done meanwhile finds the folder full, or may not write in it. The
+    lock's file is deleted before the lock ends: who waits for a deleted file makes another.
     """
     from filelock import FileLock
 
@@ -75,10 +86,14 @@ def lock(name: str) -> Iterator[None]:
         where.mkdir(parents=True, exist_ok=True)
         held.acquire()
     except OSError as error:
-        taken = where.exists() and not where.is_dir()
+        taken = error.errno == errno.EEXIST
         raise _unusable(where, "it is a file" if taken else error.strerror) from error
     try:
         yield
+    except OSError as error:
+        if error.errno not in CANNOT_WRITE:
+            raise
+        raise _unusable(where, error.strerror) from error
     finally:
         with suppress(OSError):
             Path(held.lock_file).unlink()
@@ -118,10 +133,13 @@ def _unusable(where: object, reason: str | None) -> CacheError:
     )
 
 
-def _intact(where: Path, key: str) -> Path | None:
-    """The entry of `key` whose bytes match the digest in its name."""
-    found = (path for path in where.glob(f"{key}.*.so") if path.name == f"{key}.{_digest(path)}.so")
-    return next(found, None)
+def _intact(key: str) -> Path | None:
+    """The entry of `key` whose bytes match the digest in its name, if it can be read."""
+    for path in entries(key):
+        with suppress(OSError):
+            if path.name == f"{key}.{_digest(path)}.so":
+                return path
+    return None
 
 
 def _digest(path: Path) -> str:

@@ -1,5 +1,6 @@
 """The command line: an impossible request gets a message before anything is measured."""
 
+import os
 import re
 import subprocess
 import sys
@@ -26,6 +27,15 @@ def refused(monkeypatch, *words):
     with pytest.raises(SystemExit) as ended:
         ask(monkeypatch, *words)
     return ended.value.code
+
+
+def test_an_encoding_without_the_signs_is_not_an_error():
+    command = [sys.executable, "-m", "cutedsl_gemm", "explain", "128", "128", "128"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment
+    )
+    assert "A (128, 128) ? B (128, 128)" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """An entry is made once, rebuilt when damaged, and safe to share between processes."""
 
+import errno
 import platform
 import subprocess
 import sys
@@ -50,6 +51,34 @@ def test_a_damaged_entry_is_deleted(folder):
     cache.entry("key", maker([])).write_bytes(b"damaged")
     made = cache.entry("key", lambda path: path.write_bytes(b"other code"))
     assert [*folder.glob("*.so")] == [made]
+
+
+def test_an_entry_that_cannot_be_read_is_made_again(folder):
+    folder.mkdir()
+    (folder / "key.0123456789abcdef.so").symlink_to(folder / "nowhere")
+    assert cache.entry("key", maker([])).read_bytes() == b"object code"
+    assert len([*folder.glob("key.*.so")]) == 1
+
+
+def test_a_folder_below_one_that_cannot_be_entered_has_no_entries(folder, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", refuse)
+    assert cache.entries() == []
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(cache.CacheError, match=r"\(Permission denied\); set"):
+        cache.entry("key", maker([]))
+
+
+def test_a_full_disk_is_told_of_the_variable(folder):
+    def fail(path):
+        path.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(cache.CacheError, match=r"\(No space left on device\); set"):
+        cache.entry("key", fail)
+    assert not [*folder.iterdir()]
 
 
 def test_a_failed_make_leaves_no_entry(folder):
