@@ -64,6 +64,8 @@ class GemmMlp(Converted):
         *first, down = layers = [modules[name] for name in (*mlp.first, mlp.down)]
         if not LINEAR.issuperset(map(type, layers)) or _has_hooks(layers):
             return None
+        if any(each.bias is not None for each in first):  # given after the conversion
+            return None
         weights = [each.weight for each in first]
         return gated_mlp(x, mlp.activation, weights, mlp.gate_first, down.weight, down.bias)
 

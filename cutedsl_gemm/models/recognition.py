@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection
 from inspect import signature
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -56,24 +57,36 @@ def recognized(module: nn.Module, linear: Collection[type[nn.Module]]) -> GatedM
     if [*module.buffers()] or len(signature(module.forward).parameters) != 1:
         return None
     try:
-        with_autocast, without = (_traced(module, linear, autocast) for autocast in (True, False))
+        modes = product((False, True), repeat=3)
+        expression, *others = (_traced(module, linear, *each) for each in modes)
     except Exception:  # of the module's own code, given a proxy: it is no such expression
         return None
-    found = _match(without) if with_autocast == without else None
+    found = _match(expression) if all(each == expression for each in others) else None
     return found if found is not None and _fits(layers, found) else None
 
 
-def _traced(module: nn.Module, linear: Collection[type[nn.Module]], autocast: bool) -> Expression:
-    """The expression that a module's forward returns, called under torch.autocast or not."""
+def _traced(
+    module: nn.Module,
+    linear: Collection[type[nn.Module]],
+    autocast: bool,
+    training: bool,
+    gradients: bool,
+) -> Expression:
+    """The expression that a module's forward returns in such modes."""
     before = {device: torch.is_autocast_enabled(device) for device in DEVICES}
+    trained = [(each, each.training) for each in module.modules()]
     try:
         for device in DEVICES:
             torch.set_autocast_enabled(device, autocast)
-        with torch.enable_grad():
+        for each, _ in trained:
+            each.training = training
+        with torch.set_grad_enabled(gradients):
             return _expression(_output(_Tracer(linear).trace(module)))
     finally:
         for device, enabled in before.items():
             torch.set_autocast_enabled(device, enabled)
+        for each, was in trained:
+            each.training = was
 
 
 class _Tracer(fx.Tracer):

@@ -221,7 +221,12 @@ def patched(made):
     made.gate_proj.forward = lambda x: forward(x) * 2
 
 
+def biased(made):
+    made.up_proj.bias = nn.Parameter(torch.ones(24, dtype=torch.bfloat16))
+
+
 CHANGES = {
+    "a first layer has a bias": biased,
     "a layer has a hook": lambda made: made.gate_proj.register_forward_hook(hook),
     "the last layer has a hook": lambda made: made.down_proj.register_forward_pre_hook(hook),
     "the activation has a hook": lambda made: made.act_fn.register_forward_hook(hook),
@@ -332,6 +337,17 @@ class Asking(Llama):
         return x if torch.is_autocast_enabled("cpu") else super().forward(x)
 
 
+class Dropping(Llama):
+    def forward(self, x):
+        products = self.act_fn(self.gate_proj(x)) * self.up_proj(x)
+        return self.down_proj(F.dropout(products) if self.training else products)
+
+
+class AskingForGradients(Llama):
+    def forward(self, x):
+        return super().forward(x) if torch.is_grad_enabled() else x
+
+
 class Writing(Llama):
     def forward(self, x):
         x.mul_(2)
@@ -390,6 +406,7 @@ NONE = {
         each.__name__: each
         for each in (
             Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice, Branching, Wider,
+            Dropping, AskingForGradients,
             Scaled, Writing, HalvesOfTokens,
         )
     },
