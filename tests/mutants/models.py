@@ -158,9 +158,9 @@ FAULTS = (
     Fault(
         "autocast_not_seen",
         RECOGNITION,
-        "_match(without) if with_autocast == without else None",
-        "_match(without)",
-        "An MLP that does something else under autocast does not, after the conversion.",
+        "_match(expression) if all(each == expression for each in others) else None",
+        "_match(expression)",
+        "An MLP that does something else in training or under autocast does not, when converted.",
     ),
     Fault(
         "effects_dropped",
