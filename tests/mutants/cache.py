@@ -117,14 +117,14 @@ FILES = (
     Fault(
         "damaged_entries_are_used",
         "kernels/compile/cache.py",
-        ' if path.name == f"{key}.{_digest(path)}.so")',
-        ")",
+        'if path.name == f"{key}.{_digest(path)}.so":',
+        "if path.name:",
         "Half a library is loaded after a disk was full.",
     ),
     Fault(
         "an_entry_made_twice",
         "kernels/compile/cache.py",
-        "    with lock(key):\n        if (path := _intact(where, key)) is not None:\n"
+        "    with lock(key):\n        if (path := _intact(key)) is not None:\n"
         "            return path\n",
         "    with lock(key):\n",
         "Every process that waited for a kernel compiles it again.",
@@ -195,7 +195,7 @@ FILES = (
     Fault(
         "damaged_entry_stays",
         "kernels/compile/cache.py",
-        "            damaged.unlink()\n",
+        "            damaged.unlink(missing_ok=True)\n",
         "            pass\n",
         "Damaged libraries fill the disk.",
     ),
