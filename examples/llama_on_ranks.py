@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-from functools import partial
 from typing import Any
 
 import torch
@@ -58,30 +57,44 @@ class Gathered(ParallelStyle):
     """A module whose first layers multiply the tokens of all ranks, which come meanwhile.
 
     One product serves the named layers. It becomes the module's input, and each layer takes its
-    columns of that.
+    columns of that. What a hook needs is the module's: torch.compile would compile a closure anew
+    for each decoder layer.
     """
 
     def __init__(self, *names: str) -> None:
         self.names = names
 
     def _apply(self, module: nn.Module, mesh: DeviceMesh) -> nn.Module:
-        layers = [module.get_submodule(name) for name in self.names]
         start = 0
-        for layer in layers:
+        for name in self.names:
+            layer = module.get_submodule(name)
             distribute(layer, mesh, Shard(0))
-            stop = start + layer.weight.to_local().shape[0]
-            layer.forward = partial(columns, start, stop)
-            start = stop
-
-        def multiply(module: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Any]) -> Any:
-            weight = torch.cat([layer.weight.to_local() for layer in layers])
-            if args:
-                return (gathered(args[0], weight, mesh), *args[1:]), kwargs
-            product = gathered(kwargs["hidden_states"], weight, mesh)
-            return args, {**kwargs, "hidden_states": product}
-
+            layer.__class__ = Columns
+            layer.start, layer.stop = start, start + layer.weight.to_local().shape[0]
+            start = layer.stop
+        module.gathered, module.mesh = self.names, mesh
         module.register_forward_pre_hook(multiply, with_kwargs=True)
         return module
+
+
+class Columns(nn.Linear):
+    """A layer of a `Gathered` module: its columns of the product that the module was given."""
+
+    start: int
+    stop: int
+
+    def forward(self, product: Tensor) -> Tensor:
+        return product[..., self.start : self.stop]
+
+
+def multiply(module: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Any]) -> Any:
+    """The hook of a `Gathered` module: its input, multiplied by the weights of its first layers."""
+    layers = [module.get_submodule(name) for name in module.gathered]
+    weight = torch.cat([layer.weight.to_local() for layer in layers])
+    if args:
+        return (gathered(args[0], weight, module.mesh), *args[1:]), kwargs
+    product = gathered(kwargs["hidden_states"], weight, module.mesh)
+    return args, {**kwargs, "hidden_states": product}
 
 
 class Scattered(ParallelStyle):
@@ -89,16 +102,21 @@ class Scattered(ParallelStyle):
 
     def _apply(self, module: nn.Module, mesh: DeviceMesh) -> nn.Module:
         distribute(module, mesh, Shard(1))
-        module.forward = lambda x: scattered(x, module.weight.to_local(), mesh)
+        module.__class__, module.mesh = ScatteredLinear, mesh
         return module
+
+
+class ScatteredLinear(nn.Linear):
+    """See `Scattered`."""
+
+    mesh: DeviceMesh
+
+    def forward(self, x: Tensor) -> Tensor:
+        return scattered(x, self.weight.to_local(), self.mesh)
 
 
 def distribute(layer: nn.Linear, mesh: DeviceMesh, placement: Placement) -> None:
     layer.weight = nn.Parameter(distribute_tensor(layer.weight, mesh, [placement]))
-
-
-def columns(start: int, stop: int, product: Tensor) -> Tensor:
-    return product[..., start:stop]
 
 
 def gathered(x: Tensor, weight: Tensor, mesh: DeviceMesh) -> Tensor:

@@ -1,10 +1,11 @@
 """The example of a Llama: the same losses and tokens with torch's products and with gemm's."""
 
-import runpy
+from copy import deepcopy
 from dataclasses import replace
+from functools import partialmethod
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,13 +24,22 @@ pytestmark = [
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def load(name):
-    return SimpleNamespace(**runpy.run_path(str(EXAMPLES / name)))
+@pytest.fixture(scope="module")
+def load():
+    """An example, by its name: they import each other, as torchrun lets them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXAMPLES)
+        yield import_module
 
 
 @pytest.fixture(scope="module")
-def example():
-    return load("llama.py")
+def example(load):
+    return load("llama")
+
+
+@pytest.fixture(scope="module")
+def on_ranks(load):
+    return load("llama_on_ranks")
 
 
 def test_every_linear_layer_is_converted_and_the_losses_are_torchs(example):
@@ -57,12 +67,20 @@ def mesh(one_rank):
     return init_device_mesh("cpu", (1,))
 
 
-def test_the_losses_of_divided_models_are_torchs(mesh, monkeypatch):
-    monkeypatch.syspath_prepend(EXAMPLES)  # as torchrun does
-    example = load("llama_on_ranks.py")
-    size, found = example.SIZES["tiny"], []
-    for products in example.PRODUCTS:
-        model = example.divided(example.build(size.config, products), mesh, products)
-        step = example.training(model, size, example.MODES[0])
+def test_the_losses_of_divided_models_are_torchs(mesh, on_ranks):
+    size, found = on_ranks.SIZES["tiny"], []
+    for products in on_ranks.PRODUCTS:
+        model = on_ranks.divided(on_ranks.build(size.config, products), mesh, products)
+        step = on_ranks.training(model, size, on_ranks.MODES[0])
         found.append(torch.stack([step(), step()]))
     assert torch.allclose(*found, atol=1e-2)
+
+
+def test_all_layers_of_a_divided_model_are_compiled_once(mesh, on_ranks, monkeypatch):
+    """The first layer has hooks of its own, and the second gradients; the others are alike."""
+    size = deepcopy(on_ranks.SIZES["tiny"])
+    size.config.num_hidden_layers = 6
+    monkeypatch.setattr(nn.Module, "compile", partialmethod(nn.Module.compile, backend="eager"))
+    model = on_ranks.divided(on_ranks.build(size.config, on_ranks.GEMM), mesh, on_ranks.GEMM)
+    with torch._dynamo.config.patch(recompile_limit=3, fail_on_recompile_limit_hit=True):
+        on_ranks.training(model, size, on_ranks.COMPILED)()
