@@ -6,16 +6,21 @@ A module keeps its Parameters, hooks and state_dict: only its class changes, as 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from functools import wraps
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from cutedsl_gemm.models.faster import linear
 from cutedsl_gemm.models.faster_mlp import gated_mlp
-from cutedsl_gemm.models.recognition import GatedMlp, recognized
+from cutedsl_gemm.models.recognition import GatedMlp, class_as_written, recognized
 
 Model = TypeVar("Model", bound=nn.Module)
+
+Parts: TypeAlias = tuple[dict[str, Any], ...]  # the children, Parameters and buffers of a module
+
+_NEW = object().__reduce_ex__(2)[0]  # what `copy` and `pickle` make an object by
 
 _classes: dict[type[nn.Module], Any] = {}  # see `_mlp_class`
 
@@ -43,43 +48,54 @@ class GemmMlp(Converted):
     """A gated MLP that runs on gemm where that is expected to be faster.
 
     It asks its layers for their weights. While one of its modules has hooks, is another than at the
-    conversion, or is given another class, as by LoRA, the module runs as it was written.
+    conversion, or has got a Parameter or a buffer, and while a layer has another class, as by LoRA,
+    the module runs as it was written.
     """
 
-    _recognized: Recognized
+    _recognized: Recognized | None = None  # None: a copy by the class's own code
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the class before computes."""
-        if len(args) == 1 and not kwargs:
-            result = self._by_gemm(args[0])
-            if result is not None:
-                return result
-        return super().forward(*args, **kwargs)  # type: ignore[misc]
+    def __init_subclass__(cls, **_: Any) -> None:
+        """Nothing: what the class before does with those made of it is not for this one."""
 
     def _by_gemm(self, x: object) -> Tensor | None:
         found, modules = self._recognized, self._modules  # type: ignore[attr-defined]
-        if not isinstance(x, Tensor) or modules != found.modules or _has_hooks(found.others):
+        if found is None or not isinstance(x, Tensor) or _parts(self) != found.parts:
             return None
+        for each, parts in found.others:
+            if _parts(each) != parts:
+                return None
         mlp = found.mlp
-        *first, down = layers = [modules[name] for name in (*mlp.first, mlp.down)]
-        if not LINEAR.issuperset(map(type, layers)) or _has_hooks(layers):
+        layers = [modules[name] for name in (*mlp.first, mlp.down)]
+        if not LINEAR.issuperset(map(type, layers)):
             return None
-        if any(each.bias is not None for each in first):  # given after the conversion
+        if _has_hooks([*layers, *[each for each, _ in found.others]]):
             return None
-        weights = [each.weight for each in first]
-        return gated_mlp(x, mlp.activation, weights, mlp.gate_first, down.weight, down.bias)
+        try:  # of nn.Module's own attributes: those by __getattr__ take ten times as long
+            *w1, w2 = [each._parameters["weight"] for each in layers]
+            *b1, b2 = [each._parameters["bias"] for each in layers]
+        except KeyError:  # they are none, as in a replica of DataParallel
+            return None
+        if any(each is not None for each in b1):  # given after the conversion
+            return None
+        return gated_mlp(x, mlp.activation, w1, mlp.gate_first, w2, b2)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A copy, and what pickle stores: its class is made by `_mlp_class`."""
-        return _empty, (self.torch_class,), vars(self)
+        """What the class before says. If it says nothing, the copy is converted, too."""
+        torch_class: Any = self.torch_class
+        written = object.__new__(class_as_written(self))  # with the attributes of this module
+        object.__setattr__(written, "__dict__", vars(self))
+        reduced = torch_class.__reduce_ex__(written, max(2, protocol))
+        if reduced[:2] != (_NEW, (torch_class,)):
+            return reduced
+        return _empty, (torch_class,), *reduced[2:]
 
 
 class Recognized(NamedTuple):
     """A gated MLP, and its modules at the conversion."""
 
     mlp: GatedMlp
-    modules: dict[str, nn.Module | None]  # its children
-    others: tuple[nn.Module, ...]  # those of the activation
+    parts: Parts
+    others: tuple[tuple[nn.Module, Parts], ...]  # those of the activation
 
 
 def convert(model: Model) -> Model:
@@ -87,14 +103,14 @@ def convert(model: Model) -> Model:
 
     Weights, state_dict and hooks stay as they are; only classes change, as printed below. torch
     computes a product that is not of bfloat16 or float16 (torch.autocast counts), not on a Hopper
-    GPU, or expected to be slower by gemm, and all of them inside torch.func and forward-mode
-    derivatives. Subclasses of nn.Linear, such as those of LoRA, and layers with a `forward` of
-    their own are left alone.
+    GPU, or expected to be slower by gemm, and all of them inside torch.func, forward-mode
+    derivatives and torch.jit.trace. Subclasses of nn.Linear, such as those of LoRA, and layers
+    with a `forward` of their own are left alone.
 
     A module that computes down(act(gate(x)) * up(x)) of such layers, with silu or gelu, is
     converted too, whatever its class: two kernels compute it. Gate and up may be one layer, whose
-    result is divided by chunk(2, -1). What it computes is found by a symbolic trace of its forward,
-    once: convert again after you change the code or the attributes of a module.
+    result is divided by chunk(2, -1). What it computes is found once, by its forward of a tensor
+    without data: convert again after you change the code or the attributes of a module.
 
     TypeError unless model is an nn.Module.
 
@@ -108,36 +124,69 @@ def convert(model: Model) -> Model:
     True
     """
     _check_module(model)
-    for module in model.modules():
-        if "forward" in vars(module):
-            continue
-        if type(module) is nn.Linear:
-            module.__class__ = GemmLinear
-        elif not isinstance(module, Converted):
-            _convert_mlp(module)
+    modules = [each for each in model.modules() if "forward" not in vars(each)]
+    changes = [(each, *_conversion(each)) for each in modules if not _is_derived(each)]
+    for change in changes:  # all of them, or none
+        _change(*change)
     return model
 
 
-def _convert_mlp(module: nn.Module) -> None:
-    """Give a gated MLP another class. Its layers may be converted later."""
-    found = recognized(module, LINEAR)
-    if found is None:
-        return
-    children = dict(module._modules)
-    layers = {*found.first, found.down}
-    others = [each for name, each in children.items() if name not in layers and each is not None]
-    nested = tuple(inner for each in others for inner in each.modules())
-    module._recognized = Recognized(found, children, nested)
-    module.__class__ = _mlp_class(type(module))
+def _conversion(module: nn.Module) -> tuple[type[nn.Module], Recognized | None]:
+    """The class that a module gets, and what it computes if that is a gated MLP."""
+    written = class_as_written(module)
+    if written is nn.Linear:
+        return GemmLinear, None
+    mlp = recognized(module)
+    if mlp is None:
+        return written, None
+    try:
+        made = _mlp_class(written)
+    except Exception:  # of its metaclass
+        return written, None
+    known = {module, *(module._modules[name] for name in (*mlp.first, mlp.down))}
+    others = tuple((each, _snapshot(each)) for each in module.modules() if each not in known)
+    return made, Recognized(mlp, _snapshot(module), others)
+
+
+def _parts(module: Any) -> Parts:
+    return module._modules, module._parameters, module._buffers
+
+
+def _snapshot(module: nn.Module) -> Parts:
+    return tuple(map(dict, _parts(module)))
+
+
+def _is_derived(module: nn.Module) -> bool:
+    """Whether a converted module was given another class since."""
+    return isinstance(module, Converted) and "torch_class" not in vars(type(module))
+
+
+def _change(module: nn.Module, made: type[nn.Module], found: Recognized | None = None) -> None:
+    """Give a module another class, which may have a `__setattr__` of its own."""
+    if isinstance(module, GemmMlp):
+        vars(module).pop("_recognized", None)
+    if found is not None:
+        vars(module)["_recognized"] = found
+    object.__setattr__(module, "__class__", made)
 
 
 def _mlp_class(torch_class: type[nn.Module]) -> Any:
     """The subclass of a class of gated MLPs that runs on gemm: always the same one."""
-    if torch_class not in _classes:
-        attributes = {"torch_class": torch_class, "__module__": torch_class.__module__}
-        name = f"Gemm{torch_class.__name__}"
-        _classes[torch_class] = type(name, (GemmMlp, torch_class), attributes)
-    return _classes[torch_class]
+    if torch_class in _classes:
+        return _classes[torch_class]
+
+    @wraps(torch_class.forward)  # torch.export reads its signature
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            result = self._by_gemm(args[0])
+            if result is not None:
+                return result
+        return torch_class.forward(self, *args, **kwargs)
+
+    name, module = f"Gemm{torch_class.__name__}", torch_class.__module__
+    attributes = {"torch_class": torch_class, "forward": forward, "__module__": module}
+    made = _classes[torch_class] = type(name, (GemmMlp, torch_class), attributes)
+    return made
 
 
 def _empty(torch_class: type[nn.Module]) -> Any:
@@ -168,15 +217,14 @@ def restore(model: Model) -> Model:
     _check_module(model)
     found = {name: each for name, each in model.named_modules() if isinstance(each, Converted)}
     for name, module in found.items():
-        if "torch_class" not in vars(type(module)):
+        if _is_derived(module):
             raise TypeError(
                 f"{name or 'model'} is {type(module).__name__}, a class made from the converted "
                 "layer: undo that first (torch.nn.utils.parametrize.remove_parametrizations, for "
                 "example), then restore"
             )
     for module in found.values():
-        module.__class__ = module.torch_class
-        vars(module).pop("_recognized", None)
+        _change(module, module.torch_class)
     return model
 
 

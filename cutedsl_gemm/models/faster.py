@@ -46,7 +46,8 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     """x (…, K) · weightᵀ + bias by gemm; None if torch is to compute it.
 
     torch computes what is not on a Hopper GPU, not bfloat16 or float16, a subclass of Tensor,
-    inside torch.func or forward-mode derivatives, malformed, or expected to be slower by gemm.
+    inside torch.func, forward-mode derivatives or torch.jit.trace, malformed, or expected to be
+    slower by gemm.
     """
     if torch._C._is_any_autocast_enabled():
         tensors = autocast(x, weight, bias)
@@ -57,7 +58,7 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
     if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
         return _of_subclasses(x, weight, bias)
-    if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
+    if forward_ad._current_level >= 0 or peek_interpreter_stack() or torch._C._is_tracing():
         return None
     run = remembered(_runs, _make, x, weight, bias)
     if run is None:

@@ -60,7 +60,7 @@ def gated_mlp(
         return _traced(activation, gate_first, *tensors) if traced else None
     if any(type(each) not in DENSE for each in given) or torch._C._len_torch_dispatch_stack():
         return None
-    if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
+    if forward_ad._current_level >= 0 or peek_interpreter_stack() or torch._C._is_tracing():
         return None
     x, w2, b2, *w1 = tensors
     if x.ndim == 0:

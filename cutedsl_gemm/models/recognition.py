@@ -1,23 +1,29 @@
 """Which modules are gated MLPs: down(activation(gate(x)) * up(x)), whatever their class is called.
 
-The answer is read from a symbolic trace of the module's forward (torch.fx), as an expression:
+The answer is read from an expression, which the module's forward makes of a tensor without data:
 
     ("linear", "down", ("mul", ("silu", ("linear", "gate", "x")), ("linear", "up", "x")))
 
-Only modules whose parameters are those of two or three nn.Linear are traced.
+A TorchFunctionMode records it. To the forward, x is a tensor like any other; but all functions are
+refused that are not part of an expression, among them those for a shape, a dtype or a value. The
+forward is that of a stand-in, which has the attributes of the module. If one of them changes, the
+module does more than its expression says.
+
+Only modules whose parameters are those of two or three nn.Linear are recorded.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Collection
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from inspect import signature
 from itertools import product
 from typing import Any, NamedTuple
 
 import torch
-from torch import fx, nn
+from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from cutedsl_gemm.activations import GATED
 from cutedsl_gemm.kernels.epilogue.functions import GELUS
@@ -35,8 +41,14 @@ class GatedMlp(NamedTuple):
     down: str
 
 
-def recognized(module: nn.Module, linear: Collection[type[nn.Module]]) -> GatedMlp | None:
-    """What a module computes if it is a gated MLP of layers of these classes; else None.
+def class_as_written(module: nn.Module) -> type[nn.Module]:
+    """The class of a module, or the one before `convert`."""
+    found: type[nn.Module] = vars(type(module)).get("torch_class", type(module))
+    return found
+
+
+def recognized(module: nn.Module) -> GatedMlp | None:
+    """What a module computes, as it is written, if it is a gated MLP of nn.Linear; else None.
 
     >>> class Mlp(nn.Module):
     ...     def __init__(self):
@@ -46,128 +58,144 @@ def recognized(module: nn.Module, linear: Collection[type[nn.Module]]) -> GatedM
     ...
     ...     def forward(self, x):
     ...         return self.w2(F.silu(self.w1(x)) * self.w3(x))
-    >>> recognized(Mlp(), (nn.Linear,))
+    >>> recognized(Mlp())
     GatedMlp(activation='swiglu', first=('w1', 'w3'), gate_first=True, down='w2')
-    >>> recognized(nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 16)), (nn.Linear,))
+    >>> recognized(nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 16)))
     """
-    layers = {name: each for name, each in module.named_children() if type(each) in linear}
+    children = module.named_children()
+    layers = {name: each for name, each in children if class_as_written(each) is nn.Linear}
     owned = [each for layer in layers.values() for each in layer.parameters()]
     if len(layers) not in (2, 3) or len([*module.parameters()]) != len({*map(id, owned)}):
         return None
-    if [*module.buffers()] or len(signature(module.forward).parameters) != 1:
+    if [*module.buffers()] or len(signature(class_as_written(module).forward).parameters) != 2:
         return None
     try:
-        modes = product((False, True), repeat=3)
-        expression, *others = (_traced(module, linear, *each) for each in modes)
-    except Exception:  # of the module's own code, given a proxy: it is no such expression
+        modes = product((False, True), repeat=4)
+        expression, *others = (_recorded(module, layers, *each) for each in modes)
+    except Exception:  # of the module's own code, given no data: it is no such expression
         return None
     found = _match(expression) if all(each == expression for each in others) else None
     return found if found is not None and _fits(layers, found) else None
 
 
-def _traced(
+def _recorded(
     module: nn.Module,
-    linear: Collection[type[nn.Module]],
-    autocast: bool,
+    layers: dict[str, nn.Linear],
     training: bool,
+    autocast: bool,
     gradients: bool,
+    inference: bool,
 ) -> Expression:
     """The expression that a module's forward returns in such modes."""
+    stand_ins = _stand_ins(module, training)
+    given = [_attributes(each) for each in stand_ins.values()]
     before = {device: torch.is_autocast_enabled(device) for device in DEVICES}
-    trained = [(each, each.training) for each in module.modules()]
     try:
         for device in DEVICES:
             torch.set_autocast_enabled(device, autocast)
-        for each, _ in trained:
-            each.training = training
-        with torch.set_grad_enabled(gradients):
-            return _expression(_output(_Tracer(linear).trace(module)))
+        with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
+            recorder = _Recorder(layers)
+            x = recorder.tensor("x")
+            with recorder:
+                result = stand_ins[module].forward(x)
     finally:
         for device, enabled in before.items():
             torch.set_autocast_enabled(device, enabled)
-        for each, was in trained:
-            each.training = was
+    if given != [vars(each) for each in stand_ins.values()]:
+        raise ValueError("forward changes an attribute")
+    return recorder.expressions[result]
 
 
-class _Tracer(fx.Tracer):
-    """A tracer that enters all modules but these layers, and refuses code that sets torch's modes.
+def _stand_ins(module: nn.Module, training: bool) -> dict[nn.Module, nn.Module]:
+    """One for each module of a module: as it is written, without hooks."""
+    made = {each: object.__new__(class_as_written(each)) for each in module.modules()}
+    for each, stand_in in made.items():
+        hooks = {name: value for name, value in vars(nn.Module()).items() if "hook" in name}
+        vars(stand_in).update(_attributes(each), **hooks, training=training)
+        for name, child in each._modules.items():
+            stand_in._modules[name] = made.get(child)
+    return made
+
+
+def _attributes(module: nn.Module) -> dict[str, Any]:
+    """The attributes of a module, in containers of their own."""
+    containers = dict, list, set
+    return {
+        name: copy(value) if isinstance(value, containers) else value
+        for name, value in vars(module).items()
+    }
+
+
+class _Recorder(TorchFunctionMode):
+    """The expressions of tensors; an error in a function that makes none, or in another mode.
 
     A module that computes without gradients, or without autocast, is not its expression alone.
     """
 
-    def __init__(self, linear: Collection[type[nn.Module]]) -> None:
+    def __init__(self, layers: dict[str, nn.Linear]) -> None:
         super().__init__()
-        self.linear, self.modes = linear, _modes()
+        self.modes = _modes()
+        self.layers = {layer.weight: (name, layer.bias) for name, layer in layers.items()}
+        self.expressions: dict[Tensor, Expression] = {}
 
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Whether a module is one operation of the trace."""
-        return type(m) in self.linear
+    def tensor(self, expression: Expression) -> Tensor:
+        """A tensor without data that has this expression."""
+        made = torch.empty((), device="meta")
+        self.expressions[made] = expression
+        return made
 
-    def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
-        """An operation of the trace."""
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The result of a function in _FUNCTIONS."""
         if _modes() != self.modes:
             raise ValueError("forward sets a mode of torch's")
-        return super().create_node(*args, **kwargs)
+        return _FUNCTIONS[func](self, *args, **(kwargs or {}))
+
+    def linear(self, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """F.linear of the parameters of a layer."""
+        name, expected = self.layers[weight]
+        if bias is not expected:
+            raise ValueError
+        return self.tensor(("linear", name, self.expressions[input]))
+
+    def silu(self, input: Tensor, inplace: bool = False) -> Tensor:
+        """F.silu."""
+        if inplace:
+            raise ValueError
+        return self.tensor(("silu", self.expressions[input]))
+
+    def gelu(self, input: Tensor, approximate: str = "none") -> Tensor:
+        """F.gelu."""
+        return self.tensor((GELUS[approximate], self.expressions[input]))
+
+    def mul(self, input: Tensor, other: Tensor) -> Tensor:
+        """torch.mul of two tensors."""
+        return self.tensor(("mul", self.expressions[input], self.expressions[other]))
+
+    def chunk(self, input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """torch.chunk into two halves of the last mode."""
+        if (chunks, dim) != (2, -1):
+            raise ValueError
+        return tuple(self.tensor(("half", each, self.expressions[input])) for each in range(2))
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    F.linear: _Recorder.linear,
+    F.silu: _Recorder.silu,
+    F.gelu: _Recorder.gelu,
+    **dict.fromkeys((torch.mul, Tensor.mul), _Recorder.mul),
+    **dict.fromkeys((torch.chunk, Tensor.chunk), _Recorder.chunk),
+}
 
 
 def _modes() -> tuple[bool, ...]:
     autocast = (torch.is_autocast_enabled(device) for device in DEVICES)
     return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), *autocast
-
-
-def _output(graph: fx.Graph) -> Any:
-    """What a graph returns. TypeError if it has an operation whose result is not used."""
-    *nodes, output = graph.nodes
-    if any(not each.users for each in nodes):
-        raise TypeError("an operation without a result may have an effect")
-    return output.args[0]
-
-
-def _expression(node: Any) -> Expression:
-    """The expression of a node; ValueError if an operation is none of those below."""
-    if not isinstance(node, fx.Node):
-        raise ValueError
-    if node.op == "placeholder":
-        return "x"
-    given = node.args, node.kwargs
-    if node.op == "call_module":
-        (x,) = node.args
-        return "linear", str(node.target), _expression(x)
-    if node.op == "call_method" and node.target in ("chunk", "mul"):
-        function: Any = getattr(torch, node.target)
-    else:
-        function = node.target
-    if function in (operator.mul, torch.mul):
-        first, second = node.args
-        return "mul", _expression(first), _expression(second)
-    if function is operator.getitem:
-        halves, place = node.args
-        if place not in (0, 1):
-            raise ValueError
-        return "half", place, _halves(halves)
-    return _activation(function, *given)
-
-
-def _halves(node: Any) -> Expression:
-    """The expression that is divided into two halves of its last mode."""
-    call = signature(lambda input, chunks, dim=0: None).bind(*node.args, **node.kwargs).arguments
-    named = node.target == "chunk" if node.op == "call_method" else node.target is torch.chunk
-    if not named or call["chunks"] != 2 or call.get("dim") != -1:
-        raise ValueError
-    return _expression(call["input"])
-
-
-def _activation(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Expression:
-    if function is F.silu:
-        call = signature(F.silu).bind(*args, **kwargs).arguments
-        if call.get("inplace", False):
-            raise ValueError
-        return "silu", _expression(call["input"])
-    if function is F.gelu:
-        made = lambda input, approximate="none": None  # noqa: E731, the signature of a builtin
-        call = signature(made).bind(*args, **kwargs).arguments
-        return GELUS[call.get("approximate", "none")], _expression(call["input"])
-    raise ValueError
 
 
 def _match(expression: Expression) -> GatedMlp | None:

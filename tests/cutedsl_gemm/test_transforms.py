@@ -163,13 +163,15 @@ def test_it_is_exported_as_an_operator(strict):
             return gemm(a, b)
 
     gemm(A, B)
-    m, n, k = (torch.export.Dim(name, max=128) for name in "mnk")
+    m, n, k = map(torch.export.Dim, "mnk")
     shapes = {0: m, 1: 8 * k}, {0: 8 * k, 1: 8 * n}
     for a in (A, A[:24]):
         exported = torch.export.export(Model(), (a, B), dynamic_shapes=shapes, strict=strict)
         assert "cutedsl_gemm.gemm" in exported.graph_module.code
         for others in ((A, B), (draw(100, 48), draw(48, 256))):
             assert torch.equal(exported.module()(*others), gemm(*others))
+        with pytest.raises(ValueError, match="an extent must be at most 2147483392"):
+            exported.module()(A[:1].expand(2**31, -1), B)
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch's own making

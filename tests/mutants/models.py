@@ -66,36 +66,43 @@ FAULTS = (
     Fault(
         "own_forward_replaced",
         CONVERSION,
-        '        if "forward" in vars(module):\n            continue\n',
-        "",
+        'for each in model.modules() if "forward" not in vars(each)]',
+        "for each in model.modules()]",
         "What a user assigned to a layer's forward is not called.",
     ),
     Fault(
         "hooks_of_layers_not_called",
         CONVERSION,
-        "if not LINEAR.issuperset(map(type, layers)) or _has_hooks(layers):",
-        "if not LINEAR.issuperset(map(type, layers)):",
+        "_has_hooks([*layers, *[each for each, _ in found.others]])",
+        "_has_hooks([each for each, _ in found.others])",
         "A forward hook on a layer of an MLP is not called.",
     ),
     Fault(
         "hooks_of_the_activation_not_called",
         CONVERSION,
-        "modules != found.modules or _has_hooks(found.others)",
-        "modules != found.modules",
+        "_has_hooks([*layers, *[each for each, _ in found.others]])",
+        "_has_hooks(layers)",
         "A forward hook on the activation of an MLP is not called.",
     ),
     Fault(
         "replaced_layer_ignored",
         CONVERSION,
-        "modules != found.modules or _has_hooks(found.others)",
-        "_has_hooks(found.others)",
+        " or _parts(self) != found.parts:",
+        ":",
         "An activation that was replaced after the conversion is not computed.",
+    ),
+    Fault(
+        "changed_activation_ignored",
+        CONVERSION,
+        "            if _parts(each) != parts:",
+        "            if False:",
+        "A module that was added to the activation after the conversion is not computed.",
     ),
     Fault(
         "layers_of_any_class",
         CONVERSION,
-        "if not LINEAR.issuperset(map(type, layers)) or _has_hooks(layers):",
-        "if _has_hooks(layers):",
+        "if not LINEAR.issuperset(map(type, layers)):",
+        "if False:",
         "A layer that LoRA has wrapped computes without its adapters.",
     ),
     Fault(
@@ -108,8 +115,8 @@ FAULTS = (
     Fault(
         "classes_made_of_converted_ones",
         CONVERSION,
-        'if "torch_class" not in vars(type(module)):',
-        "if False:",
+        "        if _is_derived(module):",
+        "        if False:",
         "restore undoes a parametrization, too, and its tensors are lost.",
     ),
     Fault(
@@ -165,9 +172,9 @@ FAULTS = (
     Fault(
         "effects_dropped",
         RECOGNITION,
-        "    if any(not each.users for each in nodes):\n",
+        "    if given != [vars(each) for each in stand_ins.values()]:\n",
         "    if False:\n",
-        "What an MLP writes into its input is not written any more.",
+        "What an MLP counts is not counted any more.",
     ),
     Fault(
         "one_layer_as_gate_and_up",
@@ -186,8 +193,8 @@ FAULTS = (
     Fault(
         "halves_of_any_mode",
         RECOGNITION,
-        'call["chunks"] != 2 or call.get("dim") != -1',
-        'call["chunks"] != 2',
+        "if (chunks, dim) != (2, -1):",
+        "if chunks != 2:",
         "An MLP that chunks tokens computes on chunks of columns.",
     ),
     Fault(

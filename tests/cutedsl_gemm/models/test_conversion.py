@@ -265,6 +265,14 @@ def test_transforms_of_torch_func_are_torchs():
     assert grads["weight"].shape == (2, 24, 40)
 
 
+def test_torch_jit_trace_records_torchs_products(products):
+    theirs = model()
+    ours = torch.jit.trace(convert(copy.deepcopy(theirs)), X, check_trace=False)
+    other = draw(3, 5, 40)
+    assert torch.equal(ours(other), theirs(other))
+    assert not products
+
+
 def test_modes_see_one_operator_a_layer():
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -12,11 +12,14 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
 from cutedsl_gemm import convert, pairs, restore
-from cutedsl_gemm.models import faster, faster_mlp
+from cutedsl_gemm.models import conversion, faster, faster_mlp
 from cutedsl_gemm.models.conversion import Converted, GemmMlp
 from cutedsl_gemm.models.recognition import recognized
 
-pytestmark = pytest.mark.usefixtures("small_tiles", "on_the_executor")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    pytest.mark.usefixtures("small_tiles", "on_the_executor"),
+]
 
 
 class TanhGelu(nn.Module):
@@ -56,6 +59,15 @@ class Phi(nn.Module):
         return self.down_proj(halves[1 - self.gate] * self.activation_fn(halves[self.gate]))
 
 
+class Checking(Llama):
+    """It branches on the type of x."""
+
+    def forward(self, x):
+        if not isinstance(x, torch.Tensor) or type(x) is not torch.Tensor:
+            raise TypeError
+        return super().forward(x)
+
+
 class Swapped(Llama):
     """Its gate has the larger address."""
 
@@ -76,6 +88,7 @@ MLPS = {
     "gate behind up": Swapped,
     "gelu, a bias": lambda: Llama(nn.GELU(), bias=True),
     "gelu by tanh": lambda: Llama(TanhGelu()),
+    "a check of the type": Checking,
     "Phi": Phi,
     "Phi, the gate last": lambda: Phi(1),
 }
@@ -182,6 +195,47 @@ def test_copies_and_pickles_are_converted_and_independent(products):
     assert FUSED in products
 
 
+class Stateful(Llama):
+    """Its copies have no cache."""
+
+    cache = "full"
+
+    def __getstate__(self):
+        return {**vars(self), "cache": None}
+
+
+class Reduced(Llama):
+    """Its copies are new."""
+
+    def __reduce__(self):
+        return type(self), ()
+
+
+class Copying(Llama):
+    """It copies itself, and is pickled as others are."""
+
+    def __deepcopy__(self, memo):
+        return type(self)()
+
+
+def copied(module):
+    return copy.deepcopy(module), pickle.loads(pickle.dumps(module))
+
+
+def test_copies_and_pickles_are_those_of_the_class(products):
+    made = convert(Stateful().bfloat16())
+    wanted = made(X)
+    for other in copied(made):
+        assert isinstance(other, GemmMlp)
+        assert torch.equal(other(X), wanted)
+        assert (made.cache, other.cache) == ("full", None)
+    assert {type(each) for each in copied(convert(Reduced()))} == {Reduced}
+    for made in (Reduced(), Copying()):
+        for other in copied(convert(made)):
+            assert near(convert(other.bfloat16())(X), restore(other)(X))
+    assert products
+
+
 def test_weights_elsewhere_need_no_new_plan(products):
     for _ in range(3):
         made, others = convert(Llama().bfloat16()), Llama().bfloat16()
@@ -225,13 +279,36 @@ def biased(made):
     made.up_proj.bias = nn.Parameter(torch.ones(24, dtype=torch.bfloat16))
 
 
+class Doubled(nn.Linear):
+    def forward(self, input):
+        return super().forward(input) * 2
+
+
+class Scalable(Llama):
+    """It may get a scale and a shift, and its activation other modules."""
+
+    def __init__(self):
+        super().__init__(nn.Sequential(nn.SiLU()))
+        self.register_parameter("scale", None)
+        self.register_buffer("shift", None)
+
+    def forward(self, x):
+        y = super().forward(x)
+        y = y if self.scale is None else y * self.scale
+        return y if self.shift is None else y + self.shift
+
+
 CHANGES = {
+    "a module of the activation is another": lambda made: made.act_fn.insert(0, nn.ReLU()),
+    "a new Parameter": lambda made: setattr(made, "scale", nn.Parameter(draw(40))),
+    "a new buffer": lambda made: setattr(made, "shift", torch.ones(40).bfloat16()),
     "a first layer has a bias": biased,
     "a layer has a hook": lambda made: made.gate_proj.register_forward_hook(hook),
     "the last layer has a hook": lambda made: made.down_proj.register_forward_pre_hook(hook),
     "the activation has a hook": lambda made: made.act_fn.register_forward_hook(hook),
     "a layer has a backward hook": lambda made: made.up_proj.register_full_backward_pre_hook(hook),
     "a layer is another": replaced,
+    "a layer has another class": lambda made: setattr(made.up_proj, "__class__", Doubled),
     "the activation is another": lambda made: setattr(made, "act_fn", nn.ReLU()),
     "a layer is parametrized": parametrized,
     "a layer has a forward of its own": patched,
@@ -241,9 +318,11 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_module_that_changed_runs_as_it_was_written(name, products):
-    made, plain = convert(Llama().bfloat16()), Llama().bfloat16()
+    made, plain = convert(Scalable().bfloat16()), Scalable().bfloat16()
+    assert isinstance(made, GemmMlp)
     plain.load_state_dict(made.state_dict())
     for each in (made, plain):
+        torch.manual_seed(0)
         CHANGES[name](each)
     results = []
     for each in (made, plain):
@@ -259,6 +338,92 @@ def test_a_module_that_changed_runs_as_it_was_written(name, products):
     assert FUSED not in products
     seen = [name for name, each in made.named_modules() if hasattr(each, "seen")]
     assert len(seen) == ("hook" in name)
+
+
+def test_a_module_that_changed_is_recognised_again(products):
+    made = convert(Phi().bfloat16())
+    made.gate = 1
+    assert near(convert(made)(X), restore(made)(X))
+    convert(made).activation_fn = nn.GELU()
+    assert near(convert(made)(X), restore(made)(X))
+    assert products.count(FUSED) == 2
+    convert(made).activation_fn = nn.ReLU()
+    assert type(convert(made)) is Phi
+    assert "_recognized" not in vars(made)
+    assert isinstance(made.down_proj, Converted)
+
+
+def test_a_class_made_of_a_converted_one_stays(products):
+    made = convert(Llama().bfloat16())
+    made.__class__ = type("Sharded", (type(made),), {})
+    convert(made)(X)
+    assert FUSED in products
+
+
+def test_convert_calls_no_hooks():
+    made, seen = Llama(), []
+    made.act_fn.register_forward_hook(lambda *given: seen.append(given))
+    assert isinstance(convert(made), GemmMlp)
+    assert not seen
+
+
+class Tagged(Llama):
+    def __init_subclass__(cls, *, tag):
+        cls.tag = tag
+
+
+class Final(type):
+    def __new__(cls, name, bases, attributes):
+        if Llama not in bases:
+            raise TypeError
+        return super().__new__(cls, name, bases, attributes)
+
+
+class Last(Llama, metaclass=Final):
+    pass
+
+
+def test_classes_that_ask_something_of_those_made_of_them(products):
+    class Named(Tagged, tag="a name"):
+        pass
+
+    named = convert(Named().bfloat16())
+    assert near(named(X), restore(named)(X))
+    assert FUSED in products
+    last = convert(Last())
+    assert type(last) is Last
+    assert isinstance(last.down_proj, Converted)
+
+
+def test_a_model_is_converted_as_a_whole_or_not_at_all(monkeypatch):
+    model = nn.Sequential(nn.Linear(40, 40), Llama())
+
+    def stopped(module):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(conversion, "recognized", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        convert(model)
+    assert not any(isinstance(each, Converted) for each in model.modules())
+
+
+def test_torch_jit_trace_records_torchs_products(products):
+    theirs = Llama().bfloat16()
+    ours = torch.jit.trace(convert(copy.deepcopy(theirs)), X, check_trace=False)
+    other = draw(3, 5, 40)
+    assert torch.equal(ours(other), theirs(other))
+    assert not products
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch's own making
+def test_a_converted_mlp_is_exported_for_any_number_of_rows(products):
+    made = convert(Llama().bfloat16())
+    shapes = {"x": {1: torch.export.Dim("rows")}}
+    exported = torch.export.export(made, (X,), dynamic_shapes=shapes).module()
+    for rows in (9, 11):
+        x = draw(2, rows, 40)
+        assert near(exported(x), made(x))
+    assert products
 
 
 def test_global_hooks_are_called(products):
@@ -348,6 +513,40 @@ class AskingForGradients(Llama):
         return super().forward(x) if torch.is_grad_enabled() else x
 
 
+class AskingForInference(Llama):
+    def forward(self, x):
+        return x if torch.is_inference_mode_enabled() else super().forward(x)
+
+
+class AskingForTensors(Llama):
+    def forward(self, x):
+        return x if isinstance(x, torch.Tensor) else super().forward(x)
+
+
+class Keeping(Llama):
+    def forward(self, x):
+        self.hidden = self.gate_proj(x)
+        return self.down_proj(self.act_fn(self.hidden) * self.up_proj(x))
+
+
+class Numbering(Llama):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+
+
+class Listing(Llama):
+    def __init__(self):
+        super().__init__()
+        self.act_fn.calls = []
+
+    def forward(self, x):
+        self.act_fn.calls.append("forward")
+        return super().forward(x)
+
+
 class Writing(Llama):
     def forward(self, x):
         x.mul_(2)
@@ -406,7 +605,8 @@ NONE = {
         each.__name__: each
         for each in (
             Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice, Branching, Wider,
-            Dropping, AskingForGradients,
+            Dropping, AskingForGradients, AskingForInference, AskingForTensors,
+            Keeping, Numbering, Listing,
             Scaled, Writing, HalvesOfTokens,
         )
     },
@@ -416,7 +616,9 @@ NONE = {
 @pytest.mark.parametrize("name", NONE)
 def test_a_module_that_computes_something_else_stays(name):
     made = NONE[name]()
-    assert recognized(made, (nn.Linear,)) is None
+    before = [str(vars(each)) for each in made.modules()]
+    assert recognized(made) is None
+    assert [str(vars(each)) for each in made.modules()] == before
     converted = convert(made)
     assert not isinstance(converted, GemmMlp)
     assert isinstance(converted.down_proj, Converted)
