@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, get_args
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, panel_columns, panels_in_flight
+from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, Panels, default_panels
 from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW, Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import BARRIER_BYTES, SMEM_BYTES
@@ -72,11 +72,21 @@ class Candidate:
         bm, bn, bk = self.tile
         of_c = 0
         if self.splits == 1:
-            columns = panel_columns(bn, self.swapped)
-            panels = self.c_stages or panels_in_flight(bn, self.swapped)
-            rows = 1 if self.maker is cooperative else self.consumers  # rows of panels, in tiles
-            of_c = rows * bm * columns * panels
+            columns, in_flight = self.panels(1)
+            of_c = self.panel_rows * columns * (self.c_stages or in_flight)
         return (SMEM_BYTES - BARRIER_BYTES - 2 * of_c) // (2 * bk * (bm + bn))
+
+    @property
+    def panel_rows(self) -> int:
+        """Rows of the panels of C of all consumers."""
+        return self.tile[0] * (1 if self.maker is cooperative else self.consumers)
+
+    def panels(self, accumulators: int) -> Panels:
+        """How a consumer stages C, if it is of one or two accumulators."""
+        bm, bn, _ = self.tile
+        columns = bn // (1 if self.swapped else accumulators)
+        rows = self.panel_rows // (accumulators if self.swapped else 1)
+        return default_panels(rows, columns, self.swapped, 2 * (bm + bn))
 
     @property
     def c_stages(self) -> int | None:
@@ -228,7 +238,7 @@ def _plan(
                 f"columns of {epilogue.accumulators} matrices"
             )
         if not loads_matrix_ahead(of_k) and maker in (pingpong, cooperative):
-            options["c_stages"] = panels_in_flight(columns, candidate.swapped)
+            options["c_stages"] = candidate.panels(epilogue.accumulators).in_flight
     if candidate.splits > 1:
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.select.candidate import Candidate
@@ -69,7 +68,7 @@ def facts(candidate: Candidate) -> dict[str, float]:
         "splits": candidate.splits,
         "smem": 2 * bm + bn + bm * bn / 64,  # written and read, for each k
         "stages": candidate.stages,
-        "panel columns": panel_columns(bn, candidate.swapped),
+        "panel columns": candidate.panels(1).columns,
     }
     return {f"log2 {name}": math.log2(value) for name, value in numbers.items()} | {
         "K split": int(candidate.splits > 1),

@@ -40,7 +40,6 @@ from numpy.typing import NDArray
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_columns
 from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
@@ -201,7 +200,7 @@ def table(
     splits = np.array([each.splits for each in candidates], dtype=float)
     narrow = np.array(
         [
-            each.splits == 1 and not each.swapped and panel_columns(each.tile[1]) == 16
+            each.splits == 1 and not each.swapped and each.panels(1).columns == 16
             for each in candidates
         ]
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, product
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
 from cutedsl_gemm.kernels.plan import tma
@@ -25,7 +25,12 @@ from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_pr
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW, SWIZZLES, swizzled, unswizzled
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
-from cutedsl_gemm.kernels.sm90.resources import ADDRESS_REGISTERS, PART_REGISTERS
+from cutedsl_gemm.kernels.sm90.resources import (
+    ADDRESS_REGISTERS,
+    BARRIER_BYTES,
+    PART_REGISTERS,
+    SMEM_BYTES,
+)
 from layouts import (
     BankReport,
     Bijective,
@@ -54,11 +59,11 @@ from layouts.hardware.lane_addresses import row_addresses
 class PanelPlan(Sm90Plan):
     """A GEMM that stages C in shared memory, in panels of P columns.
 
-    A panel is contiguous along the same mode as C. Along n, P is 64, 32 or 16, the most that divide
-    BN, and a panel has the 128-, 64- or 32-byte swizzle; if BN is an odd multiple of 8, P is one,
-    too, and a panel has no swizzle. Along m, if operands are swapped, P is the greatest multiple of
-    8 up to 64 that divides BN, and a panel has the 128-byte swizzle. Four warps store S columns of
-    64 rows at a time: 16 by stmatrix.x4, or 8 by stmatrix.x2.
+    A panel is contiguous along the same mode as C. Along n, P is 64, 32 or 16, and a panel has the
+    128-, 64- or 32-byte swizzle; if BN is an odd multiple of 8, P is one, too, and a panel has no
+    swizzle. Along m, if operands are swapped, P is a multiple of 8 up to 64, and a panel has the
+    128-byte swizzle. P divides BN. Four warps store S columns of 64 rows at a time: 16 by
+    stmatrix.x4, or 8 by stmatrix.x2.
     """
 
     # (S/2, R/64, P/S, panels) = (stmatrix, m64, S columns, panel) → accumulator value; if there are
@@ -90,6 +95,11 @@ class PanelPlan(Sm90Plan):
     def panel_columns(self) -> int:
         """P, the columns of a panel."""
         return size(self.staging[1])
+
+    @property
+    def panel_widths(self) -> tuple[int, ...]:
+        """What P may be."""
+        return panel_widths(self.output_tile[1], self.swapped)
 
     @property
     def panels(self) -> int:
@@ -437,8 +447,10 @@ class PanelPlan(Sm90Plan):
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
-        panel = self.panel_rows, panel_columns(self.output_tile[1], self.swapped)
-        yield from shape_problem("C panel", self.staging, panel)
+        columns, widths = self.panel_columns, self.panel_widths
+        if columns not in widths:
+            yield f"C panel: it has {columns} columns; it must have one of {widths}"
+        yield from shape_problem("C panel", self.staging, (self.panel_rows, columns))
         yield from _staging_problems(self.staging, self.contiguous)
         yield from count_problem("c_stages", self.c_stages, 1)
         if self.c_stages > (most := max(self.panels, self.stores)):
@@ -447,10 +459,10 @@ class PanelPlan(Sm90Plan):
     def required(self) -> Iterator[tuple[str, object, str]]:
         yield from super().required()
         why = "as wgmma leaves its registers, and stmatrix takes them (PTX ISA, Matrix Fragments)"
-        columns = panel_columns(self.output_tile[1], self.swapped)
-        matrices = self.a.matrices, self.b.matrices
-        yield "fragment", fragment(self.rows, self.tile[1], columns, *matrices), why
-        yield "stmatrix_tv", stmatrix_tv(columns), why
+        columns, matrices = self.panel_columns, (self.a.matrices, self.b.matrices)
+        if columns in self.panel_widths:
+            yield "fragment", fragment(self.rows, self.tile[1], columns, *matrices), why
+            yield "stmatrix_tv", stmatrix_tv(columns), why
         yield "splits", 1, "since a block stores final sums; to split K, take `split`"
 
 
@@ -486,23 +498,59 @@ def stmatrix_tv(columns: int) -> Layout:
     return wgmma_accumulator(gcd(columns, 16))
 
 
-def panel_columns(bn: int, swapped: bool = False) -> int:
-    """P, the most columns up to 64 that divide BN; a swizzle's row unless operands are swapped.
+# Elements of K that the stages of A and B hold, if panels of C can be narrow enough. With three
+# stages of 64, not four, 256×160×64 takes up to 1.2 times as long where rows of A and B start off
+# lines of 128 bytes (docs/performance/notebook.md, "A fourth stage for large tiles").
+STAGED_K = 256
 
-    If BN is an odd multiple of 8, no swizzle's row divides it, and none is needed: P is an odd
-    multiple of 8, too. It is BN if BN has no other divisor of 24 to 56.
 
-    >>> [panel_columns(bn) for bn in (256, 96, 176, 120, 104)]
-    [64, 32, 16, 40, 104]
-    >>> [panel_columns(bn, swapped=True) for bn in (256, 96, 176, 80, 8)]
-    [64, 48, 16, 40, 8]
+class Panels(NamedTuple):
+    """How a consumer stages C."""
+
+    columns: int  # P
+    in_flight: int
+
+
+def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int) -> Panels:
+    """The widest panels beside which stages hold STAGED_K; as many as have 64 columns together.
+
+    If none are narrow enough, the widest. `rows` are those of the panels of all consumers, BN are
+    the columns of a tile of C, and `k_bytes` what A and B take for each k.
+
+    >>> default_panels(128, 160, False, k_bytes=2 * (128 + 160))
+    Panels(columns=32, in_flight=2)
+    >>> default_panels(256, 160, False, k_bytes=2 * (256 + 160))
+    Panels(columns=32, in_flight=1)
+    >>> default_panels(256, 192, False, k_bytes=2 * (256 + 192))
+    Panels(columns=64, in_flight=1)
+    """
+    together = min(ROW, bn)
+    each = [Panels(columns, max(1, together // columns)) for columns in panel_widths(bn, swapped)]
+    free = SMEM_BYTES - BARRIER_BYTES - STAGED_K * k_bytes
+    for columns, most in each:
+        fit = free // (rows * columns * BITS // 8)
+        if fit > 0:
+            return Panels(columns, min(most, fit))
+    return each[0]
+
+
+def panel_widths(bn: int, swapped: bool = False) -> tuple[int, ...]:
+    """The columns that a panel may have, from the most to the fewest. They divide BN.
+
+    They are a swizzle's row unless operands are swapped. If BN is an odd multiple of 8, no row of a
+    swizzle divides it, and none is needed: they are odd multiples of 8, too, from 24; or BN.
+
+    >>> [panel_widths(bn) for bn in (192, 176, 120, 104)]
+    [(64, 32, 16), (16,), (40, 24), (104,)]
+    >>> [panel_widths(bn, swapped=True) for bn in (96, 80, 8)]
+    [(48, 32, 24, 16, 8), (40, 16, 8), (8,)]
     """
     widths: Iterable[int] = SWIZZLES
     if swapped:
         widths = range(8, ROW + 1, 8)
     elif bn % SHORTEST_ROW:
         widths = range(24, ROW + 1, 16)
-    return max((columns for columns in widths if bn % columns == 0), default=bn)
+    return tuple(sorted((each for each in widths if bn % each == 0), reverse=True)) or (bn,)
 
 
 def panel_layout(rows: int, columns: int, swapped: bool = False) -> ComposedLayout:
@@ -516,15 +564,6 @@ def panel_layout(rows: int, columns: int, swapped: bool = False) -> ComposedLayo
     if swapped or columns % SHORTEST_ROW == 0:
         return swizzled(rows, columns, "MN" if swapped else "K")
     return unswizzled(rows, columns)
-
-
-def panels_in_flight(bn: int, swapped: bool = False) -> int:
-    """Panels of C that a consumer stages by default: as many as have 64 columns together.
-
-    >>> [panels_in_flight(bn) for bn in (256, 96, 176, 32, 104)]
-    [1, 2, 4, 1, 1]
-    """
-    return max(1, min(ROW, bn) // panel_columns(bn, swapped))
 
 
 def _at_a_time(width: int) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
-from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
+from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import (
     cluster_problems,
@@ -22,10 +22,9 @@ from cutedsl_gemm.kernels.sm90.checks import (
 )
 from cutedsl_gemm.kernels.sm90.epilogue_plan import (
     PanelPlan,
+    default_panels,
     fragment,
-    panel_columns,
     panel_layout,
-    panels_in_flight,
     stmatrix_tv,
 )
 from cutedsl_gemm.kernels.sm90.operand import Tile, operands
@@ -216,7 +215,7 @@ def _panel_plan(
     epilogue: Epilogue = PLAIN,
     consumers: int | None = None,
 ) -> PanelPlan:
-    """By default, a consumer stages as many panels of C as have 64 columns together.
+    """By default, a consumer stages the panels of C of `default_panels`.
 
     Or all panels of a tile, if TMA then loads an operand into them, and three stages fit.
     """
@@ -233,7 +232,8 @@ def _panel_plan(
     for problem in consumer_problems(bm, rows, a.matrices):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     c_rows, c_columns = rows // a.matrices, bn // b.matrices
-    columns = panel_columns(c_columns, swapped)
+    k_bytes = (bm + bn) * BITS // 8
+    columns, in_flight = default_panels(consumers * c_rows, c_columns, swapped, k_bytes)
     plan = PanelPlan(
         tile=tile,
         dtype=dtype,
@@ -250,7 +250,7 @@ def _panel_plan(
         fragment=fragment(rows, bn, columns, a.matrices, b.matrices),
         stmatrix_tv=stmatrix_tv(columns),
         staging=panel_layout(c_rows, columns, swapped),
-        c_stages=panels_in_flight(c_columns, swapped) if c_stages is None else c_stages,
+        c_stages=in_flight if c_stages is None else c_stages,
         raster=raster,
     )
     if c_stages is None:

@@ -158,6 +158,20 @@ FAULTS = (
         "A kernel that waits for no other block is launched in clusters.",
     ),
     Fault(
+        "panels_beside_three_stages",
+        "kernels/sm90/epilogue_plan.py",
+        "STAGED_K = 256",
+        "STAGED_K = 192",
+        "Tiles of 256×160 have three stages: up to 1.2 times as slow.",
+    ),
+    Fault(
+        "panels_of_any_width",
+        "kernels/sm90/epilogue_plan.py",
+        "if columns not in widths:",
+        "if columns > max(widths):",
+        "A panel is narrower than what a swizzle or stmatrix takes.",
+    ),
+    Fault(
         "panels_in_flight",
         "kernels/sm90/epilogue_plan.py",
         "if self.c_stages > (most := max(self.panels, self.stores)):",

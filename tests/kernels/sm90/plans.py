@@ -79,6 +79,7 @@ TMA = [
         cooperative((256, 64, 64), cluster=(2, 2), b_major="MN"),
         cooperative((256, 128, 64), cluster=(2, 2), c_stages=2),
         cooperative((256, 96, 64), b_major="MN", swapped=True),
+        cooperative((256, 168, 64), swapped=True),  # 7 panels
         single(),
         single((64, 32, 64)),
     ),

@@ -10,6 +10,13 @@ import pytest
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
+from cutedsl_gemm.kernels.sm90.epilogue_plan import (
+    STAGED_K,
+    fragment,
+    panel_layout,
+    panel_widths,
+    stmatrix_tv,
+)
 from cutedsl_gemm.kernels.sm90.operand import PERIOD, ROW, SWIZZLES, Operand, swizzled, unswizzled
 from cutedsl_gemm.kernels.sm90.resources import REGISTER_FILE, SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
@@ -48,6 +55,7 @@ PLANS = [
     cooperative((256, 128, 64), a_major="MN"),
     cooperative((256, 192, 64), b_major="MN"),
     cooperative((256, 176, 64), b_major="MN"),
+    cooperative((256, 168, 64), swapped=True),  # panels of 24 columns, not 56
     cooperative((128, 240, 64), c_stages=2),
     cooperative((192, 176, 64), a_major="MN"),
     pingpong((128, 64, 64), swapped=True),
@@ -229,6 +237,38 @@ def test_a_staging_panel_that_stmatrix_cannot_write_is_refused():
         replace(plan, staging=column_major).check()
     with pytest.raises(PlanError, match=r"of column 0 .*take a layout contiguous in rows"):
         replace(pingpong(swapped=True), staging=plan.staging).check()
+
+
+def with_panels(plan, columns, c_stages):
+    """The plan with other panels of C, and as many stages as fit."""
+    other = replace(
+        plan,
+        fragment=fragment(plan.rows, plan.tile[1], columns),
+        stmatrix_tv=stmatrix_tv(columns),
+        staging=panel_layout(plan.rows, columns, plan.swapped),
+        c_stages=c_stages,
+    )
+    return replace(other, stages=other.stages_that_fit)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("bm", [128, 192, 256])
+def test_panels_are_the_widest_beside_which_stages_hold_enough_of_k(bm, swapped):
+    """All panels that a plan may have, 64 columns of them in flight at most."""
+    for bn in range(64, 193, 8):
+        plan = cooperative((bm, bn, 64), swapped=swapped)
+        widths = panel_widths(bn, swapped)
+        panels = [(w, c) for w in widths for c in range(max(1, min(64, bn) // w), 0, -1)]
+        every = [with_panels(plan, *each).check() for each in panels]
+        enough = [each for each in every if each.stages * 64 >= STAGED_K]
+        assert plan == (enough or every)[0]
+
+
+def test_a_panel_of_any_other_width_is_refused():
+    plan = pingpong((128, 96, 64))
+    with pytest.raises(PlanError, match=r"C panel: it has 8 columns; .* one of \(32, 16\)"):
+        replace(plan, staging=panel_layout(128, 8)).check()
+    assert with_panels(plan, 16, 2).check().panels == 6
 
 
 def test_swapped_operands_change_places():
