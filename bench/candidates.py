@@ -70,9 +70,9 @@ MAJORS: dict[str, Majors] = {"": ("K", "K"), "of_x": ("K", "MN"), "of_w": ("MN",
 CLUSTERS = (2, 1), (1, 2), (4, 1), (1, 4), (8, 1), (1, 8), (2, 2), (4, 2), (2, 4)
 TILES: dict[Maker, dict[int, range]] = {  # BM → BN
     pingpong: {64: range(16, 257, 8), 128: range(16, 193, 8), 192: range(64, 129, 8)},
-    cooperative: {128: range(64, 257, 8), 192: range(96, 193, 8), 256: range(96, 193, 8)},
+    cooperative: {128: range(64, 257, 8), 192: range(96, 257, 8), 256: range(96, 193, 8)},
 }
-SPLITS = 2, 3, 4, 6, 8, 12, 16
+SPLITS = 2, 3, 4, 5, 6, 8, 10, 12, 16
 
 
 def tried() -> Iterator[Candidate]:
@@ -91,7 +91,7 @@ def tried() -> Iterator[Candidate]:
         plans += [
             Candidate(split, (bm, bn, bk), splits, cluster, swapped)
             for bm, bn, bk, splits in itertools.product(
-                (64, 128), range(16, 177, 8), (64, 128), SPLITS
+                (64, 128), range(16, 257, 8), (64, 128), SPLITS
             )
         ]
         yield from filter(exists, plans)
@@ -139,9 +139,9 @@ def _first(ranked: Sequence[Estimate], limit: float, most: int) -> list[Candidat
 
 
 def few_tiles(random: Random) -> Shape:
-    """A shape of few tiles and a K of 384 to 16384."""
+    """A shape of few tiles and a K of 384 to 131072."""
     q = random.choice(MULTIPLES)
-    ends = (64, 1024), random.choice(((64, 1024), (512, 4096))), (384, 16384)
+    ends = (64, 1024), random.choice(((64, 1024), (512, 4096))), (384, 131072)
     m, n, k = (multiple(q, *each, random.random()) for each in ends)
     return m, n, k
 

@@ -339,7 +339,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan that the model may choose if TMA stores C; some serve invariant problems.
 
     >>> len(plans())
-    6188
+    6344
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [

@@ -286,7 +286,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('pingpong 128×192×64', 704, 6, 220)
+    ('pingpong 128×192×64', 704, 6, 225)
     """
     return estimates(problem, (candidate,))[0]
 
@@ -335,7 +335,7 @@ def best(problem: Problem) -> Candidate:
     """The first candidate of `ranking`, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
-    ['pingpong 128×128×64, swapped', 'cooperative 128×256×64, cluster 2×1']
+    ['pingpong 128×128×64, swapped', 'cooperative 256×128×64, cluster 1×2']
     """
     m, _, k = problem.mnk
     return _best(m, problem.columns, k, _rows(problem), problem.majors, problem.invariant)

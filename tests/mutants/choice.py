@@ -119,6 +119,13 @@ FAULTS = (
         "The network is told of more stages than a plan has.",
     ),
     Fault(
+        "stages_of_three_consumers",
+        "cutedsl_gemm/select/correction.py",
+        "replace(candidate, consumers=2).stages",
+        "candidate.stages",
+        "The network guesses at plans of a kind that it has not seen.",
+    ),
+    Fault(
         "any_depth_is_invariant",
         CANDIDATE,
         "one_sum = self.splits == 1 and self.tile[2] == 64",

@@ -1,12 +1,13 @@
 """The correction: its inputs, its bounds, and the file of its weights."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.candidate import CANDIDATES
+from cutedsl_gemm.select.candidate import CANDIDATES, LONG_EPILOGUES
 from cutedsl_gemm.select.correction import (
     FACTS,
     FILE,
@@ -34,6 +35,13 @@ def test_each_input_has_a_weight_for_each_unit():
     assert (LEARNED.hidden.shape, LEARNED.output.shape) == ((units, units), (units,))
     assert of_candidates(CANDIDATES).shape == (len(FACTS), len(CANDIDATES))
     assert of_rows((0, 1, 3)).shape == (len(ROWS), 1)
+
+
+def test_three_consumers_have_the_facts_of_two():
+    """The network has seen two alone."""
+    two = [replace(each, consumers=2) for each in LONG_EPILOGUES]
+    assert all(each.stages != other.stages for each, other in zip(LONG_EPILOGUES, two, strict=True))
+    assert np.array_equal(of_candidates(LONG_EPILOGUES), of_candidates(two))
 
 
 @pytest.mark.parametrize("mnk", EXTREMES, ids=str)

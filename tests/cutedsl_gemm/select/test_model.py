@@ -258,7 +258,8 @@ def test_shapes_of_all_kinds_use_most_candidates():
     """A candidate that nothing chooses costs a compile for nothing."""
     few = [(m, n, k) for m in (1, 4, 24, 48, 96, 200, 300, 700) for n, k in WEIGHTS]
     short = [(m // 64, n, k) for m, n, k in draw(500, seed=12)]
-    shapes = [*draw(5000, seed=11), *few, *short]
+    long = [(m // 8, n // 8, 16 * k) for m, n, k in draw(500, seed=14)]
+    shapes = [*draw(5000, seed=11), *few, *short, *long]
     chosen = {best(Problem.dense(*mnk)) for mnk in shapes if min(mnk) > 0}
     gradients = product(draw(1000, seed=13), [("K", "MN"), ("MN", "MN")])
     chosen |= {best(of_majors(*mnk, *majors)) for mnk, majors in gradients}
