@@ -36,7 +36,7 @@ FAMILY = [
     cooperative((256, 144, 64), b_major="MN"),
     cooperative((256, 160, 64)),
     cooperative((256, 176, 64), cluster=(2, 1)),
-    cooperative((256, 184, 64), "float16", "MN", swapped=True),
+    cooperative((256, 184, 64), "float16", b_major="MN", swapped=True),
     cooperative((192, 176, 64)),
     cooperative((192, 192, 64), "float16", "MN", "MN"),
     cooperative((192, 160, 64), cluster=(2, 1)),
