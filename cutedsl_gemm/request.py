@@ -19,6 +19,8 @@ from cutedsl_gemm.problem import Problem, Requirements
 from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, problem_of
 from layouts.errors import brief, did_you_mean
 
+OF_GEMM = "tile", "out", "kernel", "tune", "invariant"  # its arguments beside a, b and epilogue
+
 
 class Fixed:
     """A function that is the same as long as it lives: itself the key by which it is remembered.
@@ -100,8 +102,14 @@ def epilogue_of(
 ) -> Function:
     """The epilogue of a call of gemm, or the like; PLAIN if it has none.
 
-    TypeError if there is no epilogue for operands.
+    TypeError if there is no epilogue for operands, or if one is an argument that gemm alone has.
     """
+    for name in operands:
+        if name in OF_GEMM:
+            raise TypeError(
+                f"{called.__name__} has no argument {name}, as gemm has: omit it; it takes "
+                f"{', '.join(own_names(called))}, and the operands of an epilogue"
+            )
     if epilogue is not None or not operands:
         return PLAIN if epilogue is None else epilogue
     nearest = "".join(did_you_mean(name, own_names(called)) for name in operands)

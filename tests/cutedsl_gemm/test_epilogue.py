@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from cutedsl_gemm import PlanError, explain, fused, gemm, plan_for
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueError, Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
+from cutedsl_gemm.request import OF_GEMM, own_names
 from tests.kernels.epilogue.expressions import expressions
 
 TILE, GATED_TILE = (64, 16, 32), (64, 32, 32)  # small ones, which the executor computes fast
@@ -381,12 +382,20 @@ def test_plan_for_and_explain_take_the_epilogue():
     assert "A, B, the operands and C once" in explain(A, B, epilogue=gelu_bias, bias=bias)
 
 
+def test_the_arguments_of_gemm_are_known_where_others_are_given_them():
+    assert {*own_names(gemm)} == {"a", "b", "epilogue", *OF_GEMM}
+
+
 LEAF = draw(33, 40).requires_grad_()
 ERRORS = [
     (TypeError, "no epilogue: pass epilogue", lambda: gemm(A, B, bias=B[0])),
     (TypeError, r"\(tiles\) .*did you mean tile\?", lambda: gemm(A, B, tiles=TILE)),
-    (TypeError, r"\(tune\) would be operands", lambda: plan_for(A, B, tune=True)),
-    (TypeError, r"\(kernel\) would be operands", lambda: explain(A, B, kernel="sm90")),
+    (
+        TypeError,
+        "plan_for has no argument tune, .*it takes a, b, til",
+        lambda: plan_for(A, B, tune=True),
+    ),
+    (TypeError, "explain has no argument kernel", lambda: explain(A, B, kernel="sm90")),
     (TypeError, "epilogue is 3: it must be a function", lambda: gemm(A, B, epilogue=3)),
     (TypeError, "epilogue is Tensor of shape", lambda: plan_for(A, B, epilogue=A)),
     (TypeError, "epilogue is {}: it must be", lambda: explain(A, B, epilogue={})),
@@ -407,7 +416,7 @@ ERRORS = [
             f"epilogue takes an operand {name}, and gemm has an argument of this name",
             lambda name=name: gemm(A, B, epilogue=of_operand(name), **{name: B[0]}),
         )
-        for name in ("out", "tile", "kernel", "tune", "invariant")
+        for name in OF_GEMM
     ),
     (EpilogueError, "takes", lambda: gemm(A, B, epilogue=gelu_bias)),
     (EpilogueError, "takes", lambda: gemm(A, B, epilogue=gelu_bias, bias=B[0], r=B[0])),
