@@ -321,7 +321,8 @@ def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None
         # The launch of the simt family resolves the negative bit of a and b in float32.
         remedy = "memory of its own" if name == "out" else f"{name}.resolve_neg()"
         raise ValueError(f"{name} is a view with the negative bit set: pass {remedy}")
-    if any(isinstance(n, int) and n > MAX_EXTENT for n in tensor.shape):  # symbolic: at the run
+    # An exported program checks symbolic extents when it runs.
+    if any(isinstance(n, int) and n > MAX_EXTENT for n in tensor.shape):
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MAX_EXTENT}"
         )

@@ -57,8 +57,8 @@ class Gathered(ParallelStyle):
     """A module whose first layers multiply the tokens of all ranks, which come meanwhile.
 
     One product serves the named layers. It becomes the module's input, and each layer takes its
-    columns of that. What a hook needs is the module's: torch.compile would compile a closure anew
-    for each decoder layer.
+    columns of that. The hook finds what it needs in the module: torch.compile would compile a
+    closure again for each decoder layer.
     """
 
     def __init__(self, *names: str) -> None:

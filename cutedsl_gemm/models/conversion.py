@@ -47,15 +47,15 @@ LINEAR = frozenset((nn.Linear, GemmLinear))
 class GemmMlp(Converted):
     """A gated MLP that runs on gemm where that is expected to be faster.
 
-    It asks its layers for their weights. While one of its modules has hooks, is another than at the
-    conversion, or has got a Parameter or a buffer, and while a layer has another class, as by LoRA,
-    the module runs as it was written.
+    It asks its layers for their weights. The module runs as it was written while one of its modules
+    has hooks, was replaced, or has a new Parameter or buffer, and while a layer has another class,
+    as by LoRA.
     """
 
     _recognized: Recognized | None = None  # None: a copy by the class's own code
 
     def __init_subclass__(cls, **_: Any) -> None:
-        """Nothing: what the class before does with those made of it is not for this one."""
+        """Nothing: the class before may register its subclasses, or ask them for arguments."""
 
     def _by_gemm(self, x: object) -> Tensor | None:
         found, modules = self._recognized, self._modules  # type: ignore[attr-defined]
@@ -109,8 +109,8 @@ def convert(model: Model) -> Model:
 
     A module that computes down(act(gate(x)) * up(x)) of such layers, with silu or gelu, is
     converted too, whatever its class: two kernels compute it. Gate and up may be one layer, whose
-    result is divided by chunk(2, -1). What it computes is found once, by its forward of a tensor
-    without data: convert again after you change the code or the attributes of a module.
+    result is divided by chunk(2, -1). `convert` calls its forward with a tensor without data to see
+    what it computes: convert again after you change the code or the attributes of a module.
 
     TypeError unless model is an nn.Module.
 

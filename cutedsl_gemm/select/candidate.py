@@ -72,7 +72,7 @@ class Candidate:
         bm, bn, bk = self.tile
         of_c = 0
         if self.splits == 1:
-            columns, in_flight = self.panels(1)
+            columns, in_flight = self.panels()
             of_c = self.panel_rows * columns * (self.c_stages or in_flight)
         return (SMEM_BYTES - BARRIER_BYTES - 2 * of_c) // (2 * bk * (bm + bn))
 
@@ -81,12 +81,15 @@ class Candidate:
         """Rows of the panels of C of all consumers."""
         return self.tile[0] * (1 if self.maker is cooperative else self.consumers)
 
-    def panels(self, accumulators: int) -> Panels:
-        """How a consumer stages C, if it is of one or two accumulators."""
+    def columns(self, accumulators: int = 1) -> int:
+        """Columns of C in a tile of its plans, for an epilogue of one or two accumulators."""
+        return self.tile[1] // (1 if self.swapped else accumulators)
+
+    def panels(self, accumulators: int = 1) -> Panels:
+        """How a consumer stages C, for an epilogue of one or two accumulators."""
         bm, bn, _ = self.tile
-        columns = bn // (1 if self.swapped else accumulators)
         rows = self.panel_rows // (accumulators if self.swapped else 1)
-        return default_panels(rows, columns, self.swapped, 2 * (bm + bn))
+        return default_panels(rows, self.columns(accumulators), self.swapped, 2 * (bm + bn))
 
     @property
     def c_stages(self) -> int | None:
@@ -229,7 +232,7 @@ def _plan(
     options: dict[str, Any] = {"c_alignment": c_alignment}
     if epilogue is not PLAIN:
         options["epilogue"] = epilogue
-        columns = tile[1] // (1 if candidate.swapped else epilogue.accumulators)
+        columns = candidate.columns(epilogue.accumulators)
         if columns < tile[1] and columns % SHORTEST_ROW:
             # The kernel takes any multiple of 8, but has not run on a GPU with such panels.
             unit = SHORTEST_ROW * epilogue.accumulators

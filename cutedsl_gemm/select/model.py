@@ -200,7 +200,7 @@ def table(
     splits = np.array([each.splits for each in candidates], dtype=float)
     narrow = np.array(
         [
-            each.splits == 1 and not each.swapped and each.panels(1).columns == 16
+            each.splits == 1 and not each.swapped and each.panels().columns == 16
             for each in candidates
         ]
     )

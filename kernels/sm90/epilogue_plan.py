@@ -460,7 +460,7 @@ class PanelPlan(Sm90Plan):
         yield from super().required()
         why = "as wgmma leaves its registers, and stmatrix takes them (PTX ISA, Matrix Fragments)"
         columns, matrices = self.panel_columns, (self.a.matrices, self.b.matrices)
-        if columns in self.panel_widths:
+        if columns in self.panel_widths:  # else `problems` names the width
             yield "fragment", fragment(self.rows, self.tile[1], columns, *matrices), why
             yield "stmatrix_tv", stmatrix_tv(columns), why
         yield "splits", 1, "since a block stores final sums; to split K, take `split`"
@@ -512,10 +512,11 @@ class Panels(NamedTuple):
 
 
 def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int) -> Panels:
-    """The widest panels beside which stages hold STAGED_K; as many as have 64 columns together.
+    """The widest panels that leave room for stages with STAGED_K elements of K.
 
-    If none are narrow enough, the widest. `rows` are those of the panels of all consumers, BN are
-    the columns of a tile of C, and `k_bytes` what A and B take for each k.
+    A consumer has at most 64 columns of them in flight, or one panel. If no panel is narrow enough,
+    the widest are taken. `rows` counts the rows of the panels of all consumers, `bn` the columns of
+    C in a tile, and `k_bytes` the bytes of A and B for each k.
 
     >>> default_panels(128, 160, False, k_bytes=2 * (128 + 160))
     Panels(columns=32, in_flight=2)
@@ -524,21 +525,22 @@ def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int) -> Panels:
     >>> default_panels(256, 192, False, k_bytes=2 * (256 + 192))
     Panels(columns=64, in_flight=1)
     """
-    together = min(ROW, bn)
-    each = [Panels(columns, max(1, together // columns)) for columns in panel_widths(bn, swapped)]
+    widths = panel_widths(bn, swapped)
+    panels = [Panels(columns, max(1, min(ROW, bn) // columns)) for columns in widths]
     free = SMEM_BYTES - BARRIER_BYTES - STAGED_K * k_bytes
-    for columns, most in each:
+    for columns, most in panels:
         fit = free // (rows * columns * BITS // 8)
         if fit > 0:
             return Panels(columns, min(most, fit))
-    return each[0]
+    return panels[0]
 
 
 def panel_widths(bn: int, swapped: bool = False) -> tuple[int, ...]:
     """The columns that a panel may have, from the most to the fewest. They divide BN.
 
-    They are a swizzle's row unless operands are swapped. If BN is an odd multiple of 8, no row of a
-    swizzle divides it, and none is needed: they are odd multiples of 8, too, from 24; or BN.
+    Each is a swizzle's row unless operands are swapped. If BN is an odd multiple of 8, no row of a
+    swizzle divides it, and a panel needs none: its columns are an odd multiple of 8 from 24 on, or
+    BN.
 
     >>> [panel_widths(bn) for bn in (192, 176, 120, 104)]
     [(64, 32, 16), (16,), (40, 24), (104,)]

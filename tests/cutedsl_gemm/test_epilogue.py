@@ -382,7 +382,7 @@ def test_plan_for_and_explain_take_the_epilogue():
     assert "A, B, the operands and C once" in explain(A, B, epilogue=gelu_bias, bias=bias)
 
 
-def test_the_arguments_of_gemm_are_known_where_others_are_given_them():
+def test_a_request_knows_the_names_of_all_arguments_of_gemm():
     assert {*own_names(gemm)} == {"a", "b", "epilogue", *OF_GEMM}
 
 

@@ -121,8 +121,8 @@ FAULTS = (
     Fault(
         "stages_of_three_consumers",
         "cutedsl_gemm/select/correction.py",
-        "replace(candidate, consumers=2).stages",
-        "candidate.stages",
+        "    candidate = replace(candidate, consumers=2)\n",
+        "",
         "The network guesses at plans of a kind that it has not seen.",
     ),
     Fault(
