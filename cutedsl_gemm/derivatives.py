@@ -7,6 +7,7 @@ caller passes the product that computes them: `gemm` itself, so that derivatives
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.select.registry import named
-from cutedsl_gemm.tensors import aligned_copy
+from cutedsl_gemm.tensors import aligned_copy, column_major
 
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, tile=, kernel=, …), as gemm
 
@@ -123,10 +124,19 @@ def gradients(ctx: Any, grad: Tensor, multiply: Multiply) -> tuple[Tensor | None
     a, b = ctx.saved_tensors
     needs_a, needs_b, *_ = ctx.needs_input_grad
     grad = _readable(grad, ctx)
+    multiply = partial(multiply, tile=None, **ctx.options)
     return (
-        multiply(grad, b.mT, tile=None, **ctx.options) if needs_a else None,
-        multiply(a.mT, grad, tile=None, **ctx.options) if needs_b else None,
+        product_like(a, multiply, grad, b.mT) if needs_a else None,
+        product_like(b, multiply, a.mT, grad) if needs_b else None,
     )
+
+
+def product_like(like: Tensor, multiply: Multiply, a: Tensor, b: Tensor) -> Tensor:
+    """a · b in the memory order of `like`, of which it is the gradient.
+
+    torch copies the gradient of a parameter that has another order.
+    """
+    return multiply(b.mT, a.mT).mT if column_major(like) else multiply(a, b)
 
 
 def _readable(derivative: Tensor, ctx: Any) -> Tensor:

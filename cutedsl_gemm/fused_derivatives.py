@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.derivatives import Product, backward_options, mapped, tangent
+from cutedsl_gemm.derivatives import Product, backward_options, mapped, product_like, tangent
 from cutedsl_gemm.fused import accumulator, composed, compute
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
@@ -25,7 +25,7 @@ from cutedsl_gemm.operands import Value
 from cutedsl_gemm.request import parts_of
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.signature import Options
-from cutedsl_gemm.tensors import aligned_copy, column_major
+from cutedsl_gemm.tensors import aligned_copy
 
 Slopes: TypeAlias = Callable[..., tuple[Tensor, ...]]  # see `request.Fixed`
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, kernel=, …), as gemm
@@ -175,11 +175,9 @@ class Backward(NamedTuple):
         of_a = multiply(slope, rows, **options) if needs_a else None
         if not needs_b:
             return of_a, None
-        if len(slopes) == 1 and not column_major(b):
-            return of_a, multiply(a.mT, slope, **options)
-        of_rows = multiply(slope.mT, a, **options)  # contiguous, as a weight (N, K) is
         if len(slopes) == 1:
-            return of_a, of_rows.mT
+            return of_a, product_like(b, partial(multiply, **options), a.mT, slope)
+        of_rows = multiply(slope.mT, a, **options)  # contiguous, as a weight (2N, K) is
         if interleaved:
             return of_a, of_rows.unflatten(0, (-1, 2)).permute(1, 2, 0)
         return of_a, of_rows.unflatten(0, (2, -1)).mT

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 
-def on_device(launch: Callable[..., None], device: torch.device) -> Callable[..., None]:
+def on_device(launch: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
     """The launch, with its device as torch's current one: a kernel runs on the stream of that.
 
     If there is one device, this is the launch itself.
@@ -16,11 +16,10 @@ def on_device(launch: Callable[..., None], device: torch.device) -> Callable[...
     if torch.cuda.device_count() == 1:
         return launch
 
-    def launch_on_device(*arguments: Any) -> None:
+    def launch_on_device(*arguments: Any) -> Any:
         if torch.cuda.current_device() == device.index:
-            launch(*arguments)
-        else:
-            with torch.cuda.device(device):
-                launch(*arguments)
+            return launch(*arguments)
+        with torch.cuda.device(device):
+            return launch(*arguments)
 
     return launch_on_device

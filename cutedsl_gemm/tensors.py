@@ -73,12 +73,15 @@ class ByAddress(dict[int, Tensor]):
 def allocator(like: Tensor, m: int, n: int) -> Callable[[Tensor], Tensor]:
     """A function a → a new matrix (m, n) of the dtype and device of a, which are those of `like`.
 
-    On the only GPU of a process, it is what Inductor's code calls, in half the time of new_empty.
+    On torch's current GPU, it is what Inductor's code calls, in half the time of new_empty.
     """
     make = getattr(INDUCTOR, "_empty_strided_cuda", None)
-    if make is None or type(like) not in DENSE or not like.is_cuda or torch.cuda.device_count() > 1:
+    if make is None or type(like) not in DENSE or not like.is_cuda:
         return lambda a: a.new_empty(m, n)  # half a microsecond faster than by a tuple
-    return lambda a: make((m, n), (n, 1), a.dtype)
+    if torch.cuda.device_count() == 1:
+        return lambda a: make((m, n), (n, 1), a.dtype)
+    current, index = torch.cuda.current_device, like.get_device()
+    return lambda a: make((m, n), (n, 1), a.dtype) if current() == index else a.new_empty(m, n)
 
 
 def reshaper(shape: tuple[int, ...]) -> Callable[[Tensor], Tensor]:

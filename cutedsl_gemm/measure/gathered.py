@@ -27,13 +27,10 @@ from torch import Tensor
 
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.distributed import symmetric
-from cutedsl_gemm.distributed.collectives import (
-    all_gather_gemm,
-    gathered_plan,
-    gemm_reduce_scatter,
-    scattered_plan,
-    waited,
-)
+from cutedsl_gemm.distributed.all_gather import gathered_plan
+from cutedsl_gemm.distributed.collectives import all_gather_gemm, gemm_reduce_scatter
+from cutedsl_gemm.distributed.overlap import waited
+from cutedsl_gemm.distributed.reduce_scatter import scattered_plan
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.report import OURS, Shape

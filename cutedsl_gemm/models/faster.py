@@ -16,6 +16,7 @@ from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
 
 from cutedsl_gemm import linear_calls
+from cutedsl_gemm.library import operator
 from cutedsl_gemm.linear_calls import (
     AUTOCAST,
     Run,
@@ -26,7 +27,6 @@ from cutedsl_gemm.linear_calls import (
     product,
     remembered,
 )
-from cutedsl_gemm.models.compiled import operator
 from cutedsl_gemm.operator import register_sharding
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, rows_of

@@ -22,8 +22,8 @@ from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
+from cutedsl_gemm.library import operator
 from cutedsl_gemm.linear_calls import VECTOR
-from cutedsl_gemm.models.compiled import operator
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
 from cutedsl_gemm.pairs import as_parts, in_reach, parts_at
 from cutedsl_gemm.problem import MAX_EXTENT

@@ -7,6 +7,9 @@ from .fault import Fault
 LINEAR = "cutedsl_gemm/distributed/sharded_linear.py"
 RULES = "cutedsl_gemm/distributed/sharding.py"
 COLLECTIVES = "cutedsl_gemm/distributed/collectives.py"
+OVERLAP = "cutedsl_gemm/distributed/overlap.py"
+GATHER = "cutedsl_gemm/distributed/all_gather.py"
+SCATTER = "cutedsl_gemm/distributed/reduce_scatter.py"
 BUFFER = "cutedsl_gemm/distributed/symmetric.py"
 
 FAULTS = (
@@ -98,9 +101,9 @@ FAULTS = (
     ),
     Fault(
         "own_rows_from_the_buffer",
-        COLLECTIVES,
-        "    whole.unflatten(0, (buffer.ranks, -1))[buffer.rank] = a\n",
-        "",
+        GATHER,
+        "    copy(stream, target + first, a.data_ptr(), each)\n",
+        "    copy(stream, target + first, source + first, each)\n",
         "The gradient of b is made of rows that this rank never wrote.",
     ),
     Fault(
@@ -112,74 +115,76 @@ FAULTS = (
     ),
     Fault(
         "rows_of_another_alignment",
-        COLLECTIVES,
+        OVERLAP,
         "return a.shape, a.stride(), a.dtype, b.shape, b.stride(), b.dtype, b.device, addresses",
         "return a.shape, a.stride(), a.dtype, b.shape, b.stride(), b.dtype, b.device",
         "TMA faults on a b whose address is odd after one whose address is not.",
     ),
     Fault(
         "flag_before_the_rows",
-        COLLECTIVES,
-        "            rows.copy_(a)\n            write_flag(flags, buffer.rank, epoch)\n",
-        "            write_flag(flags, buffer.rank, epoch)\n            rows.copy_(a)\n",
+        GATHER,
+        "        copy(buffer.copies, there, a.data_ptr(), a.nbytes)\n"
+        "        write_flag(buffer.copies, flag, epoch)\n",
+        "        write_flag(buffer.copies, flag, epoch)\n"
+        "        copy(buffer.copies, there, a.data_ptr(), a.nbytes)\n",
         "Another rank multiplies rows that have not come.",
     ),
     Fault(
         "no_barrier_before_the_rows",
-        COLLECTIVES,
+        GATHER,
         "    buffer.barrier()\n    buffer.copies_follow(stream)\n",
         "    buffer.copies_follow(stream)\n",
         "Rows are overwritten while the call before multiplies them.",
     ),
     Fault(
         "gathered_in_a_graph",
-        COLLECTIVES,
+        OVERLAP,
         "best(a.device).name == DEFAULT and not _captured(a)",
         "best(a.device).name == DEFAULT",
         "A replayed graph waits for the epoch of its capture, and does not wait at all.",
     ),
     Fault(
         "tiles_of_two_ranks",
-        COLLECTIVES,
+        OVERLAP,
         "if height % (each.tile[0] * each.cluster[0]) == 0]",
         "if height]",
         "A tile waits for the flag of one of the two ranks that send its rows.",
     ),
     Fault(
         "pieces_by_plan",
-        COLLECTIVES,
+        SCATTER,
         "    raster = Raster(PIECE_ROWS // plan.cluster_tile[0])\n",
         "    raster = plan.raster\n",
         "A rank waits for the flag of other rows than another rank has sent.",
     ),
     Fault(
         "sent_before_it_is_stored",
-        COLLECTIVES,
-        "                wait_for_count(piece.stored, call.calls * piece.elements)\n",
-        "                pass\n",
+        SCATTER,
+        "            wait_for_count(buffer.copies, piece.stored, call.calls * piece.elements)\n",
+        "            pass\n",
         "Copy engines send what the kernel has not stored.",
     ),
     Fault(
         "counts_of_one_call",
-        COLLECTIVES,
+        SCATTER,
         "call.calls * piece.elements",
         "piece.elements",
         "The second call of a shape sends what the first has counted.",
     ),
     Fault(
         "flag_before_the_piece",
-        COLLECTIVES,
-        "            there.copy_(partial[rows])\n"
-        "            for piece in pieces:\n"
-        "                write_flag(flags, piece.number, epoch)\n",
-        "            for piece in pieces:\n"
-        "                write_flag(flags, piece.number, epoch)\n"
-        "            there.copy_(partial[rows])\n",
+        SCATTER,
+        "        copy(buffer.copies, sent.there, first + sent.first, sent.bytes)\n"
+        "        for piece in sent.pieces:\n"
+        "            write_flag(buffer.copies, piece.flag, epoch)\n",
+        "        for piece in sent.pieces:\n"
+        "            write_flag(buffer.copies, piece.flag, epoch)\n"
+        "        copy(buffer.copies, sent.there, first + sent.first, sent.bytes)\n",
         "Another rank adds a part that has not come.",
     ),
     Fault(
         "no_barrier_before_the_parts",
-        COLLECTIVES,
+        SCATTER,
         "    buffer.barrier()\n    call.launch(a, b, call.parts",
         "    call.launch(a, b, call.parts",
         "Parts are overwritten while the call before adds them.",
@@ -187,8 +192,8 @@ FAULTS = (
     Fault(
         "gradient_of_the_gathered_rows_alone",
         COLLECTIVES,
-        "of_b = _product(_all_gathered(a, resolve(ctx.group)).mT, grad) if needs_b else None",
-        "of_b = _product(a.mT, grad[: len(a)]) if needs_b else None",
+        "of_b = product_like(b, _product, rows[0].mT, grad) if rows else None",
+        "of_b = product_like(b, _product, rows[0].mT[:, :8], grad[:8]) if rows else None",
         "The gradient of b is that of this rank's rows.",
     ),
     Fault(

@@ -20,8 +20,8 @@ FAULTS = (
     Fault(
         "launched_on_the_current_device",
         ON_DEVICE,
-        "            with torch.cuda.device(device):\n                launch(*arguments)\n",
-        "            launch(*arguments)\n",
+        "        with torch.cuda.device(device):\n            return launch(*arguments)\n",
+        "        return launch(*arguments)\n",
         "Tensors of the second GPU are multiplied on the stream of the first.",
     ),
     Fault(

@@ -4,6 +4,7 @@ Ranks are processes with gloo, whose collectives move the data; or threads that 
 memory, as GPUs do: they show which memory, in which order.
 """
 
+import ctypes
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +14,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cutedsl_gemm.distributed import collectives
-from cutedsl_gemm.distributed.collectives import (
-    PIECE_ROWS,
-    all_gather_gemm,
-    gathered_plan,
-    gemm_reduce_scatter,
-    scattered_plan,
-)
+from cutedsl_gemm.distributed import all_gather, overlap, reduce_scatter
+from cutedsl_gemm.distributed.all_gather import gathered_plan
+from cutedsl_gemm.distributed.collectives import all_gather_gemm, gemm_reduce_scatter
+from cutedsl_gemm.distributed.reduce_scatter import PIECE_ROWS, scattered_plan
 from cutedsl_gemm.distributed.symmetric import FLAGS_BYTES, SymmetricBuffer
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.problem import Matrix, Problem
@@ -46,16 +43,15 @@ def product(a, b):
 def results_and_gradients():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     rows, a, b = slice(8 * rank, 8 * rank + 8), draw(8 * ranks, 16), draw(16, 24, seed=1)
-    mine, weight = a[rows].clone().requires_grad_(), b.clone().requires_grad_()
+    weight = b.mT.contiguous().mT.requires_grad_()  # column-major, as that of a layer is
+    mine = a[rows].clone().requires_grad_()
     c, grad = all_gather_gemm(mine, weight), draw(8 * ranks, 24, seed=2)
     assert torch.equal(c, product(a, b))
     c.backward(grad)
     of_a, of_b = ranks * product(grad, b.mT)[rows], product(a.mT, grad)
     assert torch.equal(mine.grad, of_a)
     assert torch.equal(weight.grad, of_b)
-    group = dist.distributed_c10d._get_default_group().group_name
-    c = torch.ops.cutedsl_gemm.all_gather_gemm(mine, weight, group)
-    assert all(map(torch.equal, torch.autograd.grad(c, (mine, weight), grad), (of_a, of_b)))
+    assert weight.grad.stride() == weight.stride()
 
     parts = [draw(8 * ranks, 16, seed=each) for each in range(ranks)]
     mine, weight = parts[rank].clone().requires_grad_(), b.clone().requires_grad_()
@@ -64,6 +60,7 @@ def results_and_gradients():
     c.backward(grad[rows])
     assert torch.equal(mine.grad, product(grad, b.mT))
     assert torch.equal(weight.grad, product(parts[rank].mT, grad))
+    assert weight.grad.is_contiguous()
     with pytest.raises(ValueError, match=rf"the group has {ranks} ranks.*multiple of {ranks}"):
         gemm_reduce_scatter(draw(8 * ranks + 1, 16), b)
     with pytest.raises(ValueError, match="must be a ProcessGroup that has this rank"):
@@ -91,8 +88,9 @@ def compiled_layers():
     assert all(map(torch.equal, *grads))
     group = dist.distributed_c10d._get_default_group().group_name
     for name in ("all_gather_gemm", "all_gather_gemm_and_rows", "gemm_reduce_scatter"):
-        arguments = draw(8, 16).requires_grad_(), draw(16, 24).requires_grad_(), group
+        arguments = draw(8, 16), draw(16, 24), group
         torch.library.opcheck(getattr(torch.ops.cutedsl_gemm, name).default, arguments)
+    torch.library.opcheck(torch.ops.cutedsl_gemm.product.default, arguments[:2])
 
 
 @pytest.mark.deep
@@ -112,7 +110,7 @@ class Memory(SymmetricBuffer):
     def __init__(self, rank, shared):
         self.rank, self.ranks, self.shared = rank, len(shared.memory), shared
         self.bytes, self.prepared, self.handle = 0, {}, None
-        self.copied, KERNELS.running = None, []
+        self.copies, KERNELS.running = None, []
 
     def allocate(self, bytes):
         memory = torch.full((bytes,), 0xFF, dtype=torch.uint8)
@@ -130,28 +128,37 @@ class Memory(SymmetricBuffer):
         self.shared.wait()
 
     def begin(self):
-        return SimpleNamespace(wait_event=lambda event: None)
+        return None
 
     def copies_follow(self, stream):
         pass
 
-    def copies(self):
-        return threading.Lock()  # a context
+    def follow_copies(self, stream):
+        pass
 
     def end(self, stream):
         while KERNELS.running:
             KERNELS.running.pop().result()
 
 
-def write_flag(flags, place, epoch):
-    flags.view(torch.int32)[place] = epoch
-    time.sleep(0.05 * (place == 0))  # who waits for rank 0 now reads what the flag stands for
+def copy(stream, target, source, bytes):
+    ctypes.memmove(target, source, bytes)
 
 
-def wait_for_count(count, value):
+def write_flag(stream, flag, epoch):
+    ctypes.c_int32.from_address(flag).value = epoch
+    time.sleep(0.05)  # who waits for it now reads what the flag stands for
+
+
+def wait_for_count(stream, count, value):
     until = time.monotonic() + 30
-    while (count - value < 0).any():
+    while ctypes.c_int32.from_address(count).value - value < 0:
         assert time.monotonic() < until
+
+
+def wait_for_flags(flags, epoch):
+    for i in range(flags.numel()):
+        wait_for_count(None, flags.data_ptr() + 4 * i, epoch)
 
 
 def kernel_on(kernel, plan, device):
@@ -159,7 +166,7 @@ def kernel_on(kernel, plan, device):
 
     def gather(gathered, b, own, arrived, out, rank, epoch, sms):
         for each in {*range(len(arrived))} - {rank}:
-            wait_for_count(arrived[each], epoch)
+            wait_for_flags(arrived[each], epoch)
         time.sleep(0.2 * (rank == 0))  # it is slow to multiply what has come
         gathered.view(len(arrived), len(own), -1)[rank] = torch.nan  # not read from there
         plan.execute(gathered, b, out, senders=(own, rank))
@@ -174,7 +181,7 @@ def kernel_on(kernel, plan, device):
             stored[each] += torch.tensor([piece.numel() for piece in pieces], dtype=torch.int32)
         time.sleep(0.3 * (rank == 0))  # it is slow to add what has come
         for each in others:
-            wait_for_count(arrived[each], epoch)
+            wait_for_flags(arrived[each], epoch)
         mine.copy_(sum((parts[each].float() for each in others), whole[rank]))
 
     def beside_the_host(*arguments):
@@ -187,10 +194,8 @@ def kernel_on(kernel, plan, device):
 def threads(monkeypatch):
     """A function that calls body(rank, ranks) in a thread for each rank."""
     local = threading.local()
-    monkeypatch.setattr(collectives, "overlaps", lambda a: True)
-    monkeypatch.setattr(collectives, "kernel_on", kernel_on)
-    monkeypatch.setattr(collectives, "write_flag", write_flag)
-    monkeypatch.setattr(collectives, "wait_for_count", wait_for_count)
+    monkeypatch.setattr(overlap, "kernel_on", kernel_on)
+    monkeypatch.setattr(reduce_scatter, "wait_for_count", wait_for_count)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
 
     def buffer(group, device, use, bytes=0):
@@ -198,8 +203,12 @@ def threads(monkeypatch):
         found.reserve(bytes)
         return found
 
-    monkeypatch.setattr(collectives, "symmetric_buffer", buffer)
-    monkeypatch.setattr(collectives, "known_buffer", buffer)
+    monkeypatch.setattr(overlap, "known_buffer", buffer)
+    for module in (all_gather, reduce_scatter):
+        monkeypatch.setattr(module, "overlaps", lambda a: True)
+        monkeypatch.setattr(module, "symmetric_buffer", buffer)
+        monkeypatch.setattr(module, "copy", copy)
+        monkeypatch.setattr(module, "write_flag", write_flag)
 
     def run_threads(body, ranks):
         uses = {}
@@ -241,7 +250,7 @@ def test_each_rank_multiplies_the_rows_that_the_others_have_sent_to_it(threads, 
             time.sleep(0.01 * (rank == call % ranks))  # each is late once
             mine = a[rank * rows : (rank + 1) * rows].clone()
             b = b if rank else b.contiguous()
-            c, every = collectives._gather_with(mine, b, group, rows=call > 0)
+            c, every = all_gather.gather(mine, b, group, rows=call > 0)
             mine.fill_(torch.nan)  # the others have it
             assert torch.equal(c, product(a, b)), (rank, call)
             assert call == 0 or torch.equal(every, a), (rank, call)
@@ -294,21 +303,21 @@ def test_epochs_wrap_around_as_an_int32():
 @pytest.mark.parametrize("captured", [False, True])
 def test_ranks_do_not_write_each_others_memory_in_a_graph(monkeypatch, captured):
     """It would replay the epoch of its capture."""
-    monkeypatch.setattr(collectives, "best", lambda device: SimpleNamespace(name=DEFAULT))
+    monkeypatch.setattr(overlap, "best", lambda device: SimpleNamespace(name=DEFAULT))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captured)
-    assert collectives.overlaps(SimpleNamespace(is_cuda=True, device=None)) == (not captured)
+    assert overlap.overlaps(SimpleNamespace(is_cuda=True, device=None)) == (not captured)
 
 
 def test_calls_of_operands_at_other_addresses_are_prepared_apart():
     a, memory = draw(64, 16), draw(16 * 8 + 1)
     aligned, odd = (memory[start : start + 16 * 8].view(16, 8) for start in (0, 1))
-    assert collectives._signature(a, aligned) != collectives._signature(a, odd)
+    assert overlap.signature(a, aligned) != overlap.signature(a, odd)
 
 
 def test_rows_that_no_tile_divides_and_odd_rows_of_k_go_through_collectives():
     for rows, k, n in ((65, 64, 64), (64, 63, 64), (0, 64, 64)):
         a, b = torch.empty(rows, k), torch.empty(k, n)
-        assert collectives._gather_buffer(a, b, SimpleNamespace(size=lambda: 2)) is None
+        assert all_gather._gather_buffer(a, b, SimpleNamespace(size=lambda: 2)) is None
 
 
 @pytest.mark.parametrize("rows", [64, 192, 4096])

@@ -1,0 +1,143 @@
+"""all-gather → product: a product of the rows of all ranks, which come while it runs.
+
+On each rank r:
+
+    stream        barrier │ product: own rows │ rows of r + 1 │ … │ rows of r - 1
+    copy engines          │ own rows → r - 1 │ flag │ own rows → r - 2 │ flag │ …
+
+A tile's producer warp waits for the flag of its rows. The copies, and the flags behind them, need
+no multiprocessor: a kernel that fills the GPU and waits does not hinder them. They are enqueued
+before the kernel, so that it never waits for what is queued behind it, and after a barrier: each
+rank's stream has come this far, and no rank waits for one that does other work. A rank's buffer is
+written after the barrier only. Its last reader, the product of the call before, is in front of the
+barrier in that rank's stream. Hence one buffer suffices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.distributed import ProcessGroup
+
+from cutedsl_gemm.api import gemm
+from cutedsl_gemm.distributed.overlap import (
+    all_gathered,
+    known,
+    launcher,
+    overlaps,
+    plan_of_rows,
+    signature,
+)
+from cutedsl_gemm.distributed.symmetric import SymmetricBuffer, copy, symmetric_buffer, write_flag
+from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
+from cutedsl_gemm.on_device import on_device
+from cutedsl_gemm.problem import TMA, Problem
+from cutedsl_gemm.tensors import aligned, aligned_copy, allocator, check_operands, problem_of
+from layouts.hardware.atoms import WGMMA_M
+
+
+class _Gather(NamedTuple):
+    """What calls of `all_gather_gemm` keep for tensors of their signature."""
+
+    launch: Callable[..., None]
+    new: Callable[[Tensor], Tensor]  # a → the product's memory
+    gathered: Tensor  # (ranks * M, K), this rank's
+    arrived: Tensor  # (ranks,), this rank's flags
+    targets: tuple[tuple[int, int], ...]  # addresses on other ranks: of our rows, of our flag
+    copies: tuple[bool, bool]  # whether it reads a copy of a, of b
+
+
+def gather(a: Tensor, b: Tensor, group: ProcessGroup, rows: bool) -> tuple[Tensor, Tensor]:
+    """The product, and the rows of all ranks if `rows`; else what is at hand."""
+    buffer, call = known(group, "gather", a, b)
+    if call is None:
+        check_operands(a, b)
+        if group.size() == 1:
+            return gemm(a, b), a
+        buffer = _gather_buffer(a, b, group)
+        if buffer is None:
+            whole = all_gathered(a, group)
+            return gemm(whole, b), whole
+        call = buffer.prepared[signature(a, b)] = _prepare(buffer, a, b)
+    return on_device(_gather_and_multiply, a.device)(buffer, call, a, b, rows)
+
+
+def _gather_buffer(a: Tensor, b: Tensor, group: ProcessGroup) -> SymmetricBuffer | None:
+    """The memory of all ranks' rows, if they can come while the product runs.
+
+    All ranks find the same: it depends on what is alike on all of them.
+    """
+    (rows, k), n, ranks = a.shape, b.shape[1], group.size()
+    if not (rows and k and n and overlaps(a)) or rows % WGMMA_M or k % UNIT:
+        return None
+    return symmetric_buffer(group, a.device, "gather", ranks * rows * k * a.element_size())
+
+
+def _gather_and_multiply(
+    buffer: SymmetricBuffer, call: _Gather, a: Tensor, b: Tensor, rows: bool
+) -> tuple[Tensor, Tensor]:
+    """The product of this rank's rows while those of the others come; all rows, or a."""
+    copies_a, copies_b = call.copies
+    if copies_a:
+        a = a.clone(memory_format=torch.contiguous_format)
+    if copies_b:
+        b = aligned_copy(b)
+    out = call.new(a)
+    stream, epoch = buffer.begin(), buffer.next_epoch()
+    buffer.barrier()
+    buffer.copies_follow(stream)
+    for there, flag in call.targets:
+        copy(buffer.copies, there, a.data_ptr(), a.nbytes)
+        write_flag(buffer.copies, flag, epoch)
+    call.launch(call.gathered, b, a, call.arrived, out, buffer.rank, epoch)
+    buffer.follow_copies(stream)  # then a may be overwritten
+    every = _rows(buffer, call, a, stream) if rows else a
+    buffer.end(stream)
+    return out, every
+
+
+def _rows(buffer: SymmetricBuffer, call: _Gather, a: Tensor, stream: torch.cuda.Stream) -> Tensor:
+    """A copy of what has come from the other ranks, and of this rank's rows, which are not there.
+
+    The next call overwrites the buffer.
+    """
+    whole = torch.empty_like(call.gathered)
+    target, source, each = whole.data_ptr(), call.gathered.data_ptr(), a.nbytes
+    first = buffer.rank * each
+    copy(stream, target + first, a.data_ptr(), each)
+    for start, stop in ((0, first), (first + each, buffer.ranks * each)):
+        if start < stop:
+            copy(stream, target + start, source + start, stop - start)
+    return whole
+
+
+def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Gather:
+    ranks, rank, device, (rows, k) = buffer.ranks, buffer.rank, a.device, a.shape
+    copies = not (a.is_contiguous() and aligned(a, TMA)), not aligned(b, TMA)
+    gathered = buffer.view(rank, (ranks * rows, k), a.dtype)
+    plan = gathered_plan(ranks, problem_of(gathered, aligned_copy(b) if copies[1] else b))
+    others = [(rank - step) % ranks for step in range(1, ranks)]  # in the order of their need
+    targets = (
+        (buffer.view(other, a.shape, a.dtype, rank).data_ptr(), buffer.flag(other, rank))
+        for other in others
+    )
+    arrived = buffer.flags(rank)
+    new = allocator(a, ranks * rows, b.shape[1])
+    return _Gather(launcher(plan, device), new, gathered, arrived, tuple(targets), copies)
+
+
+def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
+    """The plan that the model expects to be fastest of those whose tiles have rows of one rank.
+
+    PlanError if there is none; there is one for rows that are a multiple of 64 on each rank.
+
+    >>> gathered_plan(2, Problem.dense(8192, 8192, 8192)).cluster_tile
+    (256, 192)
+    """
+    return replace(plan_of_rows(ranks, problem, (pingpong, cooperative)), gathered=True).check()

@@ -1,0 +1,86 @@
+"""What products that overlap with a collective share: when they can, and what calls keep.
+
+A call finds what the one before it prepared by the signature of its tensors, in the group's buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed import ProcessGroup
+
+from cutedsl_gemm.distributed.symmetric import SymmetricBuffer, known_buffer
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.problem import TMA, Problem
+from cutedsl_gemm.run import kernel_on
+from cutedsl_gemm.select.candidate import CANDIDATES, Maker
+from cutedsl_gemm.select.choose import first_plan
+from cutedsl_gemm.select.model import ranking
+from cutedsl_gemm.select.registry import DEFAULT, best, named
+from layouts.hardware.atoms import WGMMA_M
+
+
+def known(
+    group: ProcessGroup, use: str, a: Tensor, b: Tensor
+) -> tuple[SymmetricBuffer | None, Any]:
+    """The group's buffer for a use, and what calls keep for tensors of this signature; or None."""
+    buffer = known_buffer(group, a.device, use)
+    if buffer is None or _captured(a):
+        return None, None
+    return buffer, buffer.prepared.get(signature(a, b))
+
+
+def signature(a: Tensor, b: Tensor) -> Any:
+    """What a call depends on; only strides and addresses may differ from rank to rank."""
+    multiple = TMA.alignment_bytes
+    addresses = a.data_ptr() % multiple, b.data_ptr() % multiple
+    return a.shape, a.stride(), a.dtype, b.shape, b.stride(), b.dtype, b.device, addresses
+
+
+def _captured(a: Tensor) -> bool:
+    """Whether a CUDA graph is captured, which would replay the epoch of its capture."""
+    return a.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+def overlaps(a: Tensor) -> bool:
+    """Whether ranks may write each other's memory: on Hopper, and in no graph."""
+    return a.is_cuda and best(a.device).name == DEFAULT and not _captured(a)
+
+
+def plan_of_rows(
+    ranks: int, problem: Problem, makers: tuple[Maker, ...], piece_rows: int = 0
+) -> Sm90Plan:
+    """The best plan of some makers, of tiles with rows of one rank, and of one piece if given."""
+    rows = problem.mnk[0] // ranks
+    height = gcd(rows, piece_rows)
+    able = (each for each in CANDIDATES if each.maker in makers and not each.swapped)
+    fitting = [each for each in able if height % (each.tile[0] * each.cluster[0]) == 0]
+    if not fitting:
+        raise PlanError(
+            f"each of {ranks} ranks has {rows} rows: it must have a multiple of {WGMMA_M}, since a "
+            "tile has rows of one rank"
+        )
+    return first_plan(problem, (found.candidate for found in ranking(problem, fitting)))
+
+
+def launcher(plan: Sm90Plan, device: torch.device) -> Callable[..., None]:
+    """The launch of the plan's kernel on torch's current device, which is this one."""
+    compiled, sms = kernel_on(named(None, device), plan, device)
+    return lambda *arguments: compiled(*arguments, sms)
+
+
+def all_gathered(a: Tensor, group: ProcessGroup) -> Tensor:
+    """The rows of all ranks."""
+    gather = torch.ops._c10d_functional.all_gather_into_tensor
+    return waited(gather(a.contiguous(), group.size(), group.group_name))
+
+
+def waited(begun: Tensor) -> Tensor:
+    """The result of a collective, for which torch's current stream waits."""
+    result: Tensor = torch.ops._c10d_functional.wait_tensor(begun)
+    return result
