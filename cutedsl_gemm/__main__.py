@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -33,7 +34,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")  # what an encoding lacks, such as × in ASCII
     try:
         (run_anywhere if options.command in ANYWHERE else run_on_gpu)(options)
-        sys.stdout.flush()
+        print(end="", flush=True)
     except (Refused, CacheError, LibraryError, ToolError, VersionError) as error:
         arguments.exit(2, f"{options.command}: {error}\n")
     except ModuleNotFoundError as error:
@@ -46,7 +47,17 @@ def main() -> None:
         told = f"stopped{kept if options.command == 'build' else ''}"
         arguments.exit(INTERRUPTED, f"{options.command}: {told}\n")
     except BrokenPipeError:  # the reader, such as head, has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _discard_output()
+        arguments.exit(2, f"{options.command}: what it prints does not fit: {error.strerror}\n")
+
+
+def _discard_output() -> None:
+    """What is still to be printed goes nowhere: Python tries to print it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run_anywhere(options: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ DRAWN = RANDOM, ODD  # whose shapes are drawn
 LISTED = DECODE, EPILOGUES, GATHERED  # of a table of their own
 DRAWINGS = ".svg", ".png", ".pdf"
 DTYPES = "bfloat16", "float16", "float32"
+LARGEST = 32768  # three matrices of float32 and what checks them take 17 GB and more
 
 
 class Parser(argparse.ArgumentParser):
@@ -98,7 +99,10 @@ def file(name: str) -> Path:
     if not name or path.is_dir() or not path.parent.is_dir():
         raise argparse.ArgumentTypeError(f"{name!r} must be a file in an existing folder")
     try:
-        TemporaryFile(dir=path.parent).close()
+        if path.exists():
+            path.open("ab").close()
+        else:
+            TemporaryFile(dir=path.parent).close()
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{name!r} cannot be written: {error.strerror}") from None
     return path
@@ -122,9 +126,9 @@ def folder(name: str) -> Path:
 
 
 def size(text: str) -> int:
-    """An extent that every kernel accepts."""
-    if not text.isdecimal() or int(text) < 8 or int(text) % 8:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a positive multiple of 8")
+    """An extent that every kernel accepts, and whose matrices fit on a GPU."""
+    if not text.isdecimal() or not 8 <= int(text) <= LARGEST or int(text) % 8:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a multiple of 8, from 8 to {LARGEST}")
     return int(text)
 
 

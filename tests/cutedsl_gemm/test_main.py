@@ -54,8 +54,10 @@ def test_an_encoding_without_the_signs_is_not_an_error():
         (["wavefronts", "--markdown", "/tmp"], "must be a file in an existing folder"),
         (["build", "--folder", "/proc"], "'/proc' cannot be a folder to write to"),
         (["wavefronts", "--markdown", "/proc/x.md"], "'/proc/x.md' cannot be written"),
-        (["ladder", "--size", "100"], "'100' must be a positive multiple of 8"),
-        (["ladder", "--size", "0"], "'0' must be a positive multiple of 8"),
+        (["wavefronts", "--markdown", "/proc/version"], "'/proc/version' cannot be written"),
+        (["ladder", "--size", "100"], "'100' must be a multiple of 8, from 8 to 32768"),
+        (["ladder", "--size", "0"], "'0' must be a multiple of 8, from 8 to 32768"),
+        (["ladder", "--size", "32776"], "'32776' must be a multiple of 8, from 8 to 32768"),
         (["explain", "8", "8"], "the following arguments are required: K"),
         (["explain", "8", "8", "0"], "'0' must be a positive integer"),
         (["explain", "8", "8", "9" * 30], "M, N and K must be at most 2147483392, and one is 999"),
@@ -75,6 +77,22 @@ def test_an_encoding_without_the_signs_is_not_an_error():
 def test_what_cannot_be_done_gets_a_message(monkeypatch, capsys, words, message):
     assert refused(monkeypatch, *words) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "message"),
+    [
+        (">/dev/full", 2, "explain: what it prints does not fit: No space left on device\n"),
+        (">&-", 0, ""),
+        ("| true", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing_gets_no_traceback(output, status, message):
+    command = f"set -o pipefail; {sys.executable} -m cutedsl_gemm explain 128 128 128 {output}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (status, message)
 
 
 def test_products_over_several_gpus_are_not_measured_on_one(monkeypatch, capsys):
