@@ -3,8 +3,8 @@
     python bench/candidates.py --csv FILE [--seed 1] [--count 600] [--slack 1.22] [--tried] [--dry]
 
 Of 600 cases, 400 are bench's random shapes. The others are rare there: few tiles, shapes of
-language models, decoding, and gradients, whose operands are not contiguous along K. All shapes that
-bench names are in every pool, too.
+language models, decoding, gradients, whose operands are not contiguous along K, and products with
+an epilogue. All shapes that bench names are in every pool, too.
 
 A case runs the first twenty candidates of the model whose estimates are at most `--slack` times the
 best one's. `--tried` adds plans that are no candidates. Plans run in CUDA graphs, in turn with
@@ -29,22 +29,28 @@ from random import Random
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from cutedsl_gemm.fused import composed
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
+from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN
+from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
+from cutedsl_gemm.measure import epilogues
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
 from cutedsl_gemm.measure.decode import WEIGHTS, copies
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.random_shapes import MULTIPLES, draw, multiple
 from cutedsl_gemm.measure.report import Shape
-from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.problem import TMA, Problem
+from cutedsl_gemm.request import Function, request
 from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
-from cutedsl_gemm.select.model import Estimate, Majors, best, ranking
+from cutedsl_gemm.select.model import Estimate, Majors, best, possible, ranking, takes
 from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
-from cutedsl_gemm.tensors import problem_of
 
 SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed
 MOST, MOST_TRIED = 20, 8  # plans of a case
@@ -65,8 +71,38 @@ NAMED: tuple[Shape, ...] = (
     *((8192, 14336, 4096), (8192, 28672, 8192), (8192, 8192, 4096), (16384, 4096, 8192)),
     *((1024, 4096, 4096), (512, 4096, 4096), (4096, 7168, 4096), (2048, 3584, 8192)),
 )
-# Of A and B, by the column `kind`: of a product, of the gradients of its A and B.
-MAJORS: dict[str, Majors] = {"": ("K", "K"), "of_x": ("K", "MN"), "of_w": ("MN", "MN")}
+WITH_EPILOGUES = *epilogues.SHAPES, epilogues.LARGEST, (8192, 8192, 2048), (4096, 14336, 4096)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How A and B lie in memory, and the epilogue of their product."""
+
+    majors: Majors = ("K", "K")
+    epilogue: Function = PLAIN
+    accumulators: int = 1  # N has the columns of so many
+    row: bool = False  # whether the epilogue reads a bias, a row vector
+    matrices: tuple[str, ...] = ()  # that it reads
+
+
+SILU_GATE = trace(lambda gate, value: F.silu(gate) * value, accumulators=2)
+SLOPES = in_product(with_stored(SILU_GATE))
+# By the column `kind`: a product, and the gradients of its A and B; with an epilogue.
+KINDS = {
+    "": Kind(),
+    "of_x": Kind(("K", "MN")),
+    "of_w": Kind(("MN", "MN")),
+    "bias": Kind(epilogue=lambda acc, bias: acc + bias, row=True),
+    "gelu_tanh": Kind(epilogue=lambda acc, bias: F.gelu(acc + bias, approximate="tanh"), row=True),
+    "gelu": Kind(epilogue=lambda acc, bias: F.gelu(acc + bias), row=True),
+    "addmm": Kind(epilogue=lambda acc, c: acc + c, matrices=("c",)),
+    "swiglu": Kind(epilogue=SILU_GATE, accumulators=2),
+    # Of the gate and the value of a SwiGLU, in the product that makes the gradient of its result.
+    "slopes": Kind(
+        ("K", "MN"), SLOPES, matrices=tuple(operand.name for operand in SLOPES.operands)
+    ),
+}
+EPILOGUES = tuple(name for name, kind in KINDS.items() if kind.epilogue is not PLAIN)
 CLUSTERS = (2, 1), (1, 2), (4, 1), (1, 4), (8, 1), (1, 8), (2, 2), (4, 2), (2, 4)
 TILES: dict[Maker, dict[int, range]] = {  # BM → BN
     pingpong: {64: range(16, 257, 8), 128: range(16, 193, 8), 192: range(64, 129, 8)},
@@ -108,34 +144,51 @@ def exists(candidate: Candidate) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """A shape, the majors of its operands, and whether its weights are also measured cold."""
+    """A shape, the kind of its product, and whether its weights are also measured cold."""
 
     mnk: Shape
-    kind: str = ""  # of MAJORS
+    name: str = ""  # of its kind
     decoding: bool = False
 
-    def operands(self, matrix: Callable[[int, int], Tensor]) -> tuple[Tensor, Tensor]:
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.name]
+
+    def matrices(self, matrix: Callable[[int, int], Tensor]) -> tuple[Tensor, Tensor]:
         """A and B; `matrix` makes a row-major one."""
         m, n, k = self.mnk
-        of_a, of_b = MAJORS[self.kind]
+        of_a, of_b = self.kind.majors
         a = matrix(m, k) if of_a == "K" else matrix(k, m).mT
         return a, matrix(n, k).mT if of_b == "K" else matrix(k, n)
+
+    def parts(self, b: Tensor) -> Tensor:
+        """B as gemm takes it: (K, N), or (2, K, N / 2) for an epilogue of two accumulators."""
+        count = self.kind.accumulators
+        return b if count == 1 else b.mT.unflatten(0, (count, -1)).mT
+
+    def operands(self, matrix: Callable[[int, int], Tensor]) -> dict[str, Tensor]:
+        """What the epilogue reads."""
+        m, n, _ = self.mnk
+        found = {name: matrix(m, n) for name in self.kind.matrices}
+        return found | ({"bias": matrix(1, n)[0]} if self.kind.row else {})
 
     @cached_property
     def problem(self) -> Problem:
         empty = partial(torch.empty, dtype=torch.bfloat16)  # on the CPU, where it takes no memory
-        return problem_of(*self.operands(empty))
+        a, b = self.matrices(empty)
+        b = self.parts(b)
+        return request(a, b, self.kind.epilogue, self.operands(empty), TMA).problem(a, b, TMA)
 
     def plans(self, slack: float, others: Sequence[Candidate]) -> list[Candidate]:
         """What runs: the best candidates by the model, and the best of the others."""
         ranked = ranking(self.problem)
-        limit = slack * ranked[0].seconds
+        limit = slack * next(possible(self.problem)).seconds
         extra = ranking(self.problem, others) if others else []
-        return [*_first(ranked, limit, MOST), *_first(extra, limit, MOST_TRIED)]
+        return [*self._first(ranked, limit, MOST), *self._first(extra, limit, MOST_TRIED)]
 
-
-def _first(ranked: Sequence[Estimate], limit: float, most: int) -> list[Candidate]:
-    return [each.candidate for each in ranked[:most] if each.seconds <= limit]
+    def _first(self, ranked: Sequence[Estimate], limit: float, most: int) -> Iterator[Candidate]:
+        near = (each.candidate for each in ranked if each.seconds <= limit)
+        return itertools.islice((each for each in near if takes(self.problem, each)), most)
 
 
 def few_tiles(random: Random) -> Shape:
@@ -144,6 +197,14 @@ def few_tiles(random: Random) -> Shape:
     ends = (64, 1024), random.choice(((64, 1024), (512, 4096))), (384, 131072)
     m, n, k = (multiple(q, *each, random.random()) for each in ends)
     return m, n, k
+
+
+def with_epilogues(count: int, random: Random, models: Sequence[Shape]) -> Iterator[Case]:
+    """So many cases with an epilogue: half of them shapes of language models, half random."""
+    shapes = draw(count - count // 2, random.getrandbits(31))
+    for mnk in [*random.choices(models, k=count // 2), *shapes]:
+        m, n, k = mnk
+        yield Case((m, n // 16 * 16 or 16, k), random.choice(EPILOGUES))  # N of two accumulators
 
 
 def cases(count: int, seed: int) -> list[Case]:
@@ -165,29 +226,42 @@ def cases(count: int, seed: int) -> list[Case]:
             Case((m, k, n) if kind == "of_x" else (n, k, m), kind)
             for m, n, k in models[: count // 24]
         ]
+    found += with_epilogues(count // 8, random, models)
+    found += itertools.starmap(Case, itertools.product(WITH_EPILOGUES, EPILOGUES))
     distinct = [*dict.fromkeys(each for each in found if 2 * math.prod(each.mnk) <= FLOPS)]
     random.shuffle(distinct)
     return distinct
 
 
 def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float, str]]:
-    """A plan's name, its seconds a launch, and what is wrong with its output; torch.mm first."""
-    a, b = case.operands(normal)
+    """A plan's name, its seconds a launch, and what is wrong with its output.
+
+    The first is torch.mm, without an epilogue.
+    """
+    a, b = case.matrices(normal)
+    if case.kind.epilogue is not PLAIN:
+        b *= len(b) ** -0.5  # the sums are of the size of the operands
     bs = [b, *(b.clone() for _ in range(1, copies(*b.shape) if case.decoding else 1))]
-    expected = (a @ b).float()
-    outs = [torch.full(case.mnk[:2], torch.nan, dtype=a.dtype, device="cuda") for _ in range(2)]
-    products: list[Callable[[Tensor], object]] = [lambda b: torch.mm(a, b, out=outs[0])]
+    product, epilogue = a @ b, case.problem.epilogue
+    given = case.operands(normal)
+    operands = [given[operand.name] for operand in epilogue.operands]
+    sums = product.float().chunk(epilogue.accumulators, dim=1)
+    expected = composed(epilogue, sums, operands, a.dtype)
+    outs = [torch.empty_like(each) for each in expected]
+    products: list[Callable[[Tensor], object]] = [lambda b: torch.mm(a, b, out=product)]
     wrong = [""]
     for candidate in plans:
         plan = candidate.plan(case.problem)
-        kernel, sms = build.load(plan), multiprocessors(a.device, plan)
-        products.append(lambda b, kernel=kernel, sms=sms: kernel(a, b, outs[1], sms))  # type: ignore[misc]
-        outs[1].fill_(torch.nan)
+        launch = partial(_launch, case, build.load(plan), a, (*operands, *outs))
+        products.append(partial(launch, multiprocessors(a.device, plan)))
+        for out in outs:
+            out.fill_(torch.nan)
         products[-1](b)
         wrong.append("")
-        if expected.numel() <= CHECKED:
+        if product.numel() <= CHECKED:
             try:
-                check(candidate.name, case.mnk, outs[1], expected)
+                for out, each in zip(outs, expected, strict=True):
+                    check(candidate.name, case.mnk, out, each.float())
             except RuntimeError as error:
                 wrong[-1] = str(error)
     seconds = seconds_of(products, [b])
@@ -196,6 +270,17 @@ def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float
         seconds = [*map(statistics.geometric_mean, zip(seconds, cold, strict=True))]
     names = CUBLAS, *(each.name for each in plans)
     yield from zip(names, seconds, wrong, strict=True)
+
+
+def _launch(
+    case: Case,
+    kernel: Callable[..., object],
+    a: Tensor,
+    others: Sequence[Tensor],
+    sms: int,
+    b: Tensor,
+) -> None:
+    kernel(a, case.parts(b), *others, sms)
 
 
 def seconds_of(products: Sequence[Callable[[Tensor], object]], bs: Sequence[Tensor]) -> list[float]:
@@ -247,7 +332,7 @@ def main() -> None:
                 break
             for name, seconds, wrong in measure(case, plans):
                 times = f"{1e6 * seconds:.4g}"
-                writer.writerow((options.seed, *case.mnk, case.kind, name, times, wrong))
+                writer.writerow((options.seed, *case.mnk, case.name, name, times, wrong))
                 if wrong:
                     print(wrong, file=sys.stderr)
             stream.flush()

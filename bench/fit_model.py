@@ -27,13 +27,13 @@ from typing import Any, NamedTuple
 import candidates as measured  # bench/candidates.py
 import numpy as np
 import torch
-from candidates import MAJORS
+from candidates import EPILOGUES, KINDS
 from numpy.typing import NDArray
 
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.select import candidate
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
+from cutedsl_gemm.select.candidate import EVERY, LONG_EPILOGUES, Candidate
 from cutedsl_gemm.select.correction import (
     FILE,
     LEARNED,
@@ -42,25 +42,30 @@ from cutedsl_gemm.select.correction import (
     network,
     of_candidates,
     of_rows,
+    of_work,
     write,
 )
 from cutedsl_gemm.select.model import (
     FITTED,
     Constants,
     Table,
+    Work,
     aligned,
     correction,
     entry,
     table,
     terms,
+    work_of,
 )
 
 Array = NDArray[Any]
 NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
 SOFT = 0.05  # the choice is a softmax of log times over this
+RAREST = 0.1  # a standard deviation, at least, of an input that is hardly ever there
 JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape alike
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
-# of ROUND, which are rare in the pools but not in models, and those that bench names.
+# of ROUND, which are rare in the pools but not in models, those with an epilogue, and those that
+# bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
 OFTEN = 12  # runs of a plan that may become a candidate
 SILENT = LEARNED._replace(output=0 * LEARNED.output)
@@ -74,7 +79,8 @@ class Runs(NamedTuple):
     candidate: Array  # its number in `names`
     seconds: Array
     key: tuple[Array, ...]  # M, N, K, and the alignments of rows of A, B and C
-    majors: Array  # the number of A's and B's in MAJORS
+    kind: Array  # its number in KINDS
+    work: Work  # of the epilogue
     torch: Array
     best: Array
     names: list[Candidate]
@@ -83,35 +89,31 @@ class Runs(NamedTuple):
         """The runs of some shapes."""
         number = np.full(len(self.torch), -1)
         number[shapes] = np.arange(len(shapes))
-        keep = number[self.shape] >= 0
-        return Runs(
-            number[self.shape[keep]],
-            self.candidate[keep],
-            self.seconds[keep],
-            tuple(each[keep] for each in self.key),
-            self.majors[keep],
-            self.torch[shapes],
-            self.best[shapes],
-            self.names,
+        found = self.only(number[self.shape] >= 0)
+        return found._replace(
+            shape=number[found.shape], torch=self.torch[shapes], best=self.best[shapes]
         )
 
     def plans(self, kept: Array) -> Runs:
         """The runs of some plans, those whose entry is true, of the shapes that ran any."""
-        keep = kept[self.candidate]
-        of_run = self.shape[keep], self.candidate[keep], self.seconds[keep]
-        found = self._replace(
-            shape=of_run[0],
-            candidate=of_run[1],
-            seconds=of_run[2],
-            key=tuple(each[keep] for each in self.key),
-            majors=self.majors[keep],
-        )
+        found = self.only(kept[self.candidate])
         return found.of(np.unique(found.shape))
+
+    def only(self, keep: Array) -> Runs:
+        """The runs whose entry is true, of the same shapes."""
+        return self._replace(
+            shape=self.shape[keep],
+            candidate=self.candidate[keep],
+            seconds=self.seconds[keep],
+            key=tuple(each[keep] for each in self.key),
+            kind=self.kind[keep],
+            work=Work(*(each[keep] for each in self.work)),
+        )
 
 
 def read(paths: Sequence[Path]) -> Runs:
     """The runs of all files. Wrong outputs do not count."""
-    known = {each.name: each for each in (*CANDIDATES, *measured.tried())}
+    known = {each.name: each for each in (*EVERY, *measured.tried())}
     shapes: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for path in paths:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", newline="") as stream:
@@ -120,32 +122,42 @@ def read(paths: Sequence[Path]) -> Runs:
                 if not row["wrong"] and (row["plan"] in known or row["plan"] == CUBLAS):
                     times = shapes[(row["pool"], *extents, row["kind"])]
                     times[row["plan"]] = float(row["µs"]) / 1e6
+    shapes = {shape: times for shape, times in shapes.items() if {*times} - {CUBLAS}}
     names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
     number = {name: at for at, name in enumerate(names)}
     rows, cublas, best = [], [], []
     for at, ((_, m, n, k, kind), times) in enumerate(shapes.items()):
         cublas.append(times.pop(CUBLAS))
         best.append(min(times.values()))
-        a, b = (k, m)[MAJORS[kind][0] == "MN"], (k, n)[MAJORS[kind][1] == "MN"]
-        of_shape = m, n, k, *(entry(2 * each) for each in (a, b, n)), [*MAJORS].index(kind)
-        rows += [(at, number[name], t, *of_shape) for name, t in times.items()]
+        of_a, of_b = KINDS[kind].majors
+        pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
+        of_shape = m, n, k, *(entry(2 * each) for each in pitches), [*KINDS].index(kind)
+        work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else Work()
+        rows += [(at, number[name], t, *of_shape, *work) for name, t in times.items()]
     shape, candidate, seconds, m, n, k, *entries = np.array(rows).T
-    *alignments, majors = (each.astype(int) for each in entries)
-    key = m, n, k, *alignments
-    found = shape.astype(int), candidate.astype(int), seconds, key, majors
-    return Runs(*found, np.array(cublas), np.array(best), [known[name] for name in names])
+    *alignments, kinds = (each.astype(int) for each in entries[:4])
+    found = shape.astype(int), candidate.astype(int), seconds, (m, n, k, *alignments), kinds
+    plans = [known[name] for name in names]
+    return Runs(*found, Work(*entries[4:]), np.array(cublas), np.array(best), plans)
 
 
 def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
     """`terms` of each run."""
-    tables = (table(runs.names, c, majors) for majors in MAJORS.values())
+    tables = (table(runs.names, c, kind.majors) for kind in KINDS.values())
     every = (np.concatenate(columns, axis=-1) for columns in zip(*tables, strict=True))
-    number = runs.candidate + len(runs.names) * runs.majors
+    number = runs.candidate + len(runs.names) * runs.kind
     of = Table(*(column[..., number] for column in every))
     m, n, k, *rows = runs.key
-    found = terms(m, n, k, aligned(of, rows, c), c)
-    others = learned.others(of_candidates(runs.names)[:, runs.candidate], of_rows(rows))
+    found = terms(m, n, k, aligned(of, rows, c), c, runs.work)
+    others = learned.others(*other_inputs(runs))
     return found | {"seconds": found["seconds"] * correction(found["inputs"], others, learned)}
+
+
+def other_inputs(runs: Runs) -> tuple[Array, Array, Array]:
+    """The inputs of the network that are no terms."""
+    facts = of_candidates(runs.names)[:, runs.candidate]
+    slots, reads, _, accumulators = runs.work
+    return facts, of_rows(runs.key[3:]), of_work(slots, reads, accumulators)
 
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
@@ -225,6 +237,7 @@ def frequencies(runs: Runs) -> Array:
     rare = (extents[:2].min(0) <= FEW) | (extents % ROUND == 0).all(0)
     named = {*measured.NAMED, *((m, *weight) for m, weight in product(ROWS, WEIGHTS))}
     known = np.array([mnk in named for mnk in zip(*extents.tolist(), strict=True)])
+    rare[runs.shape] |= np.array([name in EPILOGUES for name in KINDS])[runs.kind]
     return np.select([known, rare], [NAMED, RARE], 1)
 
 
@@ -232,9 +245,8 @@ def trained(runs: Runs, c: Constants, steps: int) -> Network:
     """The network that makes the least loss, by Adam, of some shapes at a time."""
     found = expectation(runs, c, SILENT)
     physical = np.log(found["seconds"])
-    facts = of_candidates(runs.names)[:, runs.candidate]
     logs = np.log(found["inputs"], dtype=np.float32)
-    inputs = np.vstack([logs, facts, of_rows(runs.key[3:])])
+    inputs = np.vstack([logs, *other_inputs(runs)])
     slow = np.log(runs.seconds / runs.best[runs.shape])
     legal = relevant(runs, physical, found["serves"])
     shape = runs.shape[legal]
@@ -247,7 +259,7 @@ def trained(runs: Runs, c: Constants, steps: int) -> Network:
         filled[shape, place] = values[legal]
         return torch.from_numpy(filled)
 
-    mean, scale = inputs.mean(1), inputs.std(1) + 1e-6
+    mean, scale = inputs.mean(1), np.maximum(inputs.std(1), RAREST)
     x = dense(((inputs - mean[:, None]) / scale[:, None]).T, 0)
     expected, measured_ = dense(physical, 99), dense(np.log(runs.seconds), 99)
     weight = dense(np.exp((1 - np.exp(slow)) / NEAR), 0)
@@ -367,8 +379,9 @@ def main() -> None:
     c = fit(fitted, FITTED, options.steps) if options.steps else FITTED
     if options.pick:
         known = np.bincount(runs.candidate, minlength=len(runs.names)) >= OFTEN
+        known &= np.array([each not in LONG_EPILOGUES for each in runs.names])
     else:
-        known = np.array([each in CANDIDATES for each in runs.names])
+        known = np.array([each in EVERY for each in runs.names])
     parts = [(name, part.plans(known)) for name, part in parts]
     learned = learn(parts[0][1], c, options.learn) if options.learn else LEARNED
     if options.write and not options.pick:

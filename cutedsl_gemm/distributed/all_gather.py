@@ -138,6 +138,6 @@ def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
     PlanError if there is none; there is one for rows that are a multiple of 64 on each rank.
 
     >>> gathered_plan(2, Problem.dense(8192, 8192, 8192)).cluster_tile
-    (256, 192)
+    (128, 192)
     """
     return replace(plan_of_rows(ranks, problem, (pingpong, cooperative)), gathered=True).check()

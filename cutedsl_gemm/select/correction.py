@@ -6,6 +6,7 @@ weights, and passes the sum on if it is positive. The inputs of the first layer 
     TERMS   of the model: they change with the problem and the candidate
     FACTS   of the candidate: its tile, cluster, schedule, stages and panels of C
     ROWS    the alignments of the rows of A, B and C
+    WORK    of the epilogue
 
 and those of the second layer are the units of the first.
 Flops, L2 and DRAM are the model's. The network knows how plans deviate from it: blocks that share
@@ -18,7 +19,6 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -48,21 +48,19 @@ TERMS = (  # their logarithms
 )
 ROWS = tuple(f"{name} at {each} bytes" for name in ("A and B", "C") for each in (64, 32, 16))
 
+WORK = "slots", "reads", "two accumulators"
+
 Array: TypeAlias = NDArray[Any]
 
 
 def facts(candidate: Candidate) -> dict[str, float]:
     """What the network knows of a candidate.
 
-    It was trained on plans of two consumers, and a candidate with three has the facts of the same
-    one with two. With facts of its own, the choice lost 0.4 % more at 71 shapes with SwiGLU.
-
     >>> from cutedsl_gemm.kernels.sm90.rungs import split
     >>> found = facts(Candidate(split, (128, 96, 64), 4, (4, 1), swapped=True))
     >>> [found[name] for name in ("log2 BM", "log2 down", "log2 across", "K split", "8 blocks")]
     [7.0, 2.0, 0.0, 1, 0]
     """
-    candidate = replace(candidate, consumers=2)
     (bm, bn, bk), (down, across) = candidate.tile, candidate.cluster
     numbers = {
         "BM": bm,
@@ -81,6 +79,7 @@ def facts(candidate: Candidate) -> dict[str, float]:
         "4 blocks or more": int(down * across >= 4),
         "8 blocks": int(down * across >= 8),
         "in turns": int(candidate.maker is pingpong),
+        "3 consumers": int(candidate.consumers == 3),
         "swapped": int(candidate.swapped),
         "BM 64": int(bm == 64),
         "BM 192": int(bm == 192),
@@ -93,7 +92,7 @@ FACTS = tuple(facts(Candidate(pingpong, (64, 64, 64))))
 UNITS = 64  # of each layer
 # Rows of the file: the weights of an input, or of a unit of the first layer, to each unit.
 NAMES = (
-    *(*TERMS, *FACTS, *ROWS, "bias"),
+    *(*TERMS, *FACTS, *ROWS, *WORK, "bias"),
     *(*(f"unit {number}" for number in range(UNITS)), "second bias"),
     *("output", "offset"),
 )
@@ -113,6 +112,12 @@ def of_rows(entries: Sequence[Any]) -> Array:
     return np.vstack([(a * 0.5 + b * 0.5), c]).astype(np.float32)
 
 
+def of_work(slots: Any, reads: Any, accumulators: Any) -> Array:
+    """(WORK, 1 or candidates), of the fields of `model.Work`."""
+    work = np.log2(1 + slots), np.log2(1 + reads), np.equal(accumulators, 2)
+    return np.array(work, np.float32).reshape(len(WORK), -1)
+
+
 class Network(NamedTuple):
     """The weights: a row for each input, a column for each unit.
 
@@ -122,17 +127,18 @@ class Network(NamedTuple):
     terms: Array  # (TERMS, units)
     facts: Array  # (FACTS, units)
     rows: Array  # (ROWS, units)
+    work: Array  # (WORK, units)
     bias: Array  # (1, units)
     hidden: Array  # (units, units of the second layer)
     output: Array  # (units of the second layer,)
 
-    def others(self, facts: Array, rows: Array) -> Array:
+    def others(self, facts: Array, rows: Array, work: Array) -> Array:
         """(candidates, units): what the first layer adds up of all inputs but the terms.
 
-        The facts are those of `of_candidates`, the rows those of `of_rows`. A candidate's row is
+        The arguments are those of `of_candidates`, `of_rows` and `of_work`. A candidate's row is
         contiguous, since a choice takes the rows of a few.
         """
-        found: Array = facts.T @ self.facts + rows.T @ self.rows + self.bias
+        found: Array = facts.T @ self.facts + (rows.T @ self.rows + work.T @ self.work + self.bias)
         return found
 
     def log_factor(self, logs: Array, others: Array) -> Array:
@@ -142,10 +148,8 @@ class Network(NamedTuple):
         """
         first = logs.T.dot(self.terms)  # half a microsecond less than @, as below
         first += others
-        np.maximum(first, ZERO, out=first)
-        second = first.dot(self.hidden)
-        np.maximum(second, ZERO, out=second)
-        return second.dot(self.output).clip(LEAST, MOST)
+        second = np.maximum(first, ZERO).dot(self.hidden)
+        return np.maximum(second, ZERO).dot(self.output).clip(LEAST, MOST)
 
 
 # As arrays: with Python's floats, each call above would take 0.3 µs more.
@@ -154,9 +158,9 @@ ZERO, LEAST, MOST = (np.array(x, np.float32) for x in (0, -LIMIT, LIMIT))
 
 def network(inputs: Array, hidden: Array, output: Array) -> Network:
     """The network of such weights, a row for each input; the last row has the biases."""
-    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS)])
-    terms, facts, rows, bias = np.split(_with_one(inputs), ends)
-    return Network(terms, facts, rows, bias, _with_one(hidden), output.astype(np.float32))
+    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS), len(WORK)])
+    terms, facts, rows, work, bias = np.split(_with_one(inputs), ends)
+    return Network(terms, facts, rows, work, bias, _with_one(hidden), output.astype(np.float32))
 
 
 def _with_one(weights: Array) -> Array:

@@ -57,7 +57,14 @@ from cutedsl_gemm.select.candidate import (
     depth,
     loads_matrix_ahead,
 )
-from cutedsl_gemm.select.correction import LEARNED, TERMS, Network, of_candidates, of_rows
+from cutedsl_gemm.select.correction import (
+    LEARNED,
+    TERMS,
+    Network,
+    of_candidates,
+    of_rows,
+    of_work,
+)
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
 
@@ -74,7 +81,7 @@ NEAR = 32
 # The ratio up to which times tie. Where DRAM decides, many candidates are as fast.
 TIED = np.array(1 + 1e-5, np.float32)
 TIME = TERMS.index("time")  # of the `inputs` of `terms`
-NEVER = np.array(1e9, np.float32)  # seconds of a candidate that does not serve a problem
+NEVER = np.array(1e30, np.float32)  # seconds of a candidate that does not serve a problem
 
 Array: TypeAlias = NDArray[Any]
 
@@ -90,9 +97,7 @@ class Constants(NamedTuple):
     l2: tuple[float, ...] = (1.71e13, 6.66e12, 6.36e12, 4.91e12)  # of rows of each of ALIGNMENTS
     dram: float = 2.84e12
     kept: float = 1.56e07  # bytes of A, B and C that L2 keeps from launch to launch
-    sm_dram: float = 8.97e10  # that one multiprocessor reads from DRAM
     launch: float = 1.52e-06  # launch to first load, and last store to the end
-    overlap: float = 6.08e-07  # of it, what launches save that overlap
     fill: float = 2.31e-08  # until the first k-tile of a tile arrives,
     fill_rate: float = 6.48e10  # and its bytes
     cluster_launch: float = 3.5e-07  # what a cluster adds to `launch`
@@ -171,7 +176,6 @@ class Table(NamedTuple):
     most_waves: Array  # in which its blocks may run
     turns: Array  # consumers that take turns: the others store while one multiplies; else 1
     at_once: Array  # blocks that run at once
-    few: Array  # half of them
     tensor_core: Array  # seconds of a k-tile
     smem: Array  # seconds of a k-tile
     tma: Array  # seconds of a k-tile; 0 where rows in shared memory are of 128 bytes
@@ -182,8 +186,6 @@ class Table(NamedTuple):
     slots: Array  # seconds of an issue slot for each output of a thread
     read: Array  # seconds in which a thread reads a matrix for its outputs
     launch: Array
-    launch_few: Array  # of at most `few` blocks: launches overlap
-    readers: Array  # multiprocessors, each at its rate, that DRAM serves
     write: Array  # seconds to write an element of C
     sums: Array  # seconds in which a block's partial sums are added
 
@@ -228,7 +230,6 @@ def table(
         np.where(split_k, 1, np.inf),
         turns,
         at_once,
-        at_once / 2,
         tensor_core,
         smem,
         tma,
@@ -242,8 +243,6 @@ def table(
         slots=outputs * c.issue,
         read=outputs * np.where(outputs >= MOST_SUMS, c.full, 1) * c.read,
         launch=launch,
-        launch_few=launch - c.overlap,
-        readers=np.full(len(size), c.dram / c.sm_dram),
         write=2 / np.where(narrow, c.narrow_write, c.dram),
         sums=split_k * 2 * 4 * bm * bn / c.reduction_rate,
     )
@@ -286,7 +285,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('pingpong 128×192×64', 704, 6, 225)
+    ('pingpong 128×192×64', 704, 6, 227)
     """
     return estimates(problem, (candidate,))[0]
 
@@ -312,7 +311,9 @@ def _near(seconds: Array) -> Array:
     """The places of the NEAR shortest times, and of the times that tie with the last of them."""
     if len(seconds) <= NEAR:
         return np.arange(len(seconds))
-    return (seconds <= np.partition(seconds, NEAR - 1)[NEAR - 1] * TIED).nonzero()[0]
+    parted = seconds.copy()
+    parted.partition(NEAR - 1)  # 1 µs less than np.partition
+    return (seconds <= parted[NEAR - 1] * TIED).nonzero()[0]
 
 
 def possible(problem: Problem) -> Iterator[Estimate]:
@@ -335,15 +336,15 @@ def best(problem: Problem) -> Candidate:
     """The first candidate of `ranking`, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
-    ['pingpong 128×128×64, swapped', 'cooperative 256×128×64, cluster 1×2']
+    ['pingpong 128×128×64, swapped', 'cooperative 128×256×64, cluster 2×1']
     """
-    m, _, k = problem.mnk
+    m, k = problem.a.shape
     return _best(m, problem.columns, k, _rows(problem), problem.majors, problem.invariant)
 
 
 def _rows(problem: Problem) -> Rows:
-    a, b = _ENTRIES[problem.a.row_alignment], _ENTRIES[problem.b.row_alignment]
-    return a, b, entry(2 * problem.columns)
+    a, b = problem.a.stride, problem.b.stride  # one stride of each is 1
+    return entry(2 * max(a)), entry(2 * max(b)), entry(2 * problem.columns)
 
 
 _ENTRIES = {each: at for at, each in enumerate(ALIGNMENTS)}
@@ -365,7 +366,7 @@ def _serving(
     """The candidates that serve problems of a kind, their table, and `others` of the network."""
     served = tuple(each for each in CANDIDATES if each.serves(majors, invariant))
     of = single(aligned(table(served, majors=majors), rows))
-    return served, of, LEARNED.others(of_candidates(served), of_rows(rows))
+    return served, of, _others(of_candidates(served), rows, NO_WORK)
 
 
 @lru_cache(REMEMBERED)
@@ -388,13 +389,10 @@ _facts = lru_cache(maxsize=64)(of_candidates)
 def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
     """The estimates of candidates, one or more, at once and in their order."""
     m, _, k = problem.mnk
-    rows, work = _rows(problem), _work(problem)
+    rows, work = _rows(problem), work_of(problem)
     of = aligned(_table(candidates, majors=problem.majors), rows)
-    others = LEARNED.others(_facts(candidates), of_rows(rows))
-    found = terms(m, problem.columns, k, of)
-    factor = correction(found["inputs"], others)  # learned without an epilogue
-    if any(work):
-        found = terms(m, problem.columns, k, of, work=work)
+    found = terms(m, problem.columns, k, of, work=work)
+    factor = correction(found["inputs"], _others(_facts(candidates), rows, work))
     tiles = found["blocks"] / of.splits
     found |= {"seconds": found["seconds"] * factor, "correction": factor, "tiles": tiles}
     columns = [np.broadcast_to(found[name], len(candidates)) for name in Estimate._fields[1:]]
@@ -407,17 +405,25 @@ def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estim
 
 
 class Work(NamedTuple):
-    """What an epilogue adds."""
+    """What an epilogue adds: numbers, or arrays of an entry for each candidate."""
 
-    slots: float = 0  # issue slots, for each value of an accumulator
-    reads: float = 0  # the square of how many matrices threads read, for each accumulator
-    bytes: int = 0
+    slots: Any = 0  # issue slots, for each value of an accumulator
+    reads: Any = 0  # the square of how many matrices threads read, for each accumulator
+    bytes: Any = 0
+    accumulators: Any = 1
 
 
 NO_WORK = Work()
 
 
-def _work(problem: Problem) -> Work:
+def _others(facts: Array, rows: Rows, work: Work) -> Array:
+    """`others` of the network, of the facts of candidates."""
+    added = of_work(work.slots, work.reads, work.accumulators)
+    return LEARNED.others(facts, of_rows(rows), added)
+
+
+def work_of(problem: Problem) -> Work:
+    """What the problem's epilogue adds."""
     epilogue = problem.epilogue
     if epilogue is PLAIN:
         return NO_WORK
@@ -426,7 +432,7 @@ def _work(problem: Problem) -> Work:
     matrices = sum(len(operand.modes) == 2 for operand in epilogue.operands)
     reads = max(0, matrices - loads_matrix_ahead(depth(k))) ** 2
     count = epilogue.accumulators
-    return Work(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c)
+    return Work(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c, count)
 
 
 def terms(
@@ -454,7 +460,7 @@ def terms(
     asked = np.minimum(of.tile, extents[:2]) * of.row
     l2 = (asked[0] + asked[1]) * busy
     epilogue = of.epilogue
-    if work.slots or work.reads:
+    if work is not NO_WORK:
         epilogue = epilogue + work.slots * of.slots + work.reads * of.read
     k_tile = np.maximum(of.k_tile, l2)
     all_first = (of.fill + counts[2] * k_tile) * waves
@@ -462,11 +468,9 @@ def terms(
     mainloop = np.maximum(all_first, in_turns)
 
     moved = 2 * (m * k + k * n + m * n) + work.bytes - c.kept
-    readers = np.minimum(busy, of.readers)
-    dram = np.maximum(moved / c.sm_dram / readers, m * n * of.write)
-    launch = np.where(blocks <= of.few, of.launch_few, of.launch)
+    dram = np.maximum(m * n * of.write, moved / c.dram)
     reduction = of.sums * blocks
-    seconds = launch + np.maximum(mainloop, dram) + epilogue + reduction
+    seconds = of.launch + np.maximum(mainloop, dram) + epilogue + reduction
     filled = used > of.least
     # Unpacking an array takes 0.2 µs a row, indexing 0.07.
     inputs = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, used[0], used[1]
@@ -479,7 +483,7 @@ def terms(
         "smem": of.smem,
         "tma": of.tma,
         "l2": l2,
-        "launch": launch,
+        "launch": of.launch,
         "mainloop": mainloop,
         "dram": dram,
         "epilogue": epilogue,

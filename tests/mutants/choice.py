@@ -37,8 +37,8 @@ FAULTS = (
     Fault(
         "second_layer_not_rectified",
         CORRECTION,
-        "np.maximum(second, ZERO, out=second)",
-        "np.maximum(second, -99, out=second)",
+        "np.maximum(second, ZERO).dot(self.output)",
+        "second.dot(self.output)",
         "The network is not the one that was trained.",
     ),
     Fault(
@@ -54,13 +54,6 @@ FAULTS = (
         "np.array((a, b, a))",
         "np.array((b, a, b))",
         "The misaligned rows of one operand are taken for those of the other.",
-    ),
-    Fault(
-        "key_of_a_alone",
-        MODEL,
-        "return a, b, entry(2 * problem.columns)",
-        "return a, a, entry(2 * problem.columns)",
-        "The alignment of B plays no part in the choice, nor in what is remembered of it.",
     ),
     Fault(
         "swapped_extents_not_swapped",
@@ -119,11 +112,11 @@ FAULTS = (
         "The network is told of more stages than a plan has.",
     ),
     Fault(
-        "stages_of_three_consumers",
+        "gate_unknown_to_the_network",
         "cutedsl_gemm/select/correction.py",
-        "    candidate = replace(candidate, consumers=2)\n",
-        "",
-        "The network guesses at plans of a kind that it has not seen.",
+        "np.equal(accumulators, 2)",
+        "np.equal(accumulators, 3)",
+        "The network takes a tile of gate and value for one of a product.",
     ),
     Fault(
         "any_depth_is_invariant",
@@ -240,8 +233,8 @@ FAULTS = (
     Fault(
         "alignment_of_b_from_a",
         "cutedsl_gemm/select/model.py",
-        "_ENTRIES[problem.b.row_alignment]",
-        "_ENTRIES[problem.a.row_alignment]",
+        "entry(2 * max(b))",
+        "entry(2 * max(a))",
         "A candidate that is slow where rows of B start off a line.",
     ),
 )

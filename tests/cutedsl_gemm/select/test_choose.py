@@ -10,7 +10,7 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.random_shapes import draw
-from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.problem import MAX_EXTENT, Matrix, Problem
 from cutedsl_gemm.select.choose import choose, choose_among
 from cutedsl_gemm.select.model import NEAR, SMS, TIED, ranking
 from cutedsl_gemm.select.registry import KERNELS
@@ -68,6 +68,10 @@ def test_a_gated_product_has_a_plan_though_the_first_tile_may_suit_one_matrix_on
 def test_a_tile_that_no_gated_product_has_is_refused_for_its_own_reason():
     with pytest.raises(PlanError, match=r"BN is 176.* columns of 2 matrices"):
         choose(gated(1024, 14336, 4096), (128, 176, 64))
+
+
+def test_a_product_of_any_size_has_a_plan():
+    assert choose(Problem.dense(MAX_EXTENT, MAX_EXTENT, MAX_EXTENT)).splits == 1
 
 
 def test_k_of_few_tiles_is_divided_and_that_of_many_is_not():

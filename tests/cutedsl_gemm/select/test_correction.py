@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cutedsl_gemm.kernels.epilogue.cost import cost
+from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, LONG_EPILOGUES
 from cutedsl_gemm.select.correction import (
@@ -16,12 +18,14 @@ from cutedsl_gemm.select.correction import (
     ROWS,
     TERMS,
     UNITS,
+    WORK,
     of_candidates,
     of_rows,
+    of_work,
     read,
     write,
 )
-from cutedsl_gemm.select.model import ranking
+from cutedsl_gemm.select.model import NO_WORK, ranking, work_of
 
 EXTREMES = [(1, 1, 1), (1, 8, 1 << 20), (1 << 20, 8, 8), (1 << 17, 1 << 17, 1 << 17)]
 
@@ -31,17 +35,25 @@ def test_each_input_has_a_weight_for_each_unit():
     assert LEARNED.terms.shape == (len(TERMS), units)
     assert LEARNED.facts.shape == (len(FACTS), units)
     assert LEARNED.rows.shape == (len(ROWS), units)
+    assert LEARNED.work.shape == (len(WORK), units)
     assert LEARNED.bias.shape == (1, units)
     assert (LEARNED.hidden.shape, LEARNED.output.shape) == ((units, units), (units,))
     assert of_candidates(CANDIDATES).shape == (len(FACTS), len(CANDIDATES))
     assert of_rows((0, 1, 3)).shape == (len(ROWS), 1)
 
 
-def test_three_consumers_have_the_facts_of_two():
-    """The network has seen two alone."""
+def test_three_consumers_are_a_fact():
     two = [replace(each, consumers=2) for each in LONG_EPILOGUES]
-    assert all(each.stages != other.stages for each, other in zip(LONG_EPILOGUES, two, strict=True))
-    assert np.array_equal(of_candidates(LONG_EPILOGUES), of_candidates(two))
+    assert not np.array_equal(of_candidates(LONG_EPILOGUES), of_candidates(two))
+
+
+def test_the_work_of_an_epilogue_is_an_input_and_a_product_alone_has_none():
+    assert not of_work(*NO_WORK[:2], NO_WORK.accumulators).any()
+    swiglu = trace(lambda gate, value: gate.sigmoid() * gate * value, accumulators=2)
+    work = work_of(replace(Problem.dense(512, 512, 512), epilogue=swiglu))
+    slots, reads, two = of_work(work.slots, work.reads, work.accumulators).ravel()
+    assert 2**slots == pytest.approx(1 + cost(swiglu).slots / 2)
+    assert (reads, two) == (0, 1)
 
 
 @pytest.mark.parametrize("mnk", EXTREMES, ids=str)
@@ -59,11 +71,12 @@ def test_the_factor_is_that_of_two_layers_of_rectified_sums():
     rng = np.random.default_rng(0)
     terms, facts = (rng.normal(size=(len(names), 5)) for names in (TERMS, FACTS))
     rows = of_rows((0, 1, 3)).repeat(5, axis=1)
-    units = np.vstack([terms, facts, rows])
+    work = of_work(np.arange(5), np.arange(5) % 2, 1 + np.arange(5) % 2)
+    units = np.vstack([terms, facts, rows, work])
     for *each, biases in (first, second):
         units = np.maximum(np.einsum("iu,ic->uc", each, units) + biases[:, None], 0)
     expected = np.exp(np.clip(output @ units + offset, -LIMIT, LIMIT))
-    found = np.exp(LEARNED.log_factor(terms.astype(np.float32), LEARNED.others(facts, rows)))
+    found = np.exp(LEARNED.log_factor(terms.astype(np.float32), LEARNED.others(facts, rows, work)))
     assert np.allclose(found, expected, rtol=1e-3)
 
 

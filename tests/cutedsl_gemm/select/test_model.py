@@ -4,7 +4,10 @@ import csv
 import lzma
 import math
 import statistics
+import sys
 from dataclasses import replace
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
 
@@ -19,12 +22,12 @@ from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.decode import WEIGHTS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.select.candidate import CANDIDATES, FEW_ROWS, Candidate, candidate_of
+from cutedsl_gemm.select.candidate import CANDIDATES, EVERY, FEW_ROWS, Candidate, candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import best, estimate, possible, ranking
 
-MEASURED = Path(__file__).parents[3] / "bench" / "runs.csv.xz"
-EACH = 40  # of so many measured shapes, one is looked at
+BENCH = Path(__file__).parents[3] / "bench"
+EACH = 40  # of so many measured shapes, one is looked at; of those with an epilogue, eight of them
 
 extents = st.one_of(st.integers(1, 300), st.integers(1, 300).map(lambda x: 64 * x))
 candidates = st.sampled_from(CANDIDATES)
@@ -218,24 +221,35 @@ def test_rows_on_lines_are_padding_enough():
         assert on_lines.l2 < askew.l2
 
 
-def measured():
+@cache
+def pools():
+    """bench/candidates.py, which drew the measured shapes."""
+    spec = spec_from_file_location("candidates", BENCH / "candidates.py")
+    sys.modules["candidates"] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def measured(epilogues=False):
     """(problem, {candidate: microseconds}) of some of the measured shapes."""
-    by_name = {candidate.name: candidate for candidate in CANDIDATES}
+    by_name = {candidate.name: candidate for candidate in EVERY}
     shapes = {}
-    with lzma.open(MEASURED, "rt", newline="") as stream:
+    with lzma.open(BENCH / "runs.csv.xz", "rt", newline="") as stream:
         for row in csv.DictReader(stream):
             key = row["pool"], row["kind"], *(int(row[name]) for name in ("M", "N", "K"))
             times = shapes.setdefault(key, {})
-            if row["plan"] in by_name:
+            if row["plan"] in by_name and (row["kind"] in pools().EPILOGUES) == epilogues:
                 times[by_name[row["plan"]]] = float(row["µs"])
-    majors = {"": ("K", "K"), "of_x": ("K", "MN"), "of_w": ("MN", "MN")}
-    some = [each for each in shapes.items() if len(each[1]) > 1][::EACH]
-    return [(of_majors(*mnk, *majors[kind]), times) for (_, kind, *mnk), times in some]
+    some = [each for each in shapes.items() if len(each[1]) > 1][
+        :: EACH // 8 if epilogues else EACH
+    ]
+    return [(pools().Case((*mnk,), kind).problem, times) for (_, kind, *mnk), times in some]
 
 
-def test_the_choice_is_close_to_the_best_measured():
+@pytest.mark.parametrize("epilogues", [False, True])
+def test_the_choice_is_close_to_the_best_measured(epilogues):
     shares, errors, chosen = [], [], []
-    for problem, times in measured():
+    for problem, times in measured(epilogues):
         ranked = [found for found in ranking(problem) if found.candidate in times]
         shares.append(min(times.values()) / times[ranked[0].candidate])
         chosen.append(math.log(ranked[0].seconds * 1e6 / times[ranked[0].candidate]))
