@@ -10,7 +10,8 @@ errors that all plans of a shape share matter little. First it fits the constant
 then the network of select/correction.py learns the rest, and `--write` stores its weights. With
 `--held 3`, every third shape is left out of both and reported. `--pick N` takes one of all measured
 plans after the other, always the one that most improves the model's choice; `--write` makes them
-the candidates, of which the network then learns in a second run. Needs no GPU; takes minutes.
+the candidates, of which the network then learns in a second run. torch.mm runs without the epilogue
+that the plans have. Needs no GPU; takes minutes.
 """
 
 from __future__ import annotations

@@ -51,8 +51,18 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
+        what = "what it prints" if _is_full() else "what it writes"
+        arguments.exit(2, f"{options.command}: {what} does not fit: {error.strerror}\n")
+
+
+def _is_full() -> bool:
+    """Whether the output takes no more; then it takes nothing at Python's end, either."""
+    try:
+        print(end="", flush=True)
+    except OSError:
         _discard_output()
-        arguments.exit(2, f"{options.command}: what it prints does not fit: {error.strerror}\n")
+        return True
+    return False
 
 
 def _discard_output() -> None:

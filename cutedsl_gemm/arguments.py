@@ -99,9 +99,9 @@ def file(name: str) -> Path:
     if not name or path.is_dir() or not path.parent.is_dir():
         raise argparse.ArgumentTypeError(f"{name!r} must be a file in an existing folder")
     try:
-        if path.exists():
+        if path.is_file():
             path.open("ab").close()
-        else:
+        elif not path.exists():  # a pipe's reader would leave if it were opened twice
             TemporaryFile(dir=path.parent).close()
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{name!r} cannot be written: {error.strerror}") from None

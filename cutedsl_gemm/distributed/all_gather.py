@@ -9,8 +9,8 @@ A tile's producer warp waits for the flag of its rows. The copies, and the flags
 no multiprocessor: a kernel that fills the GPU and waits does not hinder them. They are enqueued
 before the kernel, so that it never waits for what is queued behind it, and after a barrier: each
 rank's stream has come this far, and no rank waits for one that does other work. A rank's buffer is
-written after the barrier only. Its last reader, the product of the call before, is in front of the
-barrier in that rank's stream. Hence one buffer suffices.
+written after the barrier only. Its last readers, the product of the call before and the copy of its
+rows, are in front of the barrier in that rank's stream. Hence one buffer suffices.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.compiler import is_dynamo_compiling
 from torch.distributed import ProcessGroup
 
@@ -67,8 +66,8 @@ def gemm_reduce_scatter(a: Tensor, b: Tensor, group: ProcessGroup | str | None =
     must call the function with an a and a b of one M and one N. Partial sums of other ranks are
     rounded to the dtype of a before they are added, as torch's are; this rank's own are not.
 
-    Supports autograd and torch.compile: the gradient of a is `all_gather_gemm`. Raises as gemm
-    does, and ValueError if the ranks do not divide M.
+    Supports autograd and torch.compile: the gradient of a is `all_gather_gemm`. Gradients have no
+    gradients. Raises as gemm does, and ValueError if the ranks do not divide M.
     """
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         check_operands(a, b)  # which says what they must be
@@ -104,8 +103,8 @@ class _Gathered(torch.autograd.Function):
         return product
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        _check_once()
         b, *rows = ctx.saved_tensors
         of_a = _gemm_reduce_scatter(grad, b.mT, ctx.group) if ctx.needs_input_grad[0] else None
         of_b = product_like(b, _product, rows[0].mT, grad) if rows else None
@@ -122,8 +121,8 @@ class _Scattered(torch.autograd.Function):
         return _gemm_reduce_scatter(a, b, group)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        _check_once()
         a, b = ctx.saved_tensors
         needs_a, needs_b, _ = ctx.needs_input_grad
         if not needs_b:
@@ -133,6 +132,15 @@ class _Scattered(torch.autograd.Function):
         else:
             of_a, rows = None, all_gathered(grad, resolve(ctx.group))
         return of_a, product_like(b, _product, a.mT, rows), None
+
+
+def _check_once() -> None:
+    """RuntimeError if a gradient is to have gradients; operators have none."""
+    if torch.is_grad_enabled() and not is_dynamo_compiling():
+        raise RuntimeError(
+            "gradients of all_gather_gemm and gemm_reduce_scatter have no gradients: "
+            "omit create_graph, or multiply by gemm after torch's own collectives"
+        )
 
 
 # --- the operators, which torch.compile traces
@@ -170,7 +178,7 @@ def _all_gather_gemm(a: Tensor, b: Tensor, group: str) -> Tensor:
 @library.operator("all_gather_gemm_and_rows", _fake_gathered_and_rows)
 def _all_gather_gemm_and_rows(a: Tensor, b: Tensor, group: str) -> tuple[Tensor, Tensor]:
     product, rows = gather(a, b, resolve(group), rows=True)
-    return product, a.clone() if rows is a else rows
+    return product, a.clone(memory_format=torch.contiguous_format) if rows is a else rows
 
 
 @library.operator("gemm_reduce_scatter", _fake_scattered)

@@ -32,7 +32,10 @@ def known(
     buffer = known_buffer(group, a.device, use)
     if buffer is None or _captured(a):
         return None, None
-    return buffer, buffer.prepared.get(signature(a, b))
+    try:
+        return buffer, buffer.prepared.get(signature(a, b))
+    except RuntimeError:  # sparse, or nested: the caller says so
+        return buffer, None
 
 
 def signature(a: Tensor, b: Tensor) -> Any:

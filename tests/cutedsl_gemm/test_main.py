@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cutedsl_gemm import __main__, __version__, doctor
+from cutedsl_gemm import __main__, __version__, arguments, doctor
 from cutedsl_gemm.kernels.compile import cache
 from cutedsl_gemm.kernels.device.cards import Card, Driver
 from cutedsl_gemm.select.registry import KERNELS
@@ -93,6 +93,22 @@ def test_an_output_that_takes_nothing_gets_no_traceback(output, status, message)
         ["bash", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT
     )
     assert (done.returncode, done.stderr) == (status, message)
+
+
+def test_a_file_that_takes_nothing_is_not_blamed_on_the_output():
+    command = [sys.executable, "-m", "cutedsl_gemm", "hierarchy", "sm80_mma", "--svg", "/dev/full"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    message = "hierarchy: what it writes does not fit: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, message)
+    assert "equal to torch" in done.stdout
+
+
+def test_a_pipe_is_not_opened_before_it_is_written(tmp_path, monkeypatch):
+    """Its reader would leave, and the writer would wait for another."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(Path, "open", None)
+    assert arguments.file(str(pipe)) == pipe
 
 
 def test_products_over_several_gpus_are_not_measured_on_one(monkeypatch, capsys):

@@ -65,6 +65,10 @@ def results_and_gradients():
         gemm_reduce_scatter(draw(8 * ranks + 1, 16), b)
     with pytest.raises(ValueError, match="must be a ProcessGroup that has this rank"):
         all_gather_gemm(mine, b, dist.GroupMember.NON_GROUP_MEMBER)
+    for multiplied in (all_gather_gemm, gemm_reduce_scatter):
+        total = multiplied(mine, weight).float().sum()
+        with pytest.raises(RuntimeError, match="have no gradients: omit create_graph"):
+            torch.autograd.grad(total, weight, create_graph=True)
     with pytest.raises(TypeError, match="a is NoneType"):
         all_gather_gemm(None, b)
 
@@ -147,7 +151,7 @@ def copy(stream, target, source, bytes):
 
 def write_flag(stream, flag, epoch):
     ctypes.c_int32.from_address(flag).value = epoch
-    time.sleep(0.05)  # who waits for it now reads what the flag stands for
+    time.sleep(0.1)  # who waits for it now reads what the flag stands for
 
 
 def wait_for_count(stream, count, value):
