@@ -29,7 +29,6 @@ from random import Random
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from cutedsl_gemm.fused import composed
 from cutedsl_gemm.kernels.compile import build
@@ -42,6 +41,7 @@ from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure import epilogues
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
 from cutedsl_gemm.measure.decode import WEIGHTS, copies
+from cutedsl_gemm.measure.layers import LAYERS, SWIGLU, Layer
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.random_shapes import MULTIPLES, draw, multiple
 from cutedsl_gemm.measure.report import Shape
@@ -49,7 +49,7 @@ from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.request import Function, request
 from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
-from cutedsl_gemm.select.model import Estimate, Majors, best, possible, ranking, takes
+from cutedsl_gemm.select.model import Estimate, Majors, best, ranking, takes
 from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 
 SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed
@@ -85,18 +85,25 @@ class Kind:
     matrices: tuple[str, ...] = ()  # that it reads
 
 
-SILU_GATE = trace(lambda gate, value: F.silu(gate) * value, accumulators=2)
-SLOPES = in_product(with_stored(SILU_GATE))
-# By the column `kind`: a product, and the gradients of its A and B; with an epilogue.
+def of_layer(layer: Layer) -> Kind:
+    """The product of a layer that bench has, too."""
+    return Kind(
+        epilogue=layer.epilogue,
+        accumulators=2 if layer.gated else 1,
+        row=layer.operand == "bias",
+        matrices=("c",) if layer.operand == "c" else (),
+    )
+
+
+SLOPES = in_product(with_stored(trace(SWIGLU.epilogue, accumulators=2)))
+# By the column `kind`: a product, and the gradients of its A and B; layers with an epilogue.
 KINDS = {
     "": Kind(),
     "of_x": Kind(("K", "MN")),
     "of_w": Kind(("MN", "MN")),
-    "bias": Kind(epilogue=lambda acc, bias: acc + bias, row=True),
-    "gelu_tanh": Kind(epilogue=lambda acc, bias: F.gelu(acc + bias, approximate="tanh"), row=True),
-    "gelu": Kind(epilogue=lambda acc, bias: F.gelu(acc + bias), row=True),
-    "addmm": Kind(epilogue=lambda acc, c: acc + c, matrices=("c",)),
-    "swiglu": Kind(epilogue=SILU_GATE, accumulators=2),
+    **dict(
+        zip(("bias", "gelu_tanh", "gelu", "addmm", "swiglu"), map(of_layer, LAYERS), strict=True)
+    ),
     # Of the gate and the value of a SwiGLU, in the product that makes the gradient of its result.
     "slopes": Kind(
         ("K", "MN"), SLOPES, matrices=tuple(operand.name for operand in SLOPES.operands)
@@ -182,7 +189,8 @@ class Case:
     def plans(self, slack: float, others: Sequence[Candidate]) -> list[Candidate]:
         """What runs: the best candidates by the model, and the best of the others."""
         ranked = ranking(self.problem)
-        limit = slack * next(possible(self.problem)).seconds
+        first = next(each for each in ranked if takes(self.problem, each.candidate))
+        limit = slack * first.seconds
         extra = ranking(self.problem, others) if others else []
         return [*self._first(ranked, limit, MOST), *self._first(extra, limit, MOST_TRIED)]
 

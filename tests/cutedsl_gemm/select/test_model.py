@@ -240,9 +240,8 @@ def measured(epilogues=False):
             times = shapes.setdefault(key, {})
             if row["plan"] in by_name and (row["kind"] in pools().EPILOGUES) == epilogues:
                 times[by_name[row["plan"]]] = float(row["µs"])
-    some = [each for each in shapes.items() if len(each[1]) > 1][
-        :: EACH // 8 if epilogues else EACH
-    ]
+    step = EACH // 8 if epilogues else EACH
+    some = [each for each in shapes.items() if len(each[1]) > 1][::step]
     return [(pools().Case((*mnk,), kind).problem, times) for (_, kind, *mnk), times in some]
 
 
