@@ -21,7 +21,7 @@ from cutedsl_gemm.derivatives import applied
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.remember import remember
-from cutedsl_gemm.tensors import ByAddress, is_sharded, reshaper, rows_of
+from cutedsl_gemm.tensors import ByAddress, flattener, is_sharded, reshaper, rows_of
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 
@@ -110,7 +110,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Ru
     multiply = _matrices(x.detach().reshape(m, k), weight.detach(), bias, aligned)
     if x.ndim == 2:
         return multiply
-    as_matrix = reshaper((m, k)) if x.is_contiguous() else rows_of
+    as_matrix = flattener(x)
     as_result = reshaper((*x.shape[:-1], weight.shape[0]))
     return lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias))
 

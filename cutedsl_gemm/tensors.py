@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
 
 from cutedsl_gemm.aliasing import check_written
+from cutedsl_gemm.kernels.device import allocation
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.problem import MAX_EXTENT, TMA, Matrix, Problem, Requirements, round_up
-from cutedsl_gemm.remember import remember
+from cutedsl_gemm.remember import REMEMBERED, remember
 
 LINE = 64  # elements of 16 bits in a line of L2, 128 bytes
 # Types of tensors that gemm multiplies as they are. One of any other type may have no memory, or
 # products of its own.
 DENSE = {Tensor, torch.nn.Parameter}
-
-
-# The functions by which Inductor's code allocates and reshapes: no dispatch, no autograd.
-INDUCTOR = torch._C._dynamo.guards
 
 
 def is_sharded(*tensors: object) -> bool:
@@ -71,32 +68,34 @@ class ByAddress(dict[int, Tensor]):
 
 
 def allocator(like: Tensor, m: int, n: int) -> Callable[[Tensor], Tensor]:
-    """A function a → a new matrix (m, n) of the dtype and device of a, which are those of `like`.
-
-    On torch's current GPU, it is what Inductor's code calls, in half the time of new_empty.
-    """
-    make = getattr(INDUCTOR, "_empty_strided_cuda", None)
-    if make is None or type(like) not in DENSE or not like.is_cuda:
+    """A function a → a new matrix (m, n) of a's dtype and device, which are those of `like`."""
+    if type(like) not in DENSE or not like.is_cuda:
         return lambda a: a.new_empty(m, n)  # half a microsecond faster than by a tuple
-    if torch.cuda.device_count() == 1:
-        return lambda a: make((m, n), (n, 1), a.dtype)
-    current, index = torch.cuda.current_device, like.get_device()
-    return lambda a: make((m, n), (n, 1), a.dtype) if current() == index else a.new_empty(m, n)
+    return allocation.allocator(like.device, (m, n), like.dtype)
 
 
+@lru_cache(REMEMBERED)
 def reshaper(shape: tuple[int, ...]) -> Callable[[Tensor], Tensor]:
     """A function of contiguous tensors → the same memory in this shape, as no view of torch's.
 
-    A view that is made below autograd must not be changed in place, as in x = linear(x); x += y.
+    Inductor's code reshapes so, below dispatch and autograd. A view that is made below autograd
+    must not be changed in place, as in x = linear(x); x += y.
 
     >>> reshaper((2, 3))(torch.arange(6))._base is None
     True
     """
-    make = getattr(INDUCTOR, "_reinterpret_tensor", None)
+    make = getattr(torch._C._dynamo.guards, "_reinterpret_tensor", None)
     if make is None:
         return partial(torch.ops.aten._unsafe_view.default, size=shape)
     stride = torch.empty(shape, device="meta").stride()
     return lambda tensor: make(tensor, shape, stride, 0)
+
+
+def flattener(x: Tensor) -> Callable[[Tensor], Tensor]:
+    """`rows_of` tensors like x; of contiguous ones, as `reshaper`."""
+    if x.ndim == 2 or not x.is_contiguous():
+        return rows_of
+    return reshaper((x.numel() // x.shape[-1], x.shape[-1]))
 
 
 def unflattened(rows: Tensor, x: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ from cutedsl_gemm.problem import MAX_EXTENT
 from cutedsl_gemm.remember import remember
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of, unflattened
+from cutedsl_gemm.tensors import DENSE, flattener, is_sharded, reshaper, rows_of, unflattened
 from cutedsl_gemm.two_layers import Mlp, of_sums, of_x
 
 
@@ -65,17 +65,16 @@ def gated_mlp(
     x, w2, b2, *w1 = tensors
     if x.ndim == 0:
         return None
-    rows = rows_of(x)
-    product = _product(rows, w1, activation, gate_first)
+    product = _product(x, w1, activation, gate_first)
     if product is None:
         return None
     if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
         w1 = w1 if product.in_order else w1[::-1]
         options = linear, activation, product.gate_first
-        made: Tensor = Mlp.apply(*options, rows, None, w2, b2, *w1)
-    else:
-        made = linear(product.run(rows, product.b, {}, None)[0], w2, b2)
-    return unflattened(made, x)
+        return unflattened(Mlp.apply(*options, rows_of(x), None, w2, b2, *w1), x)
+    (h,) = product.run(product.as_matrix(x), product.b, {}, None)
+    y = multiply(h, w2, b2)
+    return y if x.ndim == 2 else reshaper((*x.shape[:-1], y.shape[1]))(y)
 
 
 def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:
@@ -90,6 +89,7 @@ class _Product(NamedTuple):
     """The product of gate and up, of tensors of one signature, and of these weights."""
 
     epilogue: Epilogue
+    as_matrix: Callable[[Tensor], Tensor]  # x (…, K) → (M, K)
     run: Callable[..., Results]
     b: Tensor  # (2, K, H), without memory of its own
     in_order: bool  # whether the weights are given in the order of their addresses
@@ -100,15 +100,16 @@ class _Known(NamedTuple):
     """What the signature decides about a product: all but the addresses of the weights."""
 
     epilogue: Epilogue
+    as_matrix: Callable[[Tensor], Tensor]
     run: Callable[..., Results]
-    part: tuple[Any, ...]  # the device, dtype, shape and strides of gate, and of up
+    part: tuple[Any, ...]  # the device, dtype, shape and strides of gateᵀ, and of upᵀ
 
 
 _products: dict[Any, _Known | None] = {}
 
 
 def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | None:
-    """What multiplies x (M, K) by the weights; None: torch."""
+    """What multiplies x (…, K) by the weights; None: torch."""
     try:
         signature = tuple([_place(each) for each in (x, *w1)])
         start, first = w1[0].data_ptr(), w1[0]
@@ -131,8 +132,8 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
         known = remember(_products, (activation, gate_first, signature), made)
     if known is None:
         return None
-    b = parts_at(min(start, start + distance), abs(distance), *known.part).mT
-    return _Product(known.epilogue, known.run, b, in_order, gate_first)
+    b = parts_at(min(start, start + distance), abs(distance), *known.part)
+    return _Product(known.epilogue, known.as_matrix, known.run, b, in_order, gate_first)
 
 
 def _place(tensor: Tensor) -> tuple[Any, ...]:
@@ -150,12 +151,14 @@ def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) ->
     """The product of tensors of a signature; `gate_first` in memory."""
     if any(_place(each)[-1] for each in (x, *w1)):
         return None  # without memory, empty, or not aligned
-    columns, k = sum(each.shape[0] for each in w1), x.shape[1]
+    rows = rows_of(x.detach())
+    columns = sum(each.shape[0] for each in w1)
     if columns % 2 or not all(suits(x, each, None) for each in w1):
         return None
-    if max(len(x), columns, k) > MAX_EXTENT or not on_hopper(x.device):
+    m, k = rows.shape
+    if max(m, columns, k) > MAX_EXTENT or not on_hopper(x.device):
         return None
-    if not beats_torch(len(x), columns, k):
+    if not beats_torch(m, columns, k):
         return None
     halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]
     halves.sort(key=Tensor.data_ptr)
@@ -163,9 +166,9 @@ def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) ->
     if parts is None or 1 in halves[0].shape:  # `fused` remembers strides of extents of 1
         return None
     layer, b = GATES[activation][0 if gate_first else 1], parts.mT
-    found = fused(x.detach(), b, layer, {})
-    part = x.device, x.dtype, halves[0].shape, halves[0].stride()
-    return _Known(found.epilogue, found.run, part)
+    found = fused(rows, b, layer, {})
+    part = x.device, x.dtype, b.shape[1:], b.stride()[1:]
+    return _Known(found.epilogue, flattener(x), found.run, part)
 
 
 def _traced(

@@ -51,10 +51,15 @@ def _with_workspace(plan: Plan, kernel: Callable[..., None]) -> Callable[..., No
     """The kernel, with a workspace from torch's allocator, which reuses it in stream order."""
     import torch  # here, since it takes a second, and compiling needs none of it
 
+    from cutedsl_gemm.kernels.device.allocation import allocator
+
+    @functools.lru_cache
+    def workspace(device: Any, m: int, n: int) -> Callable[[Any], Any]:
+        return allocator(device, (plan.workspace(m, n),), torch.float32)
+
     def gemm(a: Any, b: Any, *others: Any) -> None:
-        *given, sms = others
-        elements = plan.workspace(a.shape[0], b.shape[-1])
-        kernel(a, b, *given, a.new_empty(elements, dtype=torch.float32), sms)
+        new = workspace(a.device, a.shape[0], b.shape[-1])
+        kernel(a, b, *others[:-1], new(a), others[-1])
 
     return gemm
 
