@@ -1,17 +1,18 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 150] [--learn 32000] [--held 3] [--pick N] [--write]
+    python bench/fit_model.py FILE... [--steps 0] [--learn 32000] [--held 3] [--pick N] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
-are in the repository: `python bench/fit_model.py bench/runs.csv.xz --steps 0 --write`.
+are in the repository: `python bench/fit_model.py bench/runs.csv.xz --write`.
 
-The fit weighs the plans near the best of each shape, and what the choice by the model loses there:
-errors that all plans of a shape share matter little. First it fits the constants, in so many steps;
-then the network of select/correction.py learns the rest, and `--write` stores its weights. With
-`--held 3`, every third shape is left out of both and reported. `--pick N` takes one of all measured
-plans after the other, always the one that most improves the model's choice; `--write` makes them
-the candidates, of which the network then learns in a second run. torch.mm runs without the epilogue
-that the plans have. Needs no GPU; takes minutes.
+The network of select/correction.py learns what the formulas do not know, and `--write` stores its
+weights. It weighs the plans near the best of each shape, and what the choice by the model loses
+there: errors that all plans of a shape share matter little. With `--held 3`, every third shape is
+left out and reported. `--steps 1500` first fits the constants of the formulas, with the network of
+before: they rank all candidates, of which a choice corrects the first. `--pick N` takes one of all
+measured plans after the other, always the one that most improves the model's choice; `--write`
+makes them the candidates, of which the network then learns in a second run. torch.mm runs without
+the epilogue that the plans have. Needs no GPU; takes minutes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 import lzma
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
@@ -33,8 +35,9 @@ from numpy.typing import NDArray
 
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
 from cutedsl_gemm.measure.providers import CUBLAS
+from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.select import candidate
-from cutedsl_gemm.select.candidate import EVERY, LONG_EPILOGUES, Candidate
+from cutedsl_gemm.select.candidate import CANDIDATES, EVERY, LONG_EPILOGUES, Candidate
 from cutedsl_gemm.select.correction import (
     FILE,
     LEARNED,
@@ -48,6 +51,7 @@ from cutedsl_gemm.select.correction import (
 )
 from cutedsl_gemm.select.model import (
     FITTED,
+    NEAR,
     Constants,
     Table,
     Work,
@@ -60,7 +64,7 @@ from cutedsl_gemm.select.model import (
 )
 
 Array = NDArray[Any]
-NEAR = 0.15  # a plan that takes 1 + NEAR times the best one's time weighs 1/e
+CLOSE = 0.15  # a plan that takes 1 + CLOSE times the best one's time weighs 1/e
 SOFT = 0.05  # the choice is a softmax of log times over this
 RAREST = 0.1  # a standard deviation, at least, of an input that is hardly ever there
 JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape alike
@@ -69,7 +73,8 @@ JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape 
 # bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
 OFTEN = 12  # runs of a plan that may become a candidate
-SILENT = LEARNED._replace(output=0 * LEARNED.output)
+DRAWN = 1500  # random shapes of `unmeasured`, and the constants that matter at none of them
+ELSEWHERE = "tma_row", "issue", "read", "full"
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
 
@@ -126,30 +131,64 @@ def read(paths: Sequence[Path]) -> Runs:
     shapes = {shape: times for shape, times in shapes.items() if {*times} - {CUBLAS}}
     names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
     number = {name: at for at, name in enumerate(names)}
-    rows, cublas, best = [], [], []
-    for at, ((_, m, n, k, kind), times) in enumerate(shapes.items()):
+    rows, cublas = [], []
+    for at, ((_, *mnk, kind), times) in enumerate(shapes.items()):
         cublas.append(times.pop(CUBLAS))
-        best.append(min(times.values()))
-        of_a, of_b = KINDS[kind].majors
-        pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
-        of_shape = m, n, k, *(entry(2 * each) for each in pitches), [*KINDS].index(kind)
-        work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else Work()
-        rows += [(at, number[name], t, *of_shape, *work) for name, t in times.items()]
+        same = of_shape(*mnk, kind)
+        rows += [(at, number[name], t, *same) for name, t in times.items()]
+    return of_all(rows, cublas, [known[name] for name in names])
+
+
+def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:
+    """What the runs of a shape have in common: `key`, `kind` and `work`."""
+    of_a, of_b = KINDS[kind].majors
+    pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
+    work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else Work()
+    return m, n, k, *(entry(2 * each) for each in pitches), [*KINDS].index(kind), *work
+
+
+def of_all(
+    rows: Sequence[Sequence[float]], cublas: Sequence[float], names: list[Candidate]
+) -> Runs:
+    """Runs of which each row has the shape's number, the plan's, the seconds, and `of_shape`."""
     shape, candidate, seconds, m, n, k, *entries = np.array(rows).T
+    shape = shape.astype(int)
+    best = np.full(len(cublas), np.inf)
+    np.minimum.at(best, shape, seconds)
     *alignments, kinds = (each.astype(int) for each in entries[:4])
-    found = shape.astype(int), candidate.astype(int), seconds, (m, n, k, *alignments), kinds
-    plans = [known[name] for name in names]
-    return Runs(*found, Work(*entries[4:]), np.array(cublas), np.array(best), plans)
+    found = shape, candidate.astype(int), seconds, (m, n, k, *alignments), kinds
+    return Runs(*found, Work(*entries[4:]), np.array(cublas), best, names)
 
 
-def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
+def unmeasured() -> Runs:
+    """All candidates at random shapes and at the weights of bench, without their times."""
+    shapes = *draw(DRAWN, seed=0), *((m, *weight) for m, weight in product(ROWS, WEIGHTS))
+    rows = [
+        (at, number, math.nan, *of_shape(*mnk, ""))
+        for at, mnk in enumerate(shapes)
+        for number in range(len(CANDIDATES))
+    ]
+    return of_all(rows, [math.nan] * len(shapes), [*CANDIDATES])
+
+
+def by_shape(values: Array) -> Array:
+    """(shapes, candidates), of the runs of `unmeasured`."""
+    return values.reshape(-1, len(CANDIDATES))
+
+
+def formulas(runs: Runs, c: Constants) -> dict[str, Array]:
     """`terms` of each run."""
     tables = (table(runs.names, c, kind.majors) for kind in KINDS.values())
     every = (np.concatenate(columns, axis=-1) for columns in zip(*tables, strict=True))
     number = runs.candidate + len(runs.names) * runs.kind
     of = Table(*(column[..., number] for column in every))
     m, n, k, *rows = runs.key
-    found = terms(m, n, k, aligned(of, rows, c), c, runs.work)
+    return terms(m, n, k, aligned(of, rows, c), c, runs.work)
+
+
+def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
+    """`formulas`, with the corrected seconds."""
+    found = formulas(runs, c)
     others = learned.others(*other_inputs(runs))
     return found | {"seconds": found["seconds"] * correction(found["inputs"], others, learned)}
 
@@ -170,27 +209,6 @@ def choice(runs: Runs, found: dict[str, Array]) -> Array:
     """The run that is expected to be fastest, of each shape."""
     order = np.lexsort((np.where(found["serves"], found["seconds"], np.inf), runs.shape))
     return order[np.unique(runs.shape[order], return_index=True)[1]]
-
-
-def loss(runs: Runs, c: Constants, learned: Network) -> float:
-    """Errors among the plans of a shape, and what a soft choice loses to the best one."""
-    found = expectation(runs, c, learned)
-    seconds, count = found["seconds"], len(runs.torch)
-
-    def by_shape(values: Array) -> Array:
-        return np.bincount(runs.shape, values, minlength=count)
-
-    near = np.exp((1 - runs.seconds / runs.best[runs.shape]) / NEAR)
-    error = np.log(seconds / runs.seconds)
-    common = by_shape(near * error) / by_shape(near)
-    within = error - common[runs.shape]
-    score = np.where(found["serves"], -np.log(seconds / runs.best[runs.shape]) / SOFT, -np.inf)
-    top = np.full(count, -np.inf)
-    np.maximum.at(top, runs.shape, score)
-    share = np.exp(score - top[runs.shape])
-    lost = by_shape(share * cost(runs)) / by_shape(share)
-    spread = (near * np.sqrt(within**2 + 1e-4)).sum() / near.sum()
-    return float(spread + (0.15 * np.abs(common) + 3 * lost).mean())
 
 
 def cost(runs: Runs) -> Array:
@@ -244,7 +262,7 @@ def frequencies(runs: Runs) -> Array:
 
 def trained(runs: Runs, c: Constants, steps: int) -> Network:
     """The network that makes the least loss, by Adam, of some shapes at a time."""
-    found = expectation(runs, c, SILENT)
+    found = formulas(runs, c)
     physical = np.log(found["seconds"])
     logs = np.log(found["inputs"], dtype=np.float32)
     inputs = np.vstack([logs, *other_inputs(runs)])
@@ -263,7 +281,7 @@ def trained(runs: Runs, c: Constants, steps: int) -> Network:
     mean, scale = inputs.mean(1), np.maximum(inputs.std(1), RAREST)
     x = dense(((inputs - mean[:, None]) / scale[:, None]).T, 0)
     expected, measured_ = dense(physical, 99), dense(np.log(runs.seconds), 99)
-    weight = dense(np.exp((1 - np.exp(slow)) / NEAR), 0)
+    weight = dense(np.exp((1 - np.exp(slow)) / CLOSE), 0)
     costs = dense(cost(runs), 0)
     often = torch.from_numpy(np.where(counts < 2, 0, frequencies(runs))).float()
     torch.manual_seed(0)
@@ -308,23 +326,41 @@ def unflat(logs: Array, c: Constants) -> Constants:
     )
 
 
-def fit(runs: Runs, c: Constants, steps: int) -> Constants:
-    """Adam on finite differences, without a correction."""
-    x = flat(c)
-    mean, square = np.zeros_like(x), np.zeros_like(x)
+def fit(c: Constants, learned: Network, steps: int) -> Constants:
+    """Constants by which a choice corrects the right candidates: a random search.
+
+    The first NEAR by the formulas should have the fastest by the network among them.
+    """
+    random = np.random.default_rng(0)
+    runs = unmeasured()
+    found = expectation(runs, c, learned)
+    expected = by_shape(np.where(found["serves"], np.log(found["seconds"]), np.inf))
+
+    def missed(logs: Array) -> float:
+        """What is lost on average, with as many candidates as a choice corrects, and others."""
+        found = formulas(runs, unflat(logs, c))
+        seconds, lost = by_shape(np.where(found["serves"], found["seconds"], np.inf)), 0.0
+        for count in (NEAR * 2 // 3, NEAR, NEAR * 4 // 3):
+            near = np.argpartition(seconds, count - 1)[:, :count]
+            best = np.take_along_axis(expected, near, 1).min(1)
+            lost += (best - expected.min(1)).mean() / 3
+        return lost
+
+    free = np.concatenate(
+        [np.full(np.size(x), name not in ELSEWHERE) for name, x in c._asdict().items()]
+    )
+    logs, width = flat(c), 0.1
+    least = missed(logs)
     for step in range(1, steps + 1):
-        here = loss(runs, unflat(x, c), SILENT)
-        slopes = np.empty_like(x)
-        for at in range(len(x)):
-            moved = x.copy()
-            moved[at] += 1e-4
-            slopes[at] = (loss(runs, unflat(moved, c), SILENT) - here) / 1e-4
-        mean, square = 0.9 * mean + 0.1 * slopes, 0.99 * square + 0.01 * slopes**2
-        rate = 0.04 * (1 - step / (steps + 1))
-        x -= rate * mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
-        if step % 25 == 0:
-            print(f"step {step}: loss {here:.4f}", flush=True)
-    return unflat(x, c)
+        moved = free & (random.random(len(logs)) < 0.25)
+        there = logs + width * moved * random.standard_normal(len(logs))
+        lost = missed(there)
+        better = lost < least
+        logs, least = (there, lost) if better else (logs, least)
+        width = np.clip(width * (1.2 if better else 0.97), 0.02, 0.3)
+        if step % 100 == 0:
+            print(f"step {step}: {least:.3%} lost", flush=True)
+    return unflat(logs, c)
 
 
 def pick(runs: Runs, c: Constants, learned: Network, count: int) -> list[Candidate]:
@@ -363,7 +399,7 @@ def main() -> None:
     """Fit, report, and print the constants and the candidates."""
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--learn", type=int, default=32000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int)
@@ -377,7 +413,7 @@ def main() -> None:
     for name, part in parts:
         report(f"best, {name}", part, part.best)
         report(f"choice before, {name}", part, chosen(part, FITTED, LEARNED))
-    c = fit(fitted, FITTED, options.steps) if options.steps else FITTED
+    c = fit(FITTED, LEARNED, options.steps) if options.steps else FITTED
     if options.pick:
         known = np.bincount(runs.candidate, minlength=len(runs.names)) >= OFTEN
         known &= np.array([each not in LONG_EPILOGUES for each in runs.names])

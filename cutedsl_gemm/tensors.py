@@ -92,7 +92,12 @@ def reshaper(shape: tuple[int, ...]) -> Callable[[Tensor], Tensor]:
 
 
 def flattener(x: Tensor) -> Callable[[Tensor], Tensor]:
-    """`rows_of` tensors like x; of contiguous ones, as `reshaper`."""
+    """A function of tensors like x → `rows_of` them; if x is contiguous, as `reshaper`.
+
+    >>> x = torch.arange(6).view(1, 2, 3)
+    >>> flattener(x)(x).shape
+    torch.Size([2, 3])
+    """
     if x.ndim == 2 or not x.is_contiguous():
         return rows_of
     return reshaper((x.numel() // x.shape[-1], x.shape[-1]))

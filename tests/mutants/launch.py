@@ -55,8 +55,8 @@ FAULTS = (
     Fault(
         "workspace_of_ct",
         BUILD,
-        "plan.workspace(a.shape[0], b.shape[-1])",
-        "plan.workspace(b.shape[-1], a.shape[0])",
+        "workspace(a.device, a.shape[0], b.shape[-1])",
+        "workspace(a.device, b.shape[-1], a.shape[0])",
         "Partial sums of a wide C are written behind the workspace.",
     ),
     Fault(

@@ -7,6 +7,7 @@ from .fault import Fault
 CALLS = "cutedsl_gemm/linear_calls.py"
 LINEAR = "cutedsl_gemm/models/faster.py"
 MLP = "cutedsl_gemm/models/faster_mlp.py"
+TENSORS = "cutedsl_gemm/tensors.py"
 CONVERSION = "cutedsl_gemm/models/conversion.py"
 RECOGNITION = "cutedsl_gemm/models/recognition.py"
 MODE = "cutedsl_gemm/models/mode.py"
@@ -125,6 +126,13 @@ FAULTS = (
         "    gate_first = gate_first == in_order\n",
         "",
         "up(x) goes through the activation in place of gate(x), if it lies first in memory.",
+    ),
+    Fault(
+        "rows_that_are_not_contiguous",
+        TENSORS,
+        "    if x.ndim == 2 or not x.is_contiguous():\n",
+        "    if x.ndim == 2:\n",
+        "A transposed x (…, K) is multiplied as if its memory were that of a contiguous one.",
     ),
     Fault(
         "stored_halves_by_address",

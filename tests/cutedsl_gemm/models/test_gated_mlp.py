@@ -136,6 +136,21 @@ def test_results_and_gradients_are_torchs(name, products):
         assert torch.equal(ours(X), results[0])
 
 
+@pytest.mark.parametrize(
+    "x", [X, X[0], X[0, 0], X.mT.contiguous().mT, X.transpose(0, 1), X[:, :1].expand(2, 3, 40)]
+)
+def test_without_gradients_x_has_any_shape_and_strides_and_the_result_is_no_view(x, products):
+    theirs = Llama(bias=True).bfloat16()
+    ours = convert(copy.deepcopy(theirs))
+    with torch.no_grad():
+        for _ in range(2):  # the second call is remembered
+            result = ours(x)
+            assert near(result, theirs(x))
+            assert result.is_contiguous()
+    result += theirs.down_proj.bias  # torch refuses this for a view made without gradients
+    assert len(products) == 2
+
+
 @pytest.mark.deep
 @each_mlp
 def test_autocast_and_second_derivatives_are_torchs(name, products):
