@@ -2,9 +2,10 @@
 
     python bench/candidates.py --csv FILE [--seed 1] [--count 600] [--slack 1.22] [--tried] [--dry]
 
-Of 600 cases, 400 are bench's random shapes. The others are rare there: few tiles, shapes of
-language models, decoding, gradients, whose operands are not contiguous along K, and products with
-an epilogue. All shapes that bench names are in every pool, too.
+Half of the cases are bench's random shapes: 400 of `--count 600`. The others are rare among them:
+products of few tiles, shapes of language models, decoding, gradients (whose operands are not
+contiguous along K), and products with an epilogue. All shapes that bench names are in every pool,
+too. Measuring ends after `--seconds`.
 
 A case runs the first twenty candidates of the model whose estimates are at most `--slack` times the
 best one's. `--tried` adds plans that are no candidates. Plans run in CUDA graphs, in turn with
@@ -80,7 +81,7 @@ class Kind:
 
     majors: Majors = ("K", "K")
     epilogue: Function = PLAIN
-    accumulators: int = 1  # N has the columns of so many
+    accumulators: int = 1  # whose columns N has
     row: bool = False  # whether the epilogue reads a bias, a row vector
     matrices: tuple[str, ...] = ()  # that it reads
 
@@ -119,7 +120,7 @@ SPLITS = 2, 3, 4, 5, 6, 8, 10, 12, 16
 
 
 def tried() -> Iterator[Candidate]:
-    """Plans in addition to those of the model, with operands swapped or not, if they can exist."""
+    """All legal plans of some families, candidates or not, with operands swapped or not."""
     for swapped, cluster in itertools.product((False, True), ((1, 1), *CLUSTERS)):
         plans = [
             Candidate(maker, (bm, bn, 64), 1, cluster, swapped)
@@ -208,7 +209,7 @@ def few_tiles(random: Random) -> Shape:
 
 
 def with_epilogues(count: int, random: Random, models: Sequence[Shape]) -> Iterator[Case]:
-    """So many cases with an epilogue: half of them shapes of language models, half random."""
+    """`count` cases with an epilogue: half of them shapes of language models, half random."""
     shapes = draw(count - count // 2, random.getrandbits(31))
     for mnk in [*random.choices(models, k=count // 2), *shapes]:
         m, n, k = mnk
@@ -242,7 +243,7 @@ def cases(count: int, seed: int) -> list[Case]:
 
 
 def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float, str]]:
-    """A plan's name, its seconds a launch, and what is wrong with its output.
+    """A plan's name, its seconds per launch, and what is wrong with its output.
 
     The first is torch.mm, without an epilogue.
     """
@@ -313,6 +314,8 @@ def main() -> None:
     parser.add_argument("--tried", action="store_true")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
+    if options.csv is None and not options.dry:
+        parser.error("--csv FILE is required, unless --dry")
     start = time.monotonic()
     for seed in (3, 4):  # the second is warm, and new to the cache
         problems = [Problem.dense(*mnk) for mnk in draw(200, seed)]

@@ -1,4 +1,4 @@
-"""What gemm does with an epilogue: worked out at the first call with such arguments, remembered.
+"""gemm with an epilogue: planned at the first call of a signature, then remembered.
 
 signature → request → problem → plan → the executor, or the kernel; and around it
 
@@ -70,8 +70,8 @@ def fused(
 ) -> Fused:
     """The call for these arguments; `out`, if given, has a tensor for each result.
 
-    The signature holds all that the call depends on. What it then checks is that no result shares
-    memory with what the kernel reads.
+    The signature holds all that the call depends on, except which tensors share memory: each call
+    checks that.
     """
     return remembered(_calls, _make, a, b, function, operands, out, options)
 

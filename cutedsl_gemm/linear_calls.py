@@ -40,7 +40,7 @@ def remembered(
     """The product of tensors of one signature, found in two microseconds if it is known.
 
     `make` makes it of (x, weight, bias, whether all are aligned); None, too, for tensors without
-    memory. Device -1 is the CPU, since a tensor without memory has no address.
+    memory. get_device() is -1 for the CPU and for meta, whose tensors have no address.
     """
     try:
         x_start, weight_start = x.data_ptr(), weight.data_ptr()
@@ -132,9 +132,9 @@ def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> 
 
 
 def computed(run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """What a run makes of plain tensors outside torch.func, with gradients if any needs one.
+    """run(x, weight, bias) of plain tensors outside torch.func, differentiable if any needs that.
 
-    `linear` multiplies in the backward pass.
+    `linear` computes the products of the backward pass.
     """
     if torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)

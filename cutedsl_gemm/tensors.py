@@ -23,7 +23,7 @@ DENSE = {Tensor, torch.nn.Parameter}
 
 def is_sharded(*tensors: object) -> bool:
     """Whether one is a DTensor, of which each rank has a part."""
-    module = sys.modules.get("torch.distributed.tensor")  # torch imports it for two seconds
+    module = sys.modules.get("torch.distributed.tensor")  # an import would take two seconds
     if module is None:
         return False
     return True in [isinstance(each, module.DTensor) for each in tensors]
@@ -54,9 +54,9 @@ def at_address(
 
 
 class ByAddress(dict[int, Tensor]):
-    """Tensors like one, by their addresses: a look-up takes a fifth of the time of a view.
+    """Tensors that differ in their address alone: a look-up takes a fifth of the time of a view.
 
-    The memory is not theirs: see `at_address`. An address says all there is to know of it.
+    They do not own their memory: see `at_address`.
     """
 
     def __init__(self, like: Tensor) -> None:
@@ -106,7 +106,7 @@ def flattener(x: Tensor) -> Callable[[Tensor], Tensor]:
 def unflattened(rows: Tensor, x: Tensor) -> Tensor:
     """`rows_of` undone: a new matrix, in the shape (…, N) of x (…, K).
 
-    It is no view, which could not be changed in place later if gradients are off now.
+    It is not a view: one made with gradients off could not be changed in place later.
     """
     if x.ndim == 2:
         return rows
@@ -183,7 +183,7 @@ def empty_padded(like: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def empty_aligned(like: Tensor) -> Tensor:
-    """A new matrix of this shape that every kernel accepts, contiguous along the mode that was."""
+    """A new matrix of this shape that every kernel accepts, contiguous along the same mode."""
     if column_major(like):
         return empty_padded(like, like.mT.shape).mT
     return empty_padded(like, like.shape)
@@ -195,7 +195,7 @@ def column_major(tensor: Tensor) -> bool:
 
 
 def aligned_copy(tensor: Tensor) -> Tensor:
-    """A copy of a matrix that every kernel accepts, contiguous along the mode that was."""
+    """A copy of a matrix that every kernel accepts, contiguous along the same mode."""
     return empty_aligned(tensor).copy_(tensor)
 
 

@@ -7,10 +7,11 @@ On each rank r:
 
 A tile's producer warp waits for the flag of its rows. The copies, and the flags behind them, need
 no multiprocessor: a kernel that fills the GPU and waits does not hinder them. They are enqueued
-before the kernel, so that it never waits for what is queued behind it, and after a barrier: each
-rank's stream has come this far, and no rank waits for one that does other work. A rank's buffer is
-written after the barrier only. Its last readers, the product of the call before and the copy of its
-rows, are in front of the barrier in that rank's stream. Hence one buffer suffices.
+before the kernel, which so never waits for work that is queued behind it. And they are enqueued
+after a barrier, so that no kernel waits for a rank that still does other work.
+
+One buffer suffices. A rank's buffer is written only after the barrier; its last readers, the
+product of the call before and the copy of its rows, are ahead of the barrier in that rank's stream.
 """
 
 from __future__ import annotations
@@ -50,17 +51,23 @@ class _Gather(NamedTuple):
     gathered: Tensor  # (ranks * M, K), this rank's
     arrived: Tensor  # (ranks,), this rank's flags
     targets: tuple[tuple[int, int], ...]  # addresses on other ranks: of our rows, of our flag
-    copies: tuple[bool, bool]  # whether it reads a copy of a, of b
+    copy_a_b: tuple[bool, bool]  # whether it reads a copy of a, of b
 
 
 def gather(a: Tensor, b: Tensor, group: ProcessGroup, rows: bool) -> tuple[Tensor, Tensor]:
-    """The product, and the rows of all ranks if `rows`; else what is at hand."""
+    """The product (ranks * M, N), and the rows of all ranks (ranks * M, K).
+
+    Unless `rows`, the second is any tensor, which the caller ignores.
+    """
     buffer, call = known(group, "gather", a, b)
     if call is None:
         check_operands(a, b)
         if group.size() == 1:
             return gemm(a, b), a
-        buffer = _gather_buffer(a, b, group)
+        if b.shape[1] == 0:  # other ranks may have columns, and wait for these rows
+            product, every = gather(a, b.new_zeros(b.shape[0], UNIT), group, rows)
+            return product[:, :0].contiguous(), every
+        buffer = _gather_buffer(a, group)
         if buffer is None:
             whole = all_gathered(a, group)
             return gemm(whole, b), whole
@@ -68,13 +75,14 @@ def gather(a: Tensor, b: Tensor, group: ProcessGroup, rows: bool) -> tuple[Tenso
     return on_device(_gather_and_multiply, a.device)(buffer, call, a, b, rows)
 
 
-def _gather_buffer(a: Tensor, b: Tensor, group: ProcessGroup) -> SymmetricBuffer | None:
-    """The memory of all ranks' rows, if they can come while the product runs.
+def _gather_buffer(a: Tensor, group: ProcessGroup) -> SymmetricBuffer | None:
+    """The buffer for the rows of all ranks; None if they cannot come while the product runs.
 
-    All ranks find the same: it depends on what is alike on all of them.
+    All ranks must find the same, or they wait for each other forever: it depends on the shape and
+    the dtype of a alone, and on whether a CUDA graph is captured.
     """
-    (rows, k), n, ranks = a.shape, b.shape[1], group.size()
-    if not (rows and k and n and overlaps(a)) or rows % WGMMA_M or k % UNIT:
+    (rows, k), ranks = a.shape, group.size()
+    if not (rows and k and overlaps(a)) or rows % WGMMA_M or k % UNIT:
         return None
     return symmetric_buffer(group, a.device, "gather", ranks * rows * k * a.element_size())
 
@@ -83,20 +91,20 @@ def _gather_and_multiply(
     buffer: SymmetricBuffer, call: _Gather, a: Tensor, b: Tensor, rows: bool
 ) -> tuple[Tensor, Tensor]:
     """The product of this rank's rows while those of the others come; all rows, or a."""
-    copies_a, copies_b = call.copies
-    if copies_a:
+    copy_a, copy_b = call.copy_a_b
+    if copy_a:
         a = a.clone(memory_format=torch.contiguous_format)
-    if copies_b:
+    if copy_b:
         b = aligned_copy(b)
     out = call.new(a)
     stream, epoch = buffer.begin(), buffer.next_epoch()
     buffer.barrier()
-    buffer.copies_follow(stream)
+    buffer.copy_stream_waits_for(stream)
     for there, flag in call.targets:
-        copy(buffer.copies, there, a.data_ptr(), a.nbytes)
-        write_flag(buffer.copies, flag, epoch)
+        copy(buffer.copy_stream, there, a.data_ptr(), a.nbytes)
+        write_flag(buffer.copy_stream, flag, epoch)
     call.launch(call.gathered, b, a, call.arrived, out, buffer.rank, epoch)
-    buffer.follow_copies(stream)  # then a may be overwritten
+    buffer.wait_for_copies(stream)  # then a may be overwritten
     every = _rows(buffer, call, a, stream) if rows else a
     buffer.end(stream)
     return out, every
@@ -119,9 +127,9 @@ def _rows(buffer: SymmetricBuffer, call: _Gather, a: Tensor, stream: torch.cuda.
 
 def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Gather:
     ranks, rank, device, (rows, k) = buffer.ranks, buffer.rank, a.device, a.shape
-    copies = not (a.is_contiguous() and aligned(a, TMA)), not aligned(b, TMA)
+    copy_a_b = not (a.is_contiguous() and aligned(a, TMA)), not aligned(b, TMA)
     gathered = buffer.view(rank, (ranks * rows, k), a.dtype)
-    plan = gathered_plan(ranks, problem_of(gathered, aligned_copy(b) if copies[1] else b))
+    plan = gathered_plan(ranks, problem_of(gathered, aligned_copy(b) if copy_a_b[1] else b))
     others = [(rank - step) % ranks for step in range(1, ranks)]  # in the order of their need
     targets = (
         (buffer.view(other, a.shape, a.dtype, rank).data_ptr(), buffer.flag(other, rank))
@@ -129,7 +137,7 @@ def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Gather:
     )
     arrived = buffer.flags(rank)
     new = allocator(a, ranks * rows, b.shape[1])
-    return _Gather(launcher(plan, device), new, gathered, arrived, tuple(targets), copies)
+    return _Gather(launcher(plan, device), new, gathered, arrived, tuple(targets), copy_a_b)
 
 
 def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:

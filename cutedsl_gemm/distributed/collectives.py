@@ -35,8 +35,9 @@ def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = Non
     """A · b (K, N) of the rows A (ranks * M, K) of all ranks, of which this rank has a (M, K).
 
     torch.mm(all_gather_tensor(a, 0, group), b) in one kernel, which multiplies this rank's rows
-    while the others' come. `group` is a process group or its name, by default that of all ranks;
-    every rank of it must call the function, with an a of one shape. b is any rank's own.
+    while the others' come. `group` is a process group or its name, by default that of all ranks.
+    Every rank of it must call the function, with an a of the same shape and dtype; b may differ
+    from rank to rank, and so may N.
 
     Supports autograd and torch.compile: the gradient of a is `gemm_reduce_scatter`. If b needs one,
     the rows of all ranks are kept for it. Gradients have no gradients. Raises as gemm does.
@@ -63,7 +64,7 @@ def gemm_reduce_scatter(a: Tensor, b: Tensor, group: ProcessGroup | str | None =
 
     torch's reduce_scatter_tensor(torch.mm(a, b), "sum", 0, group), in which the product of another
     rank's rows goes there as it is computed. `group` is as in `all_gather_gemm`; every rank of it
-    must call the function with an a and a b of one M and one N. Partial sums of other ranks are
+    must call the function, with the same M, N and dtype. Partial sums of other ranks are
     rounded to the dtype of a before they are added, as torch's are; this rank's own are not.
 
     Supports autograd and torch.compile: the gradient of a is `all_gather_gemm`. Gradients have no

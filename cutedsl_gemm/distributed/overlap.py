@@ -39,7 +39,7 @@ def known(
 
 
 def signature(a: Tensor, b: Tensor) -> Any:
-    """What a call depends on; only strides and addresses may differ from rank to rank."""
+    """The properties of a and b on which a prepared call depends."""
     multiple = TMA.alignment_bytes
     addresses = a.data_ptr() % multiple, b.data_ptr() % multiple
     return a.shape, a.stride(), a.dtype, b.shape, b.stride(), b.dtype, b.device, addresses
@@ -58,7 +58,10 @@ def overlaps(a: Tensor) -> bool:
 def plan_of_rows(
     ranks: int, problem: Problem, makers: tuple[Maker, ...], piece_rows: int = 0
 ) -> Sm90Plan:
-    """The best plan of some makers, of tiles with rows of one rank, and of one piece if given."""
+    """The best plan of some makers, of tiles with rows of one rank, and of one piece if given.
+
+    PlanError if no tile fits.
+    """
     rows = problem.mnk[0] // ranks
     height = gcd(rows, piece_rows)
     able = (each for each in CANDIDATES if each.maker in makers and not each.swapped)

@@ -57,6 +57,7 @@ COPY_PRODUCTS = 2**34
 
 
 def scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
+    """This rank's rows (M / ranks, N) of the sum; see `gemm_reduce_scatter`."""
     buffer, call = known(group, "scatter", a, b)
     if call is None:
         check_operands(a, b)
@@ -88,6 +89,7 @@ def _scatter_buffer(a: Tensor, rows: int, n: int, group: ProcessGroup) -> Symmet
 
 
 def rows_of_each(a: Tensor, ranks: int) -> int:
+    """M / ranks. ValueError unless the ranks divide M."""
     if a.shape[0] % ranks:
         raise ValueError(
             f"a has shape {tuple(a.shape)}, and the group has {ranks} ranks: each gets an equal "
@@ -122,28 +124,28 @@ class _Scatter:
     parts: Tensor  # (ranks, M / ranks, N), what comes of this rank's rows
     arrived: Tensor  # (ranks, pieces), this rank's flags
     stored: Tensor  # (ranks, pieces), how many elements of each piece all calls have stored
-    sent: tuple[_Copy, ...]  # in the order of the product
-    copies: tuple[bool, bool]  # whether it reads a copy of a, of b
+    outgoing: tuple[_Copy, ...]  # in the order of the product
+    copy_a_b: tuple[bool, bool]  # whether it reads a copy of a, of b
     calls: int = 0
 
 
 def _multiply_and_scatter(buffer: SymmetricBuffer, call: _Scatter, a: Tensor, b: Tensor) -> Tensor:
     """The product of this rank's rows, with what comes, while those of the others are sent."""
-    copies_a, copies_b = call.copies
-    a, b = aligned_copy(a) if copies_a else a, aligned_copy(b) if copies_b else b
+    copy_a, copy_b = call.copy_a_b
+    a, b = aligned_copy(a) if copy_a else a, aligned_copy(b) if copy_b else b
     mine, partial = (new(a) for new in call.new)
     stream, epoch = buffer.begin(), buffer.next_epoch()
     buffer.barrier()
     call.launch(a, b, call.parts, call.arrived, partial, call.stored, mine, buffer.rank, epoch)
     call.calls += 1
     first = partial.data_ptr()
-    for sent in call.sent:  # enqueued behind the kernel: it must run while the copies wait
-        for piece in sent.pieces:
-            wait_for_count(buffer.copies, piece.stored, call.calls * piece.elements)
-        copy(buffer.copies, sent.there, first + sent.first, sent.bytes)
-        for piece in sent.pieces:
-            write_flag(buffer.copies, piece.flag, epoch)
-    buffer.follow_copies(stream)  # then the memory of `partial` may be used again
+    for each in call.outgoing:  # enqueued behind the kernel: it must run while the copies wait
+        for piece in each.pieces:
+            wait_for_count(buffer.copy_stream, piece.stored, call.calls * piece.elements)
+        copy(buffer.copy_stream, each.there, first + each.first, each.bytes)
+        for piece in each.pieces:
+            write_flag(buffer.copy_stream, piece.flag, epoch)
+    buffer.wait_for_copies(stream)  # then the memory of `partial` may be used again
     buffer.end(stream)
     return mine
 
@@ -151,11 +153,13 @@ def _multiply_and_scatter(buffer: SymmetricBuffer, call: _Scatter, a: Tensor, b:
 def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Scatter:
     ranks, rank, k = buffer.ranks, buffer.rank, a.shape[1]
     rows, n = shape = a.shape[0] // ranks, b.shape[1]
-    copies = not aligned(a, TMA), not aligned(b, TMA)
-    as_read = (aligned_copy(x) if copied else x for x, copied in zip((a, b), copies, strict=True))
+    copy_a_b = not aligned(a, TMA), not aligned(b, TMA)
+    as_read = (aligned_copy(x) if copied else x for x, copied in zip((a, b), copy_a_b, strict=True))
     plan, pieces = scattered_plan(ranks, problem_of(*as_read)), _pieces_of(rows)
     stored = torch.zeros(ranks, pieces, dtype=torch.int32, device=a.device)
-    buffer.copies_follow(buffer.begin())  # the zeros are there before a copy waits for others
+    buffer.copy_stream_waits_for(
+        buffer.begin()
+    )  # the zeros are there before a copy waits for others
     height = PIECE_ROWS * -(-COPY_PRODUCTS // (PIECE_ROWS * n * k))
     return _Scatter(
         launcher(plan, a.device),
@@ -164,7 +168,7 @@ def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Scatter:
         buffer.flags(rank, pieces).view(ranks, pieces),
         stored,
         tuple(_copies(buffer, stored, shape, a.dtype, height)),
-        copies,
+        copy_a_b,
     )
 
 

@@ -1,6 +1,6 @@
 """linear of DTensors by what each rank has, where that needs no communication.
 
-Along each dimension of the mesh, x (…, K), weight (N, K) and bias (N,) have one of these rows:
+Along each dimension of the mesh, x (…, K), weight (N, K) and bias (N,) are placed as in one row:
 
     x           weight      bias        result      gradients of x, of weight and bias
     Replicate   Replicate   Replicate   Replicate   Replicate   Replicate
@@ -8,8 +8,9 @@ Along each dimension of the mesh, x (…, K), weight (N, K) and bias (N,) have o
     Replicate   Shard(0)    Shard(0)    Shard(-1)   Partial     Shard(0)
     Shard(-1)   Shard(1)    none        Partial     Shard(-1)   Shard(1)
 
-These are torch's own results, and half of its host time: its rules for each operator are looked up
-in Python. torch computes the product of any others, with the communication that they need.
+torch gives the same placements, but takes twice the host time, since it looks up each operator's
+rule in Python. torch computes the products of all other placements, with the communication that
+they need.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _layouts: dict[Any, _Layout | None] = {}
 
 
 class _Layout(NamedTuple):
-    """Where a result is, and its gradients are."""
+    """The specs of a result and of its gradients."""
 
     result: DTensorSpec
     grad: Placements  # of the result

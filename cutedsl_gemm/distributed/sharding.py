@@ -8,9 +8,10 @@ are sharded along it, and the others are replicated:
     N       Replicate  Shard(1)   Shard
     K       Shard(1)   Shard(0)   results are partial sums
 
-A result that the epilogue reduces over M is partial where M is split. K is split only if the
-epilogue is linear in the accumulators: f(x) + f(y) is f(x + y) for no gelu. torch adds up the
-redistribution that each rule needs and takes the cheapest.
+A result that the epilogue reduces over M is partial where M is split. Two more rules split no
+mode: if a or b is a partial sum and the other is replicated, C is a partial sum. These two and the
+split of K need an epilogue that is linear in the accumulators, which a gelu is not: f(x) + f(y)
+differs from f(x + y). torch adds up the redistribution that each rule needs and takes the cheapest.
 
 Importing this module registers the rules of the operators that multiply as torch's public
 `register_sharding` would, with two differences. That function remembers a choice by tensors and

@@ -39,7 +39,7 @@ class SymmetricBuffer:
     def __init__(self, group: ProcessGroup, device: torch.device) -> None:
         self.group, self.device = group, device
         self.rank, self.ranks = group.rank(), group.size()
-        self.copies = torch.cuda.Stream(device, priority=-1)  # to other ranks
+        self.copy_stream = torch.cuda.Stream(device, priority=-1)  # to other ranks
         self.bytes = self.epoch = 0
         self.prepared: dict[Any, Any] = {}  # what calls keep as long as the buffer stays as it is
         self.handle: Any = None
@@ -61,7 +61,7 @@ class SymmetricBuffer:
         self.bytes, self.epoch = bytes, 0
 
     def allocate(self, bytes: int) -> None:
-        """A buffer of so many bytes on each rank, whose flags are zero."""
+        """Allocate this many bytes on each rank, with flags of zero."""
         # Not symm_mem.empty, whose tensors may share an allocation, in which they have an offset.
         self.memory = _SymmetricMemory.empty_strided_p2p((bytes,), (1,), torch.uint8, self.device)
         self.memory[:FLAGS_BYTES].zero_()
@@ -104,14 +104,14 @@ class SymmetricBuffer:
             stream.wait_event(self.ended)
         return stream
 
-    def copies_follow(self, stream: torch.cuda.Stream) -> None:
-        """The copies that are enqueued next wait for what is on the stream now."""
+    def copy_stream_waits_for(self, stream: torch.cuda.Stream) -> None:
+        """Copies that are enqueued from now on start after the work that is on `stream` now."""
         self.begun.record(stream)
-        self.copies.wait_event(self.begun)
+        self.copy_stream.wait_event(self.begun)
 
-    def follow_copies(self, stream: torch.cuda.Stream) -> None:
-        """What the stream does next waits for the copies that are enqueued now."""
-        self.copied.record(self.copies)
+    def wait_for_copies(self, stream: torch.cuda.Stream) -> None:
+        """Work enqueued on `stream` from now on starts after the copies enqueued so far."""
+        self.copied.record(self.copy_stream)
         stream.wait_event(self.copied)
 
     def end(self, stream: torch.cuda.Stream) -> None:
@@ -131,7 +131,7 @@ def known_buffer(group: ProcessGroup, device: torch.device, use: str) -> Symmetr
 def symmetric_buffer(
     group: ProcessGroup, device: torch.device, use: str, bytes: int
 ) -> SymmetricBuffer | None:
-    """The group's buffer for one use, of at least so many bytes; None if torch has none here.
+    """The group's buffer for one use, of at least `bytes` bytes; None if torch has none here.
 
     The first call, and one that needs more bytes, waits for all ranks. Without access from each GPU
     to the memory of the others there is no buffer, which is remembered, with a warning.

@@ -103,7 +103,7 @@ def _replays(runs: dict[str, Launch]) -> dict[str, Launch] | None:
 
 
 def _times(runs: dict[str, Launch], launches: int, sustained: bool) -> dict[str, float]:
-    """Seconds a launch of each provider, in turn; a run has `launches` of them."""
+    """Seconds per launch of each provider, in turn; a run has `launches` of them."""
     once = {name: timed(run, WARM_UP) for name, run in runs.items()} if sustained else {}
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(SUSTAINED_ROUNDS if sustained else BURST_ROUNDS):

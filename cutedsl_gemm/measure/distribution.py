@@ -129,7 +129,7 @@ def plan_of(product: Product, invariant: bool = False) -> Sm90Plan:
 
 
 def _seconds(product: Product, invariant: bool) -> list[float]:
-    """Seconds a launch of torch.mm and of gemm."""
+    """Seconds per launch of torch.mm and of gemm."""
     a, b = product.operands(normal)
     expected = (a @ b).float()
     outs = [torch.full_like(expected, torch.nan, dtype=a.dtype) for _ in range(2)]

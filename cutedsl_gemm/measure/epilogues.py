@@ -69,7 +69,7 @@ def measure() -> Iterator[Sample]:
 
 @torch.no_grad()
 def _seconds(layer: Layer, mnk: Shape) -> dict[str, float]:
-    """Seconds a launch of each provider."""
+    """Seconds per launch of each provider."""
     x, weight, *operand = layer.inputs(mnk, normal)
     inputs = x, weight.mul_(mnk[2] ** -0.5), *operand  # the sums are of the size of the operand
     runs = dict(_that_run(layer, inputs))

@@ -152,7 +152,7 @@ def poison(expected: Tensor) -> None:
 
 
 def _seconds(launches: dict[str, Launch]) -> dict[str, float]:
-    """Seconds a launch of each provider, on the slowest rank."""
+    """Seconds per launch of each provider, on the slowest rank."""
     times: dict[str, list[float]] = {name: [] for name in launches}
     for _ in range(ROUNDS):
         for name, launch in launches.items():

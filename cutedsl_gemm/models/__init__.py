@@ -1,7 +1,6 @@
 """A model of torch on gemm: its layers, its products, its compiled graphs.
 
 recognition  which modules are gated MLPs
-compiled     operators of compiled graphs
 faster       linear and its like by gemm where that is expected to be faster, else by torch
 faster_mlp   a gated MLP likewise
 conversion   convert(model), restore(model)

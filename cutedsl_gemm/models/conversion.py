@@ -28,7 +28,7 @@ _classes: dict[type[nn.Module], Any] = {}  # see `_mlp_class`
 class Converted:
     """A module that `convert` gave another class."""
 
-    torch_class: type[nn.Module]  # the one before
+    torch_class: type[nn.Module]  # the class before the conversion
 
 
 class GemmLinear(Converted, nn.Linear):
@@ -59,7 +59,7 @@ class GemmMlp(Converted):
     _recognized: Recognized | None = None  # None: a copy by the class's own code
 
     def __init_subclass__(cls, **_: Any) -> None:
-        """Nothing: the class before may register its subclasses, or ask them for arguments."""
+        """Do nothing: the class before may register its subclasses, or ask them for arguments."""
 
     def _by_gemm(self, x: object) -> Tensor | None:
         found, modules = self._recognized, self._modules  # type: ignore[attr-defined]
@@ -103,13 +103,13 @@ class Recognized(NamedTuple):
 
 
 def convert(model: Model) -> Model:
-    """The same model, whose nn.Linear run on gemm where that is expected to be faster.
+    """The same model, whose nn.Linear run on gemm where that is expected to be as fast as torch.
 
     Weights, state_dict and hooks stay as they are; only classes change, as printed below. torch
-    computes a product that is not of bfloat16 or float16 (torch.autocast counts), not on a Hopper
-    GPU, or expected to be slower by gemm, and all of them inside torch.func, forward-mode
-    derivatives and torch.jit.trace. Subclasses of nn.Linear, such as those of LoRA, and layers
-    with a `forward` of their own are left alone.
+    computes a product of other types than bfloat16 and float16 (after torch.autocast), or on a GPU
+    other than Hopper, or one that gemm is expected to take longer for; and all products inside
+    torch.func, forward-mode derivatives and torch.jit.trace. Subclasses of nn.Linear, such as those
+    of LoRA, and layers with a `forward` of their own are left alone.
 
     A module that computes down(act(gate(x)) * up(x)) of such layers, with silu or gelu, is
     converted too, whatever its class: two kernels compute it. Gate and up may be one layer, whose

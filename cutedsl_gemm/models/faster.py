@@ -45,9 +45,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | None:
     """x (…, K) · weightᵀ + bias by gemm; None if torch is to compute it.
 
-    torch computes what is not on a Hopper GPU, not bfloat16 or float16, a subclass of Tensor,
-    inside torch.func, forward-mode derivatives or torch.jit.trace, malformed, or expected to be
-    slower by gemm.
+    None for tensors that are not on a Hopper GPU, or not of bfloat16 or float16; for subclasses of
+    Tensor other than DTensor and FakeTensor; inside torch.func, forward-mode derivatives and
+    torch.jit.trace; for malformed arguments; and where gemm is expected to be slower.
     """
     if torch._C._is_any_autocast_enabled():
         tensors = autocast(x, weight, bias)

@@ -74,7 +74,9 @@ def gated_mlp(
         return unflattened(Mlp.apply(*options, rows_of(x), None, w2, b2, *w1), x)
     (h,) = product.run(product.as_matrix(x), product.b, {}, None)
     y = multiply(h, w2, b2)
-    return y if x.ndim == 2 else reshaper((*x.shape[:-1], y.shape[1]))(y)
+    if x.ndim == 2 or not y.is_contiguous():  # torch's product with a sparse w2 is column-major
+        return unflattened(y, x)
+    return reshaper((*x.shape[:-1], y.shape[1]))(y)
 
 
 def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:
@@ -111,7 +113,7 @@ _products: dict[Any, _Known | None] = {}
 def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | None:
     """What multiplies x (…, K) by the weights; None: torch."""
     try:
-        signature = tuple([_place(each) for each in (x, *w1)])
+        signature = tuple([_signature(each) for each in (x, *w1)])
         start, first = w1[0].data_ptr(), w1[0]
         if len(w1) == 2:
             distance = w1[1].data_ptr() - start
@@ -136,8 +138,12 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
     return _Product(known.epilogue, known.as_matrix, known.run, b, in_order, gate_first)
 
 
-def _place(tensor: Tensor) -> tuple[Any, ...]:
-    """The properties of a tensor that decide a product; the last is 0 if the address is aligned."""
+def _signature(tensor: Tensor) -> tuple[Any, ...]:
+    """The properties of a tensor that decide a product.
+
+    The last is the address modulo VECTOR: 0 if it is aligned, and -1 for a tensor without memory.
+    RuntimeError if the tensor is sparse or nested.
+    """
     start = tensor.data_ptr()
     # fmt: off
     return (
@@ -149,7 +155,7 @@ def _place(tensor: Tensor) -> tuple[Any, ...]:
 
 def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Known | None:
     """The product of tensors of a signature; `gate_first` in memory."""
-    if any(_place(each)[-1] for each in (x, *w1)):
+    if any(_signature(each)[-1] for each in (x, *w1)):
         return None  # without memory, empty, or not aligned
     rows = rows_of(x.detach())
     columns = sum(each.shape[0] for each in w1)

@@ -6,8 +6,8 @@ The answer is read from an expression, which the module's forward makes of a ten
 
 A TorchFunctionMode records it. To the forward, x is a tensor like any other; but all functions are
 refused that are not part of an expression, among them those for a shape, a dtype or a value. The
-forward is that of a stand-in, which has the attributes of the module. If one of them changes, the
-module does more than its expression says.
+forward is that of a stand-in, which has the attributes of the module. If forward changes one of
+them, the module does more than its expression says, and is not recognized.
 
 Only modules whose parameters are those of two or three nn.Linear are recorded.
 """

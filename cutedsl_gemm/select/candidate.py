@@ -35,7 +35,8 @@ class Candidate:
     maker: Maker
     tile: Tile
     splits: int = 1  # blocks that split K
-    cluster: tuple[int, int] = (1, 1)  # tiles (down, across) that share B, A by multicast
+    # Tiles (down, across): those of a column share B by multicast, those of a row A.
+    cluster: tuple[int, int] = (1, 1)
     swapped: bool = False  # the plan computes Cᵀ = Bᵀ · Aᵀ
     consumers: int = 2  # of pingpong, which take turns
 
@@ -93,7 +94,7 @@ class Candidate:
 
     @property
     def c_stages(self) -> int | None:
-        """Panels that a consumer stages, unless as many as its maker has by default.
+        """Panels of C that a consumer stages; None: as many as its maker has by default.
 
         Two of 64 columns fit in addition to four stages of 128×256.
         """
@@ -155,8 +156,8 @@ class Candidate:
 
         If the plan's B, which is Aᵀ if operands are swapped, is not contiguous along K, a row of
         the tile has BN contiguous elements: a multiple of a swizzle's shortest row. An invariant
-        problem needs one sum over K, with zeros up to a whole k-tile. Zeros after the end of K
-        change no sum but the sign of one that is 0, so that all its candidates have one BK.
+        problem needs one sum over K, which is padded with zeros to a whole k-tile. Padding can
+        change the sign of a sum that is 0, so all its candidates have the same BK.
 
         >>> swapped = Candidate(pingpong, (128, 88, 64), swapped=True)
         >>> swapped.serves(("K", "MN")), swapped.serves(("MN", "K"))
@@ -200,7 +201,7 @@ def lower(group: int) -> int:
 
 
 def depth(k: int) -> int:
-    """The class of a K: 0, 1 or 2.
+    """The class of a K: 0 up to 256, 1 up to 1024, else 2.
 
     >>> depth(256), depth(1024), depth(1025)
     (0, 1, 2)
@@ -261,7 +262,7 @@ def _plan(
 
 
 def _with_second_panel(plan: PanelPlan, of_k: int) -> PanelPlan:
-    """The plan with two panels of C a consumer, if K is short or they leave as many stages.
+    """The plan with two panels of C per consumer, if K is short or the second costs no stage.
 
     A panel is then evaluated while the one before it is stored: with bias and gelu 2 to 4 % faster
     where K is at most 512; but a stage less costs 2 % at 4096³ (docs/performance/notebook.md).
@@ -339,7 +340,7 @@ def candidate_of(plan: Sm90Plan) -> Candidate | None:
 
 
 def plans() -> list[Sm90Plan]:
-    """Every plan that the model may choose if TMA stores C; some serve invariant problems.
+    """Every plan without an epilogue that the model may choose if TMA stores C.
 
     >>> len(plans())
     6344

@@ -1,17 +1,15 @@
 """What measurements say beyond the formulas of model.py: a factor for each candidate's time.
 
-The factor comes from a network of two layers of 64 units. Each unit adds up its inputs, with
-weights, and passes the sum on if it is positive. The inputs of the first layer are
+The factor comes from a network with two hidden layers of 64 ReLU units. The inputs of the first are
 
     TERMS   of the model: they change with the problem and the candidate
     FACTS   of the candidate: its tile, cluster, schedule, stages and panels of C
     ROWS    the alignments of the rows of A, B and C
     WORK    of the epilogue
 
-and those of the second layer are the units of the first.
-Flops, L2 and DRAM are the model's. The network knows how plans deviate from it: blocks that share
-what L2 serves or fall out of step, tiles beyond the edge, short loops. `bench/fit_model.py` writes
-the weights, correction.csv.
+The formulas cover flops and L2. The network learns how plans deviate from them: those that wait for
+DRAM, blocks that share what L2 serves or fall out of step, tiles beyond the edge, short loops.
+`bench/fit_model.py` writes the weights, correction.csv.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from cutedsl_gemm.kernels.sm90.rungs import pingpong
 from cutedsl_gemm.select.candidate import Candidate
 
 FILE = Path(__file__).with_name("correction.csv")
-LIMIT = math.log(2.0)  # of the factor's logarithm
+LIMIT = math.log(4.0)  # of the factor's logarithm
 
 TERMS = (  # their logarithms
     "waves",
@@ -142,7 +140,7 @@ class Network(NamedTuple):
         return found
 
     def log_factor(self, logs: Array, others: Array) -> Array:
-        """(candidates,): the logarithm of the factor, which is 1/2 to 2.
+        """(candidates,): the logarithm of the factor, which is 1/4 to 4.
 
         `logs` are the logarithms of the terms, (TERMS, candidates).
         """

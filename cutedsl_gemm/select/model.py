@@ -1,8 +1,8 @@
 """A model of the H100: the expected time of a candidate plan for a problem.
 
-Blocks compute tiles of C in waves, one tile a multiprocessor at a time:
+Blocks compute tiles of C in waves, each multiprocessor one tile at a time:
 
-    time = (launch + max(main loops, DRAM) + last epilogue + reduction) × correction
+    time = (launch + main loops + last epilogue + reduction) × correction
 
 A k-tile takes as long as L2 needs to serve the loads of all multiprocessors, or as long as the
 multiprocessor needs: about the longest of three times.
@@ -17,13 +17,14 @@ for a row of 32 bytes of shared memory as for one of 128.
 L2 serves fewer rows a second if they start off 128-byte lines. Clusters, whose blocks share loads
 by multicast, ask for less. Where K is split, a second kernel adds the partial sums.
 
-The terms leave out how L2 serves blocks that ask for the same line, the clocks of busy
-multiprocessors, and what else no formula has caught. The correction was learned from measurements
+The formula leaves out DRAM, which limits all candidates of a problem about alike and so does not
+rank them, how L2 serves blocks that ask for the same line, the clocks of busy multiprocessors, and
+what else no formula has caught. The correction knows these: it was learned from measurements
 (select/correction.py); it knows tiles and clusters like those of CANDIDATES.
 
-`bench/fit_model.py` fits the constants and the correction to measurements on an H100 SXM:
-docs/performance/notebook.md, "The model". All candidates are estimated at once, as arrays: a call
-of numpy takes half a microsecond.
+`bench/fit_model.py` fits both to measurements on an H100 SXM: the network to times, the constants
+so that the formulas rank the right candidates first (docs/performance/notebook.md, "The model").
+All candidates are estimated at once, as arrays: a call of numpy takes half a microsecond.
 """
 
 from __future__ import annotations
@@ -89,30 +90,31 @@ Array: TypeAlias = NDArray[Any]
 class Constants(NamedTuple):
     """What the fit decides. Times are in seconds; rates, if not of flops, in bytes a second."""
 
-    sm_rate: float = 5.34e12  # flops a second of a multiprocessor
-    smem: float = 2.45e11  # of a multiprocessor's shared memory
-    latency: float = 1.05e-07  # of a k-tile,
-    latency_16: float = 9.3e-09  # and for each wgmma in it
+    sm_rate: float = 5.19e12  # flops a second of a multiprocessor
+    smem: float = 3.13e11  # of a multiprocessor's shared memory
+    latency: float = 1.09e-07  # of a k-tile
+    latency_16: float = 6.56e-09  # added for each wgmma of a k-tile
     tma_row: float = 1.9e-09  # of a row that TMA loads, where rows of B are of 32 or 64 bytes
-    l2: tuple[float, ...] = (1.76e13, 7.48e12, 6.91e12, 4.54e12)  # of rows of each of ALIGNMENTS
-    dram: float = 2.8e12
-    kept: float = 2.04e07  # bytes of A, B and C that L2 keeps from launch to launch
-    launch: float = 1.65e-06  # launch to first load, and last store to the end
-    fill: float = 1.99e-08  # until the first k-tile of a tile arrives,
-    fill_rate: float = 7.19e10  # and its bytes
-    cluster_launch: float = 4.59e-07  # what a cluster adds to `launch`
-    cluster_fill: float = 1.54e-08  # and to `fill`
-    store: float = 2.59e10  # of C, of one consumer
-    shared_store: float = 2.73e10  # of the consumers of a cooperative tile
-    narrow_store: float = 1.6e10  # in rows of 32 bytes
+    l2: tuple[float, ...] = (1.42e13, 7.41e12, 6.77e12, 4.76e12)  # of rows of each of ALIGNMENTS
+    dram: float = 2.84e12
+    kept: float = 1.56e07  # bytes of A, B and C that L2 keeps from launch to launch
+    launch: float = 1.15e-06  # launch to first load, and last store to the end
+    fill: float = 2.16e-08  # until the first k-tile of a tile arrives
+    fill_rate: float = 6.48e10  # at which its bytes arrive, added to `fill`
+    cluster_launch: float = 6.53e-07  # what a cluster adds to `launch`
+    cluster_fill: float = 1.33e-08  # what it adds to `fill`
+    store: float = 2.17e10  # of C, of one consumer
+    shared_store: float = 1.83e10  # of the consumers of a cooperative tile
+    narrow_store: float = 1.32e10  # in rows of 32 bytes
     narrow_write: float = 1.24e12  # of C that DRAM takes in rows of 32 bytes
-    reduction_launch: float = 1.92e-06  # of the kernel that adds partial sums
-    reduction_rate: float = 4.36e12  # of partial sums, to L2 and from there
+    reduction_launch: float = 1.96e-06  # of the kernel that adds partial sums
+    reduction_rate: float = 4.95e12  # of partial sums, to L2 and from there
     # Of a slot of an epilogue (epilogue/cost.py). By hand, of twelve epilogues at 8448×9216×256.
     issue: float = 2.0e-09
-    # Of a matrix that threads read, for each output of a thread; of two, four times as much, since
-    # they share the registers for what is read ahead; and more if sums take all of these. By hand,
-    # of SwiGLU's derivative with ten tiles (docs/performance, "Epilogues that read matrices").
+    # Of a matrix that threads read, per output of a thread. Two cost four times as much, since they
+    # share the registers for what is read ahead; `full` is the factor if sums take all of these. By
+    # hand, of SwiGLU's derivative with ten tiles (docs/performance, "Epilogues that read
+    # matrices").
     read: float = 4.0e-08
     full: float = 1.25
 
@@ -128,7 +130,8 @@ class Estimate(NamedTuple):
     tiles: int
     waves: int
     busy_sms: int  # multiprocessors that work in a full wave
-    tensor_core: float  # seconds of a k-tile; the longest of the three decides
+    # Seconds of a k-tile, if this alone decided; see `bound`. That of L2 is for all busy SMs.
+    tensor_core: float
     smem: float
     tma: float  # 0 where rows in shared memory are of 128 bytes
     l2: float
@@ -285,7 +288,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('pingpong 128×192×64', 704, 6, 221)
+    ('pingpong 128×192×64', 704, 6, 225)
     """
     return estimates(problem, (candidate,))[0]
 
@@ -333,7 +336,7 @@ def takes(problem: Problem, candidate: Candidate) -> bool:
 
 
 def best(problem: Problem) -> Candidate:
-    """The first candidate of `ranking`, remembered.
+    """The first candidate of `ranking` for a problem without an epilogue, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
     ['pingpong 128×128×64, swapped', 'cooperative 256×128×64, cluster 1×2']
@@ -377,8 +380,8 @@ def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -
     seconds = inputs[TIME]
     seconds[~found["serves"]] = NEVER  # 0.7 µs less than `where`
     near = _near(seconds)
-    logs = np.log(inputs.take(near, 1, mode="clip"))  # half a microsecond less: no checks
-    expected = logs[TIME] + LEARNED.log_factor(logs, others.take(near, 0, mode="clip"))
+    logs = np.log(inputs.take(near, 1))
+    expected = logs[TIME] + LEARNED.log_factor(logs, others.take(near, 0))
     return served[near[expected.argmin()]]
 
 
@@ -470,9 +473,9 @@ def terms(
     moved = 2 * (m * k + k * n + m * n) + work.bytes - c.kept
     dram = np.maximum(m * n * of.write, moved / c.dram)
     reduction = of.sums * blocks
-    seconds = of.launch + np.maximum(mainloop, dram) + epilogue + reduction
+    seconds = of.launch + mainloop + epilogue + reduction
     filled = used > of.least
-    # Unpacking an array takes 0.2 µs a row, indexing 0.07; np.array of rows 1 µs more than this.
+    # Unpacking an array takes 0.2 µs a row, indexing 0.07.
     inputs = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, used[0], used[1]
     return {
         "seconds": seconds,

@@ -1,4 +1,4 @@
-"""Whether gemm is expected to be faster than torch.mm, which is cuBLAS, on Hopper."""
+"""Whether gemm is expected to be at least as fast as torch.mm (cuBLAS) on Hopper."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ import torch
 Launch: TypeAlias = Callable[[], object]
 
 REST, WARM_UP, TIMED = 0.5, 3, 10  # seconds, launches, launches
-SECONDS, LAUNCHES = 0.5e-3, 50  # of a graph: the time, at most so many launches
+SECONDS, LAUNCHES = 0.5e-3, 50  # of a graph: the time, and the most launches
 HOLD = 2_000_000  # cycles, 1.1 ms: a slow host took 0.3 ms to enqueue a graph of 20 launches
 
 
 def timed(launch: Launch, count: int) -> float:
-    """Seconds a launch, of `count` in a row."""
+    """Seconds per launch, of `count` in a row."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
     for _ in range(count):
@@ -33,7 +33,7 @@ def timed(launch: Launch, count: int) -> float:
 
 
 def burst(launch: Launch, warm_up: int = WARM_UP, count: int = TIMED) -> float:
-    """Seconds a launch on a rested card, after `warm_up` launches."""
+    """Seconds per launch on a rested card, after `warm_up` launches."""
     time.sleep(REST)
     timed(launch, warm_up)
     return timed(launch, count)
@@ -49,7 +49,7 @@ def captured(launch: Launch, count: int) -> Launch:
 
 
 def launches_of_a_graph(seconds: float, whole: float = SECONDS) -> int:
-    """How many launches a graph of `whole` seconds needs, if each takes so many.
+    """The launches that fill a graph of `whole` seconds, if each takes `seconds`.
 
     >>> launches_of_a_graph(1e-6), launches_of_a_graph(100e-6), launches_of_a_graph(0.02)
     (50, 5, 1)
@@ -63,7 +63,7 @@ def race(
     rounds: int = 5,
     count: int = 10,
 ) -> list[float]:
-    """Seconds a launch of each on the GPU alone: `in_turn` of graphs of `count`."""
+    """Seconds per launch of each, on the GPU alone: graphs of `count` launches, `in_turn`."""
     return in_turn([captured(launch, count) for launch in launches], report, rounds, count)
 
 
@@ -73,7 +73,7 @@ def in_turn(
     rounds: int = 5,
     count: int = 10,
 ) -> list[float]:
-    """Seconds a launch of each of these graphs of `count`, replayed in turn: the rounds' median.
+    """Seconds per launch of each of these graphs of `count`, replayed in turn: the median.
 
     `report` receives the share of the rounds that are done, 0 to 1.
     """

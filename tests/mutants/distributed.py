@@ -123,17 +123,17 @@ FAULTS = (
     Fault(
         "flag_before_the_rows",
         GATHER,
-        "        copy(buffer.copies, there, a.data_ptr(), a.nbytes)\n"
-        "        write_flag(buffer.copies, flag, epoch)\n",
-        "        write_flag(buffer.copies, flag, epoch)\n"
-        "        copy(buffer.copies, there, a.data_ptr(), a.nbytes)\n",
+        "        copy(buffer.copy_stream, there, a.data_ptr(), a.nbytes)\n"
+        "        write_flag(buffer.copy_stream, flag, epoch)\n",
+        "        write_flag(buffer.copy_stream, flag, epoch)\n"
+        "        copy(buffer.copy_stream, there, a.data_ptr(), a.nbytes)\n",
         "Another rank multiplies rows that have not come.",
     ),
     Fault(
         "no_barrier_before_the_rows",
         GATHER,
-        "    buffer.barrier()\n    buffer.copies_follow(stream)\n",
-        "    buffer.copies_follow(stream)\n",
+        "    buffer.barrier()\n    buffer.copy_stream_waits_for(stream)\n",
+        "    buffer.copy_stream_waits_for(stream)\n",
         "Rows are overwritten while the call before multiplies them.",
     ),
     Fault(
@@ -160,8 +160,8 @@ FAULTS = (
     Fault(
         "sent_before_it_is_stored",
         SCATTER,
-        "            wait_for_count(buffer.copies, piece.stored, call.calls * piece.elements)\n",
-        "            pass\n",
+        "call.calls * piece.elements)",
+        "0)",
         "Copy engines send what the kernel has not stored.",
     ),
     Fault(
@@ -174,12 +174,12 @@ FAULTS = (
     Fault(
         "flag_before_the_piece",
         SCATTER,
-        "        copy(buffer.copies, sent.there, first + sent.first, sent.bytes)\n"
-        "        for piece in sent.pieces:\n"
-        "            write_flag(buffer.copies, piece.flag, epoch)\n",
-        "        for piece in sent.pieces:\n"
-        "            write_flag(buffer.copies, piece.flag, epoch)\n"
-        "        copy(buffer.copies, sent.there, first + sent.first, sent.bytes)\n",
+        "        copy(buffer.copy_stream, each.there, first + each.first, each.bytes)\n"
+        "        for piece in each.pieces:\n"
+        "            write_flag(buffer.copy_stream, piece.flag, epoch)\n",
+        "        for piece in each.pieces:\n"
+        "            write_flag(buffer.copy_stream, piece.flag, epoch)\n"
+        "        copy(buffer.copy_stream, each.there, first + each.first, each.bytes)\n",
         "Another rank adds a part that has not come.",
     ),
     Fault(

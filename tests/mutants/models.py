@@ -158,7 +158,7 @@ FAULTS = (
     Fault(
         "mlp_of_any_strides",
         MLP,
-        "    if any(_place(each)[-1] for each in (x, *w1)):\n"
+        "    if any(_signature(each)[-1] for each in (x, *w1)):\n"
         "        return None  # without memory, empty, or not aligned\n",
         "",
         "TMA faults on an MLP whose weights are views at odd addresses.",

@@ -114,7 +114,7 @@ class Memory(SymmetricBuffer):
     def __init__(self, rank, shared):
         self.rank, self.ranks, self.shared = rank, len(shared.memory), shared
         self.bytes, self.prepared, self.handle = 0, {}, None
-        self.copies, KERNELS.running = None, []
+        self.copy_stream, KERNELS.running = None, []
 
     def allocate(self, bytes):
         memory = torch.full((bytes,), 0xFF, dtype=torch.uint8)
@@ -134,10 +134,10 @@ class Memory(SymmetricBuffer):
     def begin(self):
         return None
 
-    def copies_follow(self, stream):
+    def copy_stream_waits_for(self, stream):
         pass
 
-    def follow_copies(self, stream):
+    def wait_for_copies(self, stream):
         pass
 
     def end(self, stream):
@@ -278,6 +278,18 @@ def test_parts_of_a_call_are_not_overwritten_by_the_next_whatever_its_shape(thre
     threads(body, ranks)
 
 
+def test_a_rank_without_columns_sends_its_rows(threads):
+    """The others wait for them."""
+
+    def body(rank, ranks, group):
+        a, b = draw(128 * ranks, 16), draw(16, 24 * rank)
+        found, every = all_gather.gather(a[128 * rank : 128 * rank + 128], b, group, rows=True)
+        assert torch.equal(found, product(a, b))
+        assert torch.equal(every, a)
+
+    threads(body, 2)
+
+
 def test_a_rank_that_has_nothing_of_k_takes_part_in_the_sum(threads):
     def body(rank, ranks, group):
         parts, b = [draw(128 * ranks, 16), draw(128 * ranks, 0)], draw(16, 24, seed=1)
@@ -319,9 +331,9 @@ def test_calls_of_operands_at_other_addresses_are_prepared_apart():
 
 
 def test_rows_that_no_tile_divides_and_odd_rows_of_k_go_through_collectives():
-    for rows, k, n in ((65, 64, 64), (64, 63, 64), (0, 64, 64)):
-        a, b = torch.empty(rows, k), torch.empty(k, n)
-        assert all_gather._gather_buffer(a, b, SimpleNamespace(size=lambda: 2)) is None
+    for rows, k in ((65, 64), (64, 63), (0, 64)):
+        a = torch.empty(rows, k)
+        assert all_gather._gather_buffer(a, SimpleNamespace(size=lambda: 2)) is None
 
 
 @pytest.mark.parametrize("rows", [64, 192, 4096])

@@ -151,6 +151,15 @@ def test_without_gradients_x_has_any_shape_and_strides_and_the_result_is_no_view
     assert len(products) == 2
 
 
+def test_a_sparse_weight_is_torchs_whose_result_is_column_major():
+    theirs = Llama().bfloat16().requires_grad_(False)
+    sparse = nn.Parameter(theirs.down_proj.weight.to_sparse(), requires_grad=False)
+    ours = convert(copy.deepcopy(theirs))
+    for each in (ours, theirs):
+        each.down_proj.weight = sparse
+    assert near(ours(X), theirs(X))
+
+
 @pytest.mark.deep
 @each_mlp
 def test_autocast_and_second_derivatives_are_torchs(name, products):
