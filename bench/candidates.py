@@ -8,7 +8,7 @@ contiguous along K), and products with an epilogue. All shapes that bench names 
 too. Measuring ends after `--seconds`.
 
 A case runs the first twenty candidates of the model whose estimates are at most `--slack` times the
-best one's. `--tried` adds plans that are no candidates. Plans run in CUDA graphs, in turn with
+best one's. `--tried` adds plans that are not candidates. Plans run in CUDA graphs, in turn with
 torch.mm, and outputs are checked. A time of decoding is the geometric mean of hot and cold weights,
 as bench has them. Needs an H100; `--dry` only prints how much would run.
 """
@@ -81,7 +81,7 @@ class Kind:
 
     majors: Majors = ("K", "K")
     epilogue: Function = PLAIN
-    accumulators: int = 1  # whose columns N has
+    accumulators: int = 1  # N counts the columns of all of them
     row: bool = False  # whether the epilogue reads a bias, a row vector
     matrices: tuple[str, ...] = ()  # that it reads
 

@@ -11,8 +11,8 @@ choice loses. An error that all plans of a shape share hardly counts, since it c
 `--held 3` leaves out every third shape, and reports it. `--learn` is the number of training steps.
 
 The formulas rank all candidates, and a choice corrects only the first NEAR. `--steps 1000` first
-fits the constants of the formulas so that these are the right ones, by the network of before. Then
-write the constants into model.py, and let the network learn anew.
+fits the constants of the formulas, so that the candidate that the previous network ranks first is
+among these. Then write the constants into model.py, and let the network learn anew.
 
 `--pick N` picks N of all measured plans greedily; with `--write` they become the candidates, of
 which a second run learns. torch.mm runs without the epilogue that the plans have. Needs no GPU;
@@ -77,7 +77,7 @@ JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape 
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
 OFTEN = 12  # runs of a plan that may become a candidate
 DRAWN = 1500  # random shapes of `unmeasured`
-# Constants that decide nothing at the shapes of `unmeasured`, so that no fit changes them.
+# Constants that change no time at the shapes of `unmeasured`, so the fit leaves them alone.
 ELSEWHERE = "tma_row", "dram", "kept", "narrow_write", "issue", "read", "full"
 SEED = 2  # of 0, 1 and 2, the one whose choice lost least in decoding and at the shapes of bench
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
@@ -335,7 +335,7 @@ def unflat(logs: Array, c: Constants) -> Constants:
 def fit(c: Constants, learned: Network, steps: int) -> Constants:
     """Constants by which a choice corrects the right candidates: a random search.
 
-    The fastest candidate by the network should be among the first NEAR by the formulas.
+    The candidate that the network ranks first should be among the NEAR that the formulas do.
     """
     random = np.random.default_rng(0)
     runs = unmeasured()
@@ -346,12 +346,12 @@ def fit(c: Constants, learned: Network, steps: int) -> Constants:
     def missed(logs: Array) -> float:
         """What a choice loses: the mean at random shapes, and half of that of decoding.
 
-        Beside NEAR candidates, fewer and more count, too: the loss is then less of a staircase.
+        A choice of fewer candidates than NEAR, and one of more, count too: that smooths the loss.
         """
         found = formulas(runs, unflat(logs, c))
         seconds, total = by_shape(np.where(found["serves"], found["seconds"], np.inf)), 0.0
         for count, share in ((NEAR * 2 // 3, 0.25), (NEAR, 1.0), (NEAR * 4 // 3, 0.25)):
-            near = seconds.argpartition(count - 1)[:, :count]
+            near = seconds.argpartition(min(count, len(CANDIDATES)) - 1)[:, :count]
             lost = np.take_along_axis(expected, near, 1).min(1) - first
             total += share * (lost[:DRAWN].mean() + lost[DRAWN:].mean() / 2) / 1.5
         return total

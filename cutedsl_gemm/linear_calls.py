@@ -132,7 +132,7 @@ def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> 
 
 
 def computed(run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """run(x, weight, bias) of plain tensors outside torch.func, differentiable if any needs that.
+    """run(x, weight, bias) of plain tensors outside torch.func; differentiable if one needs it.
 
     `linear` computes the products of the backward pass.
     """

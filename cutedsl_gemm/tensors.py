@@ -69,8 +69,8 @@ class ByAddress(dict[int, Tensor]):
 
 def allocator(like: Tensor, m: int, n: int) -> Callable[[Tensor], Tensor]:
     """A function a → a new matrix (m, n) of a's dtype and device, which are those of `like`."""
-    if type(like) not in DENSE or not like.is_cuda:
-        return lambda a: a.new_empty(m, n)  # half a microsecond faster than by a tuple
+    if type(like) not in DENSE:
+        return lambda a: a.new_empty(m, n)
     return allocation.allocator(like.device, (m, n), like.dtype)
 
 
@@ -78,8 +78,8 @@ def allocator(like: Tensor, m: int, n: int) -> Callable[[Tensor], Tensor]:
 def reshaper(shape: tuple[int, ...]) -> Callable[[Tensor], Tensor]:
     """A function of contiguous tensors → the same memory in this shape, as no view of torch's.
 
-    Inductor's code reshapes so, below dispatch and autograd. A view that is made below autograd
-    must not be changed in place, as in x = linear(x); x += y.
+    Inductor's code reshapes by the same function, below dispatch and autograd. A view that is made
+    below autograd must not be changed in place, as in x = linear(x); x += y.
 
     >>> reshaper((2, 3))(torch.arange(6))._base is None
     True

@@ -7,8 +7,8 @@ On each rank r:
 
 A tile's producer warp waits for the flag of its rows. The copies, and the flags behind them, need
 no multiprocessor: a kernel that fills the GPU and waits does not hinder them. They are enqueued
-before the kernel, which so never waits for work that is queued behind it. And they are enqueued
-after a barrier, so that no kernel waits for a rank that still does other work.
+before the kernel, so the kernel never waits for work that is queued behind it. They are enqueued
+after a barrier, so no kernel waits for a rank that still does other work.
 
 One buffer suffices. A rank's buffer is written only after the barrier; its last readers, the
 product of the call before and the copy of its rows, are ahead of the barrier in that rank's stream.

@@ -38,7 +38,7 @@ class GemmLinear(Converted, nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """torch.nn.functional.linear(input, weight, bias)."""
-        try:  # of nn.Module's own attributes: those by __getattr__ take a microsecond more
+        try:  # nn.Module's __getattr__ would take a microsecond more
             weight, bias = self._parameters["weight"], self._parameters["bias"]
         except KeyError:  # parametrized, or a replica of DataParallel
             weight, bias = self.weight, self.bias
@@ -74,7 +74,7 @@ class GemmMlp(Converted):
             return None
         if _has_hooks([*layers, *[each for each, _ in found.others]]):
             return None
-        try:
+        try:  # as in GemmLinear
             *w1, w2 = [each._parameters["weight"] for each in layers]
             *b1, b2 = [each._parameters["bias"] for each in layers]
         except KeyError:  # they are none, as in a replica of DataParallel
@@ -106,10 +106,10 @@ def convert(model: Model) -> Model:
     """The same model, whose nn.Linear run on gemm where that is expected to be as fast as torch.
 
     Weights, state_dict and hooks stay as they are; only classes change, as printed below. torch
-    computes a product of other types than bfloat16 and float16 (after torch.autocast), or on a GPU
-    other than Hopper, or one that gemm is expected to take longer for; and all products inside
-    torch.func, forward-mode derivatives and torch.jit.trace. Subclasses of nn.Linear, such as those
-    of LoRA, and layers with a `forward` of their own are left alone.
+    computes products of types other than bfloat16 and float16 (after torch.autocast), on GPUs other
+    than Hopper, and where gemm is expected to be slower; and all products inside torch.func,
+    forward-mode derivatives and torch.jit.trace. Subclasses of nn.Linear, such as those of LoRA,
+    and layers with a `forward` of their own are left alone.
 
     A module that computes down(act(gate(x)) * up(x)) of such layers, with silu or gelu, is
     converted too, whatever its class: two kernels compute it. Gate and up may be one layer, whose

@@ -17,10 +17,10 @@ for a row of 32 bytes of shared memory as for one of 128.
 L2 serves fewer rows a second if they start off 128-byte lines. Clusters, whose blocks share loads
 by multicast, ask for less. Where K is split, a second kernel adds the partial sums.
 
-The formula leaves out DRAM, which limits all candidates of a problem about alike and so does not
-rank them, how L2 serves blocks that ask for the same line, the clocks of busy multiprocessors, and
-what else no formula has caught. The correction knows these: it was learned from measurements
-(select/correction.py); it knows tiles and clusters like those of CANDIDATES.
+The formula leaves out DRAM, which limits all candidates of a problem about alike, and so does not
+rank them. It also leaves out how L2 serves blocks that ask for the same line, and the clocks of
+busy multiprocessors. The correction covers these: a network learned it from measurements
+(select/correction.py). It knows tiles and clusters like those of CANDIDATES.
 
 `bench/fit_model.py` fits both to measurements on an H100 SXM: the network to times, the constants
 so that the formulas rank the right candidates first (docs/performance/notebook.md, "The model").
@@ -79,7 +79,7 @@ ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
 # A choice corrects only this many candidates. If it corrected all of them, chosen plans would be
 # expected to take 0.1 % less (3,000 random shapes).
 NEAR = 24
-# The ratio up to which times tie. Where DRAM decides, many candidates are as fast.
+# The ratio up to which times tie, as those of a tile with operands swapped and not often do.
 TIED = np.array(1 + 1e-5, np.float32)
 TIME = TERMS.index("time")  # of the `inputs` of `terms`
 NEVER = np.array(1e30, np.float32)  # seconds of a candidate that does not serve a problem
@@ -88,7 +88,10 @@ Array: TypeAlias = NDArray[Any]
 
 
 class Constants(NamedTuple):
-    """What the fit decides. Times are in seconds; rates, if not of flops, in bytes a second."""
+    """Constants of the formulas. Times are in seconds; rates, if not of flops, in bytes a second.
+
+    `dram`, `kept` and `narrow_write` are inputs of the correction, and no part of the formula.
+    """
 
     sm_rate: float = 5.19e12  # flops a second of a multiprocessor
     smem: float = 3.13e11  # of a multiprocessor's shared memory
@@ -151,7 +154,7 @@ class Estimate(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """What decides the time, before the correction.
+        """What decides: DRAM if it takes longer than the main loops, else a time of a k-tile.
 
         >>> square, askew = (Problem.dense(4096, 4096, k) for k in (4096, 4104))
         >>> [estimate(each, Candidate(pingpong, (128, 192, 64))).bound for each in (square, askew)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 
 import torch
 from torch import Tensor
@@ -14,7 +13,7 @@ def allocator(
 ) -> Callable[[Tensor], Tensor]:
     """A function of a tensor on the device → a new contiguous tensor there.
 
-    Inductor's function skips torch's dispatcher, and allocates on torch's current GPU.
+    On torch's current GPU it calls Inductor's function, which skips torch's dispatcher.
     """
 
     def new_empty(like: Tensor) -> Tensor:
@@ -23,7 +22,7 @@ def allocator(
     make = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
     if make is None or device.type != "cuda":
         return new_empty
-    stride = tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
+    stride = torch.empty(shape, device="meta").stride()
     if torch.cuda.device_count() == 1:
         return lambda like: make(shape, stride, dtype)
     current, index = torch.cuda.current_device, device.index
