@@ -60,7 +60,7 @@ from cutedsl_gemm.select.model import (
     Work,
     aligned,
     correction,
-    entry,
+    row_alignment,
     table,
     terms,
     work_of,
@@ -149,7 +149,7 @@ def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:
     of_a, of_b = KINDS[kind].majors
     pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
     work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else Work()
-    return m, n, k, *(entry(2 * each) for each in pitches), [*KINDS].index(kind), *work
+    return m, n, k, *(row_alignment(2 * each) for each in pitches), [*KINDS].index(kind), *work
 
 
 def of_all(
@@ -187,9 +187,9 @@ def formulas(runs: Runs, c: Constants) -> dict[str, Array]:
     tables = (table(runs.names, c, [*KINDS.values()][kind].majors) for kind in kinds)
     every = (np.concatenate(columns, axis=-1) for columns in zip(*tables, strict=True))
     number = runs.candidate + len(runs.names) * of_runs
-    of = Table(*(column[..., number] for column in every))
+    costs = Table(*(column[..., number] for column in every))
     m, n, k, *rows = runs.key
-    return terms(m, n, k, aligned(of, rows, c), c, runs.work)
+    return terms(m, n, k, aligned(costs, rows, c), c, runs.work)
 
 
 def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:

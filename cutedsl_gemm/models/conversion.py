@@ -28,13 +28,13 @@ _classes: dict[type[nn.Module], Any] = {}  # see `_mlp_class`
 class Converted:
     """A module that `convert` gave another class."""
 
-    torch_class: type[nn.Module]  # the class before the conversion
+    original_class: type[nn.Module]  # the class before the conversion
 
 
 class GemmLinear(Converted, nn.Linear):
     """An nn.Linear whose product runs on gemm where that is expected to be faster."""
 
-    torch_class = nn.Linear
+    original_class = nn.Linear
 
     def forward(self, input: Tensor) -> Tensor:
         """torch.nn.functional.linear(input, weight, bias)."""
@@ -85,13 +85,13 @@ class GemmMlp(Converted):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """What the class before says. If it says nothing, the copy is converted, too."""
-        torch_class: Any = self.torch_class
+        original_class: Any = self.original_class
         written = object.__new__(class_as_written(self))  # with the attributes of this module
         object.__setattr__(written, "__dict__", vars(self))
-        reduced = torch_class.__reduce_ex__(written, max(2, protocol))
-        if reduced[:2] != (_NEW, (torch_class,)):
+        reduced = original_class.__reduce_ex__(written, max(2, protocol))
+        if reduced[:2] != (_NEW, (original_class,)):
             return reduced
-        return _empty, (torch_class,), *reduced[2:]
+        return _empty, (original_class,), *reduced[2:]
 
 
 class Recognized(NamedTuple):
@@ -162,7 +162,7 @@ def _snapshot(module: nn.Module) -> Parts:
 
 def _is_derived(module: nn.Module) -> bool:
     """Whether a converted module was given another class since."""
-    return isinstance(module, Converted) and "torch_class" not in vars(type(module))
+    return isinstance(module, Converted) and "original_class" not in vars(type(module))
 
 
 def _change(module: nn.Module, made: type[nn.Module], found: Recognized | None = None) -> None:
@@ -174,28 +174,28 @@ def _change(module: nn.Module, made: type[nn.Module], found: Recognized | None =
     object.__setattr__(module, "__class__", made)
 
 
-def _mlp_class(torch_class: type[nn.Module]) -> Any:
+def _mlp_class(original_class: type[nn.Module]) -> Any:
     """The subclass of a class of gated MLPs that runs on gemm: always the same one."""
-    if torch_class in _classes:
-        return _classes[torch_class]
+    if original_class in _classes:
+        return _classes[original_class]
 
-    @wraps(torch_class.forward)  # torch.export reads its signature
+    @wraps(original_class.forward)  # torch.export reads its signature
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs:
             result = self._by_gemm(args[0])
             if result is not None:
                 return result
-        return torch_class.forward(self, *args, **kwargs)
+        return original_class.forward(self, *args, **kwargs)
 
-    name, module = f"Gemm{torch_class.__name__}", torch_class.__module__
-    attributes = {"torch_class": torch_class, "forward": forward, "__module__": module}
-    made = _classes[torch_class] = type(name, (GemmMlp, torch_class), attributes)
+    name, module = f"Gemm{original_class.__name__}", original_class.__module__
+    attributes = {"original_class": original_class, "forward": forward, "__module__": module}
+    made = _classes[original_class] = type(name, (GemmMlp, original_class), attributes)
     return made
 
 
-def _empty(torch_class: type[nn.Module]) -> Any:
+def _empty(original_class: type[nn.Module]) -> Any:
     """A converted module without attributes, which `copy` and `pickle` fill."""
-    made = _mlp_class(torch_class)
+    made = _mlp_class(original_class)
     return made.__new__(made)
 
 
@@ -228,7 +228,7 @@ def restore(model: Model) -> Model:
                 "example), then restore"
             )
     for module in found.values():
-        _change(module, module.torch_class)
+        _change(module, module.original_class)
     return model
 
 

@@ -43,7 +43,7 @@ class GatedMlp(NamedTuple):
 
 def class_as_written(module: nn.Module) -> type[nn.Module]:
     """The class of a module, or the one before `convert`."""
-    found: type[nn.Module] = vars(type(module)).get("torch_class", type(module))
+    found: type[nn.Module] = vars(type(module)).get("original_class", type(module))
     return found
 
 

@@ -138,7 +138,7 @@ class Candidate:
         if self.splits > 1:
             return Raster(1)
         m, _, k = problem.mnk
-        of_k = depth(k)
+        of_k = k_class(k)
         if of_k == 0:
             return self.along_rows
         m, n = (problem.columns, m) if self.swapped else (m, problem.columns)
@@ -185,7 +185,7 @@ class Candidate:
                 "omit kernel, or omit invariant"
             )
         raster = raster or self.raster(problem)
-        c = problem.c_alignment, problem.epilogue, depth(k)
+        c = problem.c_alignment, problem.epilogue, k_class(k)
         plan = _plan(self, raster, problem.dtype, *problem.majors, *c)
         if (elements := plan.workspace(m, n)) >= 1 << 31:
             raise PlanError(
@@ -200,10 +200,10 @@ def lower(group: int) -> int:
     return group - group // 4
 
 
-def depth(k: int) -> int:
+def k_class(k: int) -> int:
     """The class of a K: 0 up to 256, 1 up to 1024, else 2.
 
-    >>> depth(256), depth(1024), depth(1025)
+    >>> k_class(256), k_class(1024), k_class(1025)
     (0, 1, 2)
     """
     return (k > 256) + (k > 1024)

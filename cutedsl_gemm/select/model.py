@@ -55,7 +55,7 @@ from cutedsl_gemm.select.candidate import (
     CANDIDATES,
     Candidate,
     candidates_for,
-    depth,
+    k_class,
     loads_matrix_ahead,
 )
 from cutedsl_gemm.select.correction import (
@@ -165,7 +165,7 @@ class Estimate(NamedTuple):
         return max(self.k_tile, key=lambda name: self.k_tile[name])
 
 
-# Of A, B and C: the entries in ALIGNMENTS of their rows.
+# Of A, B and C: the indices in ALIGNMENTS of their rows.
 Rows: TypeAlias = tuple[int, int, int]
 Majors: TypeAlias = tuple[Major, Major]  # of A and B
 
@@ -264,26 +264,28 @@ def row_of_b(candidate: Candidate, majors: Majors) -> int:
     return ROW if along_k else max(gcd(candidate.tile[1], ROW), SHORTEST_ROW)
 
 
-def single(of: Table) -> Table:
+def single(costs: Table) -> Table:
     """The table in single precision, each row in one piece: numpy computes it faster."""
     return Table(
-        *(np.ascontiguousarray(x, np.float32 if x.dtype == float else x.dtype) for x in of)
+        *(np.ascontiguousarray(x, np.float32 if x.dtype == float else x.dtype) for x in costs)
     )
 
 
-def aligned(of: Table, rows: Rows, c: Constants = FITTED) -> Table:
+def aligned(costs: Table, rows: Rows, c: Constants = FITTED) -> Table:
     """The table for rows of A and B that start at such multiples; the correction knows C's."""
     a, b, _ = rows
     slower = c.l2[0] / np.array(c.l2)
-    return of._replace(row=of.row * slower[_sides(of, np.array((a, b, a)))[:2]])
+    return costs._replace(row=costs.row * slower[_sides(costs, np.array((a, b, a)))[:2]])
 
 
-def _sides(of: Table, of_mnk: Array) -> Array:
+def _sides(costs: Table, of_mnk: Array) -> Array:
     """(3, candidates): values for M, N and K, as the plans take them, operands swapped or not.
 
     Each of the three is a number, or has an entry for each candidate.
     """
-    return of_mnk.take(of.side) if of_mnk.ndim == 1 else np.take_along_axis(of_mnk, of.side, 0)
+    if of_mnk.ndim == 1:
+        return of_mnk.take(costs.side)
+    return np.take_along_axis(of_mnk, costs.side, 0)
 
 
 def estimate(problem: Problem, candidate: Candidate) -> Estimate:
@@ -350,19 +352,19 @@ def best(problem: Problem) -> Candidate:
 
 def _rows(problem: Problem) -> Rows:
     a, b = problem.a.stride, problem.b.stride  # one stride of each is 1
-    return entry(2 * max(a)), entry(2 * max(b)), entry(2 * problem.columns)
+    return row_alignment(2 * max(a)), row_alignment(2 * max(b)), row_alignment(2 * problem.columns)
 
 
-_ENTRIES = {each: at for at, each in enumerate(ALIGNMENTS)}
+_INDEX_OF_ALIGNMENT = {each: at for at, each in enumerate(ALIGNMENTS)}
 
 
-def entry(pitch: int) -> int:
-    """The entry of ALIGNMENTS for rows that start `pitch` bytes apart; the last one for fewer.
+def row_alignment(pitch: int) -> int:
+    """The index in ALIGNMENTS of rows that start `pitch` bytes apart; the last one for fewer.
 
-    >>> [entry(pitch) for pitch in (256, 192, 2 * 50257)]
+    >>> [row_alignment(pitch) for pitch in (256, 192, 2 * 50257)]
     [0, 1, 3]
     """
-    return _ENTRIES.get(min(pitch & -pitch, ALIGNMENTS[0]), len(ALIGNMENTS) - 1)
+    return _INDEX_OF_ALIGNMENT.get(min(pitch & -pitch, ALIGNMENTS[0]), len(ALIGNMENTS) - 1)
 
 
 @lru_cache
@@ -371,14 +373,14 @@ def _serving(
 ) -> tuple[Sequence[Candidate], Table, Array]:
     """The candidates that serve problems of a kind, their table, and `others` of the network."""
     served = tuple(each for each in CANDIDATES if each.serves(majors, invariant))
-    of = single(aligned(table(served, majors=majors), rows))
-    return served, of, _others(of_candidates(served), rows, NO_WORK)
+    costs = single(aligned(table(served, majors=majors), rows))
+    return served, costs, _others(of_candidates(served), rows, NO_WORK)
 
 
 @lru_cache(REMEMBERED)
 def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
-    served, of, others = _serving(rows, majors, invariant)
-    found = terms(m, n, k, of)
+    served, costs, others = _serving(rows, majors, invariant)
+    found = terms(m, n, k, costs)
     inputs = found["inputs"]
     seconds = inputs[TIME]
     seconds[~found["serves"]] = NEVER  # 0.7 µs less than `where`
@@ -396,10 +398,10 @@ def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estim
     """The estimates of candidates, one or more, at once and in their order."""
     m, _, k = problem.mnk
     rows, work = _rows(problem), work_of(problem)
-    of = aligned(_table(candidates, majors=problem.majors), rows)
-    found = terms(m, problem.columns, k, of, work=work)
+    costs = aligned(_table(candidates, majors=problem.majors), rows)
+    found = terms(m, problem.columns, k, costs, work=work)
     factor = correction(found["inputs"], _others(_facts(candidates), rows, work))
-    tiles = found["blocks"] / of.splits
+    tiles = found["blocks"] / costs.splits
     found |= {"seconds": found["seconds"] * factor, "correction": factor, "tiles": tiles}
     columns = [np.broadcast_to(found[name], len(candidates)) for name in Estimate._fields[1:]]
     return [
@@ -436,7 +438,7 @@ def work_of(problem: Problem) -> Work:
     m, _, k = problem.mnk
     a_b_c = 2 * (m * k + problem.columns * k + m * problem.columns)
     matrices = sum(len(operand.modes) == 2 for operand in epilogue.operands)
-    reads = max(0, matrices - loads_matrix_ahead(depth(k))) ** 2
+    reads = max(0, matrices - loads_matrix_ahead(k_class(k))) ** 2
     count = epilogue.accumulators
     return Work(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c, count)
 
@@ -445,7 +447,7 @@ def terms(
     m: Any,
     n: Any,
     k: Any,
-    of: Table,
+    costs: Table,
     c: Constants = FITTED,
     work: Work = NO_WORK,
 ) -> dict[str, Array]:
@@ -455,29 +457,29 @@ def terms(
     M, N and K are those of one problem; or they are arrays, with a problem for each candidate.
     `work` is that of the epilogue.
     """
-    extents = _sides(of, np.array((m, n, k), of.fill.dtype))  # (3, candidates)
-    clusters = extents / of.whole  # down and across, k-tiles
+    extents = _sides(costs, np.array((m, n, k), costs.fill.dtype))  # (3, candidates)
+    clusters = extents / costs.whole  # down and across, k-tiles
     counts = np.ceil(clusters)
     used = clusters / counts
-    blocks = counts[0] * counts[1] * of.blocks
-    waves = np.ceil(blocks / of.at_once)
+    blocks = counts[0] * counts[1] * costs.blocks
+    waves = np.ceil(blocks / costs.at_once)
     busy = blocks / waves
 
-    asked = np.minimum(of.tile, extents[:2]) * of.row
+    asked = np.minimum(costs.tile, extents[:2]) * costs.row
     l2 = (asked[0] + asked[1]) * busy
-    epilogue = of.epilogue
+    epilogue = costs.epilogue
     if work is not NO_WORK:
-        epilogue = epilogue + work.slots * of.slots + work.reads * of.read
-    k_tile = np.maximum(of.k_tile, l2)
-    all_first = (of.fill + counts[2] * k_tile) * waves
-    in_turns = (all_first + waves * epilogue) / of.turns - epilogue
+        epilogue = epilogue + work.slots * costs.slots + work.reads * costs.read
+    k_tile = np.maximum(costs.k_tile, l2)
+    all_first = (costs.fill + counts[2] * k_tile) * waves
+    in_turns = (all_first + waves * epilogue) / costs.turns - epilogue
     mainloop = np.maximum(all_first, in_turns)
 
     moved = 2 * (m * k + k * n + m * n) + work.bytes - c.kept
-    dram = np.maximum(m * n * of.write, moved / c.dram)
-    reduction = of.sums * blocks
-    seconds = of.launch + mainloop + epilogue + reduction
-    filled = used > of.least
+    dram = np.maximum(m * n * costs.write, moved / c.dram)
+    reduction = costs.sums * blocks
+    seconds = costs.launch + mainloop + epilogue + reduction
+    filled = used > costs.least
     # Unpacking an array takes 0.2 µs a row, indexing 0.07.
     inputs = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, used[0], used[1]
     return {
@@ -485,16 +487,16 @@ def terms(
         "blocks": blocks,
         "waves": waves,
         "busy_sms": busy,
-        "tensor_core": of.tensor_core,
-        "smem": of.smem,
-        "tma": of.tma,
+        "tensor_core": costs.tensor_core,
+        "smem": costs.smem,
+        "tma": costs.tma,
         "l2": l2,
-        "launch": of.launch,
+        "launch": costs.launch,
         "mainloop": mainloop,
         "dram": dram,
         "epilogue": epilogue,
         "reduction": reduction,
-        "serves": (waves <= of.most_waves) & filled[0] & filled[1],
+        "serves": (waves <= costs.most_waves) & filled[0] & filled[1],
         "inputs": np.concatenate((*inputs, extents[0], extents[1])).reshape(len(TERMS), -1),
     }
 

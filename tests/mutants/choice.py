@@ -16,7 +16,7 @@ FAULTS = (
     Fault(
         "k_split_in_any_wave",
         MODEL,
-        "(waves <= of.most_waves) & filled[0] & filled[1]",
+        "(waves <= costs.most_waves) & filled[0] & filled[1]",
         "filled[0] & filled[1]",
         "K is split over several waves, whose partial sums do not fit in L2.",
     ),
@@ -44,8 +44,8 @@ FAULTS = (
     Fault(
         "cluster_of_one_tile",
         MODEL,
-        "(waves <= of.most_waves) & filled[0] & filled[1]",
-        "waves <= of.most_waves",
+        "(waves <= costs.most_waves) & filled[0] & filled[1]",
+        "waves <= costs.most_waves",
         "A product of one tile takes a cluster of eight blocks.",
     ),
     Fault(
@@ -72,8 +72,8 @@ FAULTS = (
     Fault(
         "partial_sums_of_one_split",
         MODEL,
-        "reduction = of.sums * blocks",
-        "reduction = of.sums * blocks / of.splits",
+        "reduction = costs.sums * blocks",
+        "reduction = costs.sums * blocks / costs.splits",
         "Many splits seem as cheap to add as few.",
     ),
     Fault(
@@ -233,8 +233,8 @@ FAULTS = (
     Fault(
         "alignment_of_b_from_a",
         "cutedsl_gemm/select/model.py",
-        "entry(2 * max(b))",
-        "entry(2 * max(a))",
+        "row_alignment(2 * max(b))",
+        "row_alignment(2 * max(a))",
         "A candidate that is slow where rows of B start off a line.",
     ),
 )
