@@ -1,14 +1,15 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 0] [--learn 32000] [--held 3] [--pick N] [--write]
+    python bench/fit_model.py FILE... [--steps 0] [--learn 32000] [--epilogues 3000] [--held 3]
+                                      [--pick N] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
 are in the repository: `python bench/fit_model.py bench/runs.csv.xz --write`.
 
-The network of select/correction.py learns what the formulas miss, and `--write` stores its weights.
-Its loss has two parts: the errors at plans near the best of each shape, and the time that the
-choice loses. An error that all plans of a shape share hardly counts, since it changes no choice.
-`--held 3` leaves out every third shape, and reports it. `--learn` is the number of training steps.
+The network of select/correction.py learns what the formulas miss (bench/learn.py), and `--write`
+stores its weights. `--learn` is the number of steps for products alone, `--epilogues` that for
+products with an epilogue: with `--learn 0` only the weights of these change. `--held 3` leaves out
+every third shape, and reports it.
 
 The formulas rank all candidates, and a choice corrects only the first NEAR. `--steps 1000` first
 fits the constants of the formulas, so that the candidate that the previous network ranks first is
@@ -22,147 +23,24 @@ takes minutes.
 from __future__ import annotations
 
 import argparse
-import csv
-import lzma
-from collections import defaultdict
-from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import candidates as measured  # bench/candidates.py
 import numpy as np
-import torch
-from candidates import EPILOGUES, KINDS
-from numpy.typing import NDArray
+from learn import learn, learn_epilogues
+from runs import Array, Runs, chosen, expectation, formulas, of_all, of_shape, read
 
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
-from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.select import candidate
 from cutedsl_gemm.select.candidate import CANDIDATES, EVERY, LONG_EPILOGUES, Candidate
-from cutedsl_gemm.select.correction import (
-    FILE,
-    LEARNED,
-    UNITS,
-    Network,
-    network,
-    of_candidates,
-    of_rows,
-    of_work,
-    write,
-)
-from cutedsl_gemm.select.model import (
-    FITTED,
-    NEAR,
-    Constants,
-    Table,
-    Work,
-    aligned,
-    correction,
-    row_alignment,
-    table,
-    terms,
-    work_of,
-)
+from cutedsl_gemm.select.correction import FILE, LEARNED, Network, write
+from cutedsl_gemm.select.model import FITTED, NEAR, Constants
 
-Array = NDArray[Any]
-CLOSE = 0.15  # a plan that takes 1 + CLOSE times the best one's time weighs 1/e
-SOFT = 0.05  # the choice is a softmax of log times over this
-RAREST = 0.1  # a standard deviation, at least, of an input that is hardly ever there
-JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape alike
-# The network sees some shapes more often than others: those of few rows or columns and of multiples
-# of ROUND, which are rare in the pools but not in models, those with an epilogue, and those that
-# bench names.
-FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
 OFTEN = 12  # runs of a plan that may become a candidate
 DRAWN = 1500  # random shapes of `unmeasured`
 # Constants that change no time at the shapes of `unmeasured`, so the fit leaves them alone.
 ELSEWHERE = "tma_row", "dram", "kept", "narrow_write", "issue", "read", "full"
-SEED = 2  # of 0, 1 and 2, the one whose choice lost least in decoding and at the shapes of bench
-SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
-
-
-class Runs(NamedTuple):
-    """Measured runs, an entry each; `torch` and `best` have one for each shape."""
-
-    shape: Array  # its number
-    candidate: Array  # its number in `names`
-    seconds: Array
-    key: tuple[Array, ...]  # M, N, K, and the alignments of rows of A, B and C
-    kind: Array  # its number in KINDS
-    work: Work  # of the epilogue
-    torch: Array
-    best: Array
-    names: list[Candidate]
-
-    def of(self, shapes: Array) -> Runs:
-        """The runs of some shapes."""
-        number = np.full(len(self.torch), -1)
-        number[shapes] = np.arange(len(shapes))
-        found = self.only(number[self.shape] >= 0)
-        return found._replace(
-            shape=number[found.shape], torch=self.torch[shapes], best=self.best[shapes]
-        )
-
-    def plans(self, kept: Array) -> Runs:
-        """The runs of some plans, those whose entry is true, of the shapes that ran any."""
-        found = self.only(kept[self.candidate])
-        return found.of(np.unique(found.shape))
-
-    def only(self, keep: Array) -> Runs:
-        """The runs whose entry is true, of the same shapes."""
-        return self._replace(
-            shape=self.shape[keep],
-            candidate=self.candidate[keep],
-            seconds=self.seconds[keep],
-            key=tuple(each[keep] for each in self.key),
-            kind=self.kind[keep],
-            work=Work(*(each[keep] for each in self.work)),
-        )
-
-
-def read(paths: Sequence[Path]) -> Runs:
-    """The runs of all files. Wrong outputs do not count."""
-    known = {each.name: each for each in (*EVERY, *measured.tried())}
-    shapes: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
-    for path in paths:
-        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", newline="") as stream:
-            for row in csv.DictReader(stream):
-                extents = (int(row[name]) for name in ("M", "N", "K"))
-                if not row["wrong"] and (row["plan"] in known or row["plan"] == CUBLAS):
-                    times = shapes[(row["pool"], *extents, row["kind"])]
-                    times[row["plan"]] = float(row["µs"]) / 1e6
-    shapes = {shape: times for shape, times in shapes.items() if {*times} - {CUBLAS}}
-    names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
-    number = {name: at for at, name in enumerate(names)}
-    rows, cublas = [], []
-    for at, ((_, *mnk, kind), times) in enumerate(shapes.items()):
-        cublas.append(times.pop(CUBLAS))
-        same = of_shape(*mnk, kind)
-        rows += [(at, number[name], t, *same) for name, t in times.items()]
-    return of_all(rows, cublas, [known[name] for name in names])
-
-
-def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:
-    """What the runs of a shape have in common: `key`, `kind` and `work`."""
-    of_a, of_b = KINDS[kind].majors
-    pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
-    work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else Work()
-    return m, n, k, *(row_alignment(2 * each) for each in pitches), [*KINDS].index(kind), *work
-
-
-def of_all(
-    rows: Sequence[Sequence[float]], cublas: Sequence[float], names: list[Candidate]
-) -> Runs:
-    """Runs of which each row has the shape's number, the plan's, the seconds, and `of_shape`."""
-    shape, candidate, seconds, m, n, k, *entries = np.array(rows).T
-    shape = shape.astype(int)
-    best = np.full(len(cublas), np.inf)
-    np.minimum.at(best, shape, seconds)
-    *alignments, kinds = (each.astype(int) for each in entries[:4])
-    found = shape, candidate.astype(int), seconds, (m, n, k, *alignments), kinds
-    return Runs(*found, Work(*entries[4:]), np.array(cublas), best, names)
 
 
 def unmeasured() -> Runs:
@@ -179,144 +57,6 @@ def unmeasured() -> Runs:
 def by_shape(values: Array) -> Array:
     """(shapes, candidates), of the runs of `unmeasured`."""
     return values.reshape(-1, len(CANDIDATES))
-
-
-def formulas(runs: Runs, c: Constants) -> dict[str, Array]:
-    """`terms` of each run."""
-    kinds, of_runs = np.unique(runs.kind, return_inverse=True)
-    tables = (table(runs.names, c, [*KINDS.values()][kind].majors) for kind in kinds)
-    every = (np.concatenate(columns, axis=-1) for columns in zip(*tables, strict=True))
-    number = runs.candidate + len(runs.names) * of_runs
-    costs = Table(*(column[..., number] for column in every))
-    m, n, k, *rows = runs.key
-    return terms(m, n, k, aligned(costs, rows, c), c, runs.work)
-
-
-def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
-    """`formulas`, with the corrected seconds."""
-    found = formulas(runs, c)
-    others = learned.others(*other_inputs(runs))
-    return found | {"seconds": found["seconds"] * correction(found["inputs"], others, learned)}
-
-
-def other_inputs(runs: Runs) -> tuple[Array, Array, Array]:
-    """The network's inputs other than the terms."""
-    facts = of_candidates(runs.names)[:, runs.candidate]
-    slots, reads, _, accumulators = runs.work
-    return facts, of_rows(runs.key[3:]), of_work(slots, reads, accumulators)
-
-
-def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
-    """The measured seconds of the plan that the model chooses, for each shape."""
-    return runs.seconds[choice(runs, expectation(runs, c, learned))]
-
-
-def choice(runs: Runs, found: dict[str, Array]) -> Array:
-    """The run that is expected to be fastest, of each shape."""
-    order = np.lexsort((np.where(found["serves"], found["seconds"], np.inf), runs.shape))
-    return order[np.unique(runs.shape[order], return_index=True)[1]]
-
-
-def cost(runs: Runs) -> Array:
-    """What the choice of each run would cost: time lost to the best plan, and to torch.mm."""
-    beyond_best = np.log(runs.seconds / runs.best[runs.shape])
-    beyond_torch = np.log(runs.seconds / runs.torch[runs.shape])
-    return np.minimum(beyond_best, 1) + 2 * np.clip(beyond_torch, 0, 0.7)
-
-
-def relevant(runs: Runs, physical: Array, legal: Array) -> Array:
-    """Whether a run is among the PLANS of its shape that are fast, or are expected to be."""
-    least = np.full(len(runs.torch), np.inf)
-    np.minimum.at(least, runs.shape, np.where(legal, physical, np.inf))
-    slow = 1.5 * np.log(runs.seconds / runs.best[runs.shape])
-    order = np.lexsort((np.minimum(slow, physical - least[runs.shape]), ~legal, runs.shape))
-    rank = np.empty(len(order), int)
-    rank[order] = places(runs.shape[order], len(runs.torch))
-    return legal & (rank < PLANS)
-
-
-def places(shape: Array, count: int) -> Array:
-    """The place of each run among those of its shape; the shapes are sorted."""
-    counts = np.bincount(shape, minlength=count)
-    return np.arange(len(shape)) - np.repeat(np.cumsum(counts) - counts, counts)
-
-
-def learn(runs: Runs, c: Constants, steps: int) -> Network:
-    """The network that makes the least loss, without bias.
-
-    A choice prefers plans that it takes for too fast. With the bias of the output, the chosen plans
-    take what the model says, on average.
-    """
-    unbiased = trained(runs, c, steps)
-    found = expectation(runs, c, unbiased)
-    first = choice(runs, found)
-    bias = np.log(runs.seconds[first] / found["seconds"][first]).mean()
-    output = np.append(unbiased.output[:-1], bias.astype(np.float32))
-    return unbiased._replace(output=output)
-
-
-def frequencies(runs: Runs) -> Array:
-    """How often the network sees each shape, beside others."""
-    extents = np.zeros((3, len(runs.torch)), int)
-    extents[:, runs.shape] = runs.key[:3]
-    rare = (extents[:2].min(0) <= FEW) | (extents % ROUND == 0).all(0)
-    named = {*measured.NAMED, *((m, *weight) for m, weight in product(ROWS, WEIGHTS))}
-    known = np.array([mnk in named for mnk in zip(*extents.tolist(), strict=True)])
-    rare[runs.shape] |= np.array([name in EPILOGUES for name in KINDS])[runs.kind]
-    return np.select([known, rare], [NAMED, RARE], 1)
-
-
-def trained(runs: Runs, c: Constants, steps: int) -> Network:
-    """The network that makes the least loss, by Adam, of some shapes at a time."""
-    found = formulas(runs, c)
-    physical = np.log(found["seconds"])
-    logs = np.log(found["inputs"], dtype=np.float32)
-    inputs = np.vstack([logs, *other_inputs(runs)])
-    slow = np.log(runs.seconds / runs.best[runs.shape])
-    legal = relevant(runs, physical, found["serves"])
-    shape = runs.shape[legal]
-    counts = np.bincount(shape, minlength=len(runs.torch))
-    place = places(shape, len(runs.torch))
-
-    def dense(values: Array, empty: float) -> torch.Tensor:
-        """(shapes, plans, …), of an entry for each run."""
-        filled = np.full((len(counts), counts.max(), *values.shape[1:]), empty, np.float32)
-        filled[shape, place] = values[legal]
-        return torch.from_numpy(filled)
-
-    mean, scale = inputs.mean(1), np.maximum(inputs.std(1), RAREST)
-    x = dense(((inputs - mean[:, None]) / scale[:, None]).T, 0)
-    expected, measured_ = dense(physical, 99), dense(np.log(runs.seconds), 99)
-    weight = dense(np.exp((1 - np.exp(slow)) / CLOSE), 0)
-    costs = dense(cost(runs), 0)
-    often = torch.from_numpy(np.where(counts < 2, 0, frequencies(runs))).float()
-    torch.manual_seed(SEED)
-    first, second = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, UNITS)
-    last = torch.nn.Linear(UNITS, 1, bias=False)
-    layers = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), last)
-    with torch.no_grad():
-        last.weight *= 0.1
-    adam = torch.optim.AdamW(layers.parameters(), weight_decay=0.1)
-    rate = torch.optim.lr_scheduler.OneCycleLR(adam, 0.005, total_steps=steps, pct_start=0.1)
-    for _ in range(steps):
-        some = torch.multinomial(often, SHAPES, replacement=True)
-        jitter = JITTER * torch.randn(SHAPES, 1, len(inputs))
-        seconds = expected[some] + layers(x[some] + jitter)[..., 0]
-        lost = (torch.softmax(-seconds / SOFT, 1) * costs[some]).sum(1).mean()
-        near, error = weight[some], seconds - measured_[some]
-        common = (near * error).sum(1) / near.sum(1)
-        within = torch.nn.functional.huber_loss(
-            error, common[:, None].expand_as(error), reduction="none", delta=0.1
-        )
-        total = 20 * (near * within).sum() / near.sum() + 3 * lost + 0.1 * common.abs().mean()
-        adam.zero_grad()
-        total.backward()
-        adam.step()
-        rate.step()
-    weights = first.weight.detach().numpy().T / scale[:, None]
-    bias = first.bias.detach().numpy() - mean @ weights
-    hidden = np.vstack([each.detach().numpy() for each in (second.weight.T, second.bias)])
-    return network(np.vstack([weights, bias]), hidden, np.append(last.weight[0].detach(), 0))
 
 
 def flat(c: Constants) -> Array:
@@ -398,11 +138,16 @@ def pick(runs: Runs, c: Constants, learned: Network, count: int) -> list[Candida
 
 
 def report(name: str, runs: Runs, seconds: Array) -> None:
-    """The speed over torch.mm of a plan for each shape."""
-    speed = runs.torch / seconds
-    mean = np.exp(np.log(speed).mean())
-    below = ", ".join(f"{(speed < x).mean():.1%} below {x}" for x in (0.95, 0.85))
-    print(f"{name:24} {len(speed):5} shapes: {mean:.3f} × torch.mm, {below}", flush=True)
+    """The speed over torch.mm of a plan for each shape, and what it loses to the best that ran."""
+    for kind, some in ("products", ~runs.with_epilogue), ("with epilogues", runs.with_epilogue):
+        speed = (runs.torch / seconds)[some]
+        lost = np.log(seconds / runs.best)[some].mean()
+        below = ", ".join(f"{(speed < x).mean():.1%} below {x}" for x in (0.95, 0.85))
+        print(
+            f"{name:24} {some.sum():5} {kind:14}: {np.exp(np.log(speed).mean()):.3f} × torch.mm, "
+            f"{below}; loses {lost:.2%}",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -411,6 +156,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--learn", type=int, default=32000)
+    parser.add_argument("--epilogues", type=int, default=3000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int)
     parser.add_argument("--held", type=int, default=0)
@@ -431,6 +177,8 @@ def main() -> None:
         known = np.array([each in EVERY for each in runs.names])
     parts = [(name, part.plans(known)) for name, part in parts]
     learned = learn(parts[0][1], c, options.learn) if options.learn else LEARNED
+    if options.epilogues:
+        learned = learn_epilogues(parts[0][1], c, learned, options.epilogues)
     if options.write and not options.pick:
         write(FILE, learned)
     for name, part in parts:

@@ -5,11 +5,12 @@ The factor comes from a network with two hidden layers of 64 ReLU units. The inp
     TERMS   of the model: they change with the problem and the candidate
     FACTS   of the candidate: its tile, cluster, schedule, stages and panels of C
     ROWS    the alignments of the rows of A, B and C
-    WORK    of the epilogue
+    WORK    of the epilogue, alone and times each of FACTS: 0 without an epilogue
 
 The formulas cover flops and L2. The network learns how plans deviate from them: those that wait for
 DRAM, blocks that share what L2 serves or fall out of step, tiles beyond the edge, short loops.
-`bench/fit_model.py` writes the weights, correction.csv.
+`bench/fit_model.py` writes the weights, correction.csv. It learns those of WORK last, while all
+others stay, so that epilogues change no choice for a product alone.
 """
 
 from __future__ import annotations
@@ -45,8 +46,6 @@ TERMS = (  # their logarithms
     "columns",
 )
 ROWS = tuple(f"{name} at {each} bytes" for name in ("A and B", "C") for each in (64, 32, 16))
-
-WORK = "slots", "reads", "two accumulators"
 
 Array: TypeAlias = NDArray[Any]
 
@@ -87,6 +86,11 @@ def facts(candidate: Candidate) -> dict[str, float]:
 
 
 FACTS = tuple(facts(Candidate(pingpong, (64, 64, 64))))
+WORK = tuple(
+    name + times
+    for name in ("slots", "reads", "two accumulators")
+    for times in ("", *(f" × {fact}" for fact in FACTS))
+)
 UNITS = 64  # of each layer
 # Rows of the file: the weights of an input, or of a unit of the first layer, to each unit.
 NAMES = (
@@ -110,10 +114,12 @@ def of_rows(entries: Sequence[Any]) -> Array:
     return np.vstack([(a * 0.5 + b * 0.5), c]).astype(np.float32)
 
 
-def of_work(slots: Any, reads: Any, accumulators: Any) -> Array:
-    """(WORK, 1 or candidates), of the fields of `model.Work`."""
+def of_work(slots: Any, reads: Any, accumulators: Any, facts: Array) -> Array:
+    """(WORK, candidates), of the fields of `model.Work` and of `of_candidates`."""
     work = np.log2(1 + slots), np.log2(1 + reads), np.equal(accumulators, 2)
-    return np.array(work, np.float32).reshape(len(WORK), -1)
+    alone = np.array(work, np.float32).reshape(len(work), 1, -1)
+    found: Array = alone * np.vstack([np.ones_like(facts[:1]), facts])
+    return found.reshape(len(WORK), -1)
 
 
 class Network(NamedTuple):

@@ -426,7 +426,7 @@ NO_WORK = Work()
 
 def _others(facts: Array, rows: Rows, work: Work) -> Array:
     """`others` of the network, of the facts of candidates."""
-    added = of_work(work.slots, work.reads, work.accumulators)
+    added = of_work(work.slots, work.reads, work.accumulators, facts)
     return LEARNED.others(facts, of_rows(rows), added)
 
 

@@ -1,0 +1,215 @@
+"""The network of select/correction.py, learned from measured runs.
+
+It learns products without an epilogue first, and then, from those with one, the weights of WORK
+alone. So the choice for a product does not depend on epilogues, which few of the runs have.
+
+The loss has two parts: the errors at plans near the best of each shape, and the time that the
+choice loses. An error that all plans of a shape share hardly counts, since it changes no choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import NamedTuple
+
+import candidates as measured  # bench/candidates.py
+import numpy as np
+import torch
+from runs import Array, Runs, choice, expectation, formulas, other_inputs
+from torch import Tensor
+
+from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
+from cutedsl_gemm.select.correction import FACTS, UNITS, WORK, Network, network
+from cutedsl_gemm.select.model import Constants
+
+CLOSE = 0.15  # a plan that takes 1 + CLOSE times the best one's time weighs 1/e
+SOFT = 0.05  # the choice is a softmax of log times over this
+BIAS = 0.3
+RAREST = 0.1  # a standard deviation, at least, of an input that is hardly ever there
+JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape alike
+# The network sees some shapes more often than others: those of few rows or columns and of multiples
+# of ROUND, which are rare in the pools but not in models, and those that bench names.
+FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
+SEED = 2  # of 0, 1 and 2, the one whose choice lost least in decoding and at the shapes of bench
+SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
+
+
+class Lesson(NamedTuple):
+    """Runs as tensors (shapes, plans), of up to PLANS of each shape; empty places weigh nothing."""
+
+    inputs: Tensor  # (shapes, plans, inputs)
+    expected: Tensor  # log seconds, by the formulas
+    seconds: Tensor  # log seconds, as measured
+    weight: Tensor  # of an error
+    costs: Tensor  # of a choice
+    often: Tensor  # (shapes,): how often the network sees each
+
+
+def learn(runs: Runs, c: Constants, steps: int) -> Network:
+    """The network that makes the least loss at products without an epilogue, without bias.
+
+    A choice prefers plans that it takes for too fast. With the bias of the output, the chosen plans
+    take what the model says, on average.
+    """
+    plain = runs.of((~runs.with_epilogue).nonzero()[0])
+    unbiased = trained(plain, c, steps)
+    found = expectation(plain, c, unbiased)
+    first = choice(plain, found)
+    bias = np.log(plain.seconds[first] / found["seconds"][first]).mean()
+    output = np.append(unbiased.output[:-1], bias.astype(np.float32))
+    return unbiased._replace(output=output)
+
+
+def trained(runs: Runs, c: Constants, steps: int) -> Network:
+    """The network after some steps; its weights of WORK are 0."""
+    found = formulas(runs, c)
+    facts, rows, _ = other_inputs(runs)
+    inputs = np.vstack([np.log(found["inputs"], dtype=np.float32), facts, rows])
+    mean, scale = inputs.mean(1), np.maximum(inputs.std(1), RAREST)
+    known = lesson(runs, found, (inputs - mean[:, None]) / scale[:, None])
+    torch.manual_seed(SEED)
+    first, second = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, UNITS)
+    last = torch.nn.Linear(UNITS, 1, bias=False)
+    layers = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), last)
+    with torch.no_grad():
+        last.weight *= 0.1
+
+    def log_factor(some: Tensor) -> Tensor:
+        jitter = JITTER * torch.randn(len(some), 1, len(inputs))
+        return layers(known.inputs[some] + jitter)[..., 0]
+
+    descend(known, log_factor, [*layers.parameters()], steps, rate=0.005, decay=0.1)
+    weights = first.weight.detach().numpy().T / scale[:, None]
+    bias = first.bias.detach().numpy() - mean @ weights
+    hidden = np.vstack([each.detach().numpy() for each in (second.weight.T, second.bias)])
+    weights = np.vstack([weights, np.zeros((len(WORK), UNITS)), bias])
+    return network(weights, hidden, np.append(last.weight[0].detach(), 0))
+
+
+def learn_epilogues(runs: Runs, c: Constants, plain: Network, steps: int) -> Network:
+    """`plain` with the weights of WORK that make the least loss at products with an epilogue."""
+    runs = runs.of(runs.with_epilogue.nonzero()[0])
+    found = formulas(runs, c)
+    facts, rows, work = other_inputs(runs)
+    without = plain.others(facts, rows, 0 * work)
+    without += np.log(found["inputs"], dtype=np.float32).T @ plain.terms  # (runs, units)
+    # The facts, so that a step changes each weight's part of the sum about equally.
+    mean, scale = facts.mean(1), np.maximum(facts.std(1), RAREST)
+    alone = work[:: 1 + len(FACTS)]
+    size = np.maximum(alone.std(1), RAREST)
+    parts = (alone / size[:, None])[:, None] * np.vstack(
+        [np.ones_like(facts[:1]), (facts - mean[:, None]) / scale[:, None]]
+    )
+    known = lesson(runs, found, np.vstack([without.T, parts.reshape(len(WORK), -1)]))
+    units = without.shape[1]
+    hidden, output = torch.from_numpy(plain.hidden), torch.from_numpy(plain.output)
+    added = torch.zeros(len(WORK), units, requires_grad=True)
+    learns = torch.ones(units).index_fill(0, torch.tensor([units - 1]), 0)  # the last unit is 1
+
+    def log_factor(some: Tensor) -> Tensor:
+        sums, parts = known.inputs[some].split([units, len(WORK)], dim=-1)
+        return ((sums + parts @ (added * learns)).relu() @ hidden).relu() @ output
+
+    torch.manual_seed(SEED)
+    descend(known, log_factor, [added], steps, rate=0.003, decay=3)
+    weights = (added * learns).detach().numpy().reshape(len(alone), -1, units)
+    weights /= size[:, None, None] * np.append(1, scale)[:, None]
+    weights[:, 0] -= mean @ weights[:, 1:]
+    return plain._replace(work=weights.reshape(len(WORK), units))
+
+
+def descend(
+    known: Lesson,
+    log_factor: Callable[[Tensor], Tensor],
+    parameters: Sequence[Tensor],
+    steps: int,
+    rate: float,
+    decay: float,
+) -> None:
+    """Changes the parameters so that the loss falls, by Adam, of SHAPES at a time.
+
+    `log_factor` gives the logarithm of the network's factor at some shapes.
+    """
+    adam = torch.optim.AdamW(parameters, weight_decay=decay)
+    cycle = torch.optim.lr_scheduler.OneCycleLR(adam, rate, total_steps=steps, pct_start=0.1)
+    for _ in range(steps):
+        some = torch.multinomial(known.often, SHAPES, replacement=True)
+        total = loss(known, some, known.expected[some] + log_factor(some))
+        adam.zero_grad()
+        total.backward()
+        adam.step()
+        cycle.step()
+
+
+def loss(known: Lesson, some: Tensor, seconds: Tensor) -> Tensor:
+    """The loss of expected log seconds at some shapes."""
+    near, error = known.weight[some], seconds - known.seconds[some]
+    common = (near * error).sum(1, keepdim=True) / near.sum(1, keepdim=True)
+    within = torch.nn.functional.huber_loss(
+        error, common.expand_as(error), reduction="none", delta=0.1
+    )
+    chosen = torch.softmax(-seconds / SOFT, 1)
+    lost, bias = ((chosen * each).sum(1).mean() for each in (known.costs[some], error))
+    return 20 * (near * within).sum() / near.sum() + 3 * lost + BIAS * bias.abs()
+
+
+def lesson(runs: Runs, found: dict[str, Array], inputs: Array) -> Lesson:
+    """What the network learns from runs, of which the formulas expect `found`.
+
+    `inputs` are (inputs, runs).
+    """
+    expected = np.log(found["seconds"])
+    legal = relevant(runs, expected, found["serves"])
+    shape = runs.shape[legal]
+    counts = np.bincount(shape, minlength=len(runs.torch))
+    place = places(shape, len(counts))
+
+    def dense(values: Array, empty: float = 0) -> Tensor:
+        """(shapes, plans, …), of an entry for each run."""
+        filled = np.full((len(counts), counts.max(), *values.shape[1:]), empty, np.float32)
+        filled[shape, place] = values[legal]
+        return torch.from_numpy(filled)
+
+    return Lesson(
+        dense(inputs.T),
+        dense(expected, 99),
+        dense(np.log(runs.seconds), 99),
+        dense(np.exp((1 - runs.seconds / runs.best[runs.shape]) / CLOSE)),
+        dense(cost(runs)),
+        torch.from_numpy(np.where(counts < 2, 0, frequencies(runs))).float(),
+    )
+
+
+def cost(runs: Runs) -> Array:
+    """What the choice of each run would cost: time lost to the best plan, and to torch.mm."""
+    beyond_best = np.log(runs.seconds / runs.best[runs.shape])
+    beyond_torch = np.log(runs.seconds / runs.torch[runs.shape])
+    return np.minimum(beyond_best, 1) + 2 * np.clip(beyond_torch, 0, 0.7)
+
+
+def relevant(runs: Runs, physical: Array, legal: Array) -> Array:
+    """Whether a run is among the PLANS of its shape that are fast, or are expected to be."""
+    least = np.full(len(runs.torch), np.inf)
+    np.minimum.at(least, runs.shape, np.where(legal, physical, np.inf))
+    slow = 1.5 * np.log(runs.seconds / runs.best[runs.shape])
+    order = np.lexsort((np.minimum(slow, physical - least[runs.shape]), ~legal, runs.shape))
+    rank = np.empty(len(order), int)
+    rank[order] = places(runs.shape[order], len(runs.torch))
+    return legal & (rank < PLANS)
+
+
+def places(shape: Array, count: int) -> Array:
+    """The place of each run among those of its shape; the shapes are sorted."""
+    counts = np.bincount(shape, minlength=count)
+    return np.arange(len(shape)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def frequencies(runs: Runs) -> Array:
+    """How often the network sees each shape, beside others."""
+    extents = np.zeros((3, len(runs.torch)), int)
+    extents[:, runs.shape] = runs.key[:3]
+    rare = (extents[:2].min(0) <= FEW) | (extents % ROUND == 0).all(0)
+    named = {*measured.NAMED, *((m, *weight) for m, weight in product(ROWS, WEIGHTS))}
+    known = np.array([mnk in named for mnk in zip(*extents.tolist(), strict=True)])
+    return np.select([known, rare], [NAMED, RARE], 1)

@@ -1,0 +1,157 @@
+"""Measured runs of bench/candidates.py, and what the model of select/model.py expects of them."""
+
+from __future__ import annotations
+
+import csv
+import lzma
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import candidates as measured  # bench/candidates.py
+import numpy as np
+from candidates import EPILOGUES, KINDS
+from numpy.typing import NDArray
+
+from cutedsl_gemm.measure.providers import CUBLAS
+from cutedsl_gemm.select.candidate import EVERY, Candidate
+from cutedsl_gemm.select.correction import Network, of_candidates, of_rows, of_work
+from cutedsl_gemm.select.model import (
+    Constants,
+    Table,
+    Work,
+    aligned,
+    correction,
+    row_alignment,
+    table,
+    terms,
+    work_of,
+)
+
+Array = NDArray[Any]
+
+
+class Runs(NamedTuple):
+    """Measured runs, an entry each; `torch` and `best` have one for each shape."""
+
+    shape: Array  # its number
+    candidate: Array  # its number in `names`
+    seconds: Array
+    key: tuple[Array, ...]  # M, N, K, and the alignments of rows of A, B and C
+    kind: Array  # its number in KINDS
+    work: Work  # of the epilogue
+    torch: Array
+    best: Array
+    names: list[Candidate]
+
+    def of(self, shapes: Array) -> Runs:
+        """The runs of some shapes."""
+        number = np.full(len(self.torch), -1)
+        number[shapes] = np.arange(len(shapes))
+        found = self.only(number[self.shape] >= 0)
+        return found._replace(
+            shape=number[found.shape], torch=self.torch[shapes], best=self.best[shapes]
+        )
+
+    def plans(self, kept: Array) -> Runs:
+        """The runs of some plans, those whose entry is true, of the shapes that ran any."""
+        found = self.only(kept[self.candidate])
+        return found.of(np.unique(found.shape))
+
+    @property
+    def with_epilogue(self) -> Array:
+        """Whether the product of each shape has an epilogue."""
+        found = np.zeros(len(self.torch), bool)
+        found[self.shape] = np.array([name in EPILOGUES for name in KINDS])[self.kind]
+        return found
+
+    def only(self, keep: Array) -> Runs:
+        """The runs whose entry is true, of the same shapes."""
+        return self._replace(
+            shape=self.shape[keep],
+            candidate=self.candidate[keep],
+            seconds=self.seconds[keep],
+            key=tuple(each[keep] for each in self.key),
+            kind=self.kind[keep],
+            work=Work(*(each[keep] for each in self.work)),
+        )
+
+
+def read(paths: Sequence[Path]) -> Runs:
+    """The runs of all files. Wrong outputs do not count."""
+    known = {each.name: each for each in (*EVERY, *measured.tried())}
+    shapes: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
+    for path in paths:
+        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", newline="") as stream:
+            for row in csv.DictReader(stream):
+                extents = (int(row[name]) for name in ("M", "N", "K"))
+                if not row["wrong"] and (row["plan"] in known or row["plan"] == CUBLAS):
+                    times = shapes[(row["pool"], *extents, row["kind"])]
+                    times[row["plan"]] = float(row["µs"]) / 1e6
+    shapes = {shape: times for shape, times in shapes.items() if {*times} - {CUBLAS}}
+    names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
+    number = {name: at for at, name in enumerate(names)}
+    rows, cublas = [], []
+    for at, ((_, *mnk, kind), times) in enumerate(shapes.items()):
+        cublas.append(times.pop(CUBLAS))
+        same = of_shape(*mnk, kind)
+        rows += [(at, number[name], t, *same) for name, t in times.items()]
+    return of_all(rows, cublas, [known[name] for name in names])
+
+
+def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:
+    """What the runs of a shape have in common: `key`, `kind` and `work`."""
+    of_a, of_b = KINDS[kind].majors
+    pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
+    work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else Work()
+    return m, n, k, *(row_alignment(2 * each) for each in pitches), [*KINDS].index(kind), *work
+
+
+def of_all(
+    rows: Sequence[Sequence[float]], cublas: Sequence[float], names: list[Candidate]
+) -> Runs:
+    """Runs of which each row has the shape's number, the plan's, the seconds, and `of_shape`."""
+    shape, candidate, seconds, m, n, k, *entries = np.array(rows).T
+    shape = shape.astype(int)
+    best = np.full(len(cublas), np.inf)
+    np.minimum.at(best, shape, seconds)
+    *alignments, kinds = (each.astype(int) for each in entries[:4])
+    found = shape, candidate.astype(int), seconds, (m, n, k, *alignments), kinds
+    return Runs(*found, Work(*entries[4:]), np.array(cublas), best, names)
+
+
+def formulas(runs: Runs, c: Constants) -> dict[str, Array]:
+    """`terms` of each run."""
+    kinds, of_runs = np.unique(runs.kind, return_inverse=True)
+    tables = (table(runs.names, c, [*KINDS.values()][kind].majors) for kind in kinds)
+    every = (np.concatenate(columns, axis=-1) for columns in zip(*tables, strict=True))
+    number = runs.candidate + len(runs.names) * of_runs
+    costs = Table(*(column[..., number] for column in every))
+    m, n, k, *rows = runs.key
+    return terms(m, n, k, aligned(costs, rows, c), c, runs.work)
+
+
+def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
+    """`formulas`, with the corrected seconds."""
+    found = formulas(runs, c)
+    others = learned.others(*other_inputs(runs))
+    return found | {"seconds": found["seconds"] * correction(found["inputs"], others, learned)}
+
+
+def other_inputs(runs: Runs) -> tuple[Array, Array, Array]:
+    """The network's inputs other than the terms."""
+    facts = of_candidates(runs.names)[:, runs.candidate]
+    slots, reads, _, accumulators = runs.work
+    return facts, of_rows(runs.key[3:]), of_work(slots, reads, accumulators, facts)
+
+
+def chosen(runs: Runs, c: Constants, learned: Network) -> Array:
+    """The measured seconds of the plan that the model chooses, for each shape."""
+    return runs.seconds[choice(runs, expectation(runs, c, learned))]
+
+
+def choice(runs: Runs, found: dict[str, Array]) -> Array:
+    """The run that is expected to be fastest, of each shape."""
+    order = np.lexsort((np.where(found["serves"], found["seconds"], np.inf), runs.shape))
+    return order[np.unique(runs.shape[order], return_index=True)[1]]
