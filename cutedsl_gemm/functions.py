@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import peek_interpreter_stack
-from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated, name_of
@@ -40,6 +38,7 @@ from cutedsl_gemm.tensors import (
     rows_of,
     unflattened,
 )
+from cutedsl_gemm.transforms import transformed
 from layouts.errors import brief, did_you_mean
 
 REFUSALS = AttributeError, IndexError, TypeError, ValueError, RuntimeError  # of torch's, and ours
@@ -158,9 +157,7 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
 
     So are DTensors, where they need no communication.
     """
-    if forward_ad._current_level >= 0 or torch._C._len_torch_dispatch_stack():
-        return None
-    if peek_interpreter_stack() is not None or is_exporting():
+    if transformed() or torch._C._len_torch_dispatch_stack() or is_exporting():
         return None
     if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
         run = remembered(_runs, _make, x, weight, bias)

@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch._C._functorch import peek_interpreter_stack
-from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES, LINEAR
@@ -37,6 +35,7 @@ from cutedsl_gemm.request import Fixed
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.signature import DEFAULTS
 from cutedsl_gemm.tensors import is_sharded, rows_of
+from cutedsl_gemm.transforms import transformed
 from layouts.errors import brief, did_you_mean
 
 Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias), as torch.nn.functional.linear
@@ -102,9 +101,7 @@ def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
     given = [each for each in tensors if isinstance(each, Tensor)]
     if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
         return False
-    if forward_ad._current_level >= 0 or peek_interpreter_stack() is not None:
-        return False
-    if is_sharded(*given):  # torch divides one product at a time
+    if transformed() or is_sharded(*given):  # torch divides one product at a time
         return False
     return any(each.requires_grad for each in given)
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import peek_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
 
@@ -30,6 +28,7 @@ from cutedsl_gemm.linear_calls import (
 from cutedsl_gemm.operator import register_sharding
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, rows_of
+from cutedsl_gemm.transforms import transformed
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
 
@@ -58,7 +57,7 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
     if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
         return _of_subclasses(x, weight, bias)
-    if forward_ad._current_level >= 0 or peek_interpreter_stack() or torch._C._is_tracing():
+    if transformed() or torch._C._is_tracing():
         return None
     run = remembered(_runs, _make, x, weight, bias)
     if run is None:
@@ -72,9 +71,7 @@ def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | N
     """The product of fake tensors, or of DTensors; None for those of any other type."""
     if isinstance(x, FakeTensor) and isinstance(weight, FakeTensor):
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
-    if forward_ad._current_level >= 0 or torch._C._len_torch_dispatch_stack():
-        return None
-    if peek_interpreter_stack() is not None:
+    if transformed() or torch._C._len_torch_dispatch_stack():
         return None
     return of_shards(linear, DEVICES, x, weight, bias)
 

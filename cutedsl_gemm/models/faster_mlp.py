@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._functorch import peek_interpreter_stack
-from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES
@@ -31,6 +29,7 @@ from cutedsl_gemm.remember import remember
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, flattener, is_sharded, reshaper, rows_of, unflattened
+from cutedsl_gemm.transforms import transformed
 from cutedsl_gemm.two_layers import Mlp, of_sums, of_x
 
 
@@ -60,7 +59,7 @@ def gated_mlp(
         return _traced(activation, gate_first, *tensors) if traced else None
     if any(type(each) not in DENSE for each in given) or torch._C._len_torch_dispatch_stack():
         return None
-    if forward_ad._current_level >= 0 or peek_interpreter_stack() or torch._C._is_tracing():
+    if transformed() or torch._C._is_tracing():
         return None
     x, w2, b2, *w1 = tensors
     if x.ndim == 0:

@@ -1,0 +1,19 @@
+"""torch's transforms around a call: torch.func (grad, jvp, vmap), and forward-mode derivatives.
+
+torch has no public name for whether one is active (2.11).
+"""
+
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
+
+
+def transformed() -> bool:
+    """Whether a transform is active: tensors may then stand for others, and have no memory.
+
+    >>> import torch
+    >>> inside = []
+    >>> _ = torch.func.vmap(lambda x: inside.append(transformed()) or x)(torch.ones(2))
+    >>> inside, transformed()
+    ([True], False)
+    """
+    return forward_ad._current_level >= 0 or peek_interpreter_stack() is not None
