@@ -1,16 +1,18 @@
 """Plans compared with torch.mm: the measurements to which select/model.py is fitted.
 
-    python bench/candidates.py --csv FILE [--seed 1] [--count 600] [--slack 1.22] [--tried] [--dry]
+    python bench/candidates.py --csv FILE [--seed 1] [--count 600] [--kinds KIND...] [--slack 1.35]
+                               [--tried] [--dry]
 
 Half of the cases are bench's random shapes: 400 of `--count 600`. The others are rare among them:
 products of few tiles, shapes of language models, decoding, gradients (whose operands are not
 contiguous along K), and products with an epilogue. All shapes that bench names are in every pool,
-too. Measuring ends after `--seconds`.
+too. `--kinds` keeps only some, by the names of KINDS. Measuring ends after `--seconds`.
 
-A case runs the first twenty candidates of the model whose estimates are at most `--slack` times the
-best one's. `--tried` adds plans that are not candidates. Plans run in CUDA graphs, in turn with
-torch.mm, and outputs are checked. A time of decoding is the geometric mean of hot and cold weights,
-as bench has them. Needs an H100; `--dry` only prints how much would run.
+A case runs the ten candidates that the model expects to be the fastest, and six more of those that
+it expects to take at most `--slack` times as long as the first. `--tried` adds plans that are not
+candidates. Plans run in CUDA graphs, in turn with torch.mm, and outputs are checked. A time of
+decoding is the geometric mean of hot and cold weights, as bench has them. Needs an H100; `--dry`
+only prints how much would run.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ from cutedsl_gemm.select.model import Estimate, Majors, best, ranking, takes
 from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 
 SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed
-MOST, MOST_TRIED = 20, 8  # plans of a case
+FIRST, FURTHER, MOST_TRIED = 10, 6, 8  # plans of a case
 CHECKED = 1 << 24  # elements of C at most: larger ones are not checked
 # (N, K) of weights, in addition to those of bench.
 MODELS = (
@@ -187,17 +189,19 @@ class Case:
         b = self.parts(b)
         return request(a, b, self.kind.epilogue, self.operands(empty), TMA).problem(a, b, TMA)
 
-    def plans(self, slack: float, others: Sequence[Candidate]) -> list[Candidate]:
-        """What runs: the best candidates by the model, and the best of the others."""
-        ranked = ranking(self.problem)
-        first = next(each for each in ranked if takes(self.problem, each.candidate))
-        limit = slack * first.seconds
-        extra = ranking(self.problem, others) if others else []
-        return [*self._first(ranked, limit, MOST), *self._first(extra, limit, MOST_TRIED)]
+    def plans(self, slack: float, others: Sequence[Candidate], random: Random) -> list[Candidate]:
+        """What runs: the fastest candidates by the model, some further ones, and some others."""
+        ranked = sorted(ranking(self.problem), key=lambda each: each.seconds)
+        limit = slack * next(each.seconds for each in ranked if self._takes(each))
+        near, tried = (
+            [each.candidate for each in some if each.seconds <= limit and self._takes(each)]
+            for some in (ranked, ranking(self.problem, others) if others else ())
+        )
+        further = random.sample(near[FIRST:], min(FURTHER, len(near[FIRST:])))
+        return near[:FIRST] + further + tried[:MOST_TRIED]
 
-    def _first(self, ranked: Sequence[Estimate], limit: float, most: int) -> Iterator[Candidate]:
-        near = (each.candidate for each in ranked if each.seconds <= limit)
-        return itertools.islice((each for each in near if takes(self.problem, each)), most)
+    def _takes(self, estimate: Estimate) -> bool:
+        return takes(self.problem, estimate.candidate)
 
 
 def few_tiles(random: Random) -> Shape:
@@ -309,7 +313,8 @@ def main() -> None:
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=600)
-    parser.add_argument("--slack", type=float, default=1.22)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS])
+    parser.add_argument("--slack", type=float, default=1.35)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--tried", action="store_true")
     parser.add_argument("--dry", action="store_true")
@@ -324,9 +329,9 @@ def main() -> None:
             best(problem)
         print(f"choice: {(time.perf_counter() - began) / 200 * 1e6:.1f} µs a shape")
     others = [each for each in tried() if each not in CANDIDATES] if options.tried else []
-    asked = [
-        (case, case.plans(options.slack, others)) for case in cases(options.count, options.seed)
-    ]
+    drawn = [case for case in cases(options.count, options.seed) if case.name in options.kinds]
+    random = Random(options.seed)
+    asked = [(case, case.plans(options.slack, others, random)) for case in drawn]
     kernels = {each.plan(case.problem) for case, plans in asked for each in plans}
     runs = sum(len(plans) for _, plans in asked)
     print(f"{len(asked)} cases, {runs} runs, {len(kernels)} kernels")
