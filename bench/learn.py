@@ -3,8 +3,9 @@
 It learns products without an epilogue first, and then, from those with one, the weights of WORK
 alone. So the choice for a product does not depend on epilogues, which few of the runs have.
 
-The loss has two parts: the errors at plans near the best of each shape, and the time that the
-choice loses. An error that all plans of a shape share hardly counts, since it changes no choice.
+The loss has three parts: the errors at plans near the best of each shape, the time that the choice
+loses, and the mean error of the plans chosen: a choice prefers those that it takes for too fast. No
+other error counts that all plans of a shape share, since it changes no choice.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import candidates as measured  # bench/candidates.py
 import numpy as np
 import torch
-from runs import Array, Runs, choice, expectation, formulas, other_inputs
+from runs import Array, Runs, formulas, other_inputs
 from torch import Tensor
 
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
@@ -25,7 +26,7 @@ from cutedsl_gemm.select.model import Constants
 
 CLOSE = 0.15  # a plan that takes 1 + CLOSE times the best one's time weighs 1/e
 SOFT = 0.05  # the choice is a softmax of log times over this
-BIAS = 0.3
+ERRORS, LOST, BIAS = 20, 3, 0.3  # what the parts of the loss weigh
 RAREST = 0.1  # a standard deviation, at least, of an input that is hardly ever there
 JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape alike
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
@@ -35,7 +36,7 @@ SEED = 2  # of 0, 1 and 2, the one whose choice lost least in decoding and at th
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
 
-class Lesson(NamedTuple):
+class Dataset(NamedTuple):
     """Runs as tensors (shapes, plans), of up to PLANS of each shape; empty places weigh nothing."""
 
     inputs: Tensor  # (shapes, plans, inputs)
@@ -47,27 +48,13 @@ class Lesson(NamedTuple):
 
 
 def learn(runs: Runs, c: Constants, steps: int) -> Network:
-    """The network that makes the least loss at products without an epilogue, without bias.
-
-    A choice prefers plans that it takes for too fast. With the bias of the output, the chosen plans
-    take what the model says, on average.
-    """
-    plain = runs.of((~runs.with_epilogue).nonzero()[0])
-    unbiased = trained(plain, c, steps)
-    found = expectation(plain, c, unbiased)
-    first = choice(plain, found)
-    bias = np.log(plain.seconds[first] / found["seconds"][first]).mean()
-    output = np.append(unbiased.output[:-1], bias.astype(np.float32))
-    return unbiased._replace(output=output)
-
-
-def trained(runs: Runs, c: Constants, steps: int) -> Network:
-    """The network after some steps; its weights of WORK are 0."""
+    """The network that makes the least loss at products without an epilogue; WORK has no weight."""
+    runs = runs.of((~runs.with_epilogue).nonzero()[0])
     found = formulas(runs, c)
     facts, rows, _ = other_inputs(runs)
     inputs = np.vstack([np.log(found["inputs"], dtype=np.float32), facts, rows])
-    mean, scale = inputs.mean(1), np.maximum(inputs.std(1), RAREST)
-    known = lesson(runs, found, (inputs - mean[:, None]) / scale[:, None])
+    mean, scale = normal(inputs)
+    data = dataset(runs, found, (inputs - mean) / scale)
     torch.manual_seed(SEED)
     first, second = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, UNITS)
     last = torch.nn.Linear(UNITS, 1, bias=False)
@@ -77,11 +64,11 @@ def trained(runs: Runs, c: Constants, steps: int) -> Network:
 
     def log_factor(some: Tensor) -> Tensor:
         jitter = JITTER * torch.randn(len(some), 1, len(inputs))
-        return layers(known.inputs[some] + jitter)[..., 0]
+        return layers(data.inputs[some] + jitter)[..., 0]
 
-    descend(known, log_factor, [*layers.parameters()], steps, rate=0.005, decay=0.1)
-    weights = first.weight.detach().numpy().T / scale[:, None]
-    bias = first.bias.detach().numpy() - mean @ weights
+    descend(data, log_factor, [*layers.parameters()], steps, rate=0.005, decay=0.1)
+    weights = first.weight.detach().numpy().T / scale
+    bias = first.bias.detach().numpy() - mean.T @ weights
     hidden = np.vstack([each.detach().numpy() for each in (second.weight.T, second.bias)])
     weights = np.vstack([weights, np.zeros((len(WORK), UNITS)), bias])
     return network(weights, hidden, np.append(last.weight[0].detach(), 0))
@@ -92,35 +79,38 @@ def learn_epilogues(runs: Runs, c: Constants, plain: Network, steps: int) -> Net
     runs = runs.of(runs.with_epilogue.nonzero()[0])
     found = formulas(runs, c)
     facts, rows, work = other_inputs(runs)
-    without = plain.others(facts, rows, 0 * work)
-    without += np.log(found["inputs"], dtype=np.float32).T @ plain.terms  # (runs, units)
-    # The facts, so that a step changes each weight's part of the sum about equally.
-    mean, scale = facts.mean(1), np.maximum(facts.std(1), RAREST)
+    mean, scale = normal(facts)
     alone = work[:: 1 + len(FACTS)]
-    size = np.maximum(alone.std(1), RAREST)
-    parts = (alone / size[:, None])[:, None] * np.vstack(
-        [np.ones_like(facts[:1]), (facts - mean[:, None]) / scale[:, None]]
-    )
-    known = lesson(runs, found, np.vstack([without.T, parts.reshape(len(WORK), -1)]))
-    units = without.shape[1]
+    size = normal(alone)[1]  # not their mean: they are 0 without an epilogue
+    factors = np.vstack([np.ones_like(facts[:1]), (facts - mean) / scale])
+    products = (alone / size)[:, None] * factors  # (work, 1 and facts, runs)
+    logs = np.log(found["inputs"], dtype=np.float32)
+    sums = logs.T @ plain.terms + plain.others(facts, rows, 0 * work)  # (runs, units)
+    data = dataset(runs, found, np.vstack([sums.T, products.reshape(len(WORK), -1)]))
     hidden, output = torch.from_numpy(plain.hidden), torch.from_numpy(plain.output)
-    added = torch.zeros(len(WORK), units, requires_grad=True)
-    learns = torch.ones(units).index_fill(0, torch.tensor([units - 1]), 0)  # the last unit is 1
+    added = torch.zeros(len(WORK), UNITS, requires_grad=True)
 
     def log_factor(some: Tensor) -> Tensor:
-        sums, parts = known.inputs[some].split([units, len(WORK)], dim=-1)
-        return ((sums + parts @ (added * learns)).relu() @ hidden).relu() @ output
+        first, one, inputs = data.inputs[some].split([UNITS, 1, len(WORK)], dim=-1)
+        units = torch.cat([first + inputs @ added, one], dim=-1).relu()
+        return (units @ hidden).relu() @ output
 
     torch.manual_seed(SEED)
-    descend(known, log_factor, [added], steps, rate=0.003, decay=3)
-    weights = (added * learns).detach().numpy().reshape(len(alone), -1, units)
-    weights /= size[:, None, None] * np.append(1, scale)[:, None]
-    weights[:, 0] -= mean @ weights[:, 1:]
-    return plain._replace(work=weights.reshape(len(WORK), units))
+    descend(data, log_factor, [added], steps, rate=0.003, decay=3)
+    weights = added.detach().numpy().reshape(len(alone), -1, UNITS)
+    weights /= size[:, None] * np.vstack([[[1]], scale])
+    weights[:, 0] -= (mean * weights[:, 1:]).sum(1)
+    work = np.pad(weights.reshape(len(WORK), UNITS), ((0, 0), (0, 1)))  # the last unit stays 1
+    return plain._replace(work=work)
+
+
+def normal(inputs: Array) -> tuple[Array, Array]:
+    """The mean and the standard deviation of inputs (inputs, runs): (inputs, 1) each."""
+    return inputs.mean(1, keepdims=True), np.maximum(inputs.std(1, keepdims=True), RAREST)
 
 
 def descend(
-    known: Lesson,
+    data: Dataset,
     log_factor: Callable[[Tensor], Tensor],
     parameters: Sequence[Tensor],
     steps: int,
@@ -134,28 +124,29 @@ def descend(
     adam = torch.optim.AdamW(parameters, weight_decay=decay)
     cycle = torch.optim.lr_scheduler.OneCycleLR(adam, rate, total_steps=steps, pct_start=0.1)
     for _ in range(steps):
-        some = torch.multinomial(known.often, SHAPES, replacement=True)
-        total = loss(known, some, known.expected[some] + log_factor(some))
+        some = torch.multinomial(data.often, SHAPES, replacement=True)
+        total = loss(data, some, data.expected[some] + log_factor(some))
         adam.zero_grad()
         total.backward()
         adam.step()
         cycle.step()
 
 
-def loss(known: Lesson, some: Tensor, seconds: Tensor) -> Tensor:
+def loss(data: Dataset, some: Tensor, seconds: Tensor) -> Tensor:
     """The loss of expected log seconds at some shapes."""
-    near, error = known.weight[some], seconds - known.seconds[some]
+    near, error = data.weight[some], seconds - data.seconds[some]
     common = (near * error).sum(1, keepdim=True) / near.sum(1, keepdim=True)
     within = torch.nn.functional.huber_loss(
         error, common.expand_as(error), reduction="none", delta=0.1
     )
     chosen = torch.softmax(-seconds / SOFT, 1)
-    lost, bias = ((chosen * each).sum(1).mean() for each in (known.costs[some], error))
-    return 20 * (near * within).sum() / near.sum() + 3 * lost + BIAS * bias.abs()
+    lost, bias = ((chosen * each).sum(1).mean() for each in (data.costs[some], error))
+    errors = (near * within).sum() / near.sum()
+    return ERRORS * errors + LOST * lost + BIAS * bias.abs()
 
 
-def lesson(runs: Runs, found: dict[str, Array], inputs: Array) -> Lesson:
-    """What the network learns from runs, of which the formulas expect `found`.
+def dataset(runs: Runs, found: dict[str, Array], inputs: Array) -> Dataset:
+    """Runs, of which the formulas expect `found`.
 
     `inputs` are (inputs, runs).
     """
@@ -171,7 +162,7 @@ def lesson(runs: Runs, found: dict[str, Array], inputs: Array) -> Lesson:
         filled[shape, place] = values[legal]
         return torch.from_numpy(filled)
 
-    return Lesson(
+    return Dataset(
         dense(inputs.T),
         dense(expected, 99),
         dense(np.log(runs.seconds), 99),
