@@ -8,8 +8,9 @@ are in the repository: `python bench/fit_model.py bench/runs.csv.xz --write`.
 
 The network of select/correction.py learns what the formulas miss (bench/learn.py), and `--write`
 stores its weights. `--learn` is the number of steps for products alone, `--epilogues` that for
-products with an epilogue: with `--learn 0` only the weights of these change. `--held 3` leaves out
-every third shape, and reports it.
+products with an epilogue. With `--learn 0`, only the weights of epilogues (WORK) change: so those
+in the repository were written. The others are of a former training (docs/performance/notebook.md,
+"Epilogues learned apart"). `--held 3` leaves out every third shape, and reports it.
 
 The formulas rank all candidates, and a choice corrects only the first NEAR. `--steps 1000` first
 fits the constants of the formulas, so that the candidate that the previous network ranks first is
@@ -140,6 +141,8 @@ def pick(runs: Runs, c: Constants, learned: Network, count: int) -> list[Candida
 def report(name: str, runs: Runs, seconds: Array) -> None:
     """The speed over torch.mm of a plan for each shape, and what it loses to the best that ran."""
     for kind, some in ("products", ~runs.with_epilogue), ("with epilogues", runs.with_epilogue):
+        if not some.any():
+            continue
         speed = (runs.torch / seconds)[some]
         lost = np.log(seconds / runs.best)[some].mean()
         below = ", ".join(f"{(speed < x).mean():.1%} below {x}" for x in (0.95, 0.85))
@@ -165,6 +168,9 @@ def main() -> None:
     numbers = np.arange(len(runs.torch))
     held = numbers % options.held == 0 if options.held else numbers < 0
     fitted, left = runs.of(numbers[~held]), runs.of(numbers[held])
+    for steps, some in ("learn", ~fitted.with_epilogue), ("epilogues", fitted.with_epilogue):
+        if getattr(options, steps) and not some.any():
+            parser.error(f"the files have no runs from which --{steps} could learn; pass 0")
     parts = [("fitted", fitted)] + [("held out", left)] * bool(options.held)
     for name, part in parts:
         report(f"best, {name}", part, part.best)

@@ -32,7 +32,7 @@ JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape 
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
 # of ROUND, which are rare in the pools but not in models, and those that bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
-SEED = 2  # of 0, 1 and 2, the one whose choice lost least in decoding and at the shapes of bench
+SEED = 2  # of products: of 0, 1 and 2, that whose choice lost least in decoding and in bench
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
 
@@ -53,7 +53,7 @@ def learn(runs: Runs, c: Constants, steps: int) -> Network:
     found = formulas(runs, c)
     facts, rows, _ = other_inputs(runs)
     inputs = np.vstack([np.log(found["inputs"], dtype=np.float32), facts, rows])
-    mean, scale = normal(inputs)
+    mean, scale = moments(inputs)
     data = dataset(runs, found, (inputs - mean) / scale)
     torch.manual_seed(SEED)
     first, second = torch.nn.Linear(len(inputs), UNITS), torch.nn.Linear(UNITS, UNITS)
@@ -79,9 +79,9 @@ def learn_epilogues(runs: Runs, c: Constants, plain: Network, steps: int) -> Net
     runs = runs.of(runs.with_epilogue.nonzero()[0])
     found = formulas(runs, c)
     facts, rows, work = other_inputs(runs)
-    mean, scale = normal(facts)
+    mean, scale = moments(facts)
     alone = work[:: 1 + len(FACTS)]
-    size = normal(alone)[1]  # not their mean: they are 0 without an epilogue
+    size = moments(alone)[1]  # not their mean: they are 0 without an epilogue
     factors = np.vstack([np.ones_like(facts[:1]), (facts - mean) / scale])
     products = (alone / size)[:, None] * factors  # (work, 1 and facts, runs)
     logs = np.log(found["inputs"], dtype=np.float32)
@@ -104,8 +104,8 @@ def learn_epilogues(runs: Runs, c: Constants, plain: Network, steps: int) -> Net
     return plain._replace(work=work)
 
 
-def normal(inputs: Array) -> tuple[Array, Array]:
-    """The mean and the standard deviation of inputs (inputs, runs): (inputs, 1) each."""
+def moments(inputs: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation, RAREST at least, of inputs (inputs, runs): (inputs, 1) each."""
     return inputs.mean(1, keepdims=True), np.maximum(inputs.std(1, keepdims=True), RAREST)
 
 

@@ -112,13 +112,13 @@ def of_all(
     rows: Sequence[Sequence[float]], cublas: Sequence[float], names: list[Candidate]
 ) -> Runs:
     """Runs of which each row has the shape's number, the plan's, the seconds, and `of_shape`."""
-    shape, candidate, seconds, m, n, k, *entries = np.array(rows).T
+    shape, candidate, seconds, m, n, k, *others = np.array(rows).T
     shape = shape.astype(int)
     best = np.full(len(cublas), np.inf)
     np.minimum.at(best, shape, seconds)
-    *alignments, kinds = (each.astype(int) for each in entries[:4])
+    *alignments, kinds = (each.astype(int) for each in others[:4])
     found = shape, candidate.astype(int), seconds, (m, n, k, *alignments), kinds
-    return Runs(*found, Work(*entries[4:]), np.array(cublas), best, names)
+    return Runs(*found, Work(*others[4:]), np.array(cublas), best, names)
 
 
 def formulas(runs: Runs, c: Constants) -> dict[str, Array]:

@@ -1,5 +1,6 @@
 """A model of torch on gemm: its layers, its products, its compiled graphs.
 
+converted    a module that convert gave another class, and the one before
 recognition  which modules are gated MLPs
 faster       linear and its like by gemm where that is expected to be faster, else by torch
 faster_mlp   a gated MLP likewise

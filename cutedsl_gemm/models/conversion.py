@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
+from cutedsl_gemm.models.converted import Converted, class_as_written
 from cutedsl_gemm.models.faster import linear
 from cutedsl_gemm.models.faster_mlp import gated_mlp
-from cutedsl_gemm.models.recognition import GatedMlp, class_as_written, recognized
+from cutedsl_gemm.models.recognition import GatedMlp, recognized
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -25,16 +26,10 @@ _NEW = object().__reduce_ex__(2)[0]  # what `copy` and `pickle` make an object b
 _classes: dict[type[nn.Module], Any] = {}  # see `_mlp_class`
 
 
-class Converted:
-    """A module that `convert` gave another class."""
-
-    original_class: type[nn.Module]  # the class before the conversion
-
-
 class GemmLinear(Converted, nn.Linear):
     """An nn.Linear whose product runs on gemm where that is expected to be faster."""
 
-    original_class = nn.Linear
+    _class_as_written = nn.Linear
 
     def forward(self, input: Tensor) -> Tensor:
         """torch.nn.functional.linear(input, weight, bias)."""
@@ -85,13 +80,13 @@ class GemmMlp(Converted):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """What the class before says. If it says nothing, the copy is converted, too."""
-        original_class: Any = self.original_class
+        before: Any = type(self)._class_as_written
         written = object.__new__(class_as_written(self))  # with the attributes of this module
         object.__setattr__(written, "__dict__", vars(self))
-        reduced = original_class.__reduce_ex__(written, max(2, protocol))
-        if reduced[:2] != (_NEW, (original_class,)):
+        reduced = before.__reduce_ex__(written, max(2, protocol))
+        if reduced[:2] != (_NEW, (before,)):
             return reduced
-        return _empty, (original_class,), *reduced[2:]
+        return _empty, (before,), *reduced[2:]
 
 
 class Recognized(NamedTuple):
@@ -162,7 +157,7 @@ def _snapshot(module: nn.Module) -> Parts:
 
 def _is_derived(module: nn.Module) -> bool:
     """Whether a converted module was given another class since."""
-    return isinstance(module, Converted) and "original_class" not in vars(type(module))
+    return isinstance(module, Converted) and class_as_written(module) is type(module)
 
 
 def _change(module: nn.Module, made: type[nn.Module], found: Recognized | None = None) -> None:
@@ -174,28 +169,28 @@ def _change(module: nn.Module, made: type[nn.Module], found: Recognized | None =
     object.__setattr__(module, "__class__", made)
 
 
-def _mlp_class(original_class: type[nn.Module]) -> Any:
+def _mlp_class(written: type[nn.Module]) -> Any:
     """The subclass of a class of gated MLPs that runs on gemm: always the same one."""
-    if original_class in _classes:
-        return _classes[original_class]
+    if written in _classes:
+        return _classes[written]
 
-    @wraps(original_class.forward)  # torch.export reads its signature
+    @wraps(written.forward)  # torch.export reads its signature
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs:
             result = self._by_gemm(args[0])
             if result is not None:
                 return result
-        return original_class.forward(self, *args, **kwargs)
+        return written.forward(self, *args, **kwargs)
 
-    name, module = f"Gemm{original_class.__name__}", original_class.__module__
-    attributes = {"original_class": original_class, "forward": forward, "__module__": module}
-    made = _classes[original_class] = type(name, (GemmMlp, original_class), attributes)
+    name, module = f"Gemm{written.__name__}", written.__module__
+    attributes = {"_class_as_written": written, "forward": forward, "__module__": module}
+    made = _classes[written] = type(name, (GemmMlp, written), attributes)
     return made
 
 
-def _empty(original_class: type[nn.Module]) -> Any:
+def _empty(written: type[nn.Module]) -> Any:
     """A converted module without attributes, which `copy` and `pickle` fill."""
-    made = _mlp_class(original_class)
+    made = _mlp_class(written)
     return made.__new__(made)
 
 
@@ -228,7 +223,7 @@ def restore(model: Model) -> Model:
                 "example), then restore"
             )
     for module in found.values():
-        _change(module, module.original_class)
+        _change(module, class_as_written(module))
     return model
 
 

@@ -27,6 +27,7 @@ from torch.overrides import TorchFunctionMode
 
 from cutedsl_gemm.activations import GATED
 from cutedsl_gemm.kernels.epilogue.functions import GELUS
+from cutedsl_gemm.models.converted import class_as_written
 
 DEVICES = "cpu", "cuda"
 Expression = Any  # "x", or a tuple: the name of an operation, and its arguments
@@ -39,12 +40,6 @@ class GatedMlp(NamedTuple):
     first: tuple[str, ...]  # gate and value; or one layer of both, one above the other
     gate_first: bool
     down: str
-
-
-def class_as_written(module: nn.Module) -> type[nn.Module]:
-    """The class of a module, or the one before `convert`."""
-    found: type[nn.Module] = vars(type(module)).get("original_class", type(module))
-    return found
 
 
 def recognized(module: nn.Module) -> GatedMlp | None:

@@ -138,17 +138,17 @@ class Candidate:
         if self.splits > 1:
             return Raster(1)
         m, _, k = problem.mnk
-        of_k = k_class(k)
-        if of_k == 0:
+        class_of_k = k_class(k)
+        if class_of_k == 0:
             return self.along_rows
         m, n = (problem.columns, m) if self.swapped else (m, problem.columns)
         down, across = ceil(m / self.tile[0]), ceil(n / self.tile[1])
-        group = 4 if of_k == 1 else self.deep_group
+        group = 4 if class_of_k == 1 else self.deep_group
         if self.cluster != (1, 1):
             return Raster(group)
         if across < down and across <= FEW_COLUMNS:
             return Raster(1)
-        few = of_k == 2 and group < down <= FEW_ROWS
+        few = class_of_k == 2 and group < down <= FEW_ROWS
         return Raster(lower(group) if few and 0 < down % group <= group // 4 else group)
 
     def serves(self, majors: tuple[Major, Major], invariant: bool = False) -> bool:
@@ -209,13 +209,13 @@ def k_class(k: int) -> int:
     return (k > 256) + (k > 1024)
 
 
-def loads_matrix_ahead(of_k: int) -> bool:
-    """Whether TMA loads a matrix that an epilogue reads, for a K of class `of_k`; else threads do.
+def loads_matrix_ahead(class_of_k: int) -> bool:
+    """Whether TMA loads a matrix that an epilogue reads, for a K of this class; else threads do.
 
     TMA is faster where K is short: 90 µs, not 97, at 10752×3456×640. Elsewhere the loads of A and B
     wait behind the matrix: 299 µs, not 243, at 1040×9792×8176 (docs/performance).
     """
-    return of_k < 2
+    return class_of_k < 2
 
 
 @cache
@@ -227,7 +227,7 @@ def _plan(
     b_major: Major,
     c_alignment: int = UNIT,
     epilogue: Epilogue = PLAIN,
-    of_k: int = 0,
+    class_of_k: int = 0,
 ) -> Sm90Plan:
     maker, tile = candidate.maker, candidate.tile
     options: dict[str, Any] = {"c_alignment": c_alignment}
@@ -241,7 +241,7 @@ def _plan(
                 f"tile {tile}: BN is {tile[1]}; it must be a multiple of {unit}, since BN has "
                 f"columns of {epilogue.accumulators} matrices"
             )
-        if not loads_matrix_ahead(of_k) and maker in (pingpong, cooperative):
+        if not loads_matrix_ahead(class_of_k) and maker in (pingpong, cooperative):
             options["c_stages"] = candidate.panels(epilogue.accumulators).in_flight
     if candidate.splits > 1:
         options["splits"] = candidate.splits
@@ -257,11 +257,11 @@ def _plan(
         options["c_stages"] = candidate.c_stages
     plan = maker(tile, dtype, a_major, b_major, **options)
     if epilogue is not PLAIN and isinstance(plan, PanelPlan):
-        return _with_second_panel(plan, of_k)
+        return _with_second_panel(plan, class_of_k)
     return plan
 
 
-def _with_second_panel(plan: PanelPlan, of_k: int) -> PanelPlan:
+def _with_second_panel(plan: PanelPlan, class_of_k: int) -> PanelPlan:
     """The plan with two panels of C per consumer, if K is short or the second costs no stage.
 
     A panel is then evaluated while the one before it is stored: with bias and gelu 2 to 4 % faster
@@ -270,7 +270,7 @@ def _with_second_panel(plan: PanelPlan, of_k: int) -> PanelPlan:
     if plan.c_stages > 1 or plan.stores < 2:
         return plan
     two = replace(plan, c_stages=2)
-    if of_k > 0 and two.stages_that_fit < plan.stages:
+    if class_of_k > 0 and two.stages_that_fit < plan.stages:
         return plan
     return replace(two, stages=two.stages_that_fit).check()
 

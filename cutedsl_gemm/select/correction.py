@@ -105,17 +105,20 @@ def of_candidates(candidates: Sequence[Candidate]) -> Array:
     return np.array([[*facts(each).values()] for each in candidates], np.float32).T
 
 
-def of_rows(entries: Sequence[Any]) -> Array:
+def of_rows(alignments: Sequence[Any]) -> Array:
     """(ROWS, 1 or candidates), of the alignments of A's, B's and C's rows.
 
-    The entries are those of 128, 64, 32 and 16 bytes.
+    Each is an index in `model.ALIGNMENTS`: of 128, 64, 32 or 16 bytes.
     """
-    a, b, c = (np.arange(1, 4)[:, None] == each for each in entries)
+    a, b, c = (np.arange(1, 4)[:, None] == each for each in alignments)
     return np.vstack([(a * 0.5 + b * 0.5), c]).astype(np.float32)
 
 
 def of_work(slots: Any, reads: Any, accumulators: Any, facts: Array) -> Array:
-    """(WORK, candidates), of the fields of `model.Work` and of `of_candidates`."""
+    """(WORK, candidates), of the fields of `model.Work`, and the facts of `of_candidates`.
+
+    A field is a number, or has an entry for each candidate.
+    """
     work = np.log2(1 + slots), np.log2(1 + reads), np.equal(accumulators, 2)
     alone = np.array(work, np.float32).reshape(len(work), 1, -1)
     found: Array = alone * np.vstack([np.ones_like(facts[:1]), facts])
@@ -181,7 +184,7 @@ def read(path: Path) -> Network:
     if tuple(rows) != NAMES:
         raise ValueError(
             f"{path} has weights of other inputs: give it a row for each of NAMES, whatever the "
-            "weights, and learn them with python bench/fit_model.py --write"
+            "weights, and learn them: python bench/fit_model.py bench/runs.csv.xz --write"
         )
     *weights, output, offset = rows.values()
     inputs, hidden = np.split(np.array(weights), [-UNITS - 1])

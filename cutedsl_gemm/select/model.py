@@ -301,8 +301,8 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[Estimate]:
     """The estimates of the problem's candidates, or of those given, that may serve.
 
-    The fastest is first; ties keep their order. Those that a choice does not correct come last: all
-    but the NEAR fastest before the correction, and those tied with them.
+    The fastest is first; ties keep their order. The NEAR fastest before the correction, and those
+    tied with them, come before all others: a choice corrects only these.
     K is split only to fill a single wave: the partial sums of several waves do not fit in L2. C
     must fill more than half of a cluster. Only some candidates serve an invariant problem, or
     operands that are not contiguous along K.

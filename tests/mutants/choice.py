@@ -77,7 +77,7 @@ FAULTS = (
         "Many splits seem as cheap to add as few.",
     ),
     Fault(
-        "depth_thresholds_swapped",
+        "k_class_thresholds_swapped",
         CANDIDATE,
         "return (k > 256) + (k > 1024)",
         "return (k <= 256) + (k <= 1024)",
@@ -142,7 +142,7 @@ FAULTS = (
     Fault(
         "tma_never_loads_a_matrix",
         CANDIDATE,
-        "if not loads_matrix_ahead(of_k) and maker in (pingpong, cooperative):",
+        "if not loads_matrix_ahead(class_of_k) and maker in (pingpong, cooperative):",
         "if maker in (pingpong, cooperative):",
         "Threads read the matrix that addmm adds, also where DRAM decides: 141 µs, not 125.",
     ),

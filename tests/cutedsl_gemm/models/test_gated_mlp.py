@@ -13,7 +13,8 @@ from torch.nn.utils import parametrize
 
 from cutedsl_gemm import convert, pairs, restore
 from cutedsl_gemm.models import conversion, faster, faster_mlp
-from cutedsl_gemm.models.conversion import Converted, GemmMlp
+from cutedsl_gemm.models.conversion import GemmMlp
+from cutedsl_gemm.models.converted import Converted
 from cutedsl_gemm.models.recognition import recognized
 
 pytestmark = [
@@ -217,6 +218,15 @@ def test_copies_and_pickles_are_converted_and_independent(products):
         assert torch.equal(made(X), wanted)
     assert made.half()(X.half()).dtype == torch.float16
     assert FUSED in products
+
+
+@pytest.mark.parametrize("of_the_class", [False, True])
+def test_attributes_of_a_module_are_its_own(of_the_class):
+    """Whatever their names are, also if `convert` gives its classes such an attribute."""
+    mlp = type("Named", (Llama,), {}) if of_the_class else Llama
+    made = mlp().bfloat16()
+    (mlp if of_the_class else made)._class_as_written = "llama"
+    assert type(restore(copy.deepcopy(convert(made)))) is mlp
 
 
 class Stateful(Llama):
