@@ -200,26 +200,8 @@ def _planned(
         outs: Sequence[Tensor | None] = out or [None] * len(epilogue.results)
         pairs = zip(epilogue.results, outs, strict=True)
         slots = [slot(result, each, shape, plan, for_c) for result, each in pairs]
-        reads = [(each.operand.name, each.read) for each in asked.bound]
         launch = fused_runner(kernel, plan, epilogue, a.device, options.invariant)
-        news = [each.new(a) for each in slots]
-        as_a, as_b = _as_strided(a, found.a), _as_strided(b, found.b)
-        in_place = all(each.stored is None for each in slots)
-
-        def call(a: Tensor, b: Tensor, values: Values, out: Results | None) -> Results:
-            results = tuple([new(a) for new in news]) if out is None else out
-            a = a if as_a is None else as_a(a)
-            b = b if as_b is None else as_b(b)
-            operands = tuple(
-                [values[name] if read is None else read(values[name]) for name, read in reads]
-            )
-            if in_place:
-                launch(a, b, operands, results)
-            else:
-                _store(partial(launch, a, b, operands), slots, results)
-            return results
-
-        return call
+        return _run(launch, asked, slots, a, _as_strided(a, found.a), _as_strided(b, found.b))
 
     if not options.tune:
         return run(kernel.plan(found, options.tile))
@@ -231,6 +213,35 @@ def _planned(
         return partial(run(plan), a, b, operands, scratch)
 
     return run(tuned_plan(found, a.device, launch))
+
+
+def _run(
+    launch: Callable[..., None],
+    asked: Request,
+    slots: list[Slot],
+    a: Tensor,
+    as_a: Callable[[Tensor], Tensor] | None,
+    as_b: Callable[[Tensor], Tensor] | None,
+) -> Run:
+    """The call of a launch: a, b and the operands as the kernel reads them, results in slots."""
+    reads = [(each.operand.name, each.read) for each in asked.bound]
+    news = [each.new(a) for each in slots]
+    in_place = all(each.stored is None for each in slots)
+
+    def call(a: Tensor, b: Tensor, values: Values, out: Results | None) -> Results:
+        results = tuple([new(a) for new in news]) if out is None else out
+        a = a if as_a is None else as_a(a)
+        b = b if as_b is None else as_b(b)
+        operands = tuple(
+            [values[name] if read is None else read(values[name]) for name, read in reads]
+        )
+        if in_place:
+            launch(a, b, operands, results)
+        else:
+            _store(partial(launch, a, b, operands), slots, results)
+        return results
+
+    return call
 
 
 def _store(launch: Callable[[Results], None], slots: list[Slot], results: Results) -> None:
