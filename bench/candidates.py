@@ -193,12 +193,15 @@ class Case:
         """What runs: the fastest candidates by the model, some further ones, and some others."""
         ranked = sorted(ranking(self.problem), key=lambda each: each.seconds)
         limit = slack * next(each.seconds for each in ranked if self._takes(each))
-        near, tried = (
-            [each.candidate for each in some if each.seconds <= limit and self._takes(each)]
-            for some in (ranked, ranking(self.problem, others) if others else ())
-        )
-        further = random.sample(near[FIRST:], min(FURTHER, len(near[FIRST:])))
-        return near[:FIRST] + further + tried[:MOST_TRIED]
+        near = self._within(limit, ranked)
+        first, rest = near[:FIRST], near[FIRST:]
+        tried = self._within(limit, ranking(self.problem, others)) if others else []
+        return first + random.sample(rest, min(FURTHER, len(rest))) + tried[:MOST_TRIED]
+
+    def _within(self, limit: float, estimates: Sequence[Estimate]) -> list[Candidate]:
+        """The candidates with a plan that are expected to take `limit` seconds at most."""
+        near = (each for each in estimates if each.seconds <= limit)
+        return [each.candidate for each in near if self._takes(each)]
 
     def _takes(self, estimate: Estimate) -> bool:
         return takes(self.problem, estimate.candidate)

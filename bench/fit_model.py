@@ -8,8 +8,8 @@ are in the repository: `python bench/fit_model.py bench/runs.csv.xz --write`.
 
 The network of select/correction.py learns what the formulas miss (bench/learn.py), and `--write`
 stores its weights. `--learn` is the number of steps for products alone, `--epilogues` that for
-products with an epilogue. With `--learn 0`, only the weights of epilogues (WORK) change: so those
-in the repository were written. The others are of a former training (docs/performance/notebook.md,
+products with an epilogue. With `--learn 0`, only the weights of epilogues (WORK) change. That run
+wrote those in the repository; the others are of a former training (docs/performance/notebook.md,
 "Epilogues learned apart"). `--held 3` leaves out every third shape, and reports it.
 
 The formulas rank all candidates, and a choice corrects only the first NEAR. `--steps 1000` first

@@ -21,7 +21,7 @@ from runs import Array, Runs, formulas, other_inputs
 from torch import Tensor
 
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
-from cutedsl_gemm.select.correction import FACTS, UNITS, WORK, Network, network
+from cutedsl_gemm.select.correction import UNITS, WORK, Network, network, times_facts
 from cutedsl_gemm.select.model import Constants
 
 CLOSE = 0.15  # a plan that takes 1 + CLOSE times the best one's time weighs 1/e
@@ -32,7 +32,7 @@ JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape 
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
 # of ROUND, which are rare in the pools but not in models, and those that bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
-SEED = 2  # of products: of 0, 1 and 2, that whose choice lost least in decoding and in bench
+SEED = 2  # for products, the best of 0, 1 and 2 in decoding and at the shapes of bench
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
 
@@ -80,13 +80,11 @@ def learn_epilogues(runs: Runs, c: Constants, plain: Network, steps: int) -> Net
     found = formulas(runs, c)
     facts, rows, work = other_inputs(runs)
     mean, scale = moments(facts)
-    alone = work[:: 1 + len(FACTS)]
-    size = moments(alone)[1]  # not their mean: they are 0 without an epilogue
-    factors = np.vstack([np.ones_like(facts[:1]), (facts - mean) / scale])
-    products = (alone / size)[:, None] * factors  # (work, 1 and facts, runs)
+    size = moments(work)[1]  # not its mean: work is 0 without an epilogue
+    inputs = times_facts(work / size, (facts - mean) / scale)
     logs = np.log(found["inputs"], dtype=np.float32)
     sums = logs.T @ plain.terms + plain.others(facts, rows, 0 * work)  # (runs, units)
-    data = dataset(runs, found, np.vstack([sums.T, products.reshape(len(WORK), -1)]))
+    data = dataset(runs, found, np.vstack([sums.T, inputs]))
     hidden, output = torch.from_numpy(plain.hidden), torch.from_numpy(plain.output)
     added = torch.zeros(len(WORK), UNITS, requires_grad=True)
 
@@ -97,11 +95,11 @@ def learn_epilogues(runs: Runs, c: Constants, plain: Network, steps: int) -> Net
 
     torch.manual_seed(SEED)
     descend(data, log_factor, [added], steps, rate=0.003, decay=3)
-    weights = added.detach().numpy().reshape(len(alone), -1, UNITS)
+    weights = added.detach().numpy().reshape(len(work), -1, UNITS)
     weights /= size[:, None] * np.vstack([[[1]], scale])
     weights[:, 0] -= (mean * weights[:, 1:]).sum(1)
-    work = np.pad(weights.reshape(len(WORK), UNITS), ((0, 0), (0, 1)))  # the last unit stays 1
-    return plain._replace(work=work)
+    padded = np.pad(weights.reshape(len(WORK), UNITS), ((0, 0), (0, 1)))  # the last unit stays 1
+    return plain._replace(work=padded)
 
 
 def moments(inputs: Array) -> tuple[Array, Array]:
@@ -197,7 +195,7 @@ def places(shape: Array, count: int) -> Array:
 
 
 def frequencies(runs: Runs) -> Array:
-    """How often the network sees each shape, beside others."""
+    """How often the network sees each shape, relative to the others."""
     extents = np.zeros((3, len(runs.torch)), int)
     extents[:, runs.shape] = runs.key[:3]
     rare = (extents[:2].min(0) <= FEW) | (extents % ROUND == 0).all(0)

@@ -143,7 +143,7 @@ def other_inputs(runs: Runs) -> tuple[Array, Array, Array]:
     """The network's inputs other than the terms."""
     facts = of_candidates(runs.names)[:, runs.candidate]
     slots, reads, _, accumulators = runs.work
-    return facts, of_rows(runs.key[3:]), of_work(slots, reads, accumulators, facts)
+    return facts, of_rows(runs.key[3:]), of_work(slots, reads, accumulators)
 
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:

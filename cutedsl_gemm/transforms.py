@@ -1,7 +1,7 @@
 """torch's transforms around a call: torch.func (grad, jvp, vmap), and forward-mode derivatives.
 
-torch 2.11 has no public function that says whether one is active. api.py asks for each of the two
-by itself, since it serves them in different ways.
+torch 2.11 has no public function that says whether one is active. api.py tests the two separately,
+since it handles them differently.
 """
 
 from torch._C._functorch import peek_interpreter_stack

@@ -157,9 +157,8 @@ def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Scatter:
     as_read = (aligned_copy(x) if copied else x for x, copied in zip((a, b), copy_a_b, strict=True))
     plan, pieces = scattered_plan(ranks, problem_of(*as_read)), _pieces_of(rows)
     stored = torch.zeros(ranks, pieces, dtype=torch.int32, device=a.device)
-    buffer.copy_stream_waits_for(
-        buffer.begin()
-    )  # the zeros are there before a copy waits for others
+    # The zeros are there before a copy waits for others.
+    buffer.copy_stream_waits_for(buffer.begin())
     height = PIECE_ROWS * -(-COPY_PRODUCTS // (PIECE_ROWS * n * k))
     return _Scatter(
         launcher(plan, a.device),

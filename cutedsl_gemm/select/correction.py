@@ -86,11 +86,8 @@ def facts(candidate: Candidate) -> dict[str, float]:
 
 
 FACTS = tuple(facts(Candidate(pingpong, (64, 64, 64))))
-WORK = tuple(
-    name + times
-    for name in ("slots", "reads", "two accumulators")
-    for times in ("", *(f" × {fact}" for fact in FACTS))
-)
+EPILOGUE = "slots", "reads", "two accumulators"  # what it adds; 0 for a product alone
+WORK = tuple(name + times for name in EPILOGUE for times in ("", *(f" × {fact}" for fact in FACTS)))
 UNITS = 64  # of each layer
 # Rows of the file: the weights of an input, or of a unit of the first layer, to each unit.
 NAMES = (
@@ -114,14 +111,15 @@ def of_rows(alignments: Sequence[Any]) -> Array:
     return np.vstack([(a * 0.5 + b * 0.5), c]).astype(np.float32)
 
 
-def of_work(slots: Any, reads: Any, accumulators: Any, facts: Array) -> Array:
-    """(WORK, candidates), of the fields of `model.Work`, and the facts of `of_candidates`.
-
-    A field is a number, or has an entry for each candidate.
-    """
+def of_work(slots: Any, reads: Any, accumulators: Any) -> Array:
+    """(EPILOGUE, 1 or candidates), of the fields of `model.Work`."""
     work = np.log2(1 + slots), np.log2(1 + reads), np.equal(accumulators, 2)
-    alone = np.array(work, np.float32).reshape(len(work), 1, -1)
-    found: Array = alone * np.vstack([np.ones_like(facts[:1]), facts])
+    return np.array(work, np.float32).reshape(len(EPILOGUE), -1)
+
+
+def times_facts(work: Array, facts: Array) -> Array:
+    """(WORK, candidates): the work of `of_work`, alone and times each of (FACTS, candidates)."""
+    found: Array = work[:, None] * np.vstack([np.ones_like(facts[:1]), facts])
     return found.reshape(len(WORK), -1)
 
 
@@ -145,7 +143,8 @@ class Network(NamedTuple):
         The arguments are those of `of_candidates`, `of_rows` and `of_work`. A candidate's row is
         contiguous, since a choice takes the rows of a few.
         """
-        found: Array = facts.T @ self.facts + (rows.T @ self.rows + work.T @ self.work + self.bias)
+        by_work = times_facts(work, facts).T @ self.work
+        found: Array = facts.T @ self.facts + (rows.T @ self.rows + by_work + self.bias)
         return found
 
     def log_factor(self, logs: Array, others: Array) -> Array:

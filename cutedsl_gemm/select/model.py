@@ -302,10 +302,10 @@ def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[
     """The estimates of the problem's candidates, or of those given, that may serve.
 
     The fastest is first; ties keep their order. The NEAR fastest before the correction, and those
-    tied with them, come before all others: a choice corrects only these.
-    K is split only to fill a single wave: the partial sums of several waves do not fit in L2. C
-    must fill more than half of a cluster. Only some candidates serve an invariant problem, or
-    operands that are not contiguous along K.
+    tied with them, come before all others: a choice corrects only these. K is split only to fill a
+    single wave: the partial sums of several waves do not fit in L2. C must fill more than half of a
+    cluster. Only some candidates serve an invariant problem, or operands that are not contiguous
+    along K.
     """
     asked = candidates_for(problem) if given is None else given
     served = tuple(each for each in asked if each.serves(problem.majors, problem.invariant))
@@ -426,7 +426,7 @@ NO_WORK = Work()
 
 def _others(facts: Array, rows: Rows, work: Work) -> Array:
     """`others` of the network, of the facts of candidates."""
-    added = of_work(work.slots, work.reads, work.accumulators, facts)
+    added = of_work(work.slots, work.reads, work.accumulators)
     return LEARNED.others(facts, of_rows(rows), added)
 
 

@@ -23,6 +23,7 @@ from cutedsl_gemm.select.correction import (
     of_rows,
     of_work,
     read,
+    times_facts,
     write,
 )
 from cutedsl_gemm.select.model import NO_WORK, ranking, work_of
@@ -49,10 +50,10 @@ def test_three_consumers_are_a_fact():
 
 def test_the_work_of_an_epilogue_is_an_input_and_a_product_alone_has_none():
     facts = of_candidates(CANDIDATES)
-    assert not of_work(*NO_WORK[:2], NO_WORK.accumulators, facts).any()
+    assert not times_facts(of_work(*NO_WORK[:2], NO_WORK.accumulators), facts).any()
     swiglu = trace(lambda gate, value: gate.sigmoid() * gate * value, accumulators=2)
     work = work_of(replace(Problem.dense(512, 512, 512), epilogue=swiglu))
-    found = of_work(work.slots, work.reads, work.accumulators, facts)
+    found = times_facts(of_work(work.slots, work.reads, work.accumulators), facts)
     slots, reads, two = found.reshape(3, 1 + len(FACTS), len(CANDIDATES))
     assert 2 ** slots[0] == pytest.approx(1 + cost(swiglu).slots / 2)
     assert slots[1:] == pytest.approx(slots[0] * facts)
@@ -75,8 +76,8 @@ def test_the_factor_is_that_of_two_layers_of_rectified_sums():
     rng = np.random.default_rng(0)
     terms, facts = (rng.normal(size=(len(names), 5)) for names in (TERMS, FACTS))
     rows = of_rows((0, 1, 3)).repeat(5, axis=1)
-    work = of_work(np.arange(5), np.arange(5) % 2, 1 + np.arange(5) % 2, facts)
-    units = np.vstack([terms, facts, rows, work])
+    work = of_work(np.arange(5), np.arange(5) % 2, 1 + np.arange(5) % 2)
+    units = np.vstack([terms, facts, rows, times_facts(work, facts)])
     for *each, biases in (first, second):
         units = np.maximum(np.einsum("iu,ic->uc", each, units) + biases[:, None], 0)
     expected = np.exp(np.clip(output @ units + offset, -LIMIT, LIMIT))
