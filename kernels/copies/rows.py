@@ -17,13 +17,12 @@ from typing import Any
 import cutlass
 import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
-from cutlass import Int32, Int64, Uint32, select_
+from cutlass import Int32, Int64, select_
 
 from cutedsl_gemm.kernels.copies.plan import CopyPlan
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import thread_coordinates
-
-REGISTER = 4  # bytes
+from cutedsl_gemm.kernels.device.words import funnel_shift, gmem_word
 
 
 class CopyRows:
@@ -34,7 +33,6 @@ class CopyRows:
         self.dtype = lower.DTYPES[plan.dtype]
         self.element = self.dtype.width // 8  # bytes
         self.moves = plan.copy.lines * plan.copy.vectors  # words of a thread
-        self.registers = plan.word_bytes // REGISTER  # of a word
 
     def arguments(self) -> tuple[Any, ...]:
         """What the kernel is compiled for: pairs (source, target) with contiguous rows."""
@@ -123,7 +121,7 @@ class CopyRows:
                 self.load(at, source, end, loaded[None, 1, move])
         for move in cutlass.range_constexpr(self.moves):
             start, column, inside, shift = words[move]
-            self.funnel_shift(loaded[None, None, move], shift, shifted)
+            funnel_shift(loaded[None, None, move], shift, shifted)
             if inside:
                 self.store(shifted, start, column, columns)
 
@@ -131,43 +129,24 @@ class CopyRows:
     def load(self, address, first, end, elements):
         """The word at an address, as far as it lies in the bytes from `first` to `end`."""
         if (address >= first) & (address + self.plan.word_bytes <= end):
-            cute.autovec_copy(_word(address, self.dtype, self.plan.width), elements)
+            cute.autovec_copy(gmem_word(address, self.dtype, self.plan.width), elements)
         else:
             for i in cutlass.range_constexpr(self.plan.width):
                 at = address + i * self.element
                 if (at >= first) & (at < end):
-                    elements[i] = _word(at, self.dtype, 1)[0]
+                    elements[i] = gmem_word(at, self.dtype, 1)[0]
 
     @cute.jit
     def store(self, elements, start, column, columns):
         """The word of a row from a column on, as far as the row has these columns."""
         address = start + Int64(column) * self.element
         if (column >= 0) & (column + self.plan.width <= columns):
-            cute.autovec_copy(elements, _word(address, self.dtype, self.plan.width))
+            cute.autovec_copy(elements, gmem_word(address, self.dtype, self.plan.width))
         else:
             for i in cutlass.range_constexpr(self.plan.width):
                 if (column + i >= 0) & (column + i < columns):
-                    target = _word(address + i * self.element, self.dtype, 1)
+                    target = gmem_word(address + i * self.element, self.dtype, 1)
                     target[0] = elements[i]
-
-    def funnel_shift(self, words, shift, shifted):
-        """The word that starts `shift` bytes inside two neighbouring words (elements, 2).
-
-        Registers are views of elements. The DSL gives a vector of one register the stride 0, so
-        that all elements of a view of it would be the first.
-        """
-        registers, shifted = (cute.recast_tensor(each, Uint32) for each in (words, shifted))
-        values = [registers[i] for i in range(2 * self.registers)]
-        step = self.registers // 2
-        while step:  # by so many registers, if that bit of the shift is set
-            far = (shift & (step * REGISTER)) != 0
-            values = [
-                Uint32(select_(far, values[i + step], values[i])) for i in range(len(values) - step)
-            ]
-            step //= 2
-        bits = (shift & (REGISTER - 1)) * 8
-        for i in range(self.registers):
-            shifted[i] = cute.arch.shf(values[i], values[i + 1], bits, "r")
 
 
 def _memory(pair, element):
@@ -179,10 +158,3 @@ def _memory(pair, element):
         for place in (matrix.iterator.toint(), Int64(matrix.stride[0]) * element)
     )
     return *places, *(Int32(extent) for extent in source.shape)
-
-
-def _word(address, dtype, count):
-    """`count` elements at an aligned address in global memory."""
-    align = count * dtype.width // 8
-    pointer = cute.make_ptr(dtype, address, cute.AddressSpace.gmem, assumed_align=align)
-    return cute.make_tensor(pointer, cute.make_layout(count))

@@ -34,14 +34,17 @@ def byte_swizzle(swizzled: ComposedLayout) -> cute.Swizzle:
     return cute.make_swizzle(swizzle.bits, swizzle.base, swizzle.shift)
 
 
-def swizzled_pointer(pointer: cute.Pointer, swizzled: ComposedLayout) -> cute.Pointer:
+def swizzled_pointer(
+    pointer: cute.Pointer, swizzled: ComposedLayout, alignment: int = 16
+) -> cute.Pointer:
     """A pointer into shared memory whose swizzle has been applied to the address, as CuTe does.
 
-    Only offsets that change no bit which the swizzle reads or writes may be added to it.
+    It is a multiple of `alignment` bytes. Only offsets that change no bit which the swizzle reads
+    or writes may be added to it.
     """
     swizzle, byte = _in_bytes(swizzled), pointer.toint()
     byte = byte ^ ((byte & swizzle.source) >> swizzle.shift)
-    return cute.make_ptr(pointer.dtype, byte, cute.AddressSpace.smem, assumed_align=16)
+    return cute.make_ptr(pointer.dtype, byte, cute.AddressSpace.smem, assumed_align=alignment)
 
 
 def _in_bytes(swizzled: ComposedLayout) -> Swizzle:

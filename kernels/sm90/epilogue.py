@@ -154,7 +154,7 @@ class PanelGemm(Sm90Gemm):
         of the consumer's.
         """
         plan, (operands, by_threads, panels, tiles, loads, *senders) = self.plan, epilogue
-        begun = [self.panels.begin(*each, target) for each in zip(panels, tiles)]
+        begun = [self.panels.begin(*each, m, n, target) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
         thread = cute.arch.thread_idx()[0] % WARPGROUP
         lanes = stmatrix.get_slice(thread)

@@ -1,7 +1,7 @@
 """PanelPlan: C is stored through shared memory, one panel at a time: stmatrix, then TMA or threads.
 
 TMA stores rows of whole multiples of 16 bytes. Any other C is stored by the consumer's threads, out
-of the same panels: `panel_copy` is the element of each thread.
+of the same panels: `lines` says which words and elements each stores.
 
 A 16-bit matrix that the epilogue reads, such as addmm's C, comes the other way (`staged_operand`):
 TMA loads it into the panels, and ldmatrix gives each thread what it will overwrite by stmatrix.
@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_problem
-from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW, SWIZZLES, swizzled, unswizzled
+from cutedsl_gemm.kernels.sm90.panel_lines import PanelLines, panel_lines
 from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
@@ -50,7 +50,6 @@ from layouts import (
     wgmma_accumulator,
 )
 from layouts.hardware.atoms import WGMMA_M, MatrixAtom
-from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARP, WARPGROUP
 from layouts.hardware.lane_addresses import row_addresses
 
@@ -353,24 +352,23 @@ class PanelPlan(Sm90Plan):
         return self.c_alignment == UNIT
 
     @property
-    def panel_copy(self) -> TVLayout:
-        """(thread, value) → row and column of a panel: what a thread stores if TMA does not.
-
-        Neighbouring threads store neighbours along memory.
+    def lines(self) -> PanelLines:
+        """What each thread of a consumer stores of a panel, if TMA does not.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> copy = pingpong(c_alignment=1).panel_copy
-        >>> print(copy.rows, copy.columns)
-        ((64,2),(64,(1,1))):((0,1),(2,(0,0))) ((64,2),(64,(1,1))):((1,0),(0,(1,0)))
+        >>> words = pingpong(c_alignment=1).lines.words
+        >>> print(words.rows, words.columns)
+        ((8,16),(8,(8,1))):((0,1),(16,(0,0))) ((8,16),(8,(8,1))):((8,0),(0,(1,0)))
         """
-        major: Major = "K" if self.contiguous else "MN"
-        return load_layout(self.panel_rows, self.panel_columns, major, WARPGROUP, 1)
+        return panel_lines(self.panel_rows, self.panel_columns, self.contiguous)
 
     @property
     def panel_load(self) -> BankReport:
         """The bank report of one consumer's loads of a whole panel, if its threads store C."""
-        lanes = self.panel_copy.offsets(1, self.panel_rows)
-        return banks(self.staging, f"ld.shared.b{BITS}", lanes=lanes)
+        threads, (lines, (_, vectors)) = self.lines.words.offsets(1, self.panel_rows)
+        first = make_layout(threads, lines, vectors)  # → the first element of each word
+        load = f"ld.shared.v{self.lines.width * BITS // 32}.b32"
+        return banks(self.staging, load, lanes=first)
 
     def proofs(self) -> tuple[Proof, ...]:
         held = prove(Bijective(self.fragment))  # a register has one product of one output
@@ -379,7 +377,7 @@ class PanelPlan(Sm90Plan):
             return *proofs, self.operand_read.proof()
         if self.stored_by_tma:
             return proofs
-        stored_once = prove(Bijective(self.panel_copy.offsets(1, self.panel_rows)))
+        stored_once = prove(Bijective(self.lines.words.offsets(1, self.panel_rows)))
         return *proofs, stored_once, self.panel_load.proof()
 
     def explain_lines(self) -> Iterator[tuple[str, str]]:
@@ -394,9 +392,10 @@ class PanelPlan(Sm90Plan):
             yield "", f"read by TMA, {BY_DESCRIPTOR}"
         else:
             report, rows = self.panel_load, self.panel_rows
+            width, offsets = self.lines.width, self.lines.words.offsets(1, rows)
             yield "C", "stored by the consumer's threads, as its rows may start anywhere"
-            offsets = self.panel_copy.offsets(1, rows)
             yield "", f"{offsets}   (thread, value) → m + {rows}n of a panel"
+            yield "", f"in words of {width} elements; what lies beside them, one by one"
             yield "", f"read by {report.access} at {report.addresses}"
             yield "", _cost(report)
         yield from self.epilogue_lines()

@@ -14,6 +14,7 @@ from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.operand import Operand
+from cutedsl_gemm.kernels.sm90.panel_lines import PanelLines
 from layouts import ComposedLayout, size, wgmma_descriptor
 from layouts.hardware.atoms import WGMMA_M, MatrixAtom
 
@@ -75,6 +76,28 @@ def box_addresses(
         swizzled = boxes.swizzle((start + offset + box) * element) // element
         addresses[row : row + boxes.rows, column : column + boxes.columns] = swizzled
     return addresses if contiguous == 1 else addresses.mT
+
+
+@cache
+def storing_threads(
+    lines: PanelLines, extents: tuple[int, int], start: int, stride: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Which thread stores each element of a panel that C has: its row, its column, the thread.
+
+    C has `extents` (rows, columns) of the panel. Line i starts at element start + i * stride of
+    memory.
+    """
+    found = [
+        (line, first + i, thread)
+        for thread in range(lines.words.threads)
+        for line, first, count in lines.stored_by(thread, extents, start, stride)
+        for i in range(count)
+    ]
+    line, position, threads = torch.tensor(found, dtype=torch.int64).view(-1, 3).mT
+    row, column = (line, position) if lines.contiguous else (position, line)
+    rows, columns = extents
+    check_written_once(row * columns + column, rows * columns, "threads, C panel")
+    return row, column, threads
 
 
 def check_written_once(addresses: Tensor, extent: int, who: str) -> None:

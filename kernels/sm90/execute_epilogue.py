@@ -23,6 +23,7 @@ from cutedsl_gemm.kernels.sm90.execute_addresses import (
     box_addresses,
     check_written_once,
     matrix_addresses,
+    storing_threads,
 )
 from cutedsl_gemm.kernels.sm90.pipeline import WARPS
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
@@ -150,7 +151,8 @@ class PanelStore:
         if plan.stored_by_tma:
             self.read = box_addresses(plan.staging, plan.contiguous)  # (R, P)
         else:
-            self.read = self._thread_addresses()
+            rows = torch.arange(plan.panel_rows)[:, None]
+            self.read = plan.staging(rows + plan.panel_rows * torch.arange(plan.panel_columns))
 
     def panels(self, blocks: tuple[int, ...]) -> Tensor:
         """The panels in shared memory: (*blocks, c_stages, elements), in fp32."""
@@ -253,25 +255,34 @@ class PanelStore:
         if step.asynchronous:
             whole[row, column] = panel
         else:
-            stored = self.threads[threads_of(warps)].flatten()
-            mine = torch.zeros(plan.panel_rows * plan.panel_columns, dtype=torch.bool)
-            mine[stored] = True
-            mine = mine.view(plan.panel_rows, plan.panel_columns)
-            whole[row, column] = torch.where(mine, panel, whole[row, column])
+            for first_row, first_column, values in zip(row, column, panel, strict=True):
+                place, m, n = self._stored(int(first_row[0]), int(first_column[0, 0]), warps)
+                whole[m, n] = values[place]
 
     def finish(self) -> None:
         """Nothing is left to do."""
 
-    def _thread_addresses(self) -> Tensor:
-        """(row, column) → element of the panel that a thread reads, to store it there in C."""
-        plan, copy = self.plan, self.plan.panel_copy
-        every = thread_values(copy.rows)
-        row, column = copy.rows(*every), copy.columns(*every)
-        self.threads = row * plan.panel_columns + column  # (thread, value)
-        check_written_once(self.threads, self.elements, "threads, C panel")
-        read = torch.empty(plan.panel_rows, plan.panel_columns, dtype=torch.int64)
-        read[row, column] = plan.staging(row + plan.panel_rows * column)
-        return read
+    def _stored(
+        self, first_row: int, first_column: int, warps: Warps
+    ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+        """What the warps' threads store of the panel that begins at an element of C.
+
+        (row, column) of each element in the panel, and its row and column in C. The caller's C is
+        taken to be contiguous.
+        """
+        plan, extents = self.plan, self.results.extents
+        panel, first = (plan.panel_rows, plan.panel_columns), (first_row, first_column)
+        rows, columns = (
+            max(0, min(of, end - at)) for of, end, at in zip(panel, extents, first, strict=True)
+        )
+        stride, width = extents[plan.contiguous], plan.lines.width
+        start = first[1 - plan.contiguous] * stride + first[plan.contiguous]
+        stored = storing_threads(plan.lines, (rows, columns), start % width, stride % width)
+        row, column, thread = stored
+        threads = threads_of(warps)
+        mine = (thread >= threads.start) & (thread < threads.stop)
+        row, column = row[mine], column[mine]
+        return (row, column), row + first_row, column + first_column
 
 
 class Reduction:

@@ -107,9 +107,9 @@ class ScatteredPanels(TmaPanels):
         """The atom, and the rows in panels, of both."""
         return tuple(super(ScatteredPanels, self).tiles(each) for each in output)
 
-    def begin(self, sC, tiles, target=None):
+    def begin(self, sC, tiles, m, n, target=None):
         """As of TmaPanels, for both; and the target of the tile."""
-        begun = [super(ScatteredPanels, self).begin(sC, each) for each in tiles]
+        begun = [super(ScatteredPanels, self).begin(sC, each, m, n) for each in tiles]
         return begun[0], begun[1], target
 
     @cute.jit

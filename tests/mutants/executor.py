@@ -119,8 +119,8 @@ FAULTS = (
     Fault(
         "panel_read_as_written",
         EPILOGUE,
-        "read[row, column] = plan.staging(row + plan.panel_rows * column)",
-        "read[row, column] = plan.staging.outer(row + plan.panel_rows * column)",
+        "plan.staging(rows + plan.panel_rows * torch.arange(plan.panel_columns))",
+        "plan.staging.outer(rows + plan.panel_rows * torch.arange(plan.panel_columns))",
         "Threads read a panel without its swizzle.",
     ),
 )

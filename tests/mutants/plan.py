@@ -305,4 +305,18 @@ FAULTS = (
         ".bit_length())",
         "The reduction has more threads than REDUCTION_THREADS.",
     ),
+    Fault(
+        "rest_of_a_line_at_its_start",
+        "kernels/sm90/panel_lines.py",
+        "each if each < before else each + in_words",
+        "each",
+        "What is behind the last word of a line is not stored.",
+    ),
+    Fault(
+        "lines_with_two_shifts",
+        "kernels/sm90/panel_lines.py",
+        "return lines % (WARPGROUP // gcd(elements // width, WARPGROUP)) == 0",
+        "return True",
+        "A panel has fewer lines than its threads can store at once: some store nothing.",
+    ),
 )

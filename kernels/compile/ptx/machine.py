@@ -193,6 +193,24 @@ def packed(low: Any, high: Any) -> Any:
     return low | high << 16
 
 
+def funnel_shift(low: Any, high: Any, bits: int) -> Any:
+    """shf.r.wrap: the register that starts `bits` bits inside two; data are halves of 16 bits."""
+    if not isinstance(low, Data) and not isinstance(high, Data):
+        return (high << 32 | low) >> bits & 0xFFFFFFFF
+    if bits not in (0, 16):
+        return DATA
+    return Packed(*(*_halves(low), *_halves(high))[bits // 16 :][:2])
+
+
+def _halves(register: Any) -> tuple[Any, Any]:
+    """The two values of 16 bits in a register, as far as it is known where they come from."""
+    if type(register) is Packed:
+        return register.halves
+    if type(register) is Known and isinstance(register.source, int):  # of shared memory
+        return Known(register.source), Known(register.source + 2)
+    return DATA, DATA
+
+
 def sources(*registers: object) -> tuple[events.Source, ...]:
     """Where the values in registers come from, the low half of a packed one first."""
     parts = (half for each in registers for half in getattr(each, "halves", (each,)))

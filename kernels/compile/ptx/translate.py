@@ -58,7 +58,6 @@ INTEGER = {
     "not": "~{1:u}",
     "shl": "{1:u} << {2:n}",
     "shr": "{1:t} >> {2:n}",
-    "selp": "{1:u} if {3:p} else {2:u}",
 }
 COMPARISON = {
     **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
@@ -99,8 +98,9 @@ ROWS: tuple[tuple[str, str], ...] = (
         for name, result in INTEGER.items()
     ),
     (r"mov" + INT, "{0} = {1:u}"),  # what is known of data moves with it
+    (r"selp" + INT, "{0} = {1:u} if {3:p} else {2:u}"),
     (r"mul\.wide\.[su](?:16|32)", "{0} = {1:t} * {2:t} & {wide}"),
-    (r"shf\.r\.wrap\.b32", "{0} = ({2:u} << 32 | {1:u}) >> ({3:u} & 31) & {mask}"),
+    (r"shf\.r\.wrap\.b32", "{0} = funnel_shift({1:u}, {2:u}, {3:u} & 31)"),
     (r"cvt\.[su](?P<to>16|32|64)\.[su](?:16|32|64)", "{0} = ({1:c}) & (1 << {to}) - 1"),
     *(
         (rf"setp\.{name}" + INT, f"{{0}} = {{1:t}} {sign} {{2:t}}")

@@ -1,7 +1,6 @@
 """The machine code for sm_90a, compiled here without a GPU, is what the plan says and no more."""
 
 from collections import Counter
-from math import gcd
 from pathlib import Path
 
 import pytest
@@ -83,12 +82,15 @@ def test_instructions_and_resources(plan):
     ],
     ids=lambda plan: f"{plan.kind}-{plan.tile}",
 )
-def test_threads_store_a_panel_as_loads_and_stores_of_one_element(plan):
-    report, copy = build.inspect(plan), plan.panel_copy
+def test_threads_store_a_panel_in_words_and_single_elements(plan):
+    report, lines = build.inspect(plan), plan.lines
     assert report.count("UTMASTG") == report.count("UTMACMDFLUSH") == 0
-    moves = plan.panels * copy.vectors * gcd(copy.lines, 8)  # of one turn of each loop
-    assert report.instructions["LDS.U16"] == report.instructions["STG.E.U16"] == moves
-    assert report.count("STG") == moves
+    words, bits = plan.panels * lines.words.lines * lines.words.vectors, 16 * lines.width
+    beside = plan.panels * lines.words.lines * lines.rests
+    assert report.instructions[f"STG.E.{bits}"] == words
+    assert report.instructions[f"LDS.{bits}"] == 2 * words  # a word of C lies in two of the panel
+    assert report.instructions["LDS.U16"] == report.instructions["STG.E.U16"] == beside
+    assert report.count("STG") == words + beside
     assert report.spills == report.stack_bytes == 0
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product, zip_longest
+from math import prod
 from typing import ClassVar, TypeAlias
 
 from cutedsl_gemm.kernels.compile.ptx import events
@@ -385,14 +386,23 @@ class Thread:
         return m * rows + self.first_row // plan.a.matrices, n * columns
 
     def store_elements(self, start: int, origin: Pair) -> Iterator[Event]:
-        """The elements of a panel that the thread stores, those that C has."""
-        plan, copy = self.plan, self.plan.panel_copy
-        for value in range(copy.values):
-            at = copy.rows(self.consumer_thread, value), copy.columns(self.consumer_thread, value)
-            source, place = start + plan.staging(at) * BYTES, add(origin, at)
-            yield events.LoadShared(source, BYTES)
-            if inside(place, self.product.extents):
-                yield self.store_c(plan.exchanged(place), BYTES, (source,))
+        """The words and elements of a panel that the thread stores, those that C has."""
+        plan, lines, along = self.plan, self.plan.lines, self.plan.contiguous
+        panel = plan.panel_rows, plan.panel_columns
+        left = zip(panel, self.product.extents, origin, strict=True)
+        rows, columns = (max(0, min(of, end - at)) for of, end, at in left)
+        stride = self.product.c_stride
+        first = origin[1 - along] * stride + origin[along]
+        for word in range(0, prod(panel), lines.width):
+            yield events.LoadShared(start + word * BYTES, lines.width * BYTES)
+        for element in range(prod(panel)):
+            yield events.LoadShared(start + element * BYTES, BYTES)
+        stores = lines.stored_by(self.consumer_thread, (rows, columns), first, stride)
+        for line, position, count in stores:
+            at = range(position, position + count)
+            places = [(line, each) if along else (each, line) for each in at]
+            values = tuple(start + plan.staging(place) * BYTES for place in places)
+            yield self.store_c(plan.exchanged(add(origin, places[0])), count * BYTES, values)
 
     def store_c(self, place: Pair, count: int, values) -> Event:
         """A store of `count` bytes from (row, column) of the caller's C on."""

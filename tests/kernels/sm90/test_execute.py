@@ -161,8 +161,9 @@ def test_threads_store_rows_of_any_length_at_any_address_and_nothing_beside_them
 
 def test_a_panel_whose_threads_miss_an_element_is_refused(monkeypatch):
     plan = pingpong(c_alignment=1)
-    half = replace(plan.panel_copy, columns=plan.panel_copy.zeros)
-    monkeypatch.setattr(type(plan), "panel_copy", half)
+    words = plan.lines.words
+    first = replace(plan.lines, words=replace(words, columns=words.zeros))
+    monkeypatch.setattr(type(plan), "lines", first)
     assert not all(plan.proofs())
     with pytest.raises(PlanError, match=r"threads, C panel.*written twice"):
         run(plan)

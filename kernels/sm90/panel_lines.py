@@ -1,0 +1,110 @@
+"""PanelLines: what each thread stores of a panel, if the lines of C start anywhere in memory.
+
+A line of a panel is contiguous in C: a row, or a column if operands are swapped. Threads store the
+aligned words of C that lie in it. They store the elements before the first word and behind the
+last, the rest, one by one.
+
+    0 1 2 │ 3 4 5 6 7 8 9 10 │ … │ 51 52 … 58 │ 59 60 61 62 63
+     rest │       word       │ … │    word    │      rest        64 elements, shift 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from math import gcd
+
+from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
+from layouts import size
+from layouts.hardware.facts import WARPGROUP
+
+WIDTHS = 8, 4  # elements that a word may have
+LONG = 64  # elements of a line from which on its words have 8; else too few would lie in it
+AT_ONCE = 32  # elements of words that a thread loads before it stores them
+
+
+@dataclass(frozen=True)
+class PanelLines:
+    """Who stores which words and which elements of the lines of a panel.
+
+    A line starts `shift` elements before a word. The lines of a thread are a multiple of eight
+    apart, so they all have the same shift, whatever the leading stride of C.
+
+    >>> lines = panel_lines(128, 64, contiguous=1)
+    >>> lines.width, lines.threads, lines.step
+    (8, 8, 16)
+    >>> next(lines.stored_by(0, extents=(128, 64), start=5, stride=2047))  # line, first, elements
+    (0, 3, 8)
+    """
+
+    # (thread, (lines, (width, vectors))) → row, column: the words of lines that start with one
+    words: TVLayout
+    contiguous: int  # the mode along which C is contiguous
+
+    @property
+    def width(self) -> int:
+        """Elements of a word."""
+        return self.words.width
+
+    @property
+    def threads(self) -> int:
+        """Threads that share a line."""
+        return size(self.words.rows.shape[0][0])
+
+    @property
+    def step(self) -> int:
+        """Lines from one of a thread's lines to the next."""
+        return WARPGROUP // self.threads
+
+    @property
+    def at_once(self) -> int:
+        """Lines of which a thread loads all words before it stores them."""
+        most = max(1, AT_ONCE // (self.width * self.words.vectors))
+        return min(most, self.words.lines)
+
+    @property
+    def rests(self) -> int:
+        """Elements of the rest of a line that a thread stores, at most."""
+        return -(-2 * (self.width - 1) // self.threads)
+
+    def stored_by(
+        self, thread: int, extents: tuple[int, int], start: int, stride: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """(line, first element in the line, elements) of each store of a thread.
+
+        C has `extents` (rows, columns) of the panel. Line i starts at element start + i * stride of
+        memory, and words at multiples of the width.
+        """
+        lines, elements = extents[1 - self.contiguous], extents[self.contiguous]
+        modes = self.words.rows, self.words.columns
+        lines_of, positions = modes[1 - self.contiguous], modes[self.contiguous]
+        for number in range(self.words.lines):
+            if (line := lines_of(thread, (number, (0, 0)))) >= lines:
+                return
+            shift = -(start + line * stride) % self.width
+            before = min(shift, elements)
+            in_words = (elements - before) // self.width * self.width
+            for vector in range(self.words.vectors):
+                if (position := positions(thread, (number, (0, vector)))) < in_words:
+                    yield line, position + shift, self.width
+            for each in range(thread % self.threads, elements - in_words, self.threads):
+                yield line, each if each < before else each + in_words, 1
+
+
+@cache
+def panel_lines(rows: int, columns: int, contiguous: int) -> PanelLines:
+    """The lines of a panel (rows, columns): the widest words that divide evenly among the threads.
+
+    >>> print(panel_lines(64, 24, contiguous=1).words.columns)
+    ((2,64),(1,(4,3))):((4,0),(0,(1,8)))
+    """
+    lines, elements = (rows, columns) if contiguous else (columns, rows)
+
+    def divides(width: int) -> bool:
+        return lines % (WARPGROUP // gcd(elements // width, WARPGROUP)) == 0
+
+    widths = WIDTHS if elements >= LONG else WIDTHS[1:]
+    width = next(filter(divides, widths))
+    words = load_layout(rows, columns, "K" if contiguous else "MN", WARPGROUP, width)
+    return PanelLines(words, contiguous)

@@ -1,0 +1,58 @@
+"""Who stores the lines of a panel that start anywhere in memory."""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutedsl_gemm.kernels.plan.checks import BITS
+from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
+from cutedsl_gemm.kernels.sm90.panel_lines import panel_lines
+from cutedsl_gemm.select.candidate import plans
+from layouts import cosize
+from layouts.hardware.facts import WARPGROUP
+
+PLANS = {
+    (plan.panel_rows, plan.panel_columns, plan.contiguous): plan
+    for plan in plans()
+    if isinstance(plan, PanelPlan)
+}
+PANELS = sorted(PLANS)
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=str)
+def test_lines_of_a_thread_have_one_shift_and_one_swizzle(panel):
+    lines, staging = panel_lines(*panel), PLANS[panel].staging
+    assert lines.step % lines.width == 0  # so that all strides of C leave the shift as it is
+    offset = staging.outer((lines.step, 0) if lines.contiguous else (0, lines.step))
+    period = 1 << staging.inner.base + staging.inner.shift + staging.inner.bits
+    assert offset % (period if staging.inner.bits else lines.width) == 0
+    assert cosize(staging) * BITS // 8 % 16 == 0
+
+
+@given(st.data())
+def test_threads_store_each_element_that_c_has_once_in_aligned_words(data):
+    panel = data.draw(st.sampled_from(PANELS))
+    lines = panel_lines(*panel)
+    rows, columns = extents = tuple(data.draw(st.integers(0, extent)) for extent in panel[:2])
+    start, stride = data.draw(st.integers(0, 15)), data.draw(st.integers(1, 99))
+    stored = Counter()
+    for thread in range(WARPGROUP):
+        for line, first, count in lines.stored_by(thread, extents, start, stride):
+            assert (start + line * stride + first) % count == 0
+            assert count in (1, lines.width)
+            stored.update((line, first + i) for i in range(count))
+    elements = product(range(rows), range(columns))
+    assert stored == Counter(each if lines.contiguous else each[::-1] for each in elements)
+
+
+def test_of_a_whole_line_all_but_one_word_is_stored_in_words():
+    lines = panel_lines(128, 64, contiguous=1)
+    stores = [
+        count
+        for thread in range(lines.threads)
+        for _, _, count in lines.stored_by(thread, (1, 64), start=3, stride=64)
+    ]
+    assert Counter(stores) == {8: 7, 1: 8}
