@@ -28,11 +28,12 @@ from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
 from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
-from cutedsl_gemm.kernels.sm90.panel_stores import ThreadPanels, TmaPanels
+from cutedsl_gemm.kernels.sm90.panel_stores import ElementPanels, TmaPanels
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
 from cutedsl_gemm.kernels.sm90.scattered_rows import Parts, ScatteredPanels, Senders
 from cutedsl_gemm.kernels.sm90.thread_reads import Matrices, ThreadReads
 from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
+from cutedsl_gemm.kernels.sm90.word_panels import WordPanels
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
 
@@ -44,7 +45,10 @@ class PanelGemm(Sm90Gemm):
         super().__init__(plan)
         self.epilogue = plan.planned_epilogue
         self.reads, self.results = ThreadReads(plan), ThreadResults(plan)
-        self.panels: Any = TmaPanels(plan) if plan.stored_by_tma else ThreadPanels(plan)
+        stores = TmaPanels
+        if not plan.stored_by_tma:
+            stores = WordPanels if plan.lines.width > 1 else ElementPanels
+        self.panels: Any = stores(plan)
         self.parts: Any = None
         if plan.scattered:
             self.panels, self.parts = ScatteredPanels(plan), Parts(plan, self.reads)

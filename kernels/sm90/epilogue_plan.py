@@ -356,9 +356,9 @@ class PanelPlan(Sm90Plan):
         """What each thread of a consumer stores of a panel, if TMA does not.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> words = pingpong(c_alignment=1).lines.words
+        >>> words = pingpong(c_alignment=1, swapped=True).lines.words
         >>> print(words.rows, words.columns)
-        ((8,16),(8,(8,1))):((0,1),(16,(0,0))) ((8,16),(8,(8,1))):((8,0),(0,(1,0)))
+        ((16,8),(8,(8,1))):((8,0),(0,(1,0))) ((16,8),(8,(8,1))):((0,1),(8,(0,0)))
         """
         return panel_lines(self.panel_rows, self.panel_columns, self.contiguous)
 
@@ -367,7 +367,8 @@ class PanelPlan(Sm90Plan):
         """The bank report of one consumer's loads of a whole panel, if its threads store C."""
         threads, (lines, (_, vectors)) = self.lines.words.offsets(1, self.panel_rows)
         first = make_layout(threads, lines, vectors)  # → the first element of each word
-        load = f"ld.shared.v{self.lines.width * BITS // 32}.b32"
+        width = self.lines.width
+        load = f"ld.shared.v{width * BITS // 32}.b32" if width > 1 else f"ld.shared.b{BITS}"
         return banks(self.staging, load, lanes=first)
 
     def proofs(self) -> tuple[Proof, ...]:
@@ -395,7 +396,8 @@ class PanelPlan(Sm90Plan):
             width, offsets = self.lines.width, self.lines.words.offsets(1, rows)
             yield "C", "stored by the consumer's threads, as its rows may start anywhere"
             yield "", f"{offsets}   (thread, value) → m + {rows}n of a panel"
-            yield "", f"in words of {width} elements; what lies beside them, one by one"
+            if width > 1:
+                yield "", f"in words of {width} elements, and one by one what is beside them"
             yield "", f"read by {report.access} at {report.addresses}"
             yield "", _cost(report)
         yield from self.epilogue_lines()

@@ -20,7 +20,10 @@ from layouts import size
 from layouts.hardware.facts import WARPGROUP
 
 WIDTHS = 8, 4  # elements that a word may have
-LONG = 64  # elements of a line from which on its words have 8; else too few would lie in it
+# Lines of a panel that is stored in words have so many elements at least, and so many lines it has:
+# 1.00 to 1.14 times as fast. In words of shorter lines, C takes 1.03 to 1.2 times as long, and in
+# panels of 8 lines up to 1.07 times (docs/performance/notebook.md).
+LONG, LINES = 128, 16
 AT_ONCE = 32  # elements of words that a thread loads before it stores them
 
 
@@ -28,12 +31,13 @@ AT_ONCE = 32  # elements of words that a thread loads before it stores them
 class PanelLines:
     """Who stores which words and which elements of the lines of a panel.
 
-    A line starts `shift` elements before a word. The lines of a thread are a multiple of eight
-    apart, so they all have the same shift, whatever the leading stride of C.
+    A line starts `shift` elements before a word. The lines of a thread are a multiple of a word's
+    elements apart, so they all have the same shift, whatever the leading stride of C. Where words
+    do not pay, all elements are stored one by one: as words of one element.
 
-    >>> lines = panel_lines(128, 64, contiguous=1)
+    >>> lines = panel_lines(128, 64, contiguous=0)  # 64 columns of 128 elements
     >>> lines.width, lines.threads, lines.step
-    (8, 8, 16)
+    (8, 16, 8)
     >>> next(lines.stored_by(0, extents=(128, 64), start=5, stride=2047))  # line, first, elements
     (0, 3, 8)
     """
@@ -96,15 +100,15 @@ class PanelLines:
 def panel_lines(rows: int, columns: int, contiguous: int) -> PanelLines:
     """The lines of a panel (rows, columns): the widest words that divide evenly among the threads.
 
-    >>> print(panel_lines(64, 24, contiguous=1).words.columns)
-    ((2,64),(1,(4,3))):((4,0),(0,(1,8)))
+    >>> print(panel_lines(192, 24, contiguous=0).words.columns, panel_lines(64, 64, 1).width)
+    ((16,8),(3,(4,3))):((0,1),(8,(0,0))) 1
     """
     lines, elements = (rows, columns) if contiguous else (columns, rows)
 
     def divides(width: int) -> bool:
         return lines % (WARPGROUP // gcd(elements // width, WARPGROUP)) == 0
 
-    widths = WIDTHS if elements >= LONG else WIDTHS[1:]
-    width = next(filter(divides, widths))
+    in_words = elements >= LONG and lines >= LINES
+    width = next(filter(divides, WIDTHS)) if in_words else 1
     words = load_layout(rows, columns, "K" if contiguous else "MN", WARPGROUP, width)
     return PanelLines(words, contiguous)

@@ -95,12 +95,14 @@ SCATTERED = deep(
 )
 THREADS = [  # store C, whose rows may start anywhere
     pingpong((64, 72, 64), swapped=True, c_alignment=1),  # 3 panels
+    pingpong((128, 80, 64), swapped=True, c_alignment=1),  # in words of 8 elements
     *deep(
         pingpong((64, 16, 64), swapped=True, c_alignment=1),
         pingpong((64, 48, 64), c_alignment=1, consumers=3),
         pingpong(c_alignment=1),
         pingpong((64, 48, 64), c_alignment=1),
         pingpong((64, 80, 64), swapped=True, c_alignment=1),
+        pingpong((192, 48, 64), swapped=True, c_alignment=1),  # of 4
         cooperative((192, 80, 64), swapped=True, c_alignment=1),
         cooperative((128, 256, 64), c_alignment=1, cluster=(1, 2)),
         single((64, 48, 64), c_alignment=1),

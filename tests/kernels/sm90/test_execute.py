@@ -141,6 +141,7 @@ ANYWHERE = [
     single((64, 48, 64), c_alignment=1),
     pingpong((192, 80, 64), "float16", "MN", "MN", c_alignment=1),
     pingpong((192, 40, 64), swapped=True, c_alignment=1),
+    pingpong((128, 80, 64), swapped=True, c_alignment=1),
     pingpong((64, 96, 64), cluster=(2, 2), c_stages=1, c_alignment=1),
     cooperative((128, 64, 64), cluster=(1, 2), swapped=True, c_alignment=1),
     split((128, 48, 64), splits=3, cluster=(2, 1), c_alignment=1),
