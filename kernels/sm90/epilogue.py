@@ -45,10 +45,8 @@ class PanelGemm(Sm90Gemm):
         super().__init__(plan)
         self.epilogue = plan.planned_epilogue
         self.reads, self.results = ThreadReads(plan), ThreadResults(plan)
-        stores = TmaPanels
-        if not plan.stored_by_tma:
-            stores = WordPanels if plan.lines.width > 1 else ElementPanels
-        self.panels: Any = stores(plan)
+        by_threads = WordPanels if plan.lines.width > 1 else ElementPanels
+        self.panels: Any = TmaPanels(plan) if plan.stored_by_tma else by_threads(plan)
         self.parts: Any = None
         if plan.scattered:
             self.panels, self.parts = ScatteredPanels(plan), Parts(plan, self.reads)
