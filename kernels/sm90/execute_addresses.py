@@ -5,7 +5,7 @@ Each is computed by the rule of its instruction, not from the layout that wrote 
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 from torch import Tensor
@@ -78,7 +78,7 @@ def box_addresses(
     return addresses if contiguous == 1 else addresses.mT
 
 
-@cache
+@lru_cache(maxsize=64)
 def storing_threads(
     lines: PanelLines, extents: tuple[int, int], start: int, stride: int
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,8 +1,8 @@
 """PanelLines: what each thread stores of a panel, if the lines of C start anywhere in memory.
 
 A line of a panel is contiguous in C: a row, or a column if operands are swapped. Threads store the
-aligned words of C that lie in it. They store the elements before the first word and behind the
-last, the rest, one by one.
+aligned words of C that lie in it. The elements before the first word and behind the last are the
+rest: threads store them one by one.
 
     0 1 2 │ 3 4 5 6 7 8 9 10 │ … │ 51 52 … 58 │ 59 60 61 62 63
      rest │       word       │ … │    word    │      rest        64 elements, shift 3
@@ -20,9 +20,9 @@ from layouts import size
 from layouts.hardware.facts import WARPGROUP
 
 WIDTHS = 8, 4  # elements that a word may have
-# Lines of a panel that is stored in words have so many elements at least, and so many lines it has:
-# 1.00 to 1.14 times as fast. In words of shorter lines, C takes 1.03 to 1.2 times as long, and in
-# panels of 8 lines up to 1.07 times (docs/performance/notebook.md).
+# A panel is stored in words if it has at least LINES lines of at least LONG elements: 1.00 to 1.14
+# times as fast. With shorter lines, words take up to 1.2 times as long as elements, and with 8
+# lines up to 1.07 times (docs/performance/notebook.md).
 LONG, LINES = 128, 16
 AT_ONCE = 32  # elements of words that a thread loads before it stores them
 
