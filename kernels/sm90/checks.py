@@ -82,7 +82,7 @@ def c_alignment_problems(c_alignment: object) -> Iterator[str]:
     if type(c_alignment) is not int or c_alignment not in (1, UNIT):
         yield (
             f"c_alignment is {c_alignment!r}; it must be {UNIT}, since TMA stores whole multiples "
-            "of 16 bytes, or 1, where threads store C element by element"
+            "of 16 bytes, or 1, where threads store C"
         )
 
 

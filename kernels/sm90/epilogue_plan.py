@@ -364,7 +364,10 @@ class PanelPlan(Sm90Plan):
 
     @property
     def panel_load(self) -> BankReport:
-        """The bank report of one consumer's loads of a whole panel, if its threads store C."""
+        """The bank report of one consumer's loads of each word of a panel, if threads store C.
+
+        A word that is stored lies in two; the loads of the second are those of the next thread.
+        """
         threads, (lines, (_, vectors)) = self.lines.words.offsets(1, self.panel_rows)
         first = make_layout(threads, lines, vectors)  # → the first element of each word
         width = self.lines.width
@@ -397,7 +400,8 @@ class PanelPlan(Sm90Plan):
             yield "C", "stored by the consumer's threads, as its rows may start anywhere"
             yield "", f"{offsets}   (thread, value) → m + {rows}n of a panel"
             if width > 1:
-                yield "", f"in words of {width} elements, and one by one what is beside them"
+                yield "", f"in words of {width} elements, each from two of the panel"
+                yield "", "elements of a line beside its words one by one"
             yield "", f"read by {report.access} at {report.addresses}"
             yield "", _cost(report)
         yield from self.epilogue_lines()

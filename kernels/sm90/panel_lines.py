@@ -24,16 +24,17 @@ WIDTHS = 8, 4  # elements that a word may have
 # times as fast. With shorter lines, words take up to 1.2 times as long as elements, and with 8
 # lines up to 1.07 times (docs/performance/notebook.md).
 LONG, LINES = 128, 16
-AT_ONCE = 32  # elements of words that a thread loads before it stores them
+AT_ONCE = 32  # elements of C that a thread loads before it stores them
+SWIZZLED_LINES = 8  # of a panel, after which a swizzle repeats; a word has no more elements
 
 
 @dataclass(frozen=True)
 class PanelLines:
     """Who stores which words and which elements of the lines of a panel.
 
-    A line starts `shift` elements before a word. The lines of a thread are a multiple of a word's
-    elements apart, so they all have the same shift, whatever the leading stride of C. Where words
-    do not pay, all elements are stored one by one: as words of one element.
+    A line starts `shift` elements before a word. The lines of a thread all have the same shift,
+    whatever the leading stride of C. Where words do not pay, all elements are stored one by one: as
+    words of one element.
 
     >>> lines = panel_lines(128, 64, contiguous=0)  # 64 columns of 128 elements
     >>> lines.width, lines.threads, lines.step
@@ -68,7 +69,7 @@ class PanelLines:
         return min(most, self.words.lines)
 
     @property
-    def rests(self) -> int:
+    def rest_per_thread(self) -> int:
         """Elements of the rest of a line that a thread stores, at most."""
         return -(-2 * (self.width - 1) // self.threads)
 
@@ -100,15 +101,19 @@ class PanelLines:
 def panel_lines(rows: int, columns: int, contiguous: int) -> PanelLines:
     """The lines of a panel (rows, columns): the widest words that divide evenly among the threads.
 
+    A thread's lines are a multiple of eight apart: they have one shift, and one swizzle.
+
     >>> print(panel_lines(192, 24, contiguous=0).words.columns, panel_lines(64, 64, 1).width)
     ((16,8),(3,(4,3))):((0,1),(8,(0,0))) 1
     """
     lines, elements = (rows, columns) if contiguous else (columns, rows)
 
-    def divides(width: int) -> bool:
-        return lines % (WARPGROUP // gcd(elements // width, WARPGROUP)) == 0
+    def fits(width: int) -> bool:
+        threads = gcd(elements // width, WARPGROUP)
+        step = WARPGROUP // threads
+        return lines % step == 0 and step % SWIZZLED_LINES == 0 and elements // threads <= AT_ONCE
 
     in_words = elements >= LONG and lines >= LINES
-    width = next(filter(divides, WIDTHS)) if in_words else 1
+    width = next(filter(fits, WIDTHS), 1) if in_words else 1
     words = load_layout(rows, columns, "K" if contiguous else "MN", WARPGROUP, width)
     return PanelLines(words, contiguous)

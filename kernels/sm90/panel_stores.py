@@ -2,8 +2,8 @@
 
 TMA stores the panel, behind the next one. It stores whole multiples of 16 bytes, at multiples of 16
 bytes. The lines of any other C are stored by threads, in words (`word_panels`) or element by
-element. `PanelPlan.lines` says who stores what, and `panel_load` proves that the loads are free of
-bank conflicts.
+element. `PanelPlan.lines` says who stores what, and `panel_load` proves that the loads of whole
+panels are free of bank conflicts.
 """
 
 from math import gcd

@@ -109,7 +109,7 @@ class WordPanels(ElementPanels):
     def rests(self, begun, before, in_words, elements):
         """What the thread stores beside the words of each line, with `before` elements in front."""
         first, found = begun.positions[0] // self.lines.width, []
-        for number in [first + i * self.lines.threads for i in range(self.lines.rests)]:
+        for number in [first + i * self.lines.threads for i in range(self.lines.rest_per_thread)]:
             position = cutlass.select_(number < before, number, number + in_words)
             source = self.address(begun.sC, begun.line, cutlass.min(position, self.elements - 1))
             found.append(Rest(number < elements - in_words, position, source))

@@ -315,8 +315,8 @@ FAULTS = (
     Fault(
         "lines_with_two_shifts",
         "kernels/sm90/panel_lines.py",
-        "return lines % (WARPGROUP // gcd(elements // width, WARPGROUP)) == 0",
-        "return True",
-        "A panel has fewer lines than its threads can store at once: some store nothing.",
+        " and step % SWIZZLED_LINES == 0",
+        "",
+        "The lines of a thread have two shifts and two swizzles: words go to the wrong addresses.",
     ),
 )

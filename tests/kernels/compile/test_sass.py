@@ -91,7 +91,7 @@ def test_threads_store_a_panel_in_words_and_single_elements(plan):
     if lines.width > 1:
         assert report.instructions[f"STG.E.{bits}"] == words
         assert report.instructions[f"LDS.{bits}"] == 2 * words  # one of C lies in two of the panel
-        elements = plan.panels * copy.lines * lines.rests
+        elements = plan.panels * copy.lines * lines.rest_per_thread
     else:
         words = 0
         elements = plan.panels * copy.vectors * gcd(copy.lines, 8)  # of one turn of each loop

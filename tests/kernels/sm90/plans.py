@@ -102,7 +102,7 @@ THREADS = [  # store C, whose rows may start anywhere
         pingpong(c_alignment=1),
         pingpong((64, 48, 64), c_alignment=1),
         pingpong((64, 80, 64), swapped=True, c_alignment=1),
-        pingpong((192, 48, 64), swapped=True, c_alignment=1),  # of 4
+        pingpong((192, 40, 64), swapped=True, c_alignment=1),  # of 4
         cooperative((192, 80, 64), swapped=True, c_alignment=1),
         cooperative((128, 256, 64), c_alignment=1, cluster=(1, 2)),
         single((64, 48, 64), c_alignment=1),

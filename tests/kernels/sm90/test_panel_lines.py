@@ -7,22 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
+from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_layout
 from cutedsl_gemm.kernels.sm90.panel_lines import panel_lines
-from cutedsl_gemm.select.candidate import plans
 from layouts.hardware.facts import WARPGROUP
 
-PLANS = {
-    (plan.panel_rows, plan.panel_columns, plan.contiguous): plan
-    for plan in plans()
-    if isinstance(plan, PanelPlan)
-}
-PANELS = sorted(PLANS)
+ROWS = 64, 128, 192, 256
+PANELS = [
+    *product(ROWS, range(8, 65, 8), (0,)),  # rows, columns, the contiguous mode
+    *product(ROWS, (16, 32, 64, *range(8, 249, 16)), (1,)),
+]
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=str)
 def test_lines_of_a_thread_have_one_shift_and_one_swizzle(panel):
-    lines, staging = panel_lines(*panel), PLANS[panel].staging
+    rows, columns, contiguous = panel
+    lines, staging = panel_lines(*panel), panel_layout(rows, columns, swapped=not contiguous)
     assert lines.step % lines.width == 0  # so that all strides of C leave the shift as it is
     offset = staging.outer((lines.step, 0) if lines.contiguous else (0, lines.step))
     period = 1 << staging.inner.base + staging.inner.shift + staging.inner.bits

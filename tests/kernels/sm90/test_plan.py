@@ -81,7 +81,7 @@ def test_accumulator_covers_what_a_consumer_multiplies_once(plan):
 def test_threads_store_each_element_of_a_panel_once_and_load_it_without_conflicts(plan):
     anywhere = replace(plan, c_alignment=1).check()
     stored_once, conflict_free = anywhere.proofs()[-2:]
-    assert stored_once.statement == Bijective(anywhere.lines.words.offsets(1, plan.rows))
+    assert stored_once.statement == Bijective(anywhere.lines.words.offsets(1, plan.panel_rows))
     assert conflict_free.statement == anywhere.panel_load.statement
     assert all(anywhere.proofs())
     assert len(anywhere.proofs()) == len(plan.proofs()) + 2
