@@ -401,7 +401,7 @@ class PanelPlan(Sm90Plan):
             yield "", f"{offsets}   (thread, value) → m + {rows}n of a panel"
             if width > 1:
                 yield "", f"in words of {width} elements, each from two of the panel"
-                yield "", "elements of a line beside its words one by one"
+                yield "", "the other elements of a line one by one"
             yield "", f"read by {report.access} at {report.addresses}"
             yield "", _cost(report)
         yield from self.epilogue_lines()

@@ -65,8 +65,7 @@ class PanelLines:
     @property
     def at_once(self) -> int:
         """Lines of which a thread loads all words before it stores them."""
-        most = max(1, AT_ONCE // (self.width * self.words.vectors))
-        return min(most, self.words.lines)
+        return min(AT_ONCE // (self.width * self.words.vectors), self.words.lines)
 
     @property
     def rest_per_thread(self) -> int:
