@@ -23,6 +23,7 @@ from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch
 from cutedsl_gemm.kernels.compile.ptx.reader import Kernel, read
 from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import cosize
@@ -69,14 +70,15 @@ def arguments(
     >>> [(each.name, each.value and struct.unpack("ii", each.value)) for each in launch]
     ... # doctest: +NORMALIZE_WHITESPACE
     [('tma_a', None), ('gA', (100, 300)), ('tma_b', None), ('gB', (200, 300)),
-     ('tma_c', None), ('gC', (100, 200))]
+     ('tma_c', None), ('gC', (100, 200)), ('policy_a', (0, 0)), ('policy_b', (0, 0))]
     """
     rows, columns = plan.exchanged((m, n))
     c_stride = n if c_stride is None else c_stride
+    policies = _policies(plan, rows, columns, k)
     loads = *tensor_map("a", rows, k), *tensor_map("b", columns, k)
     if isinstance(plan, SplitKPlan):
         c, of_plan = matrix("gC", 1, m, n, c_stride), matrix("gC", 5, rows, columns, c_stride)
-        return (*loads, _sums(plan, 4, m, n), of_plan), (_sums(plan, 0, m, n), c)
+        return (*loads, _sums(plan, 4, m, n), of_plan, *policies), (_sums(plan, 0, m, n), c)
     if plan.stored_by_tma:
         own = {"c": rows // senders[0]} if plan.scattered else {}
         maps = (tensor_map(each, own.get(each, rows), columns) for each in result_names(plan))
@@ -90,8 +92,8 @@ def arguments(
             given += _gathered(len(given), *senders, rows, k)
         if plan.scattered:
             given += _scattered(plan, len(given), *senders, own["c"], columns)
-        return (tuple(given),)
-    return ((*loads, matrix("gC", 4, rows, columns, c_stride)),)
+        return ((*given, *policies),)
+    return ((*loads, matrix("gC", 4, rows, columns, c_stride), *policies),)
 
 
 def _gathered(parameter: int, gpus: int, number: int, rows: int, k: int) -> tuple[Argument, ...]:
@@ -112,6 +114,15 @@ def _scattered(
         for i, name in enumerate(("arrived", "stored"), 1)
     )
     return parts, *flags, *_numbers(number=number, epoch=1, first=number, rows=rows)
+
+
+def _policies(plan: Sm90, rows: int, columns: int, k: int) -> tuple[Argument, ...]:
+    """The cache policies of the loads of A and B."""
+    first = zip("ab", plan.pass_through_l2(rows, columns, k), strict=True)
+    return tuple(
+        Argument(f"policy_{name}", struct.pack("<q", EVICT_FIRST if each else EVICT_NORMAL))
+        for name, each in first
+    )
 
 
 def _numbers(**values: int) -> tuple[Argument, ...]:

@@ -32,7 +32,7 @@ from cutedsl_gemm.kernels.device.smem import SmemAllocator
 from cutedsl_gemm.kernels.device.tile import transposed
 from cutedsl_gemm.kernels.plan.raster import Arrival
 from cutedsl_gemm.kernels.plan.smem import staged_layout
-from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES
+from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES, EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 
@@ -96,10 +96,17 @@ class Sm90Gemm(Gemm):
         tma_a, gA = self.make_tma_load(a, plan.a)
         tma_b, gB = self.make_tma_load(b, plan.b)
         blocks = plan.work.blocks(tiles, sms, cute.ceil_div)
+        m, n, k = (
+            Int64(cute.size(matrix, mode=[mode])) for matrix, mode in ((a, 0), (b, 0), (a, 1))
+        )
         if cutlass.const_expr(plan.gathered):
             own, *rest = senders
             senders = (*self.make_tma_load(own, plan.a), *rest)
-        self.kernel(tma_a, gA, tma_b, gB, output, senders).launch(
+        policies = tuple(
+            cutlass.select_(first, Int64(EVICT_FIRST), Int64(EVICT_NORMAL))
+            for first in plan.pass_through_l2(m, n, k)
+        )
+        self.kernel(tma_a, gA, tma_b, gB, output, senders, policies).launch(
             grid=(blocks, 1, 1),
             block=(plan.threads, 1, 1),
             cluster=self.cluster,
@@ -108,7 +115,7 @@ class Sm90Gemm(Gemm):
             # instructions, not 640; it was not timed.
             min_blocks_per_mp=1,
             stream=stream,
-            use_pdl=plan.overlaps(blocks, sms, a.shape[1]),
+            use_pdl=plan.overlaps(m, n, k, sms),
         )
 
     def make_tma_load(self, matrix, operand):
@@ -148,6 +155,7 @@ class Sm90Gemm(Gemm):
         gB: cute.Tensor,
         output: tuple[Any, ...],
         senders: tuple[Any, ...],
+        policies: tuple[Int64, Int64],  # the cache policies of the loads of A and B
     ):
         plan, (down, across) = self.plan, self.plan.cluster
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -195,7 +203,7 @@ class Sm90Gemm(Gemm):
         if cutlass.const_expr(plan.splits == 1):
             # After the wait: then one launch waits at a time, not a chain of them.
             cute.arch.griddepcontrol_launch_dependents()
-        operands = (tma_a, gA, sA, tma_b, gB, sB, senders)
+        operands = (tma_a, gA, sA, tma_b, gB, sB, policies, senders)
         self.run_roles(warp_idx, operands, epilogue, full, empty, tile_counts)
 
     @cute.jit
@@ -282,25 +290,25 @@ class Sm90Gemm(Gemm):
 
     def load_k_tile(self, operands, m, n, k, stage, full, arrival=None):
         """Load A and B of k-tile k of tile (m, n) into a stage; its full mbarrier counts bytes."""
-        tma_a, gA, sA, tma_b, gB, sB, _ = operands
+        tma_a, gA, sA, tma_b, gB, sB, (policy_a, policy_b), _ = operands
         with cute.arch.elect_one():
             cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
         if self.plan.gathered:
             self.load_rows(operands, m, k, stage, full, arrival)
         else:
-            self.issue_tma_load(self.plan.a, tma_a, gA, sA, m, k, stage, full)
-        self.issue_tma_load(self.plan.b, tma_b, gB, sB, n, k, stage, full)
+            self.issue_tma_load(self.plan.a, tma_a, gA, sA, policy_a, m, k, stage, full)
+        self.issue_tma_load(self.plan.b, tma_b, gB, sB, policy_b, n, k, stage, full)
 
     @cute.jit
     def load_rows(self, operands, m, k, stage, full, arrival):
         """Load A of a k-tile of the tiles in row m from this GPU's own rows, or from those sent."""
-        tma_a, gA, sA, *_, (tma_own, own, *_) = operands
+        tma_a, gA, sA, *_, (policy, _), (tma_own, own, *_) = operands
         rows = arrival.height * self.plan.cluster[0]
         before = m - arrival.first * rows  # tile rows of this GPU before row m
         if before >= 0 and before < rows:
-            self.issue_tma_load(self.plan.a, tma_own, own, sA, before, k, stage, full)
+            self.issue_tma_load(self.plan.a, tma_own, own, sA, policy, before, k, stage, full)
         else:
-            self.issue_tma_load(self.plan.a, tma_a, gA, sA, m, k, stage, full)
+            self.issue_tma_load(self.plan.a, tma_a, gA, sA, policy, m, k, stage, full)
 
     @cute.jit
     def wait_for_rows(self, operands, chunk):
@@ -313,14 +321,14 @@ class Sm90Gemm(Gemm):
         wait_for_flag(arrived.iterator + chunk, epoch)
         cute.arch.fence_proxy("async")
 
-    def issue_tma_load(self, operand, tma, gX, sX, tile, k, stage, full):
+    def issue_tma_load(self, operand, tma, gX, sX, policy, tile, k, stage, full):
         """Load this block's slices of an operand, gX → sX, into every block that shares it."""
-        parts, multicast = [0], {}
+        parts, options = [0], {"cache_policy": policy}
         if operand.sharers > 1:
             parts, mask = self.plan.multicast(operand, self.block_rank())
-            multicast = {"mcast_mask": cutlass.Int16(mask)}
+            options["mcast_mask"] = cutlass.Int16(mask)
         for number, part in enumerate(parts, 1):
-            load = operand, tma, gX, sX, tile, k, stage, full, part, multicast
+            load = operand, tma, gX, sX, tile, k, stage, full, part, options
             if number * operand.sharers <= operand.slices:
                 self.load_slice(*load)
             else:
@@ -332,14 +340,14 @@ class Sm90Gemm(Gemm):
         if exists:
             self.load_slice(*load)
 
-    def load_slice(self, operand, tma, gX, sX, tile, k, stage, full, part, multicast):
+    def load_slice(self, operand, tma, gX, sX, tile, k, stage, full, part, options):
         """Load a slice of an operand's k-tile into its stage, in every block that shares it."""
         coord = *operand.slice_coord(part), 0
         sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), coord)
         # (box, stages), (box, slices along M or N, slices along K)
         sX, gX = lower.tma_partition(tma, sX, gX)
         source = gX[(None, *operand.gmem_coord(tile, k, part))]
-        cute.copy(tma, source, sX[None, stage], tma_bar_ptr=full + stage, **multicast)
+        cute.copy(tma, source, sX[None, stage], tma_bar_ptr=full + stage, **options)
 
     # A consumer
 
@@ -360,7 +368,7 @@ class Sm90Gemm(Gemm):
     def make_fragments(self, mma, consumer, operands):
         """A and B as shared-memory descriptors, and the accumulator in registers."""
         plan, thread = self.plan, mma.get_slice(0)
-        _, _, sA, _, _, sB, _ = operands
+        _, _, sA, _, _, sB, *_ = operands
         part = consumer % plan.consumers_per_tile  # R rows of the tile
         sA = cute.local_tile(sA, (plan.rows, plan.tile[2], plan.stages), (part, 0, 0))
         # sA (R, BK, stages), sB (BN, BK, stages)

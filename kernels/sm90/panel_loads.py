@@ -16,8 +16,8 @@ from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
+from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST
 from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
-from cutedsl_gemm.kernels.sm90.panel_stores import EVICT_FIRST
 from layouts import size
 from layouts.hardware.facts import WARPGROUP
 

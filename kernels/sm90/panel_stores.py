@@ -20,11 +20,9 @@ from cutedsl_gemm.kernels.device.tile import (
     thread_coordinates,
     thread_partition,
 )
+from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST
 from layouts.hardware.facts import WARPGROUP
 
-# L2 evicts C first, and A and B stay: up to 1.3 times as fast at K <= 256
-# (docs/performance). The encoding is that of CUTLASS's TMA::CacheHintSm90::EVICT_FIRST.
-EVICT_FIRST = 0x12F0000000000000
 AT_ONCE = 8  # elements that a thread loads from a panel before it stores them
 
 
@@ -69,6 +67,7 @@ class TmaPanels:
         issues, tma_c, sC, gC = begun
         if issues:
             gPanel = gC[None, m, n * self.plan.panels + panel]  # (box)
+            # A and B stay in L2: up to 1.3 times as fast at K <= 256 (docs/performance).
             cute.copy(tma_c, sC[None, buffer], gPanel, cache_policy=Int64(EVICT_FIRST))
             cute.arch.cp_async_bulk_commit_group()
 

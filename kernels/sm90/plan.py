@@ -49,7 +49,13 @@ Checked = TypeVar("Checked", bound="Sm90Plan")
 Element = TypeVar("Element")
 
 BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
-SHORT_K = 512  # a launch of at most so large a K overlaps the one before it
+# A launch with so short a K overlaps the one in front, whatever M and N are.
+SHORTEST_K = 256
+# So do those with so short a K whose A, B and C have so few bytes.
+SHORT_K = 512
+SHORT_K_OF_A_LINE = 1024  # of a single row or column of tiles, in one wave
+SMALL_BYTES = 30_000_000
+TOO_LARGE_FOR_L2 = 45_000_000  # bytes; an H100's has 50 MB
 
 
 @dataclass(frozen=True)
@@ -325,23 +331,53 @@ class Sm90Plan:
         """
         return k_tiles - self.stages
 
-    def overlaps(self, blocks: Any, sms: Any, k: Any) -> Any:
-        """Whether a launch of so many blocks starts before the launch in front of it has ended.
+    def overlaps(self, m: Any, n: Any, k: Any, sms: Any) -> Any:
+        """Whether a launch for A (M, K) and B (N, K) starts before the one in front has ended.
 
-        This saves 0.4 to 0.9 µs (programmatic dependent launch). But the blocks then start wherever
+        This saves 0.3 to 0.9 µs (programmatic dependent launch). But the blocks then start wherever
         a multiprocessor falls free, and the neighbours of a GPC no longer ask L2 for the same tile
-        at the same time: 595 TFLOP/s, not 776, at 8448×9216×1024. A cluster is in one GPC anyway.
-        Few blocks share little, and where K is short, less is lost than saved (docs/performance).
+        at the same time: 595 TFLOP/s, not 776, at 8448×9216×1024. A cluster is in one GPC anyway,
+        and where K is split, the launch in front is often a small reduction. Few blocks share
+        little, and those of a single row or column of tiles share one operand. Where K is short,
+        less is lost than saved; not so if A, B and C are large (docs/performance).
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
+        >>> [pingpong().overlaps(8192, 8192, k, 132) for k in (256, 512)]
+        [True, False]
+        >>> [pingpong().overlaps(m, 2048, 1024, 132) for m in (512, 2048)]
+        [True, False]
+        >>> [pingpong().overlaps(128, n, 1024, 132) for n in (12000, 14000)]
+        [True, False]
+        >>> [each.overlaps(8192, 8192, 8192, 132) for each in (pingpong(cluster=(2, 1)), split())]
+        [True, True]
+        """
+        if self.cluster_size > 1 or self.splits > 1:
+            return True
+        down, across = (
+            (extent + tile - 1) // tile for extent, tile in zip((m, n), self.tile[:2], strict=True)
+        )
+        line = ((down == 1) | (across == 1)) & (down * across <= sms)
+        short = (k <= SHORT_K) | (line & (k <= SHORT_K_OF_A_LINE))
+        small = BITS // 8 * (m * k + n * k + m * n) <= SMALL_BYTES
+        return (2 * down * across <= sms) | (k <= SHORTEST_K) | (short & small)
+
+    def pass_through_l2(self, m: Any, n: Any, k: Any) -> tuple[Any, Any]:
+        """Whether L2 evicts A (M, K) and B (N, K) first: each, if it is too large to stay there.
+
+        And if few load an element, two clusters at most, at about the same time. Other data then
+        stay in L2: the small operand, and the partial sums if K is split (docs/performance).
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> [pingpong().overlaps(blocks, 132, k) for blocks, k in ((66, 4096), (132, 512))]
-        [True, True]
-        >>> pingpong().overlaps(132, 132, 4096), pingpong(cluster=(2, 1)).overlaps(132, 132, 4096)
-        (False, True)
+        >>> plan = pingpong()  # 8192 × 8192 elements have 134 MB, 4096 × 4096 have 34 MB
+        >>> plan.pass_through_l2(256, 8192, 8192), plan.pass_through_l2(256, 4096, 4096)
+        ((False, True), (False, False))
+        >>> plan.pass_through_l2(264, 8192, 8192)
+        (False, False)
         """
-        if self.cluster_size > 1:
-            return True
-        return (blocks * 2 <= sms) | (k <= SHORT_K)
+        (bm, bn, _), (down, across) = self.tile, self.cluster
+        of_a = (n <= 2 * bn * across) & (BITS // 8 * m * k >= TOO_LARGE_FOR_L2)
+        of_b = (m <= 2 * bm * down) & (BITS // 8 * n * k >= TOO_LARGE_FOR_L2)
+        return of_a, of_b
 
     def k_order(self, k: int) -> tuple[range, ...]:
         """The order in which every output is summed over K: a range of k for each split.

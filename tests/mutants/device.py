@@ -90,8 +90,8 @@ MAINLOOPS = (
     Fault(
         "b_of_row_m",
         MAINLOOP,
-        "gB, sB, n, k, stage, full)",
-        "gB, sB, m, k, stage, full)",
+        "gB, sB, policy_b, n, k, stage, full)",
+        "gB, sB, policy_b, m, k, stage, full)",
         "A tile is multiplied by the columns of B of another tile.",
     ),
     Fault(
@@ -631,7 +631,7 @@ FURTHER = (
     Fault(
         "every_launch_overlaps",
         MAINLOOP,
-        "use_pdl=plan.overlaps(blocks, sms, a.shape[1])",
+        "use_pdl=plan.overlaps(m, n, k, sms)",
         "use_pdl=True",
         "Large products run at 595 TFLOP/s, not at 776.",
     ),
@@ -673,8 +673,8 @@ FURTHER = (
     Fault(
         "c_stays_in_l2",
         PANEL_STORES,
-        "0x12F0000000000000",
-        "0x14F0000000000000",
+        "cache_policy=Int64(EVICT_FIRST)",
+        "cache_policy=Int64(0)",
         "L2 evicts A and B for C, which nobody reads again.",
     ),
     Fault(

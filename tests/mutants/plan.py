@@ -280,9 +280,23 @@ FAULTS = (
     Fault(
         "overlap_of_one_wave",
         "kernels/sm90/plan.py",
-        "return (blocks * 2 <= sms) | (k <= SHORT_K)",
-        "return (blocks <= sms) | (k <= SHORT_K)",
+        "return (2 * down * across <= sms)",
+        "return (down * across <= sms)",
         "Launches that fill the GPU overlap: 595 TFLOP/s, not 776.",
+    ),
+    Fault(
+        "small_operands_leave_l2",
+        "kernels/sm90/plan.py",
+        "BITS // 8 * n * k >= TOO_LARGE_FOR_L2",
+        "BITS // 8 * n * k >= 0",
+        "The next launch reads again from DRAM what L2 would have kept.",
+    ),
+    Fault(
+        "large_launches_of_a_short_k_overlap",
+        "kernels/sm90/plan.py",
+        "| (short & small)",
+        "| short",
+        "8832×10624×512 runs at 0.84 of its speed.",
     ),
     Fault(
         "workspace_without_clusters",

@@ -43,7 +43,9 @@ def launches(monkeypatch):
     """launches(plan, mnk, count): the keywords of the call's launches, except the stream."""
     blocks = Work.blocks
     monkeypatch.setattr(Work, "blocks", lambda work, tiles, *_: blocks(work, tiles, SMS))
-    monkeypatch.setattr(Sm90Plan, "overlaps", lambda plan, *asked: ("overlaps", asked[0], asked[2]))
+    monkeypatch.setattr(
+        Sm90Plan, "overlaps", lambda plan, *asked: [each.value for each in asked[:3]]
+    )
 
     def launches(plan, mnk, count=1):
         found = []
@@ -89,7 +91,7 @@ def multiplies(plan, mnk):
         "cluster": (plan.cluster_size, 1, 1) if plan.cluster_size > 1 else None,
         "smem": plan.smem_bytes,
         "min_blocks_per_mp": 1,
-        "use_pdl": ("overlaps", blocks, mnk[2]),
+        "use_pdl": [*plan.exchanged(mnk[:2]), mnk[2]],
     }
 
 

@@ -20,8 +20,8 @@ from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, actions
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS
+from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.launches import result_names
-from cutedsl_gemm.kernels.sm90.panel_stores import EVICT_FIRST
 from cutedsl_gemm.kernels.sm90.pipeline import loaded_barrier
 from cutedsl_gemm.kernels.sm90.split_k_plan import FP32, VECTOR
 from layouts import composition, size, wgmma_descriptor
@@ -204,6 +204,7 @@ class Thread:
         start = self.smem.stage(operand, action.k_tile) + operand.smem.outer(corner) * BYTES
         multicast = sum(1 << block for block in step.blocks[self.rank])
         source, tile = f"tma_{step.operand.lower()}", segment.tile[mode]
+        first = self.plan.pass_through_l2(*self.product.extents, self.product.k)[mode]
         if self.plan.gathered and mode == 0 and self.chunk(action.tile) == self.product.number:
             source = "tma_own"
             tile -= self.product.number * self.product.own_rows // self.plan.tile[0]
@@ -214,7 +215,7 @@ class Thread:
                 start + offset,
                 self.mbarrier(action),
                 multicast if operand.sharers > 1 else None,
-                0,
+                EVICT_FIRST if first else EVICT_NORMAL,
             )
 
     # Accumulators

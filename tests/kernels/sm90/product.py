@@ -37,7 +37,7 @@ class Product:
         self.gpus, self.number = senders
         self.own_rows = m // self.gpus
         self.c_shape, self.c_stride = (m, n), n if c_stride is None else c_stride
-        self.extents = plan.exchanged((m, n))  # of the plan's C
+        self.extents, self.k = plan.exchanged((m, n)), k  # of the plan's C
         self.clusters_mn = tuple(map(ceil_div, self.extents, plan.cluster_tile))
         self.k_tiles = ceil_div(k, plan.tile[2])
         tiles = prod(self.clusters_mn)

@@ -5,6 +5,9 @@ Every block's producer is followed, and threads of each other role of the first 
 
 import pytest
 
+from cutedsl_gemm.kernels.compile.ptx.events import TmaLoad
+from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
+from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
 from tests.kernels.sm90.device_code import Thread, difference
 from tests.kernels.sm90.plans import GATHERED, SCATTERED, SPLIT, THREADS, TMA, name
 from tests.kernels.sm90.product import Product
@@ -46,6 +49,16 @@ def test_the_machine_code_does_the_steps_of_the_pipeline(plan):
         ]:
             found = product.events(block, thread)
             assert not difference(Thread(product, block, thread), found), (block, thread)
+
+
+@pytest.mark.parametrize("plan", [pingpong(), pingpong(swapped=True), split(cluster=(2, 1))])
+def test_l2_evicts_an_operand_first_that_it_cannot_keep(plan):
+    (rows, columns), k = plan.cluster_tile, plan.tile[2] * plan.splits
+    for few, first in ((2, True), (3, False)):  # clusters of tiles that read each element of B
+        product = Product(plan, *plan.exchanged((few * rows, 3000 * columns)), k, clusters=9000)
+        loads = [each for each in product.events(0, 0) if isinstance(each, TmaLoad)]
+        hints = {each.descriptor: each.cache_hint for each in loads}
+        assert hints == {"tma_a": EVICT_NORMAL, "tma_b": EVICT_FIRST if first else EVICT_NORMAL}
 
 
 @pytest.mark.parametrize("plan", SPLIT, ids=name)
