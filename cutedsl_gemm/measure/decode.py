@@ -1,7 +1,8 @@
 """Speed of gemm compared with torch.mm in decoding: few rows, weights of language models.
 
 Hot: one copy of the weights, which L2 keeps if it is small. Cold: as many copies in turn as exceed
-L2 eight times, so that all weights come from DRAM. Both from CUDA graphs.
+L2 eight times, so that all weights come from DRAM. Both from CUDA graphs. Each of the two has
+copies of its own: L2 may keep what one has read, and it must not serve the other.
 """
 
 from __future__ import annotations
@@ -85,30 +86,32 @@ def measure() -> Iterator[Sample]:
     compiled_with_bar({choose(Problem.dense(*mnk)) for mnk in shapes})
     for n, k in track(WEIGHTS, "measuring", len(WEIGHTS)):
         weights = [normal(n, k).mT for _ in range(copies(n, k))]  # each (K, N)
+        cold = [weights, [each.clone() for each in weights]]  # of torch.mm, of gemm
+        hot = [each[:1] for each in cold]
         for m in ROWS:
-            for cold in (True, False):
-                yield Sample((m, n, k), cold, *_seconds(m, weights if cold else weights[:1]))
+            yield Sample((m, n, k), True, *_seconds(m, cold))
+            yield Sample((m, n, k), False, *_seconds(m, hot))
 
 
-def _seconds(m: int, weights: list[Tensor]) -> list[float]:
-    """Seconds a product of torch.mm and of gemm, by all weights in turn."""
-    k, n = weights[0].shape
+def _seconds(m: int, weights: list[list[Tensor]]) -> list[float]:
+    """Seconds a product of torch.mm and of gemm, each by all of its weights in turn."""
+    k, n = weights[0][0].shape
     a = normal(m, k)
     outs = [torch.full((m, n), torch.nan, dtype=a.dtype, device=a.device) for _ in range(2)]
 
-    def all_weights(run: Launch, out: Tensor) -> None:
-        for b in weights:
+    def all_weights(run: Launch, bs: list[Tensor], out: Tensor) -> None:
+        for b in bs:
             run(a, b, out=out)  # type: ignore[call-arg]
 
     launches: list[Launch] = [
-        partial(all_weights, run, out) for run, out in zip((torch.mm, gemm), outs, strict=True)
+        partial(all_weights, *each) for each in zip((torch.mm, gemm), weights, outs, strict=True)
     ]
     for launch in launches:
         launch()  # loads the kernel
-    count = 1 if len(weights) > 1 else HOT_LAUNCHES
+    count = 1 if len(weights[0]) > 1 else HOT_LAUNCHES
     seconds = race(launches, rounds=ROUNDS, count=count)
     check(OURS, (m, n, k), outs[1], outs[0].float())
-    return [each / len(weights) for each in seconds]
+    return [each / len(weights[0]) for each in seconds]
 
 
 def table(samples: list[Sample], cold: bool) -> Table:
