@@ -282,7 +282,7 @@ def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float
                 wrong[-1] = str(error)
     seconds = seconds_of(products, [b])
     if len(bs) > 1:
-        cold = seconds_of(products, bs)  # L2 keeps none of them
+        cold = seconds_of(products, bs)  # L2 keeps next to nothing of them
         seconds = [*map(statistics.geometric_mean, zip(seconds, cold, strict=True))]
     names = CUBLAS, *(each.name for each in plans)
     yield from zip(names, seconds, wrong, strict=True)

@@ -1,8 +1,8 @@
 """Speed of gemm compared with torch.mm in decoding: few rows, weights of language models.
 
 Hot: one copy of the weights, which L2 keeps if it is small. Cold: as many copies in turn as exceed
-L2 eight times, so that all weights come from DRAM. Both from CUDA graphs. Each of the two has
-copies of its own: L2 may keep what one has read, and it must not serve the other.
+L2 eight times, so that all weights come from DRAM. Both from CUDA graphs. torch.mm and gemm each
+have their own copies of the weights: what L2 keeps of one's must not serve the other.
 """
 
 from __future__ import annotations

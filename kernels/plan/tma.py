@@ -26,9 +26,9 @@ NO_SWIZZLE = Swizzle(0, 4, 3)  # for a box row of any multiple of 16 bytes
 ATOM_BYTES = 1024  # the longest period, and the alignment of a buffer
 BOX_BYTES = 128  # alignment of a box without a swizzle
 MAX_BOX_ROWS = 256  # and columns
-# Cache policies of loads and stores. The encoding is that of CUTLASS's TMA::CacheHintSm90.
-EVICT_NORMAL = 0
-EVICT_FIRST = 0x12F0000000000000
+# Cache policies of loads and stores.
+EVICT_NORMAL = 0  # what the DSL passes where no policy is given
+EVICT_FIRST = 0x12F0000000000000  # CUTLASS: TMA::CacheHintSm90::EVICT_FIRST
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ def _scattered(
 
 def _policies(plan: Sm90, rows: int, columns: int, k: int) -> tuple[Argument, ...]:
     """The cache policies of the loads of A and B."""
-    first = zip("ab", plan.pass_through_l2(rows, columns, k), strict=True)
+    extents = rows * plan.a.matrices, columns * plan.b.matrices
+    first = zip("ab", plan.pass_through_l2(*extents, k), strict=True)
     return tuple(
         Argument(f"policy_{name}", struct.pack("<q", EVICT_FIRST if each else EVICT_NORMAL))
         for name, each in first

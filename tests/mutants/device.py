@@ -636,6 +636,13 @@ FURTHER = (
         "Large products run at 595 TFLOP/s, not at 776.",
     ),
     Fault(
+        "l2_evicts_what_it_could_keep",
+        MAINLOOP,
+        "first, Int64(EVICT_FIRST), Int64(EVICT_NORMAL)",
+        "first, Int64(EVICT_NORMAL), Int64(EVICT_FIRST)",
+        "Every launch reads small operands from DRAM.",
+    ),
+    Fault(
         "operands_not_exchanged",
         MAINLOOP,
         "return self.plan.exchanged((a, transposed(b)))",

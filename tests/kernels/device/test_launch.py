@@ -14,6 +14,7 @@ from cutlass.cutlass_dsl import cutlass as dsl
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.compiler import compile_kernel
 from cutedsl_gemm.kernels.plan.arguments import arguments
+from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.plan.work import Work
 from cutedsl_gemm.kernels.simt.rungs import block2d, naive
 from cutedsl_gemm.kernels.sm70.plan import volta884
@@ -40,18 +41,25 @@ class Launched(Exception):
 
 @pytest.fixture
 def launches(monkeypatch):
-    """launches(plan, mnk, count): the keywords of the call's launches, except the stream."""
+    """launches(plan, mnk, count): the keywords of the call's launches, except the stream.
+
+    Also the cache policies of an sm90 product: for A and B, what is asked, and the answers.
+    """
     blocks = Work.blocks
     monkeypatch.setattr(Work, "blocks", lambda work, tiles, *_: blocks(work, tiles, SMS))
+    monkeypatch.setattr(Sm90Plan, "overlaps", lambda plan, *asked: constants(asked[:3]))
     monkeypatch.setattr(
-        Sm90Plan, "overlaps", lambda plan, *asked: [each.value for each in asked[:3]]
+        Sm90Plan, "pass_through_l2", lambda plan, *asked: [[x, *constants(asked)] for x in "AB"]
     )
+    monkeypatch.setattr(cutlass, "select_", lambda first, *ways: (first, *constants(ways)))
 
     def launches(plan, mnk, count=1):
         found = []
 
         def launch(self, *, stream, **keywords):
             self._launched = True
+            if isinstance(plan, Sm90Plan) and not found:
+                keywords["policies"] = [*self.func_args[-1]]
             found.append(keywords)
             if len(found) == count:
                 raise Launched
@@ -62,6 +70,11 @@ def launches(monkeypatch):
         return found
 
     return launches
+
+
+def constants(values):
+    """Numbers that are known as the DSL traces."""
+    return [each.value for each in values]
 
 
 def call(plan, m, n, k):
@@ -85,13 +98,15 @@ def tile_count(plan, mnk, tile):
 def multiplies(plan, mnk):
     """What the product of an sm90 plan is launched with."""
     blocks = plan.work.blocks(tile_count(plan, mnk, plan.cluster_tile), SMS)
+    extents = [*plan.exchanged(mnk[:2]), mnk[2]]
     return {
         "grid": (blocks, 1, 1),
         "block": (plan.threads, 1, 1),
         "cluster": (plan.cluster_size, 1, 1) if plan.cluster_size > 1 else None,
         "smem": plan.smem_bytes,
         "min_blocks_per_mp": 1,
-        "use_pdl": [*plan.exchanged(mnk[:2]), mnk[2]],
+        "use_pdl": extents,
+        "policies": [([x, *extents], EVICT_FIRST, EVICT_NORMAL) for x in "AB"],
     }
 
 

@@ -9,7 +9,7 @@ from cutedsl_gemm.kernels.compile.ptx.events import TmaLoad
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
 from tests.kernels.sm90.device_code import Thread, difference
-from tests.kernels.sm90.plans import GATHERED, SCATTERED, SPLIT, THREADS, TMA, name
+from tests.kernels.sm90.plans import GATHERED, SCATTERED, SPLIT, SWIGLU, THREADS, TMA, name
 from tests.kernels.sm90.product import Product
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,10 @@ def test_the_machine_code_does_the_steps_of_the_pipeline(plan):
             assert not difference(Thread(product, block, thread), found), (block, thread)
 
 
-@pytest.mark.parametrize("plan", [pingpong(), pingpong(swapped=True), split(cluster=(2, 1))])
+@pytest.mark.parametrize(
+    "plan",
+    [pingpong(), pingpong(swapped=True), split(cluster=(2, 1)), pingpong(epilogue=SWIGLU)],
+)
 def test_l2_evicts_an_operand_first_that_it_cannot_keep(plan):
     (rows, columns), k = plan.cluster_tile, plan.tile[2] * plan.splits
     for few, first in ((2, True), (3, False)):  # clusters of tiles that read each element of B
