@@ -79,6 +79,7 @@ def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[t
         yield "invariant", "K is not split: every output is summed in one order, whatever M and N"
     plan = choose(problem, tile)
     yield from _choice(problem, plan, given=tile is not None)
+    yield from _launch(problem, plan)
     yield from _bounds(problem)
     yield from plan.explain_lines()
 
@@ -119,6 +120,17 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     moved = 2 * found.tiles * (bm + bn) * k
     gigabytes, rate = _figures(moved / 1e9, 3), _figures(moved / found.seconds / 1e12, 2)
     yield "L2", f"{gigabytes} GB of A and B to shared memory: {rate} TB/s"
+
+
+def _launch(problem: Problem, plan: Sm90Plan) -> Iterator[tuple[str, str]]:
+    """What the host decides of a launch."""
+    (m, _, k), n = problem.mnk, problem.columns
+    extents = plan.exchanged((m, n))
+    early = plan.overlaps(*extents, k, SMS)
+    yield "launch", f"starts {'before' if early else 'when'} the launch in front has ended"
+    passing = plan.exchanged(plan.pass_through_l2(*extents, k))
+    if large := [name for name, passes in zip("AB", passing, strict=True) if passes]:
+        yield "", f"L2 evicts {' and '.join(large)} first: few tiles read what it cannot keep"
 
 
 def _alignments(problem: Problem) -> str:

@@ -67,6 +67,23 @@ def test_no_figure_has_an_exponent_or_is_zero(mnk):
     assert not re.search(r"\de[-+]\d|(?<![\d.])0(\.0+)? (µs|GB|TB|TFLOP)", text)
 
 
+@pytest.mark.parametrize(
+    ("mnk", "starts", "evicted"),
+    [
+        ((4096, 4096, 4096), "when", None),
+        ((2048, 2048, 256), "before", None),
+        ((16, 28672, 4096), "before", "B"),  # a cluster, and swapped operands
+        ((28672, 16, 4096), "when", "A"),
+    ],
+    ids=str,
+)
+def test_it_says_what_the_host_decides_of_a_launch(mnk, starts, evicted):
+    m, n, k = mnk
+    text = explain(matrix(m, k, "meta"), matrix(n, k, "meta").mT)
+    assert f"launch       starts {starts} the launch in front has ended" in text
+    assert re.findall(r"L2 evicts (.*) first", text) == ([evicted] if evicted else [])
+
+
 def test_meta_tensors_suffice():
     a, b = (16, 32), (32, 24)
     assert explain(matrix(*a, "meta"), matrix(*b, "meta")) == explain(
