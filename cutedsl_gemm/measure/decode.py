@@ -2,7 +2,7 @@
 
 Hot: one copy of the weights, which L2 keeps if it is small. Cold: as many copies in turn as exceed
 L2 eight times, so that all weights come from DRAM. Both from CUDA graphs. torch.mm and gemm each
-have their own copies of the weights: what L2 keeps of one's must not serve the other.
+have their own copies of the weights, so that neither finds in L2 what the other has read.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def plan_of(product: Product, invariant: bool = False) -> Sm90Plan:
 def _seconds(product: Product, invariant: bool) -> list[float]:
     """Seconds per launch of torch.mm and of gemm."""
     a, b = product.operands(normal)
-    own = a.clone(), b.clone()  # what L2 keeps of one provider's must not serve the other
+    own = a.clone(), b.clone()  # so that L2 does not serve gemm what torch.mm has read
     expected = (a @ b).float()
     outs = [torch.full_like(expected, torch.nan, dtype=a.dtype) for _ in range(2)]
     launches: list[Launch] = [

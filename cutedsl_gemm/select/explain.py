@@ -124,13 +124,13 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
 
 def _launch(problem: Problem, plan: Sm90Plan) -> Iterator[tuple[str, str]]:
     """What the host decides of a launch."""
-    (m, _, k), n = problem.mnk, problem.columns
-    extents = plan.exchanged((m, n))
-    early = plan.overlaps(*extents, k, SMS)
+    m, n, k = problem.mnk
+    rows = plan.operand_rows(m, n)
+    early = plan.overlaps(*rows, k, SMS)
     yield "launch", f"starts {'before' if early else 'when'} the launch in front has ended"
-    passing = plan.exchanged(plan.pass_through_l2(*extents, k))
+    passing = plan.exchanged(plan.pass_through_l2(*rows, k))
     if large := [name for name, passes in zip("AB", passing, strict=True) if passes]:
-        yield "", f"L2 evicts {' and '.join(large)} first: few tiles read what it cannot keep"
+        yield "", f"L2 evicts {' and '.join(large)} first: too large to stay, read by few tiles"
 
 
 def _alignments(problem: Problem) -> str:

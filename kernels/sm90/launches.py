@@ -74,7 +74,7 @@ def arguments(
     """
     rows, columns = plan.exchanged((m, n))
     c_stride = n if c_stride is None else c_stride
-    policies = _policies(plan, rows, columns, k)
+    policies = _policies(plan, m, n, k)
     loads = *tensor_map("a", rows, k), *tensor_map("b", columns, k)
     if isinstance(plan, SplitKPlan):
         c, of_plan = matrix("gC", 1, m, n, c_stride), matrix("gC", 5, rows, columns, c_stride)
@@ -116,10 +116,9 @@ def _scattered(
     return parts, *flags, *_numbers(number=number, epoch=1, first=number, rows=rows)
 
 
-def _policies(plan: Sm90, rows: int, columns: int, k: int) -> tuple[Argument, ...]:
+def _policies(plan: Sm90, m: int, n: int, k: int) -> tuple[Argument, ...]:
     """The cache policies of the loads of A and B."""
-    extents = rows * plan.a.matrices, columns * plan.b.matrices
-    first = zip("ab", plan.pass_through_l2(*extents, k), strict=True)
+    first = zip("ab", plan.pass_through_l2(*plan.operand_rows(m, n), k), strict=True)
     return tuple(
         Argument(f"policy_{name}", struct.pack("<q", EVICT_FIRST if each else EVICT_NORMAL))
         for name, each in first

@@ -156,6 +156,16 @@ class Sm90Plan:
         first, second = pair
         return (second, first) if self.swapped else (first, second)
 
+    def operand_rows(self, m: int, n: int) -> tuple[int, int]:
+        """The rows of A (M, K) and of B (N, K), of all their matrices, for a C (m, n).
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> pingpong().operand_rows(64, 128), pingpong(swapped=True).operand_rows(64, 128)
+        ((64, 128), (128, 64))
+        """
+        rows, columns = self.exchanged((m, n))
+        return rows * self.a.matrices, columns * self.b.matrices
+
     @property
     def a_major(self) -> Major:
         """The contiguous mode of the A that the kernel is given."""
@@ -334,7 +344,7 @@ class Sm90Plan:
     def overlaps(self, m: Any, n: Any, k: Any, sms: Any) -> Any:
         """Whether a launch for A (M, K) and B (N, K) starts before the one in front has ended.
 
-        M and N count the rows of all matrices of A or B.
+        M and N are `operand_rows`.
 
         This saves 0.3 to 0.9 µs (programmatic dependent launch). But the blocks then start wherever
         a multiprocessor falls free, and the neighbours of a GPC no longer ask L2 for the same tile
@@ -355,9 +365,8 @@ class Sm90Plan:
         """
         if self.cluster_size > 1 or self.splits > 1:
             return True
-        down, across = (
-            (extent + tile - 1) // tile for extent, tile in zip((m, n), self.tile[:2], strict=True)
-        )
+        bm, bn, _ = self.tile
+        down, across = (m + bm - 1) // bm, (n + bn - 1) // bn
         line = ((down == 1) | (across == 1)) & (down * across <= sms)
         short = (k <= SHORT_K) | (line & (k <= SHORT_K_OF_A_LINE))
         small = BITS // 8 * (m * k + n * k + m * n // self.matrices) <= SMALL_BYTES
@@ -368,7 +377,7 @@ class Sm90Plan:
 
         An operand does if it is too large to stay there, and at most two clusters of tiles read it,
         at about the same time. Other data then stay: the small operand, and the partial sums if K
-        is split (docs/performance). M and N count the rows of all matrices of A or B.
+        is split (docs/performance). M and N are `operand_rows`.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> plan = pingpong()  # 8192 × 8192 elements have 134 MB, 4096 × 4096 have 34 MB

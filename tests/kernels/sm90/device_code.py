@@ -204,7 +204,8 @@ class Thread:
         start = self.smem.stage(operand, action.k_tile) + operand.smem.outer(corner) * BYTES
         multicast = sum(1 << block for block in step.blocks[self.rank])
         source, tile = f"tma_{step.operand.lower()}", segment.tile[mode]
-        first = self.plan.pass_through_l2(*self.product.operand_rows, self.product.k)[mode]
+        rows = self.plan.operand_rows(*self.product.c_shape)
+        first = self.plan.pass_through_l2(*rows, self.product.k)[mode]
         if self.plan.gathered and mode == 0 and self.chunk(action.tile) == self.product.number:
             source = "tma_own"
             tile -= self.product.number * self.product.own_rows // self.plan.tile[0]

@@ -38,8 +38,6 @@ class Product:
         self.own_rows = m // self.gpus
         self.c_shape, self.c_stride = (m, n), n if c_stride is None else c_stride
         self.extents, self.k = plan.exchanged((m, n)), k  # of the plan's C
-        rows, columns = self.extents
-        self.operand_rows = rows * plan.a.matrices, columns * plan.b.matrices
         self.clusters_mn = tuple(map(ceil_div, self.extents, plan.cluster_tile))
         self.k_tiles = ceil_div(k, plan.tile[2])
         tiles = prod(self.clusters_mn)
