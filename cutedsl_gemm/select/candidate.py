@@ -16,8 +16,8 @@ from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, Panels, default_panels
 from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW, Tile
-from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.kernels.sm90.resources import BARRIER_BYTES, SMEM_BYTES
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan, atom_layout
+from cutedsl_gemm.kernels.sm90.resources import BARRIER_BYTES, SMEM_BYTES, default_consumers
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
 from layouts.hardware.descriptor import Major
@@ -78,13 +78,21 @@ class Candidate:
         return (SMEM_BYTES - BARRIER_BYTES - 2 * of_c) // (2 * bk * (bm + bn))
 
     @property
+    def atom_layout(self) -> tuple[int, int]:
+        """Consumers (down, across) that divide a tile of its plans."""
+        if self.maker is pingpong:
+            return 1, 1
+        bm, bn, _ = self.tile
+        return atom_layout(default_consumers("cooperative", bm, bn), bm)
+
+    @property
     def panel_rows(self) -> int:
         """Rows of the panels of C of all consumers."""
-        return self.tile[0] * (1 if self.maker is cooperative else self.consumers)
+        return self.tile[0] * (self.consumers if self.maker is pingpong else self.atom_layout[1])
 
     def columns(self, accumulators: int = 1) -> int:
-        """Columns of C in a tile of its plans, for an epilogue of one or two accumulators."""
-        return self.tile[1] // (1 if self.swapped else accumulators)
+        """Columns of C that a consumer has, for an epilogue of one or two accumulators."""
+        return self.tile[1] // self.atom_layout[1] // (1 if self.swapped else accumulators)
 
     def panels(self, accumulators: int = 1) -> Panels:
         """How a consumer stages C, for an epilogue of one or two accumulators."""

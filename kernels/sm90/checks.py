@@ -14,20 +14,28 @@ from cutedsl_gemm.kernels.plan.checks import (
     raster_problem,
     shape_problem,
 )
-from cutedsl_gemm.kernels.sm90.operand import Tile
+from cutedsl_gemm.kernels.sm90.operand import Operand, Tile
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
     BARRIER_BYTES,
     EPILOGUE_REGISTERS,
     MBARRIER_BYTES,
-    REGISTER_FILE,
     SMEM_BYTES,
     WGMMA_REGISTERS,
     Schedule,
     default_consumers,
+    registers_at_start,
 )
-from layouts import ComposedLayout, cosize, size
-from layouts.hardware.atoms import WGMMA_M
+from layouts import (
+    ComposedLayout,
+    Layout,
+    LayoutError,
+    composition,
+    cosize,
+    size,
+    wgmma_descriptor,
+)
+from layouts.hardware.atoms import WGMMA_M, WGMMA_N
 from layouts.hardware.facts import WARPGROUP
 
 if TYPE_CHECKING:
@@ -86,18 +94,19 @@ def c_alignment_problems(c_alignment: object) -> Iterator[str]:
         )
 
 
-def role_problems(schedule: Schedule, bm: int, consumers: int) -> Iterator[str]:
+def role_problems(schedule: Schedule, tile: Tile, consumers: int) -> Iterator[str]:
     """A schedule has only so many consumers.
 
-    >>> list(role_problems("pingpong", 128, 4))
-    ["consumers is 4; it must be 2 or 3 where the schedule is 'pingpong' and BM is 128"]
+    >>> list(role_problems("pingpong", (128, 96, 64), 4))
+    ["consumers is 4; it must be 2 or 3 where the schedule is 'pingpong' and a tile has 128 × 96"]
     """
-    some = (2, 3) if schedule == "pingpong" else (default_consumers(schedule, bm),)
+    bm, bn, _ = tile
+    some = (2, 3) if schedule == "pingpong" else (default_consumers(schedule, bm, bn),)
     if type(consumers) is not int or consumers not in some:
         wanted = " or ".join(map(str, some))
         yield (
             f"consumers is {consumers!r}; it must be {wanted} where the schedule is {schedule!r} "
-            f"and BM is {bm}"
+            f"and a tile has {bm} × {bn}"
         )
 
 
@@ -155,19 +164,48 @@ def matrices_problems(plan: Sm90Plan) -> Iterator[str]:
         )
 
 
-def consumer_problems(bm: int, rows: int, matrices: int) -> Iterator[str]:
-    """A consumer multiplies so many rows of A, which are of so many matrices: it needs them all.
+def consumer_problems(part: tuple[int, int], a: Operand, b: Operand) -> Iterator[str]:
+    """A consumer multiplies a part of a tile, (rows, columns): it needs the rows of all matrices.
 
-    >>> for problem in consumer_problems(bm=64, rows=64, matrices=2):
+    >>> from cutedsl_gemm.kernels.sm90.operand import operands
+    >>> a, b = operands((64, 64, 64), "K", "K", swapped=True, matrices=2)
+    >>> for problem in consumer_problems((64, 64), a, b):
     ...     print(problem[:60])
     a consumer multiplies 64 of 64 rows of A, which are of 2 mat
     """
-    if matrices > 1 and (rows < bm or rows % (WGMMA_M * matrices)):
+    (rows, columns), (bm, _), (bn, _) = part, a.shape, b.shape
+    if a.matrices > 1 and (rows < bm or rows % (WGMMA_M * a.matrices)):
         yield (
-            f"a consumer multiplies {rows} of {bm} rows of A, which are of {matrices} matrices; "
+            f"a consumer multiplies {rows} of {bm} rows of A, which are of {a.matrices} matrices; "
             "its threads must hold the products of an output by all of them: take 'pingpong' "
-            f"with BM = {WGMMA_M * matrices}, or do not swap the operands"
+            f"with BM = {WGMMA_M * a.matrices}, or do not swap the operands"
         )
+    if b.matrices > 1 and columns < bn:
+        yield (
+            f"a consumer multiplies {columns} of {bn} columns, which are of {b.matrices} matrices; "
+            "its threads must hold the products of an output by all of them: take a smaller BN"
+        )
+
+
+def column_problems(columns: int, b: Operand) -> Iterator[str]:
+    """A consumer multiplies so many columns of a tile, of those that B has in shared memory.
+
+    >>> from cutedsl_gemm.kernels.sm90.operand import operands
+    >>> for problem in column_problems(108, operands((192, 216, 64), "K", "K")[1]):
+    ...     print(problem)
+    BN is 216, and each consumer multiplies 108 columns; they must be a multiple of 8
+    """
+    bn, bk = b.shape
+    if columns not in WGMMA_N:
+        yield (
+            f"BN is {bn}, and each consumer multiplies {columns} columns; they must be a multiple "
+            "of 8"
+        )
+        return
+    try:
+        wgmma_descriptor(composition(b.smem, (Layout(columns), Layout(bk))), b.major)
+    except LayoutError as error:
+        yield f"shared memory of B, {columns} of {bn} columns: {error}"
 
 
 def gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
@@ -196,7 +234,7 @@ def budget_problems(plan: Sm90Plan) -> Iterator[str]:
             f"{plan.rows} rows of the tile; it must be at most {most} of {held}, or it spills; "
             f"take a tile with BM * BN <= {most * WARPGROUP * plan.consumers_per_tile}"
         )
-    needed, given = plan.tile[1] // 2 + WGMMA_REGISTERS, REGISTER_FILE // plan.threads
+    needed, given = plan.columns // 2 + WGMMA_REGISTERS, registers_at_start(plan.threads)
     if needed > given:
         yield (
             f"BN is {plan.tile[1]}: one wgmma takes {needed} registers a thread, and the "

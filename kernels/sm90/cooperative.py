@@ -4,9 +4,11 @@ When   producer    │ load t0 │ load t1 │ load t2 …   always `stages` k-t
        consumer 0  │ multiply t0, upper half │ store │ multiply t1, upper half │ store …
        consumer 1  │ multiply t0, lower half │ store │ multiply t1, lower half │ store …
 
-       If BM is 192, there are three consumers, with 64 rows each; if it is 64, there is one.
+       If BM is 192, there are three consumers, with 64 rows each; or two, with half of the columns
+       each, if BN is more than 200. If BM is 64, there is one.
 
-Gains  tiles of 128×256 and 256×128, which move fewer bytes a flop through shared memory and L2.
+Gains  tiles of 128×256, 192×208 and 256×128, which move fewer bytes a flop through shared memory
+       and L2.
 Costs  the tensor core waits for the epilogue. It pays for large K, and for shapes whose waves such
        a tile fills better.
 """
@@ -20,11 +22,11 @@ from cutedsl_gemm.kernels.sm90.scattered_rows import target
 
 
 class Cooperative(PanelGemm):
-    """Each consumer multiplies its rows of every tile of its block."""
+    """Each consumer multiplies its part of every tile of its block."""
 
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
-        """Multiply this consumer's rows, then store them."""
+        """Multiply this consumer's part of a tile, then store it."""
         tiles_m, tiles_n, k_tiles, arrival = tile_counts
         first, step, _ = self.tile_walk(k_tiles)
         reloaded = self.reloaded_k_tiles(tile_counts)
@@ -35,18 +37,14 @@ class Cooperative(PanelGemm):
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
             m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
             m, to = target(self.plan, tile, m, tile_counts)
-            row = self.row_of_panels(m, consumer)
-            self.load(consumer, epilogue, row, n)
-            read = self.read(epilogue, row, n)
+            row, column = self.plan.consumer_coord((m, n), consumer)
+            self.load(consumer, epilogue, row, column)
+            read = self.read(epilogue, row, column)
             last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
             warpgroup.wait_group(0)
             self.release_stage(empty, *last)
             if self.released(tiles_m):
-                self.store(consumer, acc, epilogue, read, row, n, turn, to)
+                self.store(consumer, acc, epilogue, read, row, column, turn, to)
             k_tile += k_tiles
             turn += 1
         self.wait_for_stores()
-
-    def row_of_panels(self, m, consumer):
-        """The row of panels of C that a consumer stores of a tile in row m of tiles."""
-        return m * self.plan.consumers_per_tile + consumer

@@ -98,17 +98,17 @@ class PanelPlan(Sm90Plan):
     @property
     def panel_widths(self) -> tuple[int, ...]:
         """What P may be."""
-        return panel_widths(self.output_tile[1], self.swapped)
+        return panel_widths(self.consumer_tile[1], self.swapped)
 
     @property
     def panels(self) -> int:
-        """Panels in a tile of C."""
-        return self.output_tile[1] // self.panel_columns
+        """Panels in a consumer's part of a tile of C."""
+        return self.consumer_tile[1] // self.panel_columns
 
     @property
     def panel_rows(self) -> int:
         """Rows of a panel: those of C that a consumer computes of a tile, R if A is one matrix."""
-        return self.rows // self.a.matrices
+        return self.consumer_tile[0]
 
     @property
     def staged(self) -> tuple[int, ...]:
@@ -144,7 +144,7 @@ class PanelPlan(Sm90Plan):
     def reduction_parts(self, result: Result, m: int, n: int) -> int:
         """Parts in which the kernel stores a reduction of an (M, N) result, in whole clusters.
 
-        A tile has one for its rows; for its columns, one for each of four warps of each consumer.
+        A consumer's part of a tile has one for its rows; for its columns, one for each warp.
 
         >>> from cutedsl_gemm.kernels.epilogue.expression import Result
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
@@ -155,7 +155,8 @@ class PanelPlan(Sm90Plan):
         across = planned.over == "N"
         extent, step = self.exchanged((m, n))[across], self.cluster_tile[across]
         tiles = -(-extent // step) * self.cluster[across]
-        return tiles if across else tiles * self.consumers_per_tile * (WARPGROUP // WARP)
+        parts = tiles * self.atom_layout[across]
+        return parts if across else parts * (WARPGROUP // WARP)
 
     @property
     def staged_operand(self) -> int | None:
@@ -324,7 +325,7 @@ class PanelPlan(Sm90Plan):
         threads, values = self.accumulator
         values = composition(values, make_layout(*tuple(self.fragment)[:4]))
         held = make_layout(threads, values)  # → m + R * n
-        shape = self.rows, self.tile[1]
+        shape = self.rows, self.columns
         rows, columns = (composition(Layout(shape, stride), held) for stride in ((1, 0), (0, 1)))
         return rows, columns
 
@@ -432,9 +433,10 @@ class PanelPlan(Sm90Plan):
             if i in self.direct:
                 yield name, f"stored by threads from registers: {_at_a_time(self.store_width)}"
             elif i in self.reduced:
-                warps = self.consumers_per_tile * WARPGROUP // WARP
-                parts = "one a tile" if result.over == "N" else f"{warps} a tile, one a warp"
-                yield name, f"stored in parts: {parts}"
+                down, across = self.atom_layout
+                parts, by = (across, "consumer") if result.over == "N" else (4 * down, "warp")
+                each = "one a tile" if parts == 1 else f"{parts} a tile, one a {by}"
+                yield name, f"stored in parts: {each}"
 
     def device_code(self) -> Any:
         """The kernel of the plan's schedule."""
@@ -466,7 +468,7 @@ class PanelPlan(Sm90Plan):
         why = "as wgmma leaves its registers, and stmatrix takes them (PTX ISA, Matrix Fragments)"
         columns, matrices = self.panel_columns, (self.a.matrices, self.b.matrices)
         if columns in self.panel_widths:  # else `problems` names the width
-            yield "fragment", fragment(self.rows, self.tile[1], columns, *matrices), why
+            yield "fragment", fragment(self.rows, self.columns, columns, *matrices), why
             yield "stmatrix_tv", stmatrix_tv(columns), why
         yield "splits", 1, "since a block stores final sums; to split K, take `split`"
 

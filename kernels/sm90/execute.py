@@ -246,7 +246,7 @@ class Grid:
         self.plan, self.epilogue, self.product = plan, epilogue, product
         self.arrival, self.parts = arrival, parts
         self.sent: set[tuple[int, int]] = set()  # (rank, tile) whose rows have come
-        ranks, (_, bn, _) = plan.cluster_size, plan.tile
+        ranks = plan.cluster_size
         self.segments = [blocks[rank::ranks] for rank in range(ranks)]  # [rank][cluster][tile]
         clusters = len(self.segments[0])
         self.smem = {
@@ -254,7 +254,7 @@ class Grid:
             for operand, source in zip((plan.a, plan.b), sources, strict=True)
         }
         consumers = range(plan.consumers)
-        extents = ranks, len(consumers), clusters, plan.rows, bn
+        extents = ranks, len(consumers), clusters, plan.rows, plan.columns
         self.acc = torch.zeros(extents, dtype=torch.float32)
         self.panels = epilogue.panels((ranks, len(consumers), clusters))
 
@@ -310,16 +310,19 @@ class Grid:
         return tile // rows != self.arrival.first
 
     def multiply(self, action: Action) -> None:
-        """The warps multiply their rows of a k-tile."""
+        """The warps multiply their rows of a k-tile by the columns of their consumer."""
         plan, rows = self.plan, warp_rows(action.warps, self.plan.rows)
         sA, sB = (self.smem[name][action.warps.block] for name in "AB")
         acc, _, tiles = self.consumer(action)
-        first = consumer_of(action.warps) % plan.consumers_per_tile * plan.rows
-        part = acc[:, rows]
+        part = consumer_of(action.warps) % plan.consumers_per_tile
+        m, n = plan.consumer_coord((0, 0), part)
+        first, columns = m * plan.rows, range(n * plan.columns, (n + 1) * plan.columns)
+        held = acc[:, rows]
         if action.k_tile == action.tile * len(tiles[0].k_tiles):
-            part.zero_()
-        self.product(part, sA.read(action.k_tile)[:, first + rows], sB.read(action.k_tile))
-        acc[:, rows] = part
+            held.zero_()
+        a, b = sA.read(action.k_tile)[:, first + rows], sB.read(action.k_tile)[:, columns]
+        self.product(held, a, b)
+        acc[:, rows] = held
 
     def consumer(self, action: Action) -> tuple[Tensor, Tensor, list[Segment]]:
         """A consumer's accumulators, its panels, and the segments that the clusters are at."""

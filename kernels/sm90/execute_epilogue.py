@@ -134,7 +134,7 @@ class PanelStore:
         self.elements = cosize(plan.staging)
         threads, values = thread_values(plan.accumulator)
         self.accumulator = plan.accumulator(threads, values)  # (thread, value) → m + R * n
-        check_written_once(self.accumulator, plan.rows * plan.tile[1], "wgmma, accumulator")
+        check_written_once(self.accumulator, plan.rows * plan.columns, "wgmma, accumulator")
         held = size(plan.fragment[0])  # S/2, values of a thread's stmatrix
         extents = plan.epilogue.accumulators, plan.panels, -1, plan.panel_rows // WGMMA_M, held
         # (accumulator, panel, P/S, R/64, S/2)
@@ -204,10 +204,10 @@ class PanelStore:
             self.results.whole[i][row, column] = values[i]
         m, n = torch.tensor([segment.tile for segment in tiles]).mT[..., None, None, None, None]
         warp = torch.arange(WARPS * WARP)[threads_of(warps)] // WARP
-        rows_of = m * plan.consumers_per_tile + consumer_of(warps) % plan.consumers_per_tile
+        m, n = plan.consumer_coord((m, n), consumer_of(warps) % plan.consumers_per_tile)
         for i in plan.reduced:
             over = plan.planned_epilogue.results[i].over
-            part = n if over == "N" else rows_of * WARPS + warp
+            part = n if over == "N" else m * WARPS + warp
             self.results.reduce(i, values[i], row, column, part)
 
     def values(
@@ -231,8 +231,8 @@ class PanelStore:
         """The first row and column of a consumer's part of each tile: (cluster, 1, 1, 1, 1)."""
         plan, part = self.plan, consumer_of(warps) % self.plan.consumers_per_tile
         m, n = torch.tensor([segment.tile for segment in tiles]).mT[..., None, None, None, None]
-        rows, columns = plan.output_tile
-        return m * rows + part * plan.panel_rows, n * columns
+        (m, n), (rows, columns) = plan.consumer_coord((m, n), part), plan.consumer_tile
+        return m * rows, n * columns
 
     def place_of_panel(
         self, panel: int, warps: Warps, tiles: list[Segment]
@@ -293,10 +293,12 @@ class Reduction:
         bm, bn, _ = plan.tile
         # (thread, value) → m + R * n
         accumulator = plan.accumulator(*thread_values(plan.accumulator))
-        check_written_once(accumulator, plan.rows * bn, "wgmma, accumulator")
+        check_written_once(accumulator, plan.rows * plan.columns, "wgmma, accumulator")
         self.n, self.m = accumulator // plan.rows, accumulator % plan.rows
-        every_row = self.m + torch.arange(plan.consumers)[:, None, None] * plan.rows
-        written = plan.partial_sums(every_row + bm * self.n)  # (consumer, thread, value)
+        consumers = torch.arange(plan.consumers)[:, None, None]
+        m, n = plan.consumer_coord((0, 0), consumers)
+        m, n = m * plan.rows + self.m, n * plan.columns + self.n
+        written = plan.partial_sums(m + bm * n)  # (consumer, thread, value)
         check_written_once(written, bm * bn, "workspace, partial sums")
         self.written = written
         extents = plan.splits, *tile_counts, bm * bn

@@ -358,7 +358,7 @@ class Sm90Gemm(Gemm):
         op = warpgroup.MmaF16BF16Op(
             self.dtype,
             Float32,
-            (64, plan.tile[1], 16),
+            (64, plan.columns, 16),
             warpgroup.OperandSource.SMEM,
             major[plan.a.major],
             major[plan.b.major],
@@ -369,12 +369,13 @@ class Sm90Gemm(Gemm):
         """A and B as shared-memory descriptors, and the accumulator in registers."""
         plan, thread = self.plan, mma.get_slice(0)
         _, _, sA, _, _, sB, *_ = operands
-        part = consumer % plan.consumers_per_tile  # R rows of the tile
-        sA = cute.local_tile(sA, (plan.rows, plan.tile[2], plan.stages), (part, 0, 0))
-        # sA (R, BK, stages), sB (BN, BK, stages)
+        m, n = plan.consumer_coord((0, 0), consumer % plan.consumers_per_tile)
+        sA = cute.local_tile(sA, (plan.rows, plan.tile[2], plan.stages), (m, 0, 0))
+        sB = cute.local_tile(sB, (plan.columns, plan.tile[2], plan.stages), (n, 0, 0))
+        # sA (R, BK, stages), sB (columns of the consumer, BK, stages)
         rA = mma.make_fragment_A(thread.partition_A(sA))  # (wgmma, R/64, BK/16, stages)
         rB = mma.make_fragment_B(thread.partition_B(sB))  # (wgmma, 1, BK/16, stages)
-        shape = mma.partition_shape_C((plan.rows, plan.tile[1]))
+        shape = mma.partition_shape_C((plan.rows, plan.columns))
         return rA, rB, cute.make_rmem_tensor(shape, Float32)  # (wgmma, R/64, 1)
 
     @cute.jit

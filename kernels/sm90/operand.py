@@ -232,18 +232,20 @@ def operands(
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
     matrices: int = 1,
+    parts: int = 1,
 ) -> tuple[Operand, Operand]:
     """A and B of a tile in swizzled shared memory; `a_major` and `b_major` are the caller's.
 
     In a cluster of (down, across) tiles, the blocks of a column share B and those of a row share A.
-    The caller's B has so many `matrices`.
+    The caller's B has so many `matrices`. Consumers divide the columns of the tile in `parts`.
     """
     (bm, bn, bk), (down, across) = tile, cluster
     a_matrices, b_matrices = (matrices, 1) if swapped else (1, matrices)
     if swapped:
         a_major, b_major = b_major, a_major
     a = Operand("A", a_major, swizzled(bm, bk, a_major, a_matrices), across, a_matrices)
-    return a, Operand("B", b_major, swizzled(bn, bk, b_major, b_matrices), down, b_matrices)
+    b = Operand("B", b_major, swizzled(bn, bk, b_major, b_matrices * parts), down, b_matrices)
+    return a, b
 
 
 def unswizzled(rows: int, columns: int) -> ComposedLayout:
@@ -259,13 +261,13 @@ def unswizzled(rows: int, columns: int) -> ComposedLayout:
     return ComposedLayout(tma.NO_SWIZZLE.recast(8, BITS), 0, plain, unit=BITS)
 
 
-def swizzled(rows: int, columns: int, major: Major, matrices: int = 1) -> ComposedLayout:
+def swizzled(rows: int, columns: int, major: Major, parts: int = 1) -> ComposedLayout:
     """The shared-memory tile (rows, columns) under the widest swizzle that fits.
 
     Columns are contiguous ("K") or rows ("MN"). The tile is made of the tensor core's swizzle atoms
     (PTX ISA, wgmma shared memory layout): eight rows of 64, 32 or 16 elements, the most that divide
-    the contiguous extent. The atoms in line along the other extent form a TMA box. If the rows are
-    of several matrices, no row of an atom has elements of two.
+    the contiguous extent. The atoms in line along the other extent form a TMA box. If the rows have
+    several parts, such as matrices, no row of an atom has elements of two.
 
     >>> print(swizzled(128, 64, "K"))
     S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))
@@ -273,17 +275,17 @@ def swizzled(rows: int, columns: int, major: Major, matrices: int = 1) -> Compos
     S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
     >>> print(swizzled(96, 64, "MN"))
     S<2,3,3> o 0 o ((32,3),(8,8)):((1,2048),(32,256))
-    >>> print(swizzled(64, 64, "MN", matrices=2))
+    >>> print(swizzled(64, 64, "MN", parts=2))
     S<2,3,3> o 0 o ((32,2),(8,8)):((1,2048),(32,256))
 
     PlanError if the contiguous extent is not a multiple of 16, the shortest row of a swizzle.
     """
     outer, inner = (rows, columns) if major == "K" else (columns, rows)
-    run = columns if major == "K" else rows // matrices  # contiguous elements of one matrix
+    run = columns if major == "K" else rows // parts  # contiguous elements of one part
     if run % SHORTEST_ROW:
         raise PlanError(
             f"an operand of {rows} × {columns} elements, {major}-major, has {run} contiguous "
-            f"elements in a tile{' of each matrix' * (matrices > 1)}; they must be a multiple of "
+            f"elements in a tile{f', a part of {parts}' * (parts > 1)}; they must be a multiple of "
             f"{SHORTEST_ROW}, a row of TMA's 32-byte swizzle; take another tile, or an operand "
             "that is contiguous along the other mode"
         )

@@ -30,6 +30,7 @@ from layouts import (
     ComposedLayout,
     Layout,
     Proof,
+    coalesce,
     composition,
     make_layout,
     prove,
@@ -37,6 +38,7 @@ from layouts import (
     symbols,
     wgmma_accumulator,
 )
+from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARP, WARPGROUP
 
@@ -72,8 +74,8 @@ class Sm90Plan:
     are of each, and a tile of C has half as many.
 
     Layouts are in elements of 16 bits. Element (m, n) of a tile has the number m + rows * n. R is
-    the number of tile rows that one consumer multiplies: BM, or its share if the schedule is
-    cooperative.
+    the number of tile rows that one consumer multiplies: BM, or its share if the consumers of a
+    cooperative schedule divide the rows.
     """
 
     tile: Tile
@@ -123,9 +125,43 @@ class Sm90Plan:
         return REGISTERS[self.consumers][1]
 
     @property
+    def atom_layout(self) -> tuple[int, int]:
+        """Consumers (down, across) that divide a tile (CUTLASS: AtomLayoutMNK).
+
+        They divide its rows if each has rows of whole wgmmas, else its columns.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
+        >>> [cooperative((192, bn, 64)).atom_layout for bn in (160, 208)]
+        [(3, 1), (1, 2)]
+        >>> pingpong().atom_layout
+        (1, 1)
+        """
+        return atom_layout(self.consumers_per_tile, self.tile[0])
+
+    @property
     def rows(self) -> int:
         """R, the rows of a tile that one consumer multiplies."""
-        return self.tile[0] // self.consumers_per_tile
+        return self.tile[0] // self.atom_layout[0]
+
+    @property
+    def columns(self) -> int:
+        """The columns of a tile that one consumer multiplies: the N of its wgmmas."""
+        return self.tile[1] // self.atom_layout[1]
+
+    @property
+    def consumer_tile(self) -> tuple[int, int]:
+        """Rows and columns of C that one consumer computes of a tile."""
+        return self.rows // self.a.matrices, self.columns // self.b.matrices
+
+    def consumer_coord(self, tile: tuple[Any, Any], consumer: Any) -> tuple[Any, Any]:
+        """The coordinate in C, in units of `consumer_tile`, of a consumer's part of a tile.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import cooperative
+        >>> [cooperative((192, bn, 64)).consumer_coord((5, 7), 1) for bn in (160, 208)]
+        [(16, 7), (5, 15)]
+        """
+        (m, n), (down, across) = tile, self.atom_layout
+        return (m, n * across + consumer) if across > 1 else (m * down + consumer, n)
 
     @property
     def registers(self) -> int:
@@ -138,10 +174,11 @@ class Sm90Plan:
 
         If the consumers share a tile, the threads are those of all.
         """
-        bm, bn, _ = self.tile
-        held = composition(Layout((self.rows, bn), (1, bm)), self.accumulator)  # by one consumer
-        threads = make_layout(held[0], Layout(self.consumers_per_tile, self.rows))
-        return make_layout(threads, held[1])
+        bm, _, _ = self.tile
+        part = Layout((self.rows, self.columns), (1, bm))
+        held = composition(part, self.accumulator)  # by one consumer
+        consumers = Layout(self.atom_layout, (self.rows, bm * self.columns))
+        return make_layout(make_layout(held[0], coalesce(consumers)), held[1])
 
     @property
     def instruction_k(self) -> int:
@@ -491,7 +528,8 @@ class Sm90Plan:
                 rows = operand.shape[0] // matrices
                 each = f"{rows} rows of each of {matrices} matrices, for the same outputs"
                 yield "", f"{each}, loaded as {operand.slice_tiler}"
-        yield "A and B", f"written by TMA, read by wgmma m64n{bn}k16, {BY_DESCRIPTOR}"
+        wgmma = f"wgmma m64n{self.columns}k16"
+        yield "A and B", f"written by TMA, read by {wgmma}, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
         if self.cluster_size == 1:
             yield "raster", str(self.raster)
@@ -522,7 +560,7 @@ class Sm90Plan:
         yield from checks.matrices_problems(self)
         tile = self.tile, self.dtype, self.schedule, self.swapped
         yield from checks.tile_problems(*tile, self.matrices)
-        yield from checks.role_problems(self.schedule, self.tile[0], self.consumers)
+        yield from checks.role_problems(self.schedule, self.tile, self.consumers)
         yield from checks.shape_problems(self)
         yield from checks.gathered_problems(self)
         yield from checks.scattered_problems(self)
@@ -531,21 +569,28 @@ class Sm90Plan:
         yield from self.a.problems()
         yield from self.b.problems()
         if self.splits == 1:
-            yield from checks.consumer_problems(self.tile[0], self.rows, self.a.matrices)
+            yield from checks.consumer_problems((self.rows, self.columns), self.a, self.b)
+        yield from checks.column_problems(self.columns, self.b)
         yield from checks.gap_problems(self.buffers)
         yield from checks.budget_problems(self)
 
     def required(self) -> Iterator[tuple[str, object, str]]:
         """The fields that the other fields and the instructions determine: (name, value, why)."""
         why = "as wgmma leaves its registers (PTX ISA, Matrix Fragments for wgmma)"
-        yield "accumulator", accumulator(self.rows, self.tile[1]), why
+        yield "accumulator", accumulator(self.rows, self.columns), why
 
 
-def accumulator(rows: int, bn: int) -> Layout:
-    """(thread, value) → m + rows * n: wgmma's (64, bn) accumulator, rows / 64 times down.
+def atom_layout(consumers: int, bm: int) -> tuple[int, int]:
+    """How so many consumers divide a tile of BM rows: down, or across if they cannot."""
+    return (consumers, 1) if bm % (WGMMA_M * consumers) == 0 else (1, consumers)
+
+
+def accumulator(rows: int, columns: int) -> Layout:
+    """(thread, value) → m + rows * n: wgmma's (64, columns) accumulator, rows / 64 times down.
 
     >>> print(accumulator(128, 128))
     ((4,8,4),((2,2,16),2)):((256,1,16),((128,8,1024),64))
     """
-    threads, values = composition(Layout((64, bn), (1, rows)), wgmma_accumulator(bn))
-    return make_layout(threads, make_layout(values, Layout(rows // 64, 64)))
+    atom = Layout((WGMMA_M, columns), (1, rows))
+    threads, values = composition(atom, wgmma_accumulator(columns))
+    return make_layout(threads, make_layout(values, Layout(rows // WGMMA_M, WGMMA_M)))

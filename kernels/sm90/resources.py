@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from layouts.hardware.facts import WARPGROUP
+
 # single: one warpgroup does everything. pingpong: two or three consumers, fed by a producer, take
-# turns with whole tiles. cooperative: one to three consumers share the rows of every tile.
+# turns with whole tiles. cooperative: one to three consumers share every tile.
 Schedule: TypeAlias = Literal["single", "pingpong", "cooperative"]
 
 # A block's limit at compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
@@ -31,14 +33,28 @@ PART_REGISTERS = 32
 WGMMA_REGISTERS = 26
 
 
-def default_consumers(schedule: Schedule, bm: int) -> int:
-    """Consumer warpgroups of a block whose tile has BM rows, unless others are asked for.
+def registers_at_start(threads: int) -> int:
+    """Registers of each thread of a block when it starts."""
+    return REGISTER_FILE // threads
 
-    >>> [default_consumers("cooperative", bm) for bm in (64, 128, 192, 256)]
+
+def default_consumers(schedule: Schedule, bm: int, bn: int) -> int:
+    """Consumer warpgroups of a block with a tile of BM × BN, unless others are asked for.
+
+    A cooperative tile of 192 rows has three, with 64 rows each, if a thread of theirs starts with
+    the registers of a wgmma. Otherwise it has two, with half of the columns each.
+
+    >>> [default_consumers("cooperative", bm, 128) for bm in (64, 128, 192, 256)]
     [1, 2, 3, 2]
-    >>> default_consumers("pingpong", 192)
+    >>> [default_consumers("cooperative", 192, bn) for bn in (200, 208)]
+    [3, 2]
+    >>> default_consumers("pingpong", 192, 96)
     2
     """
-    if schedule == "cooperative":
-        return {64: 1, 192: 3}.get(bm, 2)
-    return 1 if schedule == "single" else 2
+    if schedule == "single":
+        return 1
+    if schedule == "pingpong" or bm not in (64, 192):
+        return 2
+    of_rows = bm // 64
+    threads = WARPGROUP * (of_rows + 1)
+    return of_rows if bn // 2 + WGMMA_REGISTERS <= registers_at_start(threads) else 2

@@ -16,6 +16,7 @@ from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import (
     cluster_problems,
+    column_problems,
     consumer_problems,
     role_problems,
     tile_problems,
@@ -28,7 +29,7 @@ from cutedsl_gemm.kernels.sm90.epilogue_plan import (
     stmatrix_tv,
 )
 from cutedsl_gemm.kernels.sm90.operand import Tile, operands
-from cutedsl_gemm.kernels.sm90.plan import accumulator
+from cutedsl_gemm.kernels.sm90.plan import accumulator, atom_layout
 from cutedsl_gemm.kernels.sm90.resources import Schedule, default_consumers
 from cutedsl_gemm.kernels.sm90.split_k_plan import (
     SplitKPlan,
@@ -173,7 +174,11 @@ def split(
     ):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
-    a, b = operands(tile, a_major, b_major, cluster, swapped, epilogue.accumulators)
+    consumers = default_consumers("cooperative", bm, bn)
+    down, across = atom_layout(consumers, bm)
+    a, b = operands(tile, a_major, b_major, cluster, swapped, epilogue.accumulators, parts=across)
+    for problem in column_problems(bn // across, b):
+        raise PlanError(f"tile {tile}, {dtype}: {problem}")
     c_rows, c_columns = bm // a.matrices, bn // b.matrices
     plan = SplitKPlan(
         tile=tile,
@@ -181,13 +186,13 @@ def split(
         a=a,
         b=b,
         schedule="cooperative",
-        consumers=(consumers := default_consumers("cooperative", bm)),
+        consumers=consumers,
         stages=0,  # as many as fit, below
         splits=splits,
         swapped=swapped,
         c_alignment=c_alignment,
         epilogue=epilogue,
-        accumulator=accumulator(bm // consumers, bn),
+        accumulator=accumulator(bm // down, bn // across),
         raster=Raster(1),
         partial_sums=partial_sums(bm, bn, swapped),
         reduction=reduction(*((c_columns, c_rows) if swapped else (c_rows, c_columns))),
@@ -224,14 +229,16 @@ def _panel_plan(
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
     bm, bn, _ = tile
     if consumers is None:
-        consumers = default_consumers(schedule, bm)
-    for problem in (*role_problems(schedule, bm, consumers), *cluster_problems(cluster)):
+        consumers = default_consumers(schedule, bm, bn)
+    for problem in (*role_problems(schedule, tile, consumers), *cluster_problems(cluster)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
-    rows = bm // consumers if schedule == "cooperative" else bm
-    a, b = operands(tile, a_major, b_major, cluster, swapped, matrices)
-    for problem in consumer_problems(bm, rows, a.matrices):
+    down, across = atom_layout(consumers if schedule == "cooperative" else 1, bm)
+    rows, wgmma_columns = bm // down, bn // across
+    a, b = operands(tile, a_major, b_major, cluster, swapped, matrices, parts=across)
+    part = rows, wgmma_columns
+    for problem in (*consumer_problems(part, a, b), *column_problems(wgmma_columns, b)):
         raise PlanError(f"tile {tile}, {dtype}: {problem}")
-    c_rows, c_columns = rows // a.matrices, bn // b.matrices
+    c_rows, c_columns = rows // a.matrices, wgmma_columns // b.matrices
     k_bytes = (bm + bn) * BITS // 8
     columns, in_flight = default_panels(consumers * c_rows, c_columns, swapped, k_bytes)
     plan = PanelPlan(
@@ -246,8 +253,8 @@ def _panel_plan(
         c_alignment=c_alignment,
         epilogue=epilogue,
         stages=0,  # as many as fit, below
-        accumulator=accumulator(rows, bn),
-        fragment=fragment(rows, bn, columns, a.matrices, b.matrices),
+        accumulator=accumulator(rows, wgmma_columns),
+        fragment=fragment(rows, wgmma_columns, columns, a.matrices, b.matrices),
         stmatrix_tv=stmatrix_tv(columns),
         staging=panel_layout(c_rows, columns, swapped),
         c_stages=in_flight if c_stages is None else c_stages,

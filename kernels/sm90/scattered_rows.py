@@ -47,7 +47,7 @@ def target(plan, tile, m, tile_counts):
     m -= gpu * rows
     own = arrival.turn(tile, tiles_n) == tiles_m // arrival.height - 1
     piece = m // (plan.raster.group * plan.cluster[0])
-    return m, Target(gpu, own, gpu * rows * plan.consumers_per_tile, piece)
+    return m, Target(gpu, own, gpu * rows * plan.atom_layout[0], piece)
 
 
 class Parts:
@@ -84,7 +84,7 @@ class Parts:
 
         A tile at the edge counts only the columns inside C; a tile beyond the edge counts none.
         """
-        across, stored = self.plan.output_tile[1], senders.stored
+        across, stored = self.plan.consumer_tile[1], senders.stored
         columns = cutlass.max(cutlass.min(across, senders.parts.shape[2] - n * across), 0)
         if issues and not target.own:
             cute.arch.cp_async_bulk_wait_group(0, read=False)

@@ -90,8 +90,9 @@ class SplitK(Sm90Gemm):
         _, _, (k_first, k_last) = self.tile_walk(k_tiles)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
-        # (R, BN), then (wgmma, R/64, 1) like acc
-        sums = cute.local_tile(sums, (self.plan.rows, self.plan.tile[1]), (consumer, 0))
+        m, n = self.plan.consumer_coord((0, 0), consumer)
+        # (R, columns of the consumer), then (wgmma, R/64, 1) like acc
+        sums = cute.local_tile(sums, (self.plan.rows, self.plan.columns), (m, n))
         sums = mma.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_C(sums)
         acc.fill(0)  # for a block without k-tiles
         if k_first < k_last:
@@ -99,7 +100,7 @@ class SplitK(Sm90Gemm):
             self.mainloop(mma, rA, rB, acc, full, empty, Int32(0), k_last - k_first, reloaded)
             warpgroup.wait_group(0)
         warp = cute.arch.warp_idx() % 4
-        first_row = self.plan.a.row_of_each(consumer * self.plan.rows + 16 * warp)
+        first_row = self.plan.a.row_of_each(m * self.plan.rows + 16 * warp)
         if first_row < rows:  # C has the warp's first row
             cute.autovec_copy(acc, sums)
         cute.arch.griddepcontrol_launch_dependents()

@@ -42,7 +42,8 @@ class ThreadReads:
         (_, row), (_, column) = (
             slice_and_offset((thread, None), layout) for layout in self.plan.coordinates
         )
-        tile = self.plan.panel_rows * m, self.plan.output_tile[1] * n  # its first coordinate in C
+        rows, columns = self.plan.consumer_tile
+        tile = rows * m, columns * n  # its first coordinate in C
         first = tile[0] + row, tile[1] + column
         operands = zip(self.operands, views, strict=True)
         return Read(first, column, [self.once(*each, first, tile, thread) for each in operands])
@@ -61,7 +62,7 @@ class ThreadReads:
         A word has `read_width` columns of the tile. Word w is in register w // 32 of lane w % 32.
         """
         width = self.plan.read_width(operand)
-        count = -(-self.plan.output_tile[1] // (width * WARP))
+        count = -(-self.plan.consumer_tile[1] // (width * WARP))
         offsets = [(0, WARP * width * j + i) for j in range(count) for i in range(width)]
         first = tile[0], tile[1] + width * lane
         values = load_values(view, first, offsets, width * count, width)

@@ -132,9 +132,16 @@ MAINLOOPS = (
     Fault(
         "every_consumer_has_the_first_rows",
         MAINLOOP,
-        "part = consumer % plan.consumers_per_tile",
-        "part = 0",
+        "(plan.rows, plan.tile[2], plan.stages), (m, 0, 0)",
+        "(plan.rows, plan.tile[2], plan.stages), (0, 0, 0)",
         "The consumers of a cooperative tile all multiply its upper rows.",
+    ),
+    Fault(
+        "every_consumer_has_the_first_columns",
+        MAINLOOP,
+        "(plan.columns, plan.tile[2], plan.stages), (n, 0, 0)",
+        "(plan.columns, plan.tile[2], plan.stages), (0, 0, 0)",
+        "The consumers of a tile of 192 × 208 both multiply its left half.",
     ),
     Fault(
         "an_arrival_a_consumer",
@@ -331,8 +338,8 @@ SCHEDULES = (
     Fault(
         "halves_of_c_swapped",
         COOPERATIVE,
-        "return m * self.plan.consumers_per_tile + consumer",
-        "return m * self.plan.consumers_per_tile + 1 - consumer",
+        "self.plan.consumer_coord((m, n), consumer)",
+        "self.plan.consumer_coord((m, n), 1 - consumer)",
         "The two consumers store their rows of C in each other's place.",
     ),
     Fault(
@@ -827,8 +834,8 @@ FURTHER = (
     Fault(
         "partial_sums_of_first_consumer",
         "kernels/sm90/split_k.py",
-        "(self.plan.rows, self.plan.tile[1]), (consumer, 0))",
-        "(self.plan.rows, self.plan.tile[1]), (0, 0))",
+        "(self.plan.rows, self.plan.columns), (m, n))",
+        "(self.plan.rows, self.plan.columns), (0, 0))",
         "Both consumers store their partial sums to the first rows.",
     ),
     Fault(

@@ -155,8 +155,8 @@ DEVICE = (
     Fault(
         "rows_of_another_tile",
         READS,
-        "self.plan.panel_rows * m, ",
-        "m, ",
+        "tile = rows * m, ",
+        "tile = m, ",
         "Every tile reads a matrix near its first rows.",
     ),
     Fault(

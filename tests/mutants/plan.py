@@ -161,7 +161,7 @@ FAULTS = (
     Fault(
         "rows_of_an_atom_of_two_matrices",
         OPERAND,
-        'run = columns if major == "K" else rows // matrices',
+        'run = columns if major == "K" else rows // parts',
         'run = columns if major == "K" else rows',
         "A box of TMA reads columns of the gate in place of columns of the value.",
     ),

@@ -27,7 +27,7 @@ PLANS = [
     *(split((128, 64, 64), splits=4, swapped=True), pingpong(cluster=(2, 2), swapped=True)),
     *(split((128, 64, 64), splits=3, cluster=(2, 1)), split((64, 128, 64), splits=4)),
     split((64, 24, 64), splits=8, cluster=(1, 4), swapped=True),
-    cooperative((64, 128, 64)),
+    *(cooperative((64, 128, 64)), cooperative((192, 224, 64)), split((192, 208, 64), splits=3)),
     *(each.plan(Problem.dense(64, 64, 64)) for each in KINDS.values()),
 ]
 BY_THREADS = [

@@ -223,7 +223,7 @@ class Thread:
 
     def multiply(self, action: Action) -> Iterator[Event]:
         """The wgmmas of a k-tile: for each 16 columns of A, each 64 rows of the consumer."""
-        plan, bn = self.plan, self.plan.tile[1]
+        plan = self.plan
         if action.tile not in self.multiplied:
             self.multiplied.append(action.tile)
         a, b = (self.smem.stage(operand, action.k_tile) for operand in (plan.a, plan.b))
@@ -233,11 +233,11 @@ class Thread:
         for k in range(0, plan.tile[2], WGMMA_K):
             for m in range(0, plan.rows, WGMMA_M):
                 yield events.Wgmma(
-                    (WGMMA_M, bn, WGMMA_K),
+                    (WGMMA_M, plan.columns, WGMMA_K),
                     a + plan.a.smem.outer(self.first_row + m, k) * BYTES,
                     descriptor(plan.a, WGMMA_M),
-                    b + plan.b.smem.outer(0, k) * BYTES,
-                    descriptor(plan.b, bn),
+                    b + plan.b.smem.outer(self.first_column, k) * BYTES,
+                    descriptor(plan.b, plan.columns),
                     not (fresh and k == 0),
                     self.accumulator(m // WGMMA_M),
                 )
@@ -246,7 +246,17 @@ class Thread:
     @property
     def first_row(self) -> int:
         """Where this consumer's rows of a tile begin."""
-        return self.consumer % self.plan.consumers_per_tile * self.plan.rows
+        return self.part[0] * self.plan.rows
+
+    @property
+    def first_column(self) -> int:
+        """Where this consumer's columns of a tile begin."""
+        return self.part[1] * self.plan.columns
+
+    @property
+    def part(self) -> Pair:
+        """Which part of a tile is this consumer's: its rows, and its columns."""
+        return self.plan.consumer_coord((0, 0), self.consumer % self.plan.consumers_per_tile)
 
     def accumulator(self, m64: int) -> int:
         """The number of the accumulator of 64 rows, counted over the thread's tiles."""
@@ -256,7 +266,7 @@ class Thread:
         """The accumulator of a value of the tile, and its place there; None before any product."""
         if not self.multiplied:
             return None
-        m64, place = divmod(value, self.plan.tile[1] // 2)
+        m64, place = divmod(value, self.plan.columns // 2)
         return self.accumulator(m64), place
 
     def multiply_wait(self, action: Action) -> Iterator[Event]:
@@ -309,8 +319,8 @@ class Thread:
         owner = self.chunk(action.tile)
         if self.lane or owner == self.product.number:
             return
-        across = self.plan.output_tile[1]
-        columns = self.product.c_shape[1] - self.segments[action.tile].tile[1] * across
+        across = self.plan.consumer_tile[1]
+        columns = self.product.c_shape[1] - self.origin(action)[1]
         told = self.plan.panel_rows * max(min(across, columns), 0)
         yield self.flag(events.AddToFlag, "stored", owner, action, told)
 
@@ -385,7 +395,8 @@ class Thread:
         rows, columns = plan.output_tile
         if plan.scattered:
             m %= self.product.own_rows // rows
-        return m * rows + self.first_row // plan.a.matrices, n * columns
+        first = self.first_row // plan.a.matrices, self.first_column // plan.b.matrices
+        return add((m * rows, n * columns), first)
 
     def store_elements(self, start: int, origin: Pair) -> Iterator[Event]:
         """The words and elements of a panel that the thread stores, those that C has."""
@@ -423,7 +434,8 @@ class Thread:
         start, width = self.partial_sums(number, split), plan.store_vector
         for value in range(0, size(plan.accumulator[1]), width):
             n, m = divmod(plan.accumulator(self.consumer_thread, value), plan.rows)
-            offset = start + plan.partial_sums(self.first_row + m, n) * SUM_BYTES
+            place = self.first_row + m, self.first_column + n
+            offset = start + plan.partial_sums(*place) * SUM_BYTES
             sums = tuple(map(self.sum, range(value, value + width)))
             yield events.StoreGlobal("sums", offset, width * SUM_BYTES, sums)
 

@@ -42,6 +42,7 @@ TMA = [
     pingpong((64, 64, 64), cluster=(2, 1), b_major="MN", epilogue=SWIGLU),
     pingpong((64, 48, 64), epilogue=ADDED),  # 3 panels
     pingpong((64, 72, 64), cluster=(2, 2)),  # 3 panels without a swizzle, 3 slices of B
+    cooperative((192, 208, 64), cluster=(1, 2), swapped=True),  # 104 columns of each consumer
     *deep(
         pingpong((128, 104, 64)),
         pingpong((64, 136, 64), cluster=(4, 1), swapped=True),  # 17 slices of B
@@ -57,6 +58,9 @@ TMA = [
         pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=TWICE),
         cooperative((256, 128, 64), cluster=(2, 2), epilogue=ADDED),
         cooperative((192, 96, 64), epilogue=TWICE),
+        cooperative((192, 240, 64)),
+        cooperative((192, 224, 64), cluster=(2, 2), b_major="MN"),
+        cooperative((192, 256, 64), a_major="MN"),
         single((64, 64, 64), epilogue=ADDED),
         pingpong((128, 192, 64), b_major="MN", epilogue=SWIGLU),
         pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=SWIGLU),
@@ -91,6 +95,7 @@ GATHERED = deep(
 SCATTERED = deep(
     replace(pingpong((64, 48, 64), cluster=(2, 1), raster=Raster(2)), scattered=True),
     replace(cooperative((128, 80, 64), cluster=(1, 2)), scattered=True),
+    replace(cooperative((192, 256, 64)), scattered=True),
     replace(pingpong((64, 96, 64), b_major="MN", consumers=3), scattered=True),
 )
 THREADS = [  # store C, whose rows may start anywhere
@@ -104,6 +109,7 @@ THREADS = [  # store C, whose rows may start anywhere
         pingpong((64, 80, 64), swapped=True, c_alignment=1),
         pingpong((192, 40, 64), swapped=True, c_alignment=1),  # of 4
         cooperative((192, 80, 64), swapped=True, c_alignment=1),
+        cooperative((192, 224, 64), c_alignment=1),
         cooperative((128, 256, 64), c_alignment=1, cluster=(1, 2)),
         single((64, 48, 64), c_alignment=1),
         pingpong((64, 136, 64), c_alignment=1),
@@ -118,6 +124,7 @@ SPLIT = [
         split((64, 64, 64), splits=3, cluster=(2, 1)),
         split(splits=4),
         split((64, 104, 64), splits=3),
+        split((192, 208, 64), splits=3),
         split((128, 48, 64), splits=3, epilogue=SWIGLU),
         split((64, 72, 64), splits=2, c_alignment=1),
         split((128, 64, 64), splits=3, epilogue=SWIGLU),

@@ -41,6 +41,7 @@ PLANS = [
         pingpong((64, 32, 64), c_stages=1, epilogue=SUM),
         pingpong((128, 96, 64), c_stages=1, cluster=(2, 1), epilogue=SUM),
         cooperative((192, 48, 64), c_stages=1, epilogue=SUM),
+        cooperative((192, 224, 64), c_stages=1, epilogue=SUM),
         single((64, 64, 64), epilogue=SUM),
     ),
 ]
@@ -51,7 +52,7 @@ def outputs(consumer, thread):
     bm, bn = consumer.plan.output_tile
     for segment, (m, n) in pairs(consumer.segments, consumer.held[thread]):
         i, j = segment.tile
-        yield i * bm + consumer.first_row + m, j * bn + n
+        yield i * bm + consumer.first_row + m, j * bn + consumer.first_column + n
 
 
 def received(consumer, thread):

@@ -7,6 +7,7 @@ from math import gcd
 
 import pytest
 
+from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
@@ -64,6 +65,9 @@ PLANS = [
     cooperative((256, 160, 64), b_major="MN", swapped=True),
     pingpong((64, 8, 64), swapped=True),
     cooperative((192, 72, 64), b_major="MN", swapped=True),
+    cooperative((192, 208, 64), swapped=True),
+    cooperative((192, 240, 64)),
+    cooperative((192, 256, 64), b_major="MN"),
 ]
 every_plan = pytest.mark.parametrize(
     "plan", PLANS, ids=lambda plan: f"{plan.schedule} {plan.tile}{' swapped' * plan.swapped}"
@@ -73,8 +77,10 @@ every_plan = pytest.mark.parametrize(
 @every_plan
 def test_accumulator_covers_what_a_consumer_multiplies_once(plan):
     assert prove(Bijective(plan.accumulator))
-    assert size(plan.accumulator) == plan.rows * plan.tile[1]
-    assert plan.rows * plan.consumers_per_tile == plan.tile[0]
+    assert size(plan.accumulator) == plan.rows * plan.columns
+    assert size(plan.accumulator) * plan.consumers_per_tile == plan.tile[0] * plan.tile[1]
+    assert prove(Bijective(plan.outputs))
+    assert size(plan.outputs) == plan.tile[0] * plan.tile[1]
 
 
 @every_plan
@@ -167,7 +173,36 @@ def test_three_consumers_have_fewer_registers():
     assert (plan.consumers, plan.rows, plan.threads) == (3, 64, 512)
     assert plan.producer_registers + 3 * plan.consumer_registers == REGISTER_FILE // 128
     with pytest.raises(PlanError, match=r"one wgmma takes 130 registers a thread.* 128 each"):
-        cooperative((192, 208, 64))
+        pingpong((64, 208, 64), consumers=3)
+
+
+@pytest.mark.parametrize("make", [cooperative, split])
+def test_two_consumers_divide_the_columns_of_192_rows_that_three_cannot_hold(make):
+    for bn, consumers in ((200, (3, 1)), (208, (1, 2)), (256, (1, 2))):
+        plan = make((192, bn, 64))
+        assert plan.atom_layout == consumers
+        assert (plan.rows, plan.columns) == (192 // consumers[0], bn // consumers[1])
+        assert all(plan.proofs())
+
+
+@pytest.mark.parametrize("make", [cooperative, split])
+def test_each_consumer_multiplies_columns_of_whole_wgmmas_and_of_whole_rows_of_a_swizzle(make):
+    with pytest.raises(PlanError, match="each consumer multiplies 108 columns; they must be a mul"):
+        make((192, 216, 64))
+    with pytest.raises(PlanError, match="has 104 contiguous elements in a tile, a part of 2"):
+        make((192, 208, 64), b_major="MN")
+    assert make((192, 224, 64), b_major="MN").b.smem.inner == Swizzle(1, 3, 3)
+    plan = make((192, 224, 64))
+    smem = swizzled(224, 64, "MN")  # rows of 32 elements: the fourth is of both consumers
+    with pytest.raises(PlanError, match="shared memory of B, 112 of 224 columns"):
+        replace(plan, b=replace(plan.b, major="MN", smem=smem)).check()
+
+
+def test_consumers_that_divide_columns_hold_no_products_by_two_matrices():
+    gated = trace(lambda gate, value: gate * value, [], accumulators=2)
+    with pytest.raises(PlanError, match="112 of 224 columns, which are of 2 matrices"):
+        cooperative((192, 224, 64), epilogue=gated)
+    assert all(split((192, 224, 64), epilogue=gated).proofs())  # partial sums go to memory
 
 
 def test_three_consumers_that_take_turns_hold_smaller_tiles():
@@ -243,7 +278,7 @@ def with_panels(plan, columns, c_stages):
     """The plan with other panels of C, and as many stages as fit."""
     other = replace(
         plan,
-        fragment=fragment(plan.rows, plan.tile[1], columns),
+        fragment=fragment(plan.rows, plan.columns, columns),
         stmatrix_tv=stmatrix_tv(columns),
         staging=panel_layout(plan.rows, columns, plan.swapped),
         c_stages=c_stages,

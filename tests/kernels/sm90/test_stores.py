@@ -35,7 +35,8 @@ class Consumer:
         turn, part = divmod(consumer, plan.consumers_per_tile)
         turns = plan.consumers // plan.consumers_per_tile
         self.segments = product.segments(block)[turn::turns]
-        self.first_row = part * plan.rows
+        m, n = plan.consumer_coord((0, 0), part)
+        self.first_row, self.first_column = m * plan.rows, n * plan.columns
 
     def events_of(self, thread):
         """What one of its threads does."""
@@ -54,8 +55,8 @@ class Consumer:
         """(m, n) in the tile of value `place` of an accumulator's fragment."""
         accumulator, place = source
         m64 = accumulator % (self.rows // 64)
-        m, n = self.held[thread][place + m64 * self.plan.tile[1] // 2]
-        return self.first_row + m, n
+        m, n = self.held[thread][place + m64 * self.plan.columns // 2]
+        return self.first_row + m, self.first_column + n
 
     def in_c(self, thread, source):
         """(m, n) in the plan's C of the output that is computed of values of fragments.
