@@ -1,8 +1,7 @@
 """Speed of gemm compared with torch.mm in decoding: few rows, weights of language models.
 
 Hot: one copy of the weights, which L2 keeps if it is small. Cold: as many copies in turn as exceed
-L2 eight times, so that all weights come from DRAM. Both from CUDA graphs. torch.mm and gemm each
-have their own copies of the weights, so that neither finds in L2 what the other has read.
+L2 eight times, so that all weights come from DRAM. Both from CUDA graphs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from cutedsl_gemm.measure.report import OURS, Shape
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.precompile import compiled_with_bar
-from cutedsl_gemm.select.timing import Launch, race
+from cutedsl_gemm.select.timing import L2_BYTES, Launch, race
 
 ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 256
 # (N, K) of the weights of Llama 3: of 1, 8 and 70 billion parameters.
@@ -45,7 +44,6 @@ WEIGHTS = (
     (8192, 28672),
     (57344, 8192),
 )
-L2_BYTES = 50e6  # of an H100
 TIMES_L2 = 8  # which the weights of a cold run exceed
 HOT_LAUNCHES, ROUNDS = 20, 5
 
@@ -86,32 +84,30 @@ def measure() -> Iterator[Sample]:
     compiled_with_bar({choose(Problem.dense(*mnk)) for mnk in shapes})
     for n, k in track(WEIGHTS, "measuring", len(WEIGHTS)):
         weights = [normal(n, k).mT for _ in range(copies(n, k))]  # each (K, N)
-        cold = [weights, [each.clone() for each in weights]]  # of torch.mm, of gemm
-        hot = [each[:1] for each in cold]
         for m in ROWS:
-            yield Sample((m, n, k), True, *_seconds(m, cold))
-            yield Sample((m, n, k), False, *_seconds(m, hot))
+            for cold in (True, False):
+                yield Sample((m, n, k), cold, *_seconds(m, weights if cold else weights[:1]))
 
 
-def _seconds(m: int, weights: list[list[Tensor]]) -> list[float]:
-    """Seconds a product of torch.mm and of gemm, each by all of its weights in turn."""
-    k, n = weights[0][0].shape
+def _seconds(m: int, weights: list[Tensor]) -> list[float]:
+    """Seconds a product of torch.mm and of gemm, by all weights in turn."""
+    k, n = weights[0].shape
     a = normal(m, k)
     outs = [torch.full((m, n), torch.nan, dtype=a.dtype, device=a.device) for _ in range(2)]
 
-    def all_weights(run: Launch, bs: list[Tensor], out: Tensor) -> None:
-        for b in bs:
+    def all_weights(run: Launch, out: Tensor) -> None:
+        for b in weights:
             run(a, b, out=out)  # type: ignore[call-arg]
 
     launches: list[Launch] = [
-        partial(all_weights, *each) for each in zip((torch.mm, gemm), weights, outs, strict=True)
+        partial(all_weights, run, out) for run, out in zip((torch.mm, gemm), outs, strict=True)
     ]
     for launch in launches:
         launch()  # loads the kernel
-    count = 1 if len(weights[0]) > 1 else HOT_LAUNCHES
+    count = 1 if len(weights) > 1 else HOT_LAUNCHES
     seconds = race(launches, rounds=ROUNDS, count=count)
     check(OURS, (m, n, k), outs[1], outs[0].float())
-    return [each / len(weights[0]) for each in seconds]
+    return [each / len(weights) for each in seconds]
 
 
 def table(samples: list[Sample], cold: bool) -> Table:

@@ -19,6 +19,7 @@ Launch: TypeAlias = Callable[[], object]
 REST, WARM_UP, TIMED = 0.5, 3, 10  # seconds, launches, launches
 SECONDS, LAUNCHES = 0.5e-3, 50  # of a graph: the time, and the most launches
 HOLD = 2_000_000  # cycles, 1.1 ms: a slow host took 0.3 ms to enqueue a graph of 20 launches
+L2_BYTES = 50_000_000  # of an H100; an H200's has 60 MB
 
 
 def timed(launch: Launch, count: int) -> float:
@@ -75,11 +76,16 @@ def in_turn(
 ) -> list[float]:
     """Seconds per launch of each of these graphs of `count`, replayed in turn: the median.
 
-    `report` receives the share of the rounds that are done, 0 to 1.
+    `report` receives the share of the rounds that are done, 0 to 1. Before each turn, other data
+    are read into L2: loads with evict-first do not displace what another graph has read of the same
+    operands, and would find it there. If the data were written, they would be written back
+    meanwhile, and cold decoding would take 3 % longer (docs/performance/notebook.md).
     """
+    others = torch.ones(2 * L2_BYTES // 4, dtype=torch.int32, device="cuda")
     times: list[list[float]] = [[] for _ in graphs]
     for number in range(rounds):
         for found, graph in zip(times, graphs, strict=True):
+            others.sum()
             graph()  # warms up: the clocks and the contents of L2 are then its own
             torch.cuda._sleep(HOLD)  # else a slow host starts the events' clock before the graph
             found.append(timed(graph, 1) / count)
