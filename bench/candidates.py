@@ -51,7 +51,7 @@ from cutedsl_gemm.measure.report import Shape
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.request import Function, request
 from cutedsl_gemm.select import precompile
-from cutedsl_gemm.select.candidate import CANDIDATES, Candidate, Maker
+from cutedsl_gemm.select.candidate import CANDIDATES, FILL, Candidate, Maker
 from cutedsl_gemm.select.model import Estimate, Majors, best, ranking, takes
 from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 
@@ -118,7 +118,6 @@ TILES: dict[Maker, dict[int, range]] = {  # BM → BN
     pingpong: {64: range(16, 257, 8), 128: range(16, 193, 8), 192: range(64, 129, 8)},
     cooperative: {128: range(64, 257, 8), 192: range(96, 257, 8), 256: range(96, 193, 8)},
 }
-SPLITS = 2, 3, 4, 5, 6, 8, 10, 12, 16
 
 
 def tried() -> Iterator[Candidate]:
@@ -135,10 +134,8 @@ def tried() -> Iterator[Candidate]:
             for bm, bn in itertools.product((64, 128), range(16, 137, 8))
         ]
         plans += [
-            Candidate(split, (bm, bn, bk), splits, cluster, swapped)
-            for bm, bn, bk, splits in itertools.product(
-                (64, 128), range(16, 257, 8), (64, 128), SPLITS
-            )
+            Candidate(split, (bm, bn, bk), FILL, cluster, swapped)
+            for bm, bn, bk in itertools.product((64, 128, 192), range(16, 257, 8), (64, 128))
         ]
         yield from filter(exists, plans)
 

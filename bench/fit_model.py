@@ -1,7 +1,7 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
     python bench/fit_model.py FILE... [--steps 0] [--learn 32000] [--epilogues 3000] [--held 3]
-                                      [--pick N] [--write]
+                                      [--pick WHOLE SPLIT] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
 are in the repository: `python bench/fit_model.py bench/runs.csv.xz --write`.
@@ -16,14 +16,16 @@ The formulas rank all candidates, and a choice corrects only the first NEAR. `--
 fits the constants of the formulas, so that the candidate that the previous network ranks first is
 among these. Then write the constants into model.py, and let the network learn anew.
 
-`--pick N` picks N of all measured plans greedily; with `--write` they become the candidates, of
-which a second run learns. torch.mm runs without the epilogue that the plans have. Needs no GPU;
-takes minutes.
+`--pick 302 98` picks as many plans that do not split K, and that do, of all that ran; with
+`--write` they become the candidates, of which a second run learns. torch.mm runs without the
+epilogue that the plans have. Needs no GPU; takes minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -34,25 +36,25 @@ from runs import Array, Runs, chosen, expectation, formulas, of_all, of_shape, r
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.select import candidate
-from cutedsl_gemm.select.candidate import CANDIDATES, EVERY, LONG_EPILOGUES, Candidate
+from cutedsl_gemm.select.candidate import CANDIDATES, EVERY, FILL, LONG_EPILOGUES, Candidate
 from cutedsl_gemm.select.correction import FILE, LEARNED, Network, write
 from cutedsl_gemm.select.model import FITTED, NEAR, Constants
 
-OFTEN = 12  # runs of a plan that may become a candidate
+SELDOM = 8  # runs of a plan that may become a candidate
 DRAWN = 1500  # random shapes of `unmeasured`
 # Constants that change no time at the shapes of `unmeasured`, so the fit leaves them alone.
 ELSEWHERE = "tma_row", "dram", "kept", "narrow_write", "issue", "read", "full"
 
 
-def unmeasured() -> Runs:
-    """All candidates at random shapes, and then at those of decoding; their times mean nothing."""
+def unmeasured(plans: Sequence[Candidate] = CANDIDATES) -> Runs:
+    """Plans at random shapes, and then at those of decoding; their times mean nothing."""
     shapes = *draw(DRAWN, seed=0), *((m, *weight) for m, weight in product(ROWS, WEIGHTS))
     rows = [
         (at, number, 1.0, *of_shape(*mnk, ""))
         for at, mnk in enumerate(shapes)
-        for number in range(len(CANDIDATES))
+        for number in range(len(plans))
     ]
-    return of_all(rows, [1.0] * len(shapes), [*CANDIDATES])
+    return of_all(rows, [1.0] * len(shapes), [*plans])
 
 
 def by_shape(values: Array) -> Array:
@@ -114,28 +116,34 @@ def fit(c: Constants, learned: Network, steps: int) -> Constants:
     return unflat(logs, c)
 
 
-def pick(runs: Runs, c: Constants, learned: Network, count: int) -> list[Candidate]:
-    """`count` plans, picked greedily: each is the one that most improves the model's choice."""
-    shapes = len(runs.torch)
-    times = np.full((shapes, len(runs.names)), np.inf)
-    guesses = np.full_like(times, np.inf)
-    found = expectation(runs, c, learned)
-    times[runs.shape, runs.candidate] = runs.seconds
-    guesses[runs.shape, runs.candidate] = np.where(found["serves"], found["seconds"], np.inf)
-    worst = np.log(2.5 * runs.torch)
-    taken: list[int] = []
-    guess, time = np.full(shapes, np.inf), 2.5 * runs.torch
-    while len(taken) < count:
-        better = guesses < guess[:, None]
-        now = np.minimum(np.log(np.where(better, times, time[:, None])), worst[:, None])
-        slow = np.maximum(0, now - np.log(runs.torch)[:, None] + 0.03)  # beside torch.mm
-        value = (now + slow).sum(0)
-        value[taken] = np.inf
-        at = int(value.argmin())
-        taken.append(at)
-        time = np.where(better[:, at], times[:, at], time)
-        guess = np.minimum(guess, guesses[:, at])
-    return [runs.names[at] for at in taken]
+def pick(runs: Runs, c: Constants, learned: Network, whole: int, split: int) -> list[Candidate]:
+    """The candidates of a choice: so many that do not split K, and so many that do.
+
+    They are picked greedily, of the plans that ran SELDOM or more times: always the one that most
+    improves what the network expects at the shapes of `unmeasured`. What ran rarely counts as
+    slower, since the network knows it less.
+    """
+    times = Counter(each.family for each in (runs.names[at] for at in runs.candidate))
+    plans = [
+        each for each, count in times.items() if count >= SELDOM and each not in LONG_EPILOGUES
+    ]
+    ran = np.array([times[each] for each in plans])
+    doubt = np.select([ran >= 100, ran >= 30, ran >= 12], [0, 0.003, 0.008], 0.012)
+    asked = unmeasured(plans)
+    found = expectation(asked, c, learned)
+    expected = np.where(found["serves"], np.log(found["seconds"]), np.inf)
+    expected = expected.reshape(-1, len(plans)) + doubt
+    lost = np.minimum(expected - expected.min(1, keepdims=True), 1)
+    costs = lost + 2 * np.maximum(0, lost - 0.03)
+    splits = np.array([each.splits == FILL for each in plans])
+    now, taken = np.full(len(costs), costs.max()), np.zeros(len(plans), bool)
+    while taken.sum() < whole + split:
+        full = np.where(splits, taken[splits].sum() == split, taken[~splits].sum() == whole)
+        value = np.minimum(now[:, None], costs).sum(0)
+        at = int(np.where(taken | full, np.inf, value).argmin())
+        taken[at], now = True, np.minimum(now, costs[:, at])
+    print(f"the {whole + split} plans lose {lost[:, taken].min(1).mean():.2%} to all {len(plans)}")
+    return [each for each, kept in zip(plans, taken, strict=True) if kept]
 
 
 def report(name: str, runs: Runs, seconds: Array) -> None:
@@ -161,7 +169,7 @@ def main() -> None:
     parser.add_argument("--learn", type=int, default=32000)
     parser.add_argument("--epilogues", type=int, default=3000)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--pick", type=int)
+    parser.add_argument("--pick", type=int, nargs=2)
     parser.add_argument("--held", type=int, default=0)
     options = parser.parse_args()
     runs = read(options.files)
@@ -176,11 +184,7 @@ def main() -> None:
         report(f"best, {name}", part, part.best)
         report(f"choice before, {name}", part, chosen(part, FITTED, LEARNED))
     c = fit(FITTED, LEARNED, options.steps) if options.steps else FITTED
-    if options.pick:
-        known = np.bincount(runs.candidate, minlength=len(runs.names)) >= OFTEN
-        known &= np.array([each not in LONG_EPILOGUES for each in runs.names])
-    else:
-        known = np.array([each in EVERY for each in runs.names])
+    known = np.array([bool(options.pick) or each.family in EVERY for each in runs.names])
     parts = [(name, part.plans(known)) for name, part in parts]
     learned = learn(parts[0][1], c, options.learn) if options.learn else LEARNED
     if options.epilogues:
@@ -193,9 +197,9 @@ def main() -> None:
         text = ", ".join(f"{x:.3g}" for x in np.atleast_1d(value))
         print(f"    {name} = ({text})" if isinstance(value, tuple) else f"    {name} = {text}")
     if options.pick:
-        kept = pick(parts[0][1], c, learned, options.pick)
+        kept = pick(parts[0][1], c, learned, *options.pick)
         for name, part in parts:
-            few = part.plans(np.array([each in kept for each in part.names]))
+            few = part.plans(np.array([each.family in kept for each in part.names]))
             report(f"choice of {len(kept)}, {name}", few, chosen(few, c, learned))
         if options.write:
             candidate.write(candidate.FILE, kept)

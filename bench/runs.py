@@ -15,7 +15,7 @@ from candidates import EPILOGUES, KINDS
 from numpy.typing import NDArray
 
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.select.candidate import EVERY, Candidate
+from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
 from cutedsl_gemm.select.correction import Network, of_candidates, of_rows, of_work
 from cutedsl_gemm.select.model import (
     Constants,
@@ -80,7 +80,7 @@ class Runs(NamedTuple):
 
 def read(paths: Sequence[Path]) -> Runs:
     """The runs of all files. Wrong outputs do not count."""
-    known = {each.name: each for each in (*EVERY, *measured.tried())}
+    known = {each.name: each for each in distinct((*EVERY, *measured.tried()))}
     shapes: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for path in paths:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", newline="") as stream:

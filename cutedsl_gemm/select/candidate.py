@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -25,12 +25,19 @@ from layouts.hardware.descriptor import Major
 FEW_COLUMNS = 6  # of tiles, up to which tiles go row by row
 FEW_ROWS = 18  # of tiles, up to which the last group must not have few of them
 
+# The splits of a candidate that splits K over as many blocks as fill a wave, at most MOST_SPLITS.
+# Then each block has LEAST_K or more of it.
+FILL, MOST_SPLITS, LEAST_K = 0, 16, 512
+
 Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or single
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate plan: everything of a plan but its dtype, majors and raster."""
+    """A candidate plan: everything of a plan but its dtype, majors and raster.
+
+    If `splits` is FILL, the problem says how many blocks split K (`model.terms`).
+    """
 
     maker: Maker
     tile: Tile
@@ -46,6 +53,8 @@ class Candidate:
 
         >>> Candidate(split, (128, 128, 64), 8).name
         'split 128×128×64, K over 8 blocks'
+        >>> Candidate(split, (128, 128, 64), FILL).name
+        'split 128×128×64, K over the blocks of a wave'
         >>> Candidate(pingpong, (128, 192, 64), cluster=(2, 1)).name
         'pingpong 128×192×64, cluster 2×1'
         >>> Candidate(pingpong, (128, 144, 64), swapped=True).name
@@ -54,6 +63,8 @@ class Candidate:
         'pingpong 128×128×64, 3 consumers'
         """
         over = f", K over {self.splits} blocks" if self.splits > 1 else ""
+        if self.splits == FILL:
+            over = ", K over the blocks of a wave"
         down, across = self.cluster
         cluster = f", cluster {down}×{across}" if down * across > 1 else ""
         swapped = ", swapped" if self.swapped else ""
@@ -72,7 +83,7 @@ class Candidate:
         """
         bm, bn, bk = self.tile
         of_c = 0
-        if self.splits == 1:
+        if self.maker is not split:
             columns, in_flight = self.panels()
             of_c = self.panel_rows * columns * (self.c_stages or in_flight)
         return (SMEM_BYTES - BARRIER_BYTES - 2 * of_c) // (2 * bk * (bm + bn))
@@ -111,7 +122,7 @@ class Candidate:
     @property
     def rasters(self) -> tuple[Raster, ...]:
         """The rasters that `raster` may choose."""
-        if self.splits > 1:
+        if self.maker is split:
             return (Raster(1),)
         groups = {4, self.deep_group}
         if self.cluster == (1, 1):
@@ -143,7 +154,7 @@ class Candidate:
         >>> plan.raster(Problem.dense(1280, 384, 4096)).group
         1
         """
-        if self.splits > 1:
+        if self.maker is split:
             return Raster(1)
         m, _, k = problem.mnk
         class_of_k = k_class(k)
@@ -163,7 +174,8 @@ class Candidate:
         """Whether it serves problems whose A and B have such majors.
 
         If the plan's B, which is Aᵀ if operands are swapped, is not contiguous along K, a row of
-        the tile has BN contiguous elements: a multiple of a swizzle's shortest row. An invariant
+        the tile has BN contiguous elements, or as many as a consumer multiplies: a multiple of a
+        swizzle's shortest row. An invariant
         problem needs one sum over K, which is padded with zeros to a whole k-tile. Padding can
         change the sign of a sum that is 0, so all its candidates have the same BK.
 
@@ -172,9 +184,18 @@ class Candidate:
         (True, False)
         """
         along_k = majors[0 if self.swapped else 1] == "K"
-        whole_rows = along_k or self.tile[1] % SHORTEST_ROW == 0
-        one_sum = self.splits == 1 and self.tile[2] == 64
+        whole_rows = along_k or self.columns() % SHORTEST_ROW == 0
+        one_sum = self.maker is not split and self.tile[2] == 64
         return whole_rows and (one_sum or not invariant)
+
+    def over(self, splits: int) -> Candidate:
+        """This candidate, with so many blocks that split K if it leaves that to the problem."""
+        return replace(self, splits=splits) if self.splits == FILL else self
+
+    @property
+    def family(self) -> Candidate:
+        """The candidate that leaves the splits to the problem, if K is split."""
+        return replace(self, splits=FILL) if self.maker is split else self
 
     def as_planned(self, problem: Problem) -> Problem:
         """The problem whose A, B and C are the plan's: Cᵀ = Bᵀ · Aᵀ if operands are swapped."""
@@ -182,6 +203,8 @@ class Candidate:
 
     def plan(self, problem: Problem, raster: Raster | None = None) -> Sm90Plan:
         """The checked plan for a problem; `raster` defaults to the problem's.
+
+        If `splits` is FILL, it has as many as the maker has by default.
 
         PlanError if the plan cannot exist, needs a workspace of 2^31 elements or more, or splits K
         where the problem is invariant.
@@ -326,38 +349,42 @@ LONG_EPILOGUES = tuple(
 EVERY = (*CANDIDATES, *LONG_EPILOGUES)
 
 
+def distinct(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """The candidates, once for each number of blocks that may split K."""
+    for each in candidates:
+        yield from map(each.over, range(2, MOST_SPLITS + 1)) if each.splits == FILL else (each,)
+
+
 def candidates_for(problem: Problem) -> tuple[Candidate, ...]:
     """The candidates for a problem."""
     return CANDIDATES if problem.epilogue is PLAIN else EVERY
 
 
 def candidate_of(plan: Sm90Plan) -> Candidate | None:
-    """The candidate that makes a plan; None if no candidate does.
+    """The candidate that makes a plan, with its splits; None if no candidate does.
 
     >>> candidate_of(pingpong((128, 192, 64))).name, candidate_of(pingpong((192, 128, 64)))
     ('pingpong 128×192×64', None)
     """
-    kind = plan.schedule if plan.splits == 1 else split.__name__
-    turns = plan.consumers if plan.schedule == "pingpong" else 2
-    same = (kind, plan.tile, plan.splits, plan.cluster, plan.swapped, turns)
-    for each in EVERY:
-        found = each.tile, each.splits, each.cluster, each.swapped, each.consumers
-        if (each.maker.__name__, *found) == same:
-            return each
-    return None
+    maker = MAKERS.get(plan.schedule if plan.splits == 1 else split.__name__)
+    if maker is None:
+        return None
+    turns = plan.consumers if maker is pingpong else 2
+    found = Candidate(maker, plan.tile, plan.splits, plan.cluster, plan.swapped, turns)
+    return found if found.family in EVERY else None
 
 
 def plans() -> list[Sm90Plan]:
     """Every plan without an epilogue that the model may choose if TMA stores C.
 
     >>> len(plans())
-    6344
+    15156
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [
         _plan(candidate, raster, dtype, a_major, b_major)
         for dtype, a_major, b_major in kinds
-        for candidate in CANDIDATES
+        for candidate in distinct(CANDIDATES)
         if candidate.serves((a_major, b_major))
         for raster in candidate.rasters
     ]

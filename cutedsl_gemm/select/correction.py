@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW
-from cutedsl_gemm.kernels.sm90.rungs import pingpong
+from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
 from cutedsl_gemm.select.candidate import Candidate
 
 FILE = Path(__file__).with_name("correction.csv")
@@ -35,6 +35,7 @@ TERMS = (  # their logarithms
     "waves",
     "busy multiprocessors",
     "k-tiles",
+    "splits",
     "L2",
     "k-tile",
     "main loops",
@@ -65,13 +66,12 @@ def facts(candidate: Candidate) -> dict[str, float]:
         "BK": bk,
         "down": down,
         "across": across,
-        "splits": candidate.splits,
         "smem": 2 * bm + bn + bm * bn / 64,  # written and read, for each k
         "stages": candidate.stages,
         "panel columns": candidate.panels().columns,
     }
     return {f"log2 {name}": math.log2(value) for name, value in numbers.items()} | {
-        "K split": int(candidate.splits > 1),
+        "K split": int(candidate.maker is split),
         "cluster": int(down * across > 1),
         "4 blocks or more": int(down * across >= 4),
         "8 blocks": int(down * across >= 8),

@@ -47,11 +47,14 @@ from cutedsl_gemm.kernels.sm90.resources import (
     EPILOGUE_REGISTERS,
     REGISTERS,
 )
-from cutedsl_gemm.kernels.sm90.rungs import pingpong
+from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.remember import REMEMBERED
 from cutedsl_gemm.select.candidate import (
     CANDIDATES,
+    FILL,
+    LEAST_K,
+    MOST_SPLITS,
     Candidate,
     candidates_for,
     k_class,
@@ -80,8 +83,11 @@ ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
 NEAR = 24
 # The ratio up to which times tie, as those of a tile with operands swapped and not often do.
 TIED = np.array(1 + 1e-5, np.float32)
+# Outputs of the largest tile whose K is split.
+LARGEST_SPLIT = max(each.tile[0] * each.tile[1] for each in CANDIDATES if each.splits == FILL)
 TIME = TERMS.index("time")  # of the `inputs` of `terms`
 NEVER = np.array(1e30, np.float32)  # seconds of a candidate that does not serve a problem
+SHORTEST, MOST = np.array(LEAST_K, np.float32), np.array(MOST_SPLITS, np.float32)
 
 Array: TypeAlias = NDArray[Any]
 
@@ -174,11 +180,13 @@ class Table(NamedTuple):
 
     side: Array  # (3, candidates): which of M, N, K are the rows, columns and depth of its plan
     tile: Array  # (2, candidates): BM, BN
-    whole: Array  # (3, candidates): rows and columns of a cluster, depth of a k-tile of all splits
+    whole: Array  # (3, candidates): rows and columns of a cluster, depth of a k-tile
     least: Array  # (3, candidates): the share of `whole` to exceed: half of a cluster, else 0
-    blocks: Array  # of a cluster, with those that split K
-    splits: Array
-    most_waves: Array  # in which its blocks may run
+    blocks: Array  # of a cluster
+    splits: Array  # blocks that split K; 2, the least, where as many split it as fill a wave
+    fills: Array  # 1 there, and 0 elsewhere
+    least_splits: Array  # 2 there, and 0 elsewhere
+    most_blocks: Array  # of a plan that may serve
     turns: Array  # consumers that take turns: the others store while one multiplies; else 1
     at_once: Array  # blocks that run at once
     tensor_core: Array  # seconds of a k-tile
@@ -207,13 +215,13 @@ def table(
     splits = np.array([each.splits for each in candidates], dtype=float)
     narrow = np.array(
         [
-            each.splits == 1 and not each.swapped and each.panels().columns == 16
+            each.maker is not split and not each.swapped and each.panels().columns == 16
             for each in candidates
         ]
     )
     turns = np.array([each.consumers if each.maker is pingpong else 1.0 for each in candidates])
     (bm, bn, bk), size = tile, cluster.prod(0)
-    clustered, split_k = size > 1, splits > 1
+    clustered, split_k, fills = size > 1, splits != 1, splits == FILL
     launch = c.launch + clustered * c.cluster_launch + split_k * c.reduction_launch
     at_once = np.array([BLOCKS_AT_ONCE[int(each)] for each in size], dtype=float)
     # Bytes that TMA writes and wgmma reads: A once for each consumer across, B for each 64 rows.
@@ -228,11 +236,13 @@ def table(
     return Table(
         np.array([(1, 0, 2) if each.swapped else (0, 1, 2) for each in candidates]).T,
         tile[:2],
-        np.vstack([tile[:2] * cluster, bk * splits]),
+        np.vstack([tile[:2] * cluster, bk]),
         np.vstack([np.where(cluster > 1, 0.5, 0), 0 * splits]),
-        size * splits,
-        splits,
-        np.where(split_k, 1, np.inf),
+        size,
+        np.where(fills, 2, splits),
+        fills * 1.0,
+        fills * 2.0,
+        np.where(split_k, at_once, np.inf),
         turns,
         at_once,
         tensor_core,
@@ -260,7 +270,7 @@ def row_of_b(candidate: Candidate, majors: Majors) -> int:
     [64, 32, 16]
     """
     along_k = majors[0 if candidate.swapped else 1] == "K"
-    return ROW if along_k else max(gcd(candidate.tile[1], ROW), SHORTEST_ROW)
+    return ROW if along_k else max(gcd(candidate.columns(), ROW), SHORTEST_ROW)
 
 
 def single(costs: Table) -> Table:
@@ -292,7 +302,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('pingpong 128×192×64', 704, 6, 225)
+    ('pingpong 128×192×64', 704, 6, 207)
     """
     return estimates(problem, (candidate,))[0]
 
@@ -343,7 +353,7 @@ def best(problem: Problem) -> Candidate:
     """The first candidate of `ranking` for a problem without an epilogue, remembered.
 
     >>> [best(Problem.dense(*mnk)).name for mnk in ((2048, 2048, 2048), (2048, 2048, 2056))]
-    ['pingpong 128×128×64, swapped', 'cooperative 256×128×64, cluster 1×2']
+    ['pingpong 128×128×64, swapped', 'cooperative 256×128×64, cluster 1×2, swapped']
     """
     m, k = problem.a.shape
     return _best(m, problem.columns, k, _rows(problem), problem.majors, problem.invariant)
@@ -366,27 +376,38 @@ def row_alignment(pitch: int) -> int:
     return _INDEX_OF_ALIGNMENT.get(min(pitch & -pitch, ALIGNMENTS[0]), len(ALIGNMENTS) - 1)
 
 
+def _may_split(m: int, n: int, k: int) -> bool:
+    """Whether two or more blocks of a wave may split K.
+
+    If not, no candidate that splits K serves, and a choice without them takes a quarter less time.
+    """
+    return k >= 2 * LEAST_K and 2 * m * n <= SMS * LARGEST_SPLIT
+
+
 @lru_cache
 def _serving(
-    rows: Rows, majors: Majors, invariant: bool
+    rows: Rows, majors: Majors, invariant: bool, splitting: bool
 ) -> tuple[Sequence[Candidate], Table, Array]:
     """The candidates that serve problems of a kind, their table, and `others` of the network."""
-    served = tuple(each for each in CANDIDATES if each.serves(majors, invariant))
+    able = (each for each in CANDIDATES if splitting or each.splits == 1)
+    served = tuple(each for each in able if each.serves(majors, invariant))
     costs = single(aligned(table(served, majors=majors), rows))
     return served, costs, _others(of_candidates(served), rows, NO_WORK)
 
 
 @lru_cache(REMEMBERED)
 def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
-    served, costs, others = _serving(rows, majors, invariant)
-    found = terms(m, n, k, costs)
+    splitting = _may_split(m, n, k)
+    served, costs, others = _serving(rows, majors, invariant, splitting)
+    found = terms(m, n, k, costs, splitting=splitting)
     inputs = found["inputs"]
     seconds = inputs[TIME]
     seconds[~found["serves"]] = NEVER  # 0.7 µs less than `where`
     near = _near(seconds)
     logs = np.log(inputs.take(near, 1))
     expected = logs[TIME] + LEARNED.log_factor(logs, others.take(near, 0))
-    return served[near[expected.argmin()]]
+    first = near[expected.argmin()]
+    return served[first].over(int(found["splits"][first]))
 
 
 _table = lru_cache(maxsize=64)(table)
@@ -400,12 +421,13 @@ def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estim
     costs = aligned(_table(candidates, majors=problem.majors), rows)
     found = terms(m, problem.columns, k, costs, work=work)
     factor = correction(found["inputs"], _others(_facts(candidates), rows, work))
-    tiles = found["blocks"] / costs.splits
+    tiles = found["blocks"] / found["splits"]
     found |= {"seconds": found["seconds"] * factor, "correction": factor, "tiles": tiles}
-    columns = [np.broadcast_to(found[name], len(candidates)) for name in Estimate._fields[1:]]
+    names = "splits", *Estimate._fields[1:]
+    columns = [np.broadcast_to(found[name], len(candidates)) for name in names]
     return [
-        Estimate(candidate, seconds, int(tiles), int(waves), math.ceil(busy), *rest)
-        for candidate, seconds, tiles, waves, busy, *rest in zip(
+        Estimate(each.over(int(splits)), seconds, int(tiles), int(waves), math.ceil(busy), *rest)
+        for each, splits, seconds, tiles, waves, busy, *rest in zip(
             candidates, *(column.tolist() for column in columns), strict=True
         )
     ]
@@ -449,18 +471,29 @@ def terms(
     costs: Table,
     c: Constants = FITTED,
     work: Work = NO_WORK,
+    splitting: bool = True,
 ) -> dict[str, Array]:
     """The fields of an Estimate before the correction, and its `inputs`: an entry a candidate.
 
     It has `blocks` in place of `tiles`: no choice needs tiles, and a division takes 0.4 µs.
     M, N and K are those of one problem; or they are arrays, with a problem for each candidate.
-    `work` is that of the epilogue.
+    `work` is that of the epilogue. If not `splitting`, no candidate splits K.
     """
     extents = _sides(costs, np.array((m, n, k), costs.fill.dtype))  # (3, candidates)
     clusters = extents / costs.whole  # down and across, k-tiles
     counts = np.ceil(clusters)
     used = clusters / counts
+    filled = used > costs.least
+    serves = filled[0] & filled[1]
     blocks = counts[0] * counts[1] * costs.blocks
+    splits, k_tiles = costs.splits, counts[2]
+    if splitting:
+        most = np.minimum(extents[2] / SHORTEST, MOST)
+        filling = np.floor(np.minimum(costs.at_once / blocks, most)) * costs.fills
+        splits = np.maximum(filling, splits)
+        blocks *= splits
+        k_tiles = np.ceil(k_tiles / splits)
+        serves &= (filling >= costs.least_splits) & (blocks <= costs.most_blocks)
     waves = np.ceil(blocks / costs.at_once)
     busy = blocks / waves
 
@@ -470,20 +503,23 @@ def terms(
     if work is not NO_WORK:
         epilogue = epilogue + work.slots * costs.slots + work.reads * costs.read
     k_tile = np.maximum(costs.k_tile, l2)
-    all_first = (costs.fill + counts[2] * k_tile) * waves
+    all_first = (costs.fill + k_tiles * k_tile) * waves
     in_turns = (all_first + waves * epilogue) / costs.turns - epilogue
     mainloop = np.maximum(all_first, in_turns)
 
     moved = 2 * (m * k + k * n + m * n) + work.bytes - c.kept
     dram = np.maximum(m * n * costs.write, moved / c.dram)
-    reduction = costs.sums * blocks
-    seconds = costs.launch + mainloop + epilogue + reduction
-    filled = used > costs.least
+    seconds = costs.launch + mainloop + epilogue
+    reduction = costs.sums
+    if splitting:
+        reduction = reduction * blocks
+        seconds += reduction
     # Unpacking an array takes 0.2 µs a row, indexing 0.07.
-    inputs = waves, busy, counts[2], l2, k_tile, mainloop, dram, seconds, used[0], used[1]
+    inputs = waves, busy, k_tiles, splits, l2, k_tile, mainloop, dram, seconds, used[0], used[1]
     return {
         "seconds": seconds,
         "blocks": blocks,
+        "splits": splits,
         "waves": waves,
         "busy_sms": busy,
         "tensor_core": costs.tensor_core,
@@ -495,8 +531,8 @@ def terms(
         "dram": dram,
         "epilogue": epilogue,
         "reduction": reduction,
-        "serves": (waves <= costs.most_waves) & filled[0] & filled[1],
-        "inputs": np.concatenate((*inputs, extents[0], extents[1])).reshape(len(TERMS), -1),
+        "serves": serves,
+        "inputs": np.array((*inputs, extents[0], extents[1])),  # np.concatenate takes 4 µs more
     }
 
 

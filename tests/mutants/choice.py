@@ -16,9 +16,23 @@ FAULTS = (
     Fault(
         "k_split_in_any_wave",
         MODEL,
-        "(waves <= costs.most_waves) & filled[0] & filled[1]",
-        "filled[0] & filled[1]",
+        " & (blocks <= costs.most_blocks)",
+        "",
         "K is split over several waves, whose partial sums do not fit in L2.",
+    ),
+    Fault(
+        "more_splits_than_a_wave_has_blocks_for",
+        MODEL,
+        "np.floor(np.minimum(costs.at_once / blocks, most))",
+        "np.floor(most)",
+        "No plan that splits K serves, though a few blocks of a wave are left.",
+    ),
+    Fault(
+        "splits_of_a_few_k",
+        MODEL,
+        "np.floor(np.minimum(costs.at_once / blocks, most))",
+        "np.floor(costs.at_once / blocks)",
+        "A block adds up two k-tiles, and the partial sums take longer than the products.",
     ),
     Fault(
         "named_kernel_forgets_invariance",
@@ -44,8 +58,8 @@ FAULTS = (
     Fault(
         "cluster_of_one_tile",
         MODEL,
-        "(waves <= costs.most_waves) & filled[0] & filled[1]",
-        "waves <= costs.most_waves",
+        "serves = filled[0] & filled[1]",
+        "serves = filled[0] == filled[0]",
         "A product of one tile takes a cluster of eight blocks.",
     ),
     Fault(
@@ -72,8 +86,8 @@ FAULTS = (
     Fault(
         "partial_sums_of_one_split",
         MODEL,
-        "reduction = costs.sums * blocks",
-        "reduction = costs.sums * blocks / costs.splits",
+        "reduction = reduction * blocks",
+        "reduction = reduction * blocks / splits",
         "Many splits seem as cheap to add as few.",
     ),
     Fault(
@@ -121,8 +135,8 @@ FAULTS = (
     Fault(
         "any_depth_is_invariant",
         CANDIDATE,
-        "one_sum = self.splits == 1 and self.tile[2] == 64",
-        "one_sum = self.splits == 1",
+        "one_sum = self.maker is not split and self.tile[2] == 64",
+        "one_sum = self.maker is not split",
         "Zeros after the end of K change the sign of a sum that is 0.",
     ),
     Fault(

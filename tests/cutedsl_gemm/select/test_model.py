@@ -22,9 +22,19 @@ from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.decode import WEIGHTS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.select.candidate import CANDIDATES, EVERY, FEW_ROWS, Candidate, candidate_of
+from cutedsl_gemm.select.candidate import (
+    CANDIDATES,
+    EVERY,
+    FEW_ROWS,
+    FILL,
+    LEAST_K,
+    MOST_SPLITS,
+    Candidate,
+    candidate_of,
+    distinct,
+)
 from cutedsl_gemm.select.choose import choose
-from cutedsl_gemm.select.model import best, estimate, possible, ranking
+from cutedsl_gemm.select.model import BLOCKS_AT_ONCE, best, estimate, possible, ranking
 
 BENCH = Path(__file__).parents[3] / "bench"
 EACH = 40  # of so many measured shapes, one is looked at; of those with an epilogue, eight of them
@@ -49,7 +59,7 @@ def test_a_candidate_is_a_legal_plan_of_the_majors_that_it_serves_and_of_no_othe
             continue
         plan = candidate.plan(problem)
         assert (plan.dtype, plan.a_major, plan.b_major) == (dtype, *problem.majors)
-        assert candidate_of(plan) == candidate
+        assert candidate_of(plan) == candidate.over(plan.splits)
 
 
 @pytest.mark.parametrize("candidate", [*CANDIDATES, Candidate(cooperative, (128, 256, 64))])
@@ -122,9 +132,9 @@ def physical(found):
     return found.seconds / found.correction
 
 
-@given(extents, extents, extents, candidates)
+@given(extents, extents, extents, candidates.map(lambda each: each.over(4)))
 def test_more_work_never_takes_less_time(m, n, k, candidate):
-    """Whole tiles: a partial one is slower."""
+    """Whole tiles: a partial one is slower. More blocks that split K may be faster."""
     bm, bn, bk = candidate.tile
     bm, bn = bm * candidate.cluster[0], bn * candidate.cluster[1]
     m, n, k = -(-m // bm) * bm, -(-n // bn) * bn, -(-k // bk) * bk
@@ -180,6 +190,37 @@ def test_each_operand_counts_for_its_own_rows():
     assert len({best(problem) for problem in (on_lines, of_a, of_b)}) > 1  # remembered apart
 
 
+@given(extents, extents, extents, st.sampled_from([each for each in CANDIDATES if not each.splits]))
+@example(128, 128, 1024, Candidate(split, (64, 64, 64), FILL))
+@example(64, 64, 1 << 20, Candidate(split, (64, 64, 64), FILL))
+def test_as_many_blocks_split_k_as_fill_a_wave(m, n, k, candidate):
+    """One more would begin a second wave, leave the blocks too little of K, or is not allowed."""
+    problem = Problem.dense(m, n, k)
+    found = estimate(problem, candidate)
+    splits, blocks = found.candidate.splits, BLOCKS_AT_ONCE[math.prod(candidate.cluster)]
+    assert candidate.over(splits) == found.candidate
+    assert splits >= 2
+    fits = (found.tiles * splits <= blocks, k >= LEAST_K * splits, splits <= MOST_SPLITS)
+    more = (found.tiles * (splits + 1) <= blocks, k >= LEAST_K * (splits + 1), splits < MOST_SPLITS)
+    assert found.serves <= all(fits)
+    assert not all(more)
+    same = estimate(problem, found.candidate)
+    assert (same.seconds, same.tiles) == (pytest.approx(found.seconds), found.tiles)
+
+
+def test_blocks_that_split_k_serve_in_one_wave_alone():
+    plan = Candidate(split, (128, 128, 64), 4)
+    square = [estimate(Problem.dense(n, n, 16384), plan) for n in (512, 1024)]
+    assert [(found.waves, found.serves) for found in square] == [(1, True), (2, False)]
+
+
+def test_a_choice_leaves_out_only_splits_that_serve_nothing():
+    """As `ranking` has all candidates, where K or C is at the bound from which splits serve."""
+    for mnk in ((512, 512, 2 * LEAST_K - 8), (512, 512, 2 * LEAST_K), (3072, 832, 8192)):
+        assert best(Problem.dense(*mnk)) == ranking(Problem.dense(*mnk))[0].candidate
+    assert best(Problem.dense(256, 256, 8192)).splits > 1
+
+
 def test_twice_as_many_partial_sums_take_twice_as_long_to_add():
     times = {
         splits: estimate(
@@ -232,7 +273,7 @@ def pools():
 
 def measured(epilogues=False):
     """(problem, {candidate: microseconds}) of some of the measured shapes."""
-    by_name = {candidate.name: candidate for candidate in EVERY}
+    by_name = {candidate.name: candidate for candidate in distinct(EVERY)}
     shapes = {}
     with lzma.open(BENCH / "runs.csv.xz", "rt", newline="") as stream:
         for row in csv.DictReader(stream):
@@ -250,7 +291,9 @@ def test_the_choice_is_close_to_the_best_measured(epilogues):
     shares, errors, chosen = [], [], []
     for problem, times in measured(epilogues):
         ranked = [found for found in ranking(problem) if found.candidate in times]
-        shares.append(min(times.values()) / times[ranked[0].candidate])
+        if len(ranked) < 2:  # blocks that do not fill a wave split K
+            continue
+        shares.append(min(times[each.candidate] for each in ranked) / times[ranked[0].candidate])
         chosen.append(math.log(ranked[0].seconds * 1e6 / times[ranked[0].candidate]))
         errors += [math.log(found.seconds * 1e6 / times[found.candidate]) for found in ranked]
     assert len(shares) > 50
@@ -272,10 +315,11 @@ def test_shapes_of_all_kinds_use_most_candidates():
     few = [(m, n, k) for m in (1, 4, 24, 48, 96, 200, 300, 700) for n, k in WEIGHTS]
     short = [(m // 64, n, k) for m, n, k in draw(500, seed=12)]
     long = [(m // 8, n // 8, 16 * k) for m, n, k in draw(500, seed=14)]
-    shapes = [*draw(5000, seed=11), *few, *short, *long]
+    shapes = [*draw(15000, seed=11), *few, *short, *long]
     chosen = {best(Problem.dense(*mnk)) for mnk in shapes if min(mnk) > 0}
     gradients = product(draw(1000, seed=13), [("K", "MN"), ("MN", "MN")])
     chosen |= {best(of_majors(*mnk, *majors)) for mnk, majors in gradients}
+    chosen = {each.family for each in chosen}
     assert len(chosen) >= len(CANDIDATES) - 5, {*CANDIDATES} - chosen
 
 
