@@ -136,6 +136,8 @@ def pick(runs: Runs, c: Constants, learned: Network, whole: int, split: int) -> 
     lost = np.minimum(expected - expected.min(1, keepdims=True), 1)
     costs = lost + 2 * np.maximum(0, lost - 0.03)
     splits = np.array([each.splits == FILL for each in plans])
+    if whole > (~splits).sum() or split > splits.sum():
+        raise SystemExit(f"{(~splits).sum()} plans that do not split K ran, and {splits.sum()} do")
     now, taken = np.full(len(costs), costs.max()), np.zeros(len(plans), bool)
     while taken.sum() < whole + split:
         full = np.where(splits, taken[splits].sum() == split, taken[~splits].sum() == whole)

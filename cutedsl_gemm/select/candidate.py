@@ -173,9 +173,8 @@ class Candidate:
     def serves(self, majors: tuple[Major, Major], invariant: bool = False) -> bool:
         """Whether it serves problems whose A and B have such majors.
 
-        If the plan's B, which is Aᵀ if operands are swapped, is not contiguous along K, a row of
-        the tile has BN contiguous elements, or as many as a consumer multiplies: a multiple of a
-        swizzle's shortest row. An invariant
+        If the plan's B, which is Aᵀ if operands are swapped, is not contiguous along K, a
+        consumer's columns of the tile are: a multiple of a swizzle's shortest row. An invariant
         problem needs one sum over K, which is padded with zeros to a whole k-tile. Padding can
         change the sign of a sum that is 0, so all its candidates have the same BK.
 
@@ -264,10 +263,9 @@ def _plan(
     options: dict[str, Any] = {"c_alignment": c_alignment}
     if epilogue is not PLAIN:
         options["epilogue"] = epilogue
-        columns = candidate.columns(epilogue.accumulators)
-        if columns < tile[1] and columns % SHORTEST_ROW:
+        unit = SHORTEST_ROW * epilogue.accumulators
+        if epilogue.accumulators > 1 and not candidate.swapped and tile[1] % unit:
             # The kernel takes any multiple of 8, but has not run on a GPU with such panels.
-            unit = SHORTEST_ROW * epilogue.accumulators
             raise PlanError(
                 f"tile {tile}: BN is {tile[1]}; it must be a multiple of {unit}, since BN has "
                 f"columns of {epilogue.accumulators} matrices"
@@ -333,8 +331,8 @@ def write(path: Path, candidates: Iterable[Candidate]) -> None:
         writer.writerows((COLUMNS, *sorted(rows)))
 
 
-# bench/fit_model.py picked most of them, one after the other, always the one that most improved the
-# model's choice (docs/performance/notebook.md, "Clusters that share odd tiles").
+# Picked one after the other, always the one that most improved what the network expects of a choice
+# (docs/performance/notebook.md, "As many splits as fill a wave").
 FILE = Path(__file__).with_name("candidates.csv")
 CANDIDATES = read(FILE)
 

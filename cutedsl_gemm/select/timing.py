@@ -79,7 +79,8 @@ def in_turn(
     `report` receives the share of the rounds that are done, 0 to 1. Before each turn, other data
     are read into L2: loads with evict-first do not displace what another graph has read of the same
     operands, and would find it there. If the data were written, they would be written back
-    meanwhile, and cold decoding would take 3 % longer (docs/performance/notebook.md).
+    meanwhile, and cold decoding would take 3 % longer (docs/performance/notebook.md). They take
+    100 MB of the GPU's memory.
     """
     others = torch.ones(2 * L2_BYTES // 4, dtype=torch.int32, device="cuda")
     times: list[list[float]] = [[] for _ in graphs]

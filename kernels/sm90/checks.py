@@ -193,13 +193,13 @@ def column_problems(columns: int, b: Operand) -> Iterator[str]:
     >>> from cutedsl_gemm.kernels.sm90.operand import operands
     >>> for problem in column_problems(108, operands((192, 216, 64), "K", "K")[1]):
     ...     print(problem)
-    BN is 216, and each consumer multiplies 108 columns; they must be a multiple of 8
+    BN is 216, and each consumer multiplies 108 columns; they must be a multiple of 8, and BN of 16
     """
     bn, bk = b.shape
     if columns not in WGMMA_N:
         yield (
             f"BN is {bn}, and each consumer multiplies {columns} columns; they must be a multiple "
-            "of 8"
+            f"of 8, and BN of {8 * round(bn / columns)}"
         )
         return
     try:
@@ -237,8 +237,9 @@ def budget_problems(plan: Sm90Plan) -> Iterator[str]:
     needed, given = plan.columns // 2 + WGMMA_REGISTERS, registers_at_start(plan.threads)
     if needed > given:
         yield (
-            f"BN is {plan.tile[1]}: one wgmma takes {needed} registers a thread, and the "
-            f"{plan.threads} threads of a block start with {given} each; take a smaller BN"
+            f"a consumer multiplies {plan.columns} columns: one wgmma takes {needed} registers a "
+            f"thread, and the {plan.threads} threads of a block start with {given} each; "
+            "take a smaller BN"
         )
     if plan.stages < 2:
         yield (

@@ -434,7 +434,8 @@ class PanelPlan(Sm90Plan):
                 yield name, f"stored by threads from registers: {_at_a_time(self.store_width)}"
             elif i in self.reduced:
                 down, across = self.atom_layout
-                parts, by = (across, "consumer") if result.over == "N" else (4 * down, "warp")
+                warps = down * WARPGROUP // WARP
+                parts, by = (across, "consumer") if result.over == "N" else (warps, "warp")
                 each = "one a tile" if parts == 1 else f"{parts} a tile, one a {by}"
                 yield name, f"stored in parts: {each}"
 

@@ -39,7 +39,7 @@ class TmaPanels:
         return cpasync.make_tiled_tma_atom(store, c, lower.smem_layout(self.plan.staging), panel)
 
     def tiles(self, output):
-        """The atom, and C in panels (R, P, tiles_m * consumers_per_tile, tiles_n * panels)."""
+        """The atom, and C in panels (R, P, tiles_m * consumers down, tiles_n * across * panels)."""
         plan, (tma_c, gC) = self.plan, output
         return tma_c, cute.local_tile(gC, (plan.panel_rows, plan.panel_columns), (None, None))
 

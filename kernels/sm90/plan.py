@@ -528,6 +528,9 @@ class Sm90Plan:
                 rows = operand.shape[0] // matrices
                 each = f"{rows} rows of each of {matrices} matrices, for the same outputs"
                 yield "", f"{each}, loaded as {operand.slice_tiler}"
+        if self.atom_layout[1] > 1:
+            parts = f"{self.rows}×{self.columns} of the tile each"
+            yield "consumers", f"{self.consumers}, with {parts}: they divide its columns"
         wgmma = f"wgmma m64n{self.columns}k16"
         yield "A and B", f"written by TMA, read by {wgmma}, {BY_DESCRIPTOR}"
         yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"

@@ -28,6 +28,13 @@ FAULTS = (
         "No plan that splits K serves, though a few blocks of a wave are left.",
     ),
     Fault(
+        "splits_left_out_at_twice_the_k",
+        MODEL,
+        "k >= 2 * LEAST_K and",
+        "k >= 4 * LEAST_K and",
+        "A product with a K of 1,024 to 2,047 is not split, however few tiles it has.",
+    ),
+    Fault(
         "splits_of_a_few_k",
         MODEL,
         "np.floor(np.minimum(costs.at_once / blocks, most))",

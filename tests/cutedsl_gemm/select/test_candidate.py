@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Operand, Result
-from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, FILE, Candidate, read, write
 
@@ -26,6 +26,16 @@ def test_what_is_written_is_read(tmp_path):
 
 def test_each_candidate_is_there_once_and_has_a_name_of_its_own():
     assert len({*CANDIDATES}) == len({each.name for each in CANDIDATES}) == len(CANDIDATES)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("bn", [208, 240])
+def test_consumers_that_divide_the_columns_of_a_tile_take_an_epilogue(bn, swapped):
+    for maker, splits in ((cooperative, 1), (split, 3)):
+        plan = Candidate(maker, (192, bn, 64), splits, swapped=swapped).plan(
+            replace(Problem.dense(4096, 4096, 4096), epilogue=SUM)
+        )
+        assert (plan.epilogue, plan.columns, plan.splits) == (SUM, bn // 2, splits)
 
 
 @pytest.mark.parametrize(
