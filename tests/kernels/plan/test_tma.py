@@ -34,9 +34,9 @@ def test_a_row_without_a_swizzle_has_whole_vectors_and_at_most_256_elements(colu
     [  # rows and columns that a box has of each matrix
         (swizzled(128, 64, "K"), 1, 64, 64, 1),
         (swizzled(80, 128, "K"), 1, 40, 64, 2),
-        (swizzled(128, 64, "MN", matrices=2), 0, 64, 64, 1),
-        (swizzled(256, 64, "MN", matrices=2), 0, 64, 64, 4),  # of one matrix each
-        (swizzled(64, 64, "MN", matrices=2), 0, 64, 32, 1),
+        (swizzled(128, 64, "MN", parts=2), 0, 64, 64, 1),
+        (swizzled(256, 64, "MN", parts=2), 0, 64, 64, 4),  # of one matrix each
+        (swizzled(64, 64, "MN", parts=2), 0, 64, 32, 1),
     ],
 )
 def test_a_box_has_both_matrices_if_they_are_back_to_back(tile, contiguous, rows, columns, boxes):
