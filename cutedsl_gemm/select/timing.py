@@ -77,10 +77,9 @@ def in_turn(
     """Seconds per launch of each of these graphs of `count`, replayed in turn: the median.
 
     `report` receives the share of the rounds that are done, 0 to 1. Before each turn, other data
-    are read into L2: loads with evict-first do not displace what another graph has read of the same
-    operands, and would find it there. If the data were written, they would be written back
-    meanwhile, and cold decoding would take 3 % longer (docs/performance/notebook.md). They take
-    100 MB of the GPU's memory.
+    are read into L2, from 100 MB of the GPU's memory: loads with evict-first do not displace what
+    another graph has read of the same operands, and would find it there. The data are read, not
+    written: after a write, cold decoding takes 3 % longer (docs/performance/notebook.md).
     """
     others = torch.ones(2 * L2_BYTES // 4, dtype=torch.int32, device="cuda")
     times: list[list[float]] = [[] for _ in graphs]

@@ -303,14 +303,14 @@ def measured(epilogues=False):
 @pytest.mark.parametrize("epilogues", [False, True])
 def test_the_choice_is_close_to_the_best_measured(epilogues):
     shares, errors, chosen = [], [], []
-    for problem, times in measured(epilogues):
+    for problem, times in (shapes := measured(epilogues)):
         ranked = [found for found in ranking(problem) if found.candidate in times]
         if len(ranked) < 2:  # blocks that do not fill a wave split K
             continue
         shares.append(min(times[each.candidate] for each in ranked) / times[ranked[0].candidate])
         chosen.append(math.log(ranked[0].seconds * 1e6 / times[ranked[0].candidate]))
         errors += [math.log(found.seconds * 1e6 / times[found.candidate]) for found in ranked]
-    assert len(shares) > 0.95 * len(measured(epilogues)) > 50
+    assert len(shares) > 0.95 * len(shapes) > 50
     assert statistics.geometric_mean(shares) > 0.985
     assert statistics.pstdev(errors) < 0.17
     assert abs(statistics.fmean(chosen)) < 0.05
