@@ -60,13 +60,15 @@ def facts(candidate: Candidate) -> dict[str, float]:
     [7.0, 2.0, 0.0, 1, 0]
     """
     (bm, bn, bk), (down, across) = candidate.tile, candidate.cluster
+    _, consumers_across = candidate.atom_layout
     numbers = {
         "BM": bm,
         "BN": bn,
         "BK": bk,
         "down": down,
         "across": across,
-        "smem": 2 * bm + bn + bm * bn / 64,  # written and read, for each k
+        # For each k: A and B written, A read by each consumer across, and B for each 64 rows.
+        "smem": bm + bn + bm * consumers_across + bm / 64 * bn,
         "stages": candidate.stages,
         "panel columns": candidate.panels().columns,
     }
