@@ -3,15 +3,22 @@
 from collections import defaultdict
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import pytest
 
 from cutedsl_gemm.kernels.pipeline.decide import violation
+from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.select.candidate import CANDIDATES, plans
+from cutedsl_gemm.select.candidate import CANDIDATES
 
 STORED_BY_TMA = Problem.dense(4096, 4096, 4096)
 STORED_BY_THREADS = replace(STORED_BY_TMA, c_alignment=1)
+OF_MAJORS = [
+    Problem(a, b, STORED_BY_TMA.dtype)
+    for a in (STORED_BY_TMA.a, STORED_BY_TMA.a.transposed)
+    for b in (STORED_BY_TMA.b, STORED_BY_TMA.b.transposed)
+]
 SOME = [each for each in CANDIDATES if each.cluster in ((1, 1), (2, 1))][::30]
 
 
@@ -28,12 +35,24 @@ def pipelines():
     Plans that differ in layouts alone have equal pipelines. The blocks of a cluster store C each
     for itself: where threads store it, one block will do.
     """
-    alone = (candidate for candidate in CANDIDATES if candidate.cluster == (1, 1))
-    by_threads = (candidate.plan(STORED_BY_THREADS) for candidate in alone)
     found = defaultdict(set)
-    for plan in (*plans(), *by_threads):
-        found[plan.pipeline.blocks].add(plan.pipeline)
+    for candidate, problem in product(CANDIDATES, (*OF_MAJORS, STORED_BY_THREADS)):
+        stored = problem is not STORED_BY_THREADS or candidate.cluster == (1, 1)
+        if stored and candidate.serves(problem.majors):
+            pipeline = candidate.over(2).plan(problem).pipeline
+            found[pipeline.blocks].add(pipeline)
     return found
+
+
+@pytest.mark.parametrize("candidate", SOME, ids=lambda each: each.name)
+def test_dtype_raster_and_number_of_splits_change_no_pipeline(candidate):
+    plan = candidate.over(2).plan(STORED_BY_TMA)
+    other = replace(plan, dtype="float16")
+    if plan.splits > 1:
+        other = replace(other, splits=plan.splits + 3)
+    else:
+        other = replace(other, raster=Raster(plan.raster.group + 1, "columns"))
+    assert other.check().pipeline == plan.pipeline
 
 
 BLOCKS = 1, 2, 4, 8
