@@ -1,6 +1,6 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 0] [--learn 32000] [--epilogues 3000] [--held 3]
+    python bench/fit_model.py FILE... [--steps 0] [--learn 32000] [--epilogues 10000] [--held 3]
                                       [--pick WHOLE SPLIT] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--learn", type=int, default=32000)
-    parser.add_argument("--epilogues", type=int, default=3000)
+    parser.add_argument("--epilogues", type=int, default=10000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int, nargs=2)
     parser.add_argument("--held", type=int, default=0)
