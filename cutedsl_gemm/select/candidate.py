@@ -20,6 +20,7 @@ from cutedsl_gemm.kernels.sm90.plan import Sm90Plan, atom_layout
 from cutedsl_gemm.kernels.sm90.resources import BARRIER_BYTES, SMEM_BYTES, default_consumers
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.problem import Problem
+from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.descriptor import Major
 
 FEW_COLUMNS = 6  # of tiles, up to which tiles go row by row
@@ -95,6 +96,18 @@ class Candidate:
             return 1, 1
         bm, bn, _ = self.tile
         return atom_layout(default_consumers("cooperative", bm, bn), bm)
+
+    @property
+    def reads(self) -> float:
+        """Elements that wgmma reads from shared memory, for each k.
+
+        Each consumer across reads all of A, and B is read for each 64 rows.
+
+        >>> Candidate(cooperative, (192, 208, 64)).reads
+        1008.0
+        """
+        bm, bn, _ = self.tile
+        return bm * self.atom_layout[1] + bm / WGMMA_M * bn
 
     @property
     def panel_rows(self) -> int:

@@ -60,15 +60,13 @@ def facts(candidate: Candidate) -> dict[str, float]:
     [7.0, 2.0, 0.0, 1, 0]
     """
     (bm, bn, bk), (down, across) = candidate.tile, candidate.cluster
-    _, consumers_across = candidate.atom_layout
     numbers = {
         "BM": bm,
         "BN": bn,
         "BK": bk,
         "down": down,
         "across": across,
-        # For each k: A and B written, A read by each consumer across, and B for each 64 rows.
-        "smem": bm + bn + bm * consumers_across + bm / 64 * bn,
+        "smem": bm + bn + candidate.reads,  # written and read, for each k
         "stages": candidate.stages,
         "panel columns": candidate.panels().columns,
     }

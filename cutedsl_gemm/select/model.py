@@ -224,15 +224,15 @@ def table(
     clustered, split_k, fills = size > 1, splits != 1, splits == FILL
     launch = c.launch + clustered * c.cluster_launch + split_k * c.reduction_launch
     at_once = np.array([BLOCKS_AT_ONCE[int(each)] for each in size], dtype=float)
-    # Bytes that TMA writes and wgmma reads: A once for each consumer across, B for each 64 rows.
-    down, across = np.array([each.atom_layout for each in candidates], dtype=float).T
-    written, read = 2 * bk * (bm + bn), 2 * bk * (bm * across + bm / 64 * bn)
+    # Bytes that TMA writes and wgmma reads.
+    written, read = 2 * bk * (bm + bn), 2 * bk * np.array([each.reads for each in candidates])
     tensor_core, smem = 2 * bm * bn * bk / c.sm_rate, (written + read) / c.smem
     row = np.array([row_of_b(each, majors) for each in candidates])
     rows = bk * (bm / ROW / cluster[1] + bn / row / cluster[0])
     tma = (row < ROW) * rows * c.tma_row
     latency = c.latency + bk / 16 * c.latency_16
-    outputs = bm * bn / WARPGROUP / (down * across)  # of a thread
+    consumers = np.array([each.atom_layout for each in candidates], dtype=float).prod(1)
+    outputs = bm * bn / WARPGROUP / consumers  # of a thread
     return Table(
         np.array([(1, 0, 2) if each.swapped else (0, 1, 2) for each in candidates]).T,
         tile[:2],

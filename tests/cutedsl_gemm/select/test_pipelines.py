@@ -32,13 +32,14 @@ def test_the_pipelines_of_some_candidates_are_right(candidate):
 def pipelines():
     """Number of blocks → the pipelines of all plans of such clusters.
 
-    Plans that differ in layouts alone have equal pipelines. The blocks of a cluster store C each
-    for itself: where threads store it, one block will do.
+    Plans that differ in dtype, raster or number of splits have equal pipelines. The blocks of a
+    cluster store C each for itself: where threads store it, one block will do.
     """
+    alone = [candidate for candidate in CANDIDATES if candidate.cluster == (1, 1)]
+    cases = *product(CANDIDATES, OF_MAJORS), *product(alone, [STORED_BY_THREADS])
     found = defaultdict(set)
-    for candidate, problem in product(CANDIDATES, (*OF_MAJORS, STORED_BY_THREADS)):
-        stored = problem is not STORED_BY_THREADS or candidate.cluster == (1, 1)
-        if stored and candidate.serves(problem.majors):
+    for candidate, problem in cases:
+        if candidate.serves(problem.majors):
             pipeline = candidate.over(2).plan(problem).pipeline
             found[pipeline.blocks].add(pipeline)
     return found
