@@ -30,14 +30,20 @@ class ToolError(FileNotFoundError):
 class Report:
     """Resources of a plan's machine code; of two kernels, the larger one's registers and stack.
 
-    `instructions` counts full opcodes, such as `HGMMA.64x128x16.F32.BF16`. `register_split` holds
-    the register counts that setmaxnreg requests, in code order: (producer, consumer).
+    `code` is all opcodes in their order, in full, such as `HGMMA.64x128x16.F32.BF16`.
+    `register_split` holds the register counts that setmaxnreg requests, in code order: (producer,
+    consumer).
     """
 
     registers: int
     stack_bytes: int
     register_split: tuple[int, ...]
-    instructions: Counter[str]
+    code: tuple[str, ...]
+
+    @property
+    def instructions(self) -> Counter[str]:
+        """How often each opcode stands in the code."""
+        return Counter(self.code)
 
     def count(self, opcode: str) -> int:
         """Instructions with this opcode, whatever modifiers follow: `count("STSM")`."""
@@ -65,7 +71,7 @@ def report(cubin: Path) -> Report:
         )
     registers, stack = (max(map(int, column)) for column in zip(*resources, strict=True))
     split = tuple(int(count, 16) for count in SETMAXREG.findall(code))
-    return Report(registers, stack, split, Counter(OPCODE.findall(code)))
+    return Report(registers, stack, split, tuple(OPCODE.findall(code)))
 
 
 def _run(name: str, *arguments: str) -> str:

@@ -23,10 +23,10 @@ Side: TypeAlias = Literal["rows", "columns"]
 
 
 def row_by_row(index: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
-    """`Raster(1)`, in fewer instructions.
+    """Tile index → tile coordinate, where N runs first.
 
-    >>> all(row_by_row(i, 3, 5) == Raster(1)(i, 3, 5) for i in range(15))
-    True
+    >>> [row_by_row(i, 2, 3) for i in range(6)]
+    [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
     """
     return index // tiles_n, index % tiles_n
 
@@ -92,6 +92,8 @@ class Raster:
         if self.of == "columns":
             n, m = Raster(self.group)(index, tiles_n, tiles_m, minimum)
             return m, n
+        if self.group == 1:  # with one division less than other groups
+            return row_by_row(index, tiles_m, tiles_n)
         first = index // (self.group * tiles_n) * self.group  # tile row of the group
         within = index - first * tiles_n
         rows, columns = self.modes(minimum(self.group, tiles_m - first), tiles_n)

@@ -40,7 +40,7 @@ class Cooperative(PanelGemm):
             row, column = self.plan.consumer_coord((m, n), consumer)
             self.load(consumer, epilogue, row, column)
             read = self.read(epilogue, row, column)
-            last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
+            last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded, (m, n))
             warpgroup.wait_group(0)
             self.release_stage(empty, *last)
             if self.released(tiles_m):

@@ -40,7 +40,7 @@ class Pingpong(PanelGemm):
             if tile >= step:  # the block's first tile waits for no turn
                 number, threads = turn_barrier(plan, consumer)
                 cute.arch.barrier(barrier_id=number, number_of_threads=threads)
-            last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded)
+            last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded, (m, n))
             if tile + step < tiles:
                 number, threads = turn_barrier(plan, (consumer + 1) % consumers)
                 cute.arch.barrier_arrive(barrier_id=number, number_of_threads=threads)

@@ -20,10 +20,10 @@ class Single(PanelGemm):
     """One warpgroup computes one tile."""
 
     @cute.jit
-    def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts):
+    def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts, first_tile):
         """The only role: load, multiply and store one tile."""
-        tiles_m, tiles_n, k_tiles, _ = tile_counts
-        m, n = self.tile_coord(cute.arch.block_idx()[0], tiles_m, tiles_n)
+        _, _, k_tiles, _ = tile_counts
+        m, n, _, _ = first_tile
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, 0, operands)
         if warp_idx == 0:

@@ -31,7 +31,7 @@ from cutedsl_gemm.kernels.device.tile import (
     tile_count,
 )
 from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
-from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
+from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm, computed
 from layouts.hardware.facts import WARPGROUP
 
 
@@ -71,12 +71,8 @@ class SplitK(Sm90Gemm):
         return cute.struct.MemRange[Float32, 0]
 
     def epilogue_tensors(self, storage, loaded, output):
-        """This block's partial sums (BM, BN), and the rows of the plan's C from its tile on."""
-        sums, c = output
-        tile, _, split = self.plan.work.tile_and_split(*self.cluster_and_count())
-        at = self.tile_coord(tile, *self.cluster_counts(c))
-        tile = tile * self.plan.cluster_size + self.block_rank()  # of all, block by block
-        return sums[None, None, tile, split], remaining_extent(c, self.plan.output_tile, at)[0]
+        """The partial sums (BM, BN, tiles, splits), and the plan's C."""
+        return output
 
     def cluster_counts(self, c):
         """Clusters of tiles of the plan's C, down and across."""
@@ -85,14 +81,17 @@ class SplitK(Sm90Gemm):
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
         """Multiply this block's k-tiles, and store the partial sums of rows that C has."""
-        _, _, k_tiles, _ = tile_counts
-        sums, rows = epilogue
-        _, _, (k_first, k_last) = self.tile_walk(k_tiles)
+        sums, c = epilogue
+        *at, k_first, k_last = self.first_tile(tile_counts)
+        rows, _ = remaining_extent(c, self.plan.output_tile, at)
+        tile, _, split = self.plan.work.tile_and_split(*self.cluster_and_count())
+        tile = tile * self.plan.cluster_size + self.block_rank()  # of all, block by block
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         m, n = self.plan.consumer_coord((0, 0), consumer)
         # (R, columns of the consumer), then (wgmma, R/64, 1) like acc
-        sums = cute.local_tile(sums, (self.plan.rows, self.plan.columns), (m, n))
+        part = self.plan.rows, self.plan.columns
+        sums = cute.local_tile(sums[None, None, tile, split], part, (m, n))
         sums = mma.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_C(sums)
         acc.fill(0)  # for a block without k-tiles
         if k_first < k_last:
@@ -121,7 +120,8 @@ class SplitK(Sm90Gemm):
         clusters = self.cluster_counts(self.c_as_planned(c))
         at = plan.exchanged(plan.work.tile_coord(cluster, rank, *clusters, cutlass.min))
         rows_left, columns_left = remaining_extent(c, plan.c_tile, at)
-        cute.arch.griddepcontrol_wait()
+        if computed(*at):
+            cute.arch.griddepcontrol_wait()
         if part * rows < rows_left:  # at the edge of C, not every part has rows
             loaded = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)
             totals = []

@@ -153,8 +153,8 @@ MAINLOOPS = (
     Fault(
         "no_wait_for_the_cluster",
         MAINLOOP,
-        "        cute.arch.cluster_arrive()\n        cute.arch.cluster_wait()\n",
-        "        cute.arch.cluster_arrive()\n",
+        "        cute.arch.cluster_arrive_relaxed()\n        cute.arch.cluster_wait()\n",
+        "        cute.arch.cluster_arrive_relaxed()\n",
         "A slice arrives on an mbarrier of another block that is not initialised.",
     ),
     Fault(
@@ -172,10 +172,24 @@ MAINLOOPS = (
         "A consumer waits on an mbarrier that holds whatever was in shared memory.",
     ),
     Fault(
+        "first_tile_divided_out_behind_the_wait",
+        MAINLOOP,
+        "if computed(*first_tile):",
+        "if True:",
+        "A launch that overlaps the one before it divides when it could load.",
+    ),
+    Fault(
+        "coordinates_divided_out_behind_the_products",
+        MAINLOOP,
+        "if computed(*coord):",
+        "if True:",
+        "The last tile's store waits for divisions.",
+    ),
+    Fault(
         "no_wait_for_the_launch_before",
         MAINLOOP,
         "        cute.arch.griddepcontrol_wait()  # no",
-        "        # no",
+        "        pass  # no",
         "A launch that overlaps the one before it reads A before that one has written it.",
     ),
     Fault(
@@ -834,8 +848,8 @@ FURTHER = (
     Fault(
         "partial_sums_of_first_consumer",
         "kernels/sm90/split_k.py",
-        "(self.plan.rows, self.plan.columns), (m, n))",
-        "(self.plan.rows, self.plan.columns), (0, 0))",
+        "part, (m, n))",
+        "part, (0, 0))",
         "Both consumers store their partial sums to the first rows.",
     ),
     Fault(

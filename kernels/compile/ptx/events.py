@@ -255,7 +255,7 @@ class SetMaxNReg:
 
 @dataclass(frozen=True, slots=True)
 class ClusterArrive:
-    """barrier.cluster.arrive."""
+    """barrier.cluster.arrive.relaxed: it orders no memory."""
 
 
 @dataclass(frozen=True, slots=True)

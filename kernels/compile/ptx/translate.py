@@ -206,7 +206,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     (r"bar\.sync", "emit(BarSync({0:i}, {1:i}))"),
     (r"bar\.sync", "emit(BarSync({0:i}, threads))"),
     (r"bar\.arrive", "emit(BarArrive({0:i}, {1:i}))"),
-    (r"barrier\.cluster\.arrive", "emit(ClusterArrive())"),
+    (r"barrier\.cluster\.arrive\.relaxed", "emit(ClusterArrive())"),
     (r"barrier\.cluster\.wait", "emit(ClusterWait())"),
     (r"setmaxnreg\.(?P<action>dec|inc)\.sync\.aligned\.u32", "emit(SetMaxNReg({action!r}, {0:i}))"),
     (r"griddepcontrol\.wait", "emit(GridDependencyWait())"),

@@ -128,6 +128,20 @@ def test_a_shared_operand_is_multicast(plan):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("cluster", [(1, 1), (4, 2)])
+@pytest.mark.parametrize("make", [pingpong, cooperative, split])
+def test_coordinates_are_divided_out_before_what_waits_for_them(make, cluster):
+    """Not behind the wait for the launch in front, nor between the last product and its store."""
+    code = build.inspect(make((128, 64, 64), cluster=cluster)).code
+    divisions, waits = "MUFU.RCP", "ACQBULK"
+    order = [each for each in code if each in (divisions, waits)]
+    before = [order[at - 1] for at, each in enumerate(order) if each == waits and at > 0]
+    assert before == [divisions] * order.count(waits)
+    products = max(at for at, opcode in enumerate(code) if opcode.startswith("HGMMA"))
+    assert make is split or "MUFU.RCP" not in code[products:]
+
+
+@pytest.mark.slow
 def test_a_single_warpgroup_keeps_its_registers():
     plan = single()
     report = build.inspect(plan)
