@@ -21,6 +21,7 @@ from cutlass import Int32, Int64, select_
 
 from cutedsl_gemm.kernels.copies.plan import CopyPlan
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.computed import computed
 from cutedsl_gemm.kernels.device.tile import thread_coordinates
 from cutedsl_gemm.kernels.device.words import funnel_shift, gmem_word
 
@@ -91,10 +92,11 @@ class CopyRows:
 
     @cute.kernel
     def kernel(self, pairs):
-        if cutlass.const_expr(self.plan.overlap):
-            cute.arch.griddepcontrol_wait()
-            cute.arch.griddepcontrol_launch_dependents()
         matrices, (i, j) = self.tile_of_block(pairs)
+        if cutlass.const_expr(self.plan.overlap):
+            if computed(i, j):
+                cute.arch.griddepcontrol_wait()
+            cute.arch.griddepcontrol_launch_dependents()
         (bm, bn), width = self.plan.tile, self.plan.width
         source, source_stride, target, target_stride, rows, columns = matrices
         end = source + (rows - 1) * source_stride + Int64(columns) * self.element

@@ -17,8 +17,6 @@ Where  all layouts are the plan's, lowered: `plan.explain()` prints them. R is t
        rows that one consumer multiplies.
 """
 
-import functools
-import operator
 from typing import Any
 
 import cutlass
@@ -28,6 +26,7 @@ from cutlass import Float32, Int32, Int64
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.computed import computed
 from cutedsl_gemm.kernels.device.flags import wait_for_flag
 from cutedsl_gemm.kernels.device.launch import Gemm
 from cutedsl_gemm.kernels.device.smem import SmemAllocator
@@ -37,16 +36,6 @@ from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES, EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-
-
-def computed(*numbers):
-    """True, but ptxas must compute the numbers, 0 or more, to know: it cannot do so later.
-
-    ptxas would divide where a tile's coordinate is used, between the end of a wait and the load or
-    store that is waited for. Divided before, while the wait lasts, a product of 2 to 8 µs takes
-    0.1 to 0.3 µs less (docs/performance/notebook.md).
-    """
-    return functools.reduce(operator.or_, numbers, 0) >= 0
 
 
 class Sm90Gemm(Gemm):

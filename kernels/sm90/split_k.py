@@ -24,6 +24,7 @@ from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.computed import computed
 from cutedsl_gemm.kernels.device.epilogue import like_c, over_c, split_arguments
 from cutedsl_gemm.kernels.device.tile import (
     remaining_extent,
@@ -31,7 +32,7 @@ from cutedsl_gemm.kernels.device.tile import (
     tile_count,
 )
 from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
-from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm, computed
+from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from layouts.hardware.facts import WARPGROUP
 
 

@@ -134,8 +134,8 @@ SM70_SIMT_COPIES = (
     Fault(
         "copy_does_not_wait",
         ROWS,
-        "            cute.arch.griddepcontrol_wait()\n",
-        "",
+        "cute.arch.griddepcontrol_wait()",
+        "pass",
         "A copy that overlaps the launch before it reads what that one has not written yet.",
     ),
     Fault(

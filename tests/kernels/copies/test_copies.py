@@ -152,3 +152,4 @@ def test_words_move_whole_and_four_are_in_flight():
     assert report.registers <= 64  # four blocks of 256 threads on a multiprocessor
     assert report.spills == report.stack_bytes == 0
     assert (report.count("ACQBULK"), report.count("PREEXIT")) == (1, 1)
+    assert report.code.index("MUFU.RCP") < report.code.index("ACQBULK")  # divides, then waits
