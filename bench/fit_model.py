@@ -16,7 +16,7 @@ The formulas rank all candidates, and a choice corrects only the first NEAR. `--
 fits the constants of the formulas, so that the candidate that the previous network ranks first is
 among these. Then write the constants into model.py, and let the network learn anew.
 
-`--pick 302 98` picks as many plans that do not split K, and that do, of all that ran; with
+`--pick 428 122` picks as many plans that do not split K, and that do, of all that ran; with
 `--write` they become the candidates, of which a second run learns. torch.mm runs without the
 epilogue that the plans have. Needs no GPU; takes minutes.
 """

@@ -6,6 +6,7 @@ import csv
 import lzma
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +15,13 @@ import numpy as np
 from candidates import EPILOGUES, KINDS
 from numpy.typing import NDArray
 
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.providers import CUBLAS
+from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
 from cutedsl_gemm.select.correction import Network, of_candidates, of_rows, of_work
 from cutedsl_gemm.select.model import (
+    SMS,
     Constants,
     Table,
     Work,
@@ -30,6 +34,12 @@ from cutedsl_gemm.select.model import (
 )
 
 Array = NDArray[Any]
+
+# Pools with a name, or a lower number, ran when kernels divided behind the wait for the launch in
+# front, and clusters began with a memory fence. Since then, a product takes less by so many
+# seconds, whatever its size (docs/performance/notebook.md, "Divisions before the waits").
+FIRST_SINCE = 8000
+SAVED_ALONE, SAVED_OVERLAPPING, SAVED_IN_CLUSTERS, SAVED_BY_SPLITS = 1e-7, 3.7e-7, 5e-7, 3.5e-7
 
 
 class Runs(NamedTuple):
@@ -88,7 +98,7 @@ def read(paths: Sequence[Path]) -> Runs:
                 extents = (int(row[name]) for name in ("M", "N", "K"))
                 if not row["wrong"] and (row["plan"] in known or row["plan"] == CUBLAS):
                     times = shapes[(row["pool"], *extents, row["kind"])]
-                    times[row["plan"]] = float(row["µs"]) / 1e6
+                    times[row["plan"]] = seconds_today(row, known.get(row["plan"]))
     shapes = {shape: times for shape, times in shapes.items() if {*times} - {CUBLAS}}
     names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
     number = {name: at for at, name in enumerate(names)}
@@ -98,6 +108,29 @@ def read(paths: Sequence[Path]) -> Runs:
         same = of_shape(*mnk, kind)
         rows += [(at, number[name], t, *same) for name, t in times.items()]
     return of_all(rows, cublas, [known[name] for name in names])
+
+
+def seconds_today(row: dict[str, str], candidate: Candidate | None) -> float:
+    """The seconds of a run, a row of the file; with today's kernels if it is a candidate's."""
+    seconds, pool = float(row["µs"]) / 1e6, row["pool"]
+    if candidate is None or (pool.isdigit() and int(pool) >= FIRST_SINCE):
+        return seconds
+    return seconds - saved(candidate, *(int(row[name]) for name in ("M", "N", "K")))
+
+
+@cache
+def plan_of(candidate: Candidate) -> Sm90Plan:
+    """A plan of a candidate, whatever the problem."""
+    return candidate.plan(Problem.dense(4096, 4096, 4096))
+
+
+def saved(candidate: Candidate, m: int, n: int, k: int) -> float:
+    """Seconds that a run of an earlier pool would take less today."""
+    plan = plan_of(candidate)
+    if plan.cluster_size > 1 or plan.splits > 1:
+        return SAVED_IN_CLUSTERS * (plan.cluster_size > 1) + SAVED_BY_SPLITS * (plan.splits > 1)
+    overlaps = plan.overlaps(*plan.operand_rows(m, n), k, SMS)
+    return SAVED_OVERLAPPING if overlaps else SAVED_ALONE
 
 
 def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:

@@ -73,7 +73,7 @@ def test_no_figure_has_an_exponent_or_is_zero(mnk):
         ((4096, 4096, 4096), "when", None),
         ((2048, 2048, 256), "before", None),
         ((16, 28672, 4096), "before", "B"),  # a cluster, and swapped operands
-        ((28672, 16, 4096), "when", "A"),
+        ((128256, 8, 4096), "when", "A"),
     ],
     ids=str,
 )
