@@ -292,7 +292,7 @@ class Sm90Gemm(Gemm):
         stage, parity = self.pipeline.stage_and_parity(Int32(0), WAIT_EMPTY.flipped)
         turn = Int32(0)  # of the chunk of A whose rows have come; this GPU's own are here
         for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            if cutlass.const_expr(self.plan.work.persistent):
+            if cutlass.const_expr(self.plan.work.persistent):  # else it has one tile
                 if tile > first:
                     m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
             if cutlass.const_expr(self.plan.gathered):
