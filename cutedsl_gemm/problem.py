@@ -97,9 +97,22 @@ class Problem:
     epilogue: Epilogue = PLAIN
 
     @classmethod
-    def dense(cls, m: int, n: int, k: int, dtype: str = "bfloat16") -> Problem:
-        """The product of contiguous matrices, A row-major and B column-major."""
-        return cls(Matrix((m, k), (k, 1)), Matrix((k, n), (1, k)), dtype)
+    def dense(
+        cls,
+        m: int,
+        n: int,
+        k: int,
+        dtype: str = "bfloat16",
+        majors: tuple[Major, Major] = ("K", "K"),
+    ) -> Problem:
+        """The product of contiguous matrices; by default, A is row-major and B column-major.
+
+        >>> Problem.dense(16, 32, 64, majors=("K", "MN")).b
+        Matrix(shape=(64, 32), stride=(32, 1))
+        """
+        of_a = (k, 1) if majors[0] == "K" else (1, m)
+        of_b = (1, k) if majors[1] == "K" else (n, 1)
+        return cls(Matrix((m, k), of_a), Matrix((k, n), of_b), dtype)
 
     @property
     def transposed(self) -> Problem:

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from cutedsl_gemm import gemm
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
-from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.select.model import takes
 
@@ -47,10 +48,10 @@ def invariant_plans(part):
 
     And FAMILY's plans, which all parts share.
     """
-    majors = itertools.product(((64, 1), (1, 64)), repeat=2)
+    majors = itertools.product(("K", "MN"), repeat=2)
     problems = [
-        Problem(Matrix((64, 64), a), Matrix((64, 64), b), dtype, invariant=True)
-        for (a, b), dtype in itertools.product(majors, ("bfloat16", "float16"))
+        replace(Problem.dense(64, 64, 64, dtype, of_a_and_b), invariant=True)
+        for of_a_and_b, dtype in itertools.product(majors, ("bfloat16", "float16"))
     ]
     every = [each for each in CANDIDATES if each.serves(("K", "K"), invariant=True)]
     chosen = []

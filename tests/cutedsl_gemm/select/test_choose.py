@@ -10,7 +10,7 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.random_shapes import draw
-from cutedsl_gemm.problem import MAX_EXTENT, Matrix, Problem
+from cutedsl_gemm.problem import MAX_EXTENT, Problem
 from cutedsl_gemm.select.choose import choose, choose_among
 from cutedsl_gemm.select.model import NEAR, SMS, TIED, ranking
 from cutedsl_gemm.select.registry import KERNELS
@@ -83,8 +83,8 @@ def test_k_of_few_tiles_is_divided_and_that_of_many_is_not():
 def test_each_maker_has_a_plan_whatever_the_majors(maker):
     """Tiles of an odd multiple of 8 columns serve only a B that is contiguous along K."""
     for m, n, k in draw(400, seed=5):
-        for a, b in product(((k, 1), (1, m)), ((n, 1), (1, k))):
-            problem = Problem(Matrix((m, k), a), Matrix((k, n), b), "bfloat16")
+        for majors in product(("K", "MN"), repeat=2):
+            problem = Problem.dense(m, n, k, majors=majors)
             assert choose_among(maker, problem).a_major in ("K", "MN")
 
 

@@ -58,15 +58,14 @@ def padded(m, n, k, padding):
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
 def test_a_candidate_is_a_legal_plan_of_the_majors_that_it_serves_and_of_no_others(candidate):
-    strides = [(64, 1), (1, 64)]
-    for dtype, a, b in product(("bfloat16", "float16"), strides, strides):
-        problem = Problem(Matrix((64, 64), a), Matrix((64, 64), b), dtype)
+    for dtype, *majors in product(("bfloat16", "float16"), ("K", "MN"), ("K", "MN")):
+        problem = Problem.dense(64, 64, 64, dtype, majors)
         if not candidate.serves(problem.majors):
             with pytest.raises(PlanError):
                 candidate.plan(problem)
             continue
         plan = candidate.plan(problem)
-        assert (plan.dtype, plan.a_major, plan.b_major) == (dtype, *problem.majors)
+        assert [plan.dtype, plan.a_major, plan.b_major] == [dtype, *majors]
         assert candidate_of(plan) == candidate.over(plan.splits)
 
 
@@ -339,7 +338,7 @@ def test_shapes_of_all_kinds_use_most_candidates():
     shapes = [*draw(15000, seed=11), *few, *short, *long]
     chosen = {best(Problem.dense(*mnk)) for mnk in shapes if min(mnk) > 0}
     gradients = product(draw(1000, seed=13), [("K", "MN"), ("MN", "MN")])
-    chosen |= {best(of_majors(*mnk, *majors)) for mnk, majors in gradients}
+    chosen |= {best(Problem.dense(*mnk, majors=majors)) for mnk, majors in gradients}
     chosen = {each.family for each in chosen}
     assert len(chosen) >= 0.98 * len(CANDIDATES), {*CANDIDATES} - chosen
 
@@ -361,20 +360,13 @@ def test_tiny_products_get_small_tiles():
         assert bm * bn <= 64 * 96
 
 
-def of_majors(m, n, k, a, b):
-    """A product of operands that are contiguous along K, or not ("MN")."""
-    a_stride = (k, 1) if a == "K" else (1, m)
-    b_stride = (1, k) if b == "K" else (n, 1)
-    return Problem(Matrix((m, k), a_stride), Matrix((k, n), b_stride), "bfloat16")
-
-
 @pytest.mark.parametrize("swapped", [False, True])
 def test_short_rows_of_b_in_shared_memory_slow_the_loads(swapped):
     """An H100 took 377 µs, not 185, with tiles of 176 columns at 4096³, neither along K."""
 
     def k_tile(bn, *majors):
         found = estimate(
-            of_majors(4096, 4096, 4096, *majors),
+            Problem.dense(4096, 4096, 4096, majors=majors),
             Candidate(pingpong, (128, bn, 64), swapped=swapped),
         )
         return found.mainloop / found.waves / 64, found.bound
@@ -390,7 +382,7 @@ def test_short_rows_of_b_in_shared_memory_slow_the_loads(swapped):
 def test_the_choice_follows_the_majors():
     """The gradient of a weight: its tiles have rows of 64 bytes or more."""
     for mnk in ((4096, 4096, 4096), (2048, 8192, 2048), (14336, 4096, 8192)):
-        problem = of_majors(*mnk, "MN", "MN")
+        problem = Problem.dense(*mnk, majors=("MN", "MN"))
         assert best(problem).tile[1] % 32 == 0
         assert best(problem) == ranking(problem)[0].candidate
 

@@ -15,9 +15,7 @@ from cutedsl_gemm.select.candidate import CANDIDATES
 STORED_BY_TMA = Problem.dense(4096, 4096, 4096)
 STORED_BY_THREADS = replace(STORED_BY_TMA, c_alignment=1)
 OF_MAJORS = [
-    Problem(a, b, STORED_BY_TMA.dtype)
-    for a in (STORED_BY_TMA.a, STORED_BY_TMA.a.transposed)
-    for b in (STORED_BY_TMA.b, STORED_BY_TMA.b.transposed)
+    Problem.dense(4096, 4096, 4096, majors=majors) for majors in product(("K", "MN"), repeat=2)
 ]
 SOME = [each for each in CANDIDATES if each.cluster in ((1, 1), (2, 1))][::30]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 import layouts as L
-from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, plans
 from layouts import ComposedLayout, Layout, LayoutError, postcondition, prove, size
 
@@ -34,8 +34,7 @@ def shipped():
     if settings().max_examples >= 100:
         return [plan for plan in plans() if plan.splits <= 2]
     problems = [
-        Problem(Matrix((4096, 4096), a), Matrix((4096, 4096), b), "bfloat16")
-        for a, b in product(((4096, 1), (1, 4096)), repeat=2)
+        Problem.dense(4096, 4096, 4096, majors=majors) for majors in product(("K", "MN"), repeat=2)
     ]
     return [
         each.plan(problem)
