@@ -1,7 +1,7 @@
 """Plans compared with torch.mm: the measurements to which select/model.py is fitted.
 
-    python bench/candidates.py --csv FILE [--seed 1] [--count 600] [--kinds KIND...] [--slack 1.35]
-                               [--tried] [--dry]
+    python bench/candidates.py --csv FILE [--seed 9001] [--count 600] [--kinds KIND...]
+                               [--slack 1.35] [--tried] [--dry]
 
 Half of the cases are bench's random shapes: 400 of `--count 600`. The others are rare among them:
 products of few tiles, shapes of language models, decoding, gradients (whose operands are not
@@ -57,6 +57,7 @@ from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 
 SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed
 FIRST, FURTHER, MOST_TRIED = 10, 6, 8  # plans of a case
+FIRST_SEED = 9001  # smaller ones are pools of bench/runs.csv.xz
 CHECKED = 1 << 24  # elements of C at most: larger ones are not checked
 # (N, K) of weights, in addition to those of bench.
 MODELS = (
@@ -311,7 +312,7 @@ def main() -> None:
     """Compile on all cores, then measure case after case until the time is over."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--csv", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED)
     parser.add_argument("--count", type=int, default=600)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS])
     parser.add_argument("--slack", type=float, default=1.35)
@@ -321,6 +322,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.csv is None and not options.dry:
         parser.error("--csv FILE is required, unless --dry")
+    if options.seed < FIRST_SEED:
+        parser.error(
+            f"--seed is {options.seed}: it names the pool, and must be {FIRST_SEED} or more"
+        )
     start = time.monotonic()
     for seed in (3, 4):  # the second is warm, and new to the cache
         problems = [Problem.dense(*mnk) for mnk in draw(200, seed)]

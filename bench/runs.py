@@ -35,9 +35,9 @@ from cutedsl_gemm.select.model import (
 
 Array = NDArray[Any]
 
-# Pools with a name, or a lower number, ran when kernels divided behind the wait for the launch in
-# front, and clusters began with a memory fence. Since then, a product takes less by so many
-# seconds, whatever its size (docs/performance/notebook.md, "Divisions before the waits").
+# Pools with a name, or a number below FIRST_SINCE, ran when kernels divided behind the wait for the
+# launch in front, and clusters began with a memory fence. Today a product takes so many seconds
+# less, whatever its size (docs/performance/notebook.md, "Divisions before the waits").
 FIRST_SINCE = 8000
 SAVED_ALONE, SAVED_OVERLAPPING, SAVED_IN_CLUSTERS, SAVED_BY_SPLITS = 1e-7, 3.7e-7, 5e-7, 3.5e-7
 
@@ -125,7 +125,7 @@ def plan_of(candidate: Candidate) -> Sm90Plan:
 
 
 def saved(candidate: Candidate, m: int, n: int, k: int) -> float:
-    """Seconds that a run of an earlier pool would take less today."""
+    """How many seconds less a run of an earlier pool would take today."""
     plan = plan_of(candidate)
     if plan.cluster_size > 1 or plan.splits > 1:
         return SAVED_IN_CLUSTERS * (plan.cluster_size > 1) + SAVED_BY_SPLITS * (plan.splits > 1)

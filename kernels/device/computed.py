@@ -6,11 +6,11 @@ from typing import Any
 
 
 def computed(*numbers: Any) -> Any:
-    """True, but ptxas must compute the numbers, 0 or more, to know: what is inside waits for them.
+    """True for numbers of 0 or more. ptxas cannot know, and computes them before the branch.
 
-    ptxas would divide where a tile's coordinate is used, between the end of a wait and the load or
-    store that is waited for. Divided before, while the wait lasts, a product of 2 to 8 µs takes 0.1
-    to 0.5 µs less (docs/performance/notebook.md, "Divisions before the waits").
+    Otherwise it would divide where a tile's coordinate is used: between the end of a wait and the
+    load or store that is waited for. Divided before, while the wait lasts, a product of 2 to 8 µs
+    takes 0.1 to 0.4 µs less (docs/performance/notebook.md, "Divisions before the waits").
 
     >>> computed(3, 0), computed()
     (True, True)

@@ -92,7 +92,7 @@ class Raster:
         if self.of == "columns":
             n, m = Raster(self.group)(index, tiles_n, tiles_m, minimum)
             return m, n
-        if self.group == 1:  # with one division less than other groups
+        if self.group == 1:  # one division fewer than in other groups
             return row_by_row(index, tiles_m, tiles_n)
         first = index // (self.group * tiles_n) * self.group  # tile row of the group
         within = index - first * tiles_n

@@ -398,7 +398,7 @@ class Sm90Gemm(Gemm):
     def mainloop(self, mma, rA, rB, acc, full, empty, first, k_tiles, reloaded, coord=()):
         """acc = the product of a tile, whose k-tiles are the block's `first` and following.
 
-        `coord` is the coordinate at which it will be stored, to be computed before.
+        `coord` is where it will be stored, to be computed before the first wait.
 
         One k-tile is always in flight. On return it is the last one: the caller waits for it, and
         releases its stage. The result is that stage, and whether a load awaits it.

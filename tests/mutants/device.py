@@ -179,6 +179,27 @@ MAINLOOPS = (
         "A launch that overlaps the one before it divides when it could load.",
     ),
     Fault(
+        "reduction_divides_behind_the_wait",
+        SPLIT_K,
+        "if computed(*at):",
+        "if True:",
+        "The second kernel divides when it could load partial sums.",
+    ),
+    Fault(
+        "rows_of_tiles_divided_out_twice",
+        "kernels/plan/raster.py",
+        "if self.group == 1:",
+        "if self.group == 0:",
+        "A raster of single rows divides twice where once is enough.",
+    ),
+    Fault(
+        "no_fence_of_the_mbarriers",
+        MAINLOOP,
+        "        cute.arch.mbarrier_init_fence()\n",
+        "",
+        "Nothing releases the mbarriers' initialisation to the other blocks of a cluster.",
+    ),
+    Fault(
         "coordinates_divided_out_behind_the_products",
         MAINLOOP,
         "if computed(*coord):",

@@ -317,7 +317,7 @@ def test_the_choice_is_close_to_the_best_measured(epilogues):
         chosen.append(math.log(ranked[0].seconds / times[ranked[0].candidate]))
         errors += [math.log(found.seconds / times[found.candidate]) for found in ranked]
     assert len(shares) > 0.95 * len(shapes) > 50
-    assert statistics.geometric_mean(shares) > 0.98
+    assert statistics.geometric_mean(shares) > (0.98 if epilogues else 0.985)
     assert statistics.pstdev(errors) < 0.17
     assert abs(statistics.fmean(chosen)) < 0.05
 

@@ -54,7 +54,7 @@ def test_dtype_raster_and_number_of_splits_change_no_pipeline(candidate):
     assert other.check().pipeline == plan.pipeline
 
 
-BLOCKS = {1: 1, 2: 1, 4: 2, 8: 12}  # → parts in which the tests decide, each as long as others
+BLOCKS = {1: 1, 2: 1, 4: 2, 8: 12}  # number of blocks → parts that take about equally long
 
 
 @pytest.mark.deep

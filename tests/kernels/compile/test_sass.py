@@ -127,18 +127,35 @@ def test_a_shared_operand_is_multicast(plan):
     assert report.spills == report.stack_bytes == 0
 
 
+DIVISION, WAIT = "MUFU.RCP", "ACQBULK"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", [(1, 1), (4, 2)])
-@pytest.mark.parametrize("make", [pingpong, cooperative, split])
+@pytest.mark.parametrize("make", [pingpong, cooperative])
 def test_coordinates_are_divided_out_before_what_waits_for_them(make, cluster):
-    """Not behind the wait for the launch in front, nor between the last product and its store."""
-    code = build.inspect(make((128, 64, 64), cluster=cluster)).code
-    divisions, waits = "MUFU.RCP", "ACQBULK"
-    order = [each for each in code if each in (divisions, waits)]
-    before = [order[at - 1] for at, each in enumerate(order) if each == waits and at > 0]
-    assert before == [divisions] * order.count(waits)
-    products = max(at for at, opcode in enumerate(code) if opcode.startswith("HGMMA"))
-    assert make is split or "MUFU.RCP" not in code[products:]
+    """The first tile's before the wait for the launch in front; none behind the last product.
+
+    The divisions for further tiles stand behind the wait, in front of the first load.
+    """
+    for raster, divisions in ((Raster(4), 2), (Raster(1), 1)):
+        code = build.inspect(make((128, 64, 64), cluster=cluster, raster=raster)).code
+        assert code[: code.index(WAIT)].count(DIVISION) == divisions
+        products = max(at for at, opcode in enumerate(code) if opcode.startswith("HGMMA"))
+        assert DIVISION not in code[products:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", [(1, 1), (4, 2)])
+def test_both_kernels_of_a_split_divide_before_they_wait(cluster):
+    """Once for the tile of a block of the reduction, and twice for a tile and its k-tiles."""
+    code = build.inspect(split((128, 64, 64), cluster=cluster)).code
+    reduction, product = (at for at, opcode in enumerate(code) if opcode == WAIT)
+    begin = max(at for at in range(product) if code[at] == "EXIT")  # of the reduction
+    loads = max(at for at, opcode in enumerate(code) if opcode.startswith("UTMALDG"))
+    assert code[:reduction].count(DIVISION) == 1
+    assert code[begin:product].count(DIVISION) == 2
+    assert DIVISION not in code[reduction:begin] + code[product:loads]
 
 
 @pytest.mark.slow
