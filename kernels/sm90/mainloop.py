@@ -264,8 +264,8 @@ class Sm90Gemm(Gemm):
     def cluster_sync(self):
         """Wait until all blocks of the cluster are here, with their mbarriers initialised.
 
-        The fence behind their initialisation releases them, so that the arrival needs no release:
-        that is a fence of all memory, which takes 0.2 µs.
+        The fence that follows their initialisation releases them, so the arrival is relaxed. A
+        release would be a fence of all memory, which takes 0.2 µs.
         """
         cute.arch.cluster_arrive_relaxed()
         cute.arch.cluster_wait()

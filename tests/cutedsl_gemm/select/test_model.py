@@ -340,7 +340,8 @@ def test_shapes_of_all_kinds_use_most_candidates():
     gradients = product(draw(1000, seed=13), [("K", "MN"), ("MN", "MN")])
     chosen |= {best(Problem.dense(*mnk, majors=majors)) for mnk, majors in gradients}
     chosen = {each.family for each in chosen}
-    assert len(chosen) >= 0.98 * len(CANDIDATES), {*CANDIDATES} - chosen
+    unused = {*CANDIDATES} - chosen
+    assert len(unused) <= len(CANDIDATES) // 80, unused
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40).map(lambda x: 8 * x))

@@ -28,7 +28,7 @@ def test_the_pipelines_of_some_candidates_are_right(candidate):
 
 @cache
 def pipelines():
-    """Number of blocks → the pipelines of all plans of such clusters, in an order.
+    """Number of blocks → the pipelines of all plans of such clusters, always in the same order.
 
     Plans that differ in dtype, raster or number of splits have equal pipelines. The blocks of a
     cluster store C each for itself: where threads store it, one block will do.
@@ -54,20 +54,20 @@ def test_dtype_raster_and_number_of_splits_change_no_pipeline(candidate):
     assert other.check().pipeline == plan.pipeline
 
 
-BLOCKS = {1: 1, 2: 1, 4: 2, 8: 12}  # number of blocks → parts that take about equally long
+PARTS = {1: 1, 2: 1, 4: 2, 8: 12}  # number of blocks → parts that take about equally long
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("blocks", "part"),
-    [(blocks, part) for blocks, count in BLOCKS.items() for part in range(count)],
+    [(blocks, part) for blocks, count in PARTS.items() for part in range(count)],
 )
 def test_the_pipelines_of_all_plans_are_right(blocks, part):
-    for pipeline in [*pipelines()[blocks]][part :: BLOCKS[blocks]]:
+    for pipeline in [*pipelines()[blocks]][part :: PARTS[blocks]]:
         assert violation(pipeline) is None
 
 
 @pytest.mark.deep
 def test_no_pipeline_is_left_out():
-    assert {*pipelines()} == {*BLOCKS}
+    assert {*pipelines()} == {*PARTS}
     assert sum(map(len, pipelines().values())) > 100
