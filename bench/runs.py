@@ -23,11 +23,11 @@ from cutedsl_gemm.select.correction import Network, of_candidates, of_rows, of_w
 from cutedsl_gemm.select.model import (
     SMS,
     Constants,
+    EpilogueWork,
     Table,
-    Work,
     aligned,
+    alignment_index,
     correction,
-    row_alignment,
     table,
     terms,
     work_of,
@@ -36,7 +36,7 @@ from cutedsl_gemm.select.model import (
 Array = NDArray[Any]
 
 # Pools with a name, or a number below FIRST_SINCE, ran when kernels divided behind the wait for the
-# launch in front, and clusters began with a memory fence. Today a product takes so many seconds
+# previous launch, and clusters began with a memory fence. Today a product takes so many seconds
 # less, whatever its size (docs/performance/notebook.md, "Divisions before the waits").
 FIRST_SINCE = 8000
 SAVED_ALONE, SAVED_OVERLAPPING, SAVED_IN_CLUSTERS, SAVED_BY_SPLITS = 1e-7, 3.7e-7, 5e-7, 3.5e-7
@@ -50,7 +50,7 @@ class Runs(NamedTuple):
     seconds: Array
     key: tuple[Array, ...]  # M, N, K, and the alignments of rows of A, B and C
     kind: Array  # its number in KINDS
-    work: Work  # of the epilogue
+    work: EpilogueWork  # of the epilogue
     torch: Array
     best: Array
     names: list[Candidate]
@@ -84,7 +84,7 @@ class Runs(NamedTuple):
             seconds=self.seconds[keep],
             key=tuple(each[keep] for each in self.key),
             kind=self.kind[keep],
-            work=Work(*(each[keep] for each in self.work)),
+            work=EpilogueWork(*(each[keep] for each in self.work)),
         )
 
 
@@ -137,8 +137,8 @@ def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:
     """What the runs of a shape have in common: `key`, `kind` and `work`."""
     of_a, of_b = KINDS[kind].majors
     pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
-    work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else Work()
-    return m, n, k, *(row_alignment(2 * each) for each in pitches), [*KINDS].index(kind), *work
+    work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else EpilogueWork()
+    return m, n, k, *(alignment_index(2 * each) for each in pitches), [*KINDS].index(kind), *work
 
 
 def of_all(
@@ -151,7 +151,7 @@ def of_all(
     np.minimum.at(best, shape, seconds)
     *alignments, kinds = (each.astype(int) for each in others[:4])
     found = shape, candidate.astype(int), seconds, (m, n, k, *alignments), kinds
-    return Runs(*found, Work(*others[4:]), np.array(cublas), best, names)
+    return Runs(*found, EpilogueWork(*others[4:]), np.array(cublas), best, names)
 
 
 def formulas(runs: Runs, c: Constants) -> dict[str, Array]:

@@ -38,7 +38,6 @@ from cutedsl_gemm.results import (
     check_results,
     empty,
     in_columns,
-    names,
     slot,
 )
 from cutedsl_gemm.run import fused_runner
@@ -132,7 +131,7 @@ def _make(
     _check_invariant(epilogue, options)
     if out is not None:
         check_results(out, epilogue, shape, a)
-    _check_memory((("a", a), ("b", b), *zip(names(epilogue), out or (), strict=False)))
+    _check_memory((("a", a), ("b", b), *zip(epilogue.result_names, out or (), strict=False)))
     if 0 in (*a.shape, *shape):
         _check_reductions(epilogue, shape)
         return Fused(epilogue, partial(_empty, epilogue, shape))
@@ -159,7 +158,7 @@ def _check_memory(tensors: Iterable[tuple[str, object]]) -> None:
 
 def _check_invariant(epilogue: Epilogue, options: Options) -> None:
     """ValueError for an invariant sum over N: its order depends on the tile, and that on M."""
-    for name, result in zip(names(epilogue), epilogue.results, strict=True):
+    for name, result in zip(epilogue.result_names, epilogue.results, strict=True):
         if options.invariant and result.reduction == "sum" and result.over == "N":
             raise ValueError(
                 f"invariant=True, and {name} is a sum over N: its order depends on the tile, which "
@@ -169,7 +168,7 @@ def _check_invariant(epilogue: Epilogue, options: Options) -> None:
 
 def _check_reductions(epilogue: Epilogue, shape: tuple[int, int]) -> None:
     """ValueError for the largest or smallest of no elements."""
-    for name, result in zip(names(epilogue), epilogue.results, strict=True):
+    for name, result in zip(epilogue.result_names, epilogue.results, strict=True):
         extent = shape["MN".index(result.over)] if result.over else 1
         if result.reduction in ("amax", "amin") and extent == 0:
             raise ValueError(
@@ -380,7 +379,7 @@ def _writing(
     An operand that shares memory with one is copied: gemm may add to a matrix in place.
     """
     copies = {}
-    for i, (name, tensor) in enumerate(zip(names(epilogue), out, strict=True)):
+    for i, (name, tensor) in enumerate(zip(epilogue.result_names, out, strict=True)):
         for part in (a, *parts_of(b)):
             check_disjoint(tensor, a, part)
         for other in out[:i]:

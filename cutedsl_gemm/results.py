@@ -64,12 +64,6 @@ def empty(result: Result, shape: Shape, like: Tensor) -> Callable[[Tensor], Tens
     return lambda a: a.new_empty(kept, dtype=found)
 
 
-def names(epilogue: Epilogue) -> list[str]:
-    """The names of the results in messages."""
-    count = len(epilogue.results)
-    return ["out"] if count == 1 else [f"out[{i}]" for i in range(count)]
-
-
 def check_results(out: Results, epilogue: Epilogue, shape: Shape, a: Tensor) -> None:
     """TypeError or ValueError unless the tensors of `out` can hold the results."""
     if len(out) != len(epilogue.results):
@@ -77,7 +71,7 @@ def check_results(out: Results, epilogue: Epilogue, shape: Shape, a: Tensor) -> 
             f"out has {len(out)} tensors, and the epilogue {len(epilogue.results)} results: "
             "pass a tensor for each"
         )
-    for name, tensor, result in zip(names(epilogue), out, epilogue.results, strict=True):
+    for name, tensor, result in zip(epilogue.result_names, out, epilogue.results, strict=True):
         _check_result(name, tensor, extents(result, shape), dtype_of(result, a.dtype), a.device)
 
 

@@ -3,7 +3,7 @@
 A rank writes into the buffers of the others, by its copy engines or by the stores of its kernels.
 They read what it wrote after a barrier, or after a flag:
 
-    barrier   all ranks' streams are here; what they wrote before it is visible behind it
+    barrier   all ranks' streams are here; what they wrote before it is visible after it
     flags     an epoch for each rank, at the start of each buffer; `arrived` of a rank's own
 """
 
@@ -163,7 +163,7 @@ def copy(stream: torch.cuda.Stream, target: int, source: int, bytes: int) -> Non
 
 
 def write_flag(stream: torch.cuda.Stream, flag: int, epoch: int) -> None:
-    """Write an epoch behind a fence of the system's scope (cuStreamWriteValue32)."""
+    """Write an epoch after a fence of system scope (cuStreamWriteValue32)."""
     _enqueue("cuStreamWriteValue32", stream.cuda_stream, flag, epoch % 2**32, 0)
 
 

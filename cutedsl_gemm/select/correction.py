@@ -112,7 +112,7 @@ def of_rows(alignments: Sequence[Any]) -> Array:
 
 
 def of_work(slots: Any, reads: Any, accumulators: Any) -> Array:
-    """(EPILOGUE, 1 or candidates), of the fields of `model.Work`."""
+    """(EPILOGUE, 1 or candidates), of the fields of `model.EpilogueWork`."""
     work = np.log2(1 + slots), np.log2(1 + reads), np.equal(accumulators, 2)
     return np.array(work, np.float32).reshape(len(EPILOGUE), -1)
 

@@ -171,7 +171,7 @@ class Estimate(NamedTuple):
 
 
 # Of A, B and C: the indices in ALIGNMENTS of their rows.
-Rows: TypeAlias = tuple[int, int, int]
+RowAlignments: TypeAlias = tuple[int, int, int]
 Majors: TypeAlias = tuple[Major, Major]  # of A and B
 
 
@@ -280,7 +280,7 @@ def single(costs: Table) -> Table:
     )
 
 
-def aligned(costs: Table, rows: Rows, c: Constants = FITTED) -> Table:
+def aligned(costs: Table, rows: RowAlignments, c: Constants = FITTED) -> Table:
     """The table for rows of A and B that start at such multiples; the correction knows C's."""
     a, b, _ = rows
     slower = c.l2[0] / np.array(c.l2)
@@ -356,21 +356,25 @@ def best(problem: Problem) -> Candidate:
     ['pingpong 128×128×64, swapped', 'cooperative 256×128×64, cluster 1×2, swapped']
     """
     m, k = problem.a.shape
-    return _best(m, problem.columns, k, _rows(problem), problem.majors, problem.invariant)
+    return _best(m, problem.columns, k, _row_alignments(problem), problem.majors, problem.invariant)
 
 
-def _rows(problem: Problem) -> Rows:
+def _row_alignments(problem: Problem) -> RowAlignments:
     a, b = problem.a.stride, problem.b.stride  # one stride of each is 1
-    return row_alignment(2 * max(a)), row_alignment(2 * max(b)), row_alignment(2 * problem.columns)
+    return (
+        alignment_index(2 * max(a)),
+        alignment_index(2 * max(b)),
+        alignment_index(2 * problem.columns),
+    )
 
 
 _INDEX_OF_ALIGNMENT = {each: at for at, each in enumerate(ALIGNMENTS)}
 
 
-def row_alignment(pitch: int) -> int:
+def alignment_index(pitch: int) -> int:
     """The index in ALIGNMENTS of rows that start `pitch` bytes apart; the last one for fewer.
 
-    >>> [row_alignment(pitch) for pitch in (256, 192, 2 * 50257)]
+    >>> [alignment_index(pitch) for pitch in (256, 192, 2 * 50257)]
     [0, 1, 3]
     """
     return _INDEX_OF_ALIGNMENT.get(min(pitch & -pitch, ALIGNMENTS[0]), len(ALIGNMENTS) - 1)
@@ -386,7 +390,7 @@ def _may_split(m: int, n: int, k: int) -> bool:
 
 @lru_cache
 def _serving(
-    rows: Rows, majors: Majors, invariant: bool, splitting: bool
+    rows: RowAlignments, majors: Majors, invariant: bool, splitting: bool
 ) -> tuple[Sequence[Candidate], Table, Array]:
     """The candidates that serve problems of a kind, their table, and `others` of the network."""
     able = (each for each in CANDIDATES if splitting or each.splits == 1)
@@ -396,7 +400,9 @@ def _serving(
 
 
 @lru_cache(REMEMBERED)
-def _best(m: int, n: int, k: int, rows: Rows, majors: Majors, invariant: bool) -> Candidate:
+def _best(
+    m: int, n: int, k: int, rows: RowAlignments, majors: Majors, invariant: bool
+) -> Candidate:
     splitting = _may_split(m, n, k)
     served, costs, others = _serving(rows, majors, invariant, splitting)
     found = terms(m, n, k, costs, splitting=splitting)
@@ -417,7 +423,7 @@ _facts = lru_cache(maxsize=64)(of_candidates)
 def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
     """The estimates of candidates, one or more, at once and in their order."""
     m, _, k = problem.mnk
-    rows, work = _rows(problem), work_of(problem)
+    rows, work = _row_alignments(problem), work_of(problem)
     costs = aligned(_table(candidates, majors=problem.majors), rows)
     found = terms(m, problem.columns, k, costs, work=work)
     factor = correction(found["inputs"], _others(_facts(candidates), rows, work))
@@ -433,7 +439,7 @@ def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estim
     ]
 
 
-class Work(NamedTuple):
+class EpilogueWork(NamedTuple):
     """What an epilogue adds: numbers, or arrays of an entry for each candidate."""
 
     slots: Any = 0  # issue slots, for each value of an accumulator
@@ -442,16 +448,16 @@ class Work(NamedTuple):
     accumulators: Any = 1
 
 
-NO_WORK = Work()
+NO_WORK = EpilogueWork()
 
 
-def _others(facts: Array, rows: Rows, work: Work) -> Array:
+def _others(facts: Array, rows: RowAlignments, work: EpilogueWork) -> Array:
     """`others` of the network, of the facts of candidates."""
     added = of_work(work.slots, work.reads, work.accumulators)
     return LEARNED.others(facts, of_rows(rows), added)
 
 
-def work_of(problem: Problem) -> Work:
+def work_of(problem: Problem) -> EpilogueWork:
     """What the problem's epilogue adds."""
     epilogue = problem.epilogue
     if epilogue is PLAIN:
@@ -461,7 +467,7 @@ def work_of(problem: Problem) -> Work:
     matrices = sum(len(operand.modes) == 2 for operand in epilogue.operands)
     reads = max(0, matrices - loads_matrix_ahead(k_class(k))) ** 2
     count = epilogue.accumulators
-    return Work(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c, count)
+    return EpilogueWork(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c, count)
 
 
 def terms(
@@ -470,7 +476,7 @@ def terms(
     k: Any,
     costs: Table,
     c: Constants = FITTED,
-    work: Work = NO_WORK,
+    work: EpilogueWork = NO_WORK,
     splitting: bool = True,
 ) -> dict[str, Array]:
     """The fields of an Estimate before the correction, and its `inputs`: an entry a candidate.

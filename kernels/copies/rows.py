@@ -21,7 +21,7 @@ from cutlass import Int32, Int64, select_
 
 from cutedsl_gemm.kernels.copies.plan import CopyPlan
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.computed import computed
+from cutedsl_gemm.kernels.device.opaque import opaque_true
 from cutedsl_gemm.kernels.device.tile import thread_coordinates
 from cutedsl_gemm.kernels.device.words import funnel_shift, gmem_word
 
@@ -94,7 +94,7 @@ class CopyRows:
     def kernel(self, pairs):
         matrices, (i, j) = self.tile_of_block(pairs)
         if cutlass.const_expr(self.plan.overlap):
-            if computed(i, j):
+            if opaque_true(i, j):
                 cute.arch.griddepcontrol_wait()
             cute.arch.griddepcontrol_launch_dependents()
         (bm, bn), width = self.plan.tile, self.plan.width

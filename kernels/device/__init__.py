@@ -2,8 +2,13 @@
 
 lower      `cute` objects from the layouts of a plan
 tile       tile coordinates, a thread's partition, guarded copies, cp.async
-computed   arithmetic that ptxas must not move
+words      words of several elements that lie between aligned ones
+opaque     a condition that ptxas cannot decide
+flags      flags and counts between GPUs
+smem       the allocator of shared memory, wherever the DSL has it
+epilogue, tile_epilogue    an epilogue over C, and that of a tile whose registers say who stores
 launch     the host side of kernels with one tile per block
+allocation new tensors, in half the time of `new_empty`
 cards      the cards of the machine, as the driver tells them
 occupancy  how many blocks run at once
 compiler   the DSL's compiler, for one thread at a time

@@ -21,7 +21,7 @@ class Gemm:
     def arguments(self) -> tuple[Any, ...]:
         """What the kernel is compiled for: fake tensors with symbolic extents, and numbers.
 
-        The tensors of `plan.arguments`, the operands that are passed by value, the workspace if
+        The tensors of `arguments(plan)`, the operands that are passed by value, the workspace if
         there is one; if A is gathered or C scattered, this GPU's number and what its flags show
         when rows have come; and sms.
         """

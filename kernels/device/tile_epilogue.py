@@ -26,7 +26,7 @@ from cutedsl_gemm.kernels.device.tile import (
 )
 from cutedsl_gemm.kernels.epilogue.device import combine
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand, Result
-from cutedsl_gemm.kernels.epilogue.operations import REDUCTIONS
+from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
 from cutedsl_gemm.kernels.plan.epilogue import read_width, stored_as
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 
@@ -133,13 +133,13 @@ class Reduced:
         self.reduction, self.is_inside = str(result.reduction), is_inside
         registers = lower.layout(copy.projection(result.modes).registers)
         self.values = cute.make_rmem_tensor(registers, Float32)
-        self.values.fill(REDUCTIONS[self.reduction])
+        self.values.fill(IDENTITIES[self.reduction])
         shared = lower.layout(copy.projected_registers(result.modes))
         self.totals = cute.make_tensor(self.values.iterator, shared)
 
     def take(self, line: int, values: cute.Tensor) -> None:
         """The values of a line."""
-        nothing = Float32(REDUCTIONS[self.reduction])
+        identity = Float32(IDENTITIES[self.reduction])
         for v in range(cute.size(values)):
-            counted = Float32(cutlass.select_(self.is_inside(line, v), values[v], nothing))
+            counted = Float32(cutlass.select_(self.is_inside(line, v), values[v], identity))
             self.totals[line, v] = combine(self.reduction, self.totals[line, v], counted)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cutedsl_gemm.kernels.epilogue.functions import FLOATS
-from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS, REDUCTIONS
+from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES, OPERATIONS
 
 if TYPE_CHECKING:
     from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Result
@@ -84,8 +84,8 @@ def _result(epilogue: Epilogue, result: Result) -> Iterator[str]:
         if result.over is not None:
             yield f"it is over {result.over}; without a reduction that must be None"
     else:
-        if result.reduction not in REDUCTIONS:
-            kinds = ", ".join(REDUCTIONS)
+        if result.reduction not in IDENTITIES:
+            kinds = ", ".join(IDENTITIES)
             yield f"its reduction is {result.reduction!r}; it must be one of {kinds}"
         if result.over not in ("M", "N"):
             yield f"it is reduced over {result.over!r}; it must be over M or N"

@@ -26,7 +26,7 @@ def evaluate(
 
 
 def combine(reduction: str, x: Any, y: Any) -> Any:
-    """Two parts of a reduction, scalars of type Float32. It starts from `operations.REDUCTIONS`."""
+    """Two parts of a reduction, scalars of type Float32. It starts from `operations.IDENTITIES`."""
     return COMBINED[reduction](REGISTERS, x, y)
 
 

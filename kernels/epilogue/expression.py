@@ -31,6 +31,10 @@ class EpilogueError(TypeError):
     """
 
 
+class ShapeError(EpilogueError):
+    """A result, or what is reduced, has not the shape of C."""
+
+
 @dataclass(frozen=True)
 class Instruction:
     """One operation on the values of earlier instructions, each given by its number.
@@ -126,6 +130,12 @@ class Epilogue:
     operands: tuple[Operand, ...] = ()
     results: tuple[Result, ...] = (Result(0),)
     accumulators: int = 1
+
+    @property
+    def result_names(self) -> list[str]:
+        """The names of the results in messages: out, or out[0], out[1], …"""
+        count = len(self.results)
+        return ["out"] if count == 1 else [f"out[{i}]" for i in range(count)]
 
     @property
     def transposed(self) -> Epilogue:

@@ -40,7 +40,7 @@ def _values(epilogue: Epilogue) -> Iterator[tuple[str, str]]:
         texts.append((text, binding))
     many = len(epilogue.results) > 1
     for i, result in enumerate(epilogue.results):
-        yield f"C{i}" if many else "C", _stored(result, *texts[result.value])
+        yield f"C{i}" if many else "C", _stored(result, texts[result.value][0])
 
 
 def _text(
@@ -74,7 +74,7 @@ def _inside(argument: tuple[str, int], binding: int) -> str:
     return text if own >= binding else f"({text})"
 
 
-def _stored(result: Result, text: str, binding: int) -> str:
+def _stored(result: Result, text: str) -> str:
     if result.reduction is not None:
         return f"{result.reduction}({text}) over {result.over}, float32"
     return text if result.dtype is None else f"{text}, {result.dtype}"

@@ -92,7 +92,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     }
 )
 
-# Reductions of a result over M or N, and what each gives of no elements.
-REDUCTIONS: Mapping[str, float] = MappingProxyType(
+# Reductions of a result over M or N, and the identity of each: what it gives of no elements.
+IDENTITIES: Mapping[str, float] = MappingProxyType(
     {"sum": 0.0, "amax": -math.inf, "amin": math.inf}
 )

@@ -3,6 +3,7 @@
 driver     an executor from a generator of its steps
 tensors    the tensors that a plan takes
 tiles      matrices as tiles, thread-value layouts as indices, the tiles that the blocks visit
+epilogue   the epilogue of a tile, through the layouts of the kernel
 blocks     one tile of C a block: k-tiles through shared memory to units that multiply
 """
 

@@ -16,31 +16,15 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.kernels.executor.epilogue import row_major, store_tiles
 from cutedsl_gemm.kernels.executor.tiles import check_visits, thread_values, tiles
+from cutedsl_gemm.kernels.plan.block_plan import BlockPlan
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 from layouts import ComposedLayout, Layout, cosize, size
 
 ONE_STAGE = Layout(1, 0)  # stage → its first element
 Registers: TypeAlias = tuple[Tensor, Tensor, Tensor]  # (thread, value) → unit, its row, its column
-
-
-class OneTilePerBlock(KernelPlan, Protocol):
-    """A plan by which block i computes the tile `tile_coord(i, tiles_m, tiles_n)`."""
-
-    @property
-    def epilogue(self) -> Epilogue:
-        """What is computed of the accumulators."""
-
-    @property
-    def c(self) -> TVLayout:
-        """The thread-value layout of C."""
-
-    def tile_coord(self, block: int, tiles_m: int, tiles_n: int) -> tuple[int, int]:
-        """The tile (m, n) that a block computes."""
 
 
 class Fragments(Protocol):
@@ -55,7 +39,7 @@ class Fragments(Protocol):
 
 
 def multiply(
-    plan: OneTilePerBlock,
+    plan: BlockPlan,
     a: Tensor,
     b: Tensor,
     out: Tensor | tuple[Tensor, ...],

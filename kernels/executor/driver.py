@@ -18,10 +18,11 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
 
     `steps` yields the fraction that is done; `tell`, if given, is called with it. `operands` are
     those of the plan's epilogue, tensors and numbers; if it has several results, `out` is a tuple.
-    `senders` are needed if A is gathered or C scattered, as `steps` says, which receives further
-    keywords, too. Every tensor is made on the CPU, whatever torch's default device is. The executor
-    takes the tensors that the compiled kernel takes (`check_tensors`). PlanError if the plan sends
-    data to where there is no memory.
+    A plan that gathers A or scatters C also needs `senders` (see `steps`). Further keywords are
+    passed on to `steps`. Every tensor is made on the CPU, whatever torch's default device is.
+
+    The executor takes the tensors that the compiled kernel takes (`check_tensors`). PlanError if
+    the plan sends data to where there is no memory.
     """
 
     @wraps(steps)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand, Result
-from cutedsl_gemm.kernels.epilogue.operations import REDUCTIONS
+from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
 from cutedsl_gemm.kernels.executor.tiles import thread_values, write_tiles
 from cutedsl_gemm.kernels.plan.epilogue import stored_as
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
@@ -70,7 +70,7 @@ def _reduce(result: Result, values: Tensor, copy: TVLayout, inside: Tensor) -> T
     A thread reduces its values in the order in which it has them, line by line. One that is not
     `inside` C changes nothing.
     """
-    identity, combine = REDUCTIONS[str(result.reduction)], COMBINE[str(result.reduction)]
+    identity, combine = IDENTITIES[str(result.reduction)], COMBINE[str(result.reduction)]
     values = torch.where(inside, values, identity)
     _, every = thread_values(copy.rows)
     register = copy.projected_registers(result.modes)(every)

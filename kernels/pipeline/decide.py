@@ -36,7 +36,7 @@ from cutedsl_gemm.kernels.pipeline.steps import Pipeline, loops, walk
 from layouts.hardware.facts import WARP
 
 RULES = {
-    "nothing waits for ever": "each phase gets its arrivals and bytes",
+    "no deadlock": "each phase gets its arrivals and bytes",
     "no phase is mistaken for another": "an arrival follows the phase before its own; a wait or a "
     "test begins after the phase before its own, and ends before the next (a parity tells two "
     "apart)",
@@ -72,7 +72,7 @@ class Violation:
     """A rule that a pipeline breaks, with an interleaving in which it does.
 
     `interleaving` is what happens, in this order, up to the event that breaks the rule. If `early`,
-    this event should have come behind what is `missing`; if not, what is missing never comes.
+    this event should have come after what is `missing`; if not, what is missing never comes.
     """
 
     rule: str
@@ -150,8 +150,8 @@ def _broken(order: Order) -> Iterator[Broken]:
 def _waits_for_ever(order: Order) -> Iterator[Broken]:
     for ring in order.pipeline.mbarriers:
         if ring.arrivals < 1:
-            what, begin = f"{ring.name} counts {ring.arrivals}", order.init.get(0, 0)
-            yield f"{what} arrivals, not one at least", begin, begin
+            what, begin = f"{ring.name} expects {ring.arrivals} arrivals", order.init.get(0, 0)
+            yield f"{what}; it must expect at least one", begin, begin
     waited = {waiting.phase for waiting in order.waits if waiting.phase.number >= 0}
     known = waited | set(order.arrivals)
     needed = waited | {each._replace(number=n) for each in known for n in range(each.number)}
@@ -178,7 +178,7 @@ def _waits_for_ever(order: Order) -> Iterator[Broken]:
                     whole,
                 )
     if order.stuck:
-        yield "nothing goes on", order.stuck[0], order.stuck[0]
+        yield "deadlock: no warp can proceed", order.stuck[0], order.stuck[0]
 
 
 def _threads(pipeline: Pipeline, barrier: str) -> int:
@@ -216,7 +216,7 @@ def _mistaken_phases(order: Order) -> Iterator[Broken]:
             for member in members:
                 if not order.precedes(whole, member.arrived):
                     yield (
-                        f"{barrier}, block {block}, is called twice at once",
+                        f"a warp may arrive at {barrier}, block {block}, again before it completes",
                         whole,
                         member.arrived,
                     )
@@ -326,7 +326,7 @@ def _interleaving(
 ) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
     """What happens before `second`, and `second`; and what need not have happened by then.
 
-    If nothing goes on: all that happens, and what each of the warps would do next.
+    In a deadlock: all that happens, and what each of the warps would do next.
     """
     happens = [*times(order)]
     if order.stuck:

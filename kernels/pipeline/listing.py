@@ -326,7 +326,7 @@ def _cluster(pipeline: Pipeline) -> Iterator[str]:
 def _loaded(loads: Sequence[Load], rank: int) -> str:
     """The slices of an operand that a block loads, and for whom."""
     own = [step for step in loads if step.blocks[rank]]
-    parts = _numbered("slice", [step.parts[rank] for step in own])
+    parts = _numbered("slice", [step.slices[rank] for step in own])
     return f"{parts} → {_numbered('block', own[0].blocks[rank])}"
 
 

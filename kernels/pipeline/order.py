@@ -172,7 +172,7 @@ class Order:
         return label
 
     def _build(self) -> None:
-        front = self.moment("the launch in front ends")
+        front = self.moment("the previous launch ends")
         self.accesses["global memory",].append(Access((0,), True, front, front))
         second = {agent.name for agent in self.pipeline.agents if agent.second_kernel}
         elsewhere = {agent.name for agent in self.pipeline.agents if agent.other_gpu}
@@ -336,7 +336,7 @@ class _Program:
         self.order.accesses[buffer].append(Access(version, writes, begin, end))
 
     def touch_global(self, moment: int) -> None:
-        """An access to global memory: the launch in front must have ended before it.
+        """An access to global memory: the previous launch must have ended before it.
 
         That launch may have written what a load reads, and may read what a store overwrites.
         """
@@ -371,7 +371,7 @@ class _Program:
         for block in step.blocks[self.block]:
             end = self.order.end(begin, block)
             phase = self.bytes_come(step, block, end)
-            buffer = ("stage", block, phase.place, step.operand, step.parts[self.block])
+            buffer = ("stage", block, phase.place, step.operand, step.slices[self.block])
             self.access(buffer, (self.action.k_tile,), True, begin, end)
             if step.operand in self.order.sent_operands:
                 self.access(self.rows(step.operand), (0,), False, begin, end)

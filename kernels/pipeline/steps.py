@@ -91,7 +91,7 @@ class Expect(Step):
 
 @dataclass(frozen=True)
 class Load(Step):
-    """cp.async.bulk.tensor: TMA loads slice `parts[rank]` of an operand's k-tile into its stage.
+    """cp.async.bulk.tensor: TMA loads slice `slices[rank]` of an operand's k-tile into its stage.
 
     It goes to all `blocks[rank]`, and its bytes complete on the mbarrier of each. If there are
     none, block `rank` loads nothing.
@@ -100,7 +100,7 @@ class Load(Step):
     operand: str
     barrier: str
     bytes: int
-    parts: tuple[int, ...]
+    slices: tuple[int, ...]
     blocks: Ranks
 
 
@@ -272,12 +272,12 @@ class ClusterSync(Step):
 
 @dataclass(frozen=True)
 class GridWait(Step):
-    """griddepcontrol.wait: the launch in front has ended, and its memory is visible."""
+    """griddepcontrol.wait: the previous launch has ended, and its memory is visible."""
 
 
 @dataclass(frozen=True)
 class GridLaunch(Step):
-    """griddepcontrol.launch_dependents: the launch behind may start."""
+    """griddepcontrol.launch_dependents: the next launch may start."""
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class NamedBarrier:
 class Agent:
     """Warps of a block that run one program. `second_kernel` starts as a dependent launch.
 
-    Of `other_gpu`: what other GPUs do for the block.
+    An agent with `other_gpu` stands for what other GPUs do for the block.
     """
 
     name: str

@@ -48,15 +48,14 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     """
     epilogue = plan.epilogue
     tensors = (operand for operand in epilogue.operands if not operand.by_value)
-    results = epilogue.results
+    results = zip(epilogue.result_names, epilogue.results, strict=True)
     stack = () if epilogue.accumulators == 1 else (str(epilogue.accumulators),)
-    names = ["out"] if len(results) == 1 else [f"out[{i}]" for i in range(len(results))]
     return {
         "a": Argument(("M", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
         "b": Argument((*stack, "K", "N"), plan.b_major == "MN", plan.alignment, plan.dtype),
         **other_gpus(plan),
         **{operand.name: _operand(operand) for operand in tensors},
-        **{name: _result(plan, each) for name, each in zip(names, results, strict=True)},
+        **{name: _result(plan, each) for name, each in results},
     }
 
 

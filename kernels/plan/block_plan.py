@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cutedsl_gemm.kernels.epilogue.expression import Result
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Result
 from cutedsl_gemm.kernels.plan.epilogue import reduction_parts
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
@@ -21,8 +21,14 @@ class BlockPlan:
     Subclasses are dataclasses with these fields, and have a copy for A, B and C.
     """
 
+    name: str
     tile: tuple[int, int, int]  # (BM, BN, BK)
     c: TVLayout  # of C (BM, BN)
+    epilogue: Epilogue
+
+    def tile_coord(self, block: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+        """The tile (m, n) of C that a block computes."""
+        raise NotImplementedError
 
     @property
     def global_copies(self) -> dict[str, TVLayout]:

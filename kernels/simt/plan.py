@@ -92,9 +92,7 @@ class SimtPlan(BlockPlan):
         direct = {"A": TVLayout(rows, k), "B": TVLayout(columns, k)}
         return {**direct, **self.smem_copies, "C": self.c}
 
-    def tile_coord(
-        self, block: Any, tiles_m: Any, tiles_n: Any, minimum: Any = min
-    ) -> tuple[Any, Any]:
+    def tile_coord(self, block: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
         """The coordinate (m, n) of the tile of C that a block computes."""
         return row_by_row(block, tiles_m, tiles_n)
 

@@ -14,9 +14,12 @@ mainloop         device code that all kernels share: roles, TMA loads, mainloop
 epilogue         device code: what the plan's epilogue makes of the accumulators, to C
 panel_fragments  device code: stmatrix and ldmatrix of a panel
 panel_stores     device code: a panel in shared memory goes to C, by TMA or by threads
+panel_lines      the words and elements of a panel that each thread stores
+word_panels      device code: threads store a panel in aligned words
 panel_loads      device code: a matrix operand comes by TMA, into the panels of C
 thread_reads     device code: operands that threads read from global memory
 thread_results   device code: results that threads store from registers, and reductions
+scattered_rows   device code: reduce-scatter, the rows of C that other GPUs get
 single, cooperative, pingpong, split_k    device code: a kernel each
 execute          the executor; execute_epilogue: from accumulators to C;
                  execute_addresses: where instructions put data, and where they find it

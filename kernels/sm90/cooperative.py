@@ -17,6 +17,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
+from cutedsl_gemm.kernels.device.opaque import opaque_true
 from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
 from cutedsl_gemm.kernels.sm90.scattered_rows import target
 
@@ -25,25 +26,25 @@ class Cooperative(PanelGemm):
     """Each consumer multiplies its part of every tile of its block."""
 
     @cute.jit
-    def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
+    def consume(self, consumer, operands, epilogue, full, empty, extents):
         """Multiply this consumer's part of a tile, then store it."""
-        tiles_m, tiles_n, k_tiles, arrival = tile_counts
+        k_tiles, tiles = extents.k_tiles, extents.clusters
         first, step, _ = self.tile_walk(k_tiles)
-        reloaded = self.reloaded_k_tiles(tile_counts)
+        reloaded = self.reloaded_k_tiles(extents)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = cutlass.Int32(0)  # of the block's, of all tiles
         turn = cutlass.Int32(0)  # of the block's tiles
-        for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
-            m, to = target(self.plan, tile, m, tile_counts)
+        for tile in cutlass.range(first, tiles, step, unroll=1):
+            m, n = self.tile_coord(tile, extents)
+            m, to = target(self.plan, tile, m, extents)
             row, column = self.plan.consumer_coord((m, n), consumer)
             self.load(consumer, epilogue, row, column)
             read = self.read(epilogue, row, column)
             last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded, (m, n))
             warpgroup.wait_group(0)
             self.release_stage(empty, *last)
-            if self.released(tiles_m):
+            if opaque_true(tiles):  # ptxas keeps the epilogue behind the release
                 self.store(consumer, acc, epilogue, read, row, column, turn, to)
             k_tile += k_tiles
             turn += 1

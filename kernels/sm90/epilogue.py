@@ -61,7 +61,7 @@ class PanelGemm(Sm90Gemm):
     ):
         """What the epilogue makes of C = A · B, on at most `sms` multiprocessors.
 
-        If A is gathered or C scattered, `arguments` begins with what `plan.arguments` says, and
+        If A is gathered or C scattered, `arguments` begins with `other_gpus(plan)`, and
         before `sms` are this GPU's number and what its flags show when rows have come.
         """
         plan = self.plan
@@ -139,15 +139,6 @@ class PanelGemm(Sm90Gemm):
         operands, *_ = epilogue
         return self.reads.ahead(operands, cute.arch.thread_idx()[0] % WARPGROUP, m, n)
 
-    def released(self, tiles_m):
-        """True, but unknown to ptxas: the code that it guards stays behind `release_stage`.
-
-        ptxas moved the release of a tile's last stage behind the arithmetic of the epilogue. The
-        stage was then lost to the producer for 9,000 clocks: with gelu at 8448×9216×256, clusters
-        of two and three consumers, 101 µs, not 78 (docs/performance/notebook.md).
-        """
-        return tiles_m > 0
-
     @cute.jit
     def store(self, consumer, acc, epilogue, read, m, n, turn, target=None):
         """Store what the epilogue makes of a consumer's accumulator, and of what was `read`.
@@ -163,7 +154,7 @@ class PanelGemm(Sm90Gemm):
         tC = [lane_rows(plan, lanes.partition_D(sC)) for sC in panels]
         # (S/2, R/64, P/S, panels, accumulators)
         values = cute.make_tensor(acc.iterator, lower.layout(plan.fragment))
-        ahead = self.reads.of_panel(operands, read, 0)
+        ahead = self.reads.of_panel(read, 0)
         matrices = Matrices(self.reads, operands, read)
         totals = self.results.begin()
         if cutlass.const_expr(plan.scattered):
@@ -176,7 +167,7 @@ class PanelGemm(Sm90Gemm):
                 self.parts.add(part, *senders, count, read.first, panel)
             results = self.evaluate(values, ahead, matrices, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
-                ahead = self.reads.of_panel(operands, read, panel + 1)
+                ahead = self.reads.of_panel(read, panel + 1)
             self.results.take(by_threads, results, totals, read.first, (m, n), panel)
             for staged in cutlass.range_constexpr(len(plan.staged)):
                 store = panel * len(plan.staged) + staged

@@ -129,8 +129,8 @@ class PanelPlan(Sm90Plan):
         return tuple(i for i, each in results if each.reduction is not None)
 
     @property
-    def stored_by_threads(self) -> bool:
-        """Whether threads store results from their registers."""
+    def stores_from_registers(self) -> bool:
+        """Whether results leave straight from registers: those in fp32, and reductions."""
         return bool(self.direct or self.reduced)
 
     @property

@@ -42,7 +42,7 @@ from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
 from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Arrival
-from cutedsl_gemm.kernels.plan.work import Segment
+from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents, WorkTile
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.execute_addresses import (
     check_written_once,
@@ -87,24 +87,16 @@ def gemm(
     a tensor that receives what it sends: the other GPUs' rows of (M, N).
     """
     shape = a.shape[0], b.shape[-1]
-    arrival, parts = None, None
-    if plan.gathered and senders is not None:
-        own, number = senders
-        arrival = Arrival(number, len(own) // plan.cluster_tile[0])
-        a = a.clone()
-        a.unflatten(0, (-1, len(own)))[number] = own
-    elif senders is not None:
-        every, number, partial = senders
-        arrival = Arrival(number + 1, every.shape[1] // plan.cluster_tile[0])
-        parts = Parts(every, number)
+    a, arrival, parts = _exchanged(plan, a, senders)
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
         a, b = b.mT, a.mT
     down, across = plan.cluster
     gA = operand_tiles(plan.a, a, down)  # (tiles_m, k_tiles, BM, BK)
     gB = operand_tiles(plan.b, b.mT, across)  # (tiles_n, k_tiles, BN, BK)
     tile_counts = len(gA), len(gB)
-    work = [*_work(plan, *tile_counts, gA.shape[1], arrival)]
-    visited = (segment.tile for block in work for segment in block if segment.split == 0)
+    extents = TileExtents(len(gA) // down, len(gB) // across, gA.shape[1], arrival)
+    work = [*_work_tiles(plan, extents)]
+    visited = (tile.coord for block in work for tile in block if tile.split == 0)
     check_visits(f"{plan.raster}", visited, *tile_counts)
     results = Results(plan, shape, tile_counts, operands)
     epilogue: PanelStore | Reduction = (
@@ -127,13 +119,28 @@ def gemm(
         done += len(blocks)
     epilogue.finish()
     # TMA clips what is out of bounds, and threads do not store it.
-    outs = out if isinstance(out, tuple) else (out,)
-    if parts is not None:
-        outs = (torch.empty_like(partial),)
-    results.finish(outs)
-    if parts is not None:
-        scatter(outs[0], parts.number, out, partial)
+    if parts is None:
+        results.finish(out if isinstance(out, tuple) else (out,))
+    else:
+        whole = torch.empty_like(parts.partial)
+        results.finish((whole,))
+        scatter(whole, parts.number, out, parts.partial)
     yield 1.0
+
+
+def _exchanged(
+    plan: PanelPlan | SplitKPlan, a: Tensor, senders: tuple[Any, ...] | None
+) -> tuple[Tensor, Arrival | None, Parts | None]:
+    """A with this GPU's rows, if it is gathered; the order of tile rows; and C's parts."""
+    if senders is None:
+        return a, None, None
+    if plan.gathered:
+        own, number = senders
+        a = a.clone()
+        a.unflatten(0, (-1, len(own)))[number] = own
+        return a, Arrival(number, len(own) // plan.cluster_tile[0]), None
+    parts = Parts(*senders)
+    return a, Arrival(parts.number + 1, parts.rows // plan.cluster_tile[0]), parts
 
 
 def scatter(whole: Tensor, number: int, mine: Tensor, partial: Tensor) -> None:
@@ -153,27 +160,19 @@ def operand_tiles(operand: Operand, matrix: Tensor, at_once: int) -> Tensor:
     )
 
 
-def _work(
-    plan: PanelPlan | SplitKPlan,
-    tiles_m: int,
-    tiles_n: int,
-    k_tiles: int,
-    arrival: Arrival | None,
-) -> Iterator[list[Segment]]:
-    """The segments of each block of the grid."""
-    (down, across), ranks = plan.cluster, plan.cluster_size
-    clusters_m, clusters_n = tiles_m // down, tiles_n // across
-    multiprocessors = ranks * max(1, clusters_m * clusters_n // TILES)
-    blocks = plan.work.blocks(clusters_m * clusters_n, multiprocessors)
+def _work_tiles(plan: PanelPlan | SplitKPlan, extents: TileExtents) -> Iterator[list[WorkTile]]:
+    """The work tiles of each block of the grid."""
+    multiprocessors = plan.cluster_size * max(1, extents.clusters // TILES)
+    blocks = plan.tile_scheduler.blocks(extents.clusters, multiprocessors)
     for block in range(blocks):
-        yield [*plan.work.segments(block, blocks, clusters_m, clusters_n, k_tiles, arrival)]
+        yield [*plan.tile_scheduler.work_tiles(block, blocks, extents)]
 
 
 def _moving_together(
-    plan: PanelPlan | SplitKPlan, work: list[list[Segment]]
-) -> Iterator[tuple[Counts, list[list[Segment]]]]:
+    plan: PanelPlan | SplitKPlan, work: list[list[WorkTile]]
+) -> Iterator[tuple[Counts, list[list[WorkTile]]]]:
     """Groups of whole clusters with equal counts of tiles and k-tiles, at most AT_ONCE blocks."""
-    alike: dict[tuple[Counts, int], list[list[Segment]]] = defaultdict(list)
+    alike: dict[tuple[Counts, int], list[list[WorkTile]]] = defaultdict(list)
     for block in work:
         alike[Counts(len(block), len(block[0].k_tiles)), block[0].split].append(block)
     at_once = max(AT_ONCE // plan.cluster_size, 1) * plan.cluster_size
@@ -236,7 +235,7 @@ class Grid:
     def __init__(
         self,
         plan: PanelPlan | SplitKPlan,
-        blocks: list[list[Segment]],
+        blocks: list[list[WorkTile]],
         sources: tuple[Tensor, Tensor],
         epilogue: PanelStore | Reduction,
         product: Product,
@@ -247,8 +246,8 @@ class Grid:
         self.arrival, self.parts = arrival, parts
         self.sent: set[tuple[int, int]] = set()  # (rank, tile) whose rows have come
         ranks = plan.cluster_size
-        self.segments = [blocks[rank::ranks] for rank in range(ranks)]  # [rank][cluster][tile]
-        clusters = len(self.segments[0])
+        self.work_tiles = [blocks[rank::ranks] for rank in range(ranks)]  # [rank][cluster][tile]
+        clusters = len(self.work_tiles[0])
         self.smem = {
             operand.name: [Smem(operand, plan.stages, clusters, source) for _ in range(ranks)]
             for operand, source in zip((plan.a, plan.b), sources, strict=True)
@@ -294,13 +293,13 @@ class Grid:
     def load(self, action: Action, step: steps.Load, block: int, whole: bool) -> None:
         """A slice of a k-tile arrives in a block; until it is `whole`, its place holds NaN."""
         rank, mode = action.warps.block, 0 if step.operand == "A" else 1
-        segments = [each[action.tile] for each in self.segments[rank]]
-        k = action.k_tile - action.tile * len(segments[0].k_tiles)
-        tile = torch.tensor([segment.tile[mode] for segment in segments])
+        tiles = [each[action.tile] for each in self.work_tiles[rank]]
+        k = action.k_tile - action.tile * len(tiles[0].k_tiles)
+        tile = torch.tensor([each.coord[mode] for each in tiles])
         smem = self.smem[step.operand][block]
         sent = not self.plan.gathered or (rank, action.tile) in self.sent
         missing = self.missing(tile) if mode == 0 and not sent else None
-        smem.load(tile, segments[0].k_tiles[k], action.k_tile, step.parts[rank], whole, missing)
+        smem.load(tile, tiles[0].k_tiles[k], action.k_tile, step.slices[rank], whole, missing)
 
     def missing(self, tile: Tensor) -> Tensor | None:
         """Which of these tile rows are other GPUs' and need to be sent."""
@@ -324,19 +323,22 @@ class Grid:
         self.product(held, a, b)
         acc[:, rows] = held
 
-    def consumer(self, action: Action) -> tuple[Tensor, Tensor, list[Segment]]:
-        """A consumer's accumulators, its panels, and the segments that the clusters are at."""
+    def consumer(self, action: Action) -> tuple[Tensor, Tensor, list[WorkTile]]:
+        """A consumer's accumulators, its panels, and the tiles that the clusters are at."""
         rank, consumer = action.warps.block, consumer_of(action.warps)
-        tiles = [each[action.tile] for each in self.segments[rank]]
+        tiles = [each[action.tile] for each in self.work_tiles[rank]]
         return self.acc[rank, consumer], self.panels[rank, consumer], tiles
 
 
 class Parts:
-    """What all GPUs send of this GPU's rows of C (GPUs, rows, N), over the whole of C."""
+    """What all GPUs send of this GPU's rows of C (GPUs, rows, N), over the whole of C.
 
-    def __init__(self, every: Tensor, number: int) -> None:
+    `partial` receives what this GPU sends.
+    """
+
+    def __init__(self, every: Tensor, number: int, partial: Tensor) -> None:
         gpus, self.rows, self.columns = every.shape
-        self.number = number
+        self.number, self.partial = number, partial
         behind = [(number + step) % gpus for step in range(1, gpus)]
         self.every, self.first = every[behind].float(), number * self.rows
 

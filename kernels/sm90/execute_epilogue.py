@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
-from cutedsl_gemm.kernels.epilogue.operations import REDUCTIONS
+from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
 from cutedsl_gemm.kernels.executor import thread_values
 from cutedsl_gemm.kernels.executor.epilogue import over_c
 from cutedsl_gemm.kernels.pipeline.actions import Warps
 from cutedsl_gemm.kernels.plan.epilogue import stored_as
-from cutedsl_gemm.kernels.plan.work import Segment
+from cutedsl_gemm.kernels.plan.tile_scheduler import WorkTile
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.execute_addresses import (
     box_addresses,
@@ -88,7 +88,7 @@ class Results:
         count = self.plan.reduction_parts(
             self.plan.epilogue.results[i], *self.plan.exchanged(self.extents)
         )
-        empty = torch.full((count * extent,), REDUCTIONS[reduction], dtype=torch.float32)
+        empty = torch.full((count * extent,), IDENTITIES[reduction], dtype=torch.float32)
         self.reduced.setdefault(i, empty)
         inside = (kept < extent) & (other < bound)
         place = (parts * extent + kept)[inside]
@@ -160,7 +160,7 @@ class PanelStore:
         return torch.full(extents, torch.nan, dtype=torch.float32)
 
     def load(
-        self, step: Any, warps: Warps, panels: Tensor, tiles: list[Segment], whole: bool
+        self, step: Any, warps: Warps, panels: Tensor, tiles: list[WorkTile], whole: bool
     ) -> None:
         """A panel of an operand arrives in a buffer; until it is `whole`, its place holds NaN.
 
@@ -184,7 +184,7 @@ class PanelStore:
         self.held[warps] = panels[:, step.buffer, self.loaded[..., threads_of(warps)]]
 
     def write(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """The warps write a panel of a result: acc (cluster, R, BN) in fp32 → a buffer."""
         panel, staged = divmod(step.panel, len(self.plan.staged))
@@ -195,14 +195,14 @@ class PanelStore:
         panels[:, step.buffer, written.flatten()] = value.flatten(1).float()
 
     def store_results(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """The threads store what is in fp32, and what is reduced, from their registers."""
         plan = self.plan
         values, (row, column) = self.values(step.panel, warps, acc, tiles)
         for i in plan.direct:
             self.results.whole[i][row, column] = values[i]
-        m, n = torch.tensor([segment.tile for segment in tiles]).mT[..., None, None, None, None]
+        m, n = torch.tensor([tile.coord for tile in tiles]).mT[..., None, None, None, None]
         warp = torch.arange(WARPS * WARP)[threads_of(warps)] // WARP
         m, n = plan.consumer_coord((m, n), consumer_of(warps) % plan.consumers_per_tile)
         for i in plan.reduced:
@@ -211,7 +211,7 @@ class PanelStore:
             self.results.reduce(i, values[i], row, column, part)
 
     def values(
-        self, panel: int, warps: Warps, acc: Tensor, tiles: list[Segment]
+        self, panel: int, warps: Warps, acc: Tensor, tiles: list[WorkTile]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
         """The results of a panel in the warps' registers, and their coordinates in C.
 
@@ -227,15 +227,15 @@ class PanelStore:
         loaded = {} if operand is None else {operand: self.held[warps]}
         return self.results.values(accumulators, *place, loaded), place
 
-    def origin(self, warps: Warps, tiles: list[Segment]) -> tuple[Tensor, Tensor]:
+    def origin(self, warps: Warps, tiles: list[WorkTile]) -> tuple[Tensor, Tensor]:
         """The first row and column of a consumer's part of each tile: (cluster, 1, 1, 1, 1)."""
         plan, part = self.plan, consumer_of(warps) % self.plan.consumers_per_tile
-        m, n = torch.tensor([segment.tile for segment in tiles]).mT[..., None, None, None, None]
+        m, n = torch.tensor([tile.coord for tile in tiles]).mT[..., None, None, None, None]
         (m, n), (rows, columns) = plan.consumer_coord((m, n), part), plan.consumer_tile
         return m * rows, n * columns
 
     def place_of_panel(
-        self, panel: int, warps: Warps, tiles: list[Segment]
+        self, panel: int, warps: Warps, tiles: list[WorkTile]
     ) -> tuple[Tensor, Tensor]:
         """The rows (cluster, R, 1) and columns (cluster, 1, P) of a panel of all results."""
         plan, number = self.plan, panel // len(self.plan.staged)
@@ -244,7 +244,7 @@ class PanelStore:
         return row, column + number * plan.panel_columns + torch.arange(plan.panel_columns)
 
     def store(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """A buffer goes to its panel of a result: all of it, or what the warps' threads store."""
         plan, staged = self.plan, step.panel % len(self.plan.staged)
@@ -309,21 +309,21 @@ class Reduction:
         return torch.empty(*blocks, 0)
 
     def write(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """The warps store their partial sums (cluster, R, BN)."""
         threads, consumer = threads_of(warps), consumer_of(warps)
-        m, n = torch.tensor([segment.tile for segment in tiles]).mT
+        m, n = torch.tensor([tile.coord for tile in tiles]).mT
         place = tiles[0].split, m[:, None], n[:, None], self.written[consumer, threads].flatten()
         self.workspace[place] = acc[:, self.m[threads], self.n[threads]].flatten(1)
 
     def store_results(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """Nothing: the second kernel stores all results."""
 
     def store(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[Segment]
+        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """Nothing: there are no panels."""
 

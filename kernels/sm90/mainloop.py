@@ -26,13 +26,14 @@ from cutlass import Float32, Int32, Int64
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.computed import computed
 from cutedsl_gemm.kernels.device.flags import wait_for_flag
 from cutedsl_gemm.kernels.device.launch import Gemm
+from cutedsl_gemm.kernels.device.opaque import opaque_true
 from cutedsl_gemm.kernels.device.smem import SmemAllocator
 from cutedsl_gemm.kernels.device.tile import transposed
 from cutedsl_gemm.kernels.plan.raster import Arrival
 from cutedsl_gemm.kernels.plan.smem import staged_layout
+from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES, EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
@@ -57,7 +58,7 @@ class Sm90Gemm(Gemm):
         """What `consume` needs to store C; `loaded` are the mbarriers of what it loads."""
         raise NotImplementedError
 
-    def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
+    def consume(self, consumer, operands, epilogue, full, empty, extents):
         """The work of one consumer warpgroup."""
         raise NotImplementedError
 
@@ -96,7 +97,7 @@ class Sm90Gemm(Gemm):
         plan = self.plan
         tma_a, gA = self.make_tma_load(a, plan.a)
         tma_b, gB = self.make_tma_load(b, plan.b)
-        blocks = plan.work.blocks(tiles, sms, cute.ceil_div)
+        blocks = plan.tile_scheduler.blocks(tiles, sms, cute.ceil_div)
         m, n, k = (
             Int64(cute.size(matrix, mode=[mode])) for matrix, mode in ((a, 0), (b, 0), (a, 1))
         )
@@ -112,8 +113,8 @@ class Sm90Gemm(Gemm):
             block=(plan.threads, 1, 1),
             cluster=self.cluster,
             smem=self.shared_storage().size_in_bytes(),
-            # ptxas keeps setmaxnreg without this, too (DSL 4.8.1), but then pingpong's code has 616
-            # instructions, not 640; it was not timed.
+            # ptxas keeps setmaxnreg without this, too (DSL 4.8.1). pingpong's code then has 688
+            # instructions, not 720. The two were not timed.
             min_blocks_per_mp=1,
             stream=stream,
             use_pdl=plan.overlaps(m, n, k, sms),
@@ -158,7 +159,7 @@ class Sm90Gemm(Gemm):
         senders: tuple[Any, ...],
         policies: tuple[Int64, Int64],  # the cache policies of the loads of A and B
     ):
-        plan, (down, across) = self.plan, self.plan.cluster
+        plan = self.plan
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         shared = SmemAllocator().allocate(self.shared_storage())
         full, empty = shared.full.data_ptr(), shared.empty.data_ptr()  # (stages) each
@@ -171,22 +172,16 @@ class Sm90Gemm(Gemm):
         # (rows, columns, slices along M or N, slices along K) of a slice
         gA = cute.local_tile(gA, plan.a.slice_tiler, (None, None))
         gB = cute.local_tile(gB, plan.b.slice_tiler, (None, None))
-        slices = plan.a.slices_of_each * down  # of a cluster's rows of A
         arrival = None
         if cutlass.const_expr(plan.gathered):
             tma_own, own, arrived, number, epoch = senders
             own = cute.local_tile(own, plan.a.slice_tiler, (None, None))
-            arrival = Arrival(number, cute.ceil_div(cute.size(own, mode=[2, 0]), slices))
+            arrival = Arrival(number, self.cluster_rows(own))
             senders = tma_own, own, arrived, epoch
         if cutlass.const_expr(plan.scattered):
             number, rows = senders
             arrival = Arrival(number + 1, cute.ceil_div(rows, plan.cluster_tile[0]))  # own last
-        tile_counts = (  # tiles down and across, where a cluster counts as one; k-tiles; arrival
-            cute.ceil_div(cute.size(gA, mode=[2, 0]), slices),
-            cute.ceil_div(cute.size(gB, mode=[2, 0]), plan.b.slices_of_each * across),
-            cute.ceil_div(cute.size(gA, mode=[3]), plan.a.slice_counts[1]),
-            arrival,
-        )
+        extents = self.tile_extents(gA, gB, arrival)
         loaded = shared.loaded.data_ptr()  # (loaded_buffers)
         epilogue = self.epilogue_tensors(shared.epilogue, loaded, output)
 
@@ -200,14 +195,14 @@ class Sm90Gemm(Gemm):
             self.cluster_sync()  # the other blocks' mbarriers are initialised, too
         else:
             cute.arch.sync_threads()
-        first_tile = self.first_tile(tile_counts)
-        if computed(*first_tile):
+        first_tile = self.first_tile(extents)
+        if opaque_true(*first_tile):
             cute.arch.griddepcontrol_wait()  # no access to global memory before it
         if cutlass.const_expr(plan.splits == 1):
             # After the wait: then one launch waits at a time, not a chain of them.
             cute.arch.griddepcontrol_launch_dependents()
         operands = (tma_a, gA, sA, tma_b, gB, sB, policies, senders)
-        self.run_roles(warp_idx, operands, epilogue, full, empty, tile_counts, first_tile)
+        self.run_roles(warp_idx, operands, epilogue, full, empty, extents, first_tile)
 
     @cute.jit
     def init_mbarriers(self, full, empty, loaded):
@@ -227,15 +222,31 @@ class Sm90Gemm(Gemm):
         cute.arch.mbarrier_init_fence()
 
     @cute.jit
-    def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts, first_tile):
+    def run_roles(self, warp_idx, operands, epilogue, full, empty, extents, first_tile):
         """Each warpgroup takes its registers and its role."""
         if warp_idx < 4:
             cute.arch.setmaxregister_decrease(self.plan.producer_registers)
             if warp_idx == 0:
-                self.produce(operands, full, empty, tile_counts, first_tile)
+                self.produce(operands, full, empty, extents, first_tile)
         else:
             cute.arch.setmaxregister_increase(self.plan.consumer_registers)
-            self.consume(warp_idx // 4 - 1, operands, epilogue, full, empty, tile_counts)
+            self.consume(warp_idx // 4 - 1, operands, epilogue, full, empty, extents)
+
+    def tile_extents(self, gA, gB, arrival):
+        """C in tiles of clusters, and K in k-tiles, of A and B in slices."""
+        across = self.plan.b.slices_of_each * self.plan.cluster[1]
+        return TileExtents(
+            self.cluster_rows(gA),
+            cute.ceil_div(cute.size(gB, mode=[2, 0]), across),
+            cute.ceil_div(cute.size(gA, mode=[3]), self.plan.a.slice_counts[1]),
+            arrival,
+        )
+
+    def cluster_rows(self, gA):
+        """The rows of cluster tiles that A has, or a part of A, in slices."""
+        return cute.ceil_div(
+            cute.size(gA, mode=[2, 0]), self.plan.a.slices_of_each * self.plan.cluster[0]
+        )
 
     def block_rank(self):
         """The rank of this block in its cluster."""
@@ -248,18 +259,18 @@ class Sm90Gemm(Gemm):
 
     def tile_walk(self, k_tiles):
         """This block's first tile, the step to its next, and its k-tiles (first, last + 1)."""
-        return self.plan.work.walk(*self.cluster_and_count(), k_tiles)
+        return self.plan.tile_scheduler.walk(*self.cluster_and_count(), k_tiles)
 
-    def tile_coord(self, index, clusters_m, clusters_n, arrival=None):
+    def tile_coord(self, index, extents):
         """This block's tile (m, n) of the cluster's tile `index`."""
-        rank, work = self.block_rank(), self.plan.work
-        return work.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min, arrival)
+        clusters_m, clusters_n, _, arrival = extents
+        rank, scheduler = self.block_rank(), self.plan.tile_scheduler
+        return scheduler.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min, arrival)
 
-    def first_tile(self, tile_counts):
+    def first_tile(self, extents):
         """The first tile (m, n) of this block, and its k-tiles (first, last + 1)."""
-        tiles_m, tiles_n, k_tiles, arrival = tile_counts
-        first, _, k_range = self.tile_walk(k_tiles)
-        return *self.tile_coord(first, tiles_m, tiles_n, arrival), *k_range
+        first, _, k_range = self.tile_walk(extents.k_tiles)
+        return *self.tile_coord(first, extents), *k_range
 
     def cluster_sync(self):
         """Wait until all blocks of the cluster are here, with their mbarriers initialised.
@@ -284,21 +295,21 @@ class Sm90Gemm(Gemm):
     # The producer
 
     @cute.jit
-    def produce(self, operands, full, empty, tile_counts, first_tile):
+    def produce(self, operands, full, empty, extents, first_tile):
         """Load k-tile after k-tile, as fast as the consumers release stages."""
-        tiles_m, tiles_n, k_tiles, arrival = tile_counts
+        clusters_m, clusters_n, k_tiles, arrival = extents
         first, step, _ = self.tile_walk(k_tiles)
         m, n, k_first, k_last = first_tile
         stage, parity = self.pipeline.stage_and_parity(Int32(0), WAIT_EMPTY.flipped)
         turn = Int32(0)  # of the chunk of A whose rows have come; this GPU's own are here
-        for tile in cutlass.range(first, tiles_m * tiles_n, step, unroll=1):
-            if cutlass.const_expr(self.plan.work.persistent):  # else it has one tile
+        for tile in cutlass.range(first, extents.clusters, step, unroll=1):
+            if cutlass.const_expr(self.plan.tile_scheduler.persistent):  # else it has one tile
                 if tile > first:
-                    m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
+                    m, n = self.tile_coord(tile, extents)
             if cutlass.const_expr(self.plan.gathered):
-                if arrival.turn(tile, tiles_n) > turn:
-                    turn = arrival.turn(tile, tiles_n)
-                    self.wait_for_rows(operands, arrival.chunk(tile, tiles_m, tiles_n))
+                if arrival.turn(tile, clusters_n) > turn:
+                    turn = arrival.turn(tile, clusters_n)
+                    self.wait_for_rows(operands, arrival.chunk(tile, clusters_m, clusters_n))
             for k in cutlass.range(k_first, k_last, unroll=1):
                 cute.arch.mbarrier_wait(empty + stage, parity)
                 self.load_k_tile(operands, m, n, k, stage, full, arrival)
@@ -339,16 +350,16 @@ class Sm90Gemm(Gemm):
 
     def issue_tma_load(self, operand, tma, gX, sX, policy, tile, k, stage, full):
         """Load this block's slices of an operand, gX → sX, into every block that shares it."""
-        parts, options = [0], {"cache_policy": policy}
+        slices, options = [0], {"cache_policy": policy}
         if operand.sharers > 1:
-            parts, mask = self.plan.multicast(operand, self.block_rank())
+            slices, mask = self.plan.multicast(operand, self.block_rank())
             options["mcast_mask"] = cutlass.Int16(mask)
-        for number, part in enumerate(parts, 1):
-            load = operand, tma, gX, sX, tile, k, stage, full, part, options
-            if number * operand.sharers <= operand.slices:
+        for count, index in enumerate(slices, 1):
+            load = operand, tma, gX, sX, tile, k, stage, full, index, options
+            if count * operand.sharers <= operand.slices:
                 self.load_slice(*load)
             else:
-                self.load_slice_if(part < operand.slices, load)
+                self.load_slice_if(index < operand.slices, load)
 
     @cute.jit
     def load_slice_if(self, exists, load):
@@ -356,19 +367,19 @@ class Sm90Gemm(Gemm):
         if exists:
             self.load_slice(*load)
 
-    def load_slice(self, operand, tma, gX, sX, tile, k, stage, full, part, options):
+    def load_slice(self, operand, tma, gX, sX, tile, k, stage, full, index, options):
         """Load a slice of an operand's k-tile into its stage, in every block that shares it."""
-        coord = *operand.slice_coord(part), 0
+        coord = *operand.slice_coord(index), 0
         sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), coord)
         # (box, stages), (box, slices along M or N, slices along K)
         sX, gX = lower.tma_partition(tma, sX, gX)
-        source = gX[(None, *operand.gmem_coord(tile, k, part))]
+        source = gX[(None, *operand.gmem_coord(tile, k, index))]
         cute.copy(tma, source, sX[None, stage], tma_bar_ptr=full + stage, **options)
 
     # A consumer
 
     def make_mma(self):
-        """wgmma m64nBNk16 from shared memory, for one warpgroup."""
+        """wgmma m64nNk16 from shared memory, for one warpgroup: N are the consumer's columns."""
         major = {"K": OperandMajorMode.K, "MN": OperandMajorMode.MN}
         plan = self.plan
         op = warpgroup.MmaF16BF16Op(
@@ -406,7 +417,7 @@ class Sm90Gemm(Gemm):
         end = first + k_tiles
         mma.set(warpgroup.Field.ACCUMULATE, False)
         last, parity = self.pipeline.stage_and_parity(first, WAIT_FULL.flipped)
-        if computed(*coord):
+        if opaque_true(*coord):
             cute.arch.mbarrier_wait(full + last, parity)
         self.multiply_k_tile(mma, rA, rB, acc, last)
         stage, parity = self.next_stage(last, parity)
@@ -443,11 +454,10 @@ class Sm90Gemm(Gemm):
             mma.set(warpgroup.Field.ACCUMULATE, True)
         warpgroup.commit_group()
 
-    def reloaded_k_tiles(self, tile_counts):
+    def reloaded_k_tiles(self, extents):
         """How many of the block's k-tiles, from the first on, leave their stage to a later one."""
-        tiles_m, tiles_n, k_tiles, _ = tile_counts
-        first, step, (k_first, k_last) = self.tile_walk(k_tiles)
-        tiles = cute.ceil_div(tiles_m * tiles_n - first, step)
+        first, step, (k_first, k_last) = self.tile_walk(extents.k_tiles)
+        tiles = cute.ceil_div(extents.clusters - first, step)
         return self.plan.reloaded_k_tiles(tiles * (k_last - k_first))
 
     @cute.jit

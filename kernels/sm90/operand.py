@@ -99,9 +99,9 @@ class Operand:
         """
         return composition(self.smem, tuple(map(Layout, self.slice_shape)))
 
-    def slice_coord(self, part: Any) -> tuple[Any, Any]:
+    def slice_coord(self, index: Any) -> tuple[Any, Any]:
         """The coordinate of a slice among the `slice_counts` of a tile."""
-        return (part, 0) if self.major == "K" else (0, part)
+        return (index, 0) if self.major == "K" else (0, index)
 
     @property
     def slice_matrices(self) -> int:
@@ -137,18 +137,18 @@ class Operand:
             return rows, columns
         return (rows // self.slice_matrices, self.slice_matrices), columns
 
-    def gmem_coord(self, tile: Any, k_tile: Any, part: Any) -> tuple[Any, Any]:
+    def gmem_coord(self, tile: Any, k_tile: Any, index: Any) -> tuple[Any, Any]:
         """The coordinate in global memory, in units of `slice_tiler`, of a slice of a tile.
 
         >>> from dataclasses import replace
         >>> b = Operand("B", "K", swizzled(256, 64, "K"), sharers=4)
-        >>> [b.gmem_coord(5, 7, part) for part in range(4)]
+        >>> [b.gmem_coord(5, 7, index) for index in range(4)]
         [(20, 7), (21, 7), (22, 7), (23, 7)]
-        >>> [replace(b, matrices=2).gmem_coord(5, 7, part) for part in range(4)]
+        >>> [replace(b, matrices=2).gmem_coord(5, 7, index) for index in range(4)]
         [((10, 0), 7), ((11, 0), 7), ((10, 1), 7), ((11, 1), 7)]
         """
         count, across = self.slices_of_each, self.slice_counts[1]
-        row, column = self.slice_coord(part)
+        row, column = self.slice_coord(index)
         k = k_tile * across + column
         if self.matrices == 1:
             return tile * count + row, k
@@ -167,8 +167,8 @@ class Operand:
         rows = self.slice_shape[0] // matrices
         of_each = tiles * (self.shape[0] // self.matrices)
 
-        def first_row(tile: int, part: int) -> Any:
-            coord, _ = self.gmem_coord(tile, 0, part)
+        def first_row(tile: int, index: int) -> Any:
+            coord, _ = self.gmem_coord(tile, 0, index)
             row, matrix = coord if self.matrices > 1 else (coord, 0)
             return row * rows + matrix * matrices * of_each
 

@@ -1,7 +1,7 @@
 """An operand of the epilogue comes by TMA, into the panels in which the result is staged.
 
 When   before the products of a tile    wait until TMA has read the panels │ load all of them
-       behind the products, a panel     wait until it is full │ ldmatrix │ evaluate │ stmatrix
+       after the products, a panel      wait until it is full │ ldmatrix │ evaluate │ stmatrix
        The loads come while the consumer multiplies, and in `pingpong` while it waits for its turn.
 
 Where  the layout, the boxes and the rows that lanes address are those of the result: ldmatrix gives

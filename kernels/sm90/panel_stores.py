@@ -1,9 +1,9 @@
 """A panel in shared memory goes to C: by TMA, or by the threads of the consumer.
 
-TMA stores the panel, behind the next one. It stores whole multiples of 16 bytes, at multiples of 16
-bytes. The lines of any other C are stored by threads, in words (`word_panels`) or element by
-element. `PanelPlan.lines` says who stores what, and `panel_load` proves that the loads of whole
-panels are free of bank conflicts.
+TMA stores a panel while the consumer fills the next one. It stores whole multiples of 16 bytes, at
+multiples of 16 bytes. The lines of any other C are stored by threads, in words (`word_panels`) or
+element by element. `PanelPlan.lines` says who stores what, and `panel_load` proves that the loads
+of whole panels are free of bank conflicts.
 """
 
 from math import gcd
@@ -100,7 +100,7 @@ class ElementPanels:
         """Nothing: a thread has read its part of a buffer before it comes to the next panel."""
 
     def fence(self):
-        """Nothing: the barrier behind it shows the threads what stmatrix wrote."""
+        """Nothing: the barrier that follows makes what stmatrix wrote visible to the threads."""
 
     @cute.jit
     def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):

@@ -12,6 +12,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import warpgroup
 
+from cutedsl_gemm.kernels.device.opaque import opaque_true
 from cutedsl_gemm.kernels.sm90.epilogue import PanelGemm
 from cutedsl_gemm.kernels.sm90.pipeline import turn_barrier
 from cutedsl_gemm.kernels.sm90.scattered_rows import target
@@ -21,20 +22,19 @@ class Pingpong(PanelGemm):
     """The consumers, two or three, take turns with the tiles of their block."""
 
     @cute.jit
-    def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
+    def consume(self, consumer, operands, epilogue, full, empty, extents):
         """Multiply in turn; store while the other consumer multiplies."""
         plan, consumers = self.plan, self.plan.consumers
-        tiles_m, tiles_n, k_tiles, arrival = tile_counts
-        tiles = tiles_m * tiles_n
+        k_tiles, tiles = extents.k_tiles, extents.clusters
         first, step, _ = self.tile_walk(k_tiles)
-        reloaded = self.reloaded_k_tiles(tile_counts)
+        reloaded = self.reloaded_k_tiles(extents)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = consumer * k_tiles  # of the block's; those between are the other consumers'
         turn = cutlass.Int32(0)  # of the consumer's tiles
         for tile in cutlass.range(first + consumer * step, tiles, consumers * step, unroll=1):
-            m, n = self.tile_coord(tile, tiles_m, tiles_n, arrival)
-            m, to = target(plan, tile, m, tile_counts)
+            m, n = self.tile_coord(tile, extents)
+            m, to = target(plan, tile, m, extents)
             self.load(consumer, epilogue, m, n)
             read = self.read(epilogue, m, n)
             if tile >= step:  # the block's first tile waits for no turn
@@ -46,7 +46,7 @@ class Pingpong(PanelGemm):
                 cute.arch.barrier_arrive(barrier_id=number, number_of_threads=threads)
             warpgroup.wait_group(0)
             self.release_stage(empty, *last)
-            if self.released(tiles_m):
+            if opaque_true(tiles):  # ptxas keeps the epilogue behind the release
                 self.store(consumer, acc, epilogue, read, m, n, turn, to)
             k_tile += consumers * k_tiles
             turn += 1

@@ -84,7 +84,7 @@ def pipeline(plan: PanelPlan | SplitKPlan) -> Pipeline:
     return Pipeline(
         stages=plan.stages,
         blocks=plan.cluster_size,
-        persistent=plan.work.persistent,
+        persistent=plan.tile_scheduler.persistent,
         agents=tuple(agents),
         mbarriers=tuple(mbarriers(plan)),
         named=tuple(named_barriers(plan)),
@@ -108,7 +108,7 @@ def _roles(plan: PanelPlan | SplitKPlan) -> Iterator[Agent]:
 
 
 def prologue(plan: Sm90Plan, initialises: bool = True) -> Program:
-    """The first warp initialises the mbarriers; all wait for that, and for the launch in front."""
+    """The first warp initialises the mbarriers; all wait for that, and for the previous launch."""
     init = (steps.InitBarriers(leader=True),) if initialises else ()
     together = steps.ClusterSync() if plan.cluster_size > 1 else steps.Sync("block")
     launch = () if plan.splits > 1 else (steps.GridLaunch(),)
@@ -204,7 +204,7 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
             program.append(steps.ReadPanel(buffer, buffer))
         if plan.scattered:
             program.append(steps.AddRows("C", panel))
-        if plan.stored_by_threads:
+        if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
         for store in range(panel * results, (panel + 1) * results):
             buffer = store % plan.c_stages

@@ -10,9 +10,10 @@ that of the caller's C.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, PlanError
+from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, refuse
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import (
     cluster_problems,
@@ -82,7 +83,7 @@ def cooperative(
     c_alignment: int = UNIT,
     epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
-    """Two consumer warpgroups share each tile; three if BM is 192, one if it is 64.
+    """Two consumer warpgroups share each tile: one if BM is 64, three if BM is 192 and BN <= 200.
 
     New: a producer warp loads k-tiles as far ahead as stages are free, and the consumer warpgroups
     multiply. Blocks are persistent: they walk tile after tile. Gains: loads and multiplies overlap,
@@ -167,18 +168,14 @@ def split(
     >>> plan.stages, plan.smem_bytes, plan.reduction_rows
     (7, 230400, 8)
     """
-    for problem in (
-        *tile_problems(tile, dtype, "cooperative", swapped, epilogue.accumulators),
-        *split_problems(splits),
-        *cluster_problems(cluster),
-    ):
-        raise PlanError(f"tile {tile}, {dtype}: {problem}")
+    name, matrices = f"tile {tile}, {dtype}", epilogue.accumulators
+    refuse(name, tile_problems(tile, dtype, "cooperative", swapped, matrices))
+    refuse(name, chain(split_problems(splits), cluster_problems(cluster)))
     bm, bn, _ = tile
     consumers = default_consumers("cooperative", bm, bn)
     down, across = atom_layout(consumers, bm)
-    a, b = operands(tile, a_major, b_major, cluster, swapped, epilogue.accumulators, parts=across)
-    for problem in column_problems(bn // across, b):
-        raise PlanError(f"tile {tile}, {dtype}: {problem}")
+    a, b = operands(tile, a_major, b_major, cluster, swapped, matrices, parts=across)
+    refuse(name, column_problems(bn // across, b))
     c_rows, c_columns = bm // a.matrices, bn // b.matrices
     plan = SplitKPlan(
         tile=tile,
@@ -224,20 +221,17 @@ def _panel_plan(
 
     Or all panels of a tile, if TMA then loads an operand into them, and three stages fit.
     """
-    matrices = epilogue.accumulators
-    for problem in tile_problems(tile, dtype, schedule, swapped, matrices):
-        raise PlanError(f"tile {tile}, {dtype}: {problem}")
+    name, matrices = f"tile {tile}, {dtype}", epilogue.accumulators
+    refuse(name, tile_problems(tile, dtype, schedule, swapped, matrices))
     bm, bn, _ = tile
     if consumers is None:
         consumers = default_consumers(schedule, bm, bn)
-    for problem in (*role_problems(schedule, tile, consumers), *cluster_problems(cluster)):
-        raise PlanError(f"tile {tile}, {dtype}: {problem}")
+    refuse(name, chain(role_problems(schedule, tile, consumers), cluster_problems(cluster)))
     down, across = atom_layout(consumers if schedule == "cooperative" else 1, bm)
     rows, wgmma_columns = bm // down, bn // across
     a, b = operands(tile, a_major, b_major, cluster, swapped, matrices, parts=across)
     part = rows, wgmma_columns
-    for problem in (*consumer_problems(part, a, b), *column_problems(wgmma_columns, b)):
-        raise PlanError(f"tile {tile}, {dtype}: {problem}")
+    refuse(name, chain(consumer_problems(part, a, b), column_problems(wgmma_columns, b)))
     c_rows, c_columns = rows // a.matrices, wgmma_columns // b.matrices
     k_bytes = (bm + bn) * BITS // 8
     columns, in_flight = default_panels(consumers * c_rows, c_columns, swapped, k_bytes)

@@ -1,4 +1,4 @@
-"""C, whose rows several GPUs have: this GPU's own, and what it sends to the others.
+"""Reduce-scatter: this GPU keeps its own rows of C, and sends the other GPUs theirs.
 
 When   tiles of the next GPU's rows come first, this GPU's own last (`Arrival`). A tile of other
        rows is stored on this GPU, and its elements are counted: copy engines wait for the count of
@@ -38,14 +38,14 @@ class Target(NamedTuple):
     piece: Any  # of its rows
 
 
-def target(plan, tile, m, tile_counts):
+def target(plan, tile, m, extents):
     """The row of a tile on the GPU that has it, and its target if C is scattered."""
     if not plan.scattered:
         return m, None
-    tiles_m, tiles_n, _, arrival = tile_counts
-    rows, gpu = arrival.height * plan.cluster[0], arrival.chunk(tile, tiles_m, tiles_n)
+    clusters_m, clusters_n, _, arrival = extents
+    rows, gpu = arrival.height * plan.cluster[0], arrival.chunk(tile, clusters_m, clusters_n)
     m -= gpu * rows
-    own = arrival.turn(tile, tiles_n) == tiles_m // arrival.height - 1
+    own = arrival.turn(tile, clusters_n) == clusters_m // arrival.height - 1
     piece = m // (plan.raster.group * plan.cluster[0])
     return m, Target(gpu, own, gpu * rows * plan.atom_layout[0], piece)
 
@@ -58,7 +58,7 @@ class Parts:
 
     @cute.jit
     def wait(self, senders, target):
-        """How many parts of other GPUs a tile adds, if they are its rows; they have come."""
+        """Wait for the other GPUs' parts of a tile. Their number, or 0 for a tile that is sent."""
         count = cutlass.select_(target.own, senders.parts.shape[0] - 1, Int32(0))
         for step in cutlass.range(count, unroll=1):
             at = self.sender(senders, step), target.piece
@@ -94,9 +94,9 @@ class Parts:
 
 
 class ScatteredPanels(TmaPanels):
-    """Panels of C, whose rows several GPUs have: this GPU's own, and what it sends to the others.
+    """Panels of C: this GPU's own rows, and those that it sends to the other GPUs.
 
-    The rows of the latter are behind each other in the order of the GPUs.
+    The rows that are sent lie one GPU after the other.
     """
 
     def output(self, c):
@@ -108,7 +108,7 @@ class ScatteredPanels(TmaPanels):
         return tuple(super(ScatteredPanels, self).tiles(each) for each in output)
 
     def begin(self, sC, tiles, m, n, target=None):
-        """As of TmaPanels, for both; and the target of the tile."""
+        """What `TmaPanels.begin` gives for the rows that are sent, and for own rows; the target."""
         begun = [super(ScatteredPanels, self).begin(sC, each, m, n) for each in tiles]
         return begun[0], begun[1], target
 

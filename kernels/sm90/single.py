@@ -20,9 +20,9 @@ class Single(PanelGemm):
     """One warpgroup computes one tile."""
 
     @cute.jit
-    def run_roles(self, warp_idx, operands, epilogue, full, empty, tile_counts, first_tile):
+    def run_roles(self, warp_idx, operands, epilogue, full, empty, extents, first_tile):
         """The only role: load, multiply and store one tile."""
-        _, _, k_tiles, _ = tile_counts
+        k_tiles = extents.k_tiles
         m, n, _, _ = first_tile
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, 0, operands)

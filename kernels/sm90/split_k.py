@@ -8,8 +8,8 @@ When   block 0   │ multiply k-tiles 0 … │ store partial sums ┃ add F row
 Where  the blocks of one split are neighbours: sixteen tiles of one GPC then ask L2 for the same
        panels of A and B at the same time. A cluster, too, has tiles of one split, which share A or
        B by multicast. If the blocks of a cluster split K instead, and add their sums through
-       distributed shared memory, they share nothing: 24.6 µs at 512×512×16384, not 18.2
-       (docs/performance).
+       distributed shared memory, they share nothing: 25.5 µs at 512×512×16384, not 18.2
+       (docs/performance/notebook.md, "Split-K through a cluster").
 
 Gains  few tiles of large K keep all multiprocessors busy.
 Costs  a workspace, and a second launch. The order of summation is fixed by the plan and K: results
@@ -24,8 +24,8 @@ from cutlass import Float32, Int32
 from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.computed import computed
 from cutedsl_gemm.kernels.device.epilogue import like_c, over_c, split_arguments
+from cutedsl_gemm.kernels.device.opaque import opaque_true
 from cutedsl_gemm.kernels.device.tile import (
     remaining_extent,
     thread_partition,
@@ -80,12 +80,12 @@ class SplitK(Sm90Gemm):
         return tuple(cute.ceil_div(c.shape[mode], self.plan.cluster_tile[mode]) for mode in (0, 1))
 
     @cute.jit
-    def consume(self, consumer, operands, epilogue, full, empty, tile_counts):
+    def consume(self, consumer, operands, epilogue, full, empty, extents):
         """Multiply this block's k-tiles, and store the partial sums of rows that C has."""
         sums, c = epilogue
-        *at, k_first, k_last = self.first_tile(tile_counts)
+        *at, k_first, k_last = self.first_tile(extents)
         rows, _ = remaining_extent(c, self.plan.output_tile, at)
-        tile, _, split = self.plan.work.tile_and_split(*self.cluster_and_count())
+        tile, _, split = self.plan.tile_scheduler.tile_and_split(*self.cluster_and_count())
         tile = tile * self.plan.cluster_size + self.block_rank()  # of all, block by block
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
@@ -96,7 +96,7 @@ class SplitK(Sm90Gemm):
         sums = mma.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_C(sums)
         acc.fill(0)  # for a block without k-tiles
         if k_first < k_last:
-            reloaded = self.reloaded_k_tiles(tile_counts)
+            reloaded = self.reloaded_k_tiles(extents)
             self.mainloop(mma, rA, rB, acc, full, empty, Int32(0), k_last - k_first, reloaded)
             warpgroup.wait_group(0)
         warp = cute.arch.warp_idx() % 4
@@ -119,9 +119,9 @@ class SplitK(Sm90Gemm):
         tile, part = block // parts, block % parts
         cluster, rank = tile // plan.cluster_size, tile % plan.cluster_size
         clusters = self.cluster_counts(self.c_as_planned(c))
-        at = plan.exchanged(plan.work.tile_coord(cluster, rank, *clusters, cutlass.min))
+        at = plan.exchanged(plan.tile_scheduler.tile_coord(cluster, rank, *clusters, cutlass.min))
         rows_left, columns_left = remaining_extent(c, plan.c_tile, at)
-        if computed(*at):
+        if opaque_true(*at):
             cute.arch.griddepcontrol_wait()
         if part * rows < rows_left:  # at the edge of C, not every part has rows
             loaded = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)

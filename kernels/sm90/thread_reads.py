@@ -72,17 +72,17 @@ class ThreadReads:
         words.store(values.load().to(Float32))
         return words
 
-    def of_panel(self, views, read, panel):
+    def of_panel(self, read, panel):
         """The operands' values for a panel: numbers, or registers (S/2, R/64, P/S).
 
         None for a matrix, which comes part by part.
         """
         return [
-            None if i in self.plan.matrix_operands else self.in_panel(i, views[i], read, panel)
-            for i in range(len(views))
+            None if i in self.plan.matrix_operands else self.in_panel(i, read, panel)
+            for i in range(len(self.operands))
         ]
 
-    def in_panel(self, i, view, read, panel):
+    def in_panel(self, i, read, panel):
         """One operand of `of_panel`."""
         operand, known = self.operands[i], read.operands[i]
         if operand.modes == ("N",):

@@ -19,7 +19,7 @@ from cutlass import Float32, select_
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import in_bounds
 from cutedsl_gemm.kernels.epilogue.device import combine
-from cutedsl_gemm.kernels.epilogue.operations import REDUCTIONS
+from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
 from layouts import size
 from layouts.hardware.facts import WARP, WARPGROUP
 
@@ -35,7 +35,7 @@ class ThreadResults:
 
     def output(self, results, shape, as_planned):
         """The tensors, whole and reduced, and C's extents; nothing if there are none."""
-        if not self.plan.stored_by_threads:
+        if not self.plan.stores_from_registers:
             return ()
         whole = tuple(as_planned(results[i]) for i in self.plan.direct)
         reduced = tuple(results[i] for i in self.plan.reduced)
@@ -47,7 +47,7 @@ class ThreadResults:
 
     def take(self, output, results, totals, first, place, panel):
         """Store a panel's results; those reduced over columns with the last panel of a tile."""
-        if not self.plan.stored_by_threads:
+        if not self.plan.stores_from_registers:
             return
         whole, reduced, extents = output
         count = len(self.values) // self.plan.panels
@@ -81,11 +81,11 @@ class ThreadResults:
 
     def reduce(self, kind, kept, values, total, first, offsets, extents):
         """Add a panel's values to the totals of their kept coordinates."""
-        nothing = Float32(REDUCTIONS[kind])
+        identity = Float32(IDENTITIES[kind])
         groups = defaultdict(list)  # kept offset → values
         for i, offset in enumerate(offsets):
             present = first[1 - kept] + offset[1 - kept] < extents[1 - kept]
-            groups[offset[kept]].append(select_(present, values[i], nothing))
+            groups[offset[kept]].append(select_(present, values[i], identity))
         for offset, group in groups.items():
             for value in group:
                 total[offset] = combine(kind, total[offset], value) if offset in total else value

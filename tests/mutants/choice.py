@@ -254,8 +254,8 @@ FAULTS = (
     Fault(
         "alignment_of_b_from_a",
         "cutedsl_gemm/select/model.py",
-        "row_alignment(2 * max(b))",
-        "row_alignment(2 * max(a))",
+        "alignment_index(2 * max(b))",
+        "alignment_index(2 * max(a))",
         "A candidate that is slow where rows of B start off a line.",
     ),
 )

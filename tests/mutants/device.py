@@ -104,14 +104,14 @@ MAINLOOPS = (
     Fault(
         "every_block_loads_slice_0",
         MAINLOOP,
-        "            parts, mask = self.plan.multicast",
+        "            slices, mask = self.plan.multicast",
         "            _, mask = self.plan.multicast",
         "A cluster loads its first slice several times, and the others never.",
     ),
     Fault(
         "slices_that_do_not_exist",
         MAINLOOP,
-        "if number * operand.sharers <= operand.slices:",
+        "if count * operand.sharers <= operand.slices:",
         "if True:",
         "A block loads rows of the next tile behind the last row of its stage.",
     ),
@@ -174,22 +174,22 @@ MAINLOOPS = (
     Fault(
         "first_tile_divided_out_behind_the_wait",
         MAINLOOP,
-        "if computed(*first_tile):",
+        "if opaque_true(*first_tile):",
         "if True:",
         "A launch that overlaps the one before it divides when it could load.",
     ),
     Fault(
         "reduction_divides_behind_the_wait",
         SPLIT_K,
-        "if computed(*at):",
+        "if opaque_true(*at):",
         "if True:",
         "The second kernel divides when it could load partial sums.",
     ),
     Fault(
         "rows_of_tiles_divided_out_twice",
         "kernels/plan/raster.py",
-        "if self.group == 1:",
-        "if self.group == 0:",
+        "if self.group == 1:  # one division fewer",
+        "if self.group == 0:  # one division fewer",
         "A raster of single rows divides twice where once is enough.",
     ),
     Fault(
@@ -202,7 +202,7 @@ MAINLOOPS = (
     Fault(
         "coordinates_divided_out_behind_the_products",
         MAINLOOP,
-        "if computed(*coord):",
+        "if opaque_true(*coord):",
         "if True:",
         "The last tile's store waits for divisions.",
     ),
@@ -701,8 +701,8 @@ FURTHER = (
     Fault(
         "slices_counted_as_tiles",
         MAINLOOP,
-        "plan.a.slices_of_each * down",
-        "down",
+        "self.plan.a.slices_of_each * self.plan.cluster[0]",
+        "self.plan.cluster[0]",
         "A cluster that shares A walks tiles that C does not have.",
     ),
     Fault(
@@ -834,7 +834,7 @@ FURTHER = (
     Fault(
         "slice_always_first",
         "kernels/sm90/mainloop.py",
-        "coord = *operand.slice_coord(part), 0",
+        "coord = *operand.slice_coord(index), 0",
         "coord = 0, 0, 0",
         "Every block of a cluster loads its slice to the place of the first.",
     ),
@@ -876,8 +876,8 @@ FURTHER = (
     Fault(
         "reduction_tile_not_exchanged",
         "kernels/sm90/split_k.py",
-        "at = plan.exchanged(plan.work.tile_coord(cluster, rank, *clusters, cutlass.min))",
-        "at = plan.work.tile_coord(cluster, rank, *clusters, cutlass.min)",
+        "plan.exchanged(plan.tile_scheduler.tile_coord(cluster, rank, *clusters, cutlass.min))",
+        "plan.tile_scheduler.tile_coord(cluster, rank, *clusters, cutlass.min)",
         "If operands are swapped, tiles of C are exchanged.",
     ),
     Fault(
@@ -899,7 +899,7 @@ FURTHER = (
         "kernels/sm90/split_k.py",
         "            use_pdl=True,\n",
         "            use_pdl=False,\n",
-        "The reduction starts after the whole launch in front: 1 µs more.",
+        "The reduction starts after the whole previous launch: 1 µs more.",
     ),
 )
 

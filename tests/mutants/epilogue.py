@@ -183,7 +183,7 @@ DEVICE = (
     Fault(
         "lanes_beyond_c_reduced",
         THREADS,
-        "select_(present, values[i], nothing)",
+        "select_(present, values[i], identity)",
         "values[i]",
         "A sum over a ragged edge counts what is outside of C.",
     ),

@@ -91,7 +91,7 @@ FAULTS = (
     Fault(
         "split_starts_at_zero",
         "kernels/sm90/execute.py",
-        "smem.load(tile, segments[0].k_tiles[k], action.k_tile",
+        "smem.load(tile, tiles[0].k_tiles[k], action.k_tile",
         "smem.load(tile, k, action.k_tile",
         "Every split multiplies the first range of K.",
     ),

@@ -55,7 +55,7 @@ FAULTS = (
     ),
     Fault(
         "splits_rounded_down",
-        "kernels/plan/work.py",
+        "kernels/plan/tile_scheduler.py",
         "(split + 1) * k_tiles // self.splits",
         "split * k_tiles // self.splits + k_tiles // self.splits",
         "k-tiles that do not divide among the splits are left out.",
@@ -76,14 +76,14 @@ FAULTS = (
     ),
     Fault(
         "cluster_coord_by_columns",
-        "kernels/plan/work.py",
+        "kernels/plan/tile_scheduler.py",
         "(rank % down, rank // down) if",
         "(rank % across, rank // across) if",
         "Blocks of a cluster that is not square compute tiles twice or never.",
     ),
     Fault(
         "tiles_of_one_cluster",
-        "kernels/plan/work.py",
+        "kernels/plan/tile_scheduler.py",
         "return m * down + row, n * across + column",
         "return m + row, n + column",
         "Clusters overlap, and the last tiles are never computed.",
@@ -258,14 +258,14 @@ FAULTS = (
     ),
     Fault(
         "as_many_clusters_as_multiprocessors",
-        "kernels/plan/work.py",
+        "kernels/plan/tile_scheduler.py",
         "sms // self.cluster_size))",
         "sms))",
         "Half of the clusters wait until the others have walked all their tiles.",
     ),
     Fault(
         "grid_without_splits",
-        "kernels/plan/work.py",
+        "kernels/plan/tile_scheduler.py",
         "return tiles * self.splits * self.cluster_size",
         "return tiles * self.cluster_size",
         "Only the first range of K is multiplied.",

@@ -270,7 +270,7 @@ class GridDependencyWait:
 
 @dataclass(frozen=True, slots=True)
 class LaunchDependents:
-    """griddepcontrol.launch_dependents: the launch behind this one may start."""
+    """griddepcontrol.launch_dependents: the next launch may start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ DIVISION, WAIT = "MUFU.RCP", "ACQBULK"
 @pytest.mark.parametrize("cluster", [(1, 1), (4, 2)])
 @pytest.mark.parametrize("make", [pingpong, cooperative])
 def test_coordinates_are_divided_out_before_what_waits_for_them(make, cluster):
-    """The first tile's before the wait for the launch in front; none behind the last product.
+    """The first tile's before the wait for the previous launch; none behind the last product.
 
     The divisions for further tiles stand behind the wait, in front of the first load.
     """

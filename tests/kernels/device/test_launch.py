@@ -14,8 +14,8 @@ from cutlass.cutlass_dsl import cutlass as dsl
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.compiler import compile_kernel
 from cutedsl_gemm.kernels.plan.arguments import arguments
+from cutedsl_gemm.kernels.plan.tile_scheduler import TileScheduler
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
-from cutedsl_gemm.kernels.plan.work import Work
 from cutedsl_gemm.kernels.simt.rungs import block2d, naive
 from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80.rungs import large, mma_k8, raster
@@ -45,8 +45,8 @@ def launches(monkeypatch):
 
     Also the cache policies of an sm90 product: for A and B, what is asked, and the answers.
     """
-    blocks = Work.blocks
-    monkeypatch.setattr(Work, "blocks", lambda work, tiles, *_: blocks(work, tiles, SMS))
+    blocks = TileScheduler.blocks
+    monkeypatch.setattr(TileScheduler, "blocks", lambda self, tiles, *_: blocks(self, tiles, SMS))
     monkeypatch.setattr(Sm90Plan, "overlaps", lambda plan, *asked: constants(asked[:3]))
     monkeypatch.setattr(
         Sm90Plan, "pass_through_l2", lambda plan, *asked: [[x, *constants(asked)] for x in "AB"]
@@ -97,7 +97,7 @@ def tile_count(plan, mnk, tile):
 
 def multiplies(plan, mnk):
     """What the product of an sm90 plan is launched with."""
-    blocks = plan.work.blocks(tile_count(plan, mnk, plan.cluster_tile), SMS)
+    blocks = plan.tile_scheduler.blocks(tile_count(plan, mnk, plan.cluster_tile), SMS)
     extents = [*plan.exchanged(mnk[:2]), mnk[2]]
     return {
         "grid": (blocks, 1, 1),

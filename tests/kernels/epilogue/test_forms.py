@@ -11,7 +11,7 @@ from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.evaluate import TORCH
 from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.functions import apply
-from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS, REDUCTIONS
+from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES, LEAVES, OPERATIONS
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from tests.kernels.epilogue.arrays import RANDOM, TINY, Arrays
 
@@ -77,14 +77,14 @@ def test_a_form_is_as_exact_as_its_table_says(name):
 def test_every_operation_has_a_form_and_a_torch_form():
     operations = OPERATIONS.keys() - set(LEAVES) - {"cast"}
     assert forms.FORMS.keys() == TORCH.keys() == operations
-    assert forms.COMBINED.keys() == evaluate.REDUCTIONS.keys() == REDUCTIONS.keys()
+    assert forms.COMBINED.keys() == evaluate.REDUCTIONS.keys() == IDENTITIES.keys()
 
 
-@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("name", IDENTITIES)
 def test_a_reduction_by_parts_is_torchs(name):
     numbers = np.float32([-2.0, np.inf, 0.5, np.nan])
     for values in (numbers[:1], numbers[:3], numbers):
-        part = np.float32(REDUCTIONS[name])
+        part = np.float32(IDENTITIES[name])
         for each in values:
             part = forms.COMBINED[name](Arrays(), part, each)
         wanted = evaluate.REDUCTIONS[name](torch.from_numpy(values), 0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
 from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.functions import FLOATS, FUNCTIONS, METHODS, apply
-from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS, REDUCTIONS
+from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES, OPERATIONS
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from tests.kernels.epilogue.expressions import expressions
@@ -35,7 +35,7 @@ def printed(epilogue):
     code += [f"    {name} = {re.split(' over |, float|, bfloat', text)[0]}" for name, text in lines]
     results = [name for name, _ in lines if name.startswith("C")]
     space = {name: partial(apply, name) for name in OPERATIONS}
-    space |= dict.fromkeys(REDUCTIONS, lambda x: x) | {name: name for name in FLOATS}
+    space |= dict.fromkeys(IDENTITIES, lambda x: x) | {name: name for name in FLOATS}
     exec("\n".join([*code, f"    return {', '.join(results)}"]), space)
     return trace(space["function"], epilogue.operands, epilogue.accumulators)
 

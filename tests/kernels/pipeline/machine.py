@@ -14,7 +14,7 @@ from cutedsl_gemm.kernels.pipeline.steps import walk
 
 WARP = 32
 IDLE = None, 0, True  # of a buffer: its contents, the writes in flight, whether it has been read
-FRONT = ("front",)  # the launch in front has ended
+FRONT = ("front",)  # the previous launch has ended
 
 
 class Wrong(Exception):
@@ -44,7 +44,7 @@ class Machine:
         ]
         self.slices = [  # a block → the slices that a k-tile of its stages consists of
             {
-                (load.operand, load.parts[rank])
+                (load.operand, load.slices[rank])
                 for load in loads
                 for rank in range(pipeline.blocks)
                 if block in load.blocks[rank]
@@ -163,7 +163,7 @@ class Machine:
 
     def global_memory(self, state):
         if FRONT not in state:
-            raise Wrong("the launch in front has not ended")
+            raise Wrong("the previous launch has not ended")
 
     # Steps
 
@@ -263,7 +263,7 @@ class Machine:
             raise Wrong(f"{step} reads rows that have not come")
         for block in step.blocks[rank]:
             stage = action.k_tile % self.pipeline.stages
-            key = "stage", block, stage, step.operand, step.parts[rank]
+            key = "stage", block, stage, step.operand, step.slices[rank]
             contents, writes, read = state.get(key, IDLE)
             if writes or state.get(("readers", block, stage)):
                 raise Wrong(f"{key} is overwritten while it is in use")

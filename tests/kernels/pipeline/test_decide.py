@@ -67,7 +67,7 @@ def test_rows_that_are_not_sent_or_not_awaited_are_found():
     wrong = {what.split("(")[0]: each for what, each in faults(pipeline) if "Rows" in what}
     assert {what: str(violation(each)).split(",")[0] for what, each in wrong.items()} == {
         "producer: no WaitForRows": "the rows of A is read before it is written",
-        "senders: no SendRows": "nothing goes on",
+        "senders: no SendRows": "deadlock: no warp can proceed",
     }
 
 
@@ -82,7 +82,7 @@ def test_parts_that_are_not_awaited_and_tiles_that_are_told_before_they_are_stor
     assert found == {
         "no WaitForRows": "the rows of C is read before it is written",
         "no AddRows": "the rows of C is written",
-        "no SendRows": "nothing goes on",
+        "no SendRows": "deadlock: no warp can proceed",
         "no StoreWait": "the stored tile is read before it is written",
         "one more pending in StoreWait": "the stored tile is read before it is written",
         "no TellStored": "the stored tile is written",

@@ -79,12 +79,12 @@ class Thread:
         self.pipeline, self.smem = self.plan.pipeline, Smem(self.plan)
         self.warp, self.lane = divmod(thread, WARP)
         if kernel == 0:
-            self.rank, self.segments = block % self.plan.cluster_size, product.segments(block)
-            self.counts = Counts(len(self.segments), len(self.segments[0].k_tiles))
+            self.rank, self.work_tiles = block % self.plan.cluster_size, product.work_tiles(block)
+            self.counts = Counts(len(self.work_tiles), len(self.work_tiles[0].k_tiles))
             number, warp = divmod(self.warp, WARPS)
             self.agent, self.leader = self.pipeline.agents[number].name, warp == 0
         else:  # a block of the reduction has no cluster, and its warps all do the same
-            self.rank, self.segments, self.counts = 0, [], Counts(0, 0)
+            self.rank, self.work_tiles, self.counts = 0, [], Counts(0, 0)
             self.agent, self.leader = "reduction", True
         first = self.plan.threads - WARPGROUP * self.plan.consumers
         self.consumer, self.consumer_thread = divmod(thread - first, WARPGROUP)
@@ -177,13 +177,13 @@ class Thread:
 
     def chunk(self, tile: int) -> int:
         """The GPU that sends the rows of the block's tile, or has them."""
-        return self.segments[tile].tile[0] * self.plan.tile[0] // self.product.own_rows
+        return self.work_tiles[tile].coord[0] * self.plan.tile[0] // self.product.own_rows
 
     def flag(self, event, tensor: str, gpu: int, action: Action, *value: int) -> Event:
         """An event at the flag of a GPU (GPUs, pieces), of the piece that has the tile's rows."""
         rows = self.product.own_rows
         pieces = ceil_div(rows, self.plan.piece_rows)
-        row = self.segments[action.tile].tile[0] * self.plan.tile[0] % rows
+        row = self.work_tiles[action.tile].coord[0] * self.plan.tile[0] % rows
         return event(tensor, 4 * (gpu * pieces + row // self.plan.piece_rows), *value)
 
     @property
@@ -196,14 +196,14 @@ class Thread:
         """TMA loads of this block's slice of an operand's k-tile, box by box."""
         if self.lane or not action.step.blocks[self.rank]:
             return
-        step, segment = action.step, self.segments[action.tile]
+        step, work_tile = action.step, self.work_tiles[action.tile]
         mode, operand = (0, self.plan.a) if step.operand == "A" else (1, self.plan.b)
-        k_tile = segment.k_tiles[action.k_tile % self.counts.k_tiles]
-        (i, j), (rows, columns) = operand.slice_coord(step.parts[self.rank]), operand.slice_shape
+        k_tile = work_tile.k_tiles[action.k_tile % self.counts.k_tiles]
+        (i, j), (rows, columns) = operand.slice_coord(step.slices[self.rank]), operand.slice_shape
         corner = i * rows, j * columns  # of the slice in the tile
         start = self.smem.stage(operand, action.k_tile) + operand.smem.outer(corner) * BYTES
         multicast = sum(1 << block for block in step.blocks[self.rank])
-        source, tile = f"tma_{step.operand.lower()}", segment.tile[mode]
+        source, tile = f"tma_{step.operand.lower()}", work_tile.coord[mode]
         rows = self.plan.operand_rows(*self.product.c_shape)
         first = self.plan.pass_through_l2(*rows, self.product.k)[mode]
         if self.plan.gathered and mode == 0 and self.chunk(action.tile) == self.product.number:
@@ -391,7 +391,7 @@ class Thread:
 
     def origin(self, action: Action) -> Pair:
         """The first row and column of this consumer's part of a tile, on the GPU that has it."""
-        plan, (m, n) = self.plan, self.segments[action.tile].tile
+        plan, (m, n) = self.plan, self.work_tiles[action.tile].coord
         rows, columns = plan.output_tile
         if plan.scattered:
             m %= self.product.own_rows // rows
@@ -426,7 +426,7 @@ class Thread:
 
     def store_accumulator(self, action: Action) -> Iterator[Event]:
         """The partial sums of the thread, if C has a row of its warp."""
-        plan, (tile, number, split, _) = self.plan, self.segments[0]
+        plan, (tile, number, split, _) = self.plan, self.work_tiles[0]
         rows = plan.output_tile[0]
         warp_row = (self.first_row + 16 * (self.consumer_thread // WARP)) % rows
         if tile[0] * rows + warp_row >= self.product.extents[0]:

@@ -9,7 +9,7 @@ from math import prod
 
 from cutedsl_gemm.kernels.compile.ptx import events, machine
 from cutedsl_gemm.kernels.plan.raster import Arrival
-from cutedsl_gemm.kernels.plan.work import Segment
+from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents, WorkTile
 from cutedsl_gemm.kernels.sm90.launches import Sm90, launches
 
 
@@ -41,7 +41,7 @@ class Product:
         self.clusters_mn = tuple(map(ceil_div, self.extents, plan.cluster_tile))
         self.k_tiles = ceil_div(k, plan.tile[2])
         tiles = prod(self.clusters_mn)
-        clusters = min(clusters, tiles) if plan.work.persistent else tiles * plan.splits
+        clusters = min(clusters, tiles) if plan.tile_scheduler.persistent else tiles * plan.splits
         self.tiles = tiles * plan.cluster_size
         self.blocks = [clusters * plan.cluster_size]  # of each kernel
         if plan.splits > 1:
@@ -52,10 +52,10 @@ class Product:
         """Blocks of the reduction that share a tile of C: each has `plan.reduction_rows` rows."""
         return self.plan.c_tile[0] // self.plan.reduction_rows
 
-    def segments(self, block: int) -> list[Segment]:
+    def work_tiles(self, block: int) -> list[WorkTile]:
         """The tiles of a block of the first kernel, each with the k-tiles that it multiplies."""
-        work, tile_counts = self.plan.work, (*self.clusters_mn, self.k_tiles)
-        return [*work.segments(block, self.blocks[0], *tile_counts, self.arrival)]
+        extents = TileExtents(*self.clusters_mn, self.k_tiles, self.arrival)
+        return [*self.plan.tile_scheduler.work_tiles(block, self.blocks[0], extents)]
 
     @property
     def arrival(self) -> Arrival | None:
@@ -69,7 +69,7 @@ class Product:
         """A block of the reduction: its tile's number, its group of rows, and its origin in C."""
         plan = self.plan
         number, group = divmod(block, self.row_groups)
-        tile = plan.work.tile_coord(*divmod(number, plan.cluster_size), *self.clusters_mn)
+        tile = plan.tile_scheduler.tile_coord(*divmod(number, plan.cluster_size), *self.clusters_mn)
         (m, n), (bm, bn) = plan.exchanged(tile), plan.c_tile
         return number, group, (m * bm + group * plan.reduction_rows, n * bn)
 

@@ -50,8 +50,8 @@ PLANS = [
 def outputs(consumer, thread):
     """(row, column) in the plan's C of each output of a thread."""
     bm, bn = consumer.plan.output_tile
-    for segment, (m, n) in pairs(consumer.segments, consumer.held[thread]):
-        i, j = segment.tile
+    for work_tile, (m, n) in pairs(consumer.work_tiles, consumer.held[thread]):
+        i, j = work_tile.coord
         yield i * bm + consumer.first_row + m, j * bn + consumer.first_column + n
 
 

@@ -509,7 +509,9 @@ def test_a_block_receives_each_slice_once_from_its_loaders(bn, cluster):
             assert sorted(part for _, part in received) == list(range(operand.slices))
             loaders |= {other for other, _ in received}
             side = int(operand.name == "B")  # the blocks of a row share A, those of a column B
-            assert len({plan.work.cluster_coord(other)[side] for other, _ in received}) == 1
+            assert (
+                len({plan.tile_scheduler.cluster_coord(other)[side] for other, _ in received}) == 1
+            )
         assert sorted(loaders) == sorted(plan.loaders(rank))
         assert len(plan.loaders(rank)) == len(plan.loaders(0))  # the count of an empty mbarrier
 
@@ -560,7 +562,7 @@ def test_partial_sums_move_in_whole_sectors(tile, splits, swapped):
 def test_every_k_tile_has_one_split_and_every_row_one_reduction_block(tile, splits, swapped):
     plan = split(tile, splits=splits, swapped=swapped)
     for k_tiles in (1, splits - 1, splits, 3 * splits + 1, 257):
-        ranges = [plan.work.k_tile_range(split, k_tiles) for split in range(splits)]
+        ranges = [plan.tile_scheduler.k_tile_range(split, k_tiles) for split in range(splits)]
         assert [k for first, last in ranges for k in range(first, last)] == list(range(k_tiles))
     rows, columns = plan.c_tile
     assert rows % plan.reduction_rows == 0

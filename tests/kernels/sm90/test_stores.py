@@ -34,7 +34,7 @@ class Consumer:
         self.first_thread = plan.threads - 128 * (plan.consumers - consumer)
         turn, part = divmod(consumer, plan.consumers_per_tile)
         turns = plan.consumers // plan.consumers_per_tile
-        self.segments = product.segments(block)[turn::turns]
+        self.work_tiles = product.work_tiles(block)[turn::turns]
         m, n = plan.consumer_coord((0, 0), part)
         self.first_row, self.first_column = m * plan.rows, n * plan.columns
 
@@ -87,7 +87,7 @@ class Consumer:
             for each in of_type(events.TmaLoad, self.events[0])
             if each.descriptor == "tma_residual"
         ]
-        of_tile = len(loads) // len(self.segments)
+        of_tile = len(loads) // len(self.work_tiles)
         return [
             dict(chain.from_iterable(box(self.plan, load) for load in loads[at : at + of_tile]))
             for at in range(0, len(loads), of_tile)
@@ -107,7 +107,7 @@ class Consumer:
     def product_of(self, thread, source):
         """The matrix and (m, n) in the plan's C of value `place` of an accumulator's fragment."""
         (bm, bn), (m, n) = self.output_tile, self.in_tile(thread, source)
-        i, j = self.segments[self.turn(source)].tile
+        i, j = self.work_tiles[self.turn(source)].coord
         (gate, m), (value, n) = divmod(m, bm), divmod(n, bn)
         return gate + value, (i * bm + m, j * bn + n)
 
@@ -254,7 +254,7 @@ def test_the_partial_sums_of_every_row_of_c_are_stored_in_their_place(plan):
     (bm, bn, _), blocks = plan.tile, product.blocks[0]
     places = {(m, n): plan.partial_sums(m, n) for m, n in pairs(range(bm), range(bn))}
     for block in (0, blocks // 2, blocks - 1):
-        ((tile, number, split, _),) = product.segments(block)
+        ((tile, number, split, _),) = product.work_tiles(block)
         stored = {}
         for consumer in range(plan.consumers):
             threads = Consumer(product, block, consumer)

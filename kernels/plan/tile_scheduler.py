@@ -1,6 +1,6 @@
-"""Who computes what: the tiles of C that a block computes, and its k-tiles of each.
+"""The tile scheduler: which tiles of C a block computes, and which k-tiles of each.
 
-A block computes segments, one after the other: a tile, and a range of its k-tiles.
+A block computes work tiles, one after the other: a tile of C, and a range of its k-tiles.
 
     persistent   block 0: tile 0, G, 2G, …, each with all k-tiles     G blocks, or clusters of them
     split        block 0: tile 0, the first k-tiles; …                the blocks of one split are
@@ -18,22 +18,36 @@ from typing import Any, NamedTuple
 from cutedsl_gemm.kernels.plan.raster import Arrival, Raster
 
 
-class Segment(NamedTuple):
-    """A tile (m, n) of C, its number, and its k-tiles that a block multiplies, of split `split`."""
+class TileExtents(NamedTuple):
+    """C in tiles of clusters, and K in k-tiles: ints, or a kernel's integers."""
 
-    tile: tuple[int, int]
+    clusters_m: Any
+    clusters_n: Any
+    k_tiles: Any
+    arrival: Arrival | None = None  # the order of tile rows, if they come from several GPUs
+
+    @property
+    def clusters(self) -> Any:
+        """The tiles of clusters, of all C."""
+        return self.clusters_m * self.clusters_n
+
+
+class WorkTile(NamedTuple):
+    """A tile of C at `coord` (m, n), its number, and the k-tiles of it that a block multiplies."""
+
+    coord: tuple[int, int]
     number: int
     split: int
     k_tiles: range
 
 
 @dataclass(frozen=True)
-class Work:
-    """Block → segments. Arguments are ints, or a kernel's integers.
+class TileScheduler:
+    """Block → work tiles. Arguments are ints, or a kernel's integers.
 
     `cluster` is the number of tiles (down, across) that the blocks of a cluster compute at a time:
     ranks run down, then across. `splits` blocks compute a tile together. Unless the kernel is
-    `persistent`, a block has one segment.
+    `persistent`, a block has one work tile.
     """
 
     raster: Raster
@@ -50,15 +64,15 @@ class Work:
     def blocks(
         self, tiles: Any, sms: Any, ceil_div: Callable[[Any, Any], Any] = lambda a, b: -(-a // b)
     ) -> Any:
-        """Blocks to launch for so many tiles, those of clusters, on `sms` multiprocessors.
+        """Blocks to launch on `sms` multiprocessors, for so many tiles of clusters.
 
         A persistent kernel launches as few as need the same number of waves. Blocks that would idle
         in the last wave only take power and L2 from the others: without them it is 1.01 to 1.05
         times as fast (docs/performance).
 
-        >>> Work(Raster(1)).blocks(200, 132), Work(Raster(1), cluster=(2, 1)).blocks(66, 132)
-        (100, 132)
-        >>> Work(Raster(1), splits=4, persistent=False).blocks(10, 132)
+        >>> [TileScheduler(Raster(1), (down, 1)).blocks(200 // down, 132) for down in (1, 2)]
+        [100, 100]
+        >>> TileScheduler(Raster(1), splits=4, persistent=False).blocks(10, 132)
         40
         """
         if not self.persistent:
@@ -71,8 +85,10 @@ class Work:
         Tiles are those of clusters. If blocks split K, a cluster has one tile: the step leads past
         all others.
 
-        >>> Work(Raster(1)).walk(3, 132, 16), Work(Raster(1), (1, 1), 2, False).walk(3, 4, 16)
-        ((3, 132, (0, 16)), (1, 2, (8, 16)))
+        >>> TileScheduler(Raster(1)).walk(3, 132, 16)
+        (3, 132, (0, 16))
+        >>> TileScheduler(Raster(1), splits=2, persistent=False).walk(3, 4, 16)
+        (1, 2, (8, 16))
         """
         if self.splits == 1:
             return cluster, clusters, (0, k_tiles)
@@ -107,7 +123,7 @@ class Work:
         C has `clusters_m` × `clusters_n` tiles of clusters; the raster orders them. If their rows
         come from several GPUs, it orders those of each chunk, and `arrival` orders the chunks.
 
-        >>> [Work(Raster(1), cluster=(2, 1)).tile_coord(1, rank, 2, 3) for rank in (0, 1)]
+        >>> [TileScheduler(Raster(1), cluster=(2, 1)).tile_coord(1, rank, 2, 3) for rank in (0, 1)]
         [(0, 1), (1, 1)]
         """
         if arrival is None:
@@ -117,26 +133,19 @@ class Work:
         (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
         return m * down + row, n * across + column
 
-    def segments(
-        self,
-        block: int,
-        blocks: int,
-        clusters_m: int,
-        clusters_n: int,
-        k_tiles: int,
-        arrival: Arrival | None = None,
-    ) -> Iterator[Segment]:
+    def work_tiles(self, block: int, blocks: int, extents: TileExtents) -> Iterator[WorkTile]:
         """What block `block` of `blocks` computes.
 
-        >>> for segment in Work(Raster(2)).segments(1, 2, 2, 2, 8):
-        ...     print(segment)
-        Segment(tile=(1, 0), number=1, split=0, k_tiles=range(0, 8))
-        Segment(tile=(1, 1), number=3, split=0, k_tiles=range(0, 8))
+        >>> for tile in TileScheduler(Raster(2)).work_tiles(1, 2, TileExtents(2, 2, 8)):
+        ...     print(tile)
+        WorkTile(coord=(1, 0), number=1, split=0, k_tiles=range(0, 8))
+        WorkTile(coord=(1, 1), number=3, split=0, k_tiles=range(0, 8))
         """
+        clusters_m, clusters_n, k_tiles, arrival = extents
         cluster, rank = divmod(block, self.cluster_size)
         clusters = blocks // self.cluster_size
         first, step, k_range = self.walk(cluster, clusters, k_tiles)
         split = self.tile_and_split(cluster, clusters)[2]
-        for index in range(first, clusters_m * clusters_n, step):
-            tile = self.tile_coord(index, rank, clusters_m, clusters_n, arrival=arrival)
-            yield Segment(tile, index * self.cluster_size + rank, split, range(*k_range))
+        for index in range(first, extents.clusters, step):
+            coord = self.tile_coord(index, rank, clusters_m, clusters_n, arrival=arrival)
+            yield WorkTile(coord, index * self.cluster_size + rank, split, range(*k_range))
