@@ -11,7 +11,7 @@ from torch import Tensor
 from cutedsl_gemm.call import Tile, check_flag
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.operands import Value
-from cutedsl_gemm.problem import TMA, Problem
+from cutedsl_gemm.problem import TMA, Problem, round_up
 from cutedsl_gemm.request import Function, epilogue_of, readable, request
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import checked_tile, choose
@@ -105,11 +105,13 @@ def _candidates(problem: Problem, ranked: list[Estimate]) -> Iterator[tuple[str,
 
 
 def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
-    extents = problem.mnk[0], problem.columns
-    m, n = extents[::-1] if found.candidate.swapped else extents
-    (bm, bn, _), k = found.candidate.tile, problem.mnk[2]
+    candidate, k = found.candidate, problem.mnk[2]
+    m, n = problem.mnk[0], problem.columns
+    m, n = (n, m) if candidate.swapped else (m, n)
+    (bm, bn, _), (down, across) = candidate.tile, candidate.cluster
+    tiles_m, tiles_n = round_up(-(-m // bm), down), round_up(-(-n // bn), across)
     waves = "1 wave" if found.waves == 1 else f"{found.waves} waves"
-    yield "tiles", f"{-(-m // bm)} × {-(-n // bn)} = {found.tiles:,}, in {waves}"
+    yield "tiles", f"{tiles_m} × {tiles_n} = {found.tiles:,}, in {waves}"
     yield "", f"{found.busy_sms} of {SMS} multiprocessors work"
     reduction = f", reduction {_micro(found.reduction)}" if found.reduction else ""
     yield "time", f"launch {_micro(found.launch)}, epilogue {_micro(found.epilogue)}{reduction}"
@@ -127,7 +129,7 @@ def _launch(problem: Problem, plan: Sm90Plan) -> Iterator[tuple[str, str]]:
     m, n, k = problem.mnk
     rows = plan.operand_rows(m, n)
     early = plan.overlaps(*rows, k, SMS)
-    yield "launch", f"starts {'before' if early else 'when'} the launch in front has ended"
+    yield "launch", f"starts {'before' if early else 'when'} the previous launch has ended"
     passing = plan.exchanged(plan.pass_through_l2(*rows, k))
     if large := [name for name, passes in zip("AB", passing, strict=True) if passes]:
         yield "", f"L2 evicts {' and '.join(large)} first: too large to stay, read by few tiles"

@@ -77,7 +77,7 @@ def pow(input: Argument, exponent: Number) -> Argument:
         raise Refused("takes a number as exponent; write exp(y * log(x)) for x ** y")
     if abs(exponent) == 0.5:
         return apply("sqrt" if exponent > 0 else "rsqrt", input)
-    if exponent != int(exponent) or not 1 <= abs(exponent) <= 64:
+    if not 1 <= abs(exponent) <= 64 or exponent != int(exponent):  # int refuses inf and nan
         raise Refused(
             f"takes an integer from 1 to 64, or its negative, or ±0.5, as exponent, here "
             f"{exponent}; write exp({exponent} * log(x)) for x > 0"

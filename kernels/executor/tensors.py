@@ -39,9 +39,15 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
     ...
     ValueError: a has strides (7, 1): sm80_swizzled takes (s, 1), s a multiple of 8 and at least 7
     """
-    if len(tensors) < len(arguments(plan)):
+    names = [*arguments(plan)]
+    if len(tensors) < len(names) and (plan.gathered or plan.scattered):
         what = "this GPU's rows" if plan.gathered else "the parts of its rows"
         raise ValueError(f"{plan.name} talks with other GPUs: senders=({what}, its number, …)")
+    if len(tensors) != len(names):
+        raise ValueError(
+            f"{plan.name} takes {len(names)} tensors ({', '.join(names)}), and was given "
+            f"{len(tensors)}: pass the operands of its epilogue as operands=(…)"
+        )
     extents: dict[str, tuple[int, str]] = {}  # mode → extent, the tensor that has it
     for (name, argument), tensor in zip(arguments(plan).items(), tensors, strict=True):
         if tensor.ndim != len(argument.modes):
@@ -67,7 +73,7 @@ def other_gpus_tensors(
 ) -> tuple[Tensor, ...]:
     """What a kernel takes after B to talk with other GPUs: these tensors, and flags.
 
-    ValueError unless each GPU has as many rows, whole tiles of a cluster.
+    ValueError unless all GPUs have equally many rows, a multiple of the height of a cluster tile.
     """
     rows, tile = own.shape[-2], plan.cluster_tile[0]
     if rows == 0 or rows % tile or a.shape[0] % rows or not 0 <= number < a.shape[0] // rows:

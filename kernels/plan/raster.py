@@ -71,8 +71,10 @@ class Raster:
     of: Side = "rows"
 
     def __str__(self) -> str:
-        inside = "N" if self.of == "rows" else "M"
-        return f"groups of {self.group} tile {self.of}, {inside} inside"
+        if self.group == 1:
+            return f"tile {self.of}, one after the other"
+        fastest = "M" if self.of == "rows" else "N"
+        return f"groups of {self.group} tile {self.of}, {fastest} fastest within a group"
 
     def modes(self, height: Any, tiles_n: Any) -> tuple[Layout, Layout]:
         """The layouts index → m and index → n of one group, `height` tile rows high.

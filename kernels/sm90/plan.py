@@ -16,7 +16,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.plan.work import Work
+from cutedsl_gemm.kernels.plan.tile_scheduler import TileScheduler
 from cutedsl_gemm.kernels.sm90 import checks
 from cutedsl_gemm.kernels.sm90.operand import Operand, Tile
 from cutedsl_gemm.kernels.sm90.resources import (
@@ -51,7 +51,7 @@ Checked = TypeVar("Checked", bound="Sm90Plan")
 Element = TypeVar("Element")
 
 BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
-# A launch with a K of at most SHORTEST_K overlaps the one in front, whatever M and N are. With a K
+# A launch with a K of at most SHORTEST_K overlaps the previous one, whatever M and N are. With a K
 # of at most SHORT_K, it does if A, B and C take at most SMALL_BYTES.
 SHORTEST_K = 256
 SHORT_K = 512
@@ -106,7 +106,7 @@ class Sm90Plan:
 
     @property
     def consumers_per_tile(self) -> int:
-        """Consumers that divide the rows of one tile among them."""
+        """Consumers that share a tile: they divide its rows, or its columns (`atom_layout`)."""
         return self.consumers if self.schedule == "cooperative" else 1
 
     @property
@@ -309,10 +309,10 @@ class Sm90Plan:
         return self.raster.group * self.cluster_tile[0]
 
     @property
-    def work(self) -> Work:
+    def tile_scheduler(self) -> TileScheduler:
         """Who computes which tiles of C, and which of their k-tiles."""
         persistent = self.schedule != "single" and self.splits == 1
-        return Work(self.raster, self.cluster, self.splits, persistent)
+        return TileScheduler(self.raster, self.cluster, self.splits, persistent)
 
     def multicast(self, operand: Operand, rank: Any) -> tuple[list[Any], Any]:
         """The slices of an operand that block `rank` loads, and the blocks that receive them.
@@ -328,7 +328,7 @@ class Sm90Plan:
         A [2] 10101010
         B [1] 00110000
         """
-        (down, across), (row, column) = self.cluster, self.work.cluster_coord(rank)
+        (down, across), (row, column) = self.cluster, self.tile_scheduler.cluster_coord(rank)
         if operand.name == "A":
             mask = sum(1 << down * other for other in range(across)) << row
             return operand.slices_of(column), mask
@@ -379,14 +379,14 @@ class Sm90Plan:
         return k_tiles - self.stages
 
     def overlaps(self, m: Any, n: Any, k: Any, sms: Any) -> Any:
-        """Whether a launch for A (M, K) and B (N, K) starts before the one in front has ended.
+        """Whether a launch for A (M, K) and B (N, K) starts before the previous one has ended.
 
         M and N are `operand_rows`.
 
         This saves 0.3 to 0.9 µs (programmatic dependent launch). But the blocks then start wherever
         a multiprocessor falls free, and the neighbours of a GPC no longer ask L2 for the same tile
         at the same time: 595 TFLOP/s, not 776, at 8448×9216×1024. A cluster is in one GPC anyway,
-        and where K is split, the launch in front is often a small reduction. Few blocks share
+        and where K is split, the previous launch is often a small reduction. Few blocks share
         little, and those of a single row or column of tiles share one operand. Where K is short,
         less is lost than saved; not so if A, B and C are large (docs/performance).
 
@@ -443,7 +443,7 @@ class Sm90Plan:
         ((range(0, 512, 16),), (range(0, 256, 16), range(256, 512, 16)))
         """
         bk, k_tiles = self.tile[2], -(-k // self.tile[2])
-        spans = (self.work.k_tile_range(split, k_tiles) for split in range(self.splits))
+        spans = (self.tile_scheduler.k_tile_range(split, k_tiles) for split in range(self.splits))
         return tuple(range(first * bk, last * bk, self.instruction_k) for first, last in spans)
 
     @property
@@ -515,8 +515,8 @@ class Sm90Plan:
         yield "kernel", f"{kernel}, tile {bm}×{bn}×{bk}"
         if self.swapped:
             yield "swapped", "the kernel computes Cᵀ = Bᵀ · Aᵀ: below, A is Bᵀ, B is Aᵀ, C is Cᵀ"
-            yield "", f"a tile has {bm} columns of C and {bn} rows: a wgmma has 64 rows or more,"
-            yield "", "but 8 to 256 columns, and a short C wastes less of it as Cᵀ"
+            yield "", f"a tile has {bm} columns of C and {bn} rows: a wgmma always has 64 rows,"
+            yield "", "but 8 to 256 columns, so that a short C wastes less of it as Cᵀ"
         stages = f"{self.stages} stages × {self.stage_bytes:,}"
         yield "memory", " + ".join(filter(None, (stages, self.epilogue_smem, "barriers")))
         yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
@@ -542,7 +542,7 @@ class Sm90Plan:
         for operand, group in ((self.a, "row"), (self.b, "column")):
             if (slices := operand.slices) > 1:
                 least, more = divmod(slices, operand.sharers)
-                part = f"{least} or {least + 1} of {slices} parts" if more else f"1/{slices}"
+                part = f"{least} or {least + 1} of {slices} slices" if more else f"1/{slices}"
                 yield "", f"a block multicasts {part} of {operand.name} to its {group}"
                 yield "", f"{operand.slice_smem}   {operand.slice_shape}"
         yield "raster", f"{self.raster}; a cluster counts as a tile"

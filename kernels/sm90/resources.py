@@ -15,6 +15,7 @@ SMEM_BYTES = 232_448
 MBARRIER_BYTES = 8
 BARRIER_BYTES = 1024  # mbarriers of stages and of panels, rounded up to the swizzle's alignment
 REGISTER_FILE = 65_536  # registers of a multiprocessor
+REGISTER_UNIT = 8  # registers of a thread come in multiples of this, 256 for a warp
 # Consumer warpgroups of a block → registers of a producer thread, and of a consumer thread. 384
 # threads start with 168 registers each: a producer thread releases 128 of them, and each of two
 # consumer threads takes 64. 512 threads start with 128: it releases 96, and each of three takes 32.
@@ -34,8 +35,12 @@ WGMMA_REGISTERS = 26
 
 
 def registers_at_start(threads: int) -> int:
-    """Registers of each thread of a block when it starts."""
-    return REGISTER_FILE // threads
+    """Registers of each thread of a block when it starts.
+
+    >>> [registers_at_start(threads) for threads in (384, 512)]
+    [168, 128]
+    """
+    return REGISTER_FILE // threads // REGISTER_UNIT * REGISTER_UNIT
 
 
 def default_consumers(schedule: Schedule, bm: int, bn: int) -> int:

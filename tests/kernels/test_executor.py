@@ -1,8 +1,12 @@
 """Every executor takes the tensors that its compiled kernel takes, and no others."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import check_visits, empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.simt.rungs import block2d, naive
@@ -90,3 +94,14 @@ def test_an_extent_of_zero_is_refused():
 def test_a_tile_that_no_block_visits_or_two_is_refused(coords, times):
     with pytest.raises(PlanError, match=rf"visits tile \(0, 1\) {times} times"):
         check_visits("the raster", coords, 1, 2)
+
+
+@by_plan
+def test_operands_that_are_missing_or_too_many_are_counted(plan):
+    epilogue = trace(lambda acc, bias: acc + bias, (Operand("bias", ("N",)),))
+    tensors, bias = [*empty_tensors(plan, 24, 40, 16)], torch.zeros(40)
+    with pytest.raises(ValueError, match=r"takes 3 tensors \(a, b, out\), and was given 4"):
+        plan.execute(*tensors, operands=(bias,))
+    plan = replace(plan, epilogue=epilogue)
+    with pytest.raises(ValueError, match=r"takes 4 tensors \(a, b, bias, out\), and was given 3"):
+        plan.execute(*tensors)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from cutedsl_gemm import PlanError, explain, gemm, plan_for
+from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.model import ranking
 from cutedsl_gemm.tensors import check_call
@@ -80,7 +81,7 @@ def test_no_figure_has_an_exponent_or_is_zero(mnk):
 def test_it_says_what_the_host_decides_of_a_launch(mnk, starts, evicted):
     m, n, k = mnk
     text = explain(matrix(m, k, "meta"), matrix(n, k, "meta").mT)
-    assert f"launch       starts {starts} the launch in front has ended" in text
+    assert f"launch       starts {starts} the previous launch has ended" in text
     assert re.findall(r"L2 evicts (.*) first", text) == ([evicted] if evicted else [])
 
 
@@ -113,3 +114,11 @@ def test_what_gemm_refuses_is_not_explained():
 
 def test_gemm_explain_is_explain():
     assert gemm.explain is explain
+
+
+def test_the_tiles_of_a_line_are_as_many_as_it_says():
+    """Also where a cluster has tiles beyond C, and where operands are swapped."""
+    for m, n, k in draw(60, seed=5):
+        text = explain(matrix(m, k, "meta"), matrix(n, k, "meta").mT)
+        down, across, tiles = re.search(r"(\d+) × (\d+) = ([\d,]+), in", text).groups()
+        assert int(down) * int(across) == int(tiles.replace(",", ""))

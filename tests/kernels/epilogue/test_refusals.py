@@ -44,6 +44,8 @@ REFUSED = {  # an epilogue's source: what its message says
     "acc - -(acc > 0)": "neg of comparisons alone",
     "torch.where(acc, acc, 0.0)": "where a comparison must stand",
     "acc ** 1.5": r"takes an integer from 1 to 64.* write exp\(1.5 [*] log",
+    "acc ** math.inf": "takes an integer from 1 to 64.* here inf",
+    "acc ** math.nan": "takes an integer from 1 to 64.* here nan",
     "2 ** acc": "takes a number as exponent",
     "acc.clamp()": "needs min, or max",
     "F.gelu(acc, approximate='erf')": "takes approximate='none' or 'tanh'",

@@ -95,7 +95,10 @@ ALONG_K = tile_smem(128, 32, "K", padding=8)
         ({"dtype": "bfloat16"}, "dtype is bfloat16; this tensor core takes float16"),
         ({"stages": 1}, "stages is 1; it must be 2, since a k-tile and a step are loaded ahead"),
         ({"prefetch_fragments": False}, "prefetch_fragments is False; it must be True"),
-        ({"raster": Raster(8)}, "raster is groups of 8 .* it must be groups of 1"),
+        (
+            {"raster": Raster(8)},
+            "raster is groups of 8 .* it must be tile rows, one after the other",
+        ),
         ({"a": replace(PLAN.a, smem=ALONG_K, mma_smem=ALONG_K)}, "along MN must be 16 contiguous"),
         (
             {"a": replace(PLAN.a, smem=tile_smem(128, 32, "MN"))},

@@ -229,7 +229,7 @@ ALTERED = (
     (swizzled(), {"stages": 2.5}, "stages is 2.5; it must be an integer"),
     (multistage(), {"stages": 6}, "196608 bytes of shared memory; a block has 166912"),
     (ahead(), {"stages": 1}, "prefetch_fragments is True; it must be False, since with one stage"),
-    (raster(), {"stages": 1}, "raster is groups of 8.*must be groups of 1"),
+    (raster(), {"stages": 1}, "raster is groups of 8.*must be tile rows, one after the other"),
     (ahead(), {"step": (32, 32, 64)}, "has k = 8 or 16"),
     (raster(), {"raster": Raster(0)}, "group is 0; it must be an integer of at least 1"),
     (raster(), {"raster": Raster(8, "diagonals")}, "of rows or of columns"),
