@@ -15,7 +15,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from cutedsl_gemm.call import Tile, call, check_flag
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product, apply_product
 from cutedsl_gemm.fused import bound, compute
-from cutedsl_gemm.fused_derivatives import FusedProduct, transformed
+from cutedsl_gemm.fused_derivatives import FusedProduct, of_accumulators
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.operands import Value, check_range
 from cutedsl_gemm.request import Fixed, Function, check_names, epilogue_of, parts_of, request
@@ -25,6 +25,7 @@ from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import DEFAULTS, Options
 from cutedsl_gemm.tensors import DENSE, aligned, device_of, is_sharded
+from cutedsl_gemm.transforms import transformed
 
 
 def gemm(
@@ -102,7 +103,7 @@ def gemm(
         return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))
     if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
         tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
-    if is_dynamo_compiling() or is_exporting() or (type(a) not in DENSE and _wraps(a)):
+    if _traces(a):
         return _traced(a, b, out, tile, kernel, tune, invariant)
     try:
         multiply = call(a, b, tile, out, kernel, tune, invariant)
@@ -130,12 +131,16 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, *options: Any) -> Tensor:
     operator.register_sharding()
     if out is not None:
         _check_not_sharded(a, b, out)
+    if transformed():
+        return operator.by_torch(a, b, out, *options)
     return operator.gemm(a, b, out, *options)
 
 
-def _wraps(tensor: object) -> bool:
-    """Whether torch runs the operator for it: with fake tensors, or with those of each rank."""
-    return type(tensor) is FakeTensor or is_sharded(tensor)
+def _traces(a: object) -> bool:
+    """Whether torch has to see operators: in a graph, or in a mode, or of fake or DTensors."""
+    if is_dynamo_compiling() or is_exporting() or torch._C._len_torch_dispatch_stack():
+        return True
+    return type(a) not in DENSE and (type(a) is FakeTensor or is_sharded(a))
 
 
 def _check_not_sharded(*tensors: object) -> None:
@@ -176,7 +181,7 @@ def fused_product(
     options: Options = DEFAULTS,
 ) -> Results:
     """The results of the product with an epilogue; see `gemm`."""
-    if is_dynamo_compiling() or is_exporting() or (type(a) not in DENSE and _wraps(a)):
+    if _traces(a):
         return _traced_product(a, b, epilogue, operands, out, options)
     given = a, b, *operands.values(), *(out or ())
     try:
@@ -198,7 +203,7 @@ def fused_product(
         raise ValueError(NO_GRADIENT)
     asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)
     values = [operands[each.name] for each in asked.epilogue.operands]
-    return transformed(asked.epilogue, a, b, values, gemm, options._asdict())
+    return of_accumulators(asked.epilogue, a, b, values, gemm, options._asdict())
 
 
 def _on_meta(*values: object) -> bool:
@@ -234,6 +239,8 @@ def _traced_product(
     operator.register_sharding()
     if out is not None:
         _check_not_sharded(a, b, *operands.values(), *out)
+    if transformed():
+        return fused_operator.by_torch(a, b, epilogue, operands, out, options)
     return fused_operator.fused_product(a, b, epilogue, operands, out, options)
 
 

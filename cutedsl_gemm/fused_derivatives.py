@@ -100,6 +100,8 @@ class Backward(NamedTuple):
         stored: Sequence[Tensor],
         grads: Sequence[Tensor | None],
     ) -> list[Tensor | None]:
+        if all(grad is None for grad in grads):  # as of a function whose backward gives None
+            return [None] * len(self.needs)
         count = self.kept.epilogue.accumulators
         wanted = [i for i, needed in enumerate(self.needs[2:]) if needed]
         found = self.slopes((a.shape[0], b.shape[-1]), wanted, [*values, *stored], grads)
@@ -224,7 +226,7 @@ def _accumulator(a: Tensor, b: Tensor, multiply: Multiply, **options: Any) -> Te
     return made
 
 
-def transformed(
+def of_accumulators(
     epilogue: Epilogue,
     a: Tensor,
     b: Tensor,

@@ -10,23 +10,26 @@ from typing import Any, get_args
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
 
 from cutedsl_gemm.derivatives import NO_GRADIENT
-from cutedsl_gemm.fused import compute
+from cutedsl_gemm.fused import composed, compute
 from cutedsl_gemm.fused_derivatives import Backward, save, saved
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand, ShapeError
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.operands import Value
-from cutedsl_gemm.operator import optional_tile
+from cutedsl_gemm.operator import check_untransformed, flops, optional_tile
 from cutedsl_gemm.request import Fixed, Function, parts_of
 from cutedsl_gemm.results import Results, empty
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import Options
 from cutedsl_gemm.tensors import check_operands
 
-Kind = tuple[Any, ...]  # what an epilogue is traced with of an operand: name, shape, dtype
+# What an epilogue is traced with of an operand: name, which extents are not 1, whether it has the
+# shape of C although one is 1, dtype.
+Kind = tuple[Any, ...]
 
 
 def fused_product(
@@ -42,7 +45,7 @@ def fused_product(
         function = function.function
     tensors = [each for each in operands.values() if isinstance(each, Tensor)]
     numbers = [float(each) for each in operands.values() if not isinstance(each, Tensor)]
-    kinds = tuple([_kind(name, each) for name, each in operands.items()])
+    kinds = _kinds(a, b, operands)
     parts = 2 if b.ndim == 3 else 1
     differentiable = torch.is_grad_enabled() and True in [
         each.requires_grad for each in (a, b, *tensors, *(out or ()))
@@ -57,12 +60,45 @@ def fused_product(
     return tuple(results[: _count(function, kinds, parts)])
 
 
-def _kind(name: str, value: Value) -> Kind:
+def by_torch(
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Mapping[str, Value],
+    out: Results | None,
+    options: Options,
+) -> Results:
+    """The function of torch's products in fp32: see `operator.by_torch`."""
+    if out is not None:
+        raise ValueError(NO_GRADIENT)
+    check_untransformed(options.invariant)
+    if isinstance(function, Fixed):
+        function = function.function
+    parts = parts_of(b)
+    kinds = _kinds(a, b, operands)
+    results = _results(function, kinds, len(parts))
+    accumulators = tuple([a.float() @ part.float() for part in parts])
+    if isinstance(function, Epilogue):
+        values = [operands[each.name] for each in function.operands]
+        return composed(function, accumulators, values, a.dtype)
+    made = function(*accumulators, **operands)
+    made = made if isinstance(made, (tuple, list)) else (made,)
+    dtypes = [a.dtype if each is None else getattr(torch, each) for each in results]
+    return tuple([each.to(dtype) for each, dtype in zip(made, dtypes, strict=True)])
+
+
+def _kinds(a: Tensor, b: Tensor, operands: Mapping[str, Value]) -> tuple[Kind, ...]:
+    shape = a.shape[0], b.shape[-1]
+    return tuple([_kind(name, each, shape) for name, each in operands.items()])
+
+
+def _kind(name: str, value: Value, shape: tuple[int, int]) -> Kind:
     if isinstance(value, Tensor):
-        # a decision, since a symbolic comparison is no constant of the graph
+        # decisions, since a symbolic comparison is no constant of the graph
         wide = tuple([False if extent == 1 else True for extent in value.shape])  # noqa: SIM211
-        return name, wide, value.dtype
-    return name, None, None
+        whole = True if False in wide and value.shape == shape else False  # noqa: SIM210
+        return name, wide, whole, value.dtype
+    return name, None, False, None
 
 
 @torch.compiler.assume_constant_result
@@ -70,6 +106,13 @@ def _text(function: Any, kinds: tuple[Kind, ...], parts: int, differentiable: bo
     """The text of the epilogue, which stores the accumulators if a derivative may need them."""
     epilogue = _epilogue(function, kinds, parts)
     return to_text(_stored(epilogue).epilogue if differentiable else epilogue)
+
+
+@torch.compiler.assume_constant_result
+def _results(function: Any, kinds: tuple[Kind, ...], parts: int) -> list[str | None]:
+    """The dtypes of what the function returns; None is that of a."""
+    results = _epilogue(function, kinds, parts).results
+    return ["float32" if each.reduction else each.dtype for each in results]
 
 
 @torch.compiler.assume_constant_result
@@ -81,14 +124,18 @@ def _count(function: Any, kinds: tuple[Kind, ...], parts: int) -> int:
 def _epilogue(function: Any, kinds: tuple[Kind, ...], parts: int) -> Epilogue:
     if isinstance(function, Epilogue):
         return function
-    return traced(function, tuple([_operand(*kind) for kind in kinds]), parts)
+    try:
+        return traced(function, tuple([_operand(kind) for kind in kinds]), parts)
+    except ShapeError:  # as in `request`
+        return traced(function, tuple([_operand(kind, as_whole=True) for kind in kinds]), parts)
 
 
-def _operand(name: str, shape: tuple[bool, ...] | None, dtype: torch.dtype) -> Operand:
+def _operand(kind: Kind, as_whole: bool = False) -> Operand:
     """An operand as far as its epilogue depends on it; `fused` finds the rest in the tensor."""
+    name, shape, whole, dtype = kind
     if shape is None:
         return Operand(name, by_value=True)
-    wide = (False, False, *shape)[-2:]
+    wide = (True, True) if whole and as_whole else (False, False, *shape)[-2:]
     modes = tuple(mode for mode, kept in zip(get_args(Mode), wide, strict=True) if kept)
     return Operand(name, modes, str(dtype).removeprefix("torch."))
 
@@ -175,9 +222,13 @@ def _fake(
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
-    a, b, tensors, numbers, epilogue, _, *options = inputs
+    a, b, tensors, numbers, epilogue, tile, *options = inputs
     ctx.kept = _stored(from_text(epilogue))
     ctx.options = Options(None, *options)
+    if len(output) < len(ctx.kept.epilogue.results):  # of a graph that was traced under no_grad
+        with torch.no_grad():
+            text = to_text(ctx.kept.epilogue)
+            output = _allocating(a, b, tensors, numbers, text, tile, *options)
     save(ctx, a, b, _values(ctx.kept.epilogue, tensors, numbers), output)
 
 
@@ -202,3 +253,4 @@ def _plain(a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool
 
 
 _allocating.register_autograd(_backward, setup_context=_setup_context)
+register_flop_formula([torch.ops.cutedsl_gemm.fused, torch.ops.cutedsl_gemm.fused_out])(flops)

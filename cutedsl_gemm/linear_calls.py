@@ -106,11 +106,10 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Ru
     found = extents(x, weight)
     if found is None:
         return None
-    m, _, k = found
-    multiply = _matrices(x.detach().reshape(m, k), weight.detach(), bias, aligned)
+    as_matrix = flattener(x)  # of 2 modes: x itself, with its own stride of an extent of 1
+    multiply = _matrices(as_matrix(x.detach()), weight.detach(), bias, aligned)
     if x.ndim == 2:
         return multiply
-    as_matrix = flattener(x)
     as_result = reshaper((*x.shape[:-1], weight.shape[0]))
     return lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias))
 

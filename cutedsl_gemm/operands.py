@@ -7,7 +7,8 @@
     (M, N)                    matrix               (M, N), rows or columns contiguous
     a Python number           scalar by value      an argument of the launch
 
-A mode of extent 1, or of stride 0 as `expand` makes it, is one that the operand lacks.
+A mode of extent 1, or of stride 0 as `expand` makes it, is one that the operand lacks; unless a
+result needs all modes of it (`whole`).
 """
 
 from __future__ import annotations
@@ -39,8 +40,12 @@ class Bound(NamedTuple):
     read: Callable[[Any], Value] | None  # None: as it is
 
 
-def bind(name: str, value: object, shape: tuple[int, int], device: torch.device) -> Bound:
+def bind(
+    name: str, value: object, shape: tuple[int, int], device: torch.device, whole: bool = False
+) -> Bound:
     """The operand that a value is for C of this shape, on a device.
+
+    If `whole`, a tensor of C's own shape is a matrix, also if an extent is 1 or it is expanded.
 
     TypeError or ValueError unless it is a number, or a tensor of bf16, fp16 or fp32 on the device
     that broadcasts to the shape.
@@ -57,13 +62,13 @@ def bind(name: str, value: object, shape: tuple[int, int], device: torch.device)
     """
     check_operand(name, value, shape, device)
     if isinstance(value, Tensor):
-        return _bound(name, value, shape)
+        return _bound(name, value, shape, whole and value.shape == shape)
     return Bound(Operand(name, by_value=True), float)
 
 
-def _bound(name: str, tensor: Tensor, shape: tuple[int, int]) -> Bound:
+def _bound(name: str, tensor: Tensor, shape: tuple[int, int], whole: bool) -> Bound:
     found = zip(get_args(Mode), shape, tensor.expand(shape).stride(), strict=True)
-    kept = [each for each in found if each[1] != 1 and each[2] != 0]
+    kept = [each for each in found if whole or (each[1] != 1 and each[2] != 0)]
     modes, extents, strides = zip(*kept, strict=True) if kept else ((), (1,), (1,))
     operand = Operand(name, modes, str(tensor.dtype).removeprefix("torch."))
     view: Callable[..., Tensor] | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
@@ -40,6 +41,34 @@ def gemm(
         raise ValueError(NO_GRADIENT)
     _writing(a, b, out, tile, kernel, tune, invariant)
     return out
+
+
+def by_torch(
+    a: Tensor,
+    b: Tensor,
+    out: Tensor | None,
+    tile: Tile | None,
+    kernel: str | None,
+    tune: bool,
+    invariant: bool,
+) -> Tensor:
+    """torch's product, for a transform of torch.func inside a traced graph.
+
+    The operators have no forward derivatives, and no rules for vmap.
+    """
+    if out is not None:
+        raise ValueError(NO_GRADIENT)
+    check_untransformed(invariant)
+    return torch.mm(a, b)
+
+
+def check_untransformed(invariant: bool) -> None:
+    """ValueError for an invariant product, which torch does not have."""
+    if invariant:
+        raise ValueError(
+            "invariant is True: inside torch.func and torch.compile, torch computes the product, "
+            "whose bits depend on M; omit invariant, or transform outside of the compiled function"
+        )
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm", mutates_args=())
@@ -104,6 +133,18 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 _allocating.register_autograd(_backward, setup_context=_setup_context)
+
+
+def flops(a: torch.Size, b: torch.Size, *_: Any, **__: Any) -> int:
+    """What torch's FlopCounterMode counts: the products of A (M, K) with all matrices of B.
+
+    >>> flops(torch.Size((4, 8)), torch.Size((2, 8, 16)))
+    2048
+    """
+    return 2 * a[0] * b.numel()
+
+
+register_flop_formula([torch.ops.cutedsl_gemm.gemm, torch.ops.cutedsl_gemm.gemm_out])(flops)
 
 
 def optional_tile(tile: Sequence[int] | None) -> Tile | None:

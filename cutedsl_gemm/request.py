@@ -5,14 +5,20 @@ gemm(a, b, epilogue=lambda acc, bias: F.gelu(acc + bias), bias=bias)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
 from torch import Tensor
 
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, EpilogueError, Operand
+from cutedsl_gemm.kernels.epilogue.expression import (
+    PLAIN,
+    Epilogue,
+    EpilogueError,
+    Operand,
+    ShapeError,
+)
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.operands import Bound, Value, bind
 from cutedsl_gemm.problem import Problem, Requirements
@@ -76,10 +82,16 @@ def request(
     parts = parts_of(b)
     check_operands(a, parts[0], requirements)
     shape = a.shape[0], parts[0].shape[1]
-    bound = {name: bind(name, each, shape, a.device) for name, each in operands.items()}
-    described = {name: each.operand for name, each in bound.items()}
+
+    def described(whole: Collection[str] = ()) -> dict[str, Operand]:
+        for name, each in operands.items():
+            bound[name] = bind(name, each, shape, a.device, name in whole)
+        return {name: each.operand for name, each in bound.items()}
+
+    bound: dict[str, Bound] = {}
     if isinstance(function, Epilogue):
-        epilogue = _with_operands(function, described)
+        whole = {each.name for each in function.operands if len(each.modes) == 2}
+        epilogue = _with_operands(function, described(whole))
         if epilogue.accumulators != len(parts):
             raise EpilogueError(
                 f"epilogue takes {epilogue.accumulators} accumulators, and b of shape "
@@ -92,7 +104,10 @@ def request(
                 f"epilogue is {brief(function)}: it must be a function of the product, such as "
                 "torch.relu, or lambda acc: acc * 2"
             )
-        epilogue = traced(function, tuple(described.values()), len(parts))
+        try:
+            epilogue = traced(function, tuple(described().values()), len(parts))
+        except ShapeError:  # at M = 1, a matrix is a row vector, as far as a kernel is concerned
+            epilogue = traced(function, tuple(described({*operands}).values()), len(parts))
     in_order = tuple(bound[operand.name] for operand in epilogue.operands)
     return Request(PLAIN if epilogue == PLAIN else epilogue, in_order, shape)
 

@@ -34,7 +34,7 @@ from cutedsl_gemm.pairs import as_parts
 from cutedsl_gemm.request import Fixed
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.signature import DEFAULTS
-from cutedsl_gemm.tensors import is_sharded, rows_of
+from cutedsl_gemm.tensors import DENSE, rows_of
 from cutedsl_gemm.transforms import transformed
 from layouts.errors import brief, did_you_mean
 
@@ -101,8 +101,8 @@ def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
     given = [each for each in tensors if isinstance(each, Tensor)]
     if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
         return False
-    if transformed() or is_sharded(*given):  # torch divides one product at a time
-        return False
+    if transformed() or any(type(each) not in DENSE or each.is_meta for each in given):
+        return False  # torch divides one product of DTensors at a time
     return any(each.requires_grad for each in given)
 
 
@@ -229,7 +229,11 @@ def of_x(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
 
 
 def _gradients(ctx: Any, tensors: tuple[Any, ...], dy: Tensor) -> list[Tensor | None]:
-    """The gradients as functions of the inputs and of dy, by those of the two layers."""
+    """The gradients as functions of the inputs and of dy, by those of the two layers.
+
+    They are those of views: an input that is made of another, or given twice, counts once.
+    """
+    tensors = tuple(each if each is None else each.view_as(each) for each in tensors)
     pairs = zip(tensors, ctx.needs_input_grad[3:], strict=True)
     needed = [each for each, needs in pairs if needs]
     x, b1, w2, b2, *w1 = tensors

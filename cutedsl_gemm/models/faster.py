@@ -53,11 +53,13 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
         if tensors is None:
             return None
         x, weight, bias = tensors
+    if transformed():  # of a traced graph, too, whose operators torch.func does not know
+        return None
     if is_dynamo_compiling():
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
     if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
         return _of_subclasses(x, weight, bias)
-    if transformed() or torch._C._is_tracing():
+    if torch._C._is_tracing():
         return None
     run = remembered(_runs, _make, x, weight, bias)
     if run is None:
@@ -71,7 +73,7 @@ def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | N
     """The product of fake tensors, or of DTensors; None for those of any other type."""
     if isinstance(x, FakeTensor) and isinstance(weight, FakeTensor):
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
-    if transformed() or torch._C._len_torch_dispatch_stack():
+    if torch._C._len_torch_dispatch_stack():
         return None
     return of_shards(linear, DEVICES, x, weight, bias)
 

@@ -53,13 +53,15 @@ def gated_mlp(
         if cast is None:
             return None
         tensors = cast
+    if transformed():
+        return None
     given = [each for each in tensors if each is not None]
     if is_dynamo_compiling():
         traced = _suit(*tensors) and not is_sharded(*given)  # torch divides one product at a time
         return _traced(activation, gate_first, *tensors) if traced else None
     if any(type(each) not in DENSE for each in given) or torch._C._len_torch_dispatch_stack():
         return None
-    if transformed() or torch._C._is_tracing():
+    if torch._C._is_tracing():
         return None
     x, w2, b2, *w1 = tensors
     if x.ndim == 0:

@@ -18,6 +18,7 @@ from cutedsl_gemm.kernels.epilogue.expression import (
     Instruction,
     Operand,
     Result,
+    ShapeError,
 )
 from cutedsl_gemm.kernels.epilogue.refusal import of_function
 from cutedsl_gemm.kernels.epilogue.value import Recording, Value, result
@@ -37,7 +38,7 @@ def trace(
     stored; `y.sum(dim=1)`, `amax` and `amin` end one too, and are fp32.
 
     EpilogueError, with the line of the function, if it does anything else, if it does not take an
-    operand or does not use it, or if a result is not of the shape of C.
+    operand or does not use it. ShapeError if a result is not of the shape of C.
 
     >>> row = Operand("bias", ("N",), "bfloat16")
     >>> print(trace(lambda acc, bias: (acc + bias).relu(), (row,)))
@@ -95,7 +96,7 @@ def _result(value: object, recording: Recording, function: Callable[..., Any]) -
     one = result(value)
     if recording.modes[one.value] != {"M", "N"}:
         modes = ", ".join(sorted(recording.modes[one.value]))
-        raise EpilogueError(
+        raise ShapeError(
             f"{of_function(function)} returns a result of shape ({modes}), where C is (M, N)"
         )
     return one

@@ -13,10 +13,10 @@ from functools import cache
 from numbers import Real
 from typing import Any, NoReturn
 
-from cutedsl_gemm.kernels.epilogue.expression import Instruction, Mode, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import Instruction, Mode, Operand, Result, ShapeError
 from cutedsl_gemm.kernels.epilogue.functions import FUNCTIONS, METHODS, Refused
 from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS
-from cutedsl_gemm.kernels.epilogue.refusal import refuse, say
+from cutedsl_gemm.kernels.epilogue.refusal import place, refuse, say
 
 
 class Recording:
@@ -127,7 +127,7 @@ class Value:
     def _reduce(self, kind: str, over: Mode) -> Value:
         number = self._recording.number(self, kind, predicate=False)
         if self._recording.modes[number] != {"M", "N"}:
-            refuse(f"{kind} of a value that is not of the shape of C")
+            raise ShapeError(f"{place()}{kind} of a value that is not of the shape of C")
         return Value(self._recording, number, "float32", (kind, over))
 
     # What Python and torch ask of a value

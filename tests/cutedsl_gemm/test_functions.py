@@ -1,5 +1,6 @@
 """linear, addmm, swiglu and geglu are torch's of the same arguments, with their derivatives."""
 
+import itertools
 from functools import partial
 
 import pytest
@@ -568,8 +569,117 @@ def test_layers_are_exported_as_operators(strict):
 def test_the_operator_passes_torchs_opcheck():
     from cutedsl_gemm import fused_operator
 
-    kinds = ("bias", (True,), torch.bfloat16), ("s", None, None)
+    kinds = ("bias", (True,), False, torch.bfloat16), ("s", None, False, None)
     text = fused_operator._text(lambda acc, bias, s: F.gelu(acc + bias) * s, kinds, 1, True)
     leaves = [each.clone().requires_grad_() for each in (A, ROW)]
     arguments = leaves[0], B, [leaves[1]], [0.5], text, None, None, False, False
     torch.library.opcheck(torch.ops.cutedsl_gemm.fused.default, arguments)
+
+
+# --- what an adversary found
+
+
+def test_a_layer_takes_any_strides_of_an_extent_of_1():
+    """Those that a view leaves there are not those of a contiguous matrix."""
+    for m, k, n in itertools.product((1, 8), (1, 16), (1, 8)):
+        for x, weight in itertools.product(of_any_strides(m, k), of_any_strides(n, k)):
+            assert near(linear(x, weight), F.linear(x, weight))
+
+
+def of_any_strides(rows, columns):
+    memory = draw((rows + 1) * (columns + 1) * 8)
+    yield memory[: rows * columns].view(rows, columns)
+    yield memory[: rows * columns].view(columns, rows).mT
+    yield memory.view(rows + 1, -1)[:rows, :columns]
+    yield memory[: rows * (columns + 1)].view(rows, columns + 1)[:, :columns]
+
+
+def test_a_layer_of_one_output_has_gradients():
+    leaves = [draw(8, 16).requires_grad_(), draw(1, 16).requires_grad_()]
+    exact = [each.detach().double().requires_grad_() for each in leaves]
+    linear(*leaves).square().sum().backward()
+    F.linear(*exact).square().sum().backward()
+    assert all(
+        near(mine.grad, theirs.grad, 3e-2) for mine, theirs in zip(leaves, exact, strict=True)
+    )
+
+
+def test_gradients_with_a_graph_count_a_weight_once_in_each_place():
+    """One that both layers share, and one that x is made of."""
+    weight, other = (draw(24, 24).div(4).requires_grad_() for _ in range(2))
+    x = draw(8, 24)
+
+    def grads(block, create_graph):
+        y = block(block(x, weight, None, weight, None), weight, None, other, None)
+        return torch.autograd.grad(y.square().sum(), (weight, other), create_graph=create_graph)
+
+    for mine, theirs in zip(grads(mlp, True), grads(mlp, False), strict=True):
+        assert near(mine, theirs, 2e-2)
+
+
+def test_a_graph_exported_without_gradients_has_them_where_they_are_asked_for():
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.bias = nn.Parameter(draw(16, 40)), nn.Parameter(draw(16))
+
+        def forward(self, x):
+            return linear(x, self.weight, self.bias, "gelu")
+
+    layer, x = Layer(), draw(8, 40)
+    with torch.no_grad():
+        exported = torch.export.export(layer, (x,)).module()
+    found, wanted = exported(x), layer(x)
+    assert torch.equal(found, wanted)
+    for mine, theirs in zip(
+        torch.autograd.grad(found.sum(), exported.parameters()),
+        torch.autograd.grad(wanted.sum(), layer.parameters()),
+        strict=True,
+    ):
+        assert near(mine, theirs)
+
+
+class GivesNone(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, _):
+        return None
+
+
+def test_a_gradient_that_is_not_defined_stays_so():
+    x = draw(8, 40).requires_grad_()
+    GivesNone.apply(linear(x, WEIGHT, None, "gelu")).sum().backward()
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("mn", [(1, 24), (8, 1), (1, 1), (8, 24)])
+@pytest.mark.parametrize("compiled", [False, deep(True)])
+def test_a_result_of_a_matrix_alone_is_one_where_an_extent_is_1(mn, compiled):
+    """A kernel reads it as a vector elsewhere, which no result can be."""
+    torch._dynamo.reset()
+    product = torch.compile(gemm, backend="aot_eager", fullgraph=True) if compiled else gemm
+    (m, n), function = mn, lambda acc, r: (acc + r, F.silu(r), (r * r).sum(dim=1))
+    a, b, r = draw(m, 40), draw(40, n), draw(m, n).requires_grad_()
+    exact = r.detach().double().requires_grad_()
+    results = product(a, b, epilogue=function, r=r)
+    wanted = function(a.double() @ b.double(), exact)
+    assert all(map(near, results, wanted))
+    for each in results, wanted:
+        sum(result.sum() for result in each).backward()
+    assert near(r.grad, exact.grad)
+
+
+def test_a_result_of_an_expanded_matrix_alone_is_one():
+    a, b, r = draw(8, 40), draw(40, 24), torch.randn(24).expand(8, 24)
+    found = gemm(a, b, epilogue=lambda acc, r: (acc + r, F.silu(r)), r=r)[1]
+    assert near(found, F.silu(r))
+
+
+@pytest.mark.parametrize("activation", ["gelu", "swiglu"])
+def test_mlp_of_tensors_without_memory_gives_shapes_also_of_those_that_need_gradients(activation):
+    empty = partial(torch.empty, dtype=torch.bfloat16, device="meta", requires_grad=True)
+    w2 = empty(8, 12 if activation == "swiglu" else 24)
+    assert mlp(empty(3, 16), empty(24, 16), None, w2, None, activation).shape == (3, 8)

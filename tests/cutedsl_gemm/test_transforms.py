@@ -2,11 +2,14 @@
 
 import pytest
 import torch
-from torch import func
+from torch import func, nn
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils.flop_counter import FlopCounterMode
 
-from cutedsl_gemm import gemm
+from cutedsl_gemm import convert, gemm, linear, swiglu
 from cutedsl_gemm.call import allocating
+from cutedsl_gemm.models import faster
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.tensors import allocator
 
@@ -196,3 +199,63 @@ def test_the_operator_and_its_gradient_are_invariant_if_asked():
     x = draw(40, 24).requires_grad_()
     (operator.gemm(x, b.mT, None, None, None, False, True) * a).sum().backward()
     assert torch.equal(x.grad, exact)
+
+
+WEIGHT = draw(40, 40)
+PRODUCTS = {
+    "gemm": lambda x: gemm(x, WEIGHT),
+    "linear": lambda x: linear(x, WEIGHT, None, "gelu"),
+    "swiglu": lambda x: swiglu(x, WEIGHT),
+    "an epilogue of several results": lambda x: gemm(
+        x, WEIGHT, epilogue=lambda acc, s: (acc * s, acc.sum(dim=1)), s=2.0
+    )[0],
+    "a converted layer": convert(nn.Linear(40, 40, dtype=torch.bfloat16)),
+}
+DEEP = pytest.mark.deep
+OF_A_FUNCTION = {
+    "grad": lambda f: func.grad(lambda x: f(x).float().sum()),
+    "jvp": lambda f: lambda x: func.jvp(f, (x,), (x,))[1],
+    "vmap": lambda f: lambda x: torch.vmap(f)(x.view(2, 2, 40)),
+    "dual": lambda f: lambda x: tangent_of(f, x),
+}
+
+
+def tangent_of(f, x):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(f(forward_ad.make_dual(x, x))).tangent
+
+
+@pytest.mark.parametrize("transform", OF_A_FUNCTION)
+@pytest.mark.parametrize(
+    "product", [each if each == "linear" else pytest.param(each, marks=DEEP) for each in PRODUCTS]
+)
+def test_a_transform_inside_a_compiled_function_is_that_of_the_function(
+    product, transform, monkeypatch
+):
+    """The operators of a graph have no forward derivatives, and torch.func's have no rules."""
+    monkeypatch.setattr(faster, "DEVICES", ("cpu",))
+    torch._dynamo.reset()
+    transformed, x = OF_A_FUNCTION[transform](PRODUCTS[product]), draw(4, 40)
+    assert near(torch.compile(transformed, backend="aot_eager")(x), transformed(x))
+
+
+def test_an_invariant_product_is_refused_in_a_transform_of_a_compiled_function():
+    torch._dynamo.reset()
+    f = func.grad(lambda x: gemm(x, WEIGHT, invariant=True).float().sum())
+    with pytest.raises(Exception, match="invariant is True: inside torch"):
+        torch.compile(f, backend="aot_eager", fullgraph=True)(draw(4, 40))
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")  # torch's linearize, of mm too
+def test_modes_of_torch_see_the_operator():
+    """make_fx records it, and FlopCounterMode counts it; both saw nothing of a launch."""
+    x = draw(4, 40)
+    graph = make_fx(lambda x, weight: linear(x, weight), tracing_mode="real")(x, WEIGHT)
+    assert torch.equal(graph(x, WEIGHT), linear(x, WEIGHT))
+    _, tangent = func.linearize(lambda x, weight: gemm(x, weight), x, WEIGHT)
+    assert near(tangent(x, 0 * WEIGHT), x @ WEIGHT)
+    with FlopCounterMode(display=False) as counted:
+        gemm(x, WEIGHT)
+        gemm(x, WEIGHT, out=draw(4, 40))
+        swiglu(x, WEIGHT)
+    assert counted.get_total_flops() == 3 * 2 * 4 * 40 * 40
