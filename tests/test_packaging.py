@@ -63,8 +63,26 @@ PLAN = "import cutedsl_gemm.kernels.plan.checks as checks; print(checks.__file__
 def test_docs_list_the_versions_that_the_command_tries():
     with versions.FILE.open(newline="") as file:
         lines = [*csv.DictReader(file)]
-    assert {*lines[0]} == {*versions.COLUMNS}
+    assert {*lines[0], versions.TESTED} == {*versions.COLUMNS}
     assert [line["environment"] for line in lines] == [*map(str, versions.ENVIRONMENTS)]
+
+
+def test_the_table_of_versions_names_the_extra_that_an_environment_lacks():
+    error = "ModuleNotFoundError: cutedsl_gemm.gemm needs torch: pip install 'cutedsl-gemm[gpu]'"
+    done = subprocess.CompletedProcess([], 1, "", f"Traceback\n{error}\n")
+    assert versions.outcome(done) == "no: needs the gpu extra"
+
+
+def test_the_table_of_versions_has_a_column_of_tests_if_any_ran(tmp_path, monkeypatch):
+    monkeypatch.setattr(versions, "FILE", tmp_path / "versions.csv")
+    row = dict.fromkeys(versions.COLUMNS, "yes")
+    names = map(str, versions.ENVIRONMENTS)
+    versions.write(row | {"environment": next(names), versions.TESTED: versions.NOT_RUN})
+    assert versions.TESTED not in versions.FILE.read_text()
+    versions.write(row | {"environment": next(names), versions.TESTED: "9 passed"})
+    with versions.FILE.open(newline="") as file:
+        tests = [line[versions.TESTED] for line in csv.DictReader(file)]
+    assert tests == ["not run", "9 passed"]
 
 
 def test_wheel_imports(wheel, tmp_path):

@@ -84,7 +84,7 @@ CHECKS = {
     "gemm on the CPU": (("-c", EXECUTED), "gemm of CPU tensors, explain, hierarchy"),
     "compiles for sm_90a": (("-c", COMPILED), "kernels compiled for another machine: build"),
 }
-TESTED = "quick tests"
+TESTED, NOT_RUN = "quick tests", "not run"
 COLUMNS = ("environment", "torch", "CuTe DSL", *CHECKS, "doctor agrees", TESTED, "date")
 SECONDS = 1800  # of a command
 NEEDED = "hatchling", "hypothesis", "matplotlib", "pytest", "pytest-xdist"  # by the tests
@@ -146,6 +146,8 @@ def outcome(done: Done) -> str:
     if done.returncode == 0:
         return "yes"
     error, _, says = done.stderr.strip().splitlines()[-1].partition(": ")
+    if extra := re.search(r"pip install 'cutedsl-gemm\[(\w+)\]'$", says):
+        return f"no: needs the {extra[1]} extra"
     return f"no: {says or error}"
 
 
@@ -168,7 +170,7 @@ def tested(python: Path, tests: Iterable[str]) -> str:
     if version(python, "torch") == "none":
         tests = (each for each in tests if each.startswith("tests/layouts"))
     if not (tests := [*tests]):
-        return "not run"
+        return NOT_RUN
     must(run(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", *NEEDED))
     options = *OPTIONS, "-p", "no:cacheprovider", *tests
     done = run(python, "-m", "pytest", *options, cwd=ROOT, PYTHONPATH=str(ROOT))
@@ -178,13 +180,18 @@ def tested(python: Path, tests: Iterable[str]) -> str:
 
 
 def write(row: dict[str, str]) -> None:
-    """Write the row of an environment to the file, whose lines are in the order of the table."""
+    """Write the row of an environment to the file, whose lines are in the order of the table.
+
+    If no tests ran in any environment, the file has no column of them.
+    """
     rows = {row["environment"]: row}
     if FILE.exists():
         with FILE.open(newline="") as file:
             rows = {each["environment"]: each for each in csv.DictReader(file)} | rows
     with FILE.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        tested = any(each.get(TESTED, NOT_RUN) != NOT_RUN for each in rows.values())
+        columns = [name for name in COLUMNS if tested or name != TESTED]
+        writer = csv.DictWriter(file, columns, NOT_RUN, "ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[name] for name in map(str, ENVIRONMENTS) if name in rows)
 
