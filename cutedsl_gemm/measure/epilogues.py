@@ -105,7 +105,7 @@ def table(samples: Sequence[Sample]) -> Table:
     """A row for each sample: µs, and how many times as fast as each peer gemm is."""
     shown = Table(title=f"{machine()}: µs, and the speed of {OURS} over it")
     shown.add_column("layer")
-    for column in ("M", "N", "K", ALONE, OURS, f"{OURS} / {ALONE}", *PROVIDERS[2:]):
+    for column in ("M", "N", "K", ALONE, OURS, f"time / {ALONE}", *PROVIDERS[2:]):
         shown.add_column(column, justify="right")
     for each, after in zip(samples, [*samples[1:], None], strict=True):
         own = (f"{1e6 * each.seconds[name]:.1f}" for name in (ALONE, OURS))
@@ -150,16 +150,16 @@ def markdown(samples: Sequence[Sample]) -> str:
 
     >>> seconds = {ALONE: 70e-6, OURS: 77e-6, "torch": 231e-6, "cuBLAS fused": 154e-6}
     >>> print(markdown([Sample("addmm", (8448, 9216, 256), seconds)]))
-    | layer | M×N×K | gemm alone | gemm | gemm / gemm alone | torch | cuBLAS fused |
+    | layer | M×N×K | gemm alone | gemm | time / gemm alone | torch | cuBLAS fused |
     |---|---|---|---|---|---|---|
-    | addmm | 8448×9216×256 | 70.0 | 77.0 | 1.10 | 231.0 (3.00 ×) | 154.0 (2.00 ×) |
+    | addmm | 8448×9216×256 | 70.0 | 77.0 | 1.10 | 231.0 (3.00\xa0×) | 154.0 (2.00\xa0×) |
     """
     peers = [name for name in PROVIDERS[2:] if any(name in each.seconds for each in samples)]
-    rows = [("layer", "M×N×K", ALONE, OURS, f"{OURS} / {ALONE}", *peers)]
+    rows = [("layer", "M×N×K", ALONE, OURS, f"time / {ALONE}", *peers)]
     for each in samples:
         own = (f"{1e6 * each.seconds[name]:.1f}" for name in (ALONE, OURS))
         others = (
-            f"{1e6 * each.seconds[name]:.1f} ({each.speed(name):.2f} ×)"
+            f"{1e6 * each.seconds[name]:.1f} ({each.speed(name):.2f}\N{NO-BREAK SPACE}×)"
             if name in each.seconds
             else "—"
             for name in peers

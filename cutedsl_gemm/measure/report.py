@@ -82,9 +82,8 @@ def markdown(points: Sequence[Point]) -> str:
     | gemm / torch.mm | 1.20 | 1.20 |
     | gemm / best of the others | 1.20 | 1.20 |
     """
-    head = "K" if _over_k(points) else "M, N, K"
     rows = [
-        (head, *_names(points)),
+        _head(points),
         *((name, *(f"{point.tflops[name]:.0f}" for point in points)) for name in points[0].tflops),
         *(
             (f"{OURS} / {name}", *map("{:.2f}".format, found))
@@ -133,6 +132,19 @@ def ratios(points: Sequence[Point]) -> dict[str, list[float]]:
 
 def _over_k(points: Sequence[Point]) -> bool:
     return len({point.mnk[:2] for point in points}) == 1
+
+
+def _head(points: Sequence[Point]) -> tuple[str, ...]:
+    """The first row of `markdown`: the names; of shapes that share M, N×K alone, which is short.
+
+    >>> _head([Point((16, n, 64), {}) for n in (8, 24)])
+    ('N, K', '8×64', '24×64')
+    """
+    if _over_k(points):
+        return "K", *_names(points)
+    if len({point.mnk[0] for point in points}) == 1:
+        return "N, K", *("×".join(map(str, point.mnk[1:])) for point in points)
+    return "M, N, K", *_names(points)
 
 
 def _names(points: Sequence[Point]) -> list[str]:
