@@ -60,8 +60,8 @@ def gemm(
     scalar of bfloat16, float16 or float32, or a Python number. A new number needs no compile. The
     function returns a value, or a tuple of them: gemm returns, and `out` takes, a tensor for each.
     A result has the dtype of a, unless the function casts it last (`.float()`). A sum, amax or amin
-    over a mode (`.sum(dim=1)`) is a result in float32; nothing is computed of it. The function is
-    traced once, so that it must depend on its arguments alone (`kernels.epilogue.trace`).
+    over a mode (`.sum(dim=1)`) is in float32; it can only be a result. The function is traced
+    once, so that it must depend on its arguments alone (`kernels.epilogue.trace`).
 
     If b is (2, K, N), the function takes two products: a · b[0] and a · b[1], as the gate and the
     value of SwiGLU. Only strides tell a stacked weight w (2N, K), `w.view(2, N, K).mT`, from an

@@ -7,7 +7,7 @@ checks       whether a program is one
 text         an Epilogue as one line of JSON, and back
 trace        an Epilogue from a Python function
 traced       the same, remembered
-value        what the function computes with: records what is computed of it
+value        what the function computes with: records each operation on it
 functions    torch's functions, by the operations that compute them
 refusal      what an epilogue cannot follow, and what to write
 derivative   the derivative of an Epilogue

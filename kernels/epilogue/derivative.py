@@ -170,7 +170,7 @@ def in_product(kept: Stored, wanted: tuple[int, ...] = ()) -> Epilogue:
 def _needed(
     epilogue: Epilogue, wanted: tuple[int, ...], stored: tuple[int, ...]
 ) -> set[Instruction]:
-    """What the derivative is computed of, and the values of results that are extrema."""
+    """What the derivative is computed from, and the values of results that are extrema."""
     places = range(len(epilogue.results))
     extrema = tuple(i for i in places if epilogue.results[i].reduction in ("amax", "amin"))
     slopes = derivative(epilogue, wanted, tuple(places), stored)

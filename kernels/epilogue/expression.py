@@ -1,4 +1,4 @@
-"""Epilogue: what a kernel computes of its accumulators before it stores them.
+"""Epilogue: what a kernel computes from its accumulators before it stores C.
 
 An epilogue is a straight-line program. Each instruction names the earlier ones that it takes, so
 that what is used twice is computed once. All values are fp32.

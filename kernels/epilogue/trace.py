@@ -90,7 +90,7 @@ def _check_names(
 def _result(value: object, recording: Recording, function: Callable[..., Any]) -> Result:
     if not isinstance(value, Value) or value._recording is not recording:
         raise EpilogueError(
-            f"{of_function(function)} returns {value!r:.60}; it must return what it computes of "
+            f"{of_function(function)} returns {value!r:.60}; it must return what it computes from "
             "the accumulator, or a tuple of such values"
         )
     one = result(value)

@@ -1,4 +1,4 @@
-"""A value of an epilogue while its function runs: what is computed of it is recorded.
+"""A value of an epilogue while its function runs: each operation on it is recorded.
 
 A Value takes Python's operators, and what torch's functions and methods do to a tensor. Each adds
 an instruction to the recording; an equal one is there already and is taken again.

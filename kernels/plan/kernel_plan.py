@@ -102,7 +102,7 @@ class KernelPlan(Plan, Protocol):
 
     @property
     def epilogue(self) -> Epilogue:
-        """What is computed of the accumulators, and stored."""
+        """What is computed from the accumulators, and stored."""
 
     @property
     def gathered(self) -> bool:

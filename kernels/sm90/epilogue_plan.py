@@ -107,7 +107,7 @@ class PanelPlan(Sm90Plan):
 
     @property
     def panel_rows(self) -> int:
-        """Rows of a panel: those of C that a consumer computes of a tile, R if A is one matrix."""
+        """Rows of a panel: those of a consumer's part of a tile of C, R if A is one matrix."""
         return self.consumer_tile[0]
 
     @property

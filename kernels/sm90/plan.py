@@ -150,7 +150,7 @@ class Sm90Plan:
 
     @property
     def consumer_tile(self) -> tuple[int, int]:
-        """Rows and columns of C that one consumer computes of a tile."""
+        """Rows and columns of the part of a tile of C that one consumer computes."""
         return self.rows // self.a.matrices, self.columns // self.b.matrices
 
     def consumer_coord(self, tile: tuple[Any, Any], consumer: Any) -> tuple[Any, Any]:
@@ -217,7 +217,7 @@ class Sm90Plan:
     def output_tile(self) -> tuple[int, int]:
         """Rows and columns of C that a block computes at a time: (BM, BN) if B is one matrix.
 
-        An output is computed of its products by all matrices of B, which are in the same tile.
+        An output is computed from its products by all matrices of B, which are in the same tile.
         """
         bm, bn, _ = self.tile
         return bm // self.a.matrices, bn // self.b.matrices

@@ -1,4 +1,4 @@
-"""gemm(a, b, epilogue=…) is what the same function computes of torch's tensors, or a message."""
+"""gemm(a, b, epilogue=…) is what the same function computes from torch's tensors, or a message."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -13,7 +13,7 @@ from layouts import WgmmaDescriptor
 
 # Where a value in a register comes from. Value i of wgmma's fragment of accumulator a is (a, i);
 # accumulators are numbered in the order in which the thread begins them. A value that was loaded
-# from shared memory is its address. What is computed of several has the set of their sources.
+# from shared memory is its address. What is computed from several has the set of their sources.
 # Others are None.
 Source: TypeAlias = tuple[int, int] | int | frozenset[tuple[int, int] | int] | None
 

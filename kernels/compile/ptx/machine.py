@@ -218,7 +218,7 @@ def sources(*registers: object) -> tuple[events.Source, ...]:
 
 
 def computed(*values: object) -> Data:
-    """Data computed of others, which comes from wherever they come from."""
+    """Data computed from others, which comes from wherever they come from."""
     found: events.Source = None
     for value in values:
         for part in value.halves if type(value) is Packed else (value,):

@@ -325,7 +325,7 @@ def _check_steps(steps: ArithTuple) -> None:
             raise Malformed(f"{path!r} is the path of no coordinate")
 
 
-#: What layouts and swizzles compute of their fields and keep.
+#: What layouts and swizzles compute from their fields and keep.
 _KEPT = {Layout: ("modes",), Swizzle: ("source", "target")}
 
 

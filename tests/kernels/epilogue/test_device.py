@@ -1,4 +1,4 @@
-"""What a kernel computes of an epilogue, from its PTX, is what torch computes of it."""
+"""A kernel computes an epilogue, by its PTX, as torch computes it."""
 
 import numpy as np
 import pytest

@@ -543,7 +543,7 @@ def vectors(copy, thread: int) -> Iterator[list[Pair]]:
 
 
 def joined(*sources: events.Source) -> events.Source:
-    """What is computed of several sources."""
+    """The source of what is computed from several sources."""
     every = (each if isinstance(each, frozenset) else {each} - {None} for each in sources)
     found = frozenset().union(*every)
     return found if len(found) > 1 else next(iter(found), None)

@@ -59,9 +59,9 @@ class Consumer:
         return self.first_row + m, self.first_column + n
 
     def in_c(self, thread, source):
-        """(m, n) in the plan's C of the output that is computed of values of fragments.
+        """(m, n) in the plan's C of the output that is computed from values of fragments.
 
-        It is computed of its products by all matrices of B, which are at the same place in each,
+        It is computed from its products by all matrices of B, which are at the same place in each,
         and of the operand's element at that place if TMA loads it into panels.
         """
         sources = source if isinstance(source, frozenset) else {source}
