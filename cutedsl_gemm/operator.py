@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import peek_interpreter_stack
 from torch.utils.flop_counter import register_flop_formula
 
 from cutedsl_gemm.call import Tile, call
@@ -22,6 +23,12 @@ def register_sharding() -> None:
     """Tell torch how the operators divide DTensors, in a program that has them."""
     if "torch.distributed.tensor" in sys.modules:
         from cutedsl_gemm.distributed import sharding  # noqa: F401
+
+
+@torch.compiler.assume_constant_result
+def in_torch_func() -> bool:
+    """Whether torch.func transforms what is traced. Dynamo itself takes no stack for one."""
+    return peek_interpreter_stack() is not None
 
 
 def gemm(

@@ -4,9 +4,9 @@ torch 2.11 has no public function that says whether one is active. api.py tests 
 since it handles them differently.
 """
 
-import torch
 from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
 
 
 def transformed() -> bool:
@@ -20,9 +20,10 @@ def transformed() -> bool:
     >>> inside, transformed()
     ([True], False)
     """
-    return forward_ad._current_level >= 0 or _in_torch_func()
+    if forward_ad._current_level >= 0:
+        return True
+    if is_dynamo_compiling():
+        from cutedsl_gemm import operator  # here: only traced calls need torch._dynamo
 
-
-@torch.compiler.assume_constant_result
-def _in_torch_func() -> bool:
-    return peek_interpreter_stack() is not None  # which Dynamo itself takes to be true
+        return bool(operator.in_torch_func())
+    return peek_interpreter_stack() is not None
