@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -69,6 +70,38 @@ def name_of(module: nn.Module) -> str | None:
     ('gelu_tanh', None)
     """
     return GELUS.get(module.approximate) if type(module) is nn.GELU else MODULES.get(type(module))
+
+
+# Further modules of torch's: the function, and the attributes that are its arguments.
+FUNCTIONS: Mapping[type[nn.Module], tuple[Callable[..., Any], tuple[str, ...]]] = {
+    nn.CELU: (F.celu, ("alpha",)),
+    nn.ELU: (F.elu, ("alpha",)),
+    nn.Hardsigmoid: (F.hardsigmoid, ()),
+    nn.Hardswish: (F.hardswish, ()),
+    nn.Hardtanh: (F.hardtanh, ("min_val", "max_val")),
+    nn.LeakyReLU: (F.leaky_relu, ("negative_slope",)),
+    nn.LogSigmoid: (F.logsigmoid, ()),
+    nn.Mish: (F.mish, ()),
+    nn.ReLU6: (F.relu6, ()),
+    nn.SELU: (F.selu, ()),
+    nn.Softplus: (F.softplus, ("beta", "threshold")),
+    nn.Threshold: (F.threshold, ("threshold", "value")),
+}
+
+
+def function_of(module: nn.Module) -> Callable[..., Any]:
+    """What one of torch's modules computes; any other module itself.
+
+    torch.compile follows an epilogue that refers to a function and numbers, but none that refers
+    to a module.
+
+    >>> function_of(nn.LeakyReLU(0.2))(torch.tensor(-1.0))
+    tensor(-0.2000)
+    """
+    if type(module) not in FUNCTIONS:
+        return module
+    function, names = FUNCTIONS[type(module)]
+    return partial(function, **{name: getattr(module, name) for name in names})
 
 
 def activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated, name_of
+from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated, function_of, name_of
 from cutedsl_gemm.api import fused_product
 from cutedsl_gemm.linear_calls import (
     AUTOCAST,
@@ -172,7 +172,7 @@ def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run 
 def _linear(activation: object, bias: bool) -> Function:
     """The epilogue of `linear`."""
     if isinstance(activation, torch.nn.Module):
-        activation = name_of(activation) or activation
+        activation = name_of(activation) or function_of(activation)
     if activation is None or isinstance(activation, str):
         if activation in LINEAR:
             return LINEAR[activation][int(bias)]  # dynamo of torch 2.11 takes no bool

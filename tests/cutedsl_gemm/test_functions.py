@@ -99,9 +99,14 @@ def test_linear_takes_an_activation_that_is_a_function():
     assert near(found, F.linear(X.float(), WEIGHT.float(), BIAS.float()).square() + 1)
 
 
-@pytest.mark.parametrize(
-    "module", [nn.GELU(), *map(deep, (nn.GELU("tanh"), nn.ReLU(), nn.SiLU(), nn.Tanh()))]
+MODULES = (
+    *(nn.GELU("tanh"), nn.ReLU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), nn.ELU(0.5), nn.CELU(0.5)),
+    *(nn.Hardsigmoid(), nn.Hardswish(), nn.Hardtanh(-0.5, 2), nn.LogSigmoid(), nn.Mish()),
+    *(nn.ReLU6(), nn.SELU(), nn.Softplus(2), nn.Threshold(0.5, -1), nn.LeakyReLU(0.2)),
 )
+
+
+@pytest.mark.parametrize("module", [nn.GELU(), *map(deep, MODULES)], ids=str)
 def test_linear_takes_torchs_module_of_an_activation_also_in_a_compiled_layer(module):
     class Layer(nn.Module):
         def __init__(self):
