@@ -33,11 +33,11 @@ def parse(expression: str) -> Any:
     """The Layout, Swizzle, ComposedLayout or integer tuple that `expression` spells.
 
     ``A o B`` has offset 0.  A swizzle before a pointer acts on bytes; the result is the same
-    function on elements, with their width as its unit.  The pointer's address becomes the offset
-    inside the swizzle's block.
+    function on elements, with their width as its unit.  C++ prints a pointer's address as it is
+    before the swizzle; it becomes the offset, without the bits above those that the swizzle uses.
 
-    Raises `LayoutError` if `expression` cannot be read, or spells an invalid layout; a caret marks
-    the place.
+    Raises `LayoutError` if `expression` cannot be read, or spells an invalid layout or the address
+    of no element; a caret marks the place.
 
     >>> parse("(_4,_8):(_8,_1)"), parse("((2,4),8)")
     (Layout((4, 8), (8, 1)), ((2, 4), 8))

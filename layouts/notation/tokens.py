@@ -55,11 +55,18 @@ class Pointer:
         self.bits, self.swizzle, self.address = bits, swizzle, address
 
     def over(self, layout: Layout) -> Layout | ComposedLayout:
-        """The offsets in elements; under a swizzle, from the start of the swizzle's block."""
+        """The offsets in elements; under a swizzle, from an address of which it reads no bit."""
         if self.swizzle is None:
             return layout
-        inside = self.address % self.swizzle.block * 8 // self.bits
-        return ComposedLayout(self.swizzle.recast(8, self.bits), inside, layout, self.bits)
+        on_elements = self.swizzle.recast(8, self.bits)
+        if self.address * 8 % self.bits:
+            raise LayoutError(
+                f"ptr[{self.bits}b]({self.address:#x}): the address must be a multiple of "
+                f"{self.bits} bits; write the address of an element"
+            )
+        period = 1 << (on_elements.source | on_elements.target).bit_length()
+        inside = self.address * 8 // self.bits % period
+        return ComposedLayout(on_elements, inside, layout, self.bits)
 
 
 def _swizzle(found: re.Match[str]) -> Swizzle:

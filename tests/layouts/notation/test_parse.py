@@ -98,6 +98,8 @@ def test_parse_reads_what_cute_and_pycute_print(text, value):
         ("Sw<1,4,3> o smem_ptr[16b](unset) o (_64,_16):(_16,_1)", Swizzle(1, 3, 3), 0),
         ("Sw<3,4,3>_smem_ptr[16b](0x7f8800000400) o\n\t(_64,_16):(_16,_1)", Swizzle(3, 3, 3), 0),
         ("Sw<3,4,3>_smem_ptr[16b](0x410) o (_64,_16):(_16,_1)", Swizzle(3, 3, 3), 8),
+        ("Sw<3,4,3>_smem_ptr[16b](0x80) o (_64,_16):(_16,_1)", Swizzle(3, 3, 3), 64),
+        ("Sw<3,4,3>_smem_ptr[16b](0x480) o (_64,_16):(_16,_1)", Swizzle(3, 3, 3), 64),
         ("Sw<0,4,3> o smem_ptr[16b](unset) o (_64,_16):(_16,_1)", Swizzle(0, 3, 3), 0),
         ("tensor<ptr<f16, smem, align<1024>, S<3,4,3>> o (64,16):(16,1)>", Swizzle(3, 3, 3), 0),
     ],
@@ -108,6 +110,31 @@ def test_a_swizzle_on_a_pointer_acts_on_bytes(text, swizzle, offset):
     on_bytes = swizzle.recast(16, 8)
     for coord in [(0, 0), (5, 3), (63, 15)]:
         assert 2 * value(coord) == on_bytes(2 * (offset + 16 * coord[0] + coord[1]))
+
+
+@pytest.mark.parametrize("bits", [4, 8, 16, 32])
+@pytest.mark.parametrize("swizzle", ["3,4,3", "2,4,3", "1,5,-2", "2,4,-3", "0,4,3"])
+def test_a_swizzle_acts_on_the_sum_of_the_address_and_the_offset(swizzle, bits):
+    on_bytes = parse(f"S<{swizzle}>")
+    for address in range(0, 1 << 12, 16 + bits // 8):
+        address -= address * 8 % bits // 8
+        value = parse(f"Sw<{swizzle}>_smem_ptr[{bits}b]({address:#x}) o 128:1")
+        start = 8 * address - bits * value.offset
+        for index in range(0, 128, 5):
+            at = 8 * address + bits * index
+            moved = 8 * on_bytes(at // 8) + at % 8
+            assert start + bits * value(index) == moved
+
+
+@pytest.mark.parametrize(("bits", "address"), [(16, 0x81), (32, 0x82), (128, 0x88)])
+def test_an_address_inside_an_element_is_refused(bits, address):
+    with pytest.raises(LayoutError, match=f"must be a multiple of {bits} bits"):
+        parse(f"Sw<3,4,3>_smem_ptr[{bits}b]({address:#x}) o 128:1")
+
+
+def test_an_element_of_0_bits_is_refused():
+    with pytest.raises(LayoutError, match="unit 0"):
+        parse("Sw<3,4,3>_smem_ptr[0b](0x80) o 128:1")
 
 
 def test_elements_of_32_and_8_bits():
