@@ -2,15 +2,27 @@
 
 # Annotations are evaluated here: as strings, those of a NamedTuple take 2 ms to import.
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..errors import LayoutError
+from ..values.arith import ascending, ceil_div, divides
 from ..values.layout import Layout
-from ..values.modes import has_xor_strides, placed
+from ..values.modes import has_xor_strides
+from ..values.steps import Steps
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import remainder
-from ..values.tuples import IntTuple, is_inside, is_int, is_symbolic, size, text
+from ..values.tuples import (
+    IntTuple,
+    crd2idx,
+    is_inside,
+    is_int,
+    is_symbolic,
+    size,
+    text,
+    unflatten,
+)
 from .by_mode import Tiler
 from .divide import zipped_divide
 from .on_tensors import on_tensor
@@ -68,6 +80,10 @@ def local_partition(layout: Any, tile: Any, index: Any, proj: IntTuple = None) -
     ``offset + part(r) == zipped_divide(layout, shape)(t, r)`` where ``tile(t) == index``.  `proj`
     drops modes of `tile` where it is None, as in `local_tile`.
 
+    Raises `LayoutError` where `zipped_divide` does, and unless `tile` has thread `index` once.
+    Where `index` is a symbol, each stride of `tile` in rising order must be a multiple of the
+    extent times the stride before it.
+
     >>> part = local_partition(Layout((8, 16), (16, 1)), Layout((4, 8), (8, 1)), 9)
     >>> print(part.layout, part.offset)
     (2,2):(64,8) 17
@@ -110,28 +126,84 @@ def part_at(coord: IntTuple, layout: Any) -> Any:
 def get_flat_coord(threads: Layout, index: Any) -> tuple[Any, ...]:
     """The coordinate of thread `index` in `threads`, one index a mode (C++ ``get_flat_coord``).
 
-    ``threads(get_flat_coord(threads, i)) == i``, and the digit of each leaf is
-    ``i // stride % extent``.
+    ``threads(get_flat_coord(threads, i)) == i``, and the digit of a leaf of stride 0 is 0.
 
-    Raises `LayoutError` if no coordinate has the value `index`; a symbol is not checked.
+    Raises `LayoutError` if no coordinate has the value `index`, or if several have.  A symbol is
+    taken for the index of a thread.  With symbols, each stride in rising order must be a multiple
+    of the extent times the stride before it; the digit of a leaf is then ``i // stride % extent``.
 
     >>> get_flat_coord(Layout((32, 2, 2), (1, 64, 32)), 69)
     (5, 1, 0)
+    >>> get_flat_coord(Layout((4, 8), (1, 5)), 6)
+    (1, 1)
     """
     if not is_int(index) and not is_symbolic(index):
         raise LayoutError(f"thread {index!r}: it must be the index of a thread of {threads}")
     if is_int(index) and index < 0:
         raise LayoutError(f"thread {index}: the threads of {threads} count from 0")
-    coord = []
-    for mode in threads:
-        found: Any = 0
-        for extent, stride, place in placed(mode.modes):
-            if extent != 1 and stride != 0:
-                found = found + remainder(index // stride, extent) * place
-        coord.append(found)
-    if is_int(index) and threads(*coord) != index:
+    moving = [k for k, (extent, stride) in enumerate(threads.modes) if extent != 1 and stride != 0]
+    rising = ascending(moving, key=lambda k: threads.modes[k][1])
+    if not is_int(index) or any(type(x) is not int for mode in threads.modes for x in mode):
+        return _coord_by_division(threads, rising, index)
+    found = _coords_by_search(threads, rising, int(index))
+    if not found:
         raise LayoutError(f"thread {index}: {threads} has no such thread")
-    return tuple(coord)
+    if len(found) > 1:
+        raise LayoutError(
+            f"thread {index}: {threads} has it at several coordinates, such as {text(found[0])} "
+            f"and {text(found[1])}; give each thread one, by other strides"
+        )
+    return found[0]
+
+
+def _coords_by_search(threads: Layout, rising: list[int], index: int) -> list[tuple[int, ...]]:
+    """Up to two coordinates whose offset is `index`; only the leaves `rising` have digits.
+
+    The search goes from the largest stride down.  It keeps what is left of `index` where the
+    smaller strides can reach it, with the first two ways to that rest.
+    """
+    steps = Steps(f"the coordinate of thread {index} in {threads}")
+    ways: dict[int, list[dict[int, int]]] = {index: [{}]}
+    reach = sum((threads.modes[k][0] - 1) * threads.modes[k][1] for k in rising)
+    for k in reversed(rising):
+        extent, stride = threads.modes[k]
+        reach -= (extent - 1) * stride
+        before, ways = ways, {}
+        for rest, found in before.items():
+            least, most = max(0, ceil_div(rest - reach, stride)), min(extent - 1, rest // stride)
+            for digit in range(least, most + 1):
+                steps.take()
+                here = ways.setdefault(rest - digit * stride, [])
+                here += [{**digits, k: digit} for digits in found[: 2 - len(here)]]
+    return [_coord(threads, digits) for digits in ways.get(0, [])]
+
+
+def _coord_by_division(threads: Layout, rising: list[int], index: Any) -> tuple[Any, ...]:
+    """The coordinate whose digits are ``index // stride % extent``.
+
+    Raises `LayoutError` unless each stride is a multiple of the extent times the stride before it.
+    """
+    modes = threads.modes
+    for k, following in pairwise(rising):
+        (extent, stride), (_, larger) = modes[k], modes[following]
+        if not divides(extent * stride, larger):
+            raise LayoutError(
+                f"thread {index} of {threads}: with symbols, its stride {larger} must be a "
+                f"multiple of {extent} * {stride}, the extent times the stride before it; give "
+                f"integers, or threads without padding"
+            )
+    coord = _coord(threads, {k: remainder(index // modes[k][1], modes[k][0]) for k in rising})
+    if is_int(index) and threads(*coord) != index:
+        raise LayoutError(f"thread {index}: it is not proved that {threads} has such a thread")
+    return coord
+
+
+def _coord(threads: Layout, digits: dict[int, Any]) -> tuple[Any, ...]:
+    """The coordinate, one index a mode, with these digits at the leaves, and 0 at the others."""
+    nested = unflatten([digits.get(k, 0) for k in range(len(threads.modes))], threads.shape)
+    entries = nested if isinstance(nested, tuple) else (nested,)
+    pairs = zip(entries, threads, strict=True)
+    return tuple([crd2idx(entry, mode.shape) for entry, mode in pairs])
 
 
 def _projected(t: IntTuple, proj: IntTuple) -> IntTuple:

@@ -47,6 +47,7 @@ from layouts import (
     size,
     slice_,
     slice_and_offset,
+    symbols,
     tile_to_shape,
     tiled_divide,
     tiled_product,
@@ -54,6 +55,8 @@ from layouts import (
     zipped_divide,
     zipped_product,
 )
+from layouts.algebra.partition import get_flat_coord
+from layouts.values.symbols import substitute
 from layouts.values.tuples import leaves, map_leaves, unflatten
 
 CASES = 24 * settings().max_examples  # of the profile
@@ -539,6 +542,54 @@ def test_local_partition_gives_every_element_to_one_thread():
                 assert offset + part(r) == layout(at)
                 found[at] = thread
         assert len(found) == size(layout)
+
+
+def of_threads(rng):
+    """A layout of threads, with gaps or with threads at several coordinates."""
+    shape = a_shape(rng, extents=(1, 2, 3, 4))
+    return Layout(shape, map_leaves(lambda _: rng.randrange(1, 10), shape))
+
+
+def compact_threads(rng):
+    return compact(rng, a_shape(rng))
+
+
+def test_a_thread_is_found_at_its_only_coordinate():
+    outcomes = set()
+    for (threads,) in cases(62, of_threads):
+        coords_of = {}
+        for coord in cartesian(*(range(size(mode)) for mode in threads)):
+            coords_of.setdefault(threads(*coord), []).append(coord)
+        for index in range(cosize(threads) + 1):
+            found = coords_of.get(index, [])
+            outcomes.add(min(len(found), 2))
+            if len(found) == 1:
+                assert get_flat_coord(threads, index) == found[0]
+                continue
+            why = "at several coordinates" if found else "has no such thread"
+            with pytest.raises(LayoutError, match=why):
+                get_flat_coord(threads, index)
+    assert outcomes == {0, 1, 2}
+
+
+def test_a_symbolic_thread_is_found_where_every_thread_is_or_refused():
+    rng, t = random.Random(63), symbols("t")
+    for padded, chain in cases(64, of_threads, compact_threads, count=CASES // 20):
+        assert attempt(get_flat_coord, chain, t) is not None
+        for threads in (padded, chain):
+            found = attempt(get_flat_coord, threads, t)
+            if found is not None:
+                index = threads(rng.randrange(size(threads)))
+                assert substitute(found, {t: index}) == get_flat_coord(threads, index)
+
+
+def test_a_padded_layout_of_threads_partitions_as_any_other():
+    threads = Layout((4, 8), (1, 5))
+    assert local_partition(Layout((8, 40)), threads, 6) == local_partition(
+        Layout((8, 40)), Layout((4, 8)), 5
+    )
+    with pytest.raises(LayoutError, match=r"its stride 5 must be a multiple of 4 \* 1"):
+        local_partition(Layout((8, 40)), threads, symbols("t"))
 
 
 def test_common_vectors_are_contiguous_in_both_and_the_largest():
