@@ -146,10 +146,13 @@ def _recast_composed(layout: ComposedLayout, n: int, up: bool) -> ComposedLayout
 
     A swizzle without an equivalent in the new unit may still be a layout on the offsets that occur.
     """
+    if not up and layout.unit is not None and layout.unit % n:
+        raise LayoutError(
+            f"downcast of {layout!r} by {n}: its unit of {layout.unit} bits must be a multiple of "
+            f"{n}; downcast by a divisor of {layout.unit}, or leave out the unit"
+        )
     try:
-        if not isinstance(layout.inner, Swizzle):
-            raise LayoutError(f"recast of {layout}: only a swizzled layout can change its unit")
-        inner = layout.inner.recast(1, n) if up else layout.inner.recast(n, 1)
+        inner = _recast_swizzle(layout, n, up)
         return _in_new_unit(layout, inner, layout.offset, layout.outer, n, up)
     except LayoutError:
         found = as_layout(layout)
@@ -160,6 +163,24 @@ def _recast_composed(layout: ComposedLayout, n: int, up: bool) -> ComposedLayout
         except LayoutError:
             pass
         raise
+
+
+def _recast_swizzle(layout: ComposedLayout, n: int, up: bool) -> Swizzle:
+    """The swizzle of `layout` in the new unit; errors are in bits if the layout has a unit."""
+    swizzle, unit = layout.inner, layout.unit
+    if not isinstance(swizzle, Swizzle):
+        raise LayoutError(f"recast of {layout}: only a swizzled layout can change its unit")
+    if unit is not None:
+        return swizzle.recast(unit, unit * n if up else unit // n)
+    if n & (n - 1):
+        name = "upcast" if up else "downcast"
+        raise LayoutError(f"{name} of {layout} by {n}: a swizzle needs a power of two")
+    if up and swizzle.bits and n >> swizzle.base > 1:
+        raise LayoutError(
+            f"upcast of {layout} by {n}: its swizzle changes bits inside one unit; the widest "
+            f"unit that it moves whole has {1 << swizzle.base} elements"
+        )
+    return swizzle.recast(1, n) if up else swizzle.recast(n, 1)
 
 
 def _in_new_unit(

@@ -142,6 +142,38 @@ def test_upcast_refuses_what_does_not_fall_into_units():
         upcast(Layout((2, 2), (1, 1)), 2)
 
 
+TILE = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))
+
+
+@pytest.mark.parametrize(("old", "new"), [(16, 256), (16, 512), (8, 128), (48, 16), (16, 48)])
+def test_a_swizzle_that_has_no_equivalent_is_refused_in_the_units_of_its_layout(old, new):
+    with pytest.raises(LayoutError) as of_the_swizzle:
+        TILE.inner.recast(old, new)
+    with pytest.raises(LayoutError) as of_the_layout:
+        recast(ComposedLayout(TILE.inner, 0, TILE.outer, old), old, new)
+    assert str(of_the_layout.value) == str(of_the_swizzle.value)
+
+
+@pytest.mark.parametrize(
+    ("operation", "n", "words"),
+    [
+        (upcast, 16, "by 16: its swizzle changes bits inside one unit"),
+        (upcast, 3, "by 3: a swizzle needs a power of two"),
+        (downcast, 3, "by 3: a swizzle needs a power of two"),
+    ],
+)
+def test_a_swizzle_without_a_unit_is_refused_without_bits(operation, n, words):
+    with pytest.raises(LayoutError) as refused:
+        operation(TILE, n)
+    assert str(refused.value).startswith(f"{operation.__name__} of {TILE} {words}")
+
+
+@pytest.mark.parametrize("n", [3, 32])
+def test_downcast_refuses_parts_of_a_bit(n):
+    with pytest.raises(LayoutError, match=f"its unit of 16 bits must be a multiple of {n}"):
+        downcast(ComposedLayout(Swizzle(0, 0, 0), 0, Layout(8), 16), n)
+
+
 def test_downcast_needs_a_mode_of_stride_1():
     with pytest.raises(LayoutError, match="no mode has stride 1"):
         downcast(Layout((4, 8), (16, 2)), 2)
