@@ -107,6 +107,8 @@ class Tensor(Composable):
         """`index`, if all of it is in the data."""
         if not is_int(index) and not hasattr(index, "max"):
             raise LayoutError(f"coordinate {shown(coord)} of {self!r}: it must be known now")
+        if 0 in getattr(index, "shape", ()):
+            return index
         first, last = (index, index) if is_int(index) else (index.min(), index.max())
         if first < 0:
             raise LayoutError(f"coordinate array of {self!r}: element {first} is negative")

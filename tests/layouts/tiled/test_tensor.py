@@ -136,6 +136,18 @@ def test_arrays_of_coordinates_give_arrays_of_elements():
     assert (tensor[rows, columns] == tensor.load()).all()
 
 
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_an_empty_array_of_coordinates_gives_an_empty_array(layout, shape, name):
+    library = pytest.importorskip(name)
+    tensor = make_tensor(library.arange(cosize(layout)), layout)
+    none = library.zeros(shape, dtype=library.int64)
+    for found in (tensor[none], tensor[none, 3], tensor[none, none]):
+        assert tuple(found.shape) == shape
+        assert found.dtype == tensor.element_type
+
+
 @pytest.mark.parametrize("strides", [(3, 1), (1, 2), (12, 4), (0, 1)])
 def test_an_array_gives_the_tensor_of_its_own_strides(strides):
     array = numpy.lib.stride_tricks.as_strided(
