@@ -178,7 +178,8 @@ class Tensor(Composable):
             ) from None
         self.data[indices] = wanted
         stored = self.data[indices]
-        if not bool(((stored == wanted) | (wanted != wanted)).all()):  # a NaN equals nothing
+        nan = (stored != stored) & (wanted != wanted)  # a NaN equals nothing
+        if not bool(((stored == wanted) | nan).all()):
             self.data[indices] = before
             raise LayoutError(
                 f"store to {self!r}: an element of the data would get several values, since the "

@@ -1,5 +1,7 @@
 """Tensors: their elements are those of the data at the offsets of the layout."""
 
+import itertools
+
 import numpy
 import pytest
 
@@ -221,6 +223,22 @@ def test_a_refused_store_changes_nothing():
     assert tensor.data.tolist() == list(range(8))
     tensor.store(numpy.arange(8) + 100 + numpy.zeros((4, 1), int))
     assert tensor.data.tolist() == list(range(100, 108))
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_an_element_takes_one_value_and_nan_is_one(name):
+    library = pytest.importorskip(name)
+    for first in itertools.product((numpy.nan, 0.0, 1.0), repeat=2):
+        for second in itertools.product((numpy.nan, 0.0, 1.0), repeat=2):
+            tensor = make_tensor(library.full((2,), 7.0), Layout((2, 2), (0, 1)))
+            values = library.asarray([first, second])
+            if str(first) == str(second):
+                tensor.store(values)
+                assert str(tensor.data.tolist()) == str([*first])
+            else:
+                with pytest.raises(LayoutError, match="several values"):
+                    tensor.store(values)
+                assert tensor.data.tolist() == [7.0, 7.0]
 
 
 def test_a_fragment_has_a_register_for_each_value_though_strides_are_equal():
