@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+#: What numpy and torch raise where an element cannot hold a value.
+REFUSALS = (TypeError, ValueError, OverflowError, RuntimeError)
+
+
 class Tensor(Composable):
     """Data seen through a layout (C++ and DSL ``Tensor``).  Made by `make_tensor`.
 
@@ -89,15 +93,19 @@ class Tensor(Composable):
     __call__ = __getitem__
 
     def __setitem__(self, coord: IntTuple, value: Any) -> None:
-        """Sets the element at an index or a coordinate; with None in it, `store` to those modes."""
+        """Sets the element at an index or a coordinate; with None in it, `store` to those modes.
+
+        Raises `LayoutError` where `__getitem__` does, and if the data cannot be written, or its
+        elements cannot be `value`.
+        """
         if has_none(coord):
             self[coord].store(value)
             return
-        self._require_data("setting an element")
+        self._require_writable("setting an element")
         index = self._in_data(added(self.offset, self.layout(coord)), coord)
         try:
             self.data[index] = value
-        except (TypeError, ValueError, RuntimeError) as error:
+        except REFUSALS as error:
             raise LayoutError(f"{self!r}: its elements cannot be {value!r}: {error}") from None
 
     #: Python would otherwise iterate by index, without an end: the last mode is unbounded.
@@ -123,6 +131,17 @@ class Tensor(Composable):
     def _require_data(self, what: str) -> None:
         if self.data is None:
             raise LayoutError(f"{self!r}: {what} needs a tensor with data")
+
+    def _require_writable(self, what: str) -> None:
+        """Raises `LayoutError` unless elements can be set; setting none of them shows it."""
+        self._require_data(what)
+        try:
+            self.data[:0] = self.data[:0]
+        except (ValueError, RuntimeError) as error:
+            raise LayoutError(
+                f"{self!r}: {what} needs data that can be written: {error}; use a copy of the "
+                f"array, or detach() of one that requires grad"
+            ) from None
 
     def with_layout(self, operation: Callable[..., Any], *arguments: Any) -> Tensor:
         """The tensor with the same data and the layout ``operation(layout, *arguments)``.
@@ -164,14 +183,16 @@ class Tensor(Composable):
         """Sets the elements from an array of the extents that `load` gives, or from one value
         (DSL).
 
-        Raises `LayoutError`, and changes nothing, if one element of the data would get two values.
+        Raises `LayoutError`, and changes nothing, if the data cannot be written or hold a value, or
+        if one element of it would get two values.
         """
+        self._require_writable("store")
         indices = self.indices()
         before = self.data[indices]
         wanted = self.data[indices]
         try:
             wanted[...] = values
-        except (TypeError, ValueError, RuntimeError) as error:
+        except REFUSALS as error:
             raise LayoutError(
                 f"store to {self!r}: it takes one value, or an array of the extents "
                 f"{tuple(indices.shape)}: {error}"

@@ -216,6 +216,61 @@ def test_what_no_tensor_can_do_is_refused(name):
         REFUSED[name]()
 
 
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+#: Data that cannot be written, by what the error says of it.
+NOT_WRITABLE = [
+    ("read-only", lambda: read_only(numpy.zeros(4))),
+    ("read-only", lambda: read_only(numpy.zeros((2, 2)))),
+    ("requires grad", lambda: pytest.importorskip("torch").zeros(4, requires_grad=True)),
+    ("requires grad", lambda: pytest.importorskip("torch").zeros((2, 2), requires_grad=True)),
+]
+
+WRITES = {
+    "fill": lambda tensor: tensor.fill(1),
+    "store": lambda tensor: tensor.store(tensor.load() + 1),
+    "an element": lambda tensor: tensor.__setitem__(0, 1),
+    "a copy": lambda tensor: copy(filled(tensor.layout), tensor),
+}
+
+
+@pytest.mark.parametrize(("why", "data"), NOT_WRITABLE)
+@pytest.mark.parametrize("name", WRITES)
+def test_data_that_cannot_be_written_is_refused_as_that(why, data, name):
+    tensor = make_tensor(data())
+    with pytest.raises(LayoutError, match=f"needs data that can be written: .*{why}"):
+        WRITES[name](tensor)
+    assert tensor.data.tolist() == [0, 0, 0, 0]
+
+
+def test_what_torch_writes_under_autograd_is_written():
+    torch = pytest.importorskip("torch")
+    leaf = torch.ones(4, requires_grad=True)
+    result = leaf * 2
+    tensor = make_tensor(result)
+    tensor[0] = 7
+    tensor.store(tensor.load() + 1)
+    result.sum().backward()
+    assert leaf.grad.tolist() == [0, 2, 2, 2]
+    with torch.no_grad():
+        make_tensor(leaf).fill(5)
+    assert leaf.tolist() == [5, 5, 5, 5]
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+@pytest.mark.parametrize("value", [300, -129, 1 << 70, "x", None])
+def test_a_value_that_no_element_can_hold_is_refused(name, value):
+    library = pytest.importorskip(name)
+    tensor = make_tensor(library.zeros(4, dtype=library.int8))
+    for write in (tensor.fill, tensor.store, lambda value: tensor.__setitem__(2, value)):
+        with pytest.raises(LayoutError, match=r"elements cannot be|it takes one value"):
+            write(value)
+    assert tensor.data.tolist() == [0, 0, 0, 0]
+
+
 def test_a_refused_store_changes_nothing():
     tensor = filled(LAYOUTS[3])
     with pytest.raises(LayoutError, match="several values"):
