@@ -205,14 +205,17 @@ def _copy_collectively(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Te
 def _multiply(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any) -> None:
     """One atom of threads: all its instructions."""
     m, n, k = atom.shape
+    for tv, fragments in ((atom.c, c), (atom.a, a), (atom.b, b), (atom.c, d)):
+        _check_fragments(tv, fragments, c[0])
+    (rows, steps), (columns, steps_b) = _rest(a), _rest(b)
+    if steps != steps_b or not (rows, columns) == _rest(c) == _rest(d):
+        raise LayoutError(
+            f"gemm: A repeats the atom {_rest(a)} times along (M, K), B {_rest(b)} along (N, K), C "
+            f"{_rest(c)} and D {_rest(d)} along (M, N); the counts must agree"
+        )
     sums = _matrix(atom.c, c, None)  # (m + M * n, RestM, RestN)
     of_a = _matrix(atom.a, a, sums).reshape(k, m, *_rest(a))
     of_b = _matrix(atom.b, b, sums).reshape(k, n, *_rest(b))
-    if _rest(a)[0] != sums.shape[1] or _rest(b)[0] != sums.shape[2] or _rest(a)[1] != _rest(b)[1]:
-        raise LayoutError(
-            f"gemm: A repeats the atom {_rest(a)} times along (M, K), B {_rest(b)} along (N, K), C "
-            f"{tuple(sums.shape[1:])} along (M, N); the counts must agree"
-        )
     product = library(sums).einsum("kmar,knbr->nmab", of_a, of_b).reshape(sums.shape)
     total = sums + product
     for thread, fragment in enumerate(d):
@@ -225,8 +228,10 @@ def _rest(fragments: Sequence[Tensor]) -> tuple[int, int]:
     return size(rows), size(columns)
 
 
-def _matrix(tv: Layout, fragments: Sequence[Tensor], like: Any) -> Any:
-    """(element of the atom, rest, rest), from the fragments (value, rest, rest) of its threads."""
+def _check_fragments(tv: Layout, fragments: Sequence[Any], first_of_c: Any) -> None:
+    """Raises `LayoutError` unless all fragments have one shape, whose first mode has the values of
+    `tv`, and the library of `first_of_c`; so C is checked first.
+    """
     values = size(tv, 1)
     for x in fragments:
         if not isinstance(x, Tensor) or rank(x) != 3 or size(x, 0) != values:
@@ -234,14 +239,19 @@ def _matrix(tv: Layout, fragments: Sequence[Tensor], like: Any) -> Any:
                 f"gemm: {x!r} must be a tensor of three modes, the first with the {values} values "
                 f"of {tv}"
             )
-    loaded = [fragment.load() for fragment in fragments]
-    xp = library(loaded[0] if like is None else like)
-    if any(library(x) is not xp or x.shape != loaded[0].shape for x in loaded):
+    xp = library(first_of_c.data)
+    extents = [tuple(map(size, x.layout)) for x in fragments]
+    if any(library(x.data) is not xp for x in fragments) or len({*extents}) > 1:
         raise LayoutError(
             f"gemm: the fragments of all threads must have one shape, and be of {xp.__name__} as C "
             f"is; the first is {fragments[0]!r}"
         )
-    held = xp.stack(loaded)
+
+
+def _matrix(tv: Layout, fragments: Sequence[Tensor], like: Any) -> Any:
+    """(element of the atom, rest, rest), from the fragments (value, rest, rest) of its threads."""
+    loaded = [fragment.load() for fragment in fragments]
+    held = library(loaded[0]).stack(loaded)
     holder = right_inverse(tv)  # element → thread + threads * value
     holders = [holder(element) for element in range(cosize(tv))]
     found = held[[h % len(held) for h in holders], [h // len(held) for h in holders]]

@@ -180,23 +180,38 @@ class Tensor(Composable):
         return self.data[self.indices()]
 
     def store(self, values: Any) -> None:
-        """Sets the elements from an array of the extents that `load` gives, or from one value
-        (DSL).
+        """Sets the elements from an array of the extents that `load` gives, or to one value (DSL).
 
-        Raises `LayoutError`, and changes nothing, if the data cannot be written or hold a value, or
-        if one element of it would get two values.
+        Raises `LayoutError`, and changes nothing, if the array has other extents, if the data
+        cannot be written or hold a value, or if one element of it would get two values.
+
+        >>> import numpy
+        >>> tensor = make_rmem_tensor((2, 4), numpy.int64)
+        >>> tensor.store(numpy.arange(8).reshape(2, 4))
+        >>> tensor.store(numpy.arange(4))
+        Traceback (most recent call last):
+        layouts.errors.LayoutError: store to int64[0] o (2,4):(1,2): an array of the extents (4,); \
+it takes one value, or an array of the extents (2, 4)
         """
         self._require_writable("store")
         indices = self.indices()
         before = self.data[indices]
         wanted = self.data[indices]
+        extents_of, extents = needed("numpy", "store").shape, tuple(wanted.shape)
         try:
-            wanted[...] = values
+            given = tuple(extents_of(values))
+            fits = given in ((), extents)
+            if fits:
+                wanted[...] = values
         except REFUSALS as error:
             raise LayoutError(
-                f"store to {self!r}: it takes one value, or an array of the extents "
-                f"{tuple(indices.shape)}: {error}"
+                f"store to {self!r}: its elements cannot be these values: {error}"
             ) from None
+        if not fits:
+            raise LayoutError(
+                f"store to {self!r}: an array of the extents {given}; it takes one value, or an "
+                f"array of the extents {extents}"
+            )
         self.data[indices] = wanted
         stored = self.data[indices]
         nan = (stored != stored) & (wanted != wanted)  # a NaN equals nothing

@@ -193,6 +193,25 @@ def test_fragments_that_do_not_fit_are_refused():
         gemm(tiled, c, b, b, c)
 
 
+def test_a_fragment_of_d_has_the_modes_of_c():
+    tiled = make_tiled_mma(universal_fma())
+    a, b = (make_tensor(numpy.arange(2.0 * n), (1, n, 2)) for n in (3, 2))
+    c = make_rmem_tensor((1, 3, 2), numpy.float64)
+    product = a.load()[0] @ b.load()[0].T
+    for shape in ((1, 3, 2), (1, 3, (2, 1))):
+        d = make_rmem_tensor(shape, numpy.float64)
+        gemm(tiled, d, a, b, c)
+        assert (d.load()[0] == product).all()
+    for shape in ((1, 2, 3), (1, 3, 4), (1, 1, 2), (3, 3, 2), (1, 1, 3, 2), (1, 6), (3, 2), 6):
+        d = make_rmem_tensor(shape, numpy.float64)
+        with pytest.raises(LayoutError, match=r"the counts must agree|a tensor of three modes"):
+            gemm(tiled, d, a, b, c)
+        assert not d.data.any()
+    for not_tensors in ([[0]], [numpy.zeros((1, 3, 2))], [None]):
+        with pytest.raises(LayoutError, match="a tensor of three modes"):
+            gemm(tiled, not_tensors, a, b, c)
+
+
 def test_a_ragged_tile_is_copied_under_a_predicate():
     from layouts import elem_less, make_identity_tensor
 
