@@ -168,9 +168,10 @@ def _copy_elements(src: Tensor, dst: Tensor, pred: Tensor | None) -> None:
     if pred is None:
         _flat(dst).store(_flat(src).load())
         return
-    for index in range(size(dst)):
-        if pred[index]:
-            dst[index] = src[index]
+    touched = [index for index in range(size(dst)) if pred[index]]
+    xp = library(dst.data)
+    at = xp.asarray(touched, dtype=xp.int64)
+    _flat(dst)[at] = _flat(src)[at]
 
 
 def _copy_collectively(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]) -> None:

@@ -95,6 +95,8 @@ class Tensor(Composable):
     def __setitem__(self, coord: IntTuple, value: Any) -> None:
         """Sets the element at an index or a coordinate; with None in it, `store` to those modes.
 
+        Arrays of coordinates take an array of elements, or one for all, as `store` does.
+
         Raises `LayoutError` where `__getitem__` does, and if the data cannot be written, or its
         elements cannot be `value`.
         """
@@ -103,6 +105,9 @@ class Tensor(Composable):
             return
         self._require_writable("setting an element")
         index = self._in_data(added(self.offset, self.layout(coord)), coord)
+        if getattr(index, "ndim", 0):
+            self._store_at(index, value)
+            return
         try:
             self.data[index] = value
         except REFUSALS as error:
@@ -194,7 +199,10 @@ class Tensor(Composable):
 it takes one value, or an array of the extents (2, 4)
         """
         self._require_writable("store")
-        indices = self.indices()
+        self._store_at(self.indices(), values)
+
+    def _store_at(self, indices: Any, values: Any) -> None:
+        """`store` to the elements at an array of indices into the data."""
         before = self.data[indices]
         wanted = self.data[indices]
         extents_of, extents = needed("numpy", "store").shape, tuple(wanted.shape)

@@ -1,6 +1,7 @@
 """Tensors: their elements are those of the data at the offsets of the layout."""
 
 import itertools
+import random
 
 import numpy
 import pytest
@@ -186,6 +187,50 @@ def test_a_copy_within_one_array_reads_before_it_writes():
     data = numpy.arange(8)
     copy(make_tensor(data[:7]), make_tensor(data[1:]))
     assert data.tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_a_copy_under_a_predicate_reads_before_it_writes(name):
+    library, rng = pytest.importorskip(name), random.Random(0)
+    outcomes = set()
+    for _ in range(200):
+        data = library.arange(20)
+        layouts = [Layout((2, 4), (rng.randrange(3), rng.randrange(3))) for _ in range(2)]
+        starts = [rng.randrange(11) for _ in range(2)]
+        src, dst = (
+            make_tensor(data[start:], layout) for start, layout in zip(starts, layouts, strict=True)
+        )
+        chance = rng.choice((0, 0.5, 1))
+        chosen = [rng.random() < chance for _ in range(8)]
+        pred = make_tensor(library.asarray(chosen), Layout((2, 4)))
+        expected, writes = [*range(20)], {}
+        for index in range(8):
+            if chosen[index]:
+                into = starts[1] + layouts[1](index)
+                expected[into] = starts[0] + layouts[0](index)
+                writes.setdefault(into, set()).add(expected[into])
+        if any(len(values) > 1 for values in writes.values()):
+            outcomes.add("refused")
+            with pytest.raises(LayoutError, match="several values"):
+                copy(src, dst, pred=pred)
+            assert data.tolist() == [*range(20)]
+        else:
+            outcomes.add("copied")
+            copy(src, dst, pred=pred)
+            assert data.tolist() == expected
+    assert outcomes == {"refused", "copied"}
+
+
+def test_setting_an_array_of_coordinates_is_a_store():
+    tensor = make_tensor(numpy.zeros(8), LAYOUTS[3])
+    rows = numpy.arange(4)
+    tensor[rows, 2] = 5
+    tensor[rows, rows] = numpy.arange(4.0)
+    with pytest.raises(LayoutError, match="several values"):
+        tensor[rows, 2] = rows
+    with pytest.raises(LayoutError, match=r"it takes one value, or an array of the extents \(4,\)"):
+        tensor[rows, 2] = numpy.zeros((2, 4))
+    assert tensor.data.tolist() == [0, 1, 2, 3, 0, 0, 0, 0]
 
 
 REFUSED = {
