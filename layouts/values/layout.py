@@ -30,12 +30,11 @@ from .stride import (
 from .tuples import (
     DEEPEST,
     IntTuple,
-    check_array_bits,
+    check_product_bits,
     checked,
     compact_col_major,
     congruent,
     coordinate,
-    highest_entries,
     inner_product,
     is_int,
     leaves,
@@ -154,20 +153,8 @@ class Layout(_Parts, Composable):
         if type(at) is int and at >= 0:
             return _at_index(at, self._modes or self.modes)
         at = coordinate(at)
-        found = inner_product(at, self.shape, self.stride)
-        if type(found) is not int:
-            self._check_array_bits(at)
-        return found
-
-    def _check_array_bits(self, at: Any) -> None:
-        """A function of its own: a closure in `value` would slow every call, with an int too."""
-        check_array_bits(at, lambda: self._highest(at), self)
-
-    def _highest(self, at: Any) -> Any:
-        """A bound of the values at a coordinate with arrays; the last mode is unbounded."""
-        end = self._cosize()
-        last = inner_product(highest_entries(at), self.shape, self.stride)
-        return end + last if type(end) is type(last) is int and last >= end else end
+        check_product_bits(at, self.shape, self.stride, self)
+        return inner_product(at, self.shape, self.stride)
 
     def _evaluated(self, value: Any) -> Any:
         strides = [stride for _, stride in self.modes]

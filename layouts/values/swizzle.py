@@ -24,7 +24,14 @@ from .elimination import largest
 from .layout import Composable, Layout, cosize, has_none
 from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_strides, placed
 from .stride import ArithTuple, kind_of
-from .tuples import IntTuple, check_array_bits, checked, coordinate, product
+from .tuples import (
+    IntTuple,
+    check_array_bits,
+    checked,
+    coordinate,
+    highest_entries,
+    product,
+)
 from .unit import checked_unit
 
 __all__ = ["AnyLayout", "ComposedLayout", "Swizzle", "gives_coordinates", "outer_layout"]
@@ -195,13 +202,16 @@ class ComposedLayout(Composable):
         offset = self.outer(at)
         if type(self.inner) is Swizzle and type(self.offset) is int and self.offset == 0:
             return self.inner.permuted(offset)
-        offset = self.offset + offset
         if type(offset) is not int:
             self._check_array_bits(offset)
-        return self.inner(offset)
+        return self.inner(self.offset + offset)
 
-    def _check_array_bits(self, offset: Any) -> None:
-        check_array_bits(offset, lambda: (self.offset + cosize(self.outer), cosize(self)), self)
+    def _check_array_bits(self, before: Any) -> None:
+        """Before the offset is added to `before`, the values of `outer`."""
+        highest = highest_entries(before)
+        if hasattr(highest, "ndim"):  # its entries cannot be looked at
+            highest = cosize(self.outer)
+        check_array_bits(before, lambda: self.offset + highest, self)
 
     def __len__(self) -> int:
         return len(self.outer)

@@ -18,7 +18,7 @@ from numbers import Integral, Number
 from typing import Any, TypeAlias
 
 from ..errors import LayoutError
-from .stride import StepStride, refusal
+from .stride import F2, StepStride, kind, refusal
 from .symbols import remainder
 
 #: An integer (or something that computes like one), or a tuple of `IntTuple`.
@@ -28,6 +28,7 @@ __all__ = [
     "IntTuple",
     "added",
     "check_array_bits",
+    "check_product_bits",
     "compact_col_major",
     "compatible",
     "congruent",
@@ -453,7 +454,7 @@ def check_array_bits(c: IntTuple, highest: Callable[[], IntTuple], what: Any) ->
     def check(most: Any) -> Any:
         if type(most) is int and most >> ARRAY_BITS:
             raise LayoutError(
-                f"{what} of an array: its values reach {most}, and an array of 64-bit integers "
+                f"{what} of an array: its numbers reach {most}, and an array of 64-bit integers "
                 f"would wrap around; pass integers one by one"
             )
         return most
@@ -464,6 +465,65 @@ def check_array_bits(c: IntTuple, highest: Callable[[], IntTuple], what: Any) ->
                 most.checked(check)
             else:
                 check(most)
+
+
+def check_product_bits(coord: IntTuple, shape: IntTuple, stride: IntTuple, what: Any) -> None:
+    """Raise `LayoutError` if `inner_product` of an array in `coord` needs more than 63 bits; `what`
+    is the function, for the error."""
+    check_array_bits(
+        coord,
+        lambda: (*_factors(coord, shape, stride), _highest_product(coord, shape, stride)),
+        what,
+    )
+
+
+def _factors(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Iterator[Any]:
+    """The numbers by which `inner_product` divides and multiplies the arrays in `coord`."""
+    if isinstance(coord, tuple):
+        if isinstance(shape, tuple):
+            for entry, mode, step in zip(coord, shape, stride, strict=False):
+                yield from _factors(entry, mode, step)
+    elif hasattr(coord, "ndim"):
+        if isinstance(shape, tuple):
+            yield from map(product, shape[:-1])
+            for mode, step in zip(shape, stride, strict=True):
+                yield from _factors(coord, mode, step)
+        else:
+            yield stride
+
+
+def _highest_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
+    """A number that `inner_product` does not exceed; of XOR strides, one with as many bits."""
+    digits = _highest_digits(highest_entries(coord), shape)
+    if kind(leaves(stride)) is not F2:
+        return inner_product(digits, shape, stride)
+    columns = [0]
+    for digit, step in zip(leaves(digits), leaves(stride), strict=False):
+        if type(digit) is int and digit and step != 0:
+            columns.append(int(step) << digit.bit_length() - 1)
+    return max(columns)
+
+
+def _highest_digits(highest: IntTuple, shape: IntTuple) -> IntTuple:
+    """The highest digit at each leaf of `shape` of an index up to `highest`.
+
+    An array whose entries cannot be looked at is taken to be inside the shape.
+    """
+    if isinstance(highest, tuple):
+        if isinstance(shape, tuple) and len(shape) == len(highest):
+            return tuple(map(_highest_digits, highest, shape))
+        return highest  # `inner_product` refuses it
+    if hasattr(highest, "ndim"):
+        return map_leaves(lambda extent: extent - 1, shape)
+    if not isinstance(shape, tuple):
+        return highest
+    digits = []
+    for mode in shape[:-1]:
+        count = product(mode)
+        known = type(count) is int and type(highest) is int
+        digits.append(_highest_digits(min(highest, count - 1) if known else highest, mode))
+        highest = highest // count if known else highest
+    return (*digits, _highest_digits(highest, shape[-1])) if shape else ()
 
 
 def has_entries(x: Any) -> bool:
@@ -518,28 +578,20 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) ->
     """
     shape = checked(shape, "shape", 1)
     if stride is None:
-        return inner_product(
-            coordinate(coord), shape, unflatten(place_values(leaves(shape)), shape)
-        )
-    strides = checked(stride, "stride", 0)
+        strides = unflatten(place_values(leaves(shape)), shape)
+    else:
+        strides = checked(stride, "stride", 0)
     if not congruent(shape, strides):
         raise LayoutError(
             f"shape {text(shape)} and stride {text(strides)} must have the same nesting of tuples"
         )
     at = coordinate(coord)
     try:
-        found = inner_product(at, shape, strides)
+        check_product_bits(at, shape, strides, "crd2idx")
+        return inner_product(at, shape, strides)
     except TypeError:  # strides of two kinds do not add
         why = refusal(leaves(shape), leaves(strides))
         raise LayoutError(f"shape {text(shape)} and stride {text(strides)}: {why}") from None
-    if type(found) is not int:
-        check_array_bits(at, lambda: inner_product(_last(shape), shape, strides), "crd2idx")
-    return found
-
-
-def _last(shape: IntTuple) -> IntTuple:
-    """The last coordinate of `shape`."""
-    return map_leaves(lambda extent: extent - 1, shape)
 
 
 def inner_product(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
@@ -567,7 +619,11 @@ def idx2crd(idx: Any, shape: IntTuple) -> IntTuple:
     >>> idx2crd(21, (4, 8)), idx2crd(21, (2, (2, 8))), idx2crd(42, (3, 7, 2))
     ((1, 5), (1, (0, 5)), (0, 0, 2))
     """
-    return _unravel(coordinate(idx), checked(shape, "shape", 1))
+    at, shape = coordinate(idx), checked(shape, "shape", 1)
+    check_array_bits(
+        at, lambda: tuple(_factors(at, shape, map_leaves(lambda _: 1, shape))), "idx2crd"
+    )
+    return _unravel(at, shape)
 
 
 def crd2crd(coord: IntTuple, src_shape: IntTuple, dst_shape: IntTuple) -> IntTuple:

@@ -2,8 +2,11 @@
 
 import copy
 import pickle
+import random
 import subprocess
 import sys
+from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -11,18 +14,22 @@ import sympy
 import torch
 
 from layouts import (
+    F2,
     ComposedLayout,
+    E,
     Layout,
     LayoutError,
     Swizzle,
     cosize,
+    crd2idx,
     flatten,
+    idx2crd,
     make_layout,
     make_ordered_layout,
     rank,
     size,
 )
-from layouts.values.tuples import leaves
+from layouts.values.tuples import leaves, map_leaves
 
 TABLE = [
     (Layout(8), 8, 8),
@@ -364,3 +371,65 @@ def test_negative_entries_of_an_array_raise(function, library):
 def test_an_array_beyond_the_size_raises_where_its_offsets_need_more_than_63_bits(layout, at):
     with pytest.raises(LayoutError, match="would wrap around"):
         layout(*at) if isinstance(at, tuple) else layout(at)
+
+
+@pytest.mark.parametrize("library", [np.asarray, torch.tensor])
+@pytest.mark.parametrize(
+    "function",
+    [
+        Layout(4, 1 << 63),
+        Layout(1, 1 << 63),
+        Layout((1 << 70, 2), (1, 1)),
+        Layout((1 << 70, 2), (0, 1)),
+        ComposedLayout(Swizzle(1, 0, 2), 1 << 63, Layout(4)),
+        lambda c: crd2idx(c, (1 << 70, 2), (0, 1)),
+        lambda c: crd2idx(c, (1 << 70, 2)),
+        lambda c: idx2crd(c, (1 << 70, 2)),
+    ],
+    ids=str,
+)
+def test_an_array_never_meets_a_number_of_more_than_63_bits(library, function):
+    with pytest.raises(LayoutError, match="would wrap around; pass integers one by one"):
+        function(library([1, 2]))
+    assert function(1) is not None
+
+
+#: Extents, strides and entries, of which some, or their sums and products, need more than 63 bits.
+WIDE = [1, 2, 3, 8, 1 << 31, 1 << 61, (1 << 62) + 5, 1 << 63, 1 << 70]
+POWERS = [1, 2, 4, 1 << 31, 1 << 62, 1 << 70]
+
+
+def a_wide_layout(rng):
+    shape = rng.choice([(0,), (0, 0), (0, 0, 0), ((0, 0), 0), (0, (0, 0))])
+    kind = rng.choice([int, F2, lambda d: d * E(rng.randrange(2))])
+    extents = POWERS if kind is F2 else WIDE
+    strides = [0, 1, 3, 1 << 31, 1 << 61, 1 << 63]
+    return Layout(
+        map_leaves(lambda _: rng.choice(extents), shape),
+        map_leaves(lambda _: kind(d) if (d := rng.choice(strides)) else 0, shape),
+    )
+
+
+@pytest.mark.parametrize("library", [np.asarray, torch.tensor])
+def test_values_at_arrays_are_those_at_their_entries_or_refused(library):
+    rng, outcomes = random.Random(0), Counter()
+    entries = [0, 1, 2, 3, 20, 1 << 31, 1 << 61, (1 << 63) - 1]
+    for _ in range(1500):
+        with suppress(LayoutError):  # coordinates do not compose
+            function = layout = a_wide_layout(rng)
+            if rng.random() < 0.5:
+                inner = rng.choice([a_wide_layout(rng), Swizzle(1, 0, 2), Swizzle(2, 3, -5)])
+                function = ComposedLayout(inner, rng.choice([0, 3, *WIDE]), layout)
+        arrays = [rng.choices(entries, k=3) for _ in range(len(layout))]
+        at = arrays if rng.random() < 0.5 else arrays[:1]
+        try:
+            values = function(*map(library, at))
+        except LayoutError as refused:
+            outcomes[str(refused).partition("would wrap around")[1]] += 1
+            continue
+        outcomes["answered"] += 1
+        for k in range(3):
+            here = map_leaves(lambda x, k=k: int(x[k]) if getattr(x, "ndim", 0) else x, values)
+            assert here == function(*(array[k] for array in at))
+    assert outcomes.keys() == {"answered", "would wrap around"}
+    assert min(outcomes.values()) > 100
