@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
 from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
@@ -138,7 +139,7 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, *options: Any) -> Tensor:
 
 def _traces(a: object) -> bool:
     """Whether torch has to see operators: in a graph, or in a mode, or of fake or DTensors."""
-    if is_dynamo_compiling() or is_exporting() or torch._C._len_torch_dispatch_stack():
+    if is_dynamo_compiling() or is_exporting() or _len_torch_dispatch_stack():
         return True
     return type(a) not in DENSE and (type(a) is FakeTensor or is_sharded(a))
 
