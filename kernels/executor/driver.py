@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from cutedsl_gemm.kernels.executor.tensors import check_tensors, on_cpu, other_gpus_tensors
+from cutedsl_gemm.kernels.plan.arguments import Exchange
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 
@@ -18,8 +19,8 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
 
     `steps` yields the fraction that is done; `tell`, if given, is called with it. `operands` are
     those of the plan's epilogue, tensors and numbers; if it has several results, `out` is a tuple.
-    A plan that gathers A or scatters C also needs `senders` (see `steps`). Further keywords are
-    passed on to `steps`. Every tensor is made on the CPU, whatever torch's default device is.
+    A plan that gathers A or scatters C also needs `exchange`. Further keywords are passed on to
+    `steps`. Every tensor is made on the CPU, whatever torch's default device is.
 
     The executor takes the tensors that the compiled kernel takes (`check_tensors`). PlanError if
     the plan sends data to where there is no memory.
@@ -33,16 +34,16 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
         out: Tensor | tuple[Tensor, ...],
         tell: Tell | None = None,
         operands: tuple[Tensor | float, ...] = (),
-        senders: tuple[Any, ...] | None = None,
+        exchange: Exchange | None = None,
         **options: Any,
     ) -> None:
         tensors = (each for each in operands if isinstance(each, Tensor))
-        sent = () if senders is None else other_gpus_tensors(plan, a, *senders)
+        sent = () if exchange is None else other_gpus_tensors(plan, a, exchange)
         check_tensors(plan, a, b, *sent, *tensors, *(out if isinstance(out, tuple) else (out,)))
         if operands:
             options["operands"] = operands
-        if senders is not None:
-            options["senders"] = senders
+        if exchange is not None:
+            options["exchange"] = exchange
         with on_cpu():
             try:
                 for done in steps(plan, a, b, out, **options):

@@ -9,7 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.plan.arguments import Argument, arguments, parts_mode
+from cutedsl_gemm.kernels.plan.arguments import (
+    Argument,
+    Exchange,
+    GatheredRows,
+    ScatteredRows,
+    arguments,
+    parts_mode,
+)
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 
 
@@ -41,8 +48,11 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
     """
     names = [*arguments(plan)]
     if len(tensors) < len(names) and (plan.gathered or plan.scattered):
-        what = "this GPU's rows" if plan.gathered else "the parts of its rows"
-        raise ValueError(f"{plan.name} talks with other GPUs: senders=({what}, its number, …)")
+        what = GatheredRows if plan.gathered else ScatteredRows
+        raise ValueError(
+            f"{plan.name} talks with other GPUs: pass exchange={what.__name__}"
+            f"({', '.join(what._fields)})"
+        )
     if len(tensors) != len(names):
         raise ValueError(
             f"{plan.name} takes {len(names)} tensors ({', '.join(names)}), and was given "
@@ -68,13 +78,12 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
             raise ValueError(f"{name} has {mode} = {found}: it must be {parts}")
 
 
-def other_gpus_tensors(
-    plan: Any, a: Tensor, own: Tensor, number: int, *there: Tensor
-) -> tuple[Tensor, ...]:
+def other_gpus_tensors(plan: Any, a: Tensor, exchange: Exchange) -> tuple[Tensor, ...]:
     """What a kernel takes after B to talk with other GPUs: these tensors, and flags.
 
     ValueError unless all GPUs have equally many rows, a multiple of the height of a cluster tile.
     """
+    own, number, *there = exchange
     rows, tile = own.shape[-2], plan.cluster_tile[0]
     if rows == 0 or rows % tile or a.shape[0] % rows or not 0 <= number < a.shape[0] // rows:
         raise ValueError(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 
 
@@ -57,6 +59,31 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
         **{operand.name: _operand(operand) for operand in tensors},
         **{name: _result(plan, each) for name, each in results},
     }
+
+
+class GatheredRows(NamedTuple):
+    """Of an A that is gathered: this GPU's rows (rows, K), and its number among the GPUs.
+
+    An executor does not read these rows from a.
+    """
+
+    own: Tensor
+    number: int
+
+
+class ScatteredRows(NamedTuple):
+    """Of a C that is scattered: what the GPUs send of this GPU's rows, and what it sends.
+
+    `parts` is (GPUs, rows, N), and `number` is this GPU's. `partial` (M, N) receives the rows that
+    it sends to the others.
+    """
+
+    parts: Tensor
+    number: int
+    partial: Tensor
+
+
+Exchange: TypeAlias = GatheredRows | ScatteredRows
 
 
 def other_gpus(plan: KernelPlan) -> dict[str, Argument]:

@@ -30,7 +30,7 @@ from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
 from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
 from cutedsl_gemm.kernels.sm90.panel_stores import ElementPanels, TmaPanels
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
-from cutedsl_gemm.kernels.sm90.scattered_rows import Parts, ScatteredPanels, Senders
+from cutedsl_gemm.kernels.sm90.scattered_rows import Parts, Received, ScatteredPanels
 from cutedsl_gemm.kernels.sm90.thread_reads import Matrices, ThreadReads
 from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
 from cutedsl_gemm.kernels.sm90.word_panels import WordPanels
@@ -68,14 +68,15 @@ class PanelGemm(Sm90Gemm):
         sent = len(other_gpus(plan))
         operands, results, rest = split_arguments(plan.epilogue, arguments[sent:])
         *place, sms, stream = rest
-        shape, senders = (a.shape[0], b.shape[-1]), (*arguments[:sent], *place)
+        shape, gathered, scattered = (a.shape[0], b.shape[-1]), (), ()
         if cutlass.const_expr(plan.scattered):
-            output = self.scattered_output(results[0], *senders)
-            senders = *place[:1], results[0].shape[0]
+            output = self.scattered_output(results[0], *arguments[:sent], *place)
+            scattered = *place[:1], results[0].shape[0]
         else:
             output = self.output(operands, results, shape)
+            gathered = (*arguments[:sent], *place)
         tiles = tile_count(shape, plan.exchanged(plan.cluster_tile))
-        self.launch(*self.as_planned(a, b), tiles, output, sms, stream, senders)
+        self.launch(*self.as_planned(a, b), tiles, output, sms, stream, gathered, scattered)
 
     def output(self, operands, results, shape):
         """What `epilogue_tensors` needs: results that are staged, operands over C, and others."""
@@ -95,7 +96,7 @@ class PanelGemm(Sm90Gemm):
     def scattered_output(self, mine, parts, arrived, partial, *others):
         """The same, if several GPUs have rows of C."""
         targets = self.panels.output((partial, mine))
-        return (targets,), (), (), Senders(parts, arrived, *others)
+        return (targets,), (), (), Received(parts, arrived, *others)
 
     def epilogue_storage(self):
         """The panels of C, of all consumers."""
@@ -107,14 +108,14 @@ class PanelGemm(Sm90Gemm):
         The operands are tensors over C. Of each staged result there are panels (R, P,
         staged_panels), and C in tiles. `loads` is for the operand that is loaded into panels.
         """
-        staged, operands, by_threads, *senders = output
+        staged, operands, by_threads, *received = output
         layout = staged_layout(self.plan.staging, self.plan.staged_panels)
         panels = tuple(lower.smem_tensor(storage, layout, dtype) for dtype in self.staged_dtypes)
         tiles = tuple(self.panels.tiles(each) for each in staged)
         loads = None
         if self.loads is not None:
             loads = self.loads.tensors(storage, loaded, operands[self.plan.staged_operand])
-        return operands, by_threads, panels, tiles, loads, *senders
+        return operands, by_threads, panels, tiles, loads, *received
 
     @property
     def staged_dtypes(self):
@@ -146,7 +147,7 @@ class PanelGemm(Sm90Gemm):
         It belongs to row m of the (R, P) panels of C, in tile column n. The tile is number `turn`
         of the consumer's.
         """
-        plan, (operands, by_threads, panels, tiles, loads, *senders) = self.plan, epilogue
+        plan, (operands, by_threads, panels, tiles, loads, *received) = self.plan, epilogue
         begun = [self.panels.begin(*each, m, n, target) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
         thread = cute.arch.thread_idx()[0] % WARPGROUP
@@ -158,13 +159,13 @@ class PanelGemm(Sm90Gemm):
         matrices = Matrices(self.reads, operands, read)
         totals = self.results.begin()
         if cutlass.const_expr(plan.scattered):
-            count = self.parts.wait(*senders, target)
+            count = self.parts.wait(*received, target)
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, turn, panel)
             if cutlass.const_expr(plan.scattered):
                 part = values[None, None, None, panel]
-                self.parts.add(part, *senders, count, read.first, panel)
+                self.parts.add(part, *received, count, read.first, panel)
             results = self.evaluate(values, ahead, matrices, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.reads.of_panel(read, panel + 1)
@@ -182,7 +183,7 @@ class PanelGemm(Sm90Gemm):
                 self.panel_sync(consumer)
                 self.panels.store(begun[staged], buffer, m, n, panel)
         if cutlass.const_expr(plan.scattered):
-            self.parts.count(self.panels.sent(begun[0]), *senders, target, n)
+            self.parts.count(self.panels.sent(begun[0]), *received, target, n)
 
     def evaluate(self, values, operands, matrices, panel, consumer, loads):
         """The results of the epilogue for a panel: (S/2, R/64, P/S) each, in fp32 or as staged."""

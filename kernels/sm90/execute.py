@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -40,6 +40,7 @@ from cutedsl_gemm.kernels.executor import (
 from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
 from cutedsl_gemm.kernels.pipeline.order import Order
+from cutedsl_gemm.kernels.plan.arguments import Exchange, GatheredRows
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Arrival
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents, WorkTile
@@ -74,20 +75,17 @@ def gemm(
     operands: tuple[Tensor | float, ...] = (),
     one_by_one: bool = False,
     seed: int = 0,
-    senders: tuple[Any, ...] | None = None,
+    exchange: Exchange | None = None,
 ) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0, or what the epilogue makes of it.
 
     A step is a moment of the pipeline. If `one_by_one`, the products are added one after the other:
     at 1024³ this takes 3.5 times as long. `seed` gives the order in which warps take turns.
 
-    If the plan gathers A, `senders` are this GPU's rows, which are not read from a, and its number
-    among those that send rows. Those of the others are NaN until they have come. If it scatters C,
-    `senders` are the parts of this GPU's rows, which are NaN until they have come, its number, and
-    a tensor that receives what it sends: the other GPUs' rows of (M, N).
+    What other GPUs send, by `exchange`, is NaN until it has come.
     """
     shape = a.shape[0], b.shape[-1]
-    a, arrival, parts = _exchanged(plan, a, senders)
+    a, arrival, parts = _exchanged(plan, a, exchange)
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
         a, b = b.mT, a.mT
     down, across = plan.cluster
@@ -129,17 +127,17 @@ def gemm(
 
 
 def _exchanged(
-    plan: PanelPlan | SplitKPlan, a: Tensor, senders: tuple[Any, ...] | None
+    plan: PanelPlan | SplitKPlan, a: Tensor, exchange: Exchange | None
 ) -> tuple[Tensor, Arrival | None, Parts | None]:
     """A with this GPU's rows, if it is gathered; the order of tile rows; and C's parts."""
-    if senders is None:
+    if exchange is None:
         return a, None, None
-    if plan.gathered:
-        own, number = senders
+    if isinstance(exchange, GatheredRows):
+        own, number = exchange
         a = a.clone()
         a.unflatten(0, (-1, len(own)))[number] = own
         return a, Arrival(number, len(own) // plan.cluster_tile[0]), None
-    parts = Parts(*senders)
+    parts = Parts(*exchange)
     return a, Arrival(parts.number + 1, parts.rows // plan.cluster_tile[0]), parts
 
 

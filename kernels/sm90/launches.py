@@ -43,10 +43,10 @@ def launches(
     n: int,
     k: int,
     c_stride: int | None = None,
-    senders: tuple[int, int] = (1, 0),
+    group: tuple[int, int] = (1, 0),
 ) -> tuple[Launch, ...]:
     """The launches of an (m, n, k) product, for `trace`: one, or two if K is split."""
-    inputs = arguments(plan, m, n, k, c_stride, senders)
+    inputs = arguments(plan, m, n, k, c_stride, group)
     clusters = plan.cluster_size, 1  # the reduction has no clusters
     return tuple(map(Launch, kernels(plan), inputs, clusters))
 
@@ -57,12 +57,12 @@ def arguments(
     n: int,
     k: int,
     c_stride: int | None = None,
-    senders: tuple[int, int] = (1, 0),
+    group: tuple[int, int] = (1, 0),
 ) -> tuple[tuple[Argument, ...], ...]:
     """What the plan's launches pass for an (m, n, k) product: the arguments of each kernel.
 
     m, n and the leading stride of C, in elements (n by default), are those of the caller's
-    matrices. `senders`, if the plan gathers A or scatters C: how many GPUs there are, and the
+    matrices. `group`, if the plan gathers A or scatters C: how many GPUs there are, and the
     number of this one.
 
     >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
@@ -80,7 +80,7 @@ def arguments(
         c, of_plan = matrix("gC", 1, m, n, c_stride), matrix("gC", 5, rows, columns, c_stride)
         return (*loads, _sums(plan, 4, m, n), of_plan, *policies), (_sums(plan, 0, m, n), c)
     if plan.stored_by_tma:
-        own = {"c": rows // senders[0]} if plan.scattered else {}
+        own = {"c": rows // group[0]} if plan.scattered else {}
         maps = (tensor_map(each, own.get(each, rows), columns) for each in result_names(plan))
         given = [*loads, *chain.from_iterable(maps)]
         for i, operand in enumerate(plan.planned_epilogue.operands):
@@ -89,9 +89,9 @@ def arguments(
             else:
                 given.append(_operand(operand, len(given), rows, columns))
         if plan.gathered:
-            given += _gathered(len(given), *senders, rows, k)
+            given += _gathered(len(given), *group, rows, k)
         if plan.scattered:
-            given += _scattered(plan, len(given), *senders, own["c"], columns)
+            given += _scattered(plan, len(given), *group, own["c"], columns)
         return ((*given, *policies),)
     return ((*loads, matrix("gC", 4, rows, columns, c_stride), *policies),)
 

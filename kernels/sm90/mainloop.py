@@ -84,12 +84,13 @@ class Sm90Gemm(Gemm):
         output: tuple[Any, ...],
         sms: Int32,
         stream: CUstream,
-        senders: tuple[Any, ...] = (),
+        gathered: tuple[Any, ...] = (),
+        scattered: tuple[Any, ...] = (),
     ):
         """Launch A · B on `sms` multiprocessors; `output` is what the epilogue needs.
 
-        `senders`, if A is gathered: this GPU's rows of A, the flags of all GPUs' rows, this GPU's
-        number, and the epoch. If C is scattered: this GPU's number, and the rows of each GPU.
+        `gathered`, if A is: this GPU's rows of A, the flags of all GPUs' rows, this GPU's number,
+        and the epoch. `scattered`, if C is: this GPU's number, and the rows of each GPU.
 
         If it overlaps the launch before it (programmatic dependent launch), its blocks initialise
         their mbarriers, then wait.
@@ -102,13 +103,13 @@ class Sm90Gemm(Gemm):
             Int64(cute.size(matrix, mode=[mode])) for matrix, mode in ((a, 0), (b, 0), (a, 1))
         )
         if cutlass.const_expr(plan.gathered):
-            own, *rest = senders
-            senders = (*self.make_tma_load(own, plan.a), *rest)
+            own, *rest = gathered
+            gathered = (*self.make_tma_load(own, plan.a), *rest)
         policies = tuple(
             cutlass.select_(first, Int64(EVICT_FIRST), Int64(EVICT_NORMAL))
             for first in plan.pass_through_l2(m, n, k)
         )
-        self.kernel(tma_a, gA, tma_b, gB, output, senders, policies).launch(
+        self.kernel(tma_a, gA, tma_b, gB, output, gathered, scattered, policies).launch(
             grid=(blocks, 1, 1),
             block=(plan.threads, 1, 1),
             cluster=self.cluster,
@@ -156,7 +157,8 @@ class Sm90Gemm(Gemm):
         tma_b: cute.CopyAtom,
         gB: cute.Tensor,
         output: tuple[Any, ...],
-        senders: tuple[Any, ...],
+        gathered: tuple[Any, ...],
+        scattered: tuple[Any, ...],
         policies: tuple[Int64, Int64],  # the cache policies of the loads of A and B
     ):
         plan = self.plan
@@ -174,12 +176,12 @@ class Sm90Gemm(Gemm):
         gB = cute.local_tile(gB, plan.b.slice_tiler, (None, None))
         arrival = None
         if cutlass.const_expr(plan.gathered):
-            tma_own, own, arrived, number, epoch = senders
+            tma_own, own, arrived, number, epoch = gathered
             own = cute.local_tile(own, plan.a.slice_tiler, (None, None))
             arrival = Arrival(number, self.cluster_rows(own))
-            senders = tma_own, own, arrived, epoch
+            gathered = tma_own, own, arrived, epoch
         if cutlass.const_expr(plan.scattered):
-            number, rows = senders
+            number, rows = scattered
             arrival = Arrival(number + 1, cute.ceil_div(rows, plan.cluster_tile[0]))  # own last
         extents = self.tile_extents(gA, gB, arrival)
         loaded = shared.loaded.data_ptr()  # (loaded_buffers)
@@ -189,7 +191,7 @@ class Sm90Gemm(Gemm):
             cpasync.prefetch_descriptor(tma_a)
             cpasync.prefetch_descriptor(tma_b)
             if cutlass.const_expr(plan.gathered):
-                cpasync.prefetch_descriptor(senders[0])
+                cpasync.prefetch_descriptor(gathered[0])
             self.init_mbarriers(full, empty, loaded)
         if cutlass.const_expr(plan.cluster_size > 1):
             self.cluster_sync()  # the other blocks' mbarriers are initialised, too
@@ -201,7 +203,7 @@ class Sm90Gemm(Gemm):
         if cutlass.const_expr(plan.splits == 1):
             # After the wait: then one launch waits at a time, not a chain of them.
             cute.arch.griddepcontrol_launch_dependents()
-        operands = (tma_a, gA, sA, tma_b, gB, sB, policies, senders)
+        operands = (tma_a, gA, sA, tma_b, gB, sB, policies, gathered)
         self.run_roles(warp_idx, operands, epilogue, full, empty, extents, first_tile)
 
     @cute.jit

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
+from cutedsl_gemm.kernels.plan.arguments import Exchange
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Tell
 from cutedsl_gemm.kernels.plan.raster import Raster
@@ -486,7 +487,7 @@ class Sm90Plan:
         tell: Tell | None = None,
         operands: tuple[Tensor | float, ...] = (),
         one_by_one: bool = False,
-        senders: tuple[Any, ...] | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         """Compute out = a · b on CPU tensors, K > 0, moving data through the plan's layouts.
 
@@ -495,14 +496,12 @@ class Sm90Plan:
         If `one_by_one`, the executor adds one product after the other, in the order of K. The bits
         of an output then depend on `k_order`, its row of a and its column of b only.
 
-        If the plan gathers A, `senders` are this GPU's rows and its number among the GPUs. If it
-        scatters C, they are the parts of this GPU's rows (GPUs, rows, N) that come from all GPUs,
-        its number, and a tensor (M, N) that receives what it sends to the others; out has this
-        GPU's rows. What others send comes while the blocks work.
+        If the plan gathers A or scatters C, `exchange` is what the GPUs send to each other. What
+        others send comes while the blocks work. If C is scattered, out has this GPU's rows.
         """
         from cutedsl_gemm.kernels.sm90.execute import gemm
 
-        gemm(self, a, b, out, tell, operands, senders, one_by_one=one_by_one)
+        gemm(self, a, b, out, tell, operands, exchange, one_by_one=one_by_one)
 
     def explain(self) -> str:
         """The plan as text: what moves where, by which layout."""

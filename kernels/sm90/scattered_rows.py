@@ -19,8 +19,8 @@ from cutedsl_gemm.kernels.device.flags import add_to_flag, wait_for_flag
 from cutedsl_gemm.kernels.sm90.panel_stores import TmaPanels
 
 
-class Senders(NamedTuple):
-    """What other GPUs send of this GPU's rows of C, and how it is known what is there."""
+class Received(NamedTuple):
+    """What other GPUs send of this GPU's rows of C, and the flags that say what is there."""
 
     parts: cute.Tensor  # (GPUs, rows, N)
     arrived: cute.Tensor  # (GPUs, pieces): the epoch of each piece of rows that has come
@@ -57,35 +57,35 @@ class Parts:
         self.plan, self.reads = plan, reads
 
     @cute.jit
-    def wait(self, senders, target):
+    def wait(self, received, target):
         """Wait for the other GPUs' parts of a tile. Their number, or 0 for a tile that is sent."""
-        count = cutlass.select_(target.own, senders.parts.shape[0] - 1, Int32(0))
+        count = cutlass.select_(target.own, received.parts.shape[0] - 1, Int32(0))
         for step in cutlass.range(count, unroll=1):
-            at = self.sender(senders, step), target.piece
-            flag = senders.arrived.iterator + cute.crd2idx(at, senders.arrived.layout)
-            wait_for_flag(flag, senders.epoch)
+            at = self.sender(received, step), target.piece
+            flag = received.arrived.iterator + cute.crd2idx(at, received.arrived.layout)
+            wait_for_flag(flag, received.epoch)
         return count
 
-    def sender(self, senders, step):
+    def sender(self, received, step):
         """The GPU whose part is added at `step`; the next GPU's is added first."""
-        return (senders.number + 1 + step) % senders.parts.shape[0]
+        return (received.number + 1 + step) % received.parts.shape[0]
 
     @cute.jit
-    def add(self, values, senders, count, first, panel: cutlass.Constexpr):
+    def add(self, values, received, count, first, panel: cutlass.Constexpr):
         """Add the parts of `count` GPUs, in their order, to the values of a panel."""
         for step in cutlass.range(count, unroll=1):
-            part = senders.parts[self.sender(senders, step), None, None]  # (rows, N)
+            part = received.parts[self.sender(received, step), None, None]  # (rows, N)
             found = load_values(part, first, self.reads.offsets(panel), values.shape, 2)
             values.store(values.load() + found.load().to(Float32))
 
     @cute.jit
-    def count(self, issues, senders, target, n):
+    def count(self, issues, received, target, n):
         """Count the elements of a consumer's part of a tile that is sent, when they are stored.
 
         A tile at the edge counts only the columns inside C; a tile beyond the edge counts none.
         """
-        across, stored = self.plan.consumer_tile[1], senders.stored
-        columns = cutlass.max(cutlass.min(across, senders.parts.shape[2] - n * across), 0)
+        across, stored = self.plan.consumer_tile[1], received.stored
+        columns = cutlass.max(cutlass.min(across, received.parts.shape[2] - n * across), 0)
         if issues and not target.own:
             cute.arch.cp_async_bulk_wait_group(0, read=False)
             with cute.arch.elect_one():

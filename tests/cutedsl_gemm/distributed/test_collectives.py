@@ -19,6 +19,7 @@ from cutedsl_gemm.distributed.all_gather import gathered_plan
 from cutedsl_gemm.distributed.collectives import all_gather_gemm, gemm_reduce_scatter
 from cutedsl_gemm.distributed.reduce_scatter import PIECE_ROWS, scattered_plan
 from cutedsl_gemm.distributed.symmetric import FLAGS_BYTES, SymmetricBuffer
+from cutedsl_gemm.kernels.plan.arguments import GatheredRows
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.registry import DEFAULT
@@ -173,7 +174,7 @@ def kernel_on(kernel, plan, device):
             wait_for_flags(arrived[each], epoch)
         time.sleep(0.2 * (rank == 0))  # it is slow to multiply what has come
         gathered.view(len(arrived), len(own), -1)[rank] = torch.nan  # not read from there
-        plan.execute(gathered, b, out, senders=(own, rank))
+        plan.execute(gathered, b, out, exchange=GatheredRows(own, rank))
 
     def scatter(a, b, parts, arrived, partial, stored, mine, rank, epoch, sms):
         gpus, rows, n = parts.shape

@@ -18,7 +18,7 @@ class Product:
 
     A persistent kernel has `clusters` clusters, or one for each tile if they are fewer. The leading
     stride of the caller's C is `c_stride` elements, n by default. If the plan gathers A or scatters
-    C, `senders` are how many GPUs there are, and this one's number.
+    C, `group` are how many GPUs there are, and this one's number.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class Product:
         *,
         clusters: int = 1,
         c_stride: int | None = None,
-        senders: tuple[int, int] = (1, 0),
+        group: tuple[int, int] = (1, 0),
     ) -> None:
         self.plan = plan
-        self.launches = launches(plan, m, n, k, c_stride, senders)
-        self.gpus, self.number = senders
+        self.launches = launches(plan, m, n, k, c_stride, group)
+        self.gpus, self.number = group
         self.own_rows = m // self.gpus
         self.c_shape, self.c_stride = (m, n), n if c_stride is None else c_stride
         self.extents, self.k = plan.exchanged((m, n)), k  # of the plan's C

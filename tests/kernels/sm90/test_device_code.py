@@ -19,9 +19,9 @@ def products(plan):
     """Several tiles a block, not as many of each, more k-tiles than stages, and ragged edges."""
     down, across = plan.exchanged(plan.cluster_tile)
     if plan.gathered or plan.scattered:
-        for senders in ((2, 1), (3, 0)):
-            m = 2 * down * senders[0]
-            yield Product(plan, m, 2 * across - 9, 130, clusters=3, senders=senders)
+        for group in ((2, 1), (3, 0)):
+            m = 2 * down * group[0]
+            yield Product(plan, m, 2 * across - 9, 130, clusters=3, group=group)
         return
     k = plan.tile[2] * (plan.splits * (plan.stages + 2) + 1) - 8
     yield Product(plan, 2 * down - 5, 4 * across - 9, k, clusters=3)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
+from cutedsl_gemm.kernels.plan.arguments import GatheredRows, ScatteredRows
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90 import execute
@@ -329,7 +330,9 @@ def gathered(plan, gpus, number, rows=256, n=80):
     out = torch.full((gpus * rows, n), torch.nan, dtype=torch.bfloat16)
     sent = a.clone()
     sent.view(gpus, rows, -1)[number] = torch.nan
-    plan.execute(sent, b, out, senders=(a.view(gpus, rows, -1)[number].clone(), number))
+    plan.execute(
+        sent, b, out, exchange=GatheredRows(a.view(gpus, rows, -1)[number].clone(), number)
+    )
     return out, (a.float() @ b.float()).to(out.dtype)
 
 
@@ -352,7 +355,9 @@ def test_a_plan_that_gathers_a_needs_whole_tiles_of_each_gpu():
     with pytest.raises(ValueError, match=r"with 96 of 192 rows.*a multiple of 64"):
         gathered(GATHERED[0], 2, 0, rows=96)
     a, b, out = empty_tensors(pingpong(), 256, 64, 64)
-    with pytest.raises(ValueError, match="talks with other GPUs: senders="):
+    with pytest.raises(
+        ValueError, match=r"talks with other GPUs: pass exchange=GatheredRows\(own, number\)"
+    ):
         GATHERED[0].execute(a, b, out)
 
 
@@ -372,7 +377,7 @@ def scattered(plan, gpus, number, rows=256, n=80):
     parts = torch.randint(-9, 10, (gpus, rows, n)).to(torch.bfloat16)
     parts[number] = torch.nan  # its own part stays in registers
     out, partial = (torch.full((m, n), torch.nan).bfloat16() for m in (rows, gpus * rows))
-    plan.execute(a, b, out, senders=(parts, number, partial))
+    plan.execute(a, b, out, exchange=ScatteredRows(parts, number, partial))
     whole = (a.float() @ b.float()).view(gpus, rows, n)
     others = [(number + step) % gpus for step in range(1, gpus)]
     mine = whole[number] + parts[others].float().sum(0)
