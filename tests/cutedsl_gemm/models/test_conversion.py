@@ -267,6 +267,24 @@ def test_transforms_of_torch_func_are_torchs():
     assert grads["weight"].shape == (2, 24, 40)
 
 
+@pytest.mark.parametrize("name", ["grad", "jvp", "functional_call"])
+def test_transforms_of_torch_func_inside_a_compiled_function_are_torchs(name, products):
+    """The operators of a graph have no rules of torch.func: gradients were zero."""
+    torch._dynamo.reset()
+    layer, x = convert(nn.Linear(40, 24).bfloat16()), X[0]
+    weights = dict(layer.named_parameters())
+    transformed = {
+        "grad": lambda x: torch.func.grad(lambda x: layer(x).float().square().sum())(x),
+        "jvp": lambda x: torch.func.jvp(layer, (x,), (x,))[1],
+        "functional_call": lambda x: torch.func.grad(
+            lambda weights: torch.func.functional_call(layer, weights, (x,)).float().sum()
+        )(weights)["weight"],
+    }[name]
+    compiled = torch.compile(transformed, backend="aot_eager", fullgraph=True)
+    assert near(compiled(x), transformed(x))
+    assert not products
+
+
 def test_torch_jit_trace_records_torchs_products(products):
     theirs = model()
     ours = torch.jit.trace(convert(copy.deepcopy(theirs)), X, check_trace=False)
