@@ -25,7 +25,7 @@ from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import DEFAULTS, Options
-from cutedsl_gemm.tensors import DENSE, aligned, device_of, is_sharded
+from cutedsl_gemm.tensors import DENSE, aligned, check_operands, device_of, is_sharded
 from cutedsl_gemm.transforms import transformed
 
 
@@ -104,8 +104,13 @@ def gemm(
         return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))
     if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
         tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
-    if _traces(a):
-        return _traced(a, b, out, tile, kernel, tune, invariant)
+    if (
+        is_dynamo_compiling()
+        or is_exporting()
+        or _len_torch_dispatch_stack()  # a mode sees operators, not launches
+        or (type(a) not in DENSE and _is_fake_or_sharded(a))
+    ):
+        return _traced(a, b, out, Options(tile, kernel, tune, invariant))
     try:
         multiply = call(a, b, tile, out, kernel, tune, invariant)
         if (
@@ -116,7 +121,7 @@ def gemm(
         return multiply(a, b, out)
     except (TypeError, ValueError):
         if is_sharded(a, b, out) or (_on_meta(a, b) and (out is None or _on_meta(out))):
-            return _traced(a, b, out, tile, kernel, tune, invariant)
+            return _traced(a, b, out, Options(tile, kernel, tune, invariant))
         raise
     except RuntimeError:
         # The tensors that vmap passes, and those that are made inside grad, have no memory.
@@ -125,23 +130,28 @@ def gemm(
         raise
 
 
-def _traced(a: Tensor, b: Tensor, out: Tensor | None, *options: Any) -> Tensor:
+def _traced(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tensor:
     """The product as an operator of torch's, which knows the shapes of tensors without memory."""
     from cutedsl_gemm import operator  # here: only traced calls need torch.library
 
     operator.register_sharding()
     if out is not None:
         _check_not_sharded(a, b, out)
-    if transformed():
-        return operator.by_torch(a, b, out, *options)
-    return operator.gemm(a, b, out, *options)
+    if is_dynamo_compiling() or is_exporting():
+        by_torch = transformed()
+    else:
+        check_flag("tune", options.tune)
+        check_flag("invariant", options.invariant)
+        check_operands(a, b, named(options.kernel, device_of(a)).requirements.anywhere)
+        by_torch = _any(_has_tangent, a, b, out)
+        if by_torch and options.invariant:
+            return _differentiable(a, b, out, *options)
+    return (operator.by_torch if by_torch else operator.gemm)(a, b, out, *options)
 
 
-def _traces(a: object) -> bool:
-    """Whether torch has to see operators: in a graph, or in a mode, or of fake or DTensors."""
-    if is_dynamo_compiling() or is_exporting() or _len_torch_dispatch_stack():
-        return True
-    return type(a) not in DENSE and (type(a) is FakeTensor or is_sharded(a))
+def _is_fake_or_sharded(tensor: object) -> bool:
+    """Whether it is a FakeTensor or a DTensor, for which torch runs the operator."""
+    return type(tensor) is FakeTensor or is_sharded(tensor)
 
 
 def _check_not_sharded(*tensors: object) -> None:
@@ -182,7 +192,12 @@ def fused_product(
     options: Options = DEFAULTS,
 ) -> Results:
     """The results of the product with an epilogue; see `gemm`."""
-    if _traces(a):
+    if (
+        is_dynamo_compiling()
+        or is_exporting()
+        or _len_torch_dispatch_stack()
+        or (type(a) not in DENSE and _is_fake_or_sharded(a))
+    ):
         return _traced_product(a, b, epilogue, operands, out, options)
     given = a, b, *operands.values(), *(out or ())
     try:
@@ -200,6 +215,18 @@ def fused_product(
             return _traced_product(a, b, epilogue, operands, out, options)
         if peek_interpreter_stack() is None:
             raise
+    return _transformed_product(a, b, epilogue, operands, out, options)
+
+
+def _transformed_product(
+    a: Tensor,
+    b: Tensor,
+    epilogue: Function,
+    operands: Mapping[str, Value],
+    out: Results | None,
+    options: Options,
+) -> Results:
+    """The results as torch's functions of accumulators, which torch's transforms all know."""
     if out is not None:
         raise ValueError(NO_GRADIENT)
     asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)
@@ -240,8 +267,11 @@ def _traced_product(
     operator.register_sharding()
     if out is not None:
         _check_not_sharded(a, b, *operands.values(), *out)
-    if transformed():
-        return fused_operator.by_torch(a, b, epilogue, operands, out, options)
+    if is_dynamo_compiling() or is_exporting():
+        product = fused_operator.by_torch if transformed() else fused_operator.fused_product
+        return product(a, b, epilogue, operands, out, options)
+    if _any(_has_tangent, *_tensors((a, b, *operands.values(), *(out or ())))):
+        return _transformed_product(a, b, epilogue, operands, out, options)
     return fused_operator.fused_product(a, b, epilogue, operands, out, options)
 
 

@@ -19,16 +19,16 @@ from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand, ShapeError
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
-from cutedsl_gemm.operands import Value
-from cutedsl_gemm.operator import check_untransformed, flops, optional_tile
+from cutedsl_gemm.operands import Value, check_operand
+from cutedsl_gemm.operator import check_traced, flops, optional_tile
 from cutedsl_gemm.request import Fixed, Function, parts_of
 from cutedsl_gemm.results import Results, empty
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import Options
 from cutedsl_gemm.tensors import check_operands
 
-# What an epilogue is traced with of an operand: name, which extents are not 1, whether it has the
-# shape of C although one is 1, dtype.
+# What an epilogue is traced with of an operand: its name; for each extent, whether it is not 1;
+# whether an extent is 1 and the shape is still that of C; its dtype.
 Kind = tuple[Any, ...]
 
 
@@ -69,22 +69,30 @@ def by_torch(
     options: Options,
 ) -> Results:
     """The function of torch's products in fp32: see `operator.by_torch`."""
-    if out is not None:
-        raise ValueError(NO_GRADIENT)
-    check_untransformed(options.invariant)
     if isinstance(function, Fixed):
         function = function.function
-    parts = parts_of(b)
-    kinds = _kinds(a, b, operands)
-    results = _results(function, kinds, len(parts))
-    accumulators = tuple([a.float() @ part.float() for part in parts])
-    if isinstance(function, Epilogue):
-        values = [operands[each.name] for each in function.operands]
-        return composed(function, accumulators, values, a.dtype)
-    made = function(*accumulators, **operands)
-    made = made if isinstance(made, (tuple, list)) else (made,)
-    dtypes = [a.dtype if each is None else getattr(torch, each) for each in results]
-    return tuple([each.to(dtype) for each, dtype in zip(made, dtypes, strict=True)])
+    parts, shape = parts_of(b), (a.shape[0], b.shape[-1])
+    check_traced((a.dtype, b.dtype), a.device, options.tile, options.kernel, options.invariant)
+    dtypes = _dtypes(function, _kinds(a, b, operands), len(parts))
+    values = {name: _as_operand(each, shape) for name, each in operands.items()}
+    with torch.autocast(a.device.type, enabled=False):
+        accumulators = tuple([a.float() @ part.float() for part in parts])
+        if isinstance(function, Epilogue):
+            given = [values[each.name] for each in function.operands]
+            results = composed(function, accumulators, given, a.dtype)
+        else:
+            made = function(*accumulators, **values)
+            made = made if isinstance(made, (tuple, list)) else (made,)
+            pairs = zip(made, dtypes, strict=True)
+            results = tuple([each.to(dtype or a.dtype) for each, dtype in pairs])
+    if out is None:
+        return results
+    return tuple([into.copy_(each) for into, each in zip(out, results, strict=True)])
+
+
+def _as_operand(value: Value, shape: tuple[int, int]) -> Value:
+    """What a kernel computes with: fp32, over C."""
+    return value.float().expand(shape) if isinstance(value, Tensor) else value
 
 
 def _kinds(a: Tensor, b: Tensor, operands: Mapping[str, Value]) -> tuple[Kind, ...]:
@@ -109,10 +117,16 @@ def _text(function: Any, kinds: tuple[Kind, ...], parts: int, differentiable: bo
 
 
 @torch.compiler.assume_constant_result
-def _results(function: Any, kinds: tuple[Kind, ...], parts: int) -> list[str | None]:
+def _dtypes(function: Any, kinds: tuple[Kind, ...], parts: int) -> list[torch.dtype | None]:
     """The dtypes of what the function returns; None is that of a."""
-    results = _epilogue(function, kinds, parts).results
-    return ["float32" if each.reduction else each.dtype for each in results]
+    for name, _, _, dtype in kinds:
+        if dtype is not None:
+            check_operand(name, torch.empty((), dtype=dtype), (1, 1), torch.device("cpu"))
+    names = [
+        "float32" if each.reduction else each.dtype
+        for each in _epilogue(function, kinds, parts).results
+    ]
+    return [None if name is None else getattr(torch, name) for name in names]
 
 
 @torch.compiler.assume_constant_result

@@ -63,14 +63,23 @@ def by_torch(
 
     The operators have no forward derivatives, and no rules for vmap.
     """
-    if out is not None:
-        raise ValueError(NO_GRADIENT)
-    check_untransformed(invariant)
-    return torch.mm(a, b)
+    check_traced((a.dtype, b.dtype), a.device, tile, kernel, invariant)
+    with torch.autocast(a.device.type, enabled=False):
+        return torch.mm(a, b) if out is None else torch.mm(a, b, out=out)
 
 
-def check_untransformed(invariant: bool) -> None:
-    """ValueError for an invariant product, which torch does not have."""
+@torch.compiler.assume_constant_result
+def check_traced(
+    dtypes: tuple[torch.dtype, torch.dtype],
+    device: torch.device,
+    tile: Tile | None,
+    kernel: str | None,
+    invariant: bool,
+) -> None:
+    """TypeError or ValueError for what gemm refuses, and for an invariant product."""
+    optional_tile(tile)
+    a, b = (torch.empty(16, 16, dtype=dtype, device="meta") for dtype in dtypes)
+    check_operands(a, b, named(kernel, device).requirements.anywhere)
     if invariant:
         raise ValueError(
             "invariant is True: inside torch.func and torch.compile, torch computes the product, "

@@ -10,6 +10,7 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
+import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.expression import (
@@ -77,21 +78,19 @@ def request(
 ) -> Request:
     """The epilogue of these operands; TypeError or ValueError if they do not fit a · b.
 
-    `function` is the epilogue, or the function of which it is traced.
+    `function` is the epilogue, or the function from which it is traced.
     """
     parts = parts_of(b)
     check_operands(a, parts[0], requirements)
     shape = a.shape[0], parts[0].shape[1]
 
-    def described(whole: Collection[str] = ()) -> dict[str, Operand]:
-        for name, each in operands.items():
-            bound[name] = bind(name, each, shape, a.device, name in whole)
-        return {name: each.operand for name, each in bound.items()}
-
-    bound: dict[str, Bound] = {}
+    bound = _bound(operands, shape, a.device)
     if isinstance(function, Epilogue):
-        whole = {each.name for each in function.operands if len(each.modes) == 2}
-        epilogue = _with_operands(function, described(whole))
+        epilogue = _with_operands(function, bound)
+        if not epilogue.gives_matrices:
+            whole = {each.name for each in function.operands if len(each.modes) == 2}
+            bound = _bound(operands, shape, a.device, whole)
+            epilogue = _with_operands(function, bound)
         if epilogue.accumulators != len(parts):
             raise EpilogueError(
                 f"epilogue takes {epilogue.accumulators} accumulators, and b of shape "
@@ -105,11 +104,26 @@ def request(
                 "torch.relu, or lambda acc: acc * 2"
             )
         try:
-            epilogue = traced(function, tuple(described().values()), len(parts))
-        except ShapeError:  # at M = 1, a matrix is a row vector, as far as a kernel is concerned
-            epilogue = traced(function, tuple(described({*operands}).values()), len(parts))
+            epilogue = traced(function, _operands(bound), len(parts))
+        except ShapeError:  # at M = 1, say: for a kernel, a matrix is a row vector there
+            bound = _bound(operands, shape, a.device, {*operands})
+            epilogue = traced(function, _operands(bound), len(parts))
     in_order = tuple(bound[operand.name] for operand in epilogue.operands)
     return Request(PLAIN if epilogue == PLAIN else epilogue, in_order, shape)
+
+
+def _bound(
+    operands: Mapping[str, Value],
+    shape: tuple[int, int],
+    device: torch.device,
+    whole: Collection[str] = (),
+) -> dict[str, Bound]:
+    """The operands by name, those of `whole` as matrices if they have the shape of C."""
+    return {name: bind(name, each, shape, device, name in whole) for name, each in operands.items()}
+
+
+def _operands(bound: Mapping[str, Bound]) -> tuple[Operand, ...]:
+    return tuple(each.operand for each in bound.values())
 
 
 def epilogue_of(
@@ -154,7 +168,7 @@ def check_names(function: object, called: Callable[..., Any]) -> None:
             ) from None
 
 
-def _with_operands(epilogue: Epilogue, given: Mapping[str, Operand]) -> Epilogue:
+def _with_operands(epilogue: Epilogue, given: Mapping[str, Bound]) -> Epilogue:
     """The epilogue, with the modes, dtypes and strides of what is passed for its operands."""
     names = [operand.name for operand in epilogue.operands]
     if set(names) != set(given):
@@ -162,7 +176,7 @@ def _with_operands(epilogue: Epilogue, given: Mapping[str, Operand]) -> Epilogue
             f"epilogue has the operands ({', '.join(names)}), and gemm was given "
             f"({', '.join(given)}): pass each by its name"
         )
-    return replace(epilogue, operands=tuple(given[name] for name in names))
+    return replace(epilogue, operands=tuple(given[name].operand for name in names))
 
 
 def parts_of(b: Tensor) -> tuple[Tensor, ...]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
+from torch.utils.flop_counter import register_flop_formula
 
 from cutedsl_gemm import linear_calls
 from cutedsl_gemm.library import operator
@@ -130,6 +131,12 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 _operator = operator("linear", _fake)(multiply)
+
+
+@register_flop_formula(torch.ops.cutedsl_gemm.linear)
+def _flops(x: torch.Size, weight: torch.Size, *_: Any, **__: Any) -> int:
+    """What torch's FlopCounterMode counts."""
+    return 2 * x[0] * weight.numel()
 
 
 class _Traced(torch.autograd.Function):

@@ -32,7 +32,7 @@ class EpilogueError(TypeError):
 
 
 class ShapeError(EpilogueError):
-    """A result, or what is reduced, has not the shape of C."""
+    """A result, or what is reduced, does not have the shape of C."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,23 @@ class Epilogue:
         """The names of the results in messages: out, or out[0], out[1], …"""
         count = len(self.results)
         return ["out"] if count == 1 else [f"out[{i}]" for i in range(count)]
+
+    @property
+    def gives_matrices(self) -> bool:
+        """Whether each result, before it is reduced, depends on both modes of C.
+
+        >>> Epilogue(operands=(Operand("r", ("N",)),)).gives_matrices
+        True
+        """
+        modes: list[set[Mode]] = []
+        for each in self.program:
+            if each.operation == "acc":
+                modes.append({"M", "N"})
+            elif each.operation == "operand":
+                modes.append({*self.operands[int(each.value or 0)].modes})
+            else:
+                modes.append(set().union(*(modes[i] for i in each.arguments)))
+        return all(len(modes[each.value]) == 2 for each in self.results)
 
     @property
     def transposed(self) -> Epilogue:

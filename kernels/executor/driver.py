@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.executor.tensors import check_tensors, on_cpu, other_gpus_tensors
@@ -20,7 +21,8 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
     `steps` yields the fraction that is done; `tell`, if given, is called with it. `operands` are
     those of the plan's epilogue, tensors and numbers; if it has several results, `out` is a tuple.
     A plan that gathers A or scatters C also needs `exchange`. Further keywords are passed on to
-    `steps`. Every tensor is made on the CPU, whatever torch's default device is.
+    `steps`. Every tensor is made on the CPU, whatever torch's default device is, and nothing is
+    cast, whatever autocast says.
 
     The executor takes the tensors that the compiled kernel takes (`check_tensors`). PlanError if
     the plan sends data to where there is no memory.
@@ -44,7 +46,7 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
             options["operands"] = operands
         if exchange is not None:
             options["exchange"] = exchange
-        with on_cpu():
+        with on_cpu(), torch.autocast("cpu", enabled=False):
             try:
                 for done in steps(plan, a, b, out, **options):
                     if tell is not None:

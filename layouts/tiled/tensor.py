@@ -220,14 +220,21 @@ it takes one value, or an array of the extents (2, 4)
                 f"store to {self!r}: an array of the extents {given}; it takes one value, or an "
                 f"array of the extents {extents}"
             )
+        if (wanted.reshape(-1)[:1] * 0.5).dtype != wanted.dtype and not bool(
+            (wanted == values).all()
+        ):  # integers, which would wrap around, or lose a fraction
+            raise LayoutError(
+                f"store to {self!r}: its elements cannot be these values; give integers of "
+                f"{self.element_bits} bits"
+            )
         self.data[indices] = wanted
         stored = self.data[indices]
         nan = (stored != stored) & (wanted != wanted)  # a NaN equals nothing
         if not bool(((stored == wanted) | nan).all()):
             self.data[indices] = before
             raise LayoutError(
-                f"store to {self!r}: an element of the data would get several values, since the "
-                f"layout is not injective; give all its coordinates one value"
+                f"store to {self!r}: an element of the data would get several values: the layout, "
+                f"or an array of coordinates, names it more than once; give it one value"
             )
 
     def fill(self, value: Any) -> None:

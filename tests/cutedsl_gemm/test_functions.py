@@ -16,6 +16,8 @@ from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
+from cutedsl_gemm.problem import TMA
+from cutedsl_gemm.request import request
 from cutedsl_gemm.signature import DEFAULTS
 
 # of torch's own rules of forward derivatives
@@ -681,6 +683,16 @@ def test_a_result_of_an_expanded_matrix_alone_is_one():
     a, b, r = draw(8, 40), draw(40, 24), torch.randn(24).expand(8, 24)
     found = gemm(a, b, epilogue=lambda acc, r: (acc + r, F.silu(r)), r=r)[1]
     assert near(found, F.silu(r))
+
+
+def test_an_expanded_operand_of_a_compiled_graph_stays_a_vector():
+    """The graph knows its extents alone: as a matrix, it would be copied at every call."""
+    residual = trace(lambda acc, r: acc + r, (Operand("r", ("M", "N")),))
+    alone = trace(lambda acc, r: (acc + r, r * 2), (Operand("r", ("M", "N")),))
+    operands = {"r": torch.randn(24).expand(8, 24)}
+    for epilogue, modes in ((residual, ("N",)), (alone, ("M", "N"))):
+        asked = request(draw(8, 40), draw(40, 24), epilogue, operands, TMA.anywhere)
+        assert asked.epilogue.operands[0].modes == modes
 
 
 @pytest.mark.parametrize("activation", ["gelu", "swiglu"])

@@ -234,6 +234,59 @@ def test_a_transform_inside_a_compiled_function_is_that_of_the_function(product,
     assert near(torch.compile(transformed, backend="aot_eager")(x), transformed(x))
 
 
+def vmapped(f):
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda a: torch.vmap(f)(a[None]), backend="eager", fullgraph=True)
+    return lambda a: compiled(a)[0]
+
+
+def test_a_compiled_transform_computes_in_fp32_as_a_kernel_does():
+    """Operands are fp32, and autocast does not reach into the product."""
+    a, b, r = (torch.randn(shape).half() for shape in ((16, 40), (40, 24), (16, 24)))
+
+    def product(a):
+        return gemm(a, b, epilogue=lambda acc, r: (acc * r + (r * r * 100).exp2(), acc), r=r)[0]
+
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(vmapped(product)(a), product(a), equal_nan=True)
+        plain = vmapped(lambda a: gemm(a, b))(a)
+    assert plain.dtype == torch.float16
+    torch.testing.assert_close(plain, gemm(a, b))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: gemm(a.double(), B.double()), "float64"),
+        (lambda a: gemm(a, B, kernel="nope"), "nope"),
+        (lambda a: gemm(a, B, epilogue=lambda acc, r: acc + r, r=draw(2, 64, 72)), "r has shape"),
+        (lambda a: gemm(a, B, epilogue=lambda acc, r: acc + r, r=draw(9)), "expand|r has"),
+    ],
+)
+def test_a_compiled_transform_refuses_what_gemm_refuses(change, message):
+    with pytest.raises((TypeError, ValueError)):
+        change(A)
+    with pytest.raises(Exception, match=message):
+        vmapped(change)(A)
+
+
+def test_a_compiled_function_writes_to_out_inside_a_level_of_which_it_has_no_tangent():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda a, out: gemm(a, B, out=out), backend="eager", fullgraph=True)
+    fused = torch.compile(
+        lambda a, out: gemm(a, B, epilogue=torch.relu, out=out), backend="eager", fullgraph=True
+    )
+    with forward_ad.dual_level():
+        assert torch.equal(compiled(A, draw(64, 72)), gemm(A, B))
+        assert near(fused(A, draw(64, 72)), gemm(A, B, epilogue=torch.relu))
+
+
+def test_an_invariant_product_has_gradients_in_a_mode():
+    with FlopCounterMode(display=False):
+        found = func.grad(lambda a: gemm(a, B, invariant=True).float().sum())(A)
+    assert near(found, func.grad(lambda a: gemm(a, B).float().sum())(A))
+
+
 def test_an_invariant_product_is_refused_in_a_transform_of_a_compiled_function():
     torch._dynamo.reset()
     f = func.grad(lambda x: gemm(x, WEIGHT, invariant=True).float().sum())

@@ -105,3 +105,16 @@ def test_operands_that_are_missing_or_too_many_are_counted(plan):
     plan = replace(plan, epilogue=epilogue)
     with pytest.raises(ValueError, match=r"takes 4 tensors \(a, b, bias, out\), and was given 3"):
         plan.execute(*tensors)
+
+
+@by_plan
+def test_autocast_changes_nothing(plan):
+    found = []
+    for enabled in False, True:
+        a, b, out = empty_tensors(plan, 24, 40, 16)
+        for number, each in enumerate((a, b)):
+            each.copy_(torch.linspace(-1, 1 + number, each.numel()).view(each.shape))
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            plan.execute(a, b, out)
+        found.append(out)
+    assert torch.equal(*found)

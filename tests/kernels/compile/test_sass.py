@@ -136,7 +136,7 @@ DIVISION, WAIT = "MUFU.RCP", "ACQBULK"
 def test_coordinates_are_divided_out_before_what_waits_for_them(make, cluster):
     """The first tile's before the wait for the previous launch; none behind the last product.
 
-    The divisions for further tiles stand behind the wait, in front of the first load.
+    The divisions for further tiles come after the wait and before the first load.
     """
     for raster, divisions in ((Raster(4), 2), (Raster(1), 1)):
         code = build.inspect(make((128, 64, 64), cluster=cluster, raster=raster)).code
