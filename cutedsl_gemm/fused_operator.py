@@ -72,7 +72,7 @@ def by_torch(
     if isinstance(function, Fixed):
         function = function.function
     parts, shape = parts_of(b), (a.shape[0], b.shape[-1])
-    check_traced((a.dtype, b.dtype), a.device, options.tile, options.kernel, options.invariant)
+    check_traced(a, parts[0], options.tile, options.kernel, options.invariant)
     dtypes = _dtypes(function, _kinds(a, b, operands), len(parts))
     values = {name: _as_operand(each, shape) for name, each in operands.items()}
     with torch.autocast(a.device.type, enabled=False):

@@ -103,8 +103,7 @@ def extents(x: Tensor, weight: Tensor) -> tuple[int, int, int] | None:
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
     """The product by gemm of tensors that suit it; None as `extents`."""
-    found = extents(x, weight)
-    if found is None:
+    if extents(x, weight) is None:
         return None
     as_matrix = flattener(x)  # of 2 modes: x itself, with its own stride of an extent of 1
     multiply = _matrices(as_matrix(x.detach()), weight.detach(), bias, aligned)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
+from torch.compiler import is_dynamo_compiling
 from torch.utils.flop_counter import register_flop_formula
 
 from cutedsl_gemm.call import Tile, call
@@ -63,20 +64,27 @@ def by_torch(
 
     The operators have no forward derivatives, and no rules for vmap.
     """
-    check_traced((a.dtype, b.dtype), a.device, tile, kernel, invariant)
+    check_traced(a, b, tile, kernel, invariant)
     with torch.autocast(a.device.type, enabled=False):
         return torch.mm(a, b) if out is None else torch.mm(a, b, out=out)
 
 
-@torch.compiler.assume_constant_result
 def check_traced(
+    a: Tensor, b: Tensor, tile: Tile | None, kernel: str | None, invariant: bool
+) -> None:
+    """TypeError or ValueError for what gemm refuses, and for an invariant product."""
+    if is_dynamo_compiling():  # which cannot follow the checks themselves
+        _check_traced((a.dtype, b.dtype), a.device, tile, kernel, invariant)
+
+
+@torch.compiler.assume_constant_result
+def _check_traced(
     dtypes: tuple[torch.dtype, torch.dtype],
     device: torch.device,
     tile: Tile | None,
     kernel: str | None,
     invariant: bool,
 ) -> None:
-    """TypeError or ValueError for what gemm refuses, and for an invariant product."""
     optional_tile(tile)
     a, b = (torch.empty(16, 16, dtype=dtype, device="meta") for dtype in dtypes)
     check_operands(a, b, named(kernel, device).requirements.anywhere)

@@ -83,7 +83,6 @@ def request(
     parts = parts_of(b)
     check_operands(a, parts[0], requirements)
     shape = a.shape[0], parts[0].shape[1]
-
     bound = _bound(operands, shape, a.device)
     if isinstance(function, Epilogue):
         epilogue = _with_operands(function, bound)
