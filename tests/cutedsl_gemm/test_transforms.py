@@ -5,6 +5,7 @@ import torch
 from torch import func
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import FlopCounterMode
 
 from cutedsl_gemm import gemm, linear, swiglu
@@ -237,7 +238,7 @@ def test_a_transform_inside_a_compiled_function_is_that_of_the_function(product,
 def vmapped(f):
     torch._dynamo.reset()
     compiled = torch.compile(lambda a: torch.vmap(f)(a[None]), backend="eager", fullgraph=True)
-    return lambda a: compiled(a)[0]
+    return lambda a: tree_map(lambda each: each[0], compiled(a))
 
 
 def test_a_compiled_transform_computes_in_fp32_as_a_kernel_does():
@@ -245,13 +246,15 @@ def test_a_compiled_transform_computes_in_fp32_as_a_kernel_does():
     a, b, r = (torch.randn(shape).half() for shape in ((16, 40), (40, 24), (16, 24)))
 
     def product(a):
-        return gemm(a, b, epilogue=lambda acc, r: (acc * r + (r * r * 100).exp2(), acc), r=r)[0]
+        return gemm(a, b, epilogue=lambda acc, r: (acc, (r * r * 100).sum(dim=1)), r=r)
 
     with torch.autocast("cpu", torch.bfloat16):
-        torch.testing.assert_close(vmapped(product)(a), product(a), equal_nan=True)
-        plain = vmapped(lambda a: gemm(a, b))(a)
-    assert plain.dtype == torch.float16
-    torch.testing.assert_close(plain, gemm(a, b))
+        (found, sums), plain = vmapped(product)(a), vmapped(lambda a: gemm(a, b))(a)
+    wanted, exact = product(a)
+    assert plain.dtype == found.dtype == torch.float16
+    assert near(plain, wanted)
+    assert (found.double() - wanted.double()).norm() < 1e-3 * wanted.double().norm()
+    torch.testing.assert_close(sums, exact)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +280,7 @@ def test_a_compiled_function_writes_to_out_inside_a_level_of_which_it_has_no_tan
         lambda a, out: gemm(a, B, epilogue=torch.relu, out=out), backend="eager", fullgraph=True
     )
     with forward_ad.dual_level():
-        assert torch.equal(compiled(A, draw(64, 72)), gemm(A, B))
+        assert near(compiled(A, draw(64, 72)), gemm(A, B))  # by torch, with another order of K
         assert near(fused(A, draw(64, 72)), gemm(A, B, epilogue=torch.relu))
 
 
