@@ -8,7 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C import _len_torch_dispatch_stack
-from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
+from torch._C._functorch import (
+    is_functorch_wrapped_tensor,
+    is_legacy_batchedtensor,
+    peek_interpreter_stack,
+)
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
@@ -127,7 +131,19 @@ def gemm(
         # The tensors that vmap passes, and those that are made inside grad, have no memory.
         if peek_interpreter_stack() is not None:
             return _differentiable(a, b, out, tile, kernel, tune, invariant)
+        if _any(is_legacy_batchedtensor, a, b):
+            return _of_batched_gradients(a, b, out, Options(tile, kernel, tune, invariant))
         raise
+
+
+def _of_batched_gradients(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tensor:
+    """torch's product, in the backward pass of `torch.autograd.grad(is_grads_batched=True)`.
+
+    Its gradients stand for batches that torch.func does not know.
+    """
+    from cutedsl_gemm import operator  # here: only such calls need torch.library
+
+    return operator.by_torch(a, b, out, *options)
 
 
 def _traced(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tensor:
@@ -213,6 +229,10 @@ def fused_product(
     except (TypeError, ValueError, RuntimeError):
         if is_sharded(*given) or _on_meta(a, b, *_tensors(given)):
             return _traced_product(a, b, epilogue, operands, out, options)
+        if _any(is_legacy_batchedtensor, *_tensors(given)):  # see `_of_batched_gradients`
+            from cutedsl_gemm import fused_operator
+
+            return fused_operator.by_torch(a, b, epilogue, operands, out, options)
         if peek_interpreter_stack() is None:
             raise
     return _transformed_product(a, b, epilogue, operands, out, options)

@@ -310,3 +310,14 @@ def test_modes_of_torch_see_the_operator():
         gemm(x, WEIGHT, out=draw(4, 40))
         swiglu(x, WEIGHT)
     assert counted.get_total_flops() == 3 * 2 * 4 * 40 * 40
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # of torch's older vmap
+@pytest.mark.parametrize("name", ["gemm", "linear"])
+def test_gradients_of_a_batch_at_once_are_those_of_each(name):
+    """`is_grads_batched=True` has a vmap of its own, as has jacobian(vectorize=True)."""
+    x, slopes = draw(4, 40).requires_grad_(), draw(3, 4, 40)
+    y = PRODUCTS[name](x)
+    (found,) = torch.autograd.grad(y, x, slopes, is_grads_batched=True, retain_graph=True)
+    each = [torch.autograd.grad(y, x, slope, retain_graph=True)[0] for slope in slopes]
+    assert near(found, torch.stack(each))
