@@ -131,19 +131,9 @@ def gemm(
         # The tensors that vmap passes, and those that are made inside grad, have no memory.
         if peek_interpreter_stack() is not None:
             return _differentiable(a, b, out, tile, kernel, tune, invariant)
-        if _any(is_legacy_batchedtensor, a, b):
-            return _of_batched_gradients(a, b, out, Options(tile, kernel, tune, invariant))
+        if _any(is_legacy_batchedtensor, a, b):  # of `torch.autograd.grad(is_grads_batched=True)`
+            return _traced(a, b, out, Options(tile, kernel, tune, invariant))
         raise
-
-
-def _of_batched_gradients(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tensor:
-    """torch's product, in the backward pass of `torch.autograd.grad(is_grads_batched=True)`.
-
-    Its gradients stand for batches that torch.func does not know.
-    """
-    from cutedsl_gemm import operator  # here: only such calls need torch.library
-
-    return operator.by_torch(a, b, out, *options)
 
 
 def _traced(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tensor:
@@ -159,10 +149,13 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tenso
         check_flag("tune", options.tune)
         check_flag("invariant", options.invariant)
         check_operands(a, b, named(options.kernel, device_of(a)).requirements.anywhere)
-        by_torch = _any(_has_tangent, a, b, out)
-        if by_torch and options.invariant:
+        has_tangent = _any(_has_tangent, a, b, out)
+        if has_tangent and options.invariant:
             return _differentiable(a, b, out, *options)
-    return (operator.by_torch if by_torch else operator.gemm)(a, b, out, *options)
+        by_torch = has_tangent or _any(is_legacy_batchedtensor, a, b)
+    if by_torch:
+        return operator.by_torch(a, b, out, options)
+    return operator.gemm(a, b, out, *options)
 
 
 def _is_fake_or_sharded(tensor: object) -> bool:
@@ -227,12 +220,10 @@ def fused_product(
         check_range(operands)
         raise
     except (TypeError, ValueError, RuntimeError):
-        if is_sharded(*given) or _on_meta(a, b, *_tensors(given)):
+        tensors = _tensors(given)
+        batched = _any(is_legacy_batchedtensor, *tensors)
+        if batched or is_sharded(*given) or _on_meta(a, b, *tensors):
             return _traced_product(a, b, epilogue, operands, out, options)
-        if _any(is_legacy_batchedtensor, *_tensors(given)):  # see `_of_batched_gradients`
-            from cutedsl_gemm import fused_operator
-
-            return fused_operator.by_torch(a, b, epilogue, operands, out, options)
         if peek_interpreter_stack() is None:
             raise
     return _transformed_product(a, b, epilogue, operands, out, options)
@@ -288,11 +279,14 @@ def _traced_product(
     if out is not None:
         _check_not_sharded(a, b, *operands.values(), *out)
     if is_dynamo_compiling() or is_exporting():
-        product = fused_operator.by_torch if transformed() else fused_operator.fused_product
-        return product(a, b, epilogue, operands, out, options)
-    if _any(_has_tangent, *_tensors((a, b, *operands.values(), *(out or ())))):
-        return _transformed_product(a, b, epilogue, operands, out, options)
-    return fused_operator.fused_product(a, b, epilogue, operands, out, options)
+        by_torch = transformed()
+    else:
+        tensors = _tensors((a, b, *operands.values(), *(out or ())))
+        if _any(_has_tangent, *tensors):
+            return _transformed_product(a, b, epilogue, operands, out, options)
+        by_torch = _any(is_legacy_batchedtensor, *tensors)
+    product = fused_operator.by_torch if by_torch else fused_operator.fused_product
+    return product(a, b, epilogue, operands, out, options)
 
 
 gemm.explain = explain  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand, Sh
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.operands import Value, check_operand
-from cutedsl_gemm.operator import check_traced, flops, optional_tile
+from cutedsl_gemm.operator import check_by_torch, flops, optional_tile
 from cutedsl_gemm.request import Fixed, Function, parts_of
 from cutedsl_gemm.results import Results, empty
 from cutedsl_gemm.select.registry import named
@@ -72,7 +72,7 @@ def by_torch(
     if isinstance(function, Fixed):
         function = function.function
     parts, shape = parts_of(b), (a.shape[0], b.shape[-1])
-    check_traced(a, parts[0], options.tile, options.kernel, options.invariant)
+    check_by_torch(a, parts[0], options)
     dtypes = _dtypes(function, _kinds(a, b, operands), len(parts))
     values = {name: _as_operand(each, shape) for name, each in operands.items()}
     with torch.autocast(a.device.type, enabled=False):

@@ -16,6 +16,7 @@ from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import named
+from cutedsl_gemm.signature import Options
 from cutedsl_gemm.tensors import check_extents, check_operands
 
 
@@ -28,7 +29,10 @@ def register_sharding() -> None:
 
 @torch.compiler.assume_constant_result
 def in_torch_func() -> bool:
-    """Whether torch.func transforms what is traced. Dynamo itself takes no stack for one."""
+    """Whether torch.func transforms what is traced.
+
+    Dynamo itself takes the stack for one that is never None.
+    """
     return peek_interpreter_stack() is not None
 
 
@@ -51,48 +55,39 @@ def gemm(
     return out
 
 
-def by_torch(
-    a: Tensor,
-    b: Tensor,
-    out: Tensor | None,
-    tile: Tile | None,
-    kernel: str | None,
-    tune: bool,
-    invariant: bool,
-) -> Tensor:
-    """torch's product, for a transform of torch.func inside a traced graph.
+def by_torch(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tensor:
+    """torch's product, where the operators have no rules for a transform.
 
-    The operators have no forward derivatives, and no rules for vmap.
+    Inside a traced graph, they have no forward derivatives and no rules for vmap. They have no rules
+    for the batches of `torch.autograd.grad(is_grads_batched=True)`, either.
     """
-    check_traced(a, b, tile, kernel, invariant)
+    check_by_torch(a, b, options)
     with torch.autocast(a.device.type, enabled=False):
         return torch.mm(a, b) if out is None else torch.mm(a, b, out=out)
 
 
-def check_traced(
-    a: Tensor, b: Tensor, tile: Tile | None, kernel: str | None, invariant: bool
-) -> None:
+def check_by_torch(a: Tensor, b: Tensor, options: Options) -> None:
     """TypeError or ValueError for what gemm refuses, and for an invariant product."""
+    if options.invariant:
+        raise ValueError(
+            "invariant is True: inside torch.compile, and for batches of gradients, torch computes "
+            "the products that are transformed, and their bits depend on M; omit invariant, or "
+            "transform outside of the compiled function, one gradient at a time"
+        )
     if is_dynamo_compiling():  # which cannot follow the checks themselves
-        _check_traced((a.dtype, b.dtype), a.device, tile, kernel, invariant)
+        _check((a.dtype, b.dtype), a.device, options.tile, options.kernel)
 
 
 @torch.compiler.assume_constant_result
-def _check_traced(
+def _check(
     dtypes: tuple[torch.dtype, torch.dtype],
     device: torch.device,
     tile: Tile | None,
     kernel: str | None,
-    invariant: bool,
 ) -> None:
     optional_tile(tile)
     a, b = (torch.empty(16, 16, dtype=dtype, device="meta") for dtype in dtypes)
     check_operands(a, b, named(kernel, device).requirements.anywhere)
-    if invariant:
-        raise ValueError(
-            "invariant is True: inside torch.func and torch.compile, torch computes the product, "
-            "whose bits depend on M; omit invariant, or transform outside of the compiled function"
-        )
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm", mutates_args=())

@@ -104,7 +104,7 @@ def request(
             )
         try:
             epilogue = traced(function, _operands(bound), len(parts))
-        except ShapeError:  # at M = 1, say: for a kernel, a matrix is a row vector there
+        except ShapeError:  # at M = 1, say, where a matrix is bound as a row vector
             bound = _bound(operands, shape, a.device, {*operands})
             epilogue = traced(function, _operands(bound), len(parts))
     in_order = tuple(bound[operand.name] for operand in epilogue.operands)

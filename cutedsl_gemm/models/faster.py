@@ -26,7 +26,7 @@ from cutedsl_gemm.linear_calls import (
     product,
     remembered,
 )
-from cutedsl_gemm.operator import register_sharding
+from cutedsl_gemm.operator import flops, register_sharding
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, rows_of
 from cutedsl_gemm.transforms import transformed
@@ -131,12 +131,7 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 _operator = operator("linear", _fake)(multiply)
-
-
-@register_flop_formula(torch.ops.cutedsl_gemm.linear)
-def _flops(x: torch.Size, weight: torch.Size, *_: Any, **__: Any) -> int:
-    """What torch's FlopCounterMode counts."""
-    return 2 * x[0] * weight.numel()
+register_flop_formula(torch.ops.cutedsl_gemm.linear)(flops)
 
 
 class _Traced(torch.autograd.Function):

@@ -5,8 +5,8 @@ tile       tile coordinates, a thread's partition, guarded copies, cp.async
 words      words of several elements that lie between aligned ones
 opaque     a condition that ptxas cannot decide
 flags      flags and counts between GPUs
-smem       the allocator of shared memory, wherever the DSL has it
-epilogue, tile_epilogue    an epilogue over C, and that of a tile whose registers say who stores
+smem       the DSL's allocator of shared memory
+epilogue, tile_epilogue    an epilogue in device code: its tensors over C, and that of a tile
 launch     the host side of kernels with one tile per block
 allocation new tensors, in half the time of `new_empty`
 cards      the cards of the machine, as the driver tells them

@@ -13,6 +13,7 @@ An operand is a layout over C: its strides are 0 along the modes that it lacks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -116,6 +117,23 @@ class Result:
         return self if self.over is None else replace(self, over=OTHER[self.over])
 
 
+def modes_of(
+    instruction: Instruction, operands: Sequence[Operand], before: Sequence[frozenset[Mode]]
+) -> frozenset[Mode]:
+    """The modes of C on which the value of an instruction depends.
+
+    `before` has those of the instructions before it.
+
+    >>> sorted(modes_of(Instruction("acc", value=0), (), ()))
+    ['M', 'N']
+    """
+    if instruction.operation == "acc":
+        return frozenset(("M", "N"))
+    if instruction.operation == "operand":
+        return frozenset(operands[int(instruction.value or 0)].modes)
+    return frozenset().union(*(before[each] for each in instruction.arguments))
+
+
 @dataclass(frozen=True)
 class Epilogue:
     """Results of a program over the accumulators of a product and further operands.
@@ -144,14 +162,9 @@ class Epilogue:
         >>> Epilogue(operands=(Operand("r", ("N",)),)).gives_matrices
         True
         """
-        modes: list[set[Mode]] = []
+        modes: list[frozenset[Mode]] = []
         for each in self.program:
-            if each.operation == "acc":
-                modes.append({"M", "N"})
-            elif each.operation == "operand":
-                modes.append({*self.operands[int(each.value or 0)].modes})
-            else:
-                modes.append(set().union(*(modes[i] for i in each.arguments)))
+            modes.append(modes_of(each, self.operands, modes))
         return all(len(modes[each.value]) == 2 for each in self.results)
 
     @property

@@ -13,7 +13,14 @@ from functools import cache
 from numbers import Real
 from typing import Any, NoReturn
 
-from cutedsl_gemm.kernels.epilogue.expression import Instruction, Mode, Operand, Result, ShapeError
+from cutedsl_gemm.kernels.epilogue.expression import (
+    Instruction,
+    Mode,
+    Operand,
+    Result,
+    ShapeError,
+    modes_of,
+)
 from cutedsl_gemm.kernels.epilogue.functions import FUNCTIONS, METHODS, Refused
 from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS
 from cutedsl_gemm.kernels.epilogue.refusal import place, refuse, say
@@ -33,15 +40,8 @@ class Recording:
         number = self.numbers.setdefault(instruction, len(self.program))
         if number == len(self.program):
             self.program.append(instruction)
-            self.modes.append(self._modes(instruction))
+            self.modes.append(modes_of(instruction, self.operands, self.modes))
         return number
-
-    def _modes(self, instruction: Instruction) -> frozenset[Mode]:
-        if instruction.operation == "acc":
-            return frozenset(("M", "N"))
-        if instruction.operation == "operand":
-            return frozenset(self.operands[int(instruction.value or 0)].modes)
-        return frozenset().union(*(self.modes[each] for each in instruction.arguments))
 
     def constant(self, number: float) -> int:
         """A number of the function's text. -0.0 is -(0.0), since 0.0 equals it."""

@@ -28,7 +28,7 @@ class TileExtents(NamedTuple):
 
     @property
     def clusters(self) -> Any:
-        """The tiles of clusters, of all C."""
+        """How many tiles of clusters C has."""
         return self.clusters_m * self.clusters_n
 
 

@@ -321,3 +321,11 @@ def test_gradients_of_a_batch_at_once_are_those_of_each(name):
     (found,) = torch.autograd.grad(y, x, slopes, is_grads_batched=True, retain_graph=True)
     each = [torch.autograd.grad(y, x, slope, retain_graph=True)[0] for slope in slopes]
     assert near(found, torch.stack(each))
+
+
+def test_a_batch_of_gradients_of_an_invariant_product_is_refused():
+    """torch would compute it, and its bits depend on M."""
+    x = draw(4, 40).requires_grad_()
+    y = gemm(x, WEIGHT, invariant=True)
+    with pytest.raises(ValueError, match=r"invariant is True: .* batches of gradients"):
+        torch.autograd.grad(y, x, draw(3, 4, 40), is_grads_batched=True)
