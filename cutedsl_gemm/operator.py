@@ -58,8 +58,8 @@ def gemm(
 def by_torch(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tensor:
     """torch's product, where the operators have no rules for a transform.
 
-    Inside a traced graph, they have no forward derivatives and no rules for vmap. They have no rules
-    for the batches of `torch.autograd.grad(is_grads_batched=True)`, either.
+    Inside a traced graph, they have no forward derivatives and no rules for vmap. They also
+    have none for the batches of `torch.autograd.grad(is_grads_batched=True)`.
     """
     check_by_torch(a, b, options)
     with torch.autocast(a.device.type, enabled=False):
