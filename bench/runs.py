@@ -15,7 +15,7 @@ import numpy as np
 from candidates import EPILOGUES, KINDS
 from numpy.typing import NDArray
 
-from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.plan import SHORT_K, Sm90Plan
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
@@ -40,6 +40,10 @@ Array = NDArray[Any]
 # less, whatever its size (docs/performance/notebook.md, "Divisions before the waits").
 FIRST_SINCE = 8000
 SAVED_ALONE, SAVED_OVERLAPPING, SAVED_IN_CLUSTERS, SAVED_BY_SPLITS = 1e-7, 3.7e-7, 5e-7, 3.5e-7
+# Those below WAVES_SINCE ran when a K beyond SHORT_K kept launches from overlapping, unless they
+# had few tiles or a single row or column of them (ibid., "Which launches overlap").
+WAVES_SINCE = 9101
+SAVED_BY_WAVES = 4.5e-7
 
 
 class Runs(NamedTuple):
@@ -112,10 +116,11 @@ def read(paths: Sequence[Path]) -> Runs:
 
 def seconds_today(row: dict[str, str], candidate: Candidate | None) -> float:
     """The seconds of a run, a row of the file; with today's kernels if it is a candidate's."""
-    seconds, pool = float(row["µs"]) / 1e6, row["pool"]
-    if candidate is None or (pool.isdigit() and int(pool) >= FIRST_SINCE):
+    seconds = float(row["µs"]) / 1e6
+    if candidate is None:
         return seconds
-    return seconds - saved(candidate, *(int(row[name]) for name in ("M", "N", "K")))
+    pool = int(row["pool"]) if row["pool"].isdigit() else 0
+    return seconds - saved(candidate, pool, *(int(row[name]) for name in ("M", "N", "K")))
 
 
 @cache
@@ -124,13 +129,27 @@ def plan_of(candidate: Candidate) -> Sm90Plan:
     return candidate.plan(Problem.dense(4096, 4096, 4096))
 
 
-def saved(candidate: Candidate, m: int, n: int, k: int) -> float:
-    """How many seconds less a run of an earlier pool would take today."""
+def saved(candidate: Candidate, pool: int, m: int, n: int, k: int) -> float:
+    """How many seconds less a run of a pool would take today."""
     plan = plan_of(candidate)
+    earliest = pool < FIRST_SINCE
     if plan.cluster_size > 1 or plan.splits > 1:
-        return SAVED_IN_CLUSTERS * (plan.cluster_size > 1) + SAVED_BY_SPLITS * (plan.splits > 1)
-    overlaps = plan.overlaps(*plan.operand_rows(m, n), k, SMS)
-    return SAVED_OVERLAPPING if overlaps else SAVED_ALONE
+        return earliest * (
+            SAVED_IN_CLUSTERS * (plan.cluster_size > 1) + SAVED_BY_SPLITS * (plan.splits > 1)
+        )
+    rows = plan.operand_rows(m, n)
+    if not plan.overlaps(*rows, k, SMS):
+        return earliest * SAVED_ALONE
+    if overlapped_before(plan, *rows, k):
+        return earliest * SAVED_OVERLAPPING
+    return earliest * SAVED_ALONE + (pool < WAVES_SINCE) * SAVED_BY_WAVES
+
+
+def overlapped_before(plan: Sm90Plan, m: int, n: int, k: int) -> bool:
+    """Whether a launch that overlaps today did so in pools below WAVES_SINCE."""
+    bm, bn, _ = plan.tile
+    down, across = -(-m // bm), -(-n // bn)
+    return k <= SHORT_K or 2 * down * across <= SMS or 1 in (down, across)
 
 
 def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:

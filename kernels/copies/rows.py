@@ -96,7 +96,6 @@ class CopyRows:
         if cutlass.const_expr(self.plan.overlap):
             if opaque_true(i, j):
                 cute.arch.griddepcontrol_wait()
-            cute.arch.griddepcontrol_launch_dependents()
         (bm, bn), width = self.plan.tile, self.plan.width
         source, source_stride, target, target_stride, rows, columns = matrices
         end = source + (rows - 1) * source_stride + Int64(columns) * self.element
@@ -126,6 +125,9 @@ class CopyRows:
             funnel_shift(loaded[None, None, move], shift, shifted)
             if inside:
                 self.store(shifted, start, column, columns)
+        if cutlass.const_expr(self.plan.overlap):
+            # At the end: the blocks of the next launch then start in their order (docs/performance).
+            cute.arch.griddepcontrol_launch_dependents()
 
     @cute.jit
     def load(self, address, first, end, elements):

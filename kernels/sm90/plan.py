@@ -56,9 +56,10 @@ BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
 # of at most SHORT_K, it does if A, B and C take at most SMALL_BYTES.
 SHORTEST_K = 256
 SHORT_K = 512
-SHORT_K_OF_A_LINE = 1024  # of a single row or column of tiles, in one wave
+SHORT_K_OF_A_WAVE = 1024  # if a wave has all tiles
 SMALL_BYTES = 30_000_000
 TOO_LARGE_FOR_L2 = 45_000_000  # bytes of an operand; an H100's L2 has 50 MB
+LARGE_C = 25_000_000  # bytes
 
 
 @dataclass(frozen=True)
@@ -388,15 +389,15 @@ class Sm90Plan:
         a multiprocessor falls free, and the neighbours of a GPC no longer ask L2 for the same tile
         at the same time: 595 TFLOP/s, not 776, at 8448×9216×1024. A cluster is in one GPC anyway,
         and where K is split, the previous launch is often a small reduction. Few blocks share
-        little, and those of a single row or column of tiles share one operand. Where K is short,
-        less is lost than saved; not so if A, B and C are large (docs/performance).
+        little. Where K is short, less is lost than saved, above all if one wave has all tiles; not
+        so if A, B and C are large (docs/performance).
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
         >>> [pingpong().overlaps(8192, 8192, k, 132) for k in (256, 512)]
         [True, False]
-        >>> [pingpong().overlaps(m, 2048, 1024, 132) for m in (512, 2048)]
+        >>> [pingpong().overlaps(m, 2048, 1024, 132) for m in (1024, 2048)]
         [True, False]
-        >>> [pingpong().overlaps(128, n, 1024, 132) for n in (12000, 14000)]
+        >>> [pingpong().overlaps(1280, 1280, k, 132) for k in (1024, 1280)]
         [True, False]
         >>> [each.overlaps(8192, 8192, 8192, 132) for each in (pingpong(cluster=(2, 1)), split())]
         [True, True]
@@ -404,18 +405,18 @@ class Sm90Plan:
         if self.cluster_size > 1 or self.splits > 1:
             return True
         bm, bn, _ = self.tile
-        down, across = (m + bm - 1) // bm, (n + bn - 1) // bn
-        line = ((down == 1) | (across == 1)) & (down * across <= sms)
-        short = (k <= SHORT_K) | (line & (k <= SHORT_K_OF_A_LINE))
+        tiles = ((m + bm - 1) // bm) * ((n + bn - 1) // bn)
+        short = (k <= SHORT_K) | ((tiles <= sms) & (k <= SHORT_K_OF_A_WAVE))
         small = BITS // 8 * (m * k + n * k + m * n // self.matrices) <= SMALL_BYTES
-        return (2 * down * across <= sms) | (k <= SHORTEST_K) | (short & small)
+        return (2 * tiles <= sms) | (k <= SHORTEST_K) | (short & small)
 
     def pass_through_l2(self, m: Any, n: Any, k: Any) -> tuple[Any, Any]:
         """Whether A (M, K) and B (N, K) pass through L2, which then evicts them first.
 
         An operand does if it is too large to stay there, and at most two clusters of tiles read it,
         at about the same time. Other data then stay: the small operand, and the partial sums if K
-        is split (docs/performance). M and N are `operand_rows`.
+        is split. If C is large, its lines, which are also evicted first, would stay with them, and
+        be written while the next launch reads (docs/performance). M and N are `operand_rows`.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> plan = pingpong()  # 8192 × 8192 elements have 134 MB, 4096 × 4096 have 34 MB
@@ -423,10 +424,13 @@ class Sm90Plan:
         ((False, True), (False, False))
         >>> plan.pass_through_l2(264, 8192, 8192)
         (False, False)
+        >>> [plan.pass_through_l2(256, n, 8192)[1] for n in (28672, 57344)]  # C has 15 and 29 MB
+        [True, False]
         """
         (bm, bn, _), (down, across) = self.tile, self.cluster
-        of_a = (n <= 2 * bn * across) & (BITS // 8 * m * k >= TOO_LARGE_FOR_L2)
-        of_b = (m <= 2 * bm * down) & (BITS // 8 * n * k >= TOO_LARGE_FOR_L2)
+        small_c = BITS // 8 * (m * n // self.matrices) < LARGE_C
+        of_a = (n <= 2 * bn * across) & (BITS // 8 * m * k >= TOO_LARGE_FOR_L2) & small_c
+        of_b = (m <= 2 * bm * down) & (BITS // 8 * n * k >= TOO_LARGE_FOR_L2) & small_c
         return of_a, of_b
 
     def k_order(self, k: int) -> tuple[range, ...]:

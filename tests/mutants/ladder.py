@@ -139,6 +139,13 @@ SM70_SIMT_COPIES = (
         "A copy that overlaps the launch before it reads what that one has not written yet.",
     ),
     Fault(
+        "copy_lets_the_next_launch_start_early",
+        ROWS,
+        "            if opaque_true(i, j):\n",
+        "            cute.arch.griddepcontrol_launch_dependents()\n            if opaque_true(i, j):\n",
+        "Products behind a copy start in no order: a split K takes up to 1.25 times as long.",
+    ),
+    Fault(
         "copy_reads_past_the_end",
         ROWS,
         "(address >= first) & (address + self.plan.word_bytes <= end)",

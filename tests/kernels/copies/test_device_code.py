@@ -41,8 +41,8 @@ def test_two_matrices_are_copied_and_nothing_beside_them_is_touched():
     loaded, stored = Counter(), Counter()
     for block in range(blocks):
         for thread in range(plan.threads):
-            first, *rest = trace(launch, block=block, blocks=blocks, thread=thread)
-            assert first == events.GridDependencyWait()
+            first, *rest, last = trace(launch, block=block, blocks=blocks, thread=thread)
+            assert (first, last) == (events.GridDependencyWait(), events.LaunchDependents())
             for event in rest:
                 if isinstance(event, events.LoadGlobal | events.StoreGlobal):
                     assert event.offset % event.bytes == 0
