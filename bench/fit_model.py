@@ -1,6 +1,6 @@
 """The constants of select/model.py, its correction, and the candidates worth keeping.
 
-    python bench/fit_model.py FILE... [--steps 0] [--learn 32000] [--epilogues 10000] [--held 3]
+    python bench/fit_model.py FILE... [--steps 0] [--learn 96000] [--epilogues 10000] [--held 3]
                                       [--pick WHOLE SPLIT] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
@@ -8,9 +8,9 @@ are in the repository: `python bench/fit_model.py bench/runs.csv.xz --write`.
 
 The network of select/correction.py learns what the formulas miss (bench/learn.py), and `--write`
 stores its weights. `--learn` is the number of steps for products alone, `--epilogues` that for
-products with an epilogue. With `--learn 0`, only the weights of epilogues (WORK) change. That run
-wrote those in the repository; the others are of a former training (docs/performance/notebook.md,
-"Epilogues learned apart"). `--held 3` leaves out every third shape, and reports it.
+products with an epilogue. With `--learn 0`, only the weights of epilogues (WORK) change
+(docs/performance/notebook.md, "Epilogues learned apart"). `--held 3` leaves out every third shape,
+and reports it.
 
 The formulas rank all candidates, and a choice corrects only the first NEAR. `--steps 1000` first
 fits the constants of the formulas, so that the candidate that the previous network ranks first is
@@ -168,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=0)
-    parser.add_argument("--learn", type=int, default=32000)
+    parser.add_argument("--learn", type=int, default=96000)
     parser.add_argument("--epilogues", type=int, default=10000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int, nargs=2)

@@ -139,7 +139,7 @@ def _seconds(product: Product, invariant: bool) -> list[float]:
     ]
     for launch in launches:
         launch()  # loads the kernel
-    # Of the faster one: the start of a graph takes 2 µs, which few launches would share.
+    # Of the faster one: the start of a graph takes 2 to 4 µs, which its launches share.
     count = launches_of_a_graph(min(timed(launch, 3) for launch in launches))
     seconds = race(launches, rounds=ROUNDS, count=count)
     for name, out in zip((CUBLAS, OURS), outs, strict=True):

@@ -389,7 +389,7 @@ def plans() -> list[Sm90Plan]:
     """Every plan without an epilogue that the model may choose if TMA stores C.
 
     >>> len(plans())
-    19304
+    19376
     """
     kinds = product(("bfloat16", "float16"), get_args(Major), get_args(Major))
     return [
