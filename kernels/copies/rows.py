@@ -94,8 +94,7 @@ class CopyRows:
     def kernel(self, pairs):
         matrices, (i, j) = self.tile_of_block(pairs)
         if cutlass.const_expr(self.plan.overlap):
-            if opaque_true(i, j):
-                cute.arch.griddepcontrol_wait()
+            self.wait_for_previous_launch(i, j)
         (bm, bn), width = self.plan.tile, self.plan.width
         source, source_stride, target, target_stride, rows, columns = matrices
         end = source + (rows - 1) * source_stride + Int64(columns) * self.element
@@ -126,8 +125,14 @@ class CopyRows:
             if inside:
                 self.store(shifted, start, column, columns)
         if cutlass.const_expr(self.plan.overlap):
-            # At the end: the blocks of the next launch then start in their order (docs/performance).
+            # At the end, so that the blocks of the next launch start in order (docs/performance).
             cute.arch.griddepcontrol_launch_dependents()
+
+    @cute.jit
+    def wait_for_previous_launch(self, i, j):
+        """Wait for the memory of the previous launch, once the tile (i, j) is computed."""
+        if opaque_true(i, j):
+            cute.arch.griddepcontrol_wait()
 
     @cute.jit
     def load(self, address, first, end, elements):

@@ -141,8 +141,8 @@ SM70_SIMT_COPIES = (
     Fault(
         "copy_lets_the_next_launch_start_early",
         ROWS,
-        "            if opaque_true(i, j):\n",
-        "            cute.arch.griddepcontrol_launch_dependents()\n            if opaque_true(i, j):\n",
+        "cute.arch.griddepcontrol_wait()",
+        "cute.arch.griddepcontrol_wait(); cute.arch.griddepcontrol_launch_dependents()",
         "Products behind a copy start in no order: a split K takes up to 1.25 times as long.",
     ),
     Fault(
