@@ -15,7 +15,7 @@ import numpy as np
 from candidates import EPILOGUES, KINDS
 from numpy.typing import NDArray
 
-from cutedsl_gemm.kernels.sm90.plan import SHORT_K, Sm90Plan
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
@@ -40,9 +40,9 @@ Array = NDArray[Any]
 # less, whatever its size (docs/performance/notebook.md, "Divisions before the waits").
 FIRST_SINCE = 8000
 SAVED_ALONE, SAVED_OVERLAPPING, SAVED_IN_CLUSTERS, SAVED_BY_SPLITS = 1e-7, 3.7e-7, 5e-7, 3.5e-7
-# Those below WAVES_SINCE ran when a K beyond SHORT_K kept launches from overlapping, unless they
-# had few tiles or a single row or column of them (ibid., "Which launches overlap").
-WAVES_SINCE = 9101
+# Those below WAVES_SINCE ran when a K beyond SHORT_BEFORE kept launches from overlapping, unless
+# they had few tiles or a single row or column of them (ibid., "Which launches overlap").
+WAVES_SINCE, SHORT_BEFORE = 9101, 512
 SAVED_BY_WAVES = 4.5e-7
 
 
@@ -149,7 +149,7 @@ def overlapped_before(plan: Sm90Plan, m: int, n: int, k: int) -> bool:
     """Whether a launch that overlaps today did so in pools below WAVES_SINCE."""
     bm, bn, _ = plan.tile
     down, across = -(-m // bm), -(-n // bn)
-    return k <= SHORT_K or 2 * down * across <= SMS or 1 in (down, across)
+    return k <= SHORT_BEFORE or 2 * down * across <= SMS or 1 in (down, across)
 
 
 def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:

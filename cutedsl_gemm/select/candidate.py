@@ -344,8 +344,8 @@ def write(path: Path, candidates: Iterable[Candidate]) -> None:
         writer.writerows((COLUMNS, *sorted(rows)))
 
 
-# Picked one after the other, always the one that most improved what the network expects of a choice
-# (docs/performance/notebook.md, "550 candidates").
+# 550 were picked one after the other, always the one that most improved what the network expects of
+# a choice, and four by hand (docs/performance/notebook.md, "550 candidates", "554 candidates").
 FILE = Path(__file__).with_name("candidates.csv")
 CANDIDATES = read(FILE)
 

@@ -53,13 +53,14 @@ Element = TypeVar("Element")
 
 BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
 # A launch with a K of at most SHORTEST_K overlaps the previous one, whatever M and N are. With a K
-# of at most SHORT_K, it does if A, B and C take at most SMALL_BYTES.
+# of at most SHORT_K, or of SHORT_K_OF_A_WAVE if all tiles fit into one wave, it does if A, B and C
+# take at most SMALL_BYTES.
 SHORTEST_K = 256
 SHORT_K = 512
-SHORT_K_OF_A_WAVE = 1024  # if a wave has all tiles
+SHORT_K_OF_A_WAVE = 1024
 SMALL_BYTES = 30_000_000
 TOO_LARGE_FOR_L2 = 45_000_000  # bytes of an operand; an H100's L2 has 50 MB
-LARGE_C = 25_000_000  # bytes
+LARGE_C = 25_000_000  # bytes: half of it
 
 
 @dataclass(frozen=True)
@@ -389,8 +390,8 @@ class Sm90Plan:
         a multiprocessor falls free, and the neighbours of a GPC no longer ask L2 for the same tile
         at the same time: 595 TFLOP/s, not 776, at 8448×9216×1024. A cluster is in one GPC anyway,
         and where K is split, the previous launch is often a small reduction. Few blocks share
-        little. Where K is short, less is lost than saved, above all if one wave has all tiles; not
-        so if A, B and C are large (docs/performance).
+        little. Where K is short, less is lost than saved, above all if all tiles fit into one wave;
+        not so if A, B and C are large (docs/performance).
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
         >>> [pingpong().overlaps(8192, 8192, k, 132) for k in (256, 512)]
@@ -415,8 +416,9 @@ class Sm90Plan:
 
         An operand does if it is too large to stay there, and at most two clusters of tiles read it,
         at about the same time. Other data then stay: the small operand, and the partial sums if K
-        is split. If C is large, its lines, which are also evicted first, would stay with them, and
-        be written while the next launch reads (docs/performance). M and N are `operand_rows`.
+        is split. Not if C is large: it is stored with evict-first, too, so it would stay in L2
+        longer, and be written to DRAM while the next launch reads (docs/performance). This C is one
+        result of 16 bits. M and N are `operand_rows`.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> plan = pingpong()  # 8192 × 8192 elements have 134 MB, 4096 × 4096 have 34 MB
@@ -424,8 +426,10 @@ class Sm90Plan:
         ((False, True), (False, False))
         >>> plan.pass_through_l2(264, 8192, 8192)
         (False, False)
-        >>> [plan.pass_through_l2(256, n, 8192)[1] for n in (28672, 57344)]  # C has 15 and 29 MB
-        [True, False]
+        >>> for rows in 28672, 57344:  # C has 15 and 29 MB
+        ...     print(plan.pass_through_l2(256, rows, 8192), plan.pass_through_l2(rows, 256, 8192))
+        (False, True) (True, False)
+        (False, False) (False, False)
         """
         (bm, bn, _), (down, across) = self.tile, self.cluster
         small_c = BITS // 8 * (m * n // self.matrices) < LARGE_C

@@ -143,7 +143,7 @@ SM70_SIMT_COPIES = (
         ROWS,
         "cute.arch.griddepcontrol_wait()",
         "cute.arch.griddepcontrol_wait(); cute.arch.griddepcontrol_launch_dependents()",
-        "Products behind a copy start in no order: a split K takes up to 1.25 times as long.",
+        "Products behind a copy start in no order: a split of K takes up to 1.22 times as long.",
     ),
     Fault(
         "copy_reads_past_the_end",

@@ -153,3 +153,5 @@ def test_words_move_whole_and_four_are_in_flight():
     assert report.spills == report.stack_bytes == 0
     assert (report.count("ACQBULK"), report.count("PREEXIT")) == (1, 1)
     assert report.code.index("MUFU.RCP") < report.code.index("ACQBULK")  # divides, then waits
+    trigger = report.code.index("PREEXIT")  # behind all stores
+    assert not any(opcode.startswith("STG") for opcode in report.code[trigger:])

@@ -44,6 +44,7 @@ def test_two_matrices_are_copied_and_nothing_beside_them_is_touched():
             first, *rest, last = trace(launch, block=block, blocks=blocks, thread=thread)
             assert (first, last) == (events.GridDependencyWait(), events.LaunchDependents())
             for event in rest:
+                assert not isinstance(event, events.LaunchDependents)
                 if isinstance(event, events.LoadGlobal | events.StoreGlobal):
                     assert event.offset % event.bytes == 0
                     into = loaded if isinstance(event, events.LoadGlobal) else stored

@@ -58,7 +58,7 @@ def test_the_machine_code_does_the_steps_of_the_pipeline(plan):
 def test_l2_evicts_an_operand_first_that_it_cannot_keep(plan):
     (rows, columns), k = plan.cluster_tile, 32 * plan.tile[2] * plan.splits
     # Clusters of tiles that read each element of B: two, or three. The last C is large.
-    for down, across, first in ((2, 150, True), (3, 150, False), (2, 1500, False)):
+    for down, across, first in ((2, 100, True), (3, 100, False), (2, 1500, False)):
         product = Product(plan, *plan.exchanged((down * rows, across * columns)), k, clusters=9000)
         loads = [each for each in product.events(0, 0) if isinstance(each, TmaLoad)]
         hints = {each.descriptor: each.cache_hint for each in loads}
