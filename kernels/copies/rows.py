@@ -21,7 +21,7 @@ from cutlass import Int32, Int64, select_
 
 from cutedsl_gemm.kernels.copies.plan import CopyPlan
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.opaque import opaque_true
+from cutedsl_gemm.kernels.device.opaque import wait_for_previous_launch
 from cutedsl_gemm.kernels.device.tile import thread_coordinates
 from cutedsl_gemm.kernels.device.words import funnel_shift, gmem_word
 
@@ -94,7 +94,7 @@ class CopyRows:
     def kernel(self, pairs):
         matrices, (i, j) = self.tile_of_block(pairs)
         if cutlass.const_expr(self.plan.overlap):
-            self.wait_for_previous_launch(i, j)
+            wait_for_previous_launch(i, j)
         (bm, bn), width = self.plan.tile, self.plan.width
         source, source_stride, target, target_stride, rows, columns = matrices
         end = source + (rows - 1) * source_stride + Int64(columns) * self.element
@@ -127,12 +127,6 @@ class CopyRows:
         if cutlass.const_expr(self.plan.overlap):
             # At the end, so that the blocks of the next launch start in order (docs/performance).
             cute.arch.griddepcontrol_launch_dependents()
-
-    @cute.jit
-    def wait_for_previous_launch(self, i, j):
-        """Wait for the memory of the previous launch, once the tile (i, j) is computed."""
-        if opaque_true(i, j):
-            cute.arch.griddepcontrol_wait()
 
     @cute.jit
     def load(self, address, first, end, elements):

@@ -3,7 +3,7 @@
 lower      `cute` objects from the layouts of a plan
 tile       tile coordinates, a thread's partition, guarded copies, cp.async
 words      words of several elements that lie between aligned ones
-opaque     a condition that ptxas cannot decide
+opaque     a condition that ptxas cannot decide, and the wait for the previous launch
 flags      flags and counts between GPUs
 smem       the DSL's allocator of shared memory
 epilogue, tile_epilogue    an epilogue in device code: its tensors over C, and that of a tile

@@ -4,6 +4,8 @@ import functools
 import operator
 from typing import Any
 
+import cutlass.cute as cute
+
 
 def opaque_true(*numbers: Any) -> Any:
     """True for numbers of 0 or more, which ptxas does not know.
@@ -22,3 +24,13 @@ def opaque_true(*numbers: Any) -> Any:
     (True, True)
     """
     return functools.reduce(operator.or_, numbers, 0) >= 0
+
+
+@cute.jit
+def wait_for_previous_launch(*coord):
+    """griddepcontrol.wait, once a tile's coordinate is computed.
+
+    No access to global memory may come before it.
+    """
+    if opaque_true(*coord):
+        cute.arch.griddepcontrol_wait()

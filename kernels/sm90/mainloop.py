@@ -28,7 +28,7 @@ from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.flags import wait_for_flag
 from cutedsl_gemm.kernels.device.launch import Gemm
-from cutedsl_gemm.kernels.device.opaque import opaque_true
+from cutedsl_gemm.kernels.device.opaque import opaque_true, wait_for_previous_launch
 from cutedsl_gemm.kernels.device.smem import SmemAllocator
 from cutedsl_gemm.kernels.device.tile import transposed
 from cutedsl_gemm.kernels.plan.raster import Arrival
@@ -198,8 +198,7 @@ class Sm90Gemm(Gemm):
         else:
             cute.arch.sync_threads()
         first_tile = self.first_tile(extents)
-        if opaque_true(*first_tile):
-            cute.arch.griddepcontrol_wait()  # no access to global memory before it
+        wait_for_previous_launch(*first_tile)
         if cutlass.const_expr(plan.splits == 1):
             # After the wait: then one launch waits at a time, not a chain of them.
             cute.arch.griddepcontrol_launch_dependents()

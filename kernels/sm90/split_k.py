@@ -25,7 +25,7 @@ from cutlass.cute.nvgpu import warpgroup
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.epilogue import like_c, over_c, split_arguments
-from cutedsl_gemm.kernels.device.opaque import opaque_true
+from cutedsl_gemm.kernels.device.opaque import wait_for_previous_launch
 from cutedsl_gemm.kernels.device.tile import (
     remaining_extent,
     thread_partition,
@@ -121,8 +121,7 @@ class SplitK(Sm90Gemm):
         clusters = self.cluster_counts(self.c_as_planned(c))
         at = plan.exchanged(plan.tile_scheduler.tile_coord(cluster, rank, *clusters, cutlass.min))
         rows_left, columns_left = remaining_extent(c, plan.c_tile, at)
-        if opaque_true(*at):
-            cute.arch.griddepcontrol_wait()
+        wait_for_previous_launch(*at)
         if part * rows < rows_left:  # at the edge of C, not every part has rows
             loaded = cute.make_rmem_tensor(lower.layout(layout.registers), Float32)
             totals = []

@@ -174,15 +174,15 @@ MAINLOOPS = (
     Fault(
         "first_tile_divided_out_behind_the_wait",
         MAINLOOP,
-        "if opaque_true(*first_tile):",
-        "if True:",
+        "wait_for_previous_launch(*first_tile)",
+        "wait_for_previous_launch()",
         "A launch that overlaps the one before it divides when it could load.",
     ),
     Fault(
         "reduction_divides_behind_the_wait",
         SPLIT_K,
-        "if opaque_true(*at):",
-        "if True:",
+        "wait_for_previous_launch(*at)",
+        "wait_for_previous_launch()",
         "The second kernel divides when it could load partial sums.",
     ),
     Fault(
@@ -209,8 +209,8 @@ MAINLOOPS = (
     Fault(
         "no_wait_for_the_launch_before",
         MAINLOOP,
-        "        cute.arch.griddepcontrol_wait()  # no",
-        "        pass  # no",
+        "wait_for_previous_launch(*first_tile)",
+        "pass",
         "A launch that overlaps the one before it reads A before that one has written it.",
     ),
     Fault(
@@ -614,7 +614,7 @@ SPLITS = (
     Fault(
         "reduction_does_not_wait",
         SPLIT_K,
-        "cute.arch.griddepcontrol_wait()",
+        "wait_for_previous_launch(*at)",
         "pass",
         "The second kernel adds partial sums that are not stored yet.",
     ),

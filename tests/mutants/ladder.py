@@ -134,15 +134,15 @@ SM70_SIMT_COPIES = (
     Fault(
         "copy_does_not_wait",
         ROWS,
-        "cute.arch.griddepcontrol_wait()",
+        "wait_for_previous_launch(i, j)",
         "pass",
         "A copy that overlaps the launch before it reads what that one has not written yet.",
     ),
     Fault(
         "copy_lets_the_next_launch_start_early",
         ROWS,
-        "cute.arch.griddepcontrol_wait()",
-        "cute.arch.griddepcontrol_wait(); cute.arch.griddepcontrol_launch_dependents()",
+        "wait_for_previous_launch(i, j)",
+        "wait_for_previous_launch(i, j); cute.arch.griddepcontrol_launch_dependents()",
         "Products behind a copy start in no order: a split of K takes up to 1.22 times as long.",
     ),
     Fault(
