@@ -41,7 +41,7 @@ Array = NDArray[Any]
 FIRST_SINCE = 8000
 SAVED_ALONE, SAVED_OVERLAPPING, SAVED_IN_CLUSTERS, SAVED_BY_SPLITS = 1e-7, 3.7e-7, 5e-7, 3.5e-7
 # Those below WAVES_SINCE ran when a K beyond SHORT_BEFORE kept launches from overlapping, unless
-# they had few tiles or a single row or column of them (ibid., "Which launches overlap").
+# they had few tiles or a single row or column of them (notebook.md, "Which launches overlap").
 WAVES_SINCE, SHORT_BEFORE = 9101, 512
 SAVED_BY_WAVES = 4.5e-7
 
@@ -132,21 +132,28 @@ def plan_of(candidate: Candidate) -> Sm90Plan:
 def saved(candidate: Candidate, pool: int, m: int, n: int, k: int) -> float:
     """How many seconds less a run of a pool would take today."""
     plan = plan_of(candidate)
-    earliest = pool < FIRST_SINCE
-    if plan.cluster_size > 1 or plan.splits > 1:
-        return earliest * (
-            SAVED_IN_CLUSTERS * (plan.cluster_size > 1) + SAVED_BY_SPLITS * (plan.splits > 1)
-        )
     rows = plan.operand_rows(m, n)
-    if not plan.overlaps(*rows, k, SMS):
-        return earliest * SAVED_ALONE
-    if overlapped_before(plan, *rows, k):
-        return earliest * SAVED_OVERLAPPING
-    return earliest * SAVED_ALONE + (pool < WAVES_SINCE) * SAVED_BY_WAVES
+    overlaps = plan.overlaps(*rows, k, SMS)
+    before = overlaps and overlapped_before(plan, *rows, k)
+    found = 0.0
+    if pool < FIRST_SINCE:
+        found += saved_by_divisions(plan, before)
+    if pool < WAVES_SINCE and overlaps and not before:
+        found += SAVED_BY_WAVES
+    return found
+
+
+def saved_by_divisions(plan: Sm90Plan, overlapped: bool) -> float:
+    """What a launch has saved since FIRST_SINCE, if it overlapped the previous one or not."""
+    if plan.cluster_size > 1 or plan.splits > 1:
+        return SAVED_IN_CLUSTERS * (plan.cluster_size > 1) + SAVED_BY_SPLITS * (plan.splits > 1)
+    return SAVED_OVERLAPPING if overlapped else SAVED_ALONE
 
 
 def overlapped_before(plan: Sm90Plan, m: int, n: int, k: int) -> bool:
     """Whether a launch that overlaps today did so in pools below WAVES_SINCE."""
+    if plan.cluster_size > 1 or plan.splits > 1:
+        return True
     bm, bn, _ = plan.tile
     down, across = -(-m // bm), -(-n // bn)
     return k <= SHORT_BEFORE or 2 * down * across <= SMS or 1 in (down, across)
