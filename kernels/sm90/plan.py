@@ -60,7 +60,7 @@ SHORT_K = 512
 SHORT_K_OF_A_WAVE = 1024
 SMALL_BYTES = 30_000_000
 TOO_LARGE_FOR_L2 = 45_000_000  # bytes of an operand; an H100's L2 has 50 MB
-LARGE_C = 25_000_000  # bytes: half of it
+LARGE_C = 25_000_000  # bytes: half of that L2
 
 
 @dataclass(frozen=True)
@@ -416,9 +416,9 @@ class Sm90Plan:
 
         An operand does if it is too large to stay there, and at most two clusters of tiles read it,
         at about the same time. Other data then stay: the small operand, and the partial sums if K
-        is split. Not if C is large: it is stored with evict-first, too, so it would stay in L2
-        longer, and be written to DRAM while the next launch reads (docs/performance). This C is one
-        result of 16 bits. M and N are `operand_rows`.
+        is split. No operand does if C is large: C is stored with evict-first, too. It would stay in
+        L2 longer, and be written to DRAM while the next launch reads (docs/performance). C counts
+        as one result of 16 bits. M and N are `operand_rows`.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> plan = pingpong()  # 8192 × 8192 elements have 134 MB, 4096 × 4096 have 34 MB
