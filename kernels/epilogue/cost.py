@@ -117,4 +117,4 @@ class Counter:
     maximum, minimum = _instruction("maximum"), _instruction("minimum")
     exp2, log2 = _instruction("exp2", mufu=1), _instruction("log2", mufu=1)
     rcp, rsqrt = _instruction("rcp", mufu=1), _instruction("rsqrt", mufu=1)
-    sqrt = _instruction("sqrt", mufu=1)
+    sqrt, tanh = _instruction("sqrt", mufu=1), _instruction("tanh", mufu=1)

@@ -71,6 +71,9 @@ class Registers:
     def sqrt(self, x: Any) -> Any:
         return cute.math.sqrt(x, approx=True, ftz=True)
 
+    def tanh(self, x: Any) -> Any:
+        return cute.math.tanh(x, approx=True)
+
     def abs(self, x: Any) -> Any:
         return cute.math.abs(x)
 

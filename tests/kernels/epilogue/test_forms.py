@@ -53,9 +53,9 @@ ERRORS = {
     "sigmoid": (lambda x: (5 + 0.65 * np.abs(x)) * ULP, 2 * TINY),
     "silu": (lambda x: (6 + 0.65 * np.abs(x)) * ULP, 1e-30),
     "gelu": (6e-6, 1e-10),
-    "gelu_tanh": (6e-6, 1e-10),
+    "gelu_tanh": (6e-6, 7.5e-6),
     "ndtr": (6e-6, 1e-10),
-    "tanh": (1e-6, TINY),
+    "tanh": (1.25e-5, TINY),
     "erf": (1e-6, TINY),
     "softplus": (4e-6, 1e-30),
 }
