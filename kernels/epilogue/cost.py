@@ -13,7 +13,8 @@ from cutedsl_gemm.kernels.epilogue.forms import compute
 class Cost(NamedTuple):
     """Instructions of one thread for one place of C; `mufu` of them take the function unit.
 
-    Loads of operands, conversions of results and stores are not among them.
+    Loads of operands, conversions of results and stores are not among them, nor what a thread
+    computes of vectors and numbers alone, once for many places.
     """
 
     instructions: int
@@ -47,8 +48,10 @@ def cost(epilogue: Epilogue) -> Cost:
     Cost(instructions=12, mufu=1)
     """
     counter = Counter()
-    accumulators = [counter.value("acc", i) for i in range(epilogue.accumulators)]
-    operands = [counter.value("operand", i) for i in range(len(epilogue.operands))]
+    accumulators = [counter.leaf("acc", i) for i in range(epilogue.accumulators)]
+    operands = [
+        counter.leaf(operand.name, shared=len(operand.modes) < 2) for operand in epilogue.operands
+    ]
     compute(epilogue, counter, accumulators, operands)
     return Cost(counter.instructions, counter.mufu)
 
@@ -58,10 +61,13 @@ def _operator(name: str) -> Callable[..., Counted]:
 
 
 class Counted:
-    """A value, or a predicate, of which an operator is one instruction."""
+    """A value, or a predicate, of which an operator is one instruction.
 
-    def __init__(self, counter: Counter, number: int) -> None:
-        self.counter, self.number = counter, number
+    `shared` by many places of C: a vector, a number, or what is computed of such alone.
+    """
+
+    def __init__(self, counter: Counter, number: int, shared: bool) -> None:
+        self.counter, self.number, self.shared = counter, number, shared
 
     def __neg__(self) -> Counted:
         return self.counter.value("neg", self)
@@ -90,16 +96,21 @@ class Counter:
         self.instructions = self.mufu = 0
         self.made: dict[tuple[object, ...], Counted] = {}
 
+    def leaf(self, *key: object, shared: bool = False) -> Counted:
+        """An accumulator, or an operand."""
+        return self.made.setdefault(key, Counted(self, len(self.made), shared))
+
     def value(self, *key: object) -> Counted:
-        """The value of this instruction, or leaf; it costs nothing."""
+        """The value of this instruction; it costs nothing."""
         numbers = tuple(each.number if isinstance(each, Counted) else (each,) for each in key)
-        return self.made.setdefault(numbers, Counted(self, len(self.made)))
+        shared = all(each.shared for each in key if isinstance(each, Counted))
+        return self.made.setdefault(numbers, Counted(self, len(self.made), shared))
 
     def count(self, *instruction: object, times: int = 1, mufu: int = 0) -> Counted:
         """The value of this instruction; counted if it is new."""
         before = len(self.made)
         value = self.value(*instruction)
-        if len(self.made) > before:
+        if len(self.made) > before and not value.shared:
             self.instructions += times
             self.mufu += mufu
         return value

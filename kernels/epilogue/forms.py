@@ -115,10 +115,18 @@ def silu(m: Arithmetic, x: F) -> F:
     return x * sigmoid(m, x)
 
 
-def gelu_tanh(m: Arithmetic, x: F) -> F:
-    """x (1 + tanh(u)) / 2 for u = √(2/π) (x + 0.044715 x³)."""
-    c, half = math.sqrt(2 / math.pi), x * 0.5
-    return m.fma(half, m.tanh(x * m.fma(x * x, 0.044715 * c, c)), half)
+GELU_SCALE = (math.sqrt(2 / math.pi) * 0.044715) ** (1 / 3)
+
+
+def gelu_tanh(m: Arithmetic, s: F) -> F:
+    """x (1 + tanh(u)) / 2 for u = √(2/π) (x + 0.044715 x³), where s = GELU_SCALE x.
+
+    Then u = s³ + √(2/π) x, which reads fewer registers than a polynomial in x: wgmma reads and
+    writes its sums meanwhile. Bias and gelu at 8448×9216×256: 71 µs, not 72.4 with s = x / 2.
+    """
+    u = s * m.fma(s, s, math.sqrt(2 / math.pi) / GELU_SCALE)
+    half = s * (0.5 / GELU_SCALE)
+    return m.fma(half, m.tanh(u), half)
 
 
 # log2 of the standard normal tail: Q(a) = (1 - erf(a / √2)) / 2 = 2^(-1 + a p(a)) for a from 0 to
@@ -206,7 +214,7 @@ FORMS: Mapping[str, Callable[..., F]] = MappingProxyType(
         "relu": lambda m, x: m.maximum(x, 0.0),
         "silu": silu,
         "gelu": gelu,
-        "gelu_tanh": gelu_tanh,
+        "gelu_tanh": lambda m, x: gelu_tanh(m, x * GELU_SCALE),
         "softplus": softplus,
         "lt": lambda m, x, y: x < y,
         "le": lambda m, x, y: x <= y,
@@ -233,11 +241,12 @@ def compute(
 ) -> tuple[F, ...]:
     """The values of the results, before they are reduced and before they are rounded."""
     program = epilogue.program
-    values: list[F] = []
+    values: dict[int, F] = {}
     leaves = {"acc": accumulators, "operand": operands}
-    for instruction in program:
+    for number in sorted(_live(epilogue)):
+        instruction = program[number]
         name, value = instruction.operation, instruction.value
-        arguments = [values[each] for each in instruction.arguments]
+        arguments = [values[each] for each in _read(epilogue, instruction)]
         if name in leaves:
             made = leaves[name][int(value or 0)]
         elif name == "constant":
@@ -246,10 +255,44 @@ def compute(
             made = m.cast(arguments[0], str(value))
         elif name == "div" and (factor := _reciprocal(program[instruction.arguments[1]])):
             made = arguments[0] * m.constant(factor)
+        elif name == "gelu_tanh" and len(arguments) == 2:
+            x, vector = arguments
+            made = gelu_tanh(m, m.fma(x, GELU_SCALE, vector * GELU_SCALE))
         else:
             made = FORMS[name](m, *arguments)
-        values.append(made)
+        values[number] = made
     return tuple(values[each.value] for each in epilogue.results)
+
+
+def _live(epilogue: Epilogue) -> set[int]:
+    """The instructions that the results need."""
+    live = {each.value for each in epilogue.results}
+    for number in reversed(range(len(epilogue.program))):
+        if number in live:
+            live.update(_read(epilogue, epilogue.program[number]))
+    return live
+
+
+def _read(epilogue: Epilogue, instruction: Instruction) -> tuple[int, ...]:
+    """The values from which an instruction is computed: its arguments.
+
+    Those of gelu_tanh(x + vector) are x and the vector: scale (x + vector) is one fma, since a
+    thread computes scale · vector once for many places.
+    """
+    if instruction.operation == "gelu_tanh":
+        argument = epilogue.program[instruction.arguments[0]]
+        if argument.operation == "add":
+            for x, other in (argument.arguments, argument.arguments[::-1]):
+                if _is_vector(epilogue, other):
+                    return x, other
+    return instruction.arguments
+
+
+def _is_vector(epilogue: Epilogue, number: int) -> bool:
+    """Whether a value is an operand that has fewer modes than C."""
+    instruction = epilogue.program[number]
+    operand = instruction.operation == "operand"
+    return operand and len(epilogue.operands[int(instruction.value or 0)].modes) < 2
 
 
 def _reciprocal(divisor: Instruction) -> float | None:
