@@ -36,7 +36,6 @@ from cutedsl_gemm.distributed.overlap import (
 from cutedsl_gemm.distributed.symmetric import SymmetricBuffer, copy, symmetric_buffer, write_flag
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
 from cutedsl_gemm.on_device import on_device
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.tensors import aligned, aligned_copy, allocator, check_operands, problem_of
@@ -148,4 +147,4 @@ def gathered_plan(ranks: int, problem: Problem) -> Sm90Plan:
     >>> gathered_plan(2, Problem.dense(8192, 8192, 8192)).cluster_tile
     (128, 192)
     """
-    return replace(plan_of_rows(ranks, problem, (pingpong, cooperative)), gathered=True).check()
+    return replace(plan_of_rows(ranks, problem), gathered=True).check()

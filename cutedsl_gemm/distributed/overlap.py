@@ -16,10 +16,10 @@ from torch.distributed import ProcessGroup
 from cutedsl_gemm.distributed.symmetric import SymmetricBuffer, known_buffer
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
 from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.run import kernel_on
 from cutedsl_gemm.select.candidate import CANDIDATES, Maker
-from cutedsl_gemm.select.choose import first_plan
 from cutedsl_gemm.select.model import ranking
 from cutedsl_gemm.select.registry import DEFAULT, best, named
 from layouts.hardware.atoms import WGMMA_M
@@ -56,22 +56,26 @@ def overlaps(a: Tensor) -> bool:
 
 
 def plan_of_rows(
-    ranks: int, problem: Problem, makers: tuple[Maker, ...], piece_rows: int = 0
+    ranks: int, problem: Problem, piece_rows: int = 0, cooperative_takes: float = 1.0
 ) -> Sm90Plan:
-    """The best plan of some makers, of tiles with rows of one rank, and of one piece if given.
+    """The fastest plan of tiles with rows of one rank, and of one piece if given.
 
-    PlanError if no tile fits.
+    Cooperative plans count as `cooperative_takes` times as long as the model expects. PlanError if
+    no tile fits.
     """
     rows = problem.mnk[0] // ranks
     height = gcd(rows, piece_rows)
-    able = (each for each in CANDIDATES if each.maker in makers and not each.swapped)
+    takes: dict[Maker, float] = {pingpong: 1.0, cooperative: cooperative_takes}
+    able = (each for each in CANDIDATES if each.maker in takes and not each.swapped)
     fitting = [each for each in able if height % (each.tile[0] * each.cluster[0]) == 0]
     if not fitting:
         raise PlanError(
             f"each of {ranks} ranks has {rows} rows: it must have a multiple of {WGMMA_M}, since a "
             "tile has rows of one rank"
         )
-    return first_plan(problem, (found.candidate for found in ranking(problem, fitting)))
+    first = {found.candidate.maker: found for found in reversed(ranking(problem, fitting))}
+    fastest = min(first.values(), key=lambda found: takes[found.candidate.maker] * found.seconds)
+    return fastest.candidate.plan(problem)
 
 
 def launcher(plan: Sm90Plan, device: torch.device) -> Callable[..., None]:
