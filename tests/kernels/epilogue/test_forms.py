@@ -102,6 +102,32 @@ def test_a_form_takes_the_instructions_that_its_table_says():
         assert cost(epilogue) == (int(instructions), int(mufu)), name
 
 
+def _gelu_of_sum(acc, other):
+    return torch.nn.functional.gelu(other + acc, approximate="tanh")
+
+
+@pytest.mark.parametrize("modes", [(), ("M",), ("N",), ("M", "N")], ids=str)
+def test_gelu_of_a_sum_is_as_exact_as_its_table_says(modes):
+    """The sum with a vector is part of the form: it rounds relative to its terms."""
+    acc, other = RANDOM.normal(0, 3, (2, 1 << 16)).astype(np.float32)
+    epilogue = trace(_gelu_of_sum, (Operand("other", modes),))
+    (result,) = forms.compute(epilogue, Arrays(), [acc], [other])
+    exact = _exact("gelu_tanh", acc.astype(np.float64) + other)
+    relative, absolute = ERRORS["gelu_tanh"]
+    rounding = ULP * (np.abs(acc) + np.abs(other))
+    assert (np.abs(result - exact) <= relative * np.abs(exact) + absolute + rounding).all()
+
+
+def test_only_the_sum_with_a_matrix_takes_an_instruction_of_its_own():
+    for modes, instructions in (((), 6), (("M",), 6), (("N",), 6), (("M", "N"), 7)):
+        assert cost(trace(_gelu_of_sum, (Operand("other", modes),))) == (instructions, 1)
+
+
+def test_what_a_thread_computes_of_vectors_alone_is_not_counted():
+    row = Operand("row", ("N",))
+    assert cost(trace(lambda acc, row: acc * row.exp(), (row,))) == (1, 0)
+
+
 def test_equal_instructions_are_counted_once():
     silu = trace(lambda acc: (torch.nn.functional.silu(acc), acc.sigmoid() == 0.5))
     assert cost(silu) == (5 + 2, 2)
