@@ -217,6 +217,7 @@ def _line(
 ) -> Line:
     flipped = isinstance(step, Wait) and step.flipped
     lag = step.lag + pipeline.stages * flipped  # the k-tile whose phase is awaited
+    further = step.panels - 1 if isinstance(step, steps.AddRows) else 0
     k_tile = f"{k} {'-' if lag > 0 else '+'} {abs(lag)}" if lag else k
     notes = (
         "first warp" if step.leader else "",
@@ -224,6 +225,7 @@ def _line(
         f"passes at once if {k} < {lag}" if flipped else "",
         "may save the wait" if isinstance(step, steps.Peek) else "",
         "each warp" if isinstance(step, Arrive) and not step.leader else "",
+        f"and to the next {further}" if further else "",
         "see the table" if isinstance(step, Arrive | Load) and _leaves_block(step) else "",
     )
     return Line(depth, text(step, k_tile, variables), ", ".join(filter(None, notes)))

@@ -226,13 +226,14 @@ class WaitForRows(Step):
 
 @dataclass(frozen=True)
 class AddRows(Step):
-    """The threads add what other GPUs have sent to a panel of the accumulator.
+    """The threads add what other GPUs have sent to panels of the accumulator, from `panel` on.
 
     The tiles of other GPUs' rows add nothing.
     """
 
     operand: str
     panel: int
+    panels: int = 1
 
 
 @dataclass(frozen=True)

@@ -274,13 +274,14 @@ class Grid:
                 self.epilogue.hold(step, action.warps, self.consumer(action)[1])
             case steps.AddRows() if isinstance(self.epilogue, PanelStore) and self.parts:
                 acc, _, tiles = self.consumer(action)
-                places = self.epilogue.place_of_panel(step.panel, action.warps, tiles)
                 missing = (rank, action.tile) not in self.sent
-                added = self.parts.of_rows(*places, torch.nan if missing else 0.0)
                 columns = self.plan.panel_columns  # type: ignore[union-attr]
-                panel = acc[:, :, step.panel * columns : (step.panel + 1) * columns]
                 rows = warp_rows(action.warps, self.plan.rows)
-                panel[:, rows] += added[:, rows]
+                for number in range(step.panel, step.panel + step.panels):
+                    places = self.epilogue.place_of_panel(number, action.warps, tiles)
+                    added = self.parts.of_rows(*places, torch.nan if missing else 0.0)
+                    panel = acc[:, :, number * columns : (number + 1) * columns]
+                    panel[:, rows] += added[:, rows]
             case steps.StoreResults():
                 self.epilogue.store_results(step, action.warps, *self.consumer(action))
             case steps.WritePanel() | steps.StoreAccumulator():

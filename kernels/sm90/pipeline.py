@@ -202,8 +202,9 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
             buffer = plan.operand_buffer(panel)
             program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))
             program.append(steps.ReadPanel(buffer, buffer))
-        if plan.scattered:
-            program.append(steps.AddRows("C", panel))
+        if plan.scattered and panel % plan.added_panels == 0:
+            count = min(plan.added_panels, plan.panels - panel)
+            program.append(steps.AddRows("C", panel, count))
         if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
         for store in range(panel * results, (panel + 1) * results):

@@ -18,8 +18,6 @@ from cutedsl_gemm.kernels.device.epilogue import load_values
 from cutedsl_gemm.kernels.device.flags import add_to_flag, wait_for_flag
 from cutedsl_gemm.kernels.sm90.panel_stores import TmaPanels
 
-OTHER_REGISTERS = 40  # of a consumer, beside its sums and the parts that it loads
-
 
 class Received(NamedTuple):
     """What other GPUs send of this GPU's rows of C, and the flags that say what is there."""
@@ -72,17 +70,10 @@ class Parts:
         """The GPU whose part is added at `step`; the next GPU's is added first."""
         return (received.number + 1 + step) % received.parts.shape[0]
 
-    @property
-    def together(self):
-        """Panels whose parts are loaded at once: those for which a consumer has registers."""
-        plan = self.plan
-        free = plan.consumer_registers - plan.registers - OTHER_REGISTERS
-        return max(1, free * 2 * plan.panels // plan.registers)  # two elements of 16 bits in each
-
     @cute.jit
     def add(self, values, received, count, first, panel: cutlass.Constexpr):
-        """Add the parts of `count` GPUs, in their order, to `together` panels from this one on."""
-        panels = range(panel, min(panel + self.together, self.plan.panels))
+        """Add the parts of `count` GPUs, in their order, to `added_panels` from this one on."""
+        panels = range(panel, min(panel + self.plan.added_panels, self.plan.panels))
         for step in cutlass.range(count, unroll=1):
             part = received.parts[self.sender(received, step), None, None]  # (rows, N)
             for each in cutlass.range_constexpr(panels.start, panels.stop):

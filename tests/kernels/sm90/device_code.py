@@ -297,7 +297,7 @@ class Thread:
             )
 
     def add_rows(self, action: Action) -> Iterator[Event]:
-        """The pairs of this thread in a panel, of each part of a tile of this GPU's rows.
+        """The pairs of this thread in some panels, of each part of a tile of this GPU's rows.
 
         A pair beyond the last column is clamped to the last pair.
         """
@@ -307,7 +307,8 @@ class Thread:
         first = self.origin(action)
         count = size(plan.fragment.shape[:3])
         for gpu in self.others:
-            for value in range(action.step.panel * count, (action.step.panel + 1) * count, 2):
+            panels = action.step.panel, action.step.panel + action.step.panels
+            for value in range(*(panel * count for panel in panels), 2):
                 row, column = plan.coordinates
                 thread = self.consumer_thread
                 m, n = add(first, (row(thread, value), column(thread, value)))

@@ -95,6 +95,7 @@ GATHERED = deep(
 SCATTERED = deep(
     replace(pingpong((64, 48, 64), cluster=(2, 1), raster=Raster(2)), scattered=True),
     replace(cooperative((128, 80, 64), cluster=(1, 2)), scattered=True),
+    replace(cooperative((128, 112, 64)), scattered=True),  # 7 panels at once
     replace(cooperative((192, 256, 64)), scattered=True),
     replace(pingpong((64, 96, 64), b_major="MN", consumers=3), scattered=True),
 )
