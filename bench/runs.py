@@ -44,6 +44,9 @@ SAVED_ALONE, SAVED_OVERLAPPING, SAVED_IN_CLUSTERS, SAVED_BY_SPLITS = 1e-7, 3.7e-
 # they had few tiles or a single row or column of them (notebook.md, "Which launches overlap").
 WAVES_SINCE, SHORT_BEFORE = 9101, 512
 SAVED_BY_WAVES = 4.5e-7
+# Those below TANH_SINCE computed bias and gelu (tanh) in eight instructions, two of them MUFU, which
+# are so many slots (notebook.md, "Gelu by tanh.approx, with fewer registers read").
+TANH_SINCE, GELU_TANH_SLOTS = 9108, 10
 
 
 class Runs(NamedTuple):
@@ -107,9 +110,9 @@ def read(paths: Sequence[Path]) -> Runs:
     names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
     number = {name: at for at, name in enumerate(names)}
     rows, cublas = [], []
-    for at, ((_, *mnk, kind), times) in enumerate(shapes.items()):
+    for at, ((pool, *mnk, kind), times) in enumerate(shapes.items()):
         cublas.append(times.pop(CUBLAS))
-        same = of_shape(*mnk, kind)
+        same = of_shape(*mnk, kind, number_of(pool))
         rows += [(at, number[name], t, *same) for name, t in times.items()]
     return of_all(rows, cublas, [known[name] for name in names])
 
@@ -119,8 +122,13 @@ def seconds_today(row: dict[str, str], candidate: Candidate | None) -> float:
     seconds = float(row["µs"]) / 1e6
     if candidate is None:
         return seconds
-    pool = int(row["pool"]) if row["pool"].isdigit() else 0
-    return seconds - saved(candidate, pool, *(int(row[name]) for name in ("M", "N", "K")))
+    mnk = (int(row[name]) for name in ("M", "N", "K"))
+    return seconds - saved(candidate, number_of(row["pool"]), *mnk)
+
+
+def number_of(pool: str) -> int:
+    """The number of a pool; 0 if it has a name."""
+    return int(pool) if pool.isdigit() else 0
 
 
 @cache
@@ -159,11 +167,13 @@ def overlapped_before(plan: Sm90Plan, m: int, n: int, k: int) -> bool:
     return k <= SHORT_BEFORE or 2 * down * across <= SMS or 1 in (down, across)
 
 
-def of_shape(m: int, n: int, k: int, kind: str) -> tuple[float, ...]:
-    """What the runs of a shape have in common: `key`, `kind` and `work`."""
+def of_shape(m: int, n: int, k: int, kind: str, pool: int = TANH_SINCE) -> tuple[float, ...]:
+    """What the runs of a shape in a pool have in common: `key`, `kind` and `work`."""
     of_a, of_b = KINDS[kind].majors
     pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
     work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else EpilogueWork()
+    if kind == "gelu_tanh" and pool < TANH_SINCE:
+        work = work._replace(slots=GELU_TANH_SLOTS)
     return m, n, k, *(alignment_index(2 * each) for each in pitches), [*KINDS].index(kind), *work
 
 
