@@ -44,8 +44,8 @@ SAVED_ALONE, SAVED_OVERLAPPING, SAVED_IN_CLUSTERS, SAVED_BY_SPLITS = 1e-7, 3.7e-
 # they had few tiles or a single row or column of them (notebook.md, "Which launches overlap").
 WAVES_SINCE, SHORT_BEFORE = 9101, 512
 SAVED_BY_WAVES = 4.5e-7
-# Those below TANH_SINCE computed bias and gelu (tanh) in eight instructions, two of them MUFU, which
-# are so many slots (notebook.md, "Gelu by tanh.approx, with fewer registers read").
+# Those below TANH_SINCE computed bias and gelu (tanh) in so many slots: eight instructions, two of
+# them MUFU (notebook.md, "Gelu by tanh.approx, with fewer registers read").
 TANH_SINCE, GELU_TANH_SLOTS = 9108, 10
 
 
