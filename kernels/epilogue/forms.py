@@ -25,8 +25,8 @@ tests, which hold the errors below. Relative errors are of the exact result, ove
 
 The error of tanh is that of tanh.approx on an H100, over 92 million arguments; the PTX ISA allows
 2^-11 (9.7.3, "tanh"). cuBLAS's fused gelu has the same errors as gelu_tanh: both are 0 below
-x = -4.9, where gelu is -5e-7. silu does without tanh, and is exact for x < 0, too: with it, SwiGLU
-at 8448×9216×256 took as long.
+x = -4.9, where gelu is -5e-7. silu does without tanh, which would cost its small results their
+relative accuracy, and makes SwiGLU no faster (at 8448×9216×256).
 
 Infinities and nan give what torch gives, but gelu(-inf) is 0, its limit, where torch has nan.
 Results of the function unit below 2^-126 are 0 (ftz).
