@@ -87,7 +87,7 @@ def request(
     if isinstance(function, Epilogue):
         epilogue = _with_operands(function, bound)
         if not epilogue.gives_matrices:
-            whole = {each.name for each in function.operands if len(each.modes) == 2}
+            whole = {each.name for each in function.operands if each.is_matrix}
             bound = _bound(operands, shape, a.device, whole)
             epilogue = _with_operands(function, bound)
         if epilogue.accumulators != len(parts):

@@ -464,7 +464,7 @@ def work_of(problem: Problem) -> EpilogueWork:
         return NO_WORK
     m, _, k = problem.mnk
     a_b_c = 2 * (m * k + problem.columns * k + m * problem.columns)
-    matrices = sum(len(operand.modes) == 2 for operand in epilogue.operands)
+    matrices = sum(operand.is_matrix for operand in epilogue.operands)
     reads = max(0, matrices - loads_matrix_ahead(k_class(k))) ** 2
     count = epilogue.accumulators
     return EpilogueWork(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c, count)

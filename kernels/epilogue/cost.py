@@ -49,9 +49,7 @@ def cost(epilogue: Epilogue) -> Cost:
     """
     counter = Counter()
     accumulators = [counter.leaf("acc", i) for i in range(epilogue.accumulators)]
-    operands = [
-        counter.leaf(operand.name, shared=len(operand.modes) < 2) for operand in epilogue.operands
-    ]
+    operands = [counter.leaf(each.name, shared=not each.is_matrix) for each in epilogue.operands]
     compute(epilogue, counter, accumulators, operands)
     return Cost(counter.instructions, counter.mufu)
 

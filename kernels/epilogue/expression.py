@@ -13,9 +13,10 @@ An operand is a layout over C: its strides are 0 along the modes that it lacks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 from cutedsl_gemm.kernels.epilogue.checks import problems
@@ -69,15 +70,20 @@ class Operand:
     def transposed(self) -> Operand:
         """The same operand over Cᵀ."""
         modes = tuple(OTHER[mode] for mode in reversed(self.modes))
-        row_major = self.row_major != (len(modes) == 2)  # a vector has no major to exchange
+        row_major = self.row_major != self.is_matrix  # a vector has no major to exchange
         return replace(self, modes=modes, row_major=row_major)
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it has both modes of C."""
+        return len(self.modes) == 2
 
     @property
     def kind(self) -> str:
         """What it is: "matrix", "row vector", "column vector", "scalar" or "number"."""
         if not self.modes:
             return "number" if self.by_value else "scalar"
-        if len(self.modes) == 2:
+        if self.is_matrix:
             return "matrix"
         return "row vector" if self.modes == ("N",) else "column vector"
 
@@ -132,6 +138,26 @@ def modes_of(
     if instruction.operation == "operand":
         return frozenset(operands[int(instruction.value or 0)].modes)
     return frozenset().union(*(before[each] for each in instruction.arguments))
+
+
+def needed(
+    program: Sequence[Instruction],
+    results: Sequence[Result],
+    arguments: Callable[[Instruction], tuple[int, ...]] = attrgetter("arguments"),
+) -> list[int]:
+    """The numbers of the instructions that the results need, in order.
+
+    `arguments` gives the numbers of the values from which an instruction is computed.
+
+    >>> program = Instruction("acc", value=0), Instruction("exp", (0,)), Instruction("neg", (0,))
+    >>> needed(program, [Result(2)])
+    [0, 2]
+    """
+    found = {each.value for each in results}
+    for number in reversed(range(len(program))):
+        if number in found:
+            found.update(arguments(program[number]))
+    return sorted(found)
 
 
 @dataclass(frozen=True)

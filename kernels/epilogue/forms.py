@@ -36,10 +36,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, needed
 
 F: TypeAlias = Any  # a value in fp32; +, - and * of values and numbers round to fp32
 P: TypeAlias = Any  # a predicate
@@ -243,10 +244,11 @@ def compute(
     program = epilogue.program
     values: dict[int, F] = {}
     leaves = {"acc": accumulators, "operand": operands}
-    for number in sorted(_live(epilogue)):
+    read = partial(_read, epilogue)
+    for number in needed(program, epilogue.results, read):
         instruction = program[number]
         name, value = instruction.operation, instruction.value
-        arguments = [values[each] for each in _read(epilogue, instruction)]
+        arguments = [values[each] for each in read(instruction)]
         if name in leaves:
             made = leaves[name][int(value or 0)]
         elif name == "constant":
@@ -264,35 +266,28 @@ def compute(
     return tuple(values[each.value] for each in epilogue.results)
 
 
-def _live(epilogue: Epilogue) -> set[int]:
-    """The instructions that the results need."""
-    live = {each.value for each in epilogue.results}
-    for number in reversed(range(len(epilogue.program))):
-        if number in live:
-            live.update(_read(epilogue, epilogue.program[number]))
-    return live
-
-
 def _read(epilogue: Epilogue, instruction: Instruction) -> tuple[int, ...]:
     """The values from which an instruction is computed: its arguments.
 
     Those of gelu_tanh(x + vector) are x and the vector: scale (x + vector) is one fma, since a
     thread computes scale · vector once for many places.
     """
-    if instruction.operation == "gelu_tanh":
-        argument = epilogue.program[instruction.arguments[0]]
-        if argument.operation == "add":
-            for x, other in (argument.arguments, argument.arguments[::-1]):
-                if _is_vector(epilogue, other):
-                    return x, other
+    if instruction.operation != "gelu_tanh":
+        return instruction.arguments
+    argument = epilogue.program[instruction.arguments[0]]
+    if argument.operation == "add":
+        x, y = argument.arguments
+        if _is_vector(epilogue, y):
+            return x, y
+        if _is_vector(epilogue, x):
+            return y, x
     return instruction.arguments
 
 
 def _is_vector(epilogue: Epilogue, number: int) -> bool:
-    """Whether a value is an operand that has fewer modes than C."""
-    instruction = epilogue.program[number]
-    operand = instruction.operation == "operand"
-    return operand and len(epilogue.operands[int(instruction.value or 0)].modes) < 2
+    """Whether a value is an operand, and no matrix."""
+    name, place = epilogue.program[number].operation, epilogue.program[number].value
+    return name == "operand" and not epilogue.operands[int(place or 0)].is_matrix
 
 
 def _reciprocal(divisor: Instruction) -> float | None:

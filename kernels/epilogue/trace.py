@@ -19,6 +19,7 @@ from cutedsl_gemm.kernels.epilogue.expression import (
     Operand,
     Result,
     ShapeError,
+    needed,
 )
 from cutedsl_gemm.kernels.epilogue.refusal import of_function
 from cutedsl_gemm.kernels.epilogue.value import Recording, Value, result
@@ -109,11 +110,7 @@ def live(
     accumulators: int,
 ) -> Epilogue:
     """The epilogue, of the instructions that a result needs."""
-    needed = {each.value for each in results}
-    for number in reversed(range(len(program))):
-        if number in needed:
-            needed.update(program[number].arguments)
-    places = {old: new for new, old in enumerate(sorted(needed))}
+    places = {old: new for new, old in enumerate(needed(program, results))}
     kept = tuple(
         Instruction(each.operation, tuple(places[i] for i in each.arguments), each.value)
         for each in (program[number] for number in places)

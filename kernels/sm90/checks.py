@@ -220,7 +220,7 @@ def gap_problems(buffers: dict[str, ComposedLayout]) -> Iterator[str]:
 
 def epilogue_registers(epilogue: Epilogue) -> int:
     """Registers that a thread needs for elements of matrices, or for several results at once."""
-    matrices = any(len(operand.modes) == 2 for operand in epilogue.operands)
+    matrices = any(operand.is_matrix for operand in epilogue.operands)
     return EPILOGUE_REGISTERS if matrices or len(epilogue.results) > 1 else 0
 
 

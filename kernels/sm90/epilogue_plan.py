@@ -176,7 +176,7 @@ class PanelPlan(Sm90Plan):
         if not (self.staged and self.stored_by_tma and self.c_stages == self.stores):
             return None
         for i, operand in enumerate(self.planned_epilogue.operands):
-            matrix = len(operand.modes) == 2 and operand.row_major == (self.contiguous == 1)
+            matrix = operand.is_matrix and operand.row_major == (self.contiguous == 1)
             if matrix and operand.dtype != "float32" and operand.alignment % UNIT == 0:
                 return i
         return None
@@ -185,7 +185,7 @@ class PanelPlan(Sm90Plan):
     def matrix_operands(self) -> tuple[int, ...]:
         """The operands that are matrices: with them, the epilogue is evaluated part by part."""
         operands = enumerate(self.planned_epilogue.operands)
-        return tuple(i for i, operand in operands if len(operand.modes) == 2)
+        return tuple(i for i, operand in operands if operand.is_matrix)
 
     @property
     def read_by_threads(self) -> tuple[int, ...]:
@@ -276,7 +276,7 @@ class PanelPlan(Sm90Plan):
         if operand.modes == ("N",):
             neighbours = operand.dtype != "float32"
         else:
-            neighbours = len(operand.modes) == 2 and operand.row_major
+            neighbours = operand.is_matrix and operand.row_major
         return 2 if neighbours and operand.alignment % 2 == 0 else 1
 
     def pending_stores(self, store: int) -> int:

@@ -142,7 +142,7 @@ def result_names(plan: PanelPlan) -> list[str]:
 def _operand(operand: Operand, parameter: int, rows: int, columns: int) -> Argument:
     """An operand over the plan's C, whose lines follow each other in memory."""
     extents = struct.pack("<Qii", pointer(parameter), rows, columns)
-    if len(operand.modes) < 2:
+    if not operand.is_matrix:
         return Argument(operand.name, extents)
     leading = columns if operand.row_major else rows
     return Argument(operand.name, extents + struct.pack("<q", leading))
