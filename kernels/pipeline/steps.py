@@ -226,14 +226,14 @@ class WaitForRows(Step):
 
 @dataclass(frozen=True)
 class AddRows(Step):
-    """The threads add what other GPUs have sent to panels of the accumulator, from `panel` on.
+    """The threads add what other GPUs have sent to panels of the accumulator.
 
     The tiles of other GPUs' rows add nothing.
     """
 
     operand: str
-    panel: int
-    panels: int = 1
+    panel: int  # the first
+    panels: int  # how many
 
 
 @dataclass(frozen=True)

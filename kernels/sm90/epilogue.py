@@ -163,8 +163,8 @@ class PanelGemm(Sm90Gemm):
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, turn, panel)
-            if cutlass.const_expr(plan.scattered and panel % plan.added_panels == 0):
-                self.parts.add(values, *received, count, read.first, panel)
+            if cutlass.const_expr(plan.scattered and len(plan.added_panels(panel)) > 0):
+                self.parts.add(values, *received, count, read.first, plan.added_panels(panel))
             results = self.evaluate(values, ahead, matrices, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.reads.of_panel(read, panel + 1)

@@ -226,18 +226,19 @@ class PanelPlan(Sm90Plan):
             ahead.append(min(count, i + max(1, room // max(1, needed))))
         return [*accumulate(ahead, max)]
 
-    @property
-    def added_panels(self) -> int:
-        """Panels to which a consumer adds at once what other GPUs have sent.
+    def added_panels(self, panel: int) -> range:
+        """Panels to which a consumer adds what other GPUs have sent, before it stores this one.
 
         It loads the elements for as many as it has registers beside the accumulator, two in each.
+        Panels to which it has already added are not among them.
 
-        >>> from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
-        >>> cooperative((128, 256, 64)).added_panels, pingpong((128, 192, 64)).added_panels
-        (4, 1)
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> [[*pingpong((128, 160, 64)).added_panels(panel)] for panel in range(5)]
+        [[0, 1], [], [2, 3], [], [4]]
         """
         free = self.consumer_registers - self.registers - ADDRESS_REGISTERS
-        return min(self.panels, max(1, 2 * free * self.panels // self.registers))
+        at_once = max(1, 2 * free * self.panels // self.registers)
+        return range(panel, panel if panel % at_once else min(panel + at_once, self.panels))
 
     def operand_buffer(self, panel: int) -> int:
         """A consumer's buffer into which a panel of `staged_operand` is loaded: its first store's.

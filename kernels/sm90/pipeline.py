@@ -202,9 +202,8 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
             buffer = plan.operand_buffer(panel)
             program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))
             program.append(steps.ReadPanel(buffer, buffer))
-        if plan.scattered and panel % plan.added_panels == 0:
-            count = min(plan.added_panels, plan.panels - panel)
-            program.append(steps.AddRows("C", panel, count))
+        if plan.scattered and (added := plan.added_panels(panel)):
+            program.append(steps.AddRows("C", panel, len(added)))
         if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
         for store in range(panel * results, (panel + 1) * results):

@@ -71,14 +71,13 @@ class Parts:
         return (received.number + 1 + step) % received.parts.shape[0]
 
     @cute.jit
-    def add(self, values, received, count, first, panel: cutlass.Constexpr):
-        """Add the parts of `count` GPUs, in their order, to `added_panels` from this one on."""
-        panels = range(panel, min(panel + self.plan.added_panels, self.plan.panels))
+    def add(self, values, received, count, first, panels: cutlass.Constexpr):
+        """Add the parts of `count` GPUs, in their order, to the values of some panels."""
         for step in cutlass.range(count, unroll=1):
             part = received.parts[self.sender(received, step), None, None]  # (rows, N)
-            for each in cutlass.range_constexpr(panels.start, panels.stop):
-                sums = values[None, None, None, each]
-                found = load_values(part, first, self.reads.offsets(each), sums.shape, 2)
+            for panel in cutlass.range_constexpr(panels.start, panels.stop):
+                sums = values[None, None, None, panel]
+                found = load_values(part, first, self.reads.offsets(panel), sums.shape, 2)
                 sums.store(sums.load() + found.load().to(Float32))
 
     @cute.jit
