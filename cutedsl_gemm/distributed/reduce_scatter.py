@@ -53,8 +53,8 @@ from layouts.hardware.atoms import WGMMA_M
 PIECE_ROWS = 1024
 # Products of a copy, at least: 50 µs on an H200. Smaller copies were not tried.
 COPY_PRODUCTS = 2**34
-# Adding what has come takes time. In pingpong, one consumer does so while the other multiplies. On
-# two H200s, at five shapes, 15 cooperative plans took 1.05 times as long as the model expects of
+# Adding the received parts takes time. In pingpong, one consumer adds while the other multiplies.
+# On two H200s, at five shapes, 15 cooperative plans took 1.05 times as long as the model expects of
 # the product alone, and 15 pingpong plans 1.00 times (geometric means).
 COOPERATIVE_TAKES = 1.05
 

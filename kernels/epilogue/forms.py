@@ -25,8 +25,8 @@ tests, which hold the errors below. Relative errors are of the exact result, ove
 
 The error of tanh is that of tanh.approx on an H100, over 92 million arguments; the PTX ISA allows
 2^-11 (9.7.3, "tanh"). cuBLAS's fused gelu has the same errors as gelu_tanh: both are 0 below
-x = -4.9, where gelu is -5e-7. silu does without tanh, which would cost its small results their
-relative accuracy, and makes SwiGLU no faster (at 8448×9216×256).
+x = -4.9, where gelu is -5e-7. silu does not use tanh: its small results would lose their
+relative accuracy, and SwiGLU at 8448×9216×256 was no faster.
 
 Infinities and nan give what torch gives, but gelu(-inf) is 0, its limit, where torch has nan.
 Results of the function unit below 2^-126 are 0 (ftz).
@@ -122,8 +122,9 @@ GELU_SCALE = (math.sqrt(2 / math.pi) * 0.044715) ** (1 / 3)
 def gelu_tanh(m: Arithmetic, s: F) -> F:
     """x (1 + tanh(u)) / 2 for u = √(2/π) (x + 0.044715 x³), where s = GELU_SCALE x.
 
-    Then u = s³ + √(2/π) x, which reads fewer registers than a polynomial in x: wgmma reads and
-    writes its sums meanwhile. Bias and gelu at 8448×9216×256: 71 µs, not 72.4 with s = x / 2.
+    Then u = s³ + √(2/π) x, which reads fewer registers than a polynomial in x. Registers matter,
+    since wgmma reads and writes its sums meanwhile: bias and gelu at 8448×9216×256 take 71 µs, and
+    72.4 with a polynomial in x / 2.
     """
     u = s * m.fma(s, s, math.sqrt(2 / math.pi) / GELU_SCALE)
     half = s * (0.5 / GELU_SCALE)
@@ -269,8 +270,8 @@ def compute(
 def _read(epilogue: Epilogue, instruction: Instruction) -> tuple[int, ...]:
     """The values from which an instruction is computed: its arguments.
 
-    Those of gelu_tanh(x + vector) are x and the vector: scale (x + vector) is one fma, since a
-    thread computes scale · vector once for many places.
+    For gelu_tanh(x + vector), they are x and the vector: scale (x + vector) is then one fma, since
+    a thread computes scale · vector once for many places.
     """
     if instruction.operation != "gelu_tanh":
         return instruction.arguments

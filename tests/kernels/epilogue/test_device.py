@@ -17,7 +17,7 @@ from tests.kernels.epilogue.elementwise import ElementwisePlan
 from tests.kernels.epilogue.expressions import expressions
 
 OTHER = Operand("other", ("M", "N"))
-ERROR = {"gelu_tanh": 7.5e-6, "tanh": 3e-6}  # absolute; of tanh.approx, see forms
+ERROR = {"gelu_tanh": 7.5e-6, "tanh": 3e-6}  # absolute, of tanh.approx: see forms.py
 SPECIAL = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, 2.0, -1.0, 0.4, 700.0, -700.0, 1e-30]
 
 
