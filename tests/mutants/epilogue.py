@@ -27,7 +27,7 @@ EXPRESSIONS = (
     Fault(
         "majors_not_turned",
         EXPRESSION,
-        "row_major = self.row_major != (len(modes) == 2)",
+        "row_major = self.row_major != self.is_matrix",
         "row_major = self.row_major",
         "A column-major out reads a matrix along the wrong mode.",
     ),
