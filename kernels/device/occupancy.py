@@ -7,6 +7,8 @@ wait until another one has walked all of its tiles, and double the time.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -49,16 +51,33 @@ def _clusters(device: torch.device, size: int, smem_bytes: int) -> int:
     config.blockDimX, config.blockDimY, config.blockDimZ = 32, 1, 1
     config.sharedMemBytes = smem_bytes
     config.attrs, config.numAttrs = [shape], 1
-    with torch.cuda.device(device):
+    with _primary_context(device):
         kernel = _empty_kernel(device)
         _checked(driver.cuFuncSetAttribute(kernel, dynamic, smem_bytes))
         clusters: int = _checked(driver.cuOccupancyMaxActiveClusters(kernel, config))
     return clusters
 
 
+@contextmanager
+def _primary_context(device: torch.device) -> Iterator[None]:
+    """The device's primary context, which torch uses, as the current one of this thread.
+
+    torch.cuda.device leaves a new thread without a context, such as that of the first backward.
+    """
+    from cuda.bindings import driver
+
+    gpu = _checked(driver.cuDeviceGet(device.index))
+    _checked(driver.cuCtxPushCurrent(_checked(driver.cuDevicePrimaryCtxRetain(gpu))))
+    try:
+        yield
+    finally:
+        _checked(driver.cuCtxPopCurrent())
+        _checked(driver.cuDevicePrimaryCtxRelease(gpu))
+
+
 @cache
 def _empty_kernel(device: torch.device) -> Any:
-    """`EMPTY_KERNEL` on the current device, which is `device`.
+    """`EMPTY_KERNEL` in the current context, which is the device's.
 
     It stays loaded. A driver of CUDA 12.3 or later loads a module while a CUDA graph is captured,
     but to unload one ends the capture (NVIDIA/warp#401).

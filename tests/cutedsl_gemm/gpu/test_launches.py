@@ -197,6 +197,30 @@ def test_a_capture_refuses_to_compile_and_goes_on(monkeypatch, tmp_path):
     assert error(gemm(a, b, out=out), a, b) < 6e-3
 
 
+FIRST = """
+import threading, torch
+from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.device.occupancy import multiprocessors
+from cutedsl_gemm.kernels.sm90.rungs import pingpong
+plan = pingpong(cluster=(2, 1))
+a = torch.randint(-3, 4, (520, 136), device="cuda").bfloat16()
+b = torch.randint(-3, 4, (264, 136), device="cuda").bfloat16().mT
+c = torch.full((520, 264), torch.nan, device="cuda").bfloat16()
+thread = threading.Thread(
+    target=lambda: build.load(plan)(a, b, c, multiprocessors(a.device, plan))
+)
+thread.start()
+thread.join()
+assert torch.equal(c, (a.double() @ b.double()).bfloat16())
+"""
+
+
+def test_the_first_call_of_a_thread_may_launch_clusters():
+    """As the first product of a backward pass does, in a thread that has no CUDA context yet."""
+    status, output = run_apart(sys.executable, "-c", FIRST, seconds=90)
+    assert status == 0, output[-2000:]
+
+
 CAPTURED = """
 import torch
 from cutedsl_gemm.kernels.compile import build

@@ -1,7 +1,5 @@
 """The questions that the driver is asked; its answers are fakes."""
 
-from contextlib import nullcontext
-
 import pytest
 import torch
 
@@ -17,6 +15,11 @@ def asked(monkeypatch):
     """The calls of the driver, in order. It answers that 60 clusters run at once."""
     calls = []
     answers = {
+        "cuDeviceGet": (OK, "gpu"),
+        "cuDevicePrimaryCtxRetain": (OK, "context"),
+        "cuCtxPushCurrent": (OK,),
+        "cuCtxPopCurrent": (OK, "context"),
+        "cuDevicePrimaryCtxRelease": (OK,),
         "cuModuleLoadData": (OK, "module"),
         "cuModuleGetFunction": (OK, "kernel"),
         "cuFuncSetAttribute": (OK,),
@@ -27,7 +30,6 @@ def asked(monkeypatch):
         monkeypatch.setattr(
             driver, name, lambda *_, name=name, answer=answer: (calls.append(name), answer)[1]
         )
-    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
     occupancy._clusters.cache_clear()
     occupancy._empty_kernel.cache_clear()
     yield calls
@@ -45,6 +47,14 @@ def test_clusters_are_counted_by_a_kernel_that_stays_loaded(asked):
     assert "cuModuleUnload" not in asked
 
 
+def test_each_question_has_a_context_whatever_the_thread_did_before(asked):
+    """The context of the thread is the same after it."""
+    occupancy.multiprocessors(torch.device("cuda", 0), pingpong(cluster=(2, 1)))
+    assert asked[:3] == ["cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent"]
+    assert asked[-2:] == ["cuCtxPopCurrent", "cuDevicePrimaryCtxRelease"]
+    assert asked.count("cuCtxPushCurrent") == 1
+
+
 def test_the_driver_is_asked_about_the_blocks_of_the_plan(asked, monkeypatch):
     def active(kernel, config):
         (shape,) = config.attrs
@@ -54,7 +64,7 @@ def test_the_driver_is_asked_about_the_blocks_of_the_plan(asked, monkeypatch):
     monkeypatch.setattr(driver, "cuOccupancyMaxActiveClusters", active)
     plan = pingpong(cluster=(2, 2))
     assert occupancy.multiprocessors(torch.device("cuda", 0), plan) == 132
-    assert asked[-1] == (plan.smem_bytes, 4, 4)
+    assert (plan.smem_bytes, 4, 4) in asked
 
 
 def test_an_error_of_the_driver_is_named(asked, monkeypatch):
