@@ -66,13 +66,19 @@ def _primary_context(device: torch.device) -> Iterator[None]:
     """
     from cuda.bindings import driver
 
-    gpu = _checked(driver.cuDeviceGet(device.index))
-    _checked(driver.cuCtxPushCurrent(_checked(driver.cuDevicePrimaryCtxRetain(gpu))))
+    _checked(driver.cuCtxPushCurrent(_retained_context(device)))
     try:
         yield
     finally:
         _checked(driver.cuCtxPopCurrent())
-        _checked(driver.cuDevicePrimaryCtxRelease(gpu))
+
+
+@cache
+def _retained_context(device: torch.device) -> Any:
+    """The device's primary context, which is never released: `_empty_kernel` stays loaded in it."""
+    from cuda.bindings import driver
+
+    return _checked(driver.cuDevicePrimaryCtxRetain(_checked(driver.cuDeviceGet(device.index))))
 
 
 @cache
