@@ -1,6 +1,6 @@
 """Plans compared with torch.mm: the measurements to which select/model.py is fitted.
 
-    python bench/candidates.py --csv FILE [--seed 9108] [--count 600] [--kinds KIND...]
+    python bench/candidates.py --csv FILE [--seed 9109] [--count 600] [--kinds KIND...]
                                [--slack 1.35] [--tried] [--dry]
 
 Half of the cases are bench's random shapes: 400 of `--count 600`. The others are rare among them:
@@ -43,7 +43,7 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure import epilogues
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
-from cutedsl_gemm.measure.decode import WEIGHTS, copies
+from cutedsl_gemm.measure.decode import HOT_LAUNCHES, WEIGHTS, copies
 from cutedsl_gemm.measure.layers import LAYERS, SWIGLU, Layer
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.random_shapes import MULTIPLES, draw, multiple
@@ -57,7 +57,7 @@ from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 
 SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed
 FIRST, FURTHER, MOST_TRIED = 10, 6, 8  # plans of a case
-FIRST_SEED = 9108  # smaller ones are pools of bench/runs.csv.xz
+FIRST_SEED = 9109  # smaller ones are pools of bench/runs.csv.xz
 CHECKED = 1 << 24  # elements of C at most: larger ones are not checked
 # (N, K) of weights, in addition to those of bench.
 MODELS = (
@@ -278,7 +278,7 @@ def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float
                     check(candidate.name, case.mnk, out, each.float())
             except RuntimeError as error:
                 wrong[-1] = str(error)
-    seconds = seconds_of(products, [b])
+    seconds = seconds_of(products, [b], HOT_LAUNCHES if case.decoding else 1)
     if len(bs) > 1:
         cold = seconds_of(products, bs)  # L2 keeps next to nothing of them
         seconds = [*map(statistics.geometric_mean, zip(seconds, cold, strict=True))]
@@ -297,14 +297,19 @@ def _launch(
     kernel(a, case.parts(b), *others, sms)
 
 
-def seconds_of(products: Sequence[Callable[[Tensor], object]], bs: Sequence[Tensor]) -> list[float]:
-    """Seconds of a product of each, by all of `bs`."""
+def seconds_of(
+    products: Sequence[Callable[[Tensor], object]], bs: Sequence[Tensor], least: int = 1
+) -> list[float]:
+    """Seconds of a product of each, by all of `bs`; a graph has `least` launches or more.
+
+    Some plans of few rows fall into step after ten launches, and are slower from then on.
+    """
 
     def all_of(product: Callable[[Tensor], object]) -> Launch:
         return lambda: [product(b) for b in bs]
 
     launches = [*map(all_of, products)]
-    count = launches_of_a_graph(timed(launches[0], 3), SECONDS)
+    count = max(least, launches_of_a_graph(timed(launches[0], 3), SECONDS))
     return [each / len(bs) for each in race(launches, rounds=ROUNDS, count=count)]
 
 

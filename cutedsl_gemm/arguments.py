@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     tiles = commands.add_parser("hierarchy", help="block, warp and thread tiles of a kernel")
     tiles.add_argument("kernel", nargs="?", help="one of cutedsl_gemm.KERNELS")
     tiles.add_argument("--svg", type=file, metavar="FILE", help="write the drawing to FILE")
-    build = commands.add_parser("build", help="precompile every kernel that gemm can choose")
+    build = commands.add_parser("build", help="precompile gemm's kernels that have no epilogue")
     build.add_argument(
         "--folder", type=folder, metavar="F", help="write there, not to the cache; F can be shipped"
     )

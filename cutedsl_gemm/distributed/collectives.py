@@ -2,8 +2,8 @@
 
     all_gather_gemm(a, b)       this rank's rows of A are sent while the product of them runs; a
                                 tile of other rows starts when the rows that it needs have come
-    gemm_reduce_scatter(a, b)   the product of another rank's rows is stored to that rank as it is
-                                computed; that of this rank's own rows adds what has come
+    gemm_reduce_scatter(a, b)   the product of other ranks' rows is stored here, and copy engines
+                                send it in pieces; that of this rank's own rows adds what has come
 
 all_gather.py and reduce_scatter.py say how.
 
@@ -62,9 +62,9 @@ def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = Non
 def gemm_reduce_scatter(a: Tensor, b: Tensor, group: ProcessGroup | str | None = None) -> Tensor:
     """This rank's rows (M / ranks, N) of the sum over the ranks of a (M, K) · b (K, N).
 
-    torch's reduce_scatter_tensor(torch.mm(a, b), "sum", 0, group), in which the product of another
-    rank's rows goes there as it is computed. `group` is as in `all_gather_gemm`; every rank of it
-    must call the function, with the same M, N and dtype. Partial sums of other ranks are
+    torch's reduce_scatter_tensor(torch.mm(a, b), "sum", 0, group), in which copy engines send the
+    product of other ranks' rows while the kernel runs. `group` is as in `all_gather_gemm`; every
+    rank of it must call the function, with the same M, N and dtype. Partial sums of other ranks are
     rounded to the dtype of a before they are added, as torch's are; this rank's own are not.
 
     Supports autograd and torch.compile: the gradient of a is `all_gather_gemm`. Gradients have no

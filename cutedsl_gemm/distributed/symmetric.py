@@ -1,7 +1,7 @@
 """A buffer on each GPU of a group that all GPUs of the group write: torch's symmetric memory.
 
-A rank writes into the buffers of the others, by its copy engines or by the stores of its kernels.
-They read what it wrote after a barrier, or after a flag:
+The copy engines of a rank write into the buffers of the others. They read what it wrote after a
+barrier, or after a flag:
 
     barrier   all ranks' streams are here; what they wrote before it is visible after it
     flags     an epoch for each rank, at the start of each buffer; `arrived` of a rank's own

@@ -27,7 +27,7 @@ _classes: dict[type[nn.Module], Any] = {}  # see `_mlp_class`
 
 
 class GemmLinear(Converted, nn.Linear):
-    """An nn.Linear whose product runs on gemm where that is expected to be faster."""
+    """An nn.Linear whose product runs on gemm where that is expected to be at least as fast."""
 
     _class_as_written = nn.Linear
 
@@ -98,7 +98,7 @@ class Recognized(NamedTuple):
 
 
 def convert(model: Model) -> Model:
-    """The same model, whose nn.Linear run on gemm where that is expected to be as fast as torch.
+    """The same model, whose nn.Linear run on gemm where that is expected to be at least as fast.
 
     Weights, state_dict and hooks stay as they are; only classes change, as printed below. torch
     computes products of types other than bfloat16 and float16 (after torch.autocast), on GPUs other

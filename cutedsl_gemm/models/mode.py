@@ -21,10 +21,10 @@ from cutedsl_gemm.models.faster import by_gemm
 class enabled(TorchFunctionMode):
     """A context in which torch's linear, mm, addmm, matmul and bmm run on gemm where it is faster.
 
-    `convert` says which products torch computes nevertheless. These also are torch's: calls with
-    out, alpha or beta, products inside other operators, such as einsum and attention, and batches,
-    unless all have one right-hand matrix. It holds for the thread that enters it. The gradients of
-    what ran on gemm are computed in the same way, also after the context.
+    See `convert` for the products that torch still computes. torch also computes calls with out,
+    alpha or beta, products inside other operators, such as einsum and attention, and batches,
+    unless all have one right-hand matrix. The context holds for the thread that enters it. The
+    gradients of what ran on gemm are computed in the same way, also after the context.
 
     >>> a, b = torch.ones(4, 16), torch.ones(16, 8)
     >>> with enabled():

@@ -49,7 +49,7 @@ def choose_among(maker: Maker, problem: Problem, tile: Tile | None = None) -> Sm
     >>> from cutedsl_gemm.kernels.sm90.rungs import split
     >>> square = Problem.dense(4096, 4096, 4096, "float16")
     >>> choose_among(pingpong, square).tile, choose_among(split, square, (128, 64, 64)).splits
-    ((128, 128, 64), 2)
+    ((128, 176, 64), 2)
     """
     tile = None if tile is None else checked_tile(tile)
     made = (each for each in candidates_for(problem) if each.maker is maker)

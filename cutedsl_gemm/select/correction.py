@@ -170,7 +170,7 @@ def network(inputs: Array, hidden: Array, output: Array) -> Network:
 
 
 def _with_one(weights: Array) -> Array:
-    """The weights with a unit more, which is 1."""
+    """The weights with one more unit, which is always 1."""
     unit = np.zeros((len(weights), 1))
     unit[-1] = 1
     return np.hstack([weights, unit]).astype(np.float32)

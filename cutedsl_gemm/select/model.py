@@ -11,8 +11,8 @@ multiprocessor needs: about the longest of three times.
     shared memory  what TMA writes and wgmma reads there
     latency        from one wgmma to the next
 
-TMA decides if an operand is not contiguous along K and its tile needs short rows: it takes as long
-for a row of 32 bytes of shared memory as for one of 128.
+If an operand is not contiguous along K and its tile needs short rows, TMA is the limit: it takes
+as long for a row of 32 bytes of shared memory as for one of 128.
 
 L2 serves fewer rows a second if they start off 128-byte lines. Clusters, whose blocks share loads
 by multicast, ask for less. Where K is split, a second kernel adds the partial sums.
@@ -117,7 +117,8 @@ class Constants(NamedTuple):
     narrow_write: float = 1.24e12  # of C that DRAM takes in rows of 32 bytes
     reduction_launch: float = 1.96e-06  # of the kernel that adds partial sums
     reduction_rate: float = 4.95e12  # of partial sums, to L2 and from there
-    # Of a slot of an epilogue (epilogue/cost.py). By hand, of twelve epilogues at 8448×9216×256.
+    # Of an issue slot (epilogue/cost.py) of one output of a thread. By hand, from twelve epilogues
+    # at 8448×9216×256.
     issue: float = 2.0e-09
     # Of a matrix that threads read, per output of a thread. Two cost four times as much, since they
     # share the registers for what is read ahead; `full` is the factor if sums take all of these. By
@@ -159,7 +160,7 @@ class Estimate(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """What decides: DRAM if it takes longer than the main loops, else a time of a k-tile.
+        """The limit: DRAM if it takes longer than the main loops, else the longest of `k_tile`.
 
         >>> square, askew = (Problem.dense(4096, 4096, k) for k in (4096, 4104))
         >>> [estimate(each, Candidate(pingpong, (128, 192, 64))).bound for each in (square, askew)]
@@ -302,7 +303,7 @@ def estimate(problem: Problem, candidate: Candidate) -> Estimate:
 
     >>> found = estimate(Problem.dense(4096, 4096, 4096), Candidate(pingpong, (128, 192, 64)))
     >>> found.candidate.name, found.tiles, found.waves, round(found.seconds * 1e6)
-    ('pingpong 128×192×64', 704, 6, 215)
+    ('pingpong 128×192×64', 704, 6, 214)
     """
     return estimates(problem, (candidate,))[0]
 

@@ -131,8 +131,8 @@ def in_product(kept: Stored, wanted: tuple[int, ...] = ()) -> Epilogue:
     """The derivative of the first result, in the epilogue of the product that makes its gradient.
 
     The accumulator is that gradient. The results are the derivatives of the accumulators, in the
-    dtype of A and B, and of the `wanted` operands, row vectors: sums over M. It has the operands of
-    the derivative that are used.
+    dtype of A and B, and of the `wanted` operands, row vectors: sums over M. Its operands are
+    those of the derivative that it reads.
 
     >>> from cutedsl_gemm.kernels.epilogue.trace import trace
     >>> layer = trace(lambda acc, bias: (acc + bias).relu(), (Operand("bias", ("N",)),))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Argument(NamedTuple):
     """One tensor in global memory. A matrix has a leading stride, that of its other mode.
 
-    A tensor of three modes is a stack of matrices. A mode that is a number has this extent.
+    A tensor of three modes is a stack of matrices. A mode named by a number has that extent.
     """
 
     modes: tuple[str, ...]  # of a matrix of M, N and K: its rows, its columns

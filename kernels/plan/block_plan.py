@@ -42,7 +42,7 @@ class BlockPlan:
 
     @property
     def c_alignment(self) -> int:
-        """As those of A and B."""
+        """The leading stride and the address of C must be multiples of so many elements."""
         return self.alignment
 
     @property

@@ -139,7 +139,7 @@ def gathered_problems(plan: Sm90Plan) -> Iterator[str]:
 
 
 def scattered_problems(plan: Sm90Plan) -> Iterator[str]:
-    """A consumer sends tiles, and adds the parts of other GPUs to those of this GPU's rows."""
+    """A consumer stores what is sent, and adds the parts of other GPUs to this GPU's rows."""
     if not plan.scattered:
         return
     if plan.gathered or plan.swapped or plan.splits > 1 or plan.schedule == "single":

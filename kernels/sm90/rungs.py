@@ -83,7 +83,7 @@ def cooperative(
     c_alignment: int = UNIT,
     epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
-    """Two consumer warpgroups share each tile: one if BM is 64, three if BM is 192 and BN <= 200.
+    """Two consumers share each tile; one if BM is 64, or three if BM is 192 and BN <= 200.
 
     New: a producer warp loads k-tiles as far ahead as stages are free, and the consumer warpgroups
     multiply. Blocks are persistent: they walk tile after tile. Gains: loads and multiplies overlap,
