@@ -166,14 +166,14 @@ class Backward(NamedTuple):
         needs_a, needs_b, *_ = self.needs
         options = backward_options(*self.options[1:])
         multiply = self.multiply
+        as_needed = aligned_copy if options["kernel"] is not None else lambda matrix: matrix
         if len(slopes) == 1:
             slope, rows = slopes[0], b.mT
         else:  # both parts in one product: side by side, as the rows of the weight are
             interleaved = b.stride(0) < b.stride(2)
-            rows = (b.permute(2, 0, 1) if interleaved else b.mT).flatten(0, 1)
-            slope = torch.stack(slopes, 2 if interleaved else 1).flatten(1)
-        if options["kernel"] is not None:
-            slope = aligned_copy(slope)
+            rows = as_needed((b.permute(2, 0, 1) if interleaved else b.mT).flatten(0, 1))
+            slope = torch.stack(slopes, 2 if interleaved else 1).reshape(len(slopes[0]), -1)
+        slope = as_needed(slope)
         of_a = multiply(slope, rows, **options) if needs_a else None
         if not needs_b:
             return of_a, None

@@ -243,7 +243,7 @@ def _chosen(g: Any, ahead: Any, tie: Any, other: Any) -> Any:
 
 def _silu(g: Any, y: Any, x: Any) -> tuple[Any]:
     s = x.sigmoid()
-    return (g * (s + y - y * s),)
+    return (g * (s + (y - y * s)),)
 
 
 def _gelu_tanh(g: Any, y: Any, x: Any) -> tuple[Any]:

@@ -44,8 +44,8 @@ def evaluate(
         else:
             value = _apply(instruction, [values[each] for each in instruction.arguments])
         values.append(value)
-    shape = torch.broadcast_tensors(*accumulators)[0].shape  # broadcast_shapes loads SymPy
-    return tuple(values[each.value].broadcast_to(shape) for each in epilogue.results)
+    shape = accumulators[0].shape
+    return tuple(values[each.value].expand(shape) for each in epilogue.results)
 
 
 def finish(result: Result, value: Tensor, dtype: torch.dtype) -> Tensor:

@@ -118,8 +118,16 @@ def clamp(input: Argument, min: Argument | None = None, max: Argument | None = N
     if min is None and max is None:
         raise Refused("needs min, or max, or both")
     if min is not None:
-        input = apply("maximum", input, min)
-    return input if max is None else apply("minimum", input, max)
+        input = _clamped("maximum", input, min)
+    return input if max is None else _clamped("minimum", input, max)
+
+
+def _clamped(operation: str, input: Argument, bound: Argument) -> Argument:
+    """The maximum or minimum of both. At a tie, torch.clamp is `input`, to which the slope goes."""
+    clamped = apply(operation, input, bound)
+    if isinstance(bound, int | float):  # the derivative knows a constant for a bound
+        return clamped
+    return where(apply("eq", input, bound), input, clamped)
 
 
 def exp2(input: Argument) -> Argument:

@@ -301,6 +301,20 @@ def test_elements_of_an_out_that_share_memory_are_refused(out):
             call()
 
 
+@pytest.mark.parametrize("kernel", ["sm90", deep("sm80_mma")])
+def test_gates_that_a_named_kernel_reads_have_gradients(kernel):
+    """The rows of both parts, packed for the gradient of a, may have a stride that TMA refuses."""
+    stride = 16  # of rows of 12
+    a = draw(24, stride)[:, :12].requires_grad_()
+    b = draw(2, stride, 64)[:, :12].requires_grad_()
+    product = gemm(a, b, kernel=kernel, epilogue=lambda g, u: F.silu(g) * u)
+    found = torch.autograd.grad(product.float().sum(), (a, b))
+    gate, up = a.float() @ b.float()
+    wanted = torch.autograd.grad((F.silu(gate) * up).sum(), (a, b))
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert (ours - theirs).float().norm() < 2e-2 * theirs.float().norm()
+
+
 def test_a_sum_over_n_is_not_invariant():
     with pytest.raises(ValueError, match=r"out\[1\] is a sum over N"):
         gemm(A, B, epilogue=lambda acc: (acc, acc.sum(1)), invariant=True)

@@ -5,6 +5,7 @@ import torch
 from torch import func
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional as F
 from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -201,7 +202,7 @@ def test_the_operator_and_its_gradient_are_invariant_if_asked():
     assert torch.equal(x.grad, exact)
 
 
-WEIGHT = draw(40, 40)
+WEIGHT, VECTOR = draw(40, 40), draw(40)
 PRODUCTS = {
     "gemm": lambda x: gemm(x, WEIGHT),
     "linear": lambda x: linear(x, WEIGHT, None, "gelu"),
@@ -209,6 +210,9 @@ PRODUCTS = {
     "an epilogue of several results": lambda x: gemm(
         x, WEIGHT, epilogue=lambda acc, s: (acc * s, acc.sum(dim=1)), s=2.0
     )[0],
+    "an epilogue with a vector": lambda x: gemm(
+        x, WEIGHT, epilogue=lambda acc, s: F.gelu(acc + s), s=VECTOR
+    ),
 }
 DEEP = pytest.mark.deep
 OF_A_FUNCTION = {
@@ -313,11 +317,12 @@ def test_modes_of_torch_see_the_operator():
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # of torch's older vmap
-@pytest.mark.parametrize("name", ["gemm", "linear"])
+@pytest.mark.parametrize("name", PRODUCTS)
 def test_gradients_of_a_batch_at_once_are_those_of_each(name):
     """`is_grads_batched=True` has a vmap of its own, as has jacobian(vectorize=True)."""
-    x, slopes = draw(4, 40).requires_grad_(), draw(3, 4, 40)
+    x = draw(4, 40).requires_grad_()
     y = PRODUCTS[name](x)
+    slopes = draw(3, *y.shape)
     (found,) = torch.autograd.grad(y, x, slopes, is_grads_batched=True, retain_graph=True)
     each = [torch.autograd.grad(y, x, slope, retain_graph=True)[0] for slope in slopes]
     assert near(found, torch.stack(each))

@@ -1,5 +1,7 @@
 """The derivative of an epilogue is torch's of the same function."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -98,6 +100,26 @@ def test_at_a_kink_the_derivative_is_torchs(function, at):
     (found,) = evaluate(derivative(trace(function)), [x], [torch.ones(1, 1)])
     (value,) = evaluate(trace(function), [x])
     assert found == wanted == torch.autograd.grad(value.sum(), x)[0]
+
+
+@pytest.mark.parametrize("bound", ["min", "max"])
+@pytest.mark.parametrize("at", [-1.0, 2.0, 3.0, math.nan])
+def test_the_derivatives_of_a_clamp_by_an_operand_are_torchs(bound, at):
+    """At a tie, the input has all of the slope, unlike that of torch.maximum."""
+    x, row = (torch.full((1, 1), v, dtype=torch.float64, requires_grad=True) for v in (2.0, at))
+    made = trace(lambda acc, row: acc.clamp(**{bound: row}), (OPERANDS["row"],))
+    wanted = torch.autograd.grad(x.clamp(**{bound: row}).sum(), (x, row))
+    (value,) = evaluate(made, [x], [row])
+    of_value = torch.autograd.grad(value.sum(), (x, row))
+    assert torch.equal(value.nan_to_num(), x.clamp(**{bound: row}).nan_to_num())
+    if not math.isnan(at):
+        found = evaluate(derivative(made, (0,)), [x], [row, torch.ones(1, 1)])
+        assert [*map(float, found)] == [*map(float, wanted)] == [*map(float, of_value)]
+
+
+def test_the_slope_of_silu_is_one_where_its_argument_is_large():
+    (slope,) = evaluate(derivative(trace(F.silu)), [torch.full((1, 1), 1e8)], [torch.ones(1, 1)])
+    assert slope == 1
 
 
 @pytest.mark.parametrize(
