@@ -124,8 +124,9 @@ def _composed(
 class Mlp(torch.autograd.Function):
     """Both layers, of a matrix x. `linear` computes the products that have no epilogue.
 
-    w1 is one weight; or those of gate and value, in the order of their addresses, if
-    `pairs.as_parts` has a tensor for them. `gate_first` says which is which.
+    w1 is one weight; or those of gate and value, in the order that `gate_first` says, if
+    `pairs.as_parts` has a tensor for them. What is saved has their order, not that of their
+    addresses: a checkpoint may save it again with the weights elsewhere.
     """
 
     @staticmethod
@@ -140,13 +141,16 @@ class Mlp(torch.autograd.Function):
         b2: Tensor | None,
         *w1: Tensor,
     ) -> Tensor:
-        layer, b = first_layer(activation, gate_first, b1 is not None, w1)
+        order = memory_order(w1)
+        first = gate_first == (order == AS_GIVEN)
+        layer, b = first_layer(activation, first, b1 is not None, w1[order])
         given = {} if b1 is None else {"bias": b1}
         wanted = (0,) if b1 is not None and b1.requires_grad else ()
         ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
         ctx.linear, ctx.layer, ctx.wanted = linear, (activation, gate_first), wanted
+        ctx.order = order
         h, *others = fused_product(x, b, ctx.kept.epilogue, given)
-        stored = [(h, *others)[place] for place in ctx.kept.places]
+        stored = [(h, *others)[place] for place in ctx.kept.places][order]
         ctx.count = len(w1)
         ctx.save_for_backward(x, b1, w2, b2, *w1, h, *stored)
         return linear(h, w2, b2)
@@ -166,18 +170,29 @@ class Mlp(torch.autograd.Function):
                 of_input = of_x(linear, dz, w1)
             if any(needs_w1):
                 whole = linear(dz.mT, x.mT)  # (H, K), or of both parts (2H, K)
-                parts = whole.unflatten(0, (ctx.count, len(whole) // ctx.count))
-                of_w1 = [part if n else None for part, n in zip(parts, needs_w1, strict=True)]
+                parts = zip(whole.chunk(ctx.count), needs_w1, strict=True)
+                of_w1 = [part if needed else None for part, needed in parts]
             of_b1 = sums[0].to(b1.dtype).view(b1.shape) if needs_b1 else None
         of_w2 = linear(dy.mT, h.mT) if needs_w2 else None
         of_b2 = dy.sum(0, dtype=torch.float32).to(b2.dtype).view(b2.shape) if needs_b2 else None
         return None, None, None, of_input, of_b1, of_w2, of_b2, *of_w1
 
 
+AS_GIVEN, REVERSED = slice(None), slice(None, None, -1)
+
+
+def memory_order(w1: Sequence[Tensor]) -> slice:
+    """What puts one weight, or two, in the order of their addresses; it is its own inverse."""
+    return REVERSED if w1[0].data_ptr() > w1[-1].data_ptr() else AS_GIVEN
+
+
 def first_layer(
     activation: str, gate_first: bool, bias: bool, w1: Sequence[Tensor]
 ) -> tuple[Fixed, Tensor]:
-    """The epilogue of the first layer, and its b: (K, H), or (2, K, H) if it has a gate."""
+    """The epilogue of the first layer, and its b: (K, H), or (2, K, H) if it has a gate.
+
+    w1 is in the order of addresses.
+    """
     if activation not in GATES:
         return LINEAR[activation][int(bias)], w1[0].mT
     layer = GATES[activation][0 if gate_first else 1]
@@ -196,7 +211,7 @@ def _hidden(
     if ctx.layer[0] not in GATES:
         return of_sums(ctx.kept, dy, w2, stored, b1, ctx.wanted)
     dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
-    of_sums(ctx.kept, dy, w2, stored, out=dz.chunk(2, dim=1))
+    of_sums(ctx.kept, dy, w2, stored[ctx.order], out=dz.chunk(2, dim=1)[ctx.order])
     return (dz,)
 
 

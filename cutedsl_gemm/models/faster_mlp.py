@@ -64,14 +64,13 @@ def gated_mlp(
     if torch._C._is_tracing():
         return None
     x, w2, b2, *w1 = tensors
-    if x.ndim == 0:
+    if x.ndim == 0 or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
     product = _product(x, w1, activation, gate_first)
     if product is None:
         return None
     if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
-        w1 = w1 if product.in_order else w1[::-1]
-        options = linear, activation, product.gate_first
+        options = linear, activation, gate_first
         return unflattened(Mlp.apply(*options, rows_of(x), None, w2, b2, *w1), x)
     (h,) = product.run(product.as_matrix(x), product.b, {}, None)
     y = multiply(h, w2, b2)
@@ -96,7 +95,6 @@ class _Product(NamedTuple):
     run: Callable[..., Results]
     b: Tensor  # (2, K, H), without memory of its own
     in_order: bool  # whether the weights are given in the order of their addresses
-    gate_first: bool  # in memory
 
 
 class _Known(NamedTuple):
@@ -136,7 +134,7 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
     if known is None:
         return None
     b = parts_at(min(start, start + distance), abs(distance), *known.part)
-    return _Product(known.epilogue, known.as_matrix, known.run, b, in_order, gate_first)
+    return _Product(known.epilogue, known.as_matrix, known.run, b, in_order)
 
 
 def _signature(tensor: Tensor) -> tuple[Any, ...]:

@@ -75,7 +75,7 @@ def _addmm(c: Any, a: Any, b: Any) -> Tensor | None:
 
 
 def _bmm(a: Any, b: Any) -> Tensor | None:
-    if not _are_of_rank(3, a, b) or a.shape[0] != b.shape[0]:
+    if not _are_of_rank(3, a, b) or a.is_nested or b.is_nested or a.shape[0] != b.shape[0]:
         return None
     return _matmul(a, b)
 
@@ -86,13 +86,12 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
         return None
     if b.ndim == 2:
         return by_gemm(a, b.mT)
-    if a.ndim < b.ndim:
+    if a.ndim < b.ndim or a.is_nested or b.is_nested:
         return None
     batches = zip(b.shape[:-2], b.stride()[:-2], a.shape[-b.ndim : -2], strict=True)
     if b.numel() == 0 or any(n != 1 and (step or n != of_a) for n, step, of_a in batches):
         return None
-    own_gradient = torch.is_grad_enabled() and b.requires_grad and (b.is_leaf or b.retains_grad)
-    if own_gradient and max(b.shape[:-2]) > 1:
+    if torch.is_grad_enabled() and b.requires_grad and max(b.shape[:-2]) > 1:
         return None  # it differs from matrix to matrix, and gemm would give it all to one
     return by_gemm(a, b[(0,) * (b.ndim - 2)].mT)
 

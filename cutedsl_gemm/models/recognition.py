@@ -62,7 +62,9 @@ def recognized(module: nn.Module) -> GatedMlp | None:
     owned = [each for layer in layers.values() for each in layer.parameters()]
     if len(layers) not in (2, 3) or len([*module.parameters()]) != len({*map(id, owned)}):
         return None
-    if [*module.buffers()] or len(signature(class_as_written(module).forward).parameters) != 2:
+    if [*module.parameters(recurse=False)] or [*module.buffers()]:
+        return None
+    if len(signature(class_as_written(module).forward).parameters) != 2:
         return None
     try:
         modes = product((False, True), repeat=4)

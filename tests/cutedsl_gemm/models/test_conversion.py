@@ -440,15 +440,27 @@ def test_enabled_raises_torchs_errors():
         assert str(found.value) == str(wanted.value)
 
 
-def test_enabled_leaves_a_leaf_of_equal_matrices_its_own_gradients(products):
+@pytest.mark.parametrize("leaf", [True, False])
+def test_enabled_leaves_equal_matrices_their_own_gradients(leaf, products):
     """gemm would multiply by one of them, which would get the gradient of all."""
-    b = B.expand(2, 40, 24).detach().requires_grad_()
+    b = B.expand(2, 40, 24).detach().requires_grad_() if leaf else B.clone().requires_grad_()
+    b = b if leaf else b.expand(2, 40, 24)
     slope = draw(2, 9, 24)
     wanted = torch.autograd.grad(torch.bmm(X, b), b, slope)[0]
     with enabled():
         c = torch.bmm(X, b)
     assert torch.equal(torch.autograd.grad(c, b, slope)[0], wanted)
     assert not products
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_enabled_leaves_nested_tensors_to_torch():
+    a, b = (torch.nested.nested_tensor([draw(3, 4), draw(*rest)]) for rest in ((5, 4), (3, 4)))
+    wanted = torch.bmm(a, b.transpose(1, 2))
+    with enabled():
+        for product in (torch.bmm, torch.matmul):
+            found = product(a, b.transpose(1, 2))
+            assert all(map(torch.equal, found.unbind(), wanted.unbind()))
 
 
 def test_gradients_of_enabled_are_gemms_after_the_context_too(products):

@@ -10,6 +10,7 @@ from torch import nn
 from torch.fx import GraphModule
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
+from torch.utils.checkpoint import checkpoint
 
 from cutedsl_gemm import convert, pairs, restore
 from cutedsl_gemm.models import conversion, faster, faster_mlp
@@ -279,6 +280,43 @@ def test_weights_elsewhere_need_no_new_plan(products):
     assert products.count(FUSED) == len(orders) <= 2  # the gate first in memory, or last
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_may_compute_again_with_weights_elsewhere(reentrant, products):
+    """As under autocast, which casts them again, and with FSDP2, which gathers them again."""
+    theirs = Llama().bfloat16()
+    ours = convert(copy.deepcopy(theirs))
+    gate, up = ours.gate_proj.weight, ours.up_proj.weight
+    places = torch.stack([gate.data, up.data, gate.data])
+    gate.data, up.data = places[0], places[1]
+    inputs = [X.clone().requires_grad_() for _ in range(2)]
+    y = checkpoint(ours, inputs[0], use_reentrant=reentrant)
+    gate.data = places[2]  # behind up, and not before it
+    y.float().sum().backward()
+    theirs(inputs[1]).float().sum().backward()
+    assert near(inputs[0].grad, inputs[1].grad)
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert near(one.grad, other.grad)
+    assert products
+
+
+def test_batches_of_gradients_are_torchs(products):
+    theirs = Llama().bfloat16()
+    ours, x, slopes = convert(copy.deepcopy(theirs)), X.clone().requires_grad_(), draw(3, *X.shape)
+    found, wanted = (
+        torch.autograd.grad(made(x), x, slopes, is_grads_batched=True)[0] for made in (ours, theirs)
+    )
+    assert near(found, wanted)
+    assert products
+
+
+def test_a_bias_of_one_element_is_torchs(products):
+    made = Llama(bias=True).bfloat16()
+    made.down_proj.bias = nn.Parameter(draw(1))
+    convert(made)(X).float().sum().backward()
+    assert made.down_proj.bias.grad == X[..., 0].numel() * 40
+    assert FUSED not in products
+
+
 class Lora(nn.Module):
     def __init__(self, layer):
         super().__init__()
@@ -501,6 +539,14 @@ def without_gradients(forward):
     return torch.no_grad()(forward)
 
 
+class Aliasing(Llama):
+    """A Parameter of its own is that of a layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = self.gate_proj.weight
+
+
 class Deeper(Llama):
     def forward(self, x):
         return super().forward(x) + 1
@@ -638,7 +684,8 @@ NONE = {
     **{
         each.__name__: each
         for each in (
-            Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice, Branching, Wider,
+            Aliasing, Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice,
+            Branching, Wider,
             Dropping, AskingForGradients, AskingForInference, AskingForTensors,
             Keeping, Numbering, Listing,
             Scaled, Writing, HalvesOfTokens,
