@@ -120,12 +120,13 @@ class SymmetricBuffer:
         self.ended.record(stream)
 
 
-_buffers: dict[tuple[str, str, torch.device], SymmetricBuffer | None] = {}
+# By the group itself: its name is free again after destroy_process_group.
+_buffers: dict[tuple[str, ProcessGroup, torch.device], SymmetricBuffer | None] = {}
 
 
 def known_buffer(group: ProcessGroup, device: torch.device, use: str) -> SymmetricBuffer | None:
     """The group's buffer for one use, if there is one."""
-    return _buffers.get((use, group.group_name, device))
+    return _buffers.get((use, group, device))
 
 
 def symmetric_buffer(
@@ -136,7 +137,7 @@ def symmetric_buffer(
     The first call, and one that needs more bytes, waits for all ranks. Without access from each GPU
     to the memory of the others there is no buffer, which is remembered, with a warning.
     """
-    key = use, group.group_name, device
+    key = use, group, device
     if key not in _buffers:
         _buffers[key] = SymmetricBuffer(group, device)
     buffer = _buffers[key]

@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cutedsl_gemm.distributed import all_gather, overlap, reduce_scatter
+from cutedsl_gemm.distributed import all_gather, overlap, reduce_scatter, symmetric
 from cutedsl_gemm.distributed.all_gather import gathered_plan
 from cutedsl_gemm.distributed.collectives import all_gather_gemm, gemm_reduce_scatter
 from cutedsl_gemm.distributed.reduce_scatter import PIECE_ROWS, scattered_plan
@@ -355,3 +355,31 @@ def test_flags_are_of_the_same_rows_whatever_the_plan_of_a_rank(rows):
         plan = scattered_plan(3, Problem(a, b, "bfloat16"))
         assert plan.piece_rows == PIECE_ROWS
         assert rows % plan.cluster_tile[0] == 0
+
+
+def test_a_group_of_the_name_of_an_ended_one_has_a_buffer_of_its_own(monkeypatch):
+    """Names begin again after destroy_process_group, and the new group may have other ranks."""
+
+    class Reserved:
+        def __init__(self, group, device):
+            self.group, self.handle = group, None
+
+        def reserve(self, bytes):
+            pass
+
+    monkeypatch.setattr(symmetric, "SymmetricBuffer", Reserved)
+    monkeypatch.setattr(symmetric, "_buffers", {})
+    device, groups = torch.device("cpu"), [SimpleGroup("0") for _ in range(2)]
+    buffers = [symmetric.symmetric_buffer(group, device, "gather", 8) for group in groups]
+    assert [each.group for each in buffers] == groups
+    for group, buffer in zip(groups, buffers, strict=True):
+        assert symmetric.known_buffer(group, device, "gather") is buffer
+        assert symmetric.symmetric_buffer(group, device, "gather", 16) is buffer
+    assert symmetric.known_buffer(groups[0], device, "scatter") is None
+
+
+class SimpleGroup:
+    """A process group, as far as a buffer asks for it before it is used."""
+
+    def __init__(self, group_name):
+        self.group_name = group_name
