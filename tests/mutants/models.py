@@ -223,9 +223,16 @@ FAULTS = (
     Fault(
         "gradient_of_equal_matrices_to_one",
         MODE,
-        "if own_gradient and max(b.shape[:-2]) > 1:",
+        "if torch.is_grad_enabled() and b.requires_grad and max(b.shape[:-2]) > 1:",
         "if False:",
-        "The first matrix of an expanded leaf has the gradient of all.",
+        "The first matrix of an expanded tensor has the gradient of all.",
+    ),
+    Fault(
+        "sums_saved_in_the_order_of_addresses",
+        "cutedsl_gemm/two_layers.py",
+        "for place in ctx.kept.places][order]",
+        "for place in ctx.kept.places]",
+        "Gate and up are exchanged in the derivative if the gate lies behind.",
     ),
     Fault(
         "parts_at_any_distance",
