@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+from ..algebra.injectivity import collision
 from ..errors import LayoutError
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
@@ -64,9 +65,13 @@ def padding_for(layout: Any, accesses: Accesses, unit: int | None = None) -> Pad
     plain, unit, wanted = tile_and_accesses(layout, accesses, unit)
     widest = max(access.instruction.width for access in wanted)
     step = max(widest * 8 // unit, 1)
+    pitches = sorted({d for _, d in plain.modes if d >= step and d % step == 0})
+    reports = _free(plain, wanted, unit)
+    if reports is not None and collision(plain) is None:
+        return Padding(plain, pitches[0] if pitches else int(cosize(plain)), 0, unit, reports)
     found: list[Padding] = []
-    for pitch in sorted({d for _, d in plain.modes if d >= step and d % step == 0}):
-        for by in range(0, WAVEFRONT_BYTES * 8 // unit, step):
+    for pitch in pitches:
+        for by in range(step, WAVEFRONT_BYTES * 8 // unit, step):
             padded = _padded(plain, pitch, by)
             reports = None if padded is None else _free(padded, wanted, unit)
             if padded is not None and reports is not None:

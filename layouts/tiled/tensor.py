@@ -105,13 +105,7 @@ class Tensor(Composable):
             return
         self._require_writable("setting an element")
         index = self._in_data(added(self.offset, self.layout(coord)), coord)
-        if getattr(index, "ndim", 0):
-            self._store_at(index, value)
-            return
-        try:
-            self.data[index] = value
-        except REFUSALS as error:
-            raise LayoutError(f"{self!r}: its elements cannot be {value!r}: {error}") from None
+        self._store_at(index if getattr(index, "ndim", 0) else [index], value)
 
     #: Python would otherwise iterate by index, without an end: the last mode is unbounded.
     __iter__ = None

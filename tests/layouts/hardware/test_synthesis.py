@@ -264,6 +264,19 @@ def test_the_padding_is_the_smallest():
     )
 
 
+@pytest.mark.parametrize(
+    "tile", [Layout(64, 1), Layout((64, 3), (1, 65)), Layout((32, 2), (1, 32))]
+)
+def test_a_tile_that_is_free_of_conflicts_needs_no_padding(tile):
+    """Whatever its strides: none of the first two could be a pitch."""
+    padding = padding_for(tile, [Access(4, Layout(32, 2))], unit=16)
+    assert (padding.layout, padding.by) == (tile, 0)
+
+
+def test_a_tile_whose_elements_share_memory_has_no_padding():
+    assert padding_for(Layout((8, 8), (0, 0)), [Access(4, Layout(32))], unit=32) is None
+
+
 @pytest.mark.parametrize("unit", [8, 16, 32])
 @pytest.mark.parametrize("shape", [(64, 64), (8, 32), (128, 16)])
 def test_a_padded_tile_can_be_repeated(shape, unit):

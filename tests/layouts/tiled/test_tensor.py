@@ -321,7 +321,9 @@ def test_what_torch_writes_under_autograd_is_written():
 
 
 @pytest.mark.parametrize("name", ["numpy", "torch"])
-@pytest.mark.parametrize("value", [300, -129, 1 << 70, "x", None])
+@pytest.mark.parametrize(
+    "value", [300, -129, 1 << 70, "x", None, 1.5, numpy.nan, numpy.int64(300), numpy.array(300)]
+)
 def test_a_value_that_no_element_can_hold_is_refused(name, value):
     library = pytest.importorskip(name)
     tensor = make_tensor(library.zeros(4, dtype=library.int8))
