@@ -150,13 +150,17 @@ class _Linear(torch.autograd.Function):
         ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
         ctx.linear = linear
-        ctx.save_for_backward(x, weight)
+        # Not in torch's order: a checkpoint that computes again by torch is refused then. Else it
+        # would take the transpose of a square weight. torch has x first if there is a bias.
+        ctx.x_first = bias is None
+        ctx.save_for_backward(*(x, weight) if ctx.x_first else (weight, x))
         return run(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needs = ctx.needs_input_grad[2:]
-        return None, None, *gradients(ctx.saved_tensors, needs, grad, ctx.linear)
+        needs, (first, second) = ctx.needs_input_grad[2:], ctx.saved_tensors
+        saved = (first, second) if ctx.x_first else (second, first)
+        return None, None, *gradients(saved, needs, grad, ctx.linear)
 
 
 _apply = applied(_Linear)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import CheckpointError, checkpoint
 
 from cutedsl_gemm import convert, enabled, linear_calls, restore
 from cutedsl_gemm import fused as fused_module
@@ -240,6 +240,22 @@ def test_checkpointing_gives_the_same_gradients(products):
         else:
             result.float().sum().backward()
             assert torch.equal(x.grad, wanted)
+    assert products
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_checkpoint_in_enabled_is_refused_or_right(bias, products):
+    """torch computes again by itself: it leaves the context before the backward pass."""
+    layer = nn.Linear(40, 40, bias=bias).bfloat16()
+    x = X.flatten(0, 1).clone().requires_grad_()
+    with enabled():
+        result = checkpoint(layer, x, use_reentrant=False)
+        with pytest.raises(CheckpointError):
+            result.float().sum().backward()
+    contexts = {"context_fn": lambda: (enabled(), enabled())}
+    result = checkpoint(layer, x, use_reentrant=False, **contexts)
+    found, wanted = (torch.autograd.grad(y.float().sum(), x)[0] for y in (result, layer(x)))
+    assert near(found, wanted)
     assert products
 
 
