@@ -150,16 +150,15 @@ class _Linear(torch.autograd.Function):
         ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
         ctx.linear = linear
-        # Not in torch's order: a checkpoint that computes again by torch is refused then. Else it
-        # would take the transpose of a square weight. torch has x first if there is a bias.
-        ctx.x_first = bias is None
-        ctx.save_for_backward(*(x, weight) if ctx.x_first else (weight, x))
+        # The order is not torch's, which saves x first if there is a bias. So torch refuses a
+        # checkpoint that it recomputes itself: a square weight would be taken for its transpose.
+        ctx.order = 1 if bias is None else -1
+        ctx.save_for_backward(*(x, weight)[:: ctx.order])
         return run(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needs, (first, second) = ctx.needs_input_grad[2:], ctx.saved_tensors
-        saved = (first, second) if ctx.x_first else (second, first)
+        needs, saved = ctx.needs_input_grad[2:], ctx.saved_tensors[:: ctx.order]
         return None, None, *gradients(saved, needs, grad, ctx.linear)
 
 

@@ -142,15 +142,15 @@ class Mlp(torch.autograd.Function):
         *w1: Tensor,
     ) -> Tensor:
         order = memory_order(w1)
-        first = gate_first == (order == AS_GIVEN)
-        layer, b = first_layer(activation, first, b1 is not None, w1[order])
+        first = gate_first == (order == 1)
+        layer, b = first_layer(activation, first, b1 is not None, w1[::order])
         given = {} if b1 is None else {"bias": b1}
         wanted = (0,) if b1 is not None and b1.requires_grad else ()
         ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
         ctx.linear, ctx.layer, ctx.wanted = linear, (activation, gate_first), wanted
         ctx.order = order
         h, *others = fused_product(x, b, ctx.kept.epilogue, given)
-        stored = [(h, *others)[place] for place in ctx.kept.places][order]
+        stored = [(h, *others)[place] for place in ctx.kept.places][::order]
         ctx.count = len(w1)
         ctx.save_for_backward(x, b1, w2, b2, *w1, h, *stored)
         return linear(h, w2, b2)
@@ -178,12 +178,12 @@ class Mlp(torch.autograd.Function):
         return None, None, None, of_input, of_b1, of_w2, of_b2, *of_w1
 
 
-AS_GIVEN, REVERSED = slice(None), slice(None, None, -1)
+def memory_order(w1: Sequence[Tensor]) -> int:
+    """1 if one weight, or two, are in the order of their addresses, else -1.
 
-
-def memory_order(w1: Sequence[Tensor]) -> slice:
-    """What puts one weight, or two, in the order of their addresses; it is its own inverse."""
-    return REVERSED if w1[0].data_ptr() > w1[-1].data_ptr() else AS_GIVEN
+    As a step of a slice, it puts what belongs to them in this order, or back.
+    """
+    return 1 if w1[0].data_ptr() <= w1[-1].data_ptr() else -1
 
 
 def first_layer(
@@ -211,7 +211,7 @@ def _hidden(
     if ctx.layer[0] not in GATES:
         return of_sums(ctx.kept, dy, w2, stored, b1, ctx.wanted)
     dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
-    of_sums(ctx.kept, dy, w2, stored[ctx.order], out=dz.chunk(2, dim=1)[ctx.order])
+    of_sums(ctx.kept, dy, w2, stored[:: ctx.order], out=dz.chunk(2, dim=1)[:: ctx.order])
     return (dz,)
 
 

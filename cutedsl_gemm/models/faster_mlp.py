@@ -94,7 +94,7 @@ class _Product(NamedTuple):
     as_matrix: Callable[[Tensor], Tensor]  # x (…, K) → (M, K)
     run: Callable[..., Results]
     b: Tensor  # (2, K, H), without memory of its own
-    in_order: bool  # whether the weights are given in the order of their addresses
+    order: int  # of the weights, as in `two_layers.memory_order`
 
 
 class _Known(NamedTuple):
@@ -120,10 +120,10 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
             distance = first.shape[0] // 2 * first.stride(0) * first.element_size()
     except RuntimeError:  # sparse or nested
         return None
-    in_order = distance > 0
     if not in_reach(abs(distance)):
         return None
-    gate_first = gate_first == in_order
+    order = 1 if distance > 0 else -1
+    gate_first = gate_first == (order == 1)
     try:
         known = _products[activation, gate_first, signature]
     except TypeError:  # of symbolic shape
@@ -134,7 +134,7 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
     if known is None:
         return None
     b = parts_at(min(start, start + distance), abs(distance), *known.part)
-    return _Product(known.epilogue, known.as_matrix, known.run, b, in_order)
+    return _Product(known.epilogue, known.as_matrix, known.run, b, order)
 
 
 def _signature(tensor: Tensor) -> tuple[Any, ...]:
@@ -225,7 +225,7 @@ def _operator(
         h = ACTIVATIONS[GATED[activation]](gate) * up
     elif kept:
         h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
-        stored = stored if product.in_order else stored[::-1]
+        stored = stored[:: product.order]
     else:
         (h,) = product.run(x, product.b, {}, None)
     y = multiply(h, w2, b2)
@@ -311,8 +311,8 @@ def _backward(
             slopes: Any = GATES[activation][0 if gate_first else 1].slopes
             torch.cat(slopes(multiply(dy, w2.mT), *stored), dim=1, out=dz)
         else:
-            order = slice(None, None, 1 if product.in_order else -1)
-            of_sums(with_stored(product.epilogue), dy, w2, stored[order], out=halves[order])
+            kept_sums, out = stored[:: product.order], halves[:: product.order]
+            of_sums(with_stored(product.epilogue), dy, w2, kept_sums, out=out)
     return [
         of_x(multiply, dz, w1) if needs_x else x.new_empty(0),
         multiply(dz.mT, x.mT) if needs_w1 else x.new_empty(0),

@@ -62,7 +62,7 @@ def _clusters(device: torch.device, size: int, smem_bytes: int) -> int:
 def _primary_context(device: torch.device) -> Iterator[None]:
     """The device's primary context, which torch uses, as the current one of this thread.
 
-    torch.cuda.device leaves a new thread without a context, such as that of the first backward.
+    torch.cuda.device does not give a new thread a context, such as that of a first backward pass.
     """
     from cuda.bindings import driver
 

@@ -123,7 +123,7 @@ def clamp(input: Argument, min: Argument | None = None, max: Argument | None = N
 
 
 def _clamped(operation: str, input: Argument, bound: Argument) -> Argument:
-    """The maximum or minimum of both. At a tie, torch.clamp is `input`, to which the slope goes."""
+    """The maximum or minimum of both. At a tie, `input` has all of the gradient, as in torch."""
     clamped = apply(operation, input, bound)
     if isinstance(bound, int | float):  # the derivative knows a constant for a bound
         return clamped

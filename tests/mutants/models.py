@@ -123,7 +123,7 @@ FAULTS = (
     Fault(
         "gate_and_up_by_address",
         MLP,
-        "    gate_first = gate_first == in_order\n",
+        "    gate_first = gate_first == (order == 1)\n",
         "",
         "up(x) goes through the activation in place of gate(x), if it lies first in memory.",
     ),
@@ -137,15 +137,15 @@ FAULTS = (
     Fault(
         "stored_halves_by_address",
         MLP,
-        "        stored = stored if product.in_order else stored[::-1]\n",
+        "        stored = stored[:: product.order]\n",
         "",
         "A compiled MLP has the gradient of an MLP with gate and up exchanged.",
     ),
     Fault(
         "slopes_by_address",
         MLP,
-        "slice(None, None, 1 if product.in_order else -1)",
-        "slice(None)",
+        "stored[:: product.order], halves[:: product.order]",
+        "stored, halves",
         "A compiled MLP has the gradient of an MLP with gate and up exchanged.",
     ),
     Fault(
@@ -230,7 +230,7 @@ FAULTS = (
     Fault(
         "sums_saved_in_the_order_of_addresses",
         "cutedsl_gemm/two_layers.py",
-        "for place in ctx.kept.places][order]",
+        "for place in ctx.kept.places][::order]",
         "for place in ctx.kept.places]",
         "Gate and up are exchanged in the derivative if the gate lies behind.",
     ),

@@ -252,8 +252,7 @@ def test_a_checkpoint_in_enabled_is_refused_or_right(bias, products):
         result = checkpoint(layer, x, use_reentrant=False)
         with pytest.raises(CheckpointError):
             result.float().sum().backward()
-    contexts = {"context_fn": lambda: (enabled(), enabled())}
-    result = checkpoint(layer, x, use_reentrant=False, **contexts)
+    result = checkpoint(layer, x, use_reentrant=False, context_fn=lambda: (enabled(), enabled()))
     found, wanted = (torch.autograd.grad(y.float().sum(), x)[0] for y in (result, layer(x)))
     assert near(found, wanted)
     assert products
