@@ -201,12 +201,7 @@ def fused_product(
     options: Options = DEFAULTS,
 ) -> Results:
     """The results of the product with an epilogue; see `gemm`."""
-    if (
-        is_dynamo_compiling()
-        or is_exporting()
-        or _len_torch_dispatch_stack()
-        or (type(a) not in DENSE and _is_fake_or_sharded(a))
-    ):
+    if is_dynamo_compiling() or is_exporting() or (type(a) not in DENSE and _is_fake_or_sharded(a)):
         return _traced_product(a, b, epilogue, operands, out, options)
     given = a, b, *operands.values(), *(out or ())
     try:
@@ -215,18 +210,32 @@ def fused_product(
                 if out is not None:
                     raise ValueError(NO_GRADIENT)
                 return _differentiable_results(a, b, epilogue, operands, options)
-            return compute(a, b, epilogue, operands, out, options)
+            return _compute(a, b, epilogue, operands, out, options)
     except OverflowError:
         check_range(operands)
         raise
     except (TypeError, ValueError, RuntimeError):
         tensors = _tensors(given)
         batched = _any(is_legacy_batchedtensor, *tensors)
-        if batched or is_sharded(*given) or _on_meta(a, b, *tensors):
+        seen = batched or _len_torch_dispatch_stack()
+        if seen or is_sharded(*given) or _on_meta(a, b, *tensors):
             return _traced_product(a, b, epilogue, operands, out, options)
         if peek_interpreter_stack() is None:
             raise
     return _transformed_product(a, b, epilogue, operands, out, options)
+
+
+def _compute(
+    a: Tensor,
+    b: Tensor,
+    epilogue: Function,
+    operands: Mapping[str, Value],
+    out: Results | None,
+    options: Options,
+) -> Results:
+    """The results without derivatives; by the operator inside a mode, which sees no launches."""
+    product = _traced_product if _len_torch_dispatch_stack() else compute
+    return product(a, b, epilogue, operands, out, options)
 
 
 def _transformed_product(
@@ -261,7 +270,7 @@ def _differentiable_results(
     epilogue = bound(a, b, function, operands, options)
     values = [operands[each.name] for each in epilogue.operands]
     slopes = function.slopes if isinstance(function, Fixed) else None
-    results = FusedProduct.apply(epilogue, slopes, gemm, options, a, b, *values)
+    results = FusedProduct.apply(epilogue, slopes, gemm, _compute, options, a, b, *values)
     return results[: len(epilogue.results)]
 
 

@@ -71,8 +71,7 @@ def linear(
             result = _without_activation(x, weight, bias)
             if result is not None:
                 return result
-        given = {} if bias is None else {"bias": bias}
-        return _unflattened(x, weight.mT, function, given)
+        return _sum(x, weight, bias, function)
     except REFUSALS:
         check_weight("weight", x, weight)
         raise
@@ -157,12 +156,22 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
 
     So are DTensors, where they need no communication.
     """
-    if transformed() or torch._C._len_torch_dispatch_stack() or is_exporting():
+    if transformed() or is_exporting():
         return None
     if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
         run = remembered(_runs, _make, x, weight, bias)
-        return None if run is None else computed(run, linear, x, weight, bias)
+        return None if run is None else computed(run, _sum, linear, x, weight, bias)
+    if torch._C._len_torch_dispatch_stack():
+        return None
     return of_shards(linear, TMA.devices, x, weight, bias)
+
+
+def _sum(
+    x: Tensor, weight: Tensor, bias: Tensor | None, function: Function | None = None
+) -> Tensor:
+    """`linear` as a product with an epilogue."""
+    given = {} if bias is None else {"bias": bias}
+    return _unflattened(x, weight.mT, function or LINEAR[None][int(bias is not None)], given)
 
 
 def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:

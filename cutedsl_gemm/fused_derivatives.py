@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.derivatives import Product, backward_options, mapped, product_like, tangent
-from cutedsl_gemm.fused import accumulator, composed, compute
+from cutedsl_gemm.fused import accumulator, composed
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -46,6 +46,7 @@ class FusedProduct(torch.autograd.Function):
         epilogue: Epilogue,
         slopes: Slopes | None,
         multiply: Multiply,
+        compute: Callable[..., Results],
         options: Options,
         a: Tensor,
         b: Tensor,
@@ -60,9 +61,9 @@ class FusedProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        needs = ctx.needs_input_grad[4:]
+        needs = ctx.needs_input_grad[5:]
         backward = Backward(ctx.kept, ctx.multiply, ctx.options, needs, ctx.slopes)
-        return None, None, None, None, *backward(*saved(ctx), grads)
+        return None, None, None, None, None, *backward(*saved(ctx), grads)
 
 
 def save(

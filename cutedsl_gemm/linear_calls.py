@@ -29,6 +29,12 @@ AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast convert
 VECTOR = 32  # bytes: no plan needs a wider alignment
 BIAS = LINEAR[None][1]
 
+# Saved in front of a product's tensors. torch saves nothing of this type: so it raises
+# CheckpointError, whatever the shapes are, if gemm computed one pass of a checkpoint and torch the
+# other.
+with torch.inference_mode(False):
+    SAVED_BY_GEMM = torch.empty(0, dtype=torch.int8, device="cpu")
+
 
 def remembered(
     known: dict[Any, Run | None],
@@ -129,11 +135,17 @@ def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> 
     return lambda x, weight, bias: run(x, transposed[weight.data_ptr()], {"bias": bias}, None)[0]
 
 
-def computed(run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def computed(
+    run: Run, operator: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
+) -> Tensor:
     """run(x, weight, bias) of plain tensors outside torch.func; differentiable if one needs it.
 
+    Inside a TorchDispatchMode, which sees operators and no launches, `operator` computes the same.
+    What is saved does not depend on that: a mode may be around one pass of a checkpoint alone.
     `linear` computes the products of the backward pass.
     """
+    if torch._C._len_torch_dispatch_stack():
+        run = operator
     if torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     ):
@@ -150,15 +162,12 @@ class _Linear(torch.autograd.Function):
         ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
         ctx.linear = linear
-        # The order is not torch's, which saves x first if there is a bias. So torch refuses a
-        # checkpoint that it recomputes itself: a square weight would be taken for its transpose.
-        ctx.order = 1 if bias is None else -1
-        ctx.save_for_backward(*(x, weight)[:: ctx.order])
+        ctx.save_for_backward(SAVED_BY_GEMM, x, weight)
         return run(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needs, saved = ctx.needs_input_grad[2:], ctx.saved_tensors[:: ctx.order]
+        needs, saved = ctx.needs_input_grad[2:], ctx.saved_tensors[1:]
         return None, None, *gradients(saved, needs, grad, ctx.linear)
 
 

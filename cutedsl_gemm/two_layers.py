@@ -29,6 +29,8 @@ from cutedsl_gemm.functions import (
 )
 from cutedsl_gemm.fused import bound
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, in_product, with_stored
+from cutedsl_gemm.kernels.epilogue.traced import traced
+from cutedsl_gemm.linear_calls import SAVED_BY_GEMM
 from cutedsl_gemm.operands import check_operand
 from cutedsl_gemm.pairs import as_parts
 from cutedsl_gemm.request import Fixed
@@ -124,9 +126,9 @@ def _composed(
 class Mlp(torch.autograd.Function):
     """Both layers, of a matrix x. `linear` computes the products that have no epilogue.
 
-    w1 is one weight; or those of gate and value, in the order that `gate_first` says, if
-    `pairs.as_parts` has a tensor for them. What is saved has their order, not that of their
-    addresses: a checkpoint may save it again with the weights elsewhere.
+    w1 is one weight; or those of gate and value, in the order that `gate_first` says. What is saved
+    has their order, whether one kernel reads both or not, and whatever their addresses: a
+    checkpoint may save it again with the weights elsewhere.
     """
 
     @staticmethod
@@ -146,18 +148,21 @@ class Mlp(torch.autograd.Function):
         layer, b = first_layer(activation, first, b1 is not None, w1[::order])
         given = {} if b1 is None else {"bias": b1}
         wanted = (0,) if b1 is not None and b1.requires_grad else ()
-        ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
         ctx.linear, ctx.layer, ctx.wanted = linear, (activation, gate_first), wanted
-        ctx.order = order
-        h, *others = fused_product(x, b, ctx.kept.epilogue, given)
-        stored = [(h, *others)[place] for place in ctx.kept.places][::order]
-        ctx.count = len(w1)
-        ctx.save_for_backward(x, b1, w2, b2, *w1, h, *stored)
+        ctx.order, ctx.count = order, len(w1)
+        if b is None:
+            ctx.kept = with_stored(traced(layer.function, (), 2))
+            h, *stored = gated_products(linear, x, w1, activation, gate_first)
+        else:
+            ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
+            results = fused_product(x, b, ctx.kept.epilogue, given)
+            h, stored = results[0], [results[place] for place in ctx.kept.places][::order]
+        ctx.save_for_backward(SAVED_BY_GEMM, x, b1, w2, b2, *w1, h, *stored)
         return linear(h, w2, b2)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, b1, w2, b2, *rest = ctx.saved_tensors
+        _, x, b1, w2, b2, *rest = ctx.saved_tensors
         w1, (h, *stored) = rest[: ctx.count], rest[ctx.count :]
         if torch.is_grad_enabled():  # the derivatives themselves are to have derivatives
             return None, None, None, *_gradients(ctx, (x, b1, w2, b2, *w1), dy)
@@ -188,20 +193,32 @@ def memory_order(w1: Sequence[Tensor]) -> int:
 
 def first_layer(
     activation: str, gate_first: bool, bias: bool, w1: Sequence[Tensor]
-) -> tuple[Fixed, Tensor]:
+) -> tuple[Fixed, Tensor | None]:
     """The epilogue of the first layer, and its b: (K, H), or (2, K, H) if it has a gate.
 
-    w1 is in the order of addresses.
+    w1 is in the order of addresses. b is None for two weights that are no parts of one tensor, and
+    inside a TorchDispatchMode: a graph that it makes would have their addresses as constants.
     """
     if activation not in GATES:
         return LINEAR[activation][int(bias)], w1[0].mT
     layer = GATES[activation][0 if gate_first else 1]
     if len(w1) == 1:
         return layer, w1[0].view(2, w1[0].shape[0] // 2, w1[0].shape[1]).mT
-    parts = as_parts(*w1)
-    if parts is None:
-        raise ValueError("the weights of gate and value are no parts of one tensor")
-    return layer, parts.mT
+    parts = None if torch._C._len_torch_dispatch_stack() else as_parts(*w1)
+    return layer, None if parts is None else parts.mT
+
+
+def gated_products(
+    linear: Linear, x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The hidden layer, and the products of gate and value in the order of w1: a kernel for each.
+
+    w1 is two weights; or both in one, whose product is divided.
+    """
+    products = [linear(x, each, None) for each in w1]
+    first, second = products if len(w1) == 2 else products[0].chunk(2, dim=1)
+    gate, up = (first, second) if gate_first else (second, first)
+    return ACTIVATIONS[GATED[activation]](gate) * up, first, second
 
 
 def _hidden(
@@ -254,9 +271,7 @@ def _gradients(ctx: Any, tensors: tuple[Any, ...], dy: Tensor) -> list[Tensor | 
     x, b1, w2, b2, *w1 = tensors
     (activation, gate_first), linear = ctx.layer, ctx.linear
     if activation in GATES:
-        parts = w1 if len(w1) == 2 else w1[0].chunk(2)
-        gate, up = parts if gate_first else parts[::-1]
-        hidden = ACTIVATIONS[GATED[activation]](linear(x, gate)) * linear(x, up)
+        hidden, *_ = gated_products(linear, x, w1, activation, gate_first)
         made = linear(hidden, w2, b2)
     else:
         made = _composed(activation, x, w1[0], b1, w2, b2)

@@ -63,11 +63,7 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     if torch._C._is_tracing():
         return None
     run = remembered(_runs, _make, x, weight, bias)
-    if run is None:
-        return None
-    if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches
-        return _traced(x, weight, bias)
-    return computed(run, linear, x, weight, bias)
+    return None if run is None else computed(run, _traced, linear, x, weight, bias)
 
 
 def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:

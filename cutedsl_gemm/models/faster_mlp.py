@@ -10,13 +10,14 @@ two, and `two_layers` for the gradients.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
-from cutedsl_gemm.activations import ACTIVATIONS, GATED, GATES
+from cutedsl_gemm.activations import GATES
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -30,7 +31,7 @@ from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, flattener, is_sharded, reshaper, rows_of, unflattened
 from cutedsl_gemm.transforms import transformed
-from cutedsl_gemm.two_layers import Mlp, of_sums, of_x
+from cutedsl_gemm.two_layers import Mlp, gated_products, of_sums, of_x
 
 
 def gated_mlp(
@@ -59,19 +60,20 @@ def gated_mlp(
     if is_dynamo_compiling():
         traced = _suit(*tensors) and not is_sharded(*given)  # torch divides one product at a time
         return _traced(activation, gate_first, *tensors) if traced else None
-    if any(type(each) not in DENSE for each in given) or torch._C._len_torch_dispatch_stack():
-        return None
-    if torch._C._is_tracing():
+    if any(type(each) not in DENSE for each in given) or torch._C._is_tracing():
         return None
     x, w2, b2, *w1 = tensors
     if x.ndim == 0 or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
-    product = _product(x, w1, activation, gate_first)
-    if product is None:
-        return None
+    seen = torch._C._len_torch_dispatch_stack()  # by a mode, which sees operators and no launches
+    product = None if seen else _product(x, w1, activation, gate_first)
     if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
+        if product is None and not _is_faster(x, w1):
+            return None
         options = linear, activation, gate_first
         return unflattened(Mlp.apply(*options, rows_of(x), None, w2, b2, *w1), x)
+    if product is None:
+        return None
     (h,) = product.run(product.as_matrix(x), product.b, {}, None)
     y = multiply(h, w2, b2)
     if x.ndim == 2 or not y.is_contiguous():  # torch's product with a sparse w2 is column-major
@@ -85,6 +87,22 @@ def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:
     if columns % 2 or not all(suits(x, each, None) for each in w1):
         return False
     return suits(x.new_empty(()).expand(1, columns // 2), w2, b2)
+
+
+def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
+    """Whether gemm is expected to be faster at these shapes, wherever in memory the tensors are.
+
+    A checkpoint computes an MLP again, perhaps with its weights elsewhere, and must save the same.
+    """
+    columns = sum(each.shape[0] for each in w1)
+    if columns % 2 or not all(suits(x, each, None) for each in w1):
+        return False
+    m, k = prod(x.shape[:-1]), x.shape[-1]
+    if w1[0].shape != w1[-1].shape or 1 in (columns // 2, k):  # `fused` remembers strides of 1
+        return False
+    if m * columns * k == 0 or max(m, columns, k) > MAX_EXTENT or not on_hopper(x.device):
+        return False
+    return beats_torch(m, columns, k)
 
 
 class _Product(NamedTuple):
@@ -156,22 +174,15 @@ def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) ->
     """The product of tensors of a signature; `gate_first` in memory."""
     if any(_signature(each)[-1] for each in (x, *w1)):
         return None  # without memory, empty, or not aligned
-    rows = rows_of(x.detach())
-    columns = sum(each.shape[0] for each in w1)
-    if columns % 2 or not all(suits(x, each, None) for each in w1):
-        return None
-    m, k = rows.shape
-    if max(m, columns, k) > MAX_EXTENT or not on_hopper(x.device):
-        return None
-    if not beats_torch(m, columns, k):
+    if not _is_faster(x, w1):
         return None
     halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]
     halves.sort(key=Tensor.data_ptr)
     parts = as_parts(*halves)
-    if parts is None or 1 in halves[0].shape:  # `fused` remembers strides of extents of 1
+    if parts is None:
         return None
     layer, b = GATES[activation][0 if gate_first else 1], parts.mT
-    found = fused(rows, b, layer, {})
+    found = fused(rows_of(x.detach()), b, layer, {})
     part = x.device, x.dtype, b.shape[1:], b.stride()[1:]
     return _Known(found.epilogue, flattener(x), found.run, part)
 
@@ -220,9 +231,8 @@ def _operator(
     """y (M, N); and, if `kept`, what the derivative needs: h, and x · w1ᵀ of both halves."""
     product, stored = _product(x, w1, activation, gate_first), []
     if product is None:
-        stored = _halves([multiply(x, each) for each in w1])
-        gate, up = stored if gate_first else stored[::-1]
-        h = ACTIVATIONS[GATED[activation]](gate) * up
+        h, *halves = gated_products(multiply, x, w1, activation, gate_first)
+        stored = [each.contiguous() for each in halves] if kept else []  # in no other's memory
     elif kept:
         h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
         stored = stored[:: product.order]
@@ -230,13 +240,6 @@ def _operator(
         (h,) = product.run(x, product.b, {}, None)
     y = multiply(h, w2, b2)
     return [y, h, *stored] if kept else [y]
-
-
-def _halves(tensors: list[Tensor]) -> list[Tensor]:
-    """Two tensors; or both halves of the columns of one, without its memory."""
-    if len(tensors) == 2:
-        return tensors
-    return [each.contiguous() for each in tensors[0].chunk(2, dim=1)]
 
 
 class _Traced(torch.autograd.Function):

@@ -1,15 +1,19 @@
 """torch's transforms of gemm: derivatives, vmap, compile, export."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import func
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
+from torch.utils._python_dispatch import BaseTorchDispatchMode
 from torch.utils._pytree import tree_map
+from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from cutedsl_gemm import gemm, linear, swiglu
+from cutedsl_gemm import gemm, linear, mlp, swiglu
 from cutedsl_gemm.call import allocating
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.tensors import allocator
@@ -314,6 +318,34 @@ def test_modes_of_torch_see_the_operator():
         gemm(x, WEIGHT, out=draw(4, 40))
         swiglu(x, WEIGHT)
     assert counted.get_total_flops() == 3 * 2 * 4 * 40 * 40
+
+
+SQUARE = draw(40, 40)
+CHECKPOINTED = {
+    "linear": lambda x: linear(x, SQUARE),
+    "linear with a bias": lambda x: linear(x, SQUARE, SQUARE[0]),
+    "gemm": lambda x: gemm(x, SQUARE),
+    "a slope that needs the product for an operand alone": lambda x: gemm(
+        x, SQUARE, epilogue=lambda acc, r: (acc * r).relu(), r=SQUARE[0]
+    ),
+    "swiglu": lambda x: swiglu(x, SQUARE),
+    "mlp": lambda x: mlp(x, SQUARE, None, SQUARE, None),
+}
+
+
+@pytest.mark.parametrize("name", CHECKPOINTED)
+@pytest.mark.parametrize(
+    "modes", [(BaseTorchDispatchMode, nullcontext), (nullcontext, BaseTorchDispatchMode)]
+)
+def test_a_mode_around_one_pass_of_a_checkpoint_changes_no_gradient(modes, name):
+    """Both passes save the same tensors. torch tells them apart by their shapes alone."""
+    x, product = draw(40, 40).requires_grad_(), CHECKPOINTED[name]
+    forward, backward = modes
+    with forward():
+        y = checkpoint(product, x, use_reentrant=False)
+    with backward():
+        (found,) = torch.autograd.grad(y.float().sum(), x)
+    assert near(found, torch.autograd.grad(product(x).float().sum(), x)[0])
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # of torch's older vmap

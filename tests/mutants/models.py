@@ -30,9 +30,8 @@ FAULTS = (
     ),
     Fault(
         "hidden_from_modes",
-        LINEAR,
-        "    if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches\n"
-        "        return _traced(x, weight, bias)\n",
+        CALLS,
+        "    if torch._C._len_torch_dispatch_stack():\n        run = operator\n",
         "",
         "A counter of FLOPs does not see a layer, nor does activation checkpointing by operators.",
     ),

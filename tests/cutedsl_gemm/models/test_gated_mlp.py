@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from contextlib import ExitStack, nullcontext
 from functools import partial
 
 import pytest
@@ -10,7 +11,9 @@ from torch import nn
 from torch.fx import GraphModule
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
-from torch.utils.checkpoint import checkpoint
+from torch.utils._python_dispatch import BaseTorchDispatchMode
+from torch.utils.checkpoint import CheckpointError, checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
 from cutedsl_gemm import convert, pairs, restore
 from cutedsl_gemm.models import conversion, faster, faster_mlp
@@ -288,14 +291,65 @@ def test_a_checkpoint_may_compute_again_with_weights_elsewhere(reentrant, produc
     gate, up = ours.gate_proj.weight, ours.up_proj.weight
     places = torch.stack([gate.data, up.data, gate.data])
     gate.data, up.data = places[0], places[1]
-    inputs = [X.clone().requires_grad_() for _ in range(2)]
+
+    def move():
+        gate.data = places[2]  # behind up, and not before it
+
+    assert_checkpointed(ours, theirs, X, move, reentrant)
+    assert products
+
+
+def assert_checkpointed(ours, theirs, given, before_backward, reentrant=False):
+    """The gradients of a checkpoint of `ours` are those of `theirs`."""
+    inputs = [given.clone().requires_grad_() for _ in range(2)]
     y = checkpoint(ours, inputs[0], use_reentrant=reentrant)
-    gate.data = places[2]  # behind up, and not before it
+    before_backward()
     y.float().sum().backward()
     theirs(inputs[1]).float().sum().backward()
     assert near(inputs[0].grad, inputs[1].grad)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert near(one.grad, other.grad)
+
+
+def square():
+    """An MLP whose matrices have one shape: by shapes, torch cannot tell what a pass saved."""
+    made = Llama()
+    for layer in (made.gate_proj, made.up_proj, made.down_proj):
+        layer.weight = nn.Parameter(draw(40, 40))
+    return made
+
+
+@pytest.mark.parametrize("offsets", [(0, 1), (1, 0)], ids=str)
+def test_a_checkpoint_may_compute_again_with_weights_that_no_kernel_reads_as_one(offsets, products):
+    theirs = square()
+    ours = convert(copy.deepcopy(theirs))
+    gate, places = ours.gate_proj.weight, torch.empty(40 * 40 + 16, dtype=torch.bfloat16)
+
+    def move(offset):
+        gate.data = places[offset : offset + gate.numel()].view(gate.shape).copy_(gate.data.clone())
+
+    move(offsets[0])
+    assert_checkpointed(ours, theirs, draw(40, 40), partial(move, offsets[1]))
+    assert products
+
+
+def test_a_checkpoint_of_which_torch_computes_one_pass_is_refused(products):
+    """FlopCounterMode hooks every module, so that the MLP runs as it was written."""
+    made, x = convert(square()), draw(40, 40).requires_grad_()
+    for modes in ((FlopCounterMode, nullcontext), (nullcontext, FlopCounterMode)):
+        forward, backward = (nullcontext() if m is nullcontext else m(display=False) for m in modes)
+        with forward:
+            y = checkpoint(made, x, use_reentrant=False)
+        with backward, pytest.raises(CheckpointError):
+            y.float().sum().backward()
+    assert products
+
+
+def test_a_mode_around_one_pass_of_a_checkpoint_changes_no_gradient(products):
+    theirs = Llama().bfloat16()
+    ours, mode = convert(copy.deepcopy(theirs)), BaseTorchDispatchMode()
+    with ExitStack() as modes:
+        assert_checkpointed(ours, theirs, X, partial(modes.enter_context, mode))
     assert products
 
 
@@ -517,7 +571,7 @@ def test_weights_that_no_kernel_reads_as_one_tensor_are_multiplied_one_by_one(
     monkeypatch.setattr(pairs, "REACH", 0)
     theirs = Llama().bfloat16()
     assert near(convert(copy.deepcopy(theirs))(X), theirs(X))
-    assert products == [(18, 24, 40), (18, 40, 24)]  # gate and up are alike
+    assert products == [FUSED, (18, 24, 40), (18, 40, 24)]  # gate and up are alike
 
 
 def test_torch_computes_what_is_expected_to_be_slower(monkeypatch):
@@ -527,12 +581,12 @@ def test_torch_computes_what_is_expected_to_be_slower(monkeypatch):
     assert torch.equal(convert(copy.deepcopy(made))(X), made(X))
 
 
-def test_weights_at_odd_addresses_are_multiplied_one_by_one(products):
+def test_weights_at_odd_addresses_are_copied(products):
     made, memory = Llama().bfloat16(), draw(24 * 40 + 1)
     made.gate_proj.weight.data = memory[1:].view(24, 40)
     expected = made(X)
     assert near(convert(made)(X), expected)
-    assert FUSED not in products
+    assert FUSED in products
 
 
 def without_gradients(forward):
