@@ -102,7 +102,9 @@ def _write(value: Any, drawn: Table | None, options: argparse.Namespace) -> None
         if file is None:
             continue
         if drawn is None:
-            raise LayoutError(f"--{name}: {words(value)} has no table to write")
+            what = words(value)
+            what = "a report" if "\n" in what else what
+            raise LayoutError(f"--{name}: {what} has no table to write")
         Path(file).write_text(getattr(drawn, name)(), encoding="utf-8")
         print(f"wrote {file}")
 

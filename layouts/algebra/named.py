@@ -190,6 +190,9 @@ def named(layout: Any = None, /, *names: str, **modes: Any) -> NamedLayout:
             raise LayoutError(f"named: give {layout} and names, or modes by name, not both")
         return NamedLayout(layout, names)
     given = tuple(modes.values())
-    if any(isinstance(mode, Layout) for mode in given):
+    layouts = [isinstance(mode, Layout) for mode in given]
+    if any(layouts):
+        if not all(layouts):
+            raise LayoutError(f"named: give extents, or layouts, by name, not both: {text(given)}")
         return NamedLayout(make_layout(*given), tuple(modes))
     return NamedLayout(Layout(given), tuple(modes))

@@ -20,7 +20,7 @@ from ..algebra import composition
 from ..errors import LayoutError
 from ..proof.prove import Proof, prove
 from ..values.layout import Layout, make_layout
-from ..values.swizzle import ComposedLayout, outer_layout
+from ..values.swizzle import ComposedLayout, layout_for, outer_layout
 from ..values.tuples import size
 from ..values.value import Value
 from .atoms import MATRIX_BITS, MATRIX_ROWS, MatrixAtom
@@ -75,6 +75,7 @@ class Access(Value):
         Raises `LayoutError` if lanes are missing, or if the elements at one address are not
         contiguous.
         """
+        layout = layout_for(f"access {self}", layout)
         if self.values is not None:
             return _of_values(layout, self.instruction, self.values, byte_unit(layout, unit))
         if self.lanes is None:

@@ -268,7 +268,9 @@ class Reader:
             raise self.error(f"more than {DEEPEST} parentheses within one another")
         while self.token != closing:
             if keywords is not None and compiled(ASSIGNED).match(self.expression, self.start):
-                name = self.advance()
+                at, name = self.start, self.advance()
+                if name in keywords:
+                    raise self.error(f"{name} is given twice", at)
                 self.advance()
                 keywords[name] = self.argument()
             else:

@@ -80,6 +80,7 @@ def agree(left: Stages, right: Stages, count: Any) -> Agreement:
     >>> agree((Layout((4, 2), (1, 5)),), (Layout(8),), 8).index
     4
     """
+    _check_extents(left, right, count)
     pairs = zip(left[:-1], right[:-1], strict=False)
     shared = [stage for stage, other in takewhile(lambda pair: bool(pair[0] == pair[1]), pairs)]
     swizzles = len(list(takewhile(lambda stage: isinstance(stage, Swizzle), shared)))
@@ -91,6 +92,14 @@ def agree(left: Stages, right: Stages, count: Any) -> Agreement:
         if found is not None and found.witness is not None:
             return found
     return _agree_before(swizzles, left, right, count)  # a swizzle is injective
+
+
+def _check_extents(left: Stages, right: Stages, count: Any) -> None:
+    """Raises `Undecided` unless all extents are at least 1, for all values of their symbols."""
+    shapes = tuple([stage.shape for stage in left + right if isinstance(stage, Layout)])
+    for extent in (*leaves(shapes), count):
+        if has_symbols(extent) and at_least(extent, 1) is not True:
+            raise Undecided(f"the extent {text(extent)} is not shown to be at least 1")
 
 
 def _agree_before(same: int, left: Stages, right: Stages, count: Any) -> Agreement:

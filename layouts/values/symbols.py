@@ -50,13 +50,15 @@ def symbols(names: str) -> Any:
     """Positive integer symbols for shapes and strides: one symbol, or a tuple of several.
 
     They are ``sympy.symbols(names, positive=True, integer=True)``.  Raises `LayoutError` without
-    sympy.
+    sympy, or if `names` is no text with a name.
 
     >>> from layouts import Layout, symbols
     >>> m = symbols("m")
     >>> print(Layout((8 * m, 64), (64, 1)))
     (8*m,64):(64,1)
     """
+    if not isinstance(names, str) or not names.strip(" ,"):
+        raise LayoutError(f"symbols({names!r}): give their names, as in symbols('m n')")
     return needed("sympy", "a symbol").symbols(names, positive=True, integer=True)
 
 

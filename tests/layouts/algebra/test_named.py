@@ -105,7 +105,7 @@ X = named(m=4, k=8)
         (lambda: named(Layout((4, 8)), "m", 1), "1 must be an identifier"),
         (lambda: named(Layout((4, 8)), m=4), "not both"),
         (lambda: named(4, "m"), "takes a Layout or a ComposedLayout"),
-        (lambda: named(m=4, k=Layout(8)), "make_layout takes"),
+        (lambda: named(m=4, k=Layout(8)), "extents, or layouts, by name"),
         (lambda: NamedLayout(Layout((4, 8)), 7), "7 must be an identifier"),
     ],
 )

@@ -165,6 +165,8 @@ def test_a_count_that_depends_on_the_base_says_so():
             r"\(4,2\):\(1@0,1@1\) gives coordinates: an access needs offsets in memory",
         ),
         (lambda: wavefronts(Layout(symbols("m"), 16)), "extents must be integers"),
+        (lambda: banks(3, "ldmatrix.x1"), "ldmatrix.x1 of 3: it takes a Layout"),
+        (lambda: banks((4, 8), "ldmatrix.x1", lanes=Layout(8)), r"\(4, 8\): it takes a Layout"),
     ],
 )
 def test_impossible_accesses_raise(call, words):

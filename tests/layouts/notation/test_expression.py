@@ -100,6 +100,7 @@ def test_expressions_know_every_public_operation():
         ("size", "is an operation: write size", 0),
         ("(1,2) + 3", "between integers", 6),
         ("size((4,8), mode=7)", "mode 7", 0),
+        ("size((4,8), mode=0, mode=1)", "mode is given twice", 20),
         ("4 // 0", "cannot be computed", 2),
         ("((4,8):(8,1))[2]", "mode 2", 0),
         ("((4,8):(8,1))[0,1]", "it must be one integer", 0),
