@@ -108,7 +108,9 @@ def mapped(
 def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool) -> None:
     """Keep in `ctx` what `gradients` and `jvp` need."""
     ctx.options = backward_options(kernel, tune, invariant)
-    ctx.save_for_backward(a, b)
+    ctx.dtype, ctx.by_columns = a.dtype, (column_major(a), column_major(b))
+    needs_a, needs_b, *_ = ctx.needs_input_grad
+    ctx.save_for_backward(a if needs_b else None, b if needs_a else None)
     ctx.save_for_forward(a, b)
 
 
@@ -126,8 +128,8 @@ def gradients(ctx: Any, grad: Tensor, multiply: Multiply) -> tuple[Tensor | None
     grad = _readable(grad, ctx)
     multiply = partial(multiply, tile=None, **ctx.options)
     return (
-        product_like(a, multiply, grad, b.mT) if needs_a else None,
-        product_like(b, multiply, a.mT, grad) if needs_b else None,
+        product_in(ctx.by_columns[0], multiply, grad, b.mT) if needs_a else None,
+        product_in(ctx.by_columns[1], multiply, a.mT, grad) if needs_b else None,
     )
 
 
@@ -136,7 +138,12 @@ def product_like(like: Tensor, multiply: Multiply, a: Tensor, b: Tensor) -> Tens
 
     torch copies the gradient of a parameter that has another order.
     """
-    return multiply(b.mT, a.mT).mT if column_major(like) else multiply(a, b)
+    return product_in(column_major(like), multiply, a, b)
+
+
+def product_in(by_columns: bool, multiply: Multiply, a: Tensor, b: Tensor) -> Tensor:
+    """a · b, column-major if `by_columns`."""
+    return multiply(b.mT, a.mT).mT if by_columns else multiply(a, b)
 
 
 def _readable(derivative: Tensor, ctx: Any) -> Tensor:

@@ -173,7 +173,8 @@ class Backward(NamedTuple):
         else:  # both parts in one product: side by side, as the rows of the weight are
             interleaved = b.stride(0) < b.stride(2)
             rows = as_needed((b.permute(2, 0, 1) if interleaved else b.mT).flatten(0, 1))
-            slope = torch.stack(slopes, 2 if interleaved else 1).reshape(len(slopes[0]), -1)
+            m, n = slopes[0].shape
+            slope = torch.stack(slopes, 2 if interleaved else 1).reshape(m, 2 * n)
         slope = as_needed(slope)
         of_a = multiply(slope, rows, **options) if needs_a else None
         if not needs_b:
@@ -208,8 +209,7 @@ class Accumulator(Product):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        a, _ = ctx.saved_tensors
-        return Product.backward(ctx, grad.to(a.dtype))
+        return Product.backward(ctx, grad.to(ctx.dtype))
 
     @staticmethod
     def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:

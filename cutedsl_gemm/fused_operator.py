@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
 
 from cutedsl_gemm.derivatives import NO_GRADIENT
 from cutedsl_gemm.fused import composed, compute
@@ -19,6 +18,7 @@ from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand, ShapeError
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
+from cutedsl_gemm.library import register_flops
 from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.operator import check_by_torch, flops, optional_tile
 from cutedsl_gemm.request import Fixed, Function, parts_of
@@ -267,4 +267,4 @@ def _plain(a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool
 
 
 _allocating.register_autograd(_backward, setup_context=_setup_context)
-register_flop_formula([torch.ops.cutedsl_gemm.fused, torch.ops.cutedsl_gemm.fused_out])(flops)
+register_flops(flops, torch.ops.cutedsl_gemm.fused, torch.ops.cutedsl_gemm.fused_out)

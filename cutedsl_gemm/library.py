@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
+from torch.utils import _python_dispatch
+from torch.utils.flop_counter import FlopCounterMode, flop_registry, register_flop_formula
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -34,3 +36,16 @@ def operator(name: str, fake: Function) -> Callable[[Function], Function]:
         return found
 
     return defined
+
+
+def register_flops(formula: Function, *operators: Any) -> None:
+    """Tell FlopCounterMode the FLOPs of operators.
+
+    A counter copies torch's registry when it is made. Operators are defined when they are first
+    needed, which may be inside a counter.
+    """
+    register_flop_formula([*operators])(formula)
+    for mode in _python_dispatch._get_current_dispatch_mode_stack():
+        counter = getattr(mode, "counter", None)
+        if isinstance(counter, FlopCounterMode):
+            counter.flop_registry.update({each: flop_registry[each] for each in operators})

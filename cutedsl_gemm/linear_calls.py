@@ -33,7 +33,7 @@ BIAS = LINEAR[None][1]
 # CheckpointError, whatever the shapes are, if gemm computed one pass of a checkpoint and torch the
 # other.
 with torch.inference_mode(False):
-    SAVED_BY_GEMM = torch.empty(0, dtype=torch.int8, device="cpu")
+    SAVED_BY_GEMM = torch.ones(1, dtype=torch.int8, device="cpu")
 
 
 def remembered(
@@ -46,9 +46,12 @@ def remembered(
     """The product of tensors of one signature, found in two microseconds if it is known.
 
     `make` makes it of (x, weight, bias, whether all are aligned); None, too, for tensors without
-    memory. get_device() is -1 for the CPU and for meta, whose tensors have no address.
+    memory, and for negative views, whose memory has the other sign. get_device() is -1 for the CPU
+    and for meta, whose tensors have no address.
     """
     try:
+        if x.is_neg() or weight.is_neg() or (bias is not None and bias.is_neg()):
+            return None
         x_start, weight_start = x.data_ptr(), weight.data_ptr()
         bias_start = VECTOR if bias is None else bias.data_ptr()
         if not (x_start and weight_start and bias_start):
@@ -162,7 +165,9 @@ class _Linear(torch.autograd.Function):
         ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
         ctx.linear = linear
-        ctx.save_for_backward(SAVED_BY_GEMM, x, weight)
+        needs_x, needs_weight, _ = ctx.needs_input_grad[2:]
+        factors = x if needs_weight else None, weight if needs_x else None
+        ctx.save_for_backward(SAVED_BY_GEMM, *factors)
         return run(x, weight, bias)
 
     @staticmethod
@@ -175,14 +180,17 @@ _apply = applied(_Linear)
 
 
 def gradients(
-    saved: tuple[Tensor, Tensor], needs: tuple[bool, ...], grad: Tensor, linear: Run
+    saved: tuple[Any, Any], needs: tuple[bool, ...], grad: Tensor, linear: Run
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of x, weight and bias, by two products and a sum."""
+    """The gradients of x, weight and bias, by two products and a sum.
+
+    `saved` are x and weight: that of x needs no x, and that of weight no weight.
+    """
     x, weight = saved
     needs_x, needs_weight, needs_bias = needs
     rows = rows_of(grad)  # (M, N)
     return (
-        linear(rows, weight.mT, None).view(x.shape) if needs_x else None,
+        linear(rows, weight.mT, None).view(*grad.shape[:-1], -1) if needs_x else None,
         linear(rows.mT, rows_of(x).mT, None) if needs_weight else None,
         rows.sum(0) if needs_bias else None,
     )

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 from torch.compiler import is_dynamo_compiling
-from torch.utils.flop_counter import register_flop_formula
 
 from cutedsl_gemm.call import Tile, call
 from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
+from cutedsl_gemm.library import register_flops
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import Options
@@ -163,7 +163,7 @@ def flops(a: torch.Size, b: torch.Size, *_: Any, **__: Any) -> int:
     return 2 * a[0] * b.numel()
 
 
-register_flop_formula([torch.ops.cutedsl_gemm.gemm, torch.ops.cutedsl_gemm.gemm_out])(flops)
+register_flops(flops, torch.ops.cutedsl_gemm.gemm, torch.ops.cutedsl_gemm.gemm_out)
 
 
 def optional_tile(tile: Sequence[int] | None) -> Tile | None:

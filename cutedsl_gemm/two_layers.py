@@ -157,7 +157,8 @@ class Mlp(torch.autograd.Function):
             ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
             results = fused_product(x, b, ctx.kept.epilogue, given)
             h, stored = results[0], [results[place] for place in ctx.kept.places][::order]
-        ctx.save_for_backward(SAVED_BY_GEMM, x, b1, w2, b2, *w1, h, *stored)
+        kept = h if w2.requires_grad else None
+        ctx.save_for_backward(SAVED_BY_GEMM, x, b1, w2, b2, *w1, kept, *stored)
         return linear(h, w2, b2)
 
     @staticmethod

@@ -12,10 +12,9 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
-from torch.utils.flop_counter import register_flop_formula
 
 from cutedsl_gemm import linear_calls
-from cutedsl_gemm.library import operator
+from cutedsl_gemm.library import operator, register_flops
 from cutedsl_gemm.linear_calls import (
     AUTOCAST,
     Run,
@@ -28,7 +27,7 @@ from cutedsl_gemm.linear_calls import (
 )
 from cutedsl_gemm.operator import flops, register_sharding
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, rows_of
+from cutedsl_gemm.tensors import DENSE, rows_of, unflattened
 from cutedsl_gemm.transforms import transformed
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
@@ -113,7 +112,7 @@ def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     given = [x, weight] if bias is None else [x, weight, bias]
     differentiated = torch.is_grad_enabled() and any(each.requires_grad for each in given)
     made: Tensor = (_Traced.apply if differentiated else _operator)(rows, weight, bias)
-    return made.view(*x.shape[:-1], weight.shape[0])
+    return unflattened(made, x)
 
 
 def _fake(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -127,7 +126,7 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 _operator = operator("linear", _fake)(multiply)
-register_flop_formula(torch.ops.cutedsl_gemm.linear)(flops)
+register_flops(flops, torch.ops.cutedsl_gemm.linear)
 
 
 class _Traced(torch.autograd.Function):

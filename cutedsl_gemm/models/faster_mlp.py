@@ -158,10 +158,10 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
 def _signature(tensor: Tensor) -> tuple[Any, ...]:
     """The properties of a tensor that decide a product.
 
-    The last is the address modulo VECTOR: 0 if it is aligned, and -1 for a tensor without memory.
-    RuntimeError if the tensor is sparse or nested.
+    The last is the address modulo VECTOR: 0 if it is aligned, and -1 for a tensor without memory,
+    or whose memory has the other sign. RuntimeError if the tensor is sparse or nested.
     """
-    start = tensor.data_ptr()
+    start = 0 if tensor.is_neg() else tensor.data_ptr()
     # fmt: off
     return (
         tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(),
@@ -173,7 +173,7 @@ def _signature(tensor: Tensor) -> tuple[Any, ...]:
 def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Known | None:
     """The product of tensors of a signature; `gate_first` in memory."""
     if any(_signature(each)[-1] for each in (x, *w1)):
-        return None  # without memory, empty, or not aligned
+        return None  # without memory, empty, negative, or not aligned
     if not _is_faster(x, w1):
         return None
     halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]

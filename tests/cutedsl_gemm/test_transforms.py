@@ -1,6 +1,8 @@
 """torch's transforms of gemm: derivatives, vmap, compile, export."""
 
+import sys
 from contextlib import nullcontext
+from subprocess import run
 
 import pytest
 import torch
@@ -323,6 +325,7 @@ def test_modes_of_torch_see_the_operator():
 SQUARE = draw(40, 40)
 CHECKPOINTED = {
     "linear": lambda x: linear(x, SQUARE),
+    "linear of three modes": lambda x: linear(x.view(5, 8, 40), SQUARE),
     "linear with a bias": lambda x: linear(x, SQUARE, SQUARE[0]),
     "gemm": lambda x: gemm(x, SQUARE),
     "a slope that needs the product for an operand alone": lambda x: gemm(
@@ -346,6 +349,43 @@ def test_a_mode_around_one_pass_of_a_checkpoint_changes_no_gradient(modes, name)
     with backward():
         (found,) = torch.autograd.grad(y.float().sum(), x)
     assert near(found, torch.autograd.grad(product(x).float().sum(), x)[0])
+
+
+@pytest.mark.parametrize("name", [name for name in CHECKPOINTED if "slope" not in name])
+def test_a_result_may_be_changed_in_place_in_a_mode(name):
+    """A view that is made below autograd may not."""
+    x, product = draw(40, 40).requires_grad_(), CHECKPOINTED[name]
+    with BaseTorchDispatchMode():
+        (found,) = torch.autograd.grad(product(x).mul_(2).float().sum(), x)
+    assert near(found, 2 * torch.autograd.grad(product(x).float().sum(), x)[0])
+
+
+def test_a_counter_of_flops_sees_the_first_product_of_a_process():
+    """The operators are defined inside it, after it has copied torch's registry."""
+    program = (
+        "import torch; from torch.utils.flop_counter import FlopCounterMode as Mode\n"
+        "from cutedsl_gemm import gemm, swiglu\n"
+        "a = torch.ones(16, 16).bfloat16()\n"
+        "with Mode(display=False) as mode: gemm(a, a); swiglu(a, a)\n"
+        "print(mode.get_total_flops())\n"
+    )
+    found = run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(found.stdout) == 2 * 2 * 16**3
+
+
+def test_the_backward_pass_of_two_accumulators_has_no_constant_rows():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: swiglu(x, WEIGHT), backend="aot_eager", dynamic=True)
+    weight = WEIGHT.clone().requires_grad_()
+    with torch._dynamo.config.patch(recompile_limit=1, fail_on_recompile_limit_hit=True):
+        for m in (3, 5, 7):
+            x = draw(m, 40).requires_grad_()
+            compiled(x).float().sum().backward()
+            assert near(x.grad, torch.autograd.grad(swiglu(x, WEIGHT).float().sum(), x)[0])
+    x = draw(0, 40).requires_grad_()
+    swiglu(x, weight).sum().backward()
+    assert x.grad.shape == (0, 40)
+    assert not weight.grad.any()
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # of torch's older vmap

@@ -6,11 +6,13 @@ import pickle
 import pytest
 import torch
 from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
+from torch.utils._python_dispatch import BaseTorchDispatchMode
 from torch.utils.checkpoint import CheckpointError, checkpoint
 
-from cutedsl_gemm import convert, enabled, linear_calls, restore
+from cutedsl_gemm import convert, enabled, linear, linear_calls, restore
 from cutedsl_gemm import fused as fused_module
 from cutedsl_gemm.models import faster
 from cutedsl_gemm.models.conversion import GemmLinear
@@ -256,6 +258,64 @@ def test_a_checkpoint_in_enabled_is_refused_or_right(bias, products):
     found, wanted = (torch.autograd.grad(y.float().sum(), x)[0] for y in (result, layer(x)))
     assert near(found, wanted)
     assert products
+
+
+def test_a_result_may_be_changed_in_place_in_a_mode(products):
+    """As by nn.ReLU(inplace=True) in a FlopCounterMode, or under selective checkpointing."""
+    made = convert(nn.Sequential(nn.Linear(40, 24), nn.ReLU(inplace=True)).bfloat16())
+    for x in (X, X[0]):
+        with BaseTorchDispatchMode():
+            made(x).sum().backward()
+            with torch.no_grad():
+                y = made[0](x)
+        y.mul_(made[0].bias)
+    assert products
+
+
+@pytest.mark.parametrize("frozen", ["weight", "input", "neither"])
+def test_what_no_gradient_needs_is_not_saved(frozen, products):
+    """With frozen weights, as beside LoRA, torch keeps no inputs, and takes their changes."""
+    layer, x, saved = convert(nn.Linear(40, 24).bfloat16()), X.clone(), []
+    layer.weight.requires_grad_(frozen != "weight")
+    x.requires_grad_(frozen != "input")
+    with saved_tensors_hooks(lambda each: saved.append(each.shape) or each, lambda each: each):
+        y = layer(x)
+    y.sum().backward()
+    assert (X.shape in saved) == (frozen != "weight")
+    assert (layer.weight.shape in saved) == (frozen != "input")
+    assert products
+
+
+def test_hooks_may_compute_with_what_is_saved(products):
+    def packed(tensor):
+        scale = tensor.abs().max()
+        return tensor / scale, scale, tensor.dtype
+
+    def unpacked(found):
+        return (found[0] * found[1]).to(found[2])
+
+    layer, x = convert(nn.Linear(40, 24).bfloat16()), X.clone().requires_grad_()
+    with saved_tensors_hooks(packed, unpacked):
+        (found,) = torch.autograd.grad(layer(x).float().sum(), x)
+    assert near(found, torch.autograd.grad(layer(x).float().sum(), x)[0])
+    assert products
+
+
+@pytest.mark.parametrize("which", ["x", "weight", "bias"])
+def test_negative_views_are_torchs_or_refused(which):
+    """Their memory has the other sign. Nothing else tells them from other tensors."""
+    layer = nn.Linear(40, 24).bfloat16().requires_grad_(False)
+    given = {"x": X[0], "weight": layer.weight, "bias": layer.bias}
+    for negative in (False, True):
+        tensors = given | ({which: torch._neg_view(given[which])} if negative else {})
+        wanted = F.linear(tensors["x"], tensors["weight"], tensors["bias"])
+        with enabled():
+            assert near(F.linear(*tensors.values()), wanted)
+        if negative and which != "bias":
+            with pytest.raises(ValueError, match="negative bit"):
+                linear(*tensors.values())
+        else:
+            assert near(linear(*tensors.values()), wanted)
 
 
 def test_second_derivatives_are_torchs(products):
