@@ -97,6 +97,8 @@ def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
     columns = sum(each.shape[0] for each in w1)
     if columns % 2 or not all(suits(x, each, None) for each in w1):
         return False
+    if any(each.is_neg() for each in (x, *w1)):  # gemm refuses them
+        return False
     m, k = prod(x.shape[:-1]), x.shape[-1]
     if w1[0].shape != w1[-1].shape or 1 in (columns // 2, k):  # `fused` remembers strides of 1
         return False
@@ -158,8 +160,8 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
 def _signature(tensor: Tensor) -> tuple[Any, ...]:
     """The properties of a tensor that decide a product.
 
-    The last is the address modulo VECTOR: 0 if it is aligned, and -1 for a tensor without memory,
-    or whose memory has the other sign. RuntimeError if the tensor is sparse or nested.
+    The last is the address modulo VECTOR, and -1 for a tensor without memory, or whose memory has
+    the other sign. RuntimeError if the tensor is sparse or nested.
     """
     start = 0 if tensor.is_neg() else tensor.data_ptr()
     # fmt: off
@@ -172,8 +174,6 @@ def _signature(tensor: Tensor) -> tuple[Any, ...]:
 
 def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Known | None:
     """The product of tensors of a signature; `gate_first` in memory."""
-    if any(_signature(each)[-1] for each in (x, *w1)):
-        return None  # without memory, empty, negative, or not aligned
     if not _is_faster(x, w1):
         return None
     halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]

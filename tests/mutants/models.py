@@ -45,9 +45,24 @@ FAULTS = (
     Fault(
         "gradient_of_x_by_the_weight",
         CALLS,
-        "linear(rows, weight.mT, None).view(x.shape)",
-        "linear(rows, weight, None).view(x.shape)",
+        "linear(rows, weight.mT, None).view",
+        "linear(rows, weight, None).view",
         "A square layer has another layer's gradient.",
+    ),
+    Fault(
+        "inputs_of_frozen_weights_kept",
+        CALLS,
+        "x if needs_weight else None, weight if needs_x else None",
+        "x, weight",
+        "Frozen layers beside LoRA keep their inputs for the backward pass.",
+    ),
+    Fault(
+        "negative_weights_by_address",
+        CALLS,
+        "        if x.is_neg() or weight.is_neg() or (bias is not None and bias.is_neg()):\n"
+        "            return None\n",
+        "",
+        "A weight that is a negative view is multiplied with the other sign.",
     ),
     Fault(
         "gradient_of_the_bias_not_summed",
@@ -155,12 +170,12 @@ FAULTS = (
         "The second half of a weight of gate and up begins within the first.",
     ),
     Fault(
-        "mlp_of_any_strides",
+        "mlp_of_negative_weights",
         MLP,
-        "    if any(_signature(each)[-1] for each in (x, *w1)):\n"
-        "        return None  # without memory, empty, or not aligned\n",
+        "    if any(each.is_neg() for each in (x, *w1)):  # gemm refuses them\n"
+        "        return False\n",
         "",
-        "TMA faults on an MLP whose weights are views at odd addresses.",
+        "An MLP of a negative view is refused, where torch computes it.",
     ),
     Fault(
         "recognised_in_a_mode",

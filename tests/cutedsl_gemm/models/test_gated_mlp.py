@@ -581,6 +581,20 @@ def test_torch_computes_what_is_expected_to_be_slower(monkeypatch):
     assert torch.equal(convert(copy.deepcopy(made))(X), made(X))
 
 
+@pytest.mark.parametrize("which", ["x", "gate_proj", "down_proj"])
+def test_negative_views_are_torchs(which, products):
+    theirs, x = Llama().bfloat16(), X
+    if which == "x":
+        x = torch._neg_view(x)
+    else:
+        layer = getattr(theirs, which)
+        layer.weight = nn.Parameter(torch._neg_view(layer.weight.detach()))
+    ours = convert(copy.deepcopy(theirs))
+    for forward in (ours, without_gradients(ours)):
+        assert near(forward(x), theirs(x))
+    assert products or which == "x"
+
+
 def test_weights_at_odd_addresses_are_copied(products):
     made, memory = Llama().bfloat16(), draw(24 * 40 + 1)
     made.gate_proj.weight.data = memory[1:].view(24, 40)
