@@ -19,7 +19,7 @@ from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
-from cutedsl_gemm.select.correction import Network, of_candidates, of_rows, of_work
+from cutedsl_gemm.select.correction import Network, candidate_inputs, row_inputs, work_inputs
 from cutedsl_gemm.select.model import (
     SMS,
     Constants,
@@ -210,9 +210,9 @@ def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
 
 def other_inputs(runs: Runs) -> tuple[Array, Array, Array]:
     """The network's inputs other than the terms."""
-    facts = of_candidates(runs.names)[:, runs.candidate]
+    facts = candidate_inputs(runs.names)[:, runs.candidate]
     slots, reads, _, accumulators = runs.work
-    return facts, of_rows(runs.key[3:]), of_work(slots, reads, accumulators)
+    return facts, row_inputs(runs.key[3:]), work_inputs(slots, reads, accumulators)
 
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:

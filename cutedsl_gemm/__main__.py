@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _is_full() -> bool:
-    """Whether the output takes no more; then it takes nothing at Python's end, either."""
+    """Whether the output is full; then what Python would flush at its exit is discarded."""
     try:
         print(end="", flush=True)
     except OSError:
@@ -66,7 +66,7 @@ def _is_full() -> bool:
 
 
 def _discard_output() -> None:
-    """What is still to be printed goes nowhere: Python tries to print it at its end."""
+    """Discard what is buffered: Python would try to flush it at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

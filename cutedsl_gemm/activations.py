@@ -47,7 +47,7 @@ SLOPES: Mapping[str, Callable[..., Any]] = {
 
 
 def _gate(name: str) -> tuple[Fixed, Fixed]:
-    """The epilogues of a gated layer: with the gate before the value in memory, and behind it."""
+    """The epilogues of a gated layer: with the gate before the value in memory, and after it."""
     activation, slope = ACTIVATIONS[name], SLOPES[name]
     gate_first = Fixed(
         lambda gate, up: activation(gate) * up,

@@ -22,7 +22,7 @@ LARGEST = 32768  # three matrices of float32 and what checks them take 17 GB and
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that names the nearest choice to a word that is none."""
+    """A parser that suggests the nearest choice for an unknown word."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -1,6 +1,6 @@
-"""python -m cutedsl_gemm doctor: what is installed, what runs here and why not, what mends it.
+"""python -m cutedsl_gemm doctor: what is installed, what runs here and why not, how to fix it.
 
-    part    torch, the driver, the cache, …    what was found, its fault, the command that mends it
+    part    torch, the driver, the cache, …    what was found, its fault, the command that fixes it
     use     gemm, bench, plots, …              runs if no part that it needs has a fault
 
 The report is Markdown, to be pasted. Any package may be missing or broken, so that each is looked
@@ -61,7 +61,7 @@ MISSING = "not installed"
 
 
 class Part(NamedTuple):
-    """What was found of a part; its fault, if it does not serve; the command that mends it."""
+    """What was found of a part; its fault, if it does not serve; the command that fixes it."""
 
     found: str
     fault: str = ""
@@ -85,7 +85,7 @@ def report(found: Mapping[str, Part]) -> Iterator[str]:
         if part.remedy:
             remedies.setdefault(part.remedy, []).append(name)
     if remedies:
-        yield from ("", "To mend what can be mended here:", "")
+        yield from ("", "To fix what can be fixed here:", "")
         yield from (f"    {command}  # {', '.join(names)}" for command, names in remedies.items())
 
 

@@ -102,7 +102,7 @@ def addmm(
     given: dict[str, Value] = {}
     if not _is_number(beta, 0):
         given["c"] = c
-    elif not is_dynamo_compiling():  # which does not read c
+    elif not is_dynamo_compiling():  # c is checked, and not read
         check_operands(a, b, TMA.anywhere)
         check_operand("c", c, (a.shape[0], b.shape[1]), a.device)
     if not _is_number(beta, 0, 1):
@@ -152,9 +152,9 @@ _runs: dict[Any, Run | None] = {}
 
 
 def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
-    """`linear` of plain tensors, with less host time than with any epilogue; None for any others.
+    """`linear` of plain tensors, or of DTensors that need no communication; None for any others.
 
-    So are DTensors, where they need no communication.
+    It takes less host time than a product with an epilogue.
     """
     if transformed() or is_exporting():
         return None

@@ -141,11 +141,11 @@ class Backward(NamedTuple):
         return evaluate(asked, accumulators, everything)
 
     def broadcast(
-        self, i: int, grad: Tensor, shapes: Sequence[Tensor], known: Sequence[Value]
+        self, i: int, grad: Tensor, accumulators: Sequence[Tensor], known: Sequence[Value]
     ) -> Tensor:
         """The gradient of result i as a tensor over C, of the value before it was reduced.
 
-        That of an extremum is shared by the elements that equal it, as torch shares it.
+        An extremum's is divided among the elements that equal it, as in torch.
         """
         epilogue, numbers, _ = self.kept
         result = epilogue.results[i]
@@ -155,7 +155,7 @@ class Backward(NamedTuple):
         grad = grad.unsqueeze(over)
         if result.reduction == "sum":
             return grad
-        value = evaluate(recomputed(epilogue, (i,), numbers), shapes, known)[0].detach()
+        value = evaluate(recomputed(epilogue, (i,), numbers), accumulators, known)[0].detach()
         extremum = value.amax if result.reduction == "amax" else value.amin
         equal = value == extremum(over, keepdim=True)
         return grad * equal / equal.sum(over, keepdim=True)

@@ -27,7 +27,7 @@ from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import Options
 from cutedsl_gemm.tensors import check_operands
 
-# What an epilogue is traced with of an operand: its name; for each extent, whether it is not 1;
+# What tracing needs to know of an operand: its name; for each extent, whether it is not 1;
 # whether an extent is 1 and the shape is still that of C; its dtype.
 Kind = tuple[Any, ...]
 

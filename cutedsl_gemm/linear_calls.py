@@ -2,8 +2,8 @@
 
 signature of (x, weight, bias) → the kernel's launch, the executor; or None: not such tensors
 
-`functions.linear` computes by it what has no activation, and `faster.linear` what is expected to be
-faster than torch.
+`functions.linear` uses it where there is no activation, and `faster.linear` where gemm is expected
+to be faster.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast convert
 VECTOR = 32  # bytes: no plan needs a wider alignment
 BIAS = LINEAR[None][1]
 
-# Saved in front of a product's tensors. torch saves nothing of this type: so it raises
-# CheckpointError, whatever the shapes are, if gemm computed one pass of a checkpoint and torch the
-# other.
+# Saved before a product's tensors. torch's products save nothing of this dtype. So torch raises
+# CheckpointError, whatever the shapes, if it computes one pass of a checkpoint and gemm the other.
 with torch.inference_mode(False):
     SAVED_BY_GEMM = torch.ones(1, dtype=torch.int8, device="cpu")
 

@@ -7,8 +7,8 @@
     (M, N)                    matrix               (M, N), rows or columns contiguous
     a Python number           scalar by value      an argument of the launch
 
-A mode of extent 1, or of stride 0 as `expand` makes it, is one that the operand lacks; unless a
-result needs all modes of it (`whole`).
+An operand lacks its modes of extent 1, and those of stride 0, as `expand` makes them, unless a
+result needs all of its modes (`whole`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def bind(
 ) -> Bound:
     """The operand that a value is for C of this shape, on a device.
 
-    If `whole`, a tensor of C's own shape is a matrix, also if an extent is 1 or it is expanded.
+    If `whole`, a tensor of C's own shape is a matrix, even if an extent is 1 or it is expanded.
 
     TypeError or ValueError unless it is a number, or a tensor of bf16, fp16 or fp32 on the device
     that broadcasts to the shape.
@@ -147,7 +147,7 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, int], device: torch.devi
         raise TypeError(f"{name} is {tensor.layout}: it must be dense; pass {name}.to_dense()")
     if tensor.device != device:
         raise ValueError(
-            f"{name} is on {tensor.device} and a on {device}: they must be on one device; "
+            f"{name} is on {tensor.device} and a on {device}: they must share a device; "
             "a scalar may be a Python number"
         )
     padded = (1, 1, *tensor.shape)[-2:]

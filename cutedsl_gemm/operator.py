@@ -31,7 +31,7 @@ def register_sharding() -> None:
 def in_torch_func() -> bool:
     """Whether torch.func transforms what is traced.
 
-    Dynamo itself takes the stack for one that is never None.
+    Dynamo itself assumes that the stack is never None.
     """
     return peek_interpreter_stack() is not None
 

@@ -43,7 +43,7 @@ def as_parts(first: Tensor, second: Tensor) -> Tensor | None:
 
 
 def in_reach(distance: int) -> bool:
-    """Whether TMA steps so many bytes from one part to the other."""
+    """Whether TMA steps this many bytes from one part to the other."""
     return 0 < distance < REACH
 
 
@@ -58,6 +58,6 @@ def parts_at(
 ) -> Tensor:
     """Two matrices of this shape, by the address of the first and the distance in bytes.
 
-    Addresses say all there is to know of memory that others own.
+    It owns no memory, so that the arguments determine it, and it may be cached.
     """
     return at_address(start, device, dtype, (2, *shape), (distance // dtype.itemsize, *stride))

@@ -30,7 +30,7 @@ OF_GEMM = "tile", "out", "kernel", "tune", "invariant"  # its arguments beside a
 
 
 class Fixed:
-    """A function that is the same as long as it lives: itself the key by which it is remembered.
+    """A function that always computes the same: the object itself is its key in caches.
 
     `slopes`, if known, is its derivative by torch's kernels: (gradient, *stored values) → the
     gradient of each accumulator. `derivative.with_stored` says what is stored. The gradient of each

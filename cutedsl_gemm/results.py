@@ -87,7 +87,7 @@ def _check_result(
         )
     if tensor.device != device:
         raise ValueError(
-            f"{name} is on {tensor.device} and a on {device}: they must be on one device"
+            f"{name} is on {tensor.device} and a on {device}: they must share a device"
         )
     if tensor.shape != shape:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must be {shape}")

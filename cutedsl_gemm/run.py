@@ -121,7 +121,7 @@ def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
 
     def launch_checked(a: Tensor, b: Tensor, out: Tensor) -> None:
         if not a.device == b.device == out.device:
-            raise ValueError("a, b and out must be on one device")
+            raise ValueError("a, b and out must share a device")
         launch_there(a, b, out)
 
     def launch_resolved(a: Tensor, b: Tensor, out: Tensor) -> None:

@@ -347,9 +347,9 @@ def check_pair(one: str, first: Tensor, other: str, second: Tensor) -> None:
     """TypeError or ValueError unless two tensors have one dtype and are on one device."""
     if first.dtype != second.dtype:
         raise TypeError(
-            f"{one} is {first.dtype} and {other} is {second.dtype}: they must have one dtype"
+            f"{one} is {first.dtype} and {other} is {second.dtype}: they must share a dtype"
         )
     if first.device != second.device:
         raise ValueError(
-            f"{one} is on {first.device} and {other} on {second.device}: they must be on one device"
+            f"{one} is on {first.device} and {other} on {second.device}: they must share a device"
         )

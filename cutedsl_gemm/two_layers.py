@@ -99,7 +99,7 @@ def _check(
 
 
 def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
-    """Whether a derivative of plain tensors may be asked for, and no other transform of torch's."""
+    """Whether plain tensors need gradients, and no other transform of torch's is active."""
     given = [each for each in tensors if isinstance(each, Tensor)]
     if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
         return False
@@ -173,7 +173,7 @@ class Mlp(torch.autograd.Function):
         if needs_x or needs_b1 or any(needs_w1):
             dz, *sums = _hidden(ctx, dy, w2, b1, stored)  # (M, H), or of both parts (M, 2H)
             if needs_x:
-                of_input = of_x(linear, dz, w1)
+                of_input = input_gradient(linear, dz, w1)
             if any(needs_w1):
                 whole = linear(dz.mT, x.mT)  # (H, K), or of both parts (2H, K)
                 parts = zip(whole.chunk(ctx.count), needs_w1, strict=True)
@@ -227,13 +227,13 @@ def _hidden(
 ) -> tuple[Tensor, ...]:
     """The gradient of the sums of the first layer; and their sums over M, if b1 needs them."""
     if ctx.layer[0] not in GATES:
-        return of_sums(ctx.kept, dy, w2, stored, b1, ctx.wanted)
+        return hidden_gradient(ctx.kept, dy, w2, stored, b1, ctx.wanted)
     dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
-    of_sums(ctx.kept, dy, w2, stored[:: ctx.order], out=dz.chunk(2, dim=1)[:: ctx.order])
+    hidden_gradient(ctx.kept, dy, w2, stored[:: ctx.order], out=dz.chunk(2, dim=1)[:: ctx.order])
     return (dz,)
 
 
-def of_sums(
+def hidden_gradient(
     kept: Stored,
     dy: Tensor,
     w2: Tensor,
@@ -253,7 +253,7 @@ def of_sums(
     return fused_product(dy, w2, slopes, given, out)
 
 
-def of_x(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
+def input_gradient(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
     """The gradient of x: a product with one weight, or with two."""
     if len(w1) == 1:
         return linear(dz, w1[0].mT)
@@ -262,9 +262,9 @@ def of_x(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
 
 
 def _gradients(ctx: Any, tensors: tuple[Any, ...], dy: Tensor) -> list[Tensor | None]:
-    """The gradients as functions of the inputs and of dy, by those of the two layers.
+    """Gradients that are differentiable themselves, by those of the two layers.
 
-    They are those of views: an input that is made of another, or given twice, counts once.
+    They are taken of views, so that an input made of another, or given twice, counts once.
     """
     tensors = tuple(each if each is None else each.view_as(each) for each in tensors)
     pairs = zip(tensors, ctx.needs_input_grad[3:], strict=True)

@@ -1,6 +1,6 @@
 """What products that overlap with a collective share: when they can, and what calls keep.
 
-A call finds what the one before it prepared by the signature of its tensors, in the group's buffer.
+By the signature of its tensors, a call finds in the group's buffer what an earlier one prepared.
 """
 
 from __future__ import annotations

@@ -52,11 +52,11 @@ from layouts.hardware.atoms import WGMMA_M
 # Rows of C that have one flag. It is the same for all plans, since ranks may have different ones.
 PIECE_ROWS = 1024
 # Products of a copy, at least: 50 µs on an H200. Smaller copies were not tried.
-COPY_PRODUCTS = 2**34
+COPY_MACS = 2**34
 # Adding the received parts takes time. In pingpong, one consumer adds while the other multiplies.
 # On two H200s, at five shapes, 15 cooperative plans took 1.05 times as long as the model expects of
 # the product alone, and 15 pingpong plans 1.00 times (geometric means).
-COOPERATIVE_TAKES = 1.05
+COOPERATIVE_SLOWDOWN = 1.05
 
 
 def scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
@@ -83,7 +83,7 @@ def scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
 
 
 def _scatter_buffer(a: Tensor, rows: int, n: int, group: ProcessGroup) -> SymmetricBuffer | None:
-    """The memory of what comes of a rank's rows, if it can come while the product runs."""
+    """The buffer for received parts of a rank's rows; None if they cannot overlap the product."""
     ranks = group.size()
     fits = rows % WGMMA_M == 0 and n % UNIT == 0 and PIECE_ROWS * n < 2**31
     if not (rows and n and fits and ranks * _pieces_of(rows) <= FLAGS and overlaps(a)):
@@ -124,7 +124,7 @@ class _Scatter:
 
     launch: Callable[..., None]
     new: tuple[Callable[[Tensor], Tensor], ...]  # a → memory of this rank's rows, of the product
-    parts: Tensor  # (ranks, M / ranks, N), what comes of this rank's rows
+    parts: Tensor  # (ranks, M / ranks, N), received parts of this rank's rows
     arrived: Tensor  # (ranks, pieces), this rank's flags
     stored: Tensor  # (ranks, pieces), how many elements of each piece all calls have stored
     outgoing: tuple[_Copy, ...]  # in the order of the product
@@ -133,7 +133,7 @@ class _Scatter:
 
 
 def _multiply_and_scatter(buffer: SymmetricBuffer, call: _Scatter, a: Tensor, b: Tensor) -> Tensor:
-    """The product of this rank's rows, with what comes, while those of the others are sent."""
+    """This rank's rows plus the received parts; the rows of other ranks are sent meanwhile."""
     copy_a, copy_b = call.copy_a_b
     a, b = aligned_copy(a) if copy_a else a, aligned_copy(b) if copy_b else b
     mine, partial = (new(a) for new in call.new)
@@ -162,7 +162,7 @@ def _prepare(buffer: SymmetricBuffer, a: Tensor, b: Tensor) -> _Scatter:
     stored = torch.zeros(ranks, pieces, dtype=torch.int32, device=a.device)
     # The zeros are there before a copy waits for others.
     buffer.copy_stream_waits_for(buffer.begin())
-    height = PIECE_ROWS * -(-COPY_PRODUCTS // (PIECE_ROWS * n * k))
+    height = PIECE_ROWS * -(-COPY_MACS // (PIECE_ROWS * n * k))
     return _Scatter(
         launcher(plan, a.device),
         (allocator(a, rows, n), allocator(a, ranks * rows, n)),
@@ -211,6 +211,6 @@ def scattered_plan(ranks: int, problem: Problem) -> Sm90Plan:
     >>> scattered_plan(2, Problem.dense(16384, 4096, 8192)).schedule
     'cooperative'
     """
-    plan = plan_of_rows(ranks, problem, PIECE_ROWS, COOPERATIVE_TAKES)
+    plan = plan_of_rows(ranks, problem, PIECE_ROWS, COOPERATIVE_SLOWDOWN)
     raster = Raster(PIECE_ROWS // plan.cluster_tile[0])
     return replace(plan, raster=raster, scattered=True).check()

@@ -43,7 +43,7 @@ from cutedsl_gemm.remember import REMEMBERED
 Rule: TypeAlias = list[Placement]  # of the results, a, b, and the operands
 Modes: TypeAlias = str  # of a tensor, a letter each: "MK"; "." for an extent that is not divided
 
-ADDENDS = 6  # tensors beside the product in an epilogue that is looked at for partial sums
+ADDENDS = 6  # the most operands of an epilogue that is checked for linearity
 REDUCED = {"sum": "sum", "amax": "max", "amin": "min"}  # an epilogue's reductions, as Partial's
 
 
@@ -209,13 +209,13 @@ def _fused(schema: OpSchema) -> OpStrategy:
     _, _, operands, _, epilogue, *_, invariant = schema.args_schema
     children = getattr(operands, "children", ())  # of a TupleStrategy; else an empty list
     found = _strategy(schema, from_text(str(epilogue)), children, bool(invariant))
-    for each in found.strategies:  # the operator returns a list, also of one result
+    for each in found.strategies:  # the operator returns a list, even of one result
         if not isinstance(each.output_specs, tuple):
             each.output_specs = (each.output_specs,)
     return found
 
 
-# torch remembers its choice by the tensors, and by all other arguments from the one of this number.
+# torch remembers its choice by the tensors, and by the other arguments from this index on.
 _register = DTensor._op_dispatcher.sharding_propagator.register_op_strategy
 _register(torch.ops.cutedsl_gemm.gemm.default, _gemm, RuntimeSchemaInfo(5))
 _register(torch.ops.cutedsl_gemm.linear.default, _linear, RuntimeSchemaInfo(3))

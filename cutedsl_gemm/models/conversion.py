@@ -21,7 +21,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 Parts: TypeAlias = tuple[dict[str, Any], ...]  # the children, Parameters and buffers of a module
 
-_NEW = object().__reduce_ex__(2)[0]  # what `copy` and `pickle` make an object by
+_NEW = object().__reduce_ex__(2)[0]  # how `copy` and `pickle` create an object
 
 _classes: dict[type[nn.Module], Any] = {}  # see `_mlp_class`
 
@@ -44,7 +44,7 @@ LINEAR = frozenset((nn.Linear, GemmLinear))
 
 
 class GemmMlp(Converted):
-    """A gated MLP that runs on gemm where that is expected to be faster.
+    """A gated MLP that runs on gemm where that is expected to be at least as fast.
 
     It asks its layers for their weights. The module runs as it was written while one of its modules
     has hooks, was replaced, or has a new Parameter or buffer, and while a layer has another class,
@@ -72,14 +72,14 @@ class GemmMlp(Converted):
         try:  # as in GemmLinear
             *w1, w2 = [each._parameters["weight"] for each in layers]
             *b1, b2 = [each._parameters["bias"] for each in layers]
-        except KeyError:  # they are none, as in a replica of DataParallel
+        except KeyError:  # not Parameters, as in a replica of DataParallel
             return None
         if any(each is not None for each in b1):  # given after the conversion
             return None
         return gated_mlp(x, mlp.activation, w1, mlp.gate_first, w2, b2)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """What the class before says. If it says nothing, the copy is converted, too."""
+        """As the class before reduces it; by default, the copy is converted, too."""
         before: Any = type(self)._class_as_written
         written = object.__new__(class_as_written(self))  # with the attributes of this module
         object.__setattr__(written, "__dict__", vars(self))

@@ -1,4 +1,4 @@
-"""torch's linear, by gemm where the choice expects that to be faster, and by torch elsewhere.
+"""torch's linear, by gemm where it is expected to be at least as fast, and by torch elsewhere.
 
 signature of (x, weight, bias) → the product, remembered; or None: torch computes it
 """
@@ -106,7 +106,7 @@ def on_hopper(device: torch.device) -> bool:
 
 
 def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The product as one operator, which decides when it runs: shapes may be symbolic till then."""
+    """The product as one operator, which decides at run time: shapes may be symbolic until then."""
     register_sharding()
     rows = rows_of(x)
     given = [x, weight] if bias is None else [x, weight, bias]

@@ -31,7 +31,7 @@ from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
 from cutedsl_gemm.tensors import DENSE, flattener, is_sharded, reshaper, rows_of, unflattened
 from cutedsl_gemm.transforms import transformed
-from cutedsl_gemm.two_layers import Mlp, gated_products, of_sums, of_x
+from cutedsl_gemm.two_layers import Mlp, gated_products, hidden_gradient, input_gradient
 
 
 def gated_mlp(
@@ -195,7 +195,7 @@ def _traced(
     b2: Tensor | None,
     *w1: Tensor,
 ) -> Tensor:
-    """The MLP as one operator, which decides when it runs: shapes may be symbolic till then."""
+    """The MLP as one operator, which decides at run time: shapes may be symbolic until then."""
     rows = rows_of(x)
     given = [x, w2, *w1] if b2 is None else [x, w2, b2, *w1]
     if torch.is_grad_enabled() and any(each.requires_grad for each in given):
@@ -232,7 +232,9 @@ def _operator(
     product, stored = _product(x, w1, activation, gate_first), []
     if product is None:
         h, *halves = gated_products(multiply, x, w1, activation, gate_first)
-        stored = [each.contiguous() for each in halves] if kept else []  # in no other's memory
+        stored = (
+            [each.contiguous() for each in halves] if kept else []
+        )  # outputs never share memory
     elif kept:
         h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
         stored = stored[:: product.order]
@@ -315,9 +317,9 @@ def _backward(
             torch.cat(slopes(multiply(dy, w2.mT), *stored), dim=1, out=dz)
         else:
             kept_sums, out = stored[:: product.order], halves[:: product.order]
-            of_sums(with_stored(product.epilogue), dy, w2, kept_sums, out=out)
+            hidden_gradient(with_stored(product.epilogue), dy, w2, kept_sums, out=out)
     return [
-        of_x(multiply, dz, w1) if needs_x else x.new_empty(0),
+        input_gradient(multiply, dz, w1) if needs_x else x.new_empty(0),
         multiply(dz.mT, x.mT) if needs_w1 else x.new_empty(0),
         multiply(dy.mT, h.mT) if needs_w2 else x.new_empty(0),
     ]

@@ -1,4 +1,4 @@
-"""enabled(): a context in which torch's products run on gemm where that is expected to be faster.
+"""enabled(): a context in which products run on gemm where it is expected to be at least as fast.
 
 It is a TorchFunctionMode. That sees the calls of torch's functions, costs the others 3 µs of Python
 each, and is traced by torch.compile. A TorchDispatchMode would see the products inside torch's
@@ -24,7 +24,7 @@ class enabled(TorchFunctionMode):
     See `convert` for the products that torch still computes. torch also computes calls with out,
     alpha or beta, products inside other operators, such as einsum and attention, and batches,
     unless all have one right-hand matrix. The context holds for the thread that enters it. The
-    gradients of what ran on gemm are computed in the same way, also after the context.
+    gradients of what ran on gemm are computed in the same way, even after the context.
 
     >>> a, b = torch.ones(4, 16), torch.ones(16, 8)
     >>> with enabled():
@@ -92,7 +92,7 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
     if b.numel() == 0 or any(n != 1 and (step or n != of_a) for n, step, of_a in batches):
         return None
     if torch.is_grad_enabled() and b.requires_grad and max(b.shape[:-2]) > 1:
-        return None  # it differs from matrix to matrix, and gemm would give it all to one
+        return None  # the gradient of b differs per matrix; gemm would give all of it to one
     return by_gemm(a, b[(0,) * (b.ndim - 2)].mT)
 
 

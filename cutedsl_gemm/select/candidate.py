@@ -187,7 +187,7 @@ class Candidate:
         """Whether it serves problems whose A and B have such majors.
 
         If the plan's B, which is Aᵀ if operands are swapped, is not contiguous along K, a
-        consumer's columns of the tile are: a multiple of a swizzle's shortest row. An invariant
+        consumer's columns of the tile must be a multiple of a swizzle's shortest row. An invariant
         problem needs one sum over K, which is padded with zeros to a whole k-tile. Padding can
         change the sign of a sum that is 0, so all its candidates have the same BK.
 
@@ -201,7 +201,7 @@ class Candidate:
         return whole_rows and (one_sum or not invariant)
 
     def over(self, splits: int) -> Candidate:
-        """This candidate, with so many blocks that split K if it leaves that to the problem."""
+        """This candidate; `splits` blocks split K if it leaves their number to the problem."""
         return replace(self, splits=splits) if self.splits == FILL else self
 
     @property
@@ -344,8 +344,8 @@ def write(path: Path, candidates: Iterable[Candidate]) -> None:
         writer.writerows((COLUMNS, *sorted(rows)))
 
 
-# 550 were picked one after the other, always the one that most improved what the network expects of
-# a choice, and four by hand. Seven that no choice took any more were left out
+# 550 were picked greedily, each the one that most improved what the network expects of a choice,
+# and four by hand. Seven that were no longer chosen were removed
 # (docs/performance/notebook.md, "550 candidates" and "Blocks that fall into step").
 FILE = Path(__file__).with_name("candidates.csv")
 CANDIDATES = read(FILE)

@@ -97,12 +97,12 @@ NAMES = (
 )
 
 
-def of_candidates(candidates: Sequence[Candidate]) -> Array:
+def candidate_inputs(candidates: Sequence[Candidate]) -> Array:
     """(FACTS, candidates)"""
     return np.array([[*facts(each).values()] for each in candidates], np.float32).T
 
 
-def of_rows(alignments: Sequence[Any]) -> Array:
+def row_inputs(alignments: Sequence[Any]) -> Array:
     """(ROWS, 1 or candidates), of the alignments of A's, B's and C's rows.
 
     Each is an index in `model.ALIGNMENTS`: of 128, 64, 32 or 16 bytes.
@@ -111,14 +111,14 @@ def of_rows(alignments: Sequence[Any]) -> Array:
     return np.vstack([(a * 0.5 + b * 0.5), c]).astype(np.float32)
 
 
-def of_work(slots: Any, reads: Any, accumulators: Any) -> Array:
+def work_inputs(slots: Any, reads: Any, accumulators: Any) -> Array:
     """(EPILOGUE, 1 or candidates), of the fields of `model.EpilogueWork`."""
     work = np.log2(1 + slots), np.log2(1 + reads), np.equal(accumulators, 2)
     return np.array(work, np.float32).reshape(len(EPILOGUE), -1)
 
 
 def times_facts(work: Array, facts: Array) -> Array:
-    """(WORK, candidates): the work of `of_work`, alone and times each of (FACTS, candidates)."""
+    """(WORK, candidates): `work_inputs`, alone and times each of (FACTS, candidates)."""
     found: Array = work[:, None] * np.vstack([np.ones_like(facts[:1]), facts])
     return found.reshape(len(WORK), -1)
 
@@ -140,8 +140,8 @@ class Network(NamedTuple):
     def others(self, facts: Array, rows: Array, work: Array) -> Array:
         """(candidates, units): what the first layer adds up of all inputs but the terms.
 
-        The arguments are those of `of_candidates`, `of_rows` and `of_work`. A candidate's row is
-        contiguous, since a choice takes the rows of a few.
+        The arguments are those of `candidate_inputs`, `row_inputs` and `work_inputs`. A candidate's
+        row is contiguous, since a choice takes the rows of a few.
         """
         by_work = times_facts(work, facts).T @ self.work
         found: Array = facts.T @ self.facts + (rows.T @ self.rows + by_work + self.bias)

@@ -116,7 +116,7 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     reduction = f", reduction {_micro(found.reduction)}" if found.reduction else ""
     yield "time", f"launch {_micro(found.launch)}, epilogue {_micro(found.epilogue)}{reduction}"
     yield "", f"main loop {_micro(found.mainloop)} beside DRAM {_micro(found.dram)}"
-    yield "", f"corrected by a factor of {found.correction:.2f}, as measurements say"
+    yield "", f"corrected by a factor of {found.correction:.2f}, from measurements"
     yield "k-tile", ", ".join(f"{name} {1e9 * s:.0f} ns" for name, s in found.k_tile.items())
     yield "", f"{found.bound} decides; rows start at multiples of {_alignments(problem)} bytes"
     moved = 2 * found.tiles * (bm + bn) * k

@@ -64,9 +64,9 @@ from cutedsl_gemm.select.correction import (
     LEARNED,
     TERMS,
     Network,
-    of_candidates,
-    of_rows,
-    of_work,
+    candidate_inputs,
+    row_inputs,
+    work_inputs,
 )
 from layouts.hardware.descriptor import Major
 from layouts.hardware.facts import WARPGROUP
@@ -81,7 +81,7 @@ ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
 # A choice corrects only this many candidates. If it corrected all of them, chosen plans would be
 # expected to take 0.1 % less (3,000 random shapes).
 NEAR = 24
-# The ratio up to which times tie, as those of a tile with operands swapped and not often do.
+# The ratio up to which times tie: those of a tile with and without swapped operands often do.
 TIED = np.array(1 + 1e-5, np.float32)
 # Outputs of the largest tile whose K is split.
 LARGEST_SPLIT = max(each.tile[0] * each.tile[1] for each in CANDIDATES if each.splits == FILL)
@@ -184,9 +184,9 @@ class Table(NamedTuple):
     whole: Array  # (3, candidates): rows and columns of a cluster, depth of a k-tile
     least: Array  # (3, candidates): the share of `whole` to exceed: half of a cluster, else 0
     blocks: Array  # of a cluster
-    splits: Array  # blocks that split K; 2, the least, where as many split it as fill a wave
-    fills: Array  # 1 there, and 0 elsewhere
-    least_splits: Array  # 2 there, and 0 elsewhere
+    splits: Array  # blocks that split K; 2, the least, if it is FILL: as many as fill a wave
+    fills: Array  # 1 if FILL, else 0
+    least_splits: Array  # 2 if FILL, else 0
     most_blocks: Array  # of a plan that may serve
     turns: Array  # consumers that take turns: the others store while one multiplies; else 1
     at_once: Array  # blocks that run at once
@@ -397,7 +397,7 @@ def _serving(
     able = (each for each in CANDIDATES if splitting or each.splits == 1)
     served = tuple(each for each in able if each.serves(majors, invariant))
     costs = single(aligned(table(served, majors=majors), rows))
-    return served, costs, _others(of_candidates(served), rows, NO_WORK)
+    return served, costs, _others(candidate_inputs(served), rows, NO_WORK)
 
 
 @lru_cache(REMEMBERED)
@@ -418,7 +418,7 @@ def _best(
 
 
 _table = lru_cache(maxsize=64)(table)
-_facts = lru_cache(maxsize=64)(of_candidates)
+_facts = lru_cache(maxsize=64)(candidate_inputs)
 
 
 def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
@@ -454,8 +454,8 @@ NO_WORK = EpilogueWork()
 
 def _others(facts: Array, rows: RowAlignments, work: EpilogueWork) -> Array:
     """`others` of the network, of the facts of candidates."""
-    added = of_work(work.slots, work.reads, work.accumulators)
-    return LEARNED.others(facts, of_rows(rows), added)
+    added = work_inputs(work.slots, work.reads, work.accumulators)
+    return LEARNED.others(facts, row_inputs(rows), added)
 
 
 def work_of(problem: Problem) -> EpilogueWork:

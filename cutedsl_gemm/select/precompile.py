@@ -51,7 +51,7 @@ def compile_all(plans: Iterable[Plan]) -> Iterator[Path]:
 
 
 def _submit(pool: ProcessPoolExecutor, plans: Iterable[Plan]) -> list[Future[Path]]:
-    """The compilations, in processes that a Ctrl-C on the terminal does not reach: this one does.
+    """The compilations, in processes that a Ctrl-C does not reach; this process ends them.
 
     They start here, and inherit the blocked signal.
     """

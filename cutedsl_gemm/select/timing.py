@@ -1,7 +1,7 @@
 """Launches timed by CUDA events: in a row, or replayed from a CUDA graph.
 
-A graph's launches need no host. A kernel of less than 30 µs needs one: events around launches in a
-row may measure the host instead (docs/performance).
+A graph's launches need no host. Kernels of less than 30 µs need a graph: events around launches in
+a row may measure the host instead (docs/performance).
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ from cutedsl_gemm.select.timing import Launch, race
 
 Entry: TypeAlias = tuple[Candidate, Raster]
 
-ENTRIES, OWN, RERASTERED = 12, 6, 2
+ENTRIES = 12  # of a race
+OWN, WITH_ALL_RASTERS = 6, 2  # of them: the best by the model; those that run with all rasters
 _unstored: dict[tuple[str, str], Any] = {}  # winners by device and shape, if no file takes them
 RASTERS = Raster(1), Raster(4), Raster(8), Raster(4, "columns")
 
@@ -58,7 +59,7 @@ def entries(problem: Problem) -> list[Entry]:
     """The plans of a race: the model's best candidates, and its first two with all rasters."""
     ranked = [found.candidate for found in islice(possible(problem), ENTRIES)]
     own = [(candidate, candidate.raster(problem)) for candidate in ranked]
-    whole = [candidate for candidate in ranked[:RERASTERED] if candidate.splits == 1]
+    whole = [candidate for candidate in ranked[:WITH_ALL_RASTERS] if candidate.splits == 1]
     others = [(candidate, raster) for candidate in whole for raster in RASTERS]
     return list(dict.fromkeys([*own[:OWN], *others, *own[OWN:]]))[:ENTRIES]
 

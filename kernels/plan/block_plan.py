@@ -37,12 +37,12 @@ class BlockPlan:
 
     @property
     def alignment(self) -> int:
-        """Leading strides and addresses must be multiples of so many elements."""
+        """Leading strides and addresses must be multiples of this many elements."""
         return max(copy.width for copy in self.global_copies.values())
 
     @property
     def c_alignment(self) -> int:
-        """The leading stride and the address of C must be multiples of so many elements."""
+        """The leading stride and the address of C must be multiples of this many elements."""
         return self.alignment
 
     @property

@@ -78,11 +78,11 @@ class KernelPlan(Plan, Protocol):
 
     @property
     def alignment(self) -> int:
-        """Leading strides and addresses of A and B must be multiples of so many elements."""
+        """Leading strides and addresses of A and B must be multiples of this many elements."""
 
     @property
     def c_alignment(self) -> int:
-        """The leading stride and the address of C must be multiples of so many elements."""
+        """The leading stride and the address of C must be multiples of this many elements."""
 
     @property
     def cluster_size(self) -> int:

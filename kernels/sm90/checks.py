@@ -62,7 +62,7 @@ def tile_problems(
     yield from choice_problem("schedule", schedule, get_args(Schedule))
     if dtype not in ("bfloat16", "float16"):
         yield f"dtype is {dtype}; the tensor core takes bfloat16 or float16 here"
-    columns, why = 8, "a wgmma has 8 columns or a multiple"
+    columns, why = 8, "a wgmma has a multiple of 8 columns"
     if matrices > 1 and not swapped:
         columns *= matrices
         why = f"{why}, and BN has columns of {matrices} matrices"
@@ -86,7 +86,7 @@ def cluster_problems(cluster: tuple[int, int]) -> Iterator[str]:
 
 
 def c_alignment_problems(c_alignment: object) -> Iterator[str]:
-    """C must have rows that TMA stores, or any."""
+    """The rows of C must suit TMA, or be arbitrary."""
     if type(c_alignment) is not int or c_alignment not in (1, UNIT):
         yield (
             f"c_alignment is {c_alignment!r}; it must be {UNIT}, since TMA stores whole multiples "
@@ -188,7 +188,7 @@ def consumer_problems(part: tuple[int, int], a: Operand, b: Operand) -> Iterator
 
 
 def column_problems(columns: int, b: Operand) -> Iterator[str]:
-    """A consumer multiplies so many columns of a tile, of those that B has in shared memory.
+    """The columns that a consumer multiplies must suit wgmma and the layout of B in smem.
 
     >>> from cutedsl_gemm.kernels.sm90.operand import operands
     >>> for problem in column_problems(108, operands((192, 216, 64), "K", "K")[1]):
@@ -243,7 +243,7 @@ def budget_problems(plan: Sm90Plan) -> Iterator[str]:
         )
     if plan.stages < 2:
         yield (
-            f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
+            f"its stages do not fit: {plan.stages} in {SMEM_BYTES} bytes of shared memory; "
             "loads and multiplies overlap with at least 2; take a smaller tile"
         )
     if (bytes := MBARRIER_BYTES * (2 * plan.stages + plan.loaded_buffers)) > BARRIER_BYTES:

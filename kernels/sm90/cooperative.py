@@ -33,7 +33,7 @@ class Cooperative(PanelGemm):
         reloaded = self.reloaded_k_tiles(extents)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
-        k_tile = cutlass.Int32(0)  # of the block's, of all tiles
+        k_tile = cutlass.Int32(0)  # k-tiles of the block so far
         turn = cutlass.Int32(0)  # of the block's tiles
         for tile in cutlass.range(first, tiles, step, unroll=1):
             m, n = self.tile_coord(tile, extents)

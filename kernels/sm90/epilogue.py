@@ -195,11 +195,11 @@ class PanelGemm(Sm90Gemm):
         return self.evaluate_by_parts(accumulators, operands, matrices, panel, consumer, loads)
 
     def evaluate_by_parts(self, accumulators, operands, matrices, panel, consumer, loads):
-        """The same results, one part after the other: what an ldmatrix or a stmatrix takes.
+        """The same results, part by part: a part is what one ldmatrix or stmatrix takes.
 
-        Else all that a thread needs of the matrices' panels would be in registers at once: 128×192
-        would spill. So it would with results in fp32, if threads read the matrices themselves. If
-        they come by TMA, it spills with results of 16 bits: bias, gelu and a matrix, 20 registers.
+        With whole panels of the matrices in registers, 128×192 would spill. It also spills with
+        results in fp32 if threads read the matrices; and if TMA loads them, with results of 16 bits
+        (bias, gelu and a matrix: 20 registers).
         """
         shape = self.plan.fragment.shape[:3]
         dtypes = [Float32] * len(self.epilogue.results)

@@ -283,8 +283,8 @@ class PanelPlan(Sm90Plan):
     def pending_stores(self, store: int) -> int:
         """Stores of a consumer that may still read shared memory when it writes the next panel.
 
-        That is the panel number `store` of a tile. The stores are those behind the last one from
-        the same buffer. Panels take the `c_stages` buffers in turn, and each tile begins with the
+        The next panel is number `store` of its tile. Counted are the stores after the last one from
+        its buffer. Panels take the `c_stages` buffers in turn, and each tile begins with the
         first.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
@@ -381,7 +381,7 @@ class PanelPlan(Sm90Plan):
     def panel_load(self) -> BankReport:
         """The bank report of one consumer's loads of each word of a panel, if threads store C.
 
-        A word that is stored lies in two; the loads of the second are those of the next thread.
+        A stored word spans two loaded ones; the loads of the second are the next thread's.
         """
         threads, (lines, (_, vectors)) = self.lines.words.offsets(1, self.panel_rows)
         first = make_layout(threads, lines, vectors)  # → the first element of each word

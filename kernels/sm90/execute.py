@@ -187,34 +187,34 @@ def _add(acc: Tensor, rA: Tensor, rB: Tensor) -> None:
 class Turns:
     """Which moment is next: warps, loads, products and stores overtake each other at random.
 
-    Each has a priority, drawn again now and then, and the highest is next: this finds what is rare
-    if each moment is as likely as the others, such as a product that ends very late (probabilistic
-    concurrency testing, Burckhardt et al. 2010).
+    Each has a priority, redrawn now and then, and the highest goes next. This finds orders that
+    uniform draws rarely give, such as a product that ends very late (probabilistic concurrency
+    testing, Burckhardt et al. 2010).
     """
 
     RARELY = 300  # moments between two draws, on average
-    # What nobody does comes first, and rows of other ranks come as late as they may.
+    # Moments without an actor come first, and rows of other ranks as late as possible.
     FIXED: ClassVar[dict[object, float]] = {None: 1.0, steps.SendRows: -1.0}
 
     def __init__(self, order: Order, random: Random) -> None:
         self.random = random
-        self.takers = [_taker(order, moment) for moment in range(len(order.labels))]
+        self.actors = [_actor(order, moment) for moment in range(len(order.labels))]
         self.priorities = dict(self.FIXED)
 
     def __call__(self, ready: list[int]) -> int:
         """The place of the next moment in the list of those that can be next."""
         if self.random.random() < 1 / self.RARELY:
             self.priorities = dict(self.FIXED)
-        priorities = [self.priority(self.takers[moment]) for moment in ready]
+        priorities = [self.priority(self.actors[moment]) for moment in ready]
         return priorities.index(max(priorities))
 
-    def priority(self, taker: object) -> float:
-        if taker not in self.priorities:
-            self.priorities[taker] = self.random.random()
-        return self.priorities[taker]
+    def priority(self, actor: object) -> float:
+        if actor not in self.priorities:
+            self.priorities[actor] = self.random.random()
+        return self.priorities[actor]
 
 
-def _taker(order: Order, moment: int) -> object:
+def _actor(order: Order, moment: int) -> object:
     """The warps that take a step at a moment, or the kind of their asynchronous step that ends.
 
     None where nobody takes a step; SendRows where another rank's rows come.

@@ -234,7 +234,7 @@ class Sm90Gemm(Gemm):
             self.consume(warp_idx // 4 - 1, operands, epilogue, full, empty, extents)
 
     def tile_extents(self, gA, gB, arrival):
-        """C in tiles of clusters, and K in k-tiles, of A and B in slices."""
+        """C in cluster tiles, and K in k-tiles; gA and gB are in slices."""
         across = self.plan.b.slices_of_each * self.plan.cluster[1]
         return TileExtents(
             self.cluster_rows(gA),
@@ -244,7 +244,7 @@ class Sm90Gemm(Gemm):
         )
 
     def cluster_rows(self, gA):
-        """The rows of cluster tiles that A has, or a part of A, in slices."""
+        """How many rows of cluster tiles gA, which is in slices, has."""
         return cute.ceil_div(
             cute.size(gA, mode=[2, 0]), self.plan.a.slices_of_each * self.plan.cluster[0]
         )

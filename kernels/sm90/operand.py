@@ -57,7 +57,7 @@ class Operand:
 
     @property
     def slices(self) -> int:
-        """The fewest slices, one a sharer or more, that have as many whole periods of the swizzle.
+        """The fewest slices, at least one per sharer, of equally many whole swizzle periods each.
 
         Each sharer loads some of every k-tile. If they took turns, another block could arrive on a
         sharer's empty mbarrier a phase early (docs/performance/notebook.md).
@@ -115,7 +115,7 @@ class Operand:
         return max(self.matrices // self.slice_counts[0], 1)
 
     def row_of_each(self, row: Any) -> Any:
-        """The row of a matrix's part of the tile that is row `row` of the tile."""
+        """Row `row` of the tile, counted within its matrix's part of the tile."""
         return row if self.matrices == 1 else row % (self.shape[0] // self.matrices)
 
     @property
@@ -237,7 +237,7 @@ def operands(
     """A and B of a tile in swizzled shared memory; `a_major` and `b_major` are the caller's.
 
     In a cluster of (down, across) tiles, the blocks of a column share B and those of a row share A.
-    The caller's B has so many `matrices`. Consumers divide the columns of the tile in `parts`.
+    The caller's B has this many `matrices`. Consumers divide the columns of the tile in `parts`.
     """
     (bm, bn, bk), (down, across) = tile, cluster
     a_matrices, b_matrices = (matrices, 1) if swapped else (1, matrices)
@@ -264,7 +264,7 @@ def unswizzled(rows: int, columns: int) -> ComposedLayout:
 def swizzled(rows: int, columns: int, major: Major, parts: int = 1) -> ComposedLayout:
     """The shared-memory tile (rows, columns) under the widest swizzle that fits.
 
-    Columns are contiguous ("K") or rows ("MN"). The tile is made of the tensor core's swizzle atoms
+    Columns ("K") or rows ("MN") are contiguous. The tile is made of the tensor core's swizzle atoms
     (PTX ISA, wgmma shared memory layout): eight rows of 64, 32 or 16 elements, the most that divide
     the contiguous extent. The atoms in line along the other extent form a TMA box. If the rows have
     several parts, such as matrices, no row of an atom has elements of two.

@@ -1,7 +1,7 @@
 """PanelLines: what each thread stores of a panel, if the lines of C start anywhere in memory.
 
 A line of a panel is contiguous in C: a row, or a column if operands are swapped. Threads store the
-aligned words of C that lie in it. The elements before the first word and behind the last are the
+aligned words of C that lie in it. The elements before the first word and after the last are the
 rest: threads store them one by one.
 
     0 1 2 │ 3 4 5 6 7 8 9 10 │ … │ 51 52 … 58 │ 59 60 61 62 63

@@ -58,7 +58,7 @@ class TmaPanels:
             cute.arch.cp_async_bulk_wait_group(self.plan.pending_stores(store), read=True)
 
     def fence(self):
-        """What stmatrix wrote, TMA reads."""
+        """Make what stmatrix wrote visible to TMA."""
         cute.arch.fence_proxy("async.shared", space="cta")
 
     @cute.jit

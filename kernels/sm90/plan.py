@@ -247,7 +247,7 @@ class Sm90Plan:
 
     @property
     def alignment(self) -> int:
-        """Leading strides and addresses of A and B must be multiples of so many elements."""
+        """Leading strides and addresses of A and B must be multiples of this many elements."""
         return UNIT
 
     @property
@@ -591,7 +591,7 @@ class Sm90Plan:
 
 
 def atom_layout(consumers: int, bm: int) -> tuple[int, int]:
-    """How so many consumers divide a tile of BM rows: down, or across if they cannot."""
+    """How this many consumers divide a tile of BM rows: down, or across if they cannot."""
     return (consumers, 1) if bm % (WGMMA_M * consumers) == 0 else (1, consumers)
 
 

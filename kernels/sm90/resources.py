@@ -23,7 +23,7 @@ REGISTER_UNIT = 8  # registers of a thread come in multiples of this, 256 for a 
 # have no producer, may have as many as those consumers.
 REGISTERS = {1: (40, 232), 2: (40, 232), 3: (32, 160)}
 # Registers that a consumer thread needs in addition to its accumulator, and for an epilogue that
-# holds matrices or several results: 128×128 (128 of 160) spills with these, and else does not.
+# holds matrices or several results: 128×128 (128 of 160) spills with these, and not without.
 ADDRESS_REGISTERS = 32
 EPILOGUE_REGISTERS = 8
 # Registers that a consumer thread needs to evaluate a part of a panel. With 8, and all else read

@@ -152,14 +152,18 @@ class SplitKPlan(Sm90Plan):
         yield from split_problems(self.splits)
         if all(result.over is not None for result in self.epilogue.results):
             yield (
-                "its epilogue has reductions alone; blocks that split K store a whole result too: "
-                "take pingpong or cooperative"
+                "its epilogue has only reductions; blocks that split K store a whole result too: "
+                "take sm90_pingpong or sm90_cooperative"
             )
         yield from super().problems()
 
     def required(self) -> Iterator[tuple[str, object, str]]:
         bm, bn, _ = self.tile
-        yield "schedule", "cooperative", "since a block has one tile: no second one takes turns"
+        yield (
+            "schedule",
+            "cooperative",
+            "since a block has one tile, and consumers cannot take turns",
+        )
         yield from super().required()
         sums = partial_sums(bm, bn, self.swapped)
         yield "partial_sums", sums, "since 16 contiguous bytes are of one row of C"

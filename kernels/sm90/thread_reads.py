@@ -139,7 +139,7 @@ class Matrices:
         )
 
     def next(self):
-        """The values of the next part, by the operand's place; parts behind it begin to be read."""
+        """The values of the next part, by the operand's place; reads of later parts begin."""
         for _ in range((count := next(self.ahead)) - self.count):
             self.begun.append(next(self.parts))
         self.count = count

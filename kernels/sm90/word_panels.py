@@ -76,7 +76,7 @@ class WordPanels(ElementPanels):
         return Begun(sC, gC, line, positions, found, start, strides, shift)
 
     def next_word(self, position):
-        """Where the word behind that at a position begins, or the last one of the line."""
+        """Where the word after the one at a position begins, or the last one of the line."""
         return cutlass.min(position + self.lines.width, self.elements - self.lines.width)
 
     def address(self, sC, line, position, alignment=ELEMENT):
@@ -116,7 +116,7 @@ class WordPanels(ElementPanels):
         return found
 
     def load(self, begun, rests, offset):
-        """The words of the thread in a line, with those behind them, and its other elements."""
+        """The words of the thread in a line, with those after them, and its other elements."""
         width, dtype = self.lines.width, begun.sC.element_type
         words = cute.make_rmem_tensor((width, 2, len(begun.words)), dtype)
         for vector, pair in enumerate(begun.words):

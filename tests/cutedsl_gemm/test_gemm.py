@@ -206,7 +206,7 @@ def test_a_negative_out_is_refused_where_any_address_will_do():
 def test_a_remembered_call_checks_its_tensors(k):
     a, b, out = matrix(16, k), matrix(k, 24), matrix(16, 24)
     gemm(a, b, out=out)
-    with pytest.raises(TypeError, match="they must have one dtype"):
+    with pytest.raises(TypeError, match="they must share a dtype"):
         gemm(a, b.half())
     with pytest.raises(TypeError, match=r"out is torch\.float16"):
         gemm(a, b, out=out.half())
@@ -244,7 +244,7 @@ TYPE_ERRORS = [
     (lambda: gemm(A, B, tune="no"), "tune is 'no': it must be True or False"),
     (lambda: gemm(A, B, tune=[]), r"tune is \[\]: it must be True or False"),
     (lambda: gemm(A, B.float()), "b is torch.float32: it must be torch.bfloat16 or torch.float16"),
-    (lambda: gemm(A, B.half()), "a is torch.bfloat16 and b is torch.float16: they must have one"),
+    (lambda: gemm(A, B.half()), "a is torch.bfloat16 and b is torch.float16: they must share a dtype"),
     (lambda: gemm(A, B, out=matrix(16, 24).half()), "out is torch.float16 and a is torch.bfloat16"),
     (lambda: gemm(A.to_sparse(), B), "it must be dense"),
     (
@@ -362,7 +362,7 @@ def test_an_error_has_no_context():
         gemm(matrix(48, 31), matrix(31, 24), kernel="sm90")
     assert refused.value.__context__ is None
     gemm(A, B)
-    with pytest.raises(TypeError, match="one dtype") as refused:
+    with pytest.raises(TypeError, match="share a dtype") as refused:
         gemm(A, B.half())
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__

@@ -50,7 +50,7 @@ def test_a_kernel_fills_the_multiprocessors_of_its_device_and_runs_on_it(launch,
 
 def test_a_launch_on_the_current_device_enters_no_context(launch, monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
-    with pytest.raises(ValueError, match="on one device"):
+    with pytest.raises(ValueError, match="share a device"):
         launch("sm90", A, B, OUT.to("meta"), devices=2)
     assert launch("sm90", A, B, OUT, devices=2)[-1] == "none"
 

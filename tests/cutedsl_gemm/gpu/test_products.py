@@ -165,8 +165,8 @@ def test_a_remembered_call_checks_its_tensors():
     gemm(a, b, out=out)
     askew = torch.ones(16 * 32 + 8, dtype=a.dtype, device="cuda")[1 : 16 * 32 + 1].view(16, 32)
     for wrong, message in (
-        ((a, b.half()), "they must have one dtype"),
-        ((a, b.cpu()), "they must be on one device"),
+        ((a, b.half()), "they must share a dtype"),
+        ((a, b.cpu()), "they must share a device"),
         ((a, b.float()), "b is torch.float32"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):

@@ -19,11 +19,11 @@ from cutedsl_gemm.select.correction import (
     TERMS,
     UNITS,
     WORK,
-    of_candidates,
-    of_rows,
-    of_work,
+    candidate_inputs,
     read,
+    row_inputs,
     times_facts,
+    work_inputs,
     write,
 )
 from cutedsl_gemm.select.model import NO_WORK, ranking, work_of
@@ -39,21 +39,21 @@ def test_each_input_has_a_weight_for_each_unit():
     assert LEARNED.work.shape == (len(WORK), units)
     assert LEARNED.bias.shape == (1, units)
     assert (LEARNED.hidden.shape, LEARNED.output.shape) == ((units, units), (units,))
-    assert of_candidates(CANDIDATES).shape == (len(FACTS), len(CANDIDATES))
-    assert of_rows((0, 1, 3)).shape == (len(ROWS), 1)
+    assert candidate_inputs(CANDIDATES).shape == (len(FACTS), len(CANDIDATES))
+    assert row_inputs((0, 1, 3)).shape == (len(ROWS), 1)
 
 
 def test_three_consumers_are_a_fact():
     two = [replace(each, consumers=2) for each in LONG_EPILOGUES]
-    assert not np.array_equal(of_candidates(LONG_EPILOGUES), of_candidates(two))
+    assert not np.array_equal(candidate_inputs(LONG_EPILOGUES), candidate_inputs(two))
 
 
 def test_the_work_of_an_epilogue_is_an_input_and_a_product_alone_has_none():
-    facts = of_candidates(CANDIDATES)
-    assert not times_facts(of_work(*NO_WORK[:2], NO_WORK.accumulators), facts).any()
+    facts = candidate_inputs(CANDIDATES)
+    assert not times_facts(work_inputs(*NO_WORK[:2], NO_WORK.accumulators), facts).any()
     swiglu = trace(lambda gate, value: gate.sigmoid() * gate * value, accumulators=2)
     work = work_of(replace(Problem.dense(512, 512, 512), epilogue=swiglu))
-    found = times_facts(of_work(work.slots, work.reads, work.accumulators), facts)
+    found = times_facts(work_inputs(work.slots, work.reads, work.accumulators), facts)
     slots, reads, two = found.reshape(3, 1 + len(FACTS), len(CANDIDATES))
     assert 2 ** slots[0] == pytest.approx(1 + cost(swiglu).slots / 2)
     assert slots[1:] == pytest.approx(slots[0] * facts)
@@ -75,8 +75,8 @@ def test_the_factor_is_that_of_two_layers_of_rectified_sums():
     first, second = np.split(np.array(layers), [-UNITS - 1])
     rng = np.random.default_rng(0)
     terms, facts = (rng.normal(size=(len(names), 5)) for names in (TERMS, FACTS))
-    rows = of_rows((0, 1, 3)).repeat(5, axis=1)
-    work = of_work(np.arange(5), np.arange(5) % 2, 1 + np.arange(5) % 2)
+    rows = row_inputs((0, 1, 3)).repeat(5, axis=1)
+    work = work_inputs(np.arange(5), np.arange(5) % 2, 1 + np.arange(5) % 2)
     units = np.vstack([terms, facts, rows, times_facts(work, facts)])
     for *each, biases in (first, second):
         units = np.maximum(np.einsum("iu,ic->uc", each, units) + biases[:, None], 0)
@@ -86,8 +86,8 @@ def test_the_factor_is_that_of_two_layers_of_rectified_sums():
 
 
 def test_alignments_are_marked_and_those_of_a_and_b_averaged():
-    assert of_rows((0, 0, 0)).sum() == 0
-    assert of_rows((1, 3, 2))[:, 0].tolist() == [0.5, 0, 0.5, 0, 1, 0]
+    assert row_inputs((0, 0, 0)).sum() == 0
+    assert row_inputs((1, 3, 2))[:, 0].tolist() == [0.5, 0, 0.5, 0, 1, 0]
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -151,7 +151,7 @@ def test_what_is_read_ahead_fits_in_the_registers_that_the_accumulator_leaves(pl
 
 
 def test_a_split_of_k_stores_a_whole_result():
-    with pytest.raises(PlanError, match="its epilogue has reductions alone; blocks that split K"):
+    with pytest.raises(PlanError, match="its epilogue has only reductions; blocks that split K"):
         split(epilogue=trace(lambda acc: acc.sum(dim=1)))
 
 
