@@ -1,6 +1,6 @@
 """Plans compared with torch.mm: the measurements to which select/model.py is fitted.
 
-    python bench/candidates.py --csv FILE [--seed 9111] [--count 600] [--kinds KIND...]
+    python bench/candidates.py --csv FILE [--seed 9109] [--count 600] [--kinds KIND...]
                                [--slack 1.35] [--tried] [--dry]
 
 Half of the cases are bench's random shapes: 400 of `--count 600`. The others are rare among them:
@@ -10,9 +10,9 @@ too. `--kinds` keeps only some, by the names of KINDS. Measuring ends after `--s
 
 A case runs the ten candidates that the model expects to be the fastest, and six more of those that
 it expects to take at most `--slack` times as long as the first. `--tried` adds plans that are not
-candidates. Plans run in CUDA graphs, in turn with torch.mm, or back to back if a launch takes a
-millisecond, and outputs are checked. A time of decoding is the geometric mean of hot and cold
-weights, as bench has them. Needs an H100; `--dry` only prints how much would run.
+candidates. Plans run in CUDA graphs, in turn with torch.mm, and outputs are checked. A time of
+decoding is the geometric mean of hot and cold weights, as bench has them. Needs an H100; `--dry`
+only prints how much would run.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ from cutedsl_gemm.select.model import Estimate, Majors, best, ranking, takes
 from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 
 SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed
-LONG, SUSTAINED = 1e-3, (15e-3, 45e-3)  # seconds: of a launch; to warm up, and to be timed
 FIRST, FURTHER, MOST_TRIED = 10, 6, 8  # plans of a case
-FIRST_SEED = 9111  # smaller ones are pools of bench/runs.csv.xz
+FIRST_SEED = 9109  # smaller ones are pools of bench/runs.csv.xz
 CHECKED = 1 << 24  # elements of C at most: larger ones are not checked
 # (N, K) of weights, in addition to those of bench.
 MODELS = (
@@ -68,7 +67,7 @@ MODELS = (
 )
 TOKENS = 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16384
 DECODED = 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256  # rows
-FLOPS = 1e13  # of a case at most
+FLOPS = 3e12  # of a case at most
 NAMED: tuple[Shape, ...] = (
     *itertools.chain(*SHAPES.values()),
     *((n, n, n) for n in (1280, 1536, 2560, 5120, 7168, 10240)),
@@ -303,35 +302,15 @@ def seconds_of(
 ) -> list[float]:
     """Seconds of a product of each, by all of `bs`; a graph has `least` launches or more.
 
-    Some plans of few rows fall into step after ten launches, and are slower from then on. Long
-    launches are `sustained`.
+    Some plans of few rows fall into step after ten launches, and are slower from then on.
     """
 
     def all_of(product: Callable[[Tensor], object]) -> Launch:
         return lambda: [product(b) for b in bs]
 
     launches = [*map(all_of, products)]
-    once = timed(launches[0], 3)
-    if once >= LONG and len(bs) == 1:
-        return sustained(launches, once)
-    count = max(least, launches_of_a_graph(once, SECONDS))
+    count = max(least, launches_of_a_graph(timed(launches[0], 3), SECONDS))
     return [each / len(bs) for each in race(launches, rounds=ROUNDS, count=count)]
-
-
-def sustained(launches: Sequence[Launch], once: float) -> list[float]:
-    """Seconds per launch of each, back to back, one of which takes about `once`: the median.
-
-    The clock follows the power of the last 20 ms. In turn, a long launch would run at the clock
-    that the others leave to it; here it runs at its own.
-    """
-    order = range(len(launches))
-    times: list[list[float]] = [[] for _ in order]
-    warm_up, count = (max(1, round(each / once)) for each in SUSTAINED)
-    for _ in range(ROUNDS):
-        for i in Random(len(times[0])).sample(order, len(order)):
-            timed(launches[i], warm_up)
-            times[i].append(timed(launches[i], count))
-    return [statistics.median(found) for found in times]
 
 
 def main() -> None:

@@ -30,9 +30,8 @@ ERRORS, LOST, BIAS = 20, 3, 0.3  # what the parts of the loss weigh
 RAREST = 0.1  # a standard deviation, at least, of an input that is hardly ever there
 JITTER = 0.02  # standard deviations by which inputs move, all plans of a shape alike
 # The network sees some shapes more often than others: those of few rows or columns and of multiples
-# of ROUND, which are rare in the pools but not in models; and those that bench names, or that take
-# LARGE flops or more, a millisecond, of which the pools have 76.
-FEW, ROUND, LARGE, RARE, NAMED = 128, 128, 7e11, 3, 8
+# of ROUND, which are rare in the pools but not in models, and those that bench names.
+FEW, ROUND, RARE, NAMED = 128, 128, 3, 8
 SEED = 3  # for products: of 0 to 3, the one whose choices lose least
 SHAPES, PLANS = 128, 60  # of which the network learns at a time: most plans of each shape
 
@@ -202,5 +201,4 @@ def frequencies(runs: Runs) -> Array:
     rare = (extents[:2].min(0) <= FEW) | (extents % ROUND == 0).all(0)
     named = {*measured.NAMED, *((m, *weight) for m, weight in product(ROWS, WEIGHTS))}
     known = np.array([mnk in named for mnk in zip(*extents.tolist(), strict=True)])
-    large = 2.0 * extents.prod(0) >= LARGE
-    return np.select([known | large, rare], [NAMED, RARE], 1)
+    return np.select([known, rare], [NAMED, RARE], 1)
