@@ -81,6 +81,12 @@ ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
 # A choice corrects only this many candidates. If it corrected all of them, chosen plans would be
 # expected to take 0.1 % less (3,000 random shapes).
 NEAR = 24
+# The network learned from launches in turn, which run at the clock that the power of the others
+# leaves. One of LONG seconds or more runs at its own: pingpong takes longer then, most of all in
+# clusters of 2×1. By hand, of 44 shapes (docs/performance, "Long launches at their own power").
+LONG = 2e-3
+OF_PINGPONG, OF_PAIRS = 1.02, 1.02
+LOG_LONG = np.array(np.log(LONG), np.float32)
 # The ratio up to which times tie: those of a tile with and without swapped operands often do.
 TIED = np.array(1 + 1e-5, np.float32)
 # Outputs of the largest tile whose K is split.
@@ -202,6 +208,7 @@ class Table(NamedTuple):
     launch: Array
     write: Array  # seconds to write an element of C
     sums: Array  # seconds in which a block's partial sums are added
+    power: Array  # logarithm of the factor of launches of LONG seconds or more
 
 
 def table(
@@ -232,6 +239,8 @@ def table(
     rows = bk * (bm / ROW / cluster[1] + bn / row / cluster[0])
     tma = (row < ROW) * rows * c.tma_row
     latency = c.latency + bk / 16 * c.latency_16
+    pairs = (cluster[0] == 2) & (cluster[1] == 1)
+    power = (turns > 1) * (np.log(OF_PINGPONG) + pairs * np.log(OF_PAIRS))
     consumers = np.array([each.atom_layout for each in candidates], dtype=float).prod(1)
     outputs = bm * bn / WARPGROUP / consumers  # of a thread
     return Table(
@@ -261,6 +270,7 @@ def table(
         launch=launch,
         write=2 / np.where(narrow, c.narrow_write, c.dram),
         sums=split_k * 2 * 4 * bm * bn / c.reduction_rate,
+        power=power,
     )
 
 
@@ -413,7 +423,10 @@ def _best(
     near = _near(seconds)
     logs = np.log(inputs.take(near, 1))
     expected = logs[TIME] + LEARNED.log_factor(logs, others.take(near, 0))
-    first = near[expected.argmin()]
+    first = expected.argmin()
+    if expected[first] >= LOG_LONG:
+        first = (expected + costs.power.take(near)).argmin()
+    first = near[first]
     return served[first].over(int(found["splits"][first]))
 
 
@@ -428,6 +441,7 @@ def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estim
     costs = aligned(_table(candidates, majors=problem.majors), rows)
     found = terms(m, problem.columns, k, costs, work=work)
     factor = correction(found["inputs"], _others(_facts(candidates), rows, work))
+    factor *= np.exp(costs.power * (found["seconds"] * factor >= LONG))
     tiles = found["blocks"] / found["splits"]
     found |= {"seconds": found["seconds"] * factor, "correction": factor, "tiles": tiles}
     names = "splits", *Estimate._fields[1:]

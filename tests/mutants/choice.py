@@ -258,4 +258,11 @@ FAULTS = (
         "alignment_index(2 * max(a))",
         "A candidate that is slow where rows of B start off a line.",
     ),
+    Fault(
+        "power_of_long_launches_unknown",
+        "cutedsl_gemm/select/model.py",
+        "    if expected[first] >= LOG_LONG:\n",
+        "    if False:\n",
+        "12288³ runs at 0.97 of torch.mm, in a plan that draws more power.",
+    ),
 )

@@ -22,6 +22,7 @@ from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.decode import WEIGHTS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.select import model
 from cutedsl_gemm.select.candidate import (
     CANDIDATES,
     EVERY,
@@ -36,6 +37,8 @@ from cutedsl_gemm.select.candidate import (
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import (
     BLOCKS_AT_ONCE,
+    OF_PAIRS,
+    OF_PINGPONG,
     _may_split,
     best,
     estimate,
@@ -163,11 +166,31 @@ def test_a_swapped_candidate_takes_the_time_of_the_transposed_product(m, n, k, c
     assert found._replace(**learned) == expected._replace(**learned)
 
 
+@pytest.mark.parametrize(
+    ("maker", "cluster", "factor"),
+    [
+        (cooperative, (1, 1), 1),
+        (pingpong, (1, 1), OF_PINGPONG),
+        (pingpong, (2, 1), OF_PINGPONG * OF_PAIRS),
+    ],
+)
+def test_a_long_launch_runs_at_the_clock_that_its_own_power_leaves(
+    maker, cluster, factor, monkeypatch
+):
+    candidate = Candidate(maker, (128, 192, 64), cluster=cluster)
+    problems = Problem.dense(4096, 4096, 4096), Problem.dense(16384, 16384, 16384)
+    short, long = (estimate(each, candidate).seconds for each in problems)
+    monkeypatch.setattr(model, "LONG", math.inf)
+    at_any_clock = [estimate(each, candidate).seconds for each in problems]
+    assert [short, long] == pytest.approx([at_any_clock[0], factor * at_any_clock[1]])
+
+
 def test_the_choice_is_the_first_of_the_ranking():
     """Also where DRAM decides, so that many candidates are as fast before the correction."""
     chosen = set()
     tied = [(8672, 15344, 57), (7648, 7194, 19), (5009, 9744, 43), (256, 1744, 168)]
-    for mnk in (*draw(60, seed=7), *tied):
+    long = [(12288, 12288, 12288), (16384, 16384, 16384), (13312, 11008, 14464)]
+    for mnk in (*draw(60, seed=7), *tied, *long):
         found = best(Problem.dense(*mnk))
         assert found == ranking(Problem.dense(*mnk))[0].candidate
         chosen.add(found.swapped)
