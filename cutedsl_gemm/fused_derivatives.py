@@ -56,28 +56,42 @@ class FusedProduct(torch.autograd.Function):
         ctx.multiply, ctx.options, ctx.slopes = multiply, options, slopes
         given = named_values(epilogue, values)
         results = compute(a, b, ctx.kept.epilogue, given, None, options)
-        save(ctx, a, b, values, results)
+        save(ctx, a, b, values, results, ctx.needs_input_grad[6])
         return results
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         needs = ctx.needs_input_grad[5:]
-        backward = Backward(ctx.kept, ctx.multiply, ctx.options, needs, ctx.slopes)
+        backward = Backward(ctx.kept, ctx.c, ctx.multiply, ctx.options, needs, ctx.slopes)
         return None, None, None, None, None, *backward(*saved(ctx), grads)
 
 
+class Like(NamedTuple):
+    """The shape (M, N) of the accumulators, and the dtype of A and B."""
+
+    shape: tuple[int, int]
+    dtype: torch.dtype
+
+
 def save(
-    ctx: Any, a: Tensor, b: Tensor, values: Sequence[Value], results: Sequence[Tensor]
+    ctx: Any,
+    a: Tensor,
+    b: Tensor,
+    values: Sequence[Value],
+    results: Sequence[Tensor],
+    needs_b: bool,
 ) -> None:
-    """Keep in `ctx`, which has `kept`, what the backward pass needs."""
+    """Keep in `ctx`, which has `kept`, what the backward pass needs. A frozen b needs no a."""
     ctx.set_materialize_grads(False)
+    ctx.c = Like((a.shape[0], b.shape[-1]), a.dtype)
     ctx.numbers = [None if isinstance(each, Tensor) else each for each in values]
     tensors = [each for each in values if isinstance(each, Tensor)]
-    ctx.save_for_backward(a, b, *tensors, *(results[i] for i in ctx.kept.places))
+    stored = [results[i] for i in ctx.kept.places]
+    ctx.save_for_backward(a if needs_b else None, b, *tensors, *stored)
 
 
-def saved(ctx: Any) -> tuple[Tensor, Tensor, list[Value], list[Tensor]]:
-    """a, b, the operands, and the stored values that `save` kept."""
+def saved(ctx: Any) -> tuple[Tensor | None, Tensor, list[Value], list[Tensor]]:
+    """a or None, b, the operands, and the stored values that `save` kept."""
     a, b, *tensors = ctx.saved_tensors
     rest = iter(tensors)
     values = [next(rest) if number is None else number for number in ctx.numbers]
@@ -88,6 +102,7 @@ class Backward(NamedTuple):
     """The backward pass: (a, b, operands, stored values, gradients) → the gradients of a, b, …"""
 
     kept: Stored
+    c: Like
     multiply: Multiply
     options: Options
     needs: Sequence[bool]  # of a, b, and the operands
@@ -95,7 +110,7 @@ class Backward(NamedTuple):
 
     def __call__(
         self,
-        a: Tensor,
+        a: Tensor | None,
         b: Tensor,
         values: Sequence[Value],
         stored: Sequence[Tensor],
@@ -105,16 +120,15 @@ class Backward(NamedTuple):
             return [None] * len(self.needs)
         count = self.kept.epilogue.accumulators
         wanted = [i for i, needed in enumerate(self.needs[2:]) if needed]
-        found = self.slopes((a.shape[0], b.shape[-1]), wanted, [*values, *stored], grads)
+        found = self.slopes(wanted, [*values, *stored], grads)
         of_values: list[Tensor | None] = [None] * len(values)
         for i, slope in zip(wanted, found[count:], strict=True):
             of_values[i] = _summed(slope, values[i])
-        of_a, of_b = self.products(a, b, [each.to(a.dtype) for each in found[:count]])
+        of_a, of_b = self.products(a, b, [each.to(self.c.dtype) for each in found[:count]])
         return [of_a, of_b, *of_values]
 
     def slopes(
         self,
-        shape: tuple[int, int],
         wanted: Sequence[int],
         known: Sequence[Value],
         grads: Sequence[Tensor | None],
@@ -130,14 +144,14 @@ class Backward(NamedTuple):
             return [*of_accumulators, *[of_accumulators[0]] * len(wanted)]
         # the derivative reads stored values, and of the accumulators no more than their shape
         like: Any = next(grad for grad in grads if grad is not None)
-        accumulators = [like.new_empty((), dtype=torch.float32).expand(shape)]
+        accumulators = [like.new_empty((), dtype=torch.float32).expand(self.c.shape)]
         accumulators *= epilogue.accumulators
         matrices = [self.broadcast(i, grads[i], accumulators, known) for i in given]
         everything = [*known, *matrices]
         asked = derivative(epilogue, tuple(wanted), given, numbers)
         leaves = [asked.program[each.value] for each in asked.results]
         if all(leaf.operation == "operand" for leaf in leaves):  # as those of acc + bias
-            return [everything[int(leaf.value or 0)].expand(shape) for leaf in leaves]
+            return [everything[int(leaf.value or 0)].expand(self.c.shape) for leaf in leaves]
         return evaluate(asked, accumulators, everything)
 
     def broadcast(
@@ -161,10 +175,10 @@ class Backward(NamedTuple):
         return grad * equal / equal.sum(over, keepdim=True)
 
     def products(
-        self, a: Tensor, b: Tensor, slopes: list[Tensor]
+        self, a: Tensor | None, b: Tensor, slopes: list[Tensor]
     ) -> tuple[Tensor | None, Tensor | None]:
         """The gradients of a and b, given those of the accumulators, in the dtype of a."""
-        needs_a, needs_b, *_ = self.needs
+        needs_a = self.needs[0]
         options = backward_options(*self.options[1:])
         multiply = self.multiply
         as_needed = aligned_copy if options["kernel"] is not None else lambda matrix: matrix
@@ -177,7 +191,7 @@ class Backward(NamedTuple):
             slope = torch.stack(slopes, 2 if interleaved else 1).reshape(m, 2 * n)
         slope = as_needed(slope)
         of_a = multiply(slope, rows, **options) if needs_a else None
-        if not needs_b:
+        if a is None:  # b needs no gradient
             return of_a, None
         if len(slopes) == 1:
             return of_a, product_like(b, partial(multiply, **options), a.mT, slope)

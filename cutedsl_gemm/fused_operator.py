@@ -243,7 +243,8 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) 
         with torch.no_grad():
             text = to_text(ctx.kept.epilogue)
             output = _allocating(a, b, tensors, numbers, text, tile, *options)
-    save(ctx, a, b, _values(ctx.kept.epilogue, tensors, numbers), output)
+    values = _values(ctx.kept.epilogue, tensors, numbers)
+    save(ctx, a, b, values, output, ctx.needs_input_grad[1])
 
 
 def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
@@ -251,7 +252,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
     epilogue = ctx.kept.epilogue
     needs_a, needs_b, needs_tensors, *_ = ctx.needs_input_grad
     needs = _values(epilogue, needs_tensors or (), [False] * len(values))
-    backward = Backward(ctx.kept, _plain, ctx.options, (needs_a, needs_b, *needs))
+    backward = Backward(ctx.kept, ctx.c, _plain, ctx.options, (needs_a, needs_b, *needs))
     of_a, of_b, *of_values = backward(a, b, values, stored, grads)
     pairs = zip(epilogue.operands, of_values, strict=True)
     of_tensors = [slope for operand, slope in pairs if not operand.by_value]

@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch import func, nn
 from torch.autograd import forward_ad
+from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F
 
 from cutedsl_gemm import addmm, fused, geglu, gemm, linear, mlp, swiglu
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR
-from cutedsl_gemm.fused_derivatives import Backward
+from cutedsl_gemm.fused_derivatives import Backward, Like
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Operand
@@ -77,17 +78,34 @@ def test_the_slopes_of_a_layer_are_those_of_its_epilogue(layer):
     accumulators, bias = torch.randn(epilogue.accumulators, 5, 7), [torch.randn(7)] * len(operands)
     results = evaluate(kept.epilogue, [*accumulators], bias)
     known = [*bias, *(results[place] for place in kept.places)]
-    grads = [torch.randn(5, 7)] + [None] * (len(results) - 1)
+    grads, like = [torch.randn(5, 7)] + [None] * (len(results) - 1), Like((5, 7), torch.bfloat16)
     for one, other in zip(
         *(
-            Backward(kept, gemm, DEFAULTS, (), slopes).slopes(
-                (5, 7), [*range(len(bias))], known, grads
+            Backward(kept, like, gemm, DEFAULTS, (), slopes).slopes(
+                [*range(len(bias))], known, grads
             )
             for slopes in (layer.slopes, None)
         ),
         strict=True,
     ):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_frozen_weight_of_a_layer_needs_no_input(compiled):
+    """As beside LoRA. What the activation's slope needs is kept, and the weight."""
+    torch._dynamo.reset()
+    saved = []
+    layer = (lambda x: linear(x, WEIGHT, BIAS, "gelu")), (lambda x: swiglu(x, WEIGHT))
+    for product in layer:
+        run = torch.compile(product, backend="aot_eager", fullgraph=True) if compiled else product
+        x = X.clone().requires_grad_()
+        with saved_tensors_hooks(lambda each: saved.append(each.shape) or each, lambda each: each):
+            y = run(x)
+        found, wanted = (torch.autograd.grad(each.float().sum(), x)[0] for each in (y, product(x)))
+        assert near(found, wanted)
+    assert saved
+    assert not {X.shape, X.flatten(0, -2).shape} & {*saved}
 
 
 def test_linear_takes_x_of_any_rank():
