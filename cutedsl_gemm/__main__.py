@@ -104,11 +104,12 @@ def explanation(options: argparse.Namespace) -> str:
     from cutedsl_gemm.api import plan_for
     from cutedsl_gemm.kernels.pipeline.report import report
     from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+    from cutedsl_gemm.problem import dtype_name
     from cutedsl_gemm.select.explain import explain
     from cutedsl_gemm.select.registry import named
 
     kernel = named(options.kernel)
-    dtypes = {str(each).removeprefix("torch."): each for each in kernel.requirements.dtypes}
+    dtypes = {dtype_name(each): each for each in kernel.requirements.dtypes}
     if options.dtype not in (None, *dtypes):
         raise Refused(f"--dtype is {options.dtype}: {kernel.name} takes {' and '.join(dtypes)}")
     dtype = dtypes[options.dtype or next(iter(dtypes))]

@@ -13,7 +13,7 @@ from torch import Tensor
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.copies.plan import DTYPES, TILES, CopyPlan, copy_plan
 from cutedsl_gemm.on_device import on_device
-from cutedsl_gemm.problem import Requirements
+from cutedsl_gemm.problem import Requirements, dtype_name
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.tensors import aligned, empty_aligned
 
@@ -60,7 +60,7 @@ def plan_of(*pairs: Pair, overlap: bool = True) -> CopyPlan:
         shapes = (target.shape for _, target in pairs)
         return sum(-(-rows // tile[0]) * -(-columns // tile[1]) for rows, columns in shapes)
 
-    return _plan(_dtype(pairs[0][0]), len(pairs), min(TILES, key=blocks), overlap)
+    return _plan(dtype_name(pairs[0][0].dtype), len(pairs), min(TILES, key=blocks), overlap)
 
 
 def plans() -> list[CopyPlan]:
@@ -79,7 +79,7 @@ def _plan(dtype: str, matrices: int, tile: tuple[int, int], overlap: bool) -> Co
 
 def _rows(source: Tensor, target: Tensor) -> Pair | None:
     """The pair with contiguous rows, transposed if need be; None if the copy kernel refuses it."""
-    if _dtype(source) not in DTYPES:
+    if dtype_name(source.dtype) not in DTYPES:
         return None
     for pair in ((source, target), (source.mT, target.mT)):
         disjoint_rows = pair[1].shape[0] == 1 or pair[1].stride(0) >= pair[1].shape[1]
@@ -111,7 +111,3 @@ def _launcher(plan: CopyPlan, device: torch.device) -> Copies:
 def _by_torch(*pairs: Pair) -> None:
     for source, target in pairs:
         target.copy_(source)
-
-
-def _dtype(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

@@ -21,6 +21,7 @@ from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.library import register_flops
 from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.operator import check_by_torch, flops, optional_tile
+from cutedsl_gemm.problem import dtype_name
 from cutedsl_gemm.request import Fixed, Function, parts_of
 from cutedsl_gemm.results import Results, empty
 from cutedsl_gemm.select.registry import named
@@ -151,7 +152,7 @@ def _operand(kind: Kind, as_whole: bool = False) -> Operand:
         return Operand(name, by_value=True)
     wide = (True, True) if whole and as_whole else (False, False, *shape)[-2:]
     modes = tuple(mode for mode, kept in zip(get_args(Mode), wide, strict=True) if kept)
-    return Operand(name, modes, str(dtype).removeprefix("torch."))
+    return Operand(name, modes, dtype_name(dtype))
 
 
 def _stored(epilogue: Epilogue) -> Stored:

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.expression import Mode, Operand
+from cutedsl_gemm.problem import dtype_name
 from cutedsl_gemm.tensors import empty_padded
 
 Value: TypeAlias = Tensor | float  # what the caller passes for an operand; any real number
@@ -70,7 +71,7 @@ def _bound(name: str, tensor: Tensor, shape: tuple[int, int], whole: bool) -> Bo
     found = zip(get_args(Mode), shape, tensor.expand(shape).stride(), strict=True)
     kept = [each for each in found if whole or (each[1] != 1 and each[2] != 0)]
     modes, extents, strides = zip(*kept, strict=True) if kept else ((), (1,), (1,))
-    operand = Operand(name, modes, str(tensor.dtype).removeprefix("torch."))
+    operand = Operand(name, modes, dtype_name(tensor.dtype))
     view: Callable[..., Tensor] | None = None
     if (extents, strides) != (tensor.shape, tensor.stride()) or tensor.is_neg():
         view = partial(_view, extents, strides)

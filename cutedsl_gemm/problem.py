@@ -15,6 +15,15 @@ BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}  # of an element
 MAX_EXTENT = 2**31 - 256  # coordinates have 32 bits, and the last tile may extend past the matrix
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name that a plan has for a type.
+
+    >>> dtype_name(torch.bfloat16)
+    'bfloat16'
+    """
+    return str(dtype).removeprefix("torch.")
+
+
 @dataclass(frozen=True)
 class Requirements:
     """What a kernel requires of its tensors.

@@ -12,7 +12,15 @@ from torch import Tensor
 from cutedsl_gemm.aliasing import check_written
 from cutedsl_gemm.kernels.device import allocation
 from cutedsl_gemm.kernels.plan.checks import UNIT
-from cutedsl_gemm.problem import MAX_EXTENT, TMA, Matrix, Problem, Requirements, round_up
+from cutedsl_gemm.problem import (
+    MAX_EXTENT,
+    TMA,
+    Matrix,
+    Problem,
+    Requirements,
+    dtype_name,
+    round_up,
+)
 from cutedsl_gemm.remember import REMEMBERED, remember
 
 LINE = 64  # elements of 16 bits in a line of L2, 128 bytes
@@ -131,7 +139,7 @@ def problem_of(
     a new contiguous matrix.
     """
     check_operands(a, b, requirements)
-    dtype = str(a.dtype).removeprefix("torch.")
+    dtype = dtype_name(a.dtype)
     if on_copies:
         a, b = _readable_copy(a, requirements), _readable_copy(b, requirements)
     matrices = matrix_of("a", a, requirements), matrix_of("b", b, requirements)

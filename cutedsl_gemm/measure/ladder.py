@@ -28,6 +28,7 @@ from torch import Tensor
 
 from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.measure.providers import CUBLAS
+from cutedsl_gemm.problem import dtype_name
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 from cutedsl_gemm.select.timing import TIMED, WARM_UP, Launch, burst, timed
 
@@ -84,7 +85,8 @@ def measure(family: str, size: int) -> Iterator[Measured]:
     runs: dict[str, Callable[..., Tensor]] = {CUBLAS: torch.mm}
     runs |= {rung.name: partial(gemm, kernel=rung.name) for rung in rungs}
     a_order, b_order = ("row" if row_major else "column" for row_major in ROW_MAJOR[family])
-    dtype, gpu, day = dtype_name(rungs[0]), torch.cuda.get_device_name(), date.today().isoformat()
+    dtype, gpu = measured_dtype(rungs[0]), torch.cuda.get_device_name()
+    day = date.today().isoformat()
     for name, run in runs.items():
         out = torch.full((size, size), torch.nan, dtype=a.dtype, device="cuda")
         launch = partial(run, a, b, out=out)
@@ -97,13 +99,13 @@ def measure(family: str, size: int) -> Iterator[Measured]:
         )
 
 
-def dtype_name(kernel: Kernel) -> str:
+def measured_dtype(kernel: Kernel) -> str:
     """The element type with which the ladder measures a kernel.
 
-    >>> dtype_name(KERNELS["simt_naive"])
+    >>> measured_dtype(KERNELS["simt_naive"])
     'float32'
     """
-    return str(kernel.requirements.dtypes[0]).removeprefix("torch.")
+    return dtype_name(kernel.requirements.dtypes[0])
 
 
 def in_bursts(launch: Launch) -> float:

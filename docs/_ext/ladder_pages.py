@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.hierarchy import hierarchy_of
-from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES, dtype_name, markdown
+from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES, markdown, measured_dtype
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, read
 from cutedsl_gemm.measure.report import markdown as over_shapes
@@ -107,7 +107,7 @@ def rung(kernel: Kernel) -> str:
         html(differences(lower_plan, plan) if own else alone(plain(choice(kernel)))),
         *memory(plan, lower_plan),
         *((f"## The kernel{beside(lower)}", *source(plan, lower_plan)) if own else ()),
-        *buffers(plan, dtype_name(kernel)),
+        *buffers(plan, measured_dtype(kernel)),
     ]
     return "\n\n".join(page) + "\n"
 
@@ -132,7 +132,7 @@ def beside(lower: Kernel | None) -> str:
 @cache
 def plan_of(kernel: Kernel) -> Any:
     """The plan for the shape, the majors and the tile with which the ladder measured the kernel."""
-    return kernel.plan(Problem(*matrices(kernel), dtype_name(kernel)), measured_tile(kernel))
+    return kernel.plan(Problem(*matrices(kernel), measured_dtype(kernel)), measured_tile(kernel))
 
 
 def matrices(kernel: Kernel) -> Iterator[Matrix]:
@@ -151,7 +151,7 @@ def measured_tile(kernel: Kernel) -> Any:
 def shape(kernel: Kernel) -> str:
     """That shape, type and majors in words."""
     a, b = ("row" if row_major else "column" for row_major in ROW_MAJOR[kernel.family])
-    return f"{SIZES[kernel.family]}³ in {dtype_name(kernel)}, {a}-major A × {b}-major B"
+    return f"{SIZES[kernel.family]}³ in {measured_dtype(kernel)}, {a}-major A × {b}-major B"
 
 
 def headline(kernel: Kernel) -> str:
