@@ -236,7 +236,8 @@ def _cache() -> Part:
     """The folder of compiled kernels: what is in it, and whether it can be written."""
     try:
         held = [path.stat().st_size for path in cache.entries()]
-        found = f"{cache.folder()}: {len(held)} kernels, {sum(held) / 1e6:.1f} MB"
+        kernels = "1 kernel" if len(held) == 1 else f"{len(held)} kernels"
+        found = f"{cache.folder()}: {kernels}, {sum(held) / 1e6:.1f} MB"
         cache.check()
     except ModuleNotFoundError as error:
         return Part("unknown", f"{error.name} is not installed", versions.installation())

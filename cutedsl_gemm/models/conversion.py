@@ -217,10 +217,11 @@ def restore(model: Model) -> Model:
     found = {name: each for name, each in model.named_modules() if isinstance(each, Converted)}
     for name, module in found.items():
         if _is_derived(module):
+            what = f"module {name}" if name else "model"
             raise TypeError(
-                f"{name or 'model'} is {type(module).__name__}, a class made from the converted "
-                "layer: undo that first (torch.nn.utils.parametrize.remove_parametrizations, for "
-                "example), then restore"
+                f"{what} is {type(module).__name__}, a class made from the converted layer: undo "
+                "that first (torch.nn.utils.parametrize.remove_parametrizations, for example), "
+                "then restore"
             )
     for module in found.values():
         _change(module, class_as_written(module))

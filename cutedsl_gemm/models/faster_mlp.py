@@ -83,10 +83,17 @@ def gated_mlp(
 
 def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:
     """Whether gemm has kernels for tensors like these; their shapes may be symbolic."""
-    columns = sum(each.shape[0] for each in w1)  # of gate and up
-    if columns % 2 or not all(suits(x, each, None) for each in w1):
-        return False
-    return suits(x.new_empty(()).expand(1, columns // 2), w2, b2)
+    return _fit(x, w1) and suits(x.new_empty(()).expand(1, _columns(w1) // 2), w2, b2)
+
+
+def _fit(x: Tensor, w1: Sequence[Tensor]) -> bool:
+    """Whether x can be multiplied by gate and up; shapes may be symbolic."""
+    return _columns(w1) % 2 == 0 and all(suits(x, each, None) for each in w1)
+
+
+def _columns(w1: Sequence[Tensor]) -> int:
+    """The columns of gate and up."""
+    return sum(each.shape[0] for each in w1)
 
 
 def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
@@ -94,12 +101,9 @@ def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
 
     A checkpoint computes an MLP again, perhaps with its weights elsewhere, and must save the same.
     """
-    columns = sum(each.shape[0] for each in w1)
-    if columns % 2 or not all(suits(x, each, None) for each in w1):
+    if not _fit(x, w1) or any(each.is_neg() for each in (x, *w1)):  # gemm refuses negative views
         return False
-    if any(each.is_neg() for each in (x, *w1)):  # gemm refuses them
-        return False
-    m, k = prod(x.shape[:-1]), x.shape[-1]
+    m, columns, k = prod(x.shape[:-1]), _columns(w1), x.shape[-1]
     if w1[0].shape != w1[-1].shape or 1 in (columns // 2, k):  # `fused` remembers strides of 1
         return False
     if m * columns * k == 0 or max(m, columns, k) > MAX_EXTENT or not on_hopper(x.device):

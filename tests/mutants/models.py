@@ -172,9 +172,8 @@ FAULTS = (
     Fault(
         "mlp_of_negative_weights",
         MLP,
-        "    if any(each.is_neg() for each in (x, *w1)):  # gemm refuses them\n"
-        "        return False\n",
-        "",
+        "not _fit(x, w1) or any(each.is_neg() for each in (x, *w1))",
+        "not _fit(x, w1)",
         "An MLP of a negative view is refused, where torch computes it.",
     ),
     Fault(

@@ -117,7 +117,7 @@ def test_a_parametrized_layer_is_left_alone_and_a_converted_one_can_be_parametri
     parametrize.register_parametrization(after[2], "weight", Doubled())
     bias = after[2].bias
     assert near(after(X) - bias, 2 * (plain - bias), 2e-2)
-    with pytest.raises(TypeError, match="2 is ParametrizedGemmLinear, a class made from"):
+    with pytest.raises(TypeError, match="module 2 is ParametrizedGemmLinear, a class made from"):
         restore(after)
     assert type(after[0]) is GemmLinear
     parametrize.remove_parametrizations(after[2], "weight")
