@@ -188,8 +188,9 @@ def gradients(
     x, weight = saved
     needs_x, needs_weight, needs_bias = needs
     rows = rows_of(grad)  # (M, N)
+    of_x = linear(rows, weight.mT, None) if needs_x else None
     return (
-        linear(rows, weight.mT, None).view(*grad.shape[:-1], -1) if needs_x else None,
+        of_x.view(*grad.shape[:-1], weight.shape[1]) if of_x is not None else None,
         linear(rows.mT, rows_of(x).mT, None) if needs_weight else None,
         rows.sum(0) if needs_bias else None,
     )
