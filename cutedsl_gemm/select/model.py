@@ -20,7 +20,8 @@ by multicast, ask for less. Where K is split, a second kernel adds the partial s
 The formula leaves out DRAM, which limits all candidates of a problem about alike, and so does not
 rank them. It also leaves out how L2 serves blocks that ask for the same line, and the clocks of
 busy multiprocessors. The correction covers these: a network learned it from measurements
-(select/correction.py). It knows tiles and clusters like those of CANDIDATES.
+(select/correction.py). It knows tiles and clusters like those of CANDIDATES. In pingpong, launches
+of 2 ms or more then take 2 to 4 % longer (LONG).
 
 `bench/fit_model.py` fits both to measurements on an H100 SXM: the network to times, the constants
 so that the formulas rank the right candidates first (docs/performance/notebook.md, "The model").
