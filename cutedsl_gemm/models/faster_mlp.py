@@ -63,16 +63,16 @@ def gated_mlp(
     if any(type(each) not in DENSE for each in given) or torch._C._is_tracing():
         return None
     x, w2, b2, *w1 = tensors
-    if x.ndim == 0 or (b2 is not None and b2.shape != w2.shape[:1]):
+    if x.ndim == 0 or w2.is_neg() or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
     seen = torch._C._len_torch_dispatch_stack()  # by a mode, which sees operators and no launches
-    product = None if seen else _product(x, w1, activation, gate_first)
+    product = _is_faster(x, w1) if seen else _product(x, w1, activation, gate_first)
     if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
-        if product is None and not _is_faster(x, w1):
+        if product is False:
             return None
         options = linear, activation, gate_first
         return unflattened(Mlp.apply(*options, rows_of(x), None, w2, b2, *w1), x)
-    if product is None:
+    if isinstance(product, bool):
         return None
     (h,) = product.run(product.as_matrix(x), product.b, {}, None)
     y = multiply(h, w2, b2)
@@ -130,11 +130,11 @@ class _Known(NamedTuple):
     part: tuple[Any, ...]  # the device, dtype, shape and strides of gateᵀ, and of upᵀ
 
 
-_products: dict[Any, _Known | None] = {}
+_products: dict[Any, _Known | bool] = {}
 
 
-def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | None:
-    """What multiplies x (…, K) by the weights; None: torch."""
+def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | bool:
+    """What multiplies x (…, K) by both weights at once; or whether gemm does so one by one."""
     try:
         signature = tuple([_signature(each) for each in (x, *w1)])
         start, first = w1[0].data_ptr(), w1[0]
@@ -143,20 +143,20 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
         else:
             distance = first.shape[0] // 2 * first.stride(0) * first.element_size()
     except RuntimeError:  # sparse or nested
-        return None
+        return False
     if not in_reach(abs(distance)):
-        return None
+        return _is_faster(x, w1)
     order = 1 if distance > 0 else -1
     gate_first = gate_first == (order == 1)
     try:
         known = _products[activation, gate_first, signature]
     except TypeError:  # of symbolic shape
-        return None
+        return False
     except KeyError:
         made = _make(x, w1, activation, gate_first)
         known = remember(_products, (activation, gate_first, signature), made)
-    if known is None:
-        return None
+    if isinstance(known, bool):
+        return known
     b = parts_at(min(start, start + distance), abs(distance), *known.part)
     return _Product(known.epilogue, known.as_matrix, known.run, b, order)
 
@@ -176,15 +176,15 @@ def _signature(tensor: Tensor) -> tuple[Any, ...]:
     # fmt: on
 
 
-def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Known | None:
-    """The product of tensors of a signature; `gate_first` in memory."""
+def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Known | bool:
+    """What `_product` remembers of tensors of a signature; `gate_first` in memory."""
     if not _is_faster(x, w1):
-        return None
+        return False
     halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]
     halves.sort(key=Tensor.data_ptr)
     parts = as_parts(*halves)
     if parts is None:
-        return None
+        return True
     layer, b = GATES[activation][0 if gate_first else 1], parts.mT
     found = fused(rows_of(x.detach()), b, layer, {})
     part = x.device, x.dtype, b.shape[1:], b.stride()[1:]
@@ -234,7 +234,7 @@ def _operator(
 ) -> list[Tensor]:
     """y (M, N); and, if `kept`, what the derivative needs: h, and x · w1ᵀ of both halves."""
     product, stored = _product(x, w1, activation, gate_first), []
-    if product is None:
+    if isinstance(product, bool):
         h, *halves = gated_products(multiply, x, w1, activation, gate_first)
         stored = (
             [each.contiguous() for each in halves] if kept else []
@@ -316,7 +316,7 @@ def _backward(
     dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # of both halves, side by side
     if needs_x or needs_w1:
         product, halves = _product(x, w1, activation, gate_first), dz.chunk(2, dim=1)
-        if product is None:
+        if isinstance(product, bool):
             slopes: Any = GATES[activation][0 if gate_first else 1].slopes
             torch.cat(slopes(multiply(dy, w2.mT), *stored), dim=1, out=dz)
         else:
