@@ -225,17 +225,9 @@ def fused_product(
     return _transformed_product(a, b, epilogue, operands, out, options)
 
 
-def _compute(
-    a: Tensor,
-    b: Tensor,
-    epilogue: Function,
-    operands: Mapping[str, Value],
-    out: Results | None,
-    options: Options,
-) -> Results:
+def _compute(*arguments: Any) -> Results:
     """The results without derivatives; by the operator inside a mode, which sees no launches."""
-    product = _traced_product if _len_torch_dispatch_stack() else compute
-    return product(a, b, epilogue, operands, out, options)
+    return (_traced_product if _len_torch_dispatch_stack() else compute)(*arguments)
 
 
 def _transformed_product(

@@ -108,7 +108,7 @@ def mapped(
 def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool) -> None:
     """Keep in `ctx` what `gradients` and `jvp` need."""
     ctx.options = backward_options(kernel, tune, invariant)
-    ctx.dtype, ctx.by_columns = a.dtype, (column_major(a), column_major(b))
+    ctx.by_columns = column_major(a), column_major(b)
     needs_a, needs_b, *_ = ctx.needs_input_grad
     ctx.save_for_backward(a if needs_b else None, b if needs_a else None)
     ctx.save_for_forward(a, b)

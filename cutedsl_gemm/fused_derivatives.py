@@ -223,7 +223,8 @@ class Accumulator(Product):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return Product.backward(ctx, grad.to(ctx.dtype))
+        a, b = ctx.saved_tensors  # one of them, or both
+        return Product.backward(ctx, grad.to((b if a is None else a).dtype))
 
     @staticmethod
     def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:

@@ -21,7 +21,7 @@ from cutedsl_gemm.derivatives import applied
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.remember import remember
-from cutedsl_gemm.tensors import ByAddress, flattener, is_sharded, reshaper, rows_of
+from cutedsl_gemm.tensors import ByAddress, flattener, is_sharded, reshaper, rows_of, unflattened
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 
@@ -188,9 +188,8 @@ def gradients(
     x, weight = saved
     needs_x, needs_weight, needs_bias = needs
     rows = rows_of(grad)  # (M, N)
-    of_x = linear(rows, weight.mT, None) if needs_x else None
     return (
-        of_x.view(*grad.shape[:-1], weight.shape[1]) if of_x is not None else None,
+        unflattened(linear(rows, weight.mT, None), grad) if needs_x else None,
         linear(rows.mT, rows_of(x).mT, None) if needs_weight else None,
         rows.sum(0) if needs_bias else None,
     )

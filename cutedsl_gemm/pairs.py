@@ -58,6 +58,6 @@ def parts_at(
 ) -> Tensor:
     """Two matrices of this shape, by the address of the first and the distance in bytes.
 
-    It owns no memory, so that the arguments determine it, and it may be cached.
+    The result owns no memory. The arguments determine it, so it may be cached.
     """
     return at_address(start, device, dtype, (2, *shape), (distance // dtype.itemsize, *stride))

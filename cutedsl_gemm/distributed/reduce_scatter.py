@@ -51,7 +51,7 @@ from layouts.hardware.atoms import WGMMA_M
 
 # Rows of C that have one flag. It is the same for all plans, since ranks may have different ones.
 PIECE_ROWS = 1024
-# Products of a copy, at least: 50 µs on an H200. Smaller copies were not tried.
+# Multiply-adds of a copy, at least: 50 µs on an H200. Smaller copies were not tried.
 COPY_MACS = 2**34
 # Adding the received parts takes time. In pingpong, one consumer adds while the other multiplies.
 # On two H200s, at five shapes, 15 cooperative plans took 1.05 times as long as the model expects of

@@ -104,7 +104,8 @@ def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
     if not _fit(x, w1) or any(each.is_neg() for each in (x, *w1)):  # gemm refuses negative views
         return False
     m, columns, k = prod(x.shape[:-1]), _columns(w1), x.shape[-1]
-    if w1[0].shape != w1[-1].shape or 1 in (columns // 2, k):  # `fused` remembers strides of 1
+    # `fused` remembers strides of extents of 1.
+    if w1[0].shape != w1[-1].shape or 1 in (columns // 2, k):
         return False
     if m * columns * k == 0 or max(m, columns, k) > MAX_EXTENT or not on_hopper(x.device):
         return False
@@ -236,9 +237,8 @@ def _operator(
     product, stored = _product(x, w1, activation, gate_first), []
     if isinstance(product, bool):
         h, *halves = gated_products(multiply, x, w1, activation, gate_first)
-        stored = (
-            [each.contiguous() for each in halves] if kept else []
-        )  # outputs never share memory
+        if kept:  # outputs never share memory
+            stored = [each.contiguous() for each in halves]
     elif kept:
         h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
         stored = stored[:: product.order]

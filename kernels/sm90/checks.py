@@ -243,7 +243,7 @@ def budget_problems(plan: Sm90Plan) -> Iterator[str]:
         )
     if plan.stages < 2:
         yield (
-            f"its stages do not fit: {plan.stages} in {SMEM_BYTES} bytes of shared memory; "
+            f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
             "loads and multiplies overlap with at least 2; take a smaller tile"
         )
     if (bytes := MBARRIER_BYTES * (2 * plan.stages + plan.loaded_buffers)) > BARRIER_BYTES:

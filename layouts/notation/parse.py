@@ -15,8 +15,8 @@
     (8*m,n):(1,8*m)                      positive integer symbols, and what sympy prints of them:
                                          floor(m/8), ceiling(m/8), Mod(m, 8)
 
-``str`` prints the first form of each, so ``parse(str(x)) == x``; a unit is not printed, and of
-16*(m + 1)*(n + 1) sympy multiplies the number into the first sum.  `reader` has the grammar.
+``str`` prints the first form of each, so ``parse(str(x)) == x``; a unit is not printed.  In
+16*(m + 1)*(n + 1), sympy multiplies the number into the first sum.  `reader` has the grammar.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _check_extents(left: Stages, right: Stages, count: Any) -> None:
     """Raises `Undecided` unless all extents are at least 1, for all values of their symbols."""
     shapes = tuple([stage.shape for stage in left + right if isinstance(stage, Layout)])
     for extent in (*leaves(shapes), count):
-        if has_symbols(extent) and at_least(extent, 1) is not True:
+        if type(extent) is not int and has_symbols(extent) and at_least(extent, 1) is not True:
             raise Undecided(f"the extent {text(extent)} is not shown to be at least 1")
 
 

@@ -45,8 +45,8 @@ FAULTS = (
     Fault(
         "gradient_of_x_by_the_weight",
         CALLS,
-        "linear(rows, weight.mT, None) if needs_x",
-        "linear(rows, weight, None) if needs_x",
+        "linear(rows, weight.mT, None), grad) if needs_x",
+        "linear(rows, weight, None), grad) if needs_x",
         "A square layer has another layer's gradient.",
     ),
     Fault(

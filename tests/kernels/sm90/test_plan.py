@@ -152,8 +152,8 @@ def test_stages_are_as_many_as_fit():
         ),
         ((128.0, 128, 64), r"tile is \(128[.]0, 128, 64\); it must be a tuple"),
         ((64, 320, 64), "BN is 320; a wgmma has at most 256 columns"),
-        ((192, 128, 512), "its stages do not fit: 0"),
-        ((192, 128, 256), "its stages do not fit: 1"),
+        ((192, 128, 512), "shared memory: 0; loads"),
+        ((192, 128, 256), "shared memory: 1; loads"),
     ],
 )
 def test_an_impossible_tile_is_refused(tile, message):
@@ -339,7 +339,11 @@ def test_panels_of_odd_multiples_of_8_columns_need_no_swizzle(bn):
 @pytest.mark.parametrize(
     ("tile", "options", "message"),
     [
-        ((128, 12, 64), {}, "BN is 12; it must be a multiple of 8, since a wgmma has"),
+        (
+            (128, 12, 64),
+            {},
+            "BN is 12; it must be a multiple of 8, since a wgmma has a multiple of 8 columns",
+        ),
         ((128, 8, 64), {"a_major": "MN"}, "8 × 64 elements, MN-major, has 8 contiguous"),
         ((128, 24, 64), {"a_major": "MN"}, "24 × 64 elements, MN-major, has 24 contiguous"),
         ((128, 8, 32), {}, "a stage of B takes 512 bytes; .* multiple of 1024"),
