@@ -1,6 +1,6 @@
 """Plans compared with torch.mm: the measurements to which select/model.py is fitted.
 
-    python bench/candidates.py --csv FILE [--seed 9109] [--count 600] [--kinds KIND...]
+    python bench/candidates.py --csv FILE [--seed 9113] [--count 600] [--kinds KIND...]
                                [--slack 1.35] [--tried] [--dry]
 
 Half of the cases are bench's random shapes: 400 of `--count 600`. The others are rare among them:
@@ -57,7 +57,7 @@ from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 
 SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed
 FIRST, FURTHER, MOST_TRIED = 10, 6, 8  # plans of a case
-FIRST_SEED = 9109  # smaller ones are pools of bench/runs.csv.xz
+FIRST_SEED = 9113  # smaller ones are pools of bench/runs.csv.xz
 CHECKED = 1 << 24  # elements of C at most: larger ones are not checked
 # (N, K) of weights, in addition to those of bench.
 MODELS = (

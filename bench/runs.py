@@ -211,8 +211,8 @@ def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
 def other_inputs(runs: Runs) -> tuple[Array, Array, Array]:
     """The network's inputs other than the terms."""
     facts = candidate_inputs(runs.names)[:, runs.candidate]
-    slots, reads, _, accumulators = runs.work
-    return facts, row_inputs(runs.key[3:]), work_inputs(slots, reads, accumulators)
+    slots, matrices, _, _, accumulators = runs.work
+    return facts, row_inputs(runs.key[3:]), work_inputs(slots, matrices, accumulators)
 
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:

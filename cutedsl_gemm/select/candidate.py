@@ -252,15 +252,6 @@ def k_class(k: int) -> int:
     return (k > 256) + (k > 1024)
 
 
-def loads_matrix_ahead(class_of_k: int) -> bool:
-    """Whether TMA loads a matrix that an epilogue reads, for a K of this class; else threads do.
-
-    TMA is faster where K is short: 90 µs, not 97, at 10752×3456×640. Elsewhere the loads of A and B
-    wait behind the matrix: 299 µs, not 243, at 1040×9792×8176 (docs/performance).
-    """
-    return class_of_k < 2
-
-
 @cache
 def _plan(
     candidate: Candidate,
@@ -283,8 +274,6 @@ def _plan(
                 f"tile {tile}: BN is {tile[1]}; it must be a multiple of {unit}, since BN has "
                 f"columns of {epilogue.accumulators} matrices"
             )
-        if not loads_matrix_ahead(class_of_k) and maker in (pingpong, cooperative):
-            options["c_stages"] = candidate.panels(epilogue.accumulators).in_flight
     if candidate.splits > 1:
         options["splits"] = candidate.splits
     if maker in (pingpong, cooperative):

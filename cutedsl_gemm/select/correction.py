@@ -86,7 +86,7 @@ def facts(candidate: Candidate) -> dict[str, float]:
 
 
 FACTS = tuple(facts(Candidate(pingpong, (64, 64, 64))))
-EPILOGUE = "slots", "reads", "two accumulators"  # what it adds; 0 for a product alone
+EPILOGUE = "slots", "matrices", "two accumulators"  # what it adds; 0 for a product alone
 WORK = tuple(name + times for name in EPILOGUE for times in ("", *(f" × {fact}" for fact in FACTS)))
 UNITS = 64  # of each layer
 # Rows of the file: the weights of an input, or of a unit of the first layer, to each unit.
@@ -111,9 +111,9 @@ def row_inputs(alignments: Sequence[Any]) -> Array:
     return np.vstack([(a * 0.5 + b * 0.5), c]).astype(np.float32)
 
 
-def work_inputs(slots: Any, reads: Any, accumulators: Any) -> Array:
+def work_inputs(slots: Any, matrices: Any, accumulators: Any) -> Array:
     """(EPILOGUE, 1 or candidates), of the fields of `model.EpilogueWork`."""
-    work = np.log2(1 + slots), np.log2(1 + reads), np.equal(accumulators, 2)
+    work = np.log2(1 + slots), np.log2(1 + matrices), np.equal(accumulators, 2)
     return np.array(work, np.float32).reshape(len(EPILOGUE), -1)
 
 

@@ -41,7 +41,8 @@ from numpy.typing import NDArray
 
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
-from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
+from cutedsl_gemm.kernels.sm90.epilogue_plan import lies_like_c
 from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
@@ -58,8 +59,6 @@ from cutedsl_gemm.select.candidate import (
     MOST_SPLITS,
     Candidate,
     candidates_for,
-    k_class,
-    loads_matrix_ahead,
 )
 from cutedsl_gemm.select.correction import (
     LEARNED,
@@ -459,7 +458,8 @@ class EpilogueWork(NamedTuple):
     """What an epilogue adds: numbers, or arrays of an entry for each candidate."""
 
     slots: Any = 0  # issue slots, for each value of an accumulator
-    reads: Any = 0  # the square of how many matrices threads read, for each accumulator
+    matrices: Any = 0  # that it reads, for each accumulator
+    reads: Any = 0  # the square of how many of them threads read, for each accumulator
     bytes: Any = 0
     accumulators: Any = 1
 
@@ -469,7 +469,7 @@ NO_WORK = EpilogueWork()
 
 def _others(facts: Array, rows: RowAlignments, work: EpilogueWork) -> Array:
     """`others` of the network, of the facts of candidates."""
-    added = work_inputs(work.slots, work.reads, work.accumulators)
+    added = work_inputs(work.slots, work.matrices, work.accumulators)
     return LEARNED.others(facts, row_inputs(rows), added)
 
 
@@ -480,10 +480,17 @@ def work_of(problem: Problem) -> EpilogueWork:
         return NO_WORK
     m, _, k = problem.mnk
     a_b_c = 2 * (m * k + problem.columns * k + m * problem.columns)
-    matrices = sum(operand.is_matrix for operand in epilogue.operands)
-    reads = max(0, matrices - loads_matrix_ahead(k_class(k))) ** 2
+    staged = problem.c_alignment == UNIT and any(each.is_16_bit_matrix for each in epilogue.results)
+    matrices = [operand for operand in epilogue.operands if operand.is_matrix]
+    by_threads = sum(not (staged and lies_like_c(operand, 1)) for operand in matrices)
     count = epilogue.accumulators
-    return EpilogueWork(cost(epilogue).slots / count, reads / count, problem.bytes - a_b_c, count)
+    return EpilogueWork(
+        cost(epilogue).slots / count,
+        len(matrices) / count,
+        by_threads**2 / count,
+        problem.bytes - a_b_c,
+        count,
+    )
 
 
 def terms(

@@ -113,6 +113,11 @@ class Result:
     over: Mode | None = None
 
     @property
+    def is_16_bit_matrix(self) -> bool:
+        """Whether it is whole, and of 16 bits."""
+        return self.reduction is None and self.dtype != "float32"
+
+    @property
     def modes(self) -> tuple[Mode, ...]:
         """The modes of C that it has: all but the one over which it is reduced."""
         return ("M", "N") if self.over is None else (OTHER[self.over],)

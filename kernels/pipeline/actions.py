@@ -45,9 +45,9 @@ class Action(NamedTuple):
 
     def phase(self, stages: int) -> tuple[int, int]:
         """The mbarrier of the step in its ring, and the number of its phase."""
-        buffer: int | None = getattr(self.step, "buffer", None)
-        if buffer is not None:
-            return buffer, self.turn
+        panel: int | None = getattr(self.step, "panel", None)
+        if panel is not None:
+            return panel, self.turn
         return self.k_tile % stages, self.k_tile // stages
 
 

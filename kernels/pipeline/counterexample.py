@@ -69,7 +69,7 @@ def _cells(event: Event, pipeline: Pipeline) -> Row:
     passes = " (passes at once)" if phase < 0 else ""
     what = f"{text(step, k_tile)}{_moment(event, step)}{passes}"
     own = str(k_tile) if step.of_k_tile else "", str(place), str(phase)
-    has_place = step.of_k_tile or (hasattr(step, "barrier") and hasattr(step, "buffer"))
+    has_place = step.of_k_tile or (hasattr(step, "barrier") and hasattr(step, "panel"))
     return (
         _who(label.warps, pipeline),
         what,

@@ -34,7 +34,7 @@ TEXTS: dict[type[Step], str] = {
     steps.Multiply: "multiply [{k}]",
     steps.MultiplyWait: "wgmma.wait_group {pending}",
     steps.LoadPanel: "TMA load panel {panel} of {operand} → buffer {buffer}, "
-    "{bytes:,} bytes on {barrier}[{buffer}]",
+    "{bytes:,} bytes on {barrier}[{panel}]",
     steps.ReadPanel: "ldmatrix panel {panel} ← buffer {buffer}",
     steps.WritePanel: "stmatrix panel {panel} → buffer {buffer}",
     steps.Fence: "fence.proxy.async",
@@ -89,8 +89,8 @@ def text(step: Step, k: object, variables: Mapping[str, object] | None = None) -
     asynchronous = getattr(step, "asynchronous", False)
     form = (ASYNCHRONOUS if asynchronous else TEXTS)[type(step)]
     values = {**vars(step), "k": k, **(variables or {})}
-    buffer = values.get("buffer")
-    return form.format_map({**values, "place": k if buffer is None else buffer})
+    panel = values.get("panel")
+    return form.format_map({**values, "place": k if panel is None else panel})
 
 
 def listing(pipeline: Pipeline) -> str:
@@ -143,8 +143,8 @@ def listing(pipeline: Pipeline) -> str:
 
 def _preamble(pipeline: Pipeline) -> list[str]:
     stages = pipeline.stages
-    names = ", ".join(f"{each.name}[k]" for each in pipeline.mbarriers if not each.buffers)
-    of_buffers = ", ".join(f"{each.name}[b]" for each in pipeline.mbarriers if each.buffers)
+    names = ", ".join(f"{each.name}[k]" for each in pipeline.mbarriers if not each.panels)
+    of_panels = ", ".join(f"{each.name}[p]" for each in pipeline.mbarriers if each.panels)
     barriers = {
         each.name: _count(each.arrivals, "arrival")
         + (" and the expected bytes" if _has_bytes(pipeline, each.name) else "")
@@ -157,7 +157,7 @@ def _preamble(pipeline: Pipeline) -> list[str]:
         f"{_count(stages, 'stage')}. The block counts its k-tiles over all its tiles: "
         f"k-tile k is in stage k % {stages}.",
         f"{names}: the mbarriers of that stage, in their phase k // {stages}.",
-        *([f"{of_buffers}: those of panel buffer b, a phase for each tile."] if of_buffers else []),
+        *([f"{of_panels}: those of panel p, a phase for each tile."] if of_panels else []),
         "",
         *table([(name, what) for name, what in barriers.items()]),
     ]

@@ -34,11 +34,11 @@ LOADED, WRITTEN = 0, 1  # a panel of an operand is overwritten by one of the res
 
 
 class Phase(NamedTuple):
-    """Phase `number` of the mbarrier of a stage, or of a panel's buffer, in a block."""
+    """Phase `number` of the mbarrier of a stage, or of a panel, in a block."""
 
     barrier: str
     block: int
-    place: int  # the stage, or the buffer
+    place: int  # the stage, or the panel
     number: int
 
     def __str__(self) -> str:

@@ -36,7 +36,7 @@ class Step:
     def of_k_tile(self) -> bool:
         """Whether the step concerns a k-tile, and with it a stage."""
         of_stages = isinstance(self, (Wait, Peek, Arrive, Expect, Load, CopyAsync, Multiply))
-        return of_stages and getattr(self, "buffer", None) is None
+        return of_stages and getattr(self, "panel", None) is None
 
 
 # Mbarriers (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier)
@@ -47,13 +47,13 @@ class Wait(Step):
     """mbarrier.try_wait.parity until it passes, with the parity of its phase.
 
     The n-th k-tile of a stage has phase n and parity n % 2, and so has the n-th tile of an agent if
-    the mbarrier is that of a panel's `buffer`. `flipped` is the other parity, which lets the first
-    wait pass, and each further one when phase n - 1 has completed.
+    the mbarrier is that of a `panel`. `flipped` is the other parity, which lets the first wait
+    pass, and each further one when phase n - 1 has completed.
     """
 
     barrier: str
     flipped: bool = False
-    buffer: int | None = None
+    panel: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class Arrive(Step):
 class Expect(Step):
     """mbarrier.arrive.expect_tx: one arrival, and so many bytes that loads will complete.
 
-    The mbarrier is that of the k-tile's stage, or of a panel's `buffer`.
+    The mbarrier is that of the k-tile's stage, or of a `panel`.
     """
 
     barrier: str
     bytes: int
-    buffer: int | None = None
+    panel: int | None = None
 
 
 # Data
@@ -132,7 +132,10 @@ class MultiplyWait(Step):
 
 @dataclass(frozen=True)
 class LoadPanel(Step):
-    """TMA loads a panel of an operand of the epilogue into a buffer; bytes as for `Load`."""
+    """TMA loads a panel of an operand of the epilogue into a buffer; bytes as for `Load`.
+
+    They complete on the mbarrier of the panel.
+    """
 
     operand: str
     barrier: str
@@ -310,12 +313,12 @@ Program: TypeAlias = tuple["Step | Loop", ...]
 class Mbarrier:
     """A ring of mbarriers; a phase completes after so many arrivals, and its bytes.
 
-    There is one for each stage. Or one for each of an agent's `buffers` of panels, if it has any.
+    There is one for each stage. Or one for each of the `panels` of an agent's tile, if it has any.
     """
 
     name: str
     arrivals: int
-    buffers: int = 0
+    panels: int = 0
 
 
 @dataclass(frozen=True)
@@ -347,7 +350,7 @@ class Pipeline:
 
     A ring of `stages` holds the k-tiles: the block's k-tile number i, counted over all its tiles,
     is in stage i % stages, and it is the stage's phase i // stages. An agent's tile number i,
-    counted over its own tiles, is phase i of the mbarrier of each of its panels' buffers.
+    counted over its own tiles, is phase i of the mbarrier of each of its panels.
     """
 
     stages: int
@@ -360,7 +363,7 @@ class Pipeline:
     def __post_init__(self) -> None:
         """ValueError unless each barrier has a name, and each named barrier a number, of its own.
 
-        And unless each step's barrier is among them, with an mbarrier of the step's buffer.
+        And unless each step's barrier is among them, with an mbarrier of the step's panel.
         """
         names = [*(each.name for each in self.mbarriers), *(each.name for each in self.named)]
         numbers = [each.number for each in self.named]
@@ -376,11 +379,11 @@ class Pipeline:
                 if (name := getattr(step, "barrier", None)) is not None and name not in names:
                     raise ValueError(f"{agent.name}: {step}: no barrier of the pipeline is {name}")
                 if isinstance(step, Wait | Peek | Arrive | Expect | Load | LoadPanel):
-                    buffer, has = getattr(step, "buffer", None), self.mbarrier(step.barrier).buffers
-                    if has if buffer is None else not 0 <= buffer < has:
+                    panel, has = getattr(step, "panel", None), self.mbarrier(step.barrier).panels
+                    if has if panel is None else not 0 <= panel < has:
                         raise ValueError(
                             f"{agent.name}: {step}: {step.barrier} has "
-                            f"{f'mbarriers of buffers 0 to {has - 1}' if has else 'one a stage'}"
+                            f"{f'mbarriers of panels 0 to {has - 1}' if has else 'one a stage'}"
                         )
 
     @property

@@ -246,9 +246,9 @@ def budget_problems(plan: Sm90Plan) -> Iterator[str]:
             f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
             "loads and multiplies overlap with at least 2; take a smaller tile"
         )
-    if (bytes := MBARRIER_BYTES * (2 * plan.stages + plan.loaded_buffers)) > BARRIER_BYTES:
+    if (bytes := MBARRIER_BYTES * (2 * plan.stages + plan.loaded_panels)) > BARRIER_BYTES:
         yield (
-            f"{plan.stages} stages and {plan.loaded_buffers} panels have mbarriers of {bytes} "
+            f"{plan.stages} stages and {plan.loaded_panels} panels have mbarriers of {bytes} "
             f"bytes; a block has {BARRIER_BYTES} for them; take fewer c_stages"
         )
     if plan.smem_bytes > SMEM_BYTES:

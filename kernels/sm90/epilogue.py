@@ -50,7 +50,7 @@ class PanelGemm(Sm90Gemm):
         self.parts: Any = None
         if plan.scattered:
             self.panels, self.parts = ScatteredPanels(plan), Parts(plan, self.reads)
-        self.loads: Any = None if plan.staged_operand is None else PanelLoads(plan)
+        self.loads: Any = PanelLoads(plan) if plan.staged_operands else None
 
     @cute.jit
     def __call__(
@@ -85,8 +85,8 @@ class PanelGemm(Sm90Gemm):
             self.c_as_planned(each) if isinstance(each, cute.Tensor) else each
             for each in over_c(plan.epilogue, operands, shape)
         ]
-        if self.loads is not None:
-            views[plan.staged_operand] = self.loads.source(views[plan.staged_operand])
+        for i in plan.staged_operands:
+            views[i] = self.loads.source(views[i])
         return (
             tuple(self.panels.output(self.c_as_planned(results[i])) for i in plan.staged),
             tuple(views),
@@ -114,7 +114,7 @@ class PanelGemm(Sm90Gemm):
         tiles = tuple(self.panels.tiles(each) for each in staged)
         loads = None
         if self.loads is not None:
-            loads = self.loads.tensors(storage, loaded, operands[self.plan.staged_operand])
+            loads = self.loads.tensors(storage, loaded, operands)
         return operands, by_threads, panels, tiles, loads, *received
 
     @property
@@ -130,10 +130,10 @@ class PanelGemm(Sm90Gemm):
         return tiled_copy(self.plan, op, self.dtype)
 
     def load(self, consumer, epilogue, m, n):
-        """Begin to load the operand that comes through panels, for what `store` stores."""
+        """Begin to load the operands that come through panels, for what `store` stores."""
         _, _, _, _, loads, *_ = epilogue
         if self.loads is not None:
-            self.loads.issue(consumer, loads, m, n)
+            self.loads.first(consumer, loads, m, n)
 
     def read(self, epilogue, m, n):
         """Begin to read what `store` needs of operands, for row m of panels in tile column n."""
@@ -170,17 +170,19 @@ class PanelGemm(Sm90Gemm):
                 ahead = self.reads.of_panel(read, panel + 1)
             self.results.take(by_threads, results, totals, read.first, (m, n), panel)
             for staged in cutlass.range_constexpr(len(plan.staged)):
-                store = panel * len(plan.staged) + staged
-                buffer = consumer * plan.c_stages + store % plan.c_stages
+                slot = plan.slot(panel, staged)
+                buffer = consumer * plan.c_stages + plan.buffer(slot)
                 rC = cute.make_rmem_tensor(values.shape[:3], panels[staged].element_type)
                 rC.store(results[plan.staged[staged]].load().to(rC.element_type))
                 if cutlass.const_expr(loads is None):  # else the loads have waited
-                    self.panels.wait_for_buffer(begun[staged], store)
+                    self.panels.wait_for_buffer(begun[staged], slot)
                     self.panel_sync(consumer)
                 cute.copy(stmatrix, rC, tC[staged][None, None, None, buffer])
                 self.panels.fence()
                 self.panel_sync(consumer)
                 self.panels.store(begun[staged], buffer, m, n, panel)
+            if cutlass.const_expr(loads is not None):
+                self.loads.after(consumer, loads, m, n, panel)
         if cutlass.const_expr(plan.scattered):
             self.parts.count(self.panels.sent(begun[0]), *received, target, n)
 
@@ -203,7 +205,7 @@ class PanelGemm(Sm90Gemm):
         """
         shape = self.plan.fragment.shape[:3]
         dtypes = [Float32] * len(self.epilogue.results)
-        if self.plan.read_by_threads:
+        if self.plan.read_by_threads or len(self.plan.staged) > 1:
             for i, dtype in zip(self.plan.staged, self.staged_dtypes, strict=True):
                 dtypes[i] = dtype
         results = [cute.make_rmem_tensor(shape, dtype) for dtype in dtypes]
@@ -212,7 +214,8 @@ class PanelGemm(Sm90Gemm):
             for i, found in matrices.next().items():
                 read[i] = found
             if loads is not None:
-                read[self.plan.staged_operand] = self.loads.read(consumer, loads, panel, part)
+                for i, found in self.loads.read(consumer, loads, panel, part).items():
+                    read[i] = found
             found = evaluate_all(self.epilogue, [each[part] for each in accumulators], read)
             for result, each in zip(results, found, strict=True):
                 result[part].store(each.load().to(result.element_type))

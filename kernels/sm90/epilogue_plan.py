@@ -3,8 +3,8 @@
 TMA stores rows of whole multiples of 16 bytes. Any other C is stored by the consumer's threads, out
 of the same panels: `lines` says which words and elements each stores.
 
-A 16-bit matrix that the epilogue reads, such as addmm's C, comes the other way (`staged_operand`):
-TMA loads it into the panels, and ldmatrix gives each thread what it will overwrite by stmatrix.
+16-bit matrices that the epilogue reads, such as addmm's C, come the other way (`staged_operands`):
+TMA loads them into the panels, and ldmatrix gives each thread what it will overwrite by stmatrix.
 
 `stmatrix_rows` is the row address of each lane. `panel_store` is the bank report of all stores into
 a panel; its proof is that of ConflictFree (layouts/hardware/conflict_free.py).
@@ -13,7 +13,7 @@ a panel; its proof is that of ConflictFree (layouts/hardware/conflict_free.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, product
 from math import gcd
@@ -113,8 +113,7 @@ class PanelPlan(Sm90Plan):
     @property
     def staged(self) -> tuple[int, ...]:
         """The results that panels stage: whole, of 16 bits. Threads store any other at once."""
-        results = enumerate(self.epilogue.results)
-        return tuple(i for i, each in results if each.reduction is None and each.dtype != "float32")
+        return tuple(i for i, each in enumerate(self.epilogue.results) if each.is_16_bit_matrix)
 
     @property
     def direct(self) -> tuple[int, ...]:
@@ -159,27 +158,22 @@ class PanelPlan(Sm90Plan):
         return parts if across else parts * (WARPGROUP // WARP)
 
     @property
-    def staged_operand(self) -> int | None:
-        """The operand that TMA loads into the panels of the first staged result, or None.
+    def staged_operands(self) -> tuple[int, ...]:
+        """The operands that TMA loads into panels: 16-bit matrices that lie in memory as C does.
 
-        It is the first matrix of 16 bits that lies in memory as C does, if each panel of a tile has
-        a buffer of its own: the loads of all panels are issued before the products of their tile.
         Threads load any other operand.
 
         >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> c = Operand("c", ("M", "N"), "bfloat16", alignment=8)
         >>> plan = pingpong(epilogue=Epilogue(operands=(Operand("bias", ("N",)), c)))
-        >>> plan.staged_operand, plan.panels, plan.c_stages
-        (1, 2, 2)
+        >>> plan.staged_operands
+        (1,)
         """
-        if not (self.staged and self.stored_by_tma and self.c_stages == self.stores):
-            return None
-        for i, operand in enumerate(self.planned_epilogue.operands):
-            matrix = operand.is_matrix and operand.row_major == (self.contiguous == 1)
-            if matrix and operand.dtype != "float32" and operand.alignment % UNIT == 0:
-                return i
-        return None
+        if not (self.staged and self.stored_by_tma):
+            return ()
+        operands = enumerate(self.planned_epilogue.operands)
+        return tuple(i for i, operand in operands if lies_like_c(operand, self.contiguous))
 
     @property
     def matrix_operands(self) -> tuple[int, ...]:
@@ -189,8 +183,8 @@ class PanelPlan(Sm90Plan):
 
     @property
     def read_by_threads(self) -> tuple[int, ...]:
-        """The matrices that threads read from global memory: all but `staged_operand`."""
-        return tuple(i for i in self.matrix_operands if i != self.staged_operand)
+        """The matrices that threads read from global memory: all but `staged_operands`."""
+        return tuple(i for i in self.matrix_operands if i not in self.staged_operands)
 
     @property
     def parts(self) -> list[tuple[int, int, int]]:
@@ -210,7 +204,7 @@ class PanelPlan(Sm90Plan):
 
         >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> c = Operand("c", ("M", "N"), "bfloat16", alignment=8)
+        >>> c = Operand("c", ("M", "N"), "bfloat16", alignment=4)
         >>> plan = pingpong((128, 192, 64), c_stages=1, epilogue=Epilogue(operands=(c,)))
         >>> len(plan.parts), plan.read_ahead[:12]
         (24, [1, 2, 3, 4, 5, 6, 7, 8, 18, 20, 22, 24])
@@ -240,18 +234,32 @@ class PanelPlan(Sm90Plan):
         at_once = max(1, 2 * free * self.panels // self.registers)
         return range(panel, panel if panel % at_once else min(panel + at_once, self.panels))
 
-    def operand_buffer(self, panel: int) -> int:
-        """A consumer's buffer into which a panel of `staged_operand` is loaded: its first store's.
-
-        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> pingpong((128, 192, 64)).operand_buffer(2)
-        2
-        """
-        return panel * len(self.staged)
+    @property
+    def slots(self) -> int:
+        """Buffers of a panel: slot i has a panel of `staged_operands[i]`, then of `staged[i]`."""
+        return max(len(self.staged), len(self.staged_operands))
 
     @property
-    def loaded_buffers(self) -> int:
-        return 0 if self.staged_operand is None else self.staged_panels
+    def panel_stages(self) -> int:
+        """Panels of a tile that a consumer's buffers hold, if TMA loads operands into them."""
+        return self.c_stages // self.slots
+
+    def slot(self, panel: int, i: int) -> int:
+        """The number of slot i of a panel, among those of a tile.
+
+        >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
+        >>> pingpong((128, 192, 64)).slot(2, 0)
+        2
+        """
+        return panel * self.slots + i
+
+    def buffer(self, slot: int) -> int:
+        """The buffer of a slot, among those of a consumer, which slots take in turn."""
+        return slot % self.c_stages
+
+    @property
+    def loaded_panels(self) -> int:
+        return self.consumers * self.panels * self.slots if self.staged_operands else 0
 
     @property
     def stores(self) -> int:
@@ -392,7 +400,7 @@ class PanelPlan(Sm90Plan):
     def proofs(self) -> tuple[Proof, ...]:
         held = prove(Bijective(self.fragment))  # a register has one product of one output
         proofs = *super().proofs(), held, self.panel_store.proof()
-        if self.staged_operand is not None:
+        if self.staged_operands:
             return *proofs, self.operand_read.proof()
         if self.stored_by_tma:
             return proofs
@@ -424,10 +432,10 @@ class PanelPlan(Sm90Plan):
     def epilogue_lines(self) -> Iterator[tuple[str, str]]:
         yield from super().epilogue_lines()
         for i, operand in enumerate(self.planned_epilogue.operands):
-            if i == self.staged_operand:
-                report = self.operand_read
-                when = "before the products of its tile"
-                yield operand.name, f"loaded by TMA into the panels of C, {when}"
+            if i in self.staged_operands:
+                report, ahead = self.operand_read, self.panel_stages
+                panels = f"{ahead} panel{'s' if ahead > 1 else ''} ahead"
+                yield operand.name, f"loaded by TMA into the panels of C, {panels}"
                 yield "", f"read by {report.access} at the addresses of stmatrix"
                 yield "", _cost(report)
             elif not operand.by_value:
@@ -475,8 +483,13 @@ class PanelPlan(Sm90Plan):
         yield from shape_problem("C panel", self.staging, (self.panel_rows, columns))
         yield from _staging_problems(self.staging, self.contiguous)
         yield from count_problem("c_stages", self.c_stages, 1)
-        if self.c_stages > (most := max(self.panels, self.stores)):
+        if self.c_stages > (most := max(self.panels, self.panels * self.slots)):
             yield f"c_stages is {self.c_stages}; it must be at most {most}, a tile's panels"
+        if self.staged_operands and self.c_stages % self.slots:
+            yield (
+                f"c_stages is {self.c_stages}; it must be a multiple of {self.slots}: a panel has "
+                "as many buffers, for the matrices that TMA loads and for its results"
+            )
 
     def required(self) -> Iterator[tuple[str, object, str]]:
         yield from super().required()
@@ -509,6 +522,27 @@ def fragment(rows: int, bn: int, columns: int, a_matrices: int = 1, b_matrices: 
     return append(one, Layout(a_matrices * b_matrices, apart))
 
 
+def with_panels(plan: PanelPlan, columns: int, c_stages: int) -> PanelPlan:
+    """The plan with panels of so many columns, and so many buffers for those of a consumer."""
+    return replace(
+        plan,
+        fragment=fragment(plan.rows, plan.columns, columns, plan.a.matrices, plan.b.matrices),
+        stmatrix_tv=stmatrix_tv(columns),
+        staging=panel_layout(plan.panel_rows, columns, plan.swapped),
+        c_stages=c_stages,
+    )
+
+
+def lies_like_c(operand: Operand, contiguous: int) -> bool:
+    """Whether an operand is a matrix of 16 bits that TMA can load, contiguous along C's mode."""
+    return (
+        operand.is_matrix
+        and operand.row_major == (contiguous == 1)
+        and operand.dtype != "float32"
+        and operand.alignment % UNIT == 0
+    )
+
+
 def stmatrix_tv(columns: int) -> Layout:
     """(thread, value) → m + 64 * n of 64 rows and S columns: what four warps' stmatrix stores.
 
@@ -533,12 +567,16 @@ class Panels(NamedTuple):
     in_flight: int
 
 
-def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int) -> Panels:
+def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int, slots: int = 0) -> Panels:
     """The widest panels that leave room for stages with STAGED_K elements of K.
 
     A consumer has at most 64 columns of them in flight, or one panel. If no panel is narrow enough,
     the widest are taken. `rows` counts the rows of the panels of all consumers, `bn` the columns of
     C in a tile, and `k_bytes` the bytes of A and B for each k.
+
+    If TMA loads matrices into them, each takes `slots` buffers. Two or more are then in flight. If
+    operands are swapped, their columns are at most 16, so that four are: 2 % faster
+    (docs/performance/notebook.md, "Matrices come through a ring of panels").
 
     >>> default_panels(128, 160, False, k_bytes=2 * (128 + 160))
     Panels(columns=32, in_flight=2)
@@ -546,13 +584,19 @@ def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int) -> Panels:
     Panels(columns=32, in_flight=1)
     >>> default_panels(256, 192, False, k_bytes=2 * (256 + 192))
     Panels(columns=64, in_flight=1)
+    >>> default_panels(256, 128, True, k_bytes=2 * (128 + 128), slots=1)
+    Panels(columns=16, in_flight=4)
     """
-    widths = panel_widths(bn, swapped)
-    panels = [Panels(columns, max(1, min(ROW, bn) // columns)) for columns in widths]
+    least, widths = 1, panel_widths(bn, swapped)
+    if slots:
+        least = max(2, slots)
+    if slots and swapped:
+        widths = tuple(each for each in widths if each <= SHORTEST_ROW)
+    panels = [Panels(columns, max(least, min(ROW, bn) // columns)) for columns in widths]
     free = SMEM_BYTES - BARRIER_BYTES - STAGED_K * k_bytes
     for columns, most in panels:
         fit = free // (rows * columns * BITS // 8)
-        if fit > 0:
+        if fit >= least:
             return Panels(columns, min(most, fit))
     return panels[0]
 

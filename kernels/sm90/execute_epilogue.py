@@ -146,7 +146,8 @@ class PanelStore:
         # (P/S, R/64, S/2, thread), elements of a panel
         self.written = matrix_addresses(plan, plan.stmatrix)
         self.loaded = matrix_addresses(plan, plan.ldmatrix)
-        self.held: dict[Warps, Tensor] = {}  # what threads hold of an operand's panel
+        # What threads hold of a panel of each operand that TMA loads.
+        self.held: dict[Warps, dict[int, Tensor]] = {}
         check_written_once(self.written, self.elements, "stmatrix, C panel")
         if plan.stored_by_tma:
             self.read = box_addresses(plan.staging, plan.contiguous)  # (R, P)
@@ -169,7 +170,7 @@ class PanelStore:
         if not whole:
             panels[:, step.buffer] = torch.nan
             return
-        operand = self.results.operands[self.plan.staged_operand or 0]
+        operand = self.results.operands[self.staged_operand(step)]
         row, column = self.place_of_panel(step.panel, warps, tiles)
         extents = self.results.extents
         inside = (row < extents[0]) & (column < extents[1])
@@ -181,13 +182,18 @@ class PanelStore:
 
     def hold(self, step: Any, warps: Warps, panels: Tensor) -> None:
         """The warps read a panel of an operand: (cluster, P/S, R/64, S/2, thread)."""
-        self.held[warps] = panels[:, step.buffer, self.loaded[..., threads_of(warps)]]
+        values = panels[:, step.buffer, self.loaded[..., threads_of(warps)]]
+        self.held.setdefault(warps, {})[self.staged_operand(step)] = values
+
+    def staged_operand(self, step: Any) -> int:
+        """The operand whose panel a step loads or reads."""
+        return self.plan.staged_operands[step.panel % self.plan.slots]
 
     def write(
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """The warps write a panel of a result: acc (cluster, R, BN) in fp32 → a buffer."""
-        panel, staged = divmod(step.panel, len(self.plan.staged))
+        panel, staged = divmod(step.panel, self.plan.slots)
         values, _ = self.values(panel, warps, acc, tiles)
         result = self.plan.staged[staged]
         value = values[result].to(self.results.whole[result].dtype)
@@ -223,9 +229,7 @@ class PanelStore:
         accumulators = [registers[:, :, each[panel]].movedim(1, -1) for each in self.fragment]
         row, column = self.origin(warps, tiles)
         place = row + self.rows[panel, ..., threads], column + self.columns[panel, ..., threads]
-        operand = self.plan.staged_operand
-        loaded = {} if operand is None else {operand: self.held[warps]}
-        return self.results.values(accumulators, *place, loaded), place
+        return self.results.values(accumulators, *place, self.held.get(warps, {})), place
 
     def origin(self, warps: Warps, tiles: list[WorkTile]) -> tuple[Tensor, Tensor]:
         """The first row and column of a consumer's part of each tile: (cluster, 1, 1, 1, 1)."""
@@ -238,7 +242,7 @@ class PanelStore:
         self, panel: int, warps: Warps, tiles: list[WorkTile]
     ) -> tuple[Tensor, Tensor]:
         """The rows (cluster, R, 1) and columns (cluster, 1, P) of a panel of all results."""
-        plan, number = self.plan, panel // len(self.plan.staged)
+        plan, number = self.plan, panel // self.plan.slots
         row, column = (each[:, 0, 0] for each in self.origin(warps, tiles))  # (cluster, 1, 1)
         row = row + torch.arange(plan.panel_rows)[:, None]
         return row, column + number * plan.panel_columns + torch.arange(plan.panel_columns)
@@ -247,7 +251,7 @@ class PanelStore:
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """A buffer goes to its panel of a result: all of it, or what the warps' threads store."""
-        plan, staged = self.plan, step.panel % len(self.plan.staged)
+        plan, staged = self.plan, step.panel % self.plan.slots
         whole = self.results.whole[plan.staged[staged]]
         panel = panels[:, step.buffer, self.read.flatten()].unflatten(1, self.read.shape)
         row, column = self.place_of_panel(step.panel, warps, tiles)

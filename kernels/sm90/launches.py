@@ -84,7 +84,7 @@ def arguments(
         maps = (tensor_map(each, own.get(each, rows), columns) for each in result_names(plan))
         given = [*loads, *chain.from_iterable(maps)]
         for i, operand in enumerate(plan.planned_epilogue.operands):
-            if i == plan.staged_operand:
+            if i in plan.staged_operands:
                 given += tensor_map(operand.name, rows, columns)
             else:
                 given.append(_operand(operand, len(given), rows, columns))

@@ -143,7 +143,7 @@ class Sm90Gemm(Gemm):
             epilogue: cute.struct.Align[self.epilogue_storage(), ATOM_BYTES]
             full: cute.struct.MemRange[Int64, plan.stages]
             empty: cute.struct.MemRange[Int64, plan.stages]
-            loaded: cute.struct.MemRange[Int64, plan.loaded_buffers]
+            loaded: cute.struct.MemRange[Int64, plan.loaded_panels]
 
         return SharedStorage
 
@@ -184,7 +184,7 @@ class Sm90Gemm(Gemm):
             number, rows = scattered
             arrival = Arrival(number + 1, cute.ceil_div(rows, plan.cluster_tile[0]))  # own last
         extents = self.tile_extents(gA, gB, arrival)
-        loaded = shared.loaded.data_ptr()  # (loaded_buffers)
+        loaded = shared.loaded.data_ptr()  # (loaded_panels)
         epilogue = self.epilogue_tensors(shared.epilogue, loaded, output)
 
         if warp_idx == 0:
@@ -216,8 +216,8 @@ class Sm90Gemm(Gemm):
             for stage in cutlass.range_constexpr(pipeline.stages):
                 cute.arch.mbarrier_init(full + stage, pipeline.mbarrier("full").arrivals)
                 cute.arch.mbarrier_init(empty + stage, pipeline.mbarrier("empty").arrivals)
-            for buffer in cutlass.range_constexpr(self.plan.loaded_buffers):
-                cute.arch.mbarrier_init(loaded + buffer, pipeline.mbarrier("loaded 0").arrivals)
+            for panel in cutlass.range_constexpr(self.plan.loaded_panels):
+                cute.arch.mbarrier_init(loaded + panel, pipeline.mbarrier("loaded 0").arrivals)
         # Makes the mbarriers visible to the other blocks of a cluster, which arrive on them and
         # whose loads complete on them. It compiles to no instruction (DSL 4.8.1).
         cute.arch.mbarrier_init_fence()

@@ -1,11 +1,13 @@
-"""An operand of the epilogue comes by TMA, into the panels in which the result is staged.
+"""Matrices of the epilogue come by TMA, into the panels in which results are staged.
 
-When   before the products of a tile    wait until TMA has read the panels │ load all of them
-       after the products, a panel      wait until it is full │ ldmatrix │ evaluate │ stmatrix
-       The loads come while the consumer multiplies, and in `pingpong` while it waits for its turn.
+When   before the products of a tile    wait until TMA has read the buffers │ load the first panels
+       after the products, a panel      wait until it is full │ ldmatrix │ evaluate │ stmatrix │
+                                        store │ wait until TMA has read it │ load a later panel
+       The first loads come while the consumer multiplies, and in `pingpong` while it waits for its
+       turn; the others while panels between are evaluated.
 
-Where  the layout, the boxes and the rows that lanes address are those of the result: ldmatrix gives
-       a thread the elements that its stmatrix overwrites. A warp reads its own rows only.
+Where  the layout, the boxes and the rows that lanes address are those of the results: ldmatrix
+       gives a thread the elements that its stmatrix overwrites. A warp reads its own rows only.
        `PanelPlan.operand_read` proves that ldmatrix is free of bank conflicts.
 """
 
@@ -27,8 +29,8 @@ class PanelLoads:
 
     def __init__(self, plan):
         self.plan = plan
-        operand = plan.planned_epilogue.operands[plan.staged_operand]
-        self.dtype = lower.DTYPES[operand.dtype]
+        operands = plan.planned_epilogue.operands
+        self.dtypes = [lower.DTYPES[operands[i].dtype] for i in plan.staged_operands]
 
     def source(self, operand):
         """The TMA load atom, and the operand (M, N) as TMA sees it."""
@@ -38,56 +40,83 @@ class PanelLoads:
             load, operand, lower.smem_layout(self.plan.staging), panel
         )
 
-    def tensors(self, storage, loaded, source):
-        """The panels (R, P, staged_panels), the atom, the operand in panels, and the mbarriers."""
-        plan, (tma, gO) = self.plan, source
-        layout = staged_layout(plan.staging, plan.staged_panels)
-        sO = lower.smem_tensor(storage, layout, self.dtype)
-        gO = cute.local_tile(gO, (plan.panel_rows, plan.panel_columns), (None, None))
-        return sO, tma, gO, loaded
+    def tensors(self, storage, loaded, operands):
+        """Of each operand, the panels (R, P, staged_panels), the atom, and it in panels; mbarriers.
 
-    def buffer(self, consumer, panel):
-        """The buffer of a panel among those of all consumers, and the number of its mbarrier."""
-        return consumer * self.plan.c_stages + self.plan.operand_buffer(panel)
+        There is an mbarrier for each panel of each operand in a consumer's part of a tile.
+        """
+        plan, found = self.plan, []
+        layout = staged_layout(plan.staging, plan.staged_panels)
+        for i, dtype in zip(plan.staged_operands, self.dtypes, strict=True):
+            tma, gO = operands[i]
+            sO = lower.smem_tensor(storage, layout, dtype)
+            gO = cute.local_tile(gO, (plan.panel_rows, plan.panel_columns), (None, None))
+            found.append((sO, tma, gO))
+        return *found, loaded
+
+    def buffer(self, consumer, panel, number):
+        """The buffer of a panel of an operand, among those of all consumers."""
+        plan = self.plan
+        return consumer * plan.c_stages + plan.buffer(plan.slot(panel, number))
+
+    def mbarrier(self, loaded, consumer, panel, number):
+        """The mbarrier of a panel of an operand."""
+        plan = self.plan
+        return loaded + (consumer * plan.panels * plan.slots + plan.slot(panel, number))
+
+    def first(self, consumer, tensors, m, n):
+        """Load as many panels of a tile as there are buffers for."""
+        self.issue(consumer, tensors, m, n, range(self.plan.panel_stages))
+
+    def after(self, consumer, tensors, m, n, panel):
+        """Load the panel that takes the buffers of one that is stored, if the tile has it."""
+        later = panel + self.plan.panel_stages
+        if later < self.plan.panels:
+            self.issue(consumer, tensors, m, n, [later])
 
     @cute.jit
-    def issue(self, consumer, tensors, m, n):
-        """Load the panels of tile column n, in row m of panels."""
-        plan, (sO, tma, gO, loaded) = self.plan, tensors
+    def issue(self, consumer, tensors, m, n, panels: cutlass.Constexpr):
+        """Load `panels` of tile column n, in row m of panels, when TMA has read their buffers."""
+        plan, (*operands, loaded) = self.plan, tensors
         # (box, staged_panels), (box, row of panels, panel)
-        sO, gO = lower.tma_partition(tma, sO, gO)
+        parts = [(tma, *lower.tma_partition(tma, sO, gO)) for sO, tma, gO in operands]
         if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
-            for panel in cutlass.range_constexpr(plan.panels):
-                buffer = self.buffer(consumer, panel)
-                with cute.arch.elect_one():
-                    cute.arch.mbarrier_arrive_and_expect_tx(loaded + buffer, plan.panel_bytes)
-                cute.copy(
-                    tma,
-                    gO[None, m, n * plan.panels + panel],
-                    sO[None, buffer],
-                    tma_bar_ptr=loaded + buffer,
-                    cache_policy=Int64(EVICT_FIRST),  # it is read once
-                )
+            for panel in panels:
+                for number, (tma, sO, gO) in enumerate(parts):
+                    full = self.mbarrier(loaded, consumer, panel, number)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full, plan.panel_bytes)
+                    cute.copy(
+                        tma,
+                        gO[None, m, n * plan.panels + panel],
+                        sO[None, self.buffer(consumer, panel, number)],
+                        tma_bar_ptr=full,
+                        cache_policy=Int64(EVICT_FIRST),  # it is read once
+                    )
 
     @cute.jit
     def wait(self, consumer, tensors, turn, panel: cutlass.Constexpr):
-        """Wait until a panel has come; the tile is number `turn` of the consumer's."""
+        """Wait until a panel of each operand has come, in the consumer's tile number `turn`."""
         *_, loaded = tensors
         parity = self.plan.pipeline.parity(turn)
-        cute.arch.mbarrier_wait(loaded + self.buffer(consumer, panel), parity)
+        for number in cutlass.range_constexpr(len(self.dtypes)):
+            cute.arch.mbarrier_wait(self.mbarrier(loaded, consumer, panel, number), parity)
 
     def read(self, consumer, tensors, panel, part):
-        """The operand's values for a part of a panel, (None, m64, S columns), in registers."""
-        sO, *_ = tensors
-        ldmatrix, thread = self.make_ldmatrix(), cute.arch.thread_idx()[0] % WARPGROUP
-        tO = lane_rows(self.plan, ldmatrix.get_slice(thread).partition_S(sO))
-        values = cute.make_rmem_tensor((size(self.plan.fragment[0]),), self.dtype)
-        cute.copy(ldmatrix, tO[(*part, self.buffer(consumer, panel))], values)
-        return values
+        """By operand, its values for a part of a panel, (None, m64, S columns), in registers."""
+        *operands, _ = tensors
+        thread, found = cute.arch.thread_idx()[0] % WARPGROUP, {}
+        for number, (sO, *_) in enumerate(operands):
+            ldmatrix = self.make_ldmatrix(self.dtypes[number])
+            tO = lane_rows(self.plan, ldmatrix.get_slice(thread).partition_S(sO))
+            values = cute.make_rmem_tensor((size(self.plan.fragment[0]),), self.dtypes[number])
+            cute.copy(ldmatrix, tO[(*part, self.buffer(consumer, panel, number))], values)
+            found[self.plan.staged_operands[number]] = values
+        return found
 
-    def make_ldmatrix(self):
+    def make_ldmatrix(self, dtype):
         """ldmatrix by four warps: 64 × S elements at a time."""
         atom = self.plan.ldmatrix
         op = warp.LdMatrix8x8x16bOp(atom.transposed, atom.matrices)
-        return tiled_copy(self.plan, op, self.dtype)
+        return tiled_copy(self.plan, op, dtype)

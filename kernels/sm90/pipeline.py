@@ -6,8 +6,9 @@ steps in the same order (tests/kernels/sm90/test_device_code.py compares its PTX
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import product
 from typing import Any
 
 from cutedsl_gemm.kernels.pipeline import steps
@@ -53,7 +54,7 @@ def turn_barrier(plan: Sm90Plan, consumer: Any) -> tuple[Any, int]:
 
 
 def loaded_barrier(consumer: int) -> str:
-    """The mbarriers of a consumer's panel buffers, into which TMA loads an operand."""
+    """The mbarriers of a consumer's panels into which TMA loads operands."""
     return f"loaded {consumer}"
 
 
@@ -61,8 +62,8 @@ def mbarriers(plan: Sm90Plan) -> Iterator[Mbarrier]:
     """The mbarriers of a plan, in the order of their places in shared memory."""
     yield Mbarrier("full", 1)
     yield Mbarrier("empty", plan.stage_readers)
-    for consumer in range(plan.consumers if plan.loaded_buffers else 0):
-        yield Mbarrier(loaded_barrier(consumer), 1, plan.loaded_buffers // plan.consumers)
+    for consumer in range(plan.consumers if plan.loaded_panels else 0):
+        yield Mbarrier(loaded_barrier(consumer), 1, plan.loaded_panels // plan.consumers)
 
 
 def named_barriers(plan: Sm90Plan) -> Iterator[NamedBarrier]:
@@ -149,13 +150,13 @@ def _consume(plan: PanelPlan | SplitKPlan, consumer: int) -> Program:
         return registers, multiply, steps.StoreAccumulator(), steps.GridLaunch()
     finish = steps.MultiplyWait(0), Loop("last k_tile", (_release(plan),)), *_store(plan, consumer)
     if plan.schedule == "cooperative":
-        walk = Loop("tiles", (*_load_panels(plan, consumer), *_mainloop(plan), *finish))
+        walk = Loop("tiles", (*_first_panels(plan, consumer), *_mainloop(plan), *finish))
     else:
         turn = steps.Sync(f"turn {consumer}", when="later tiles")
         next_turn = steps.SyncArrive(
             f"turn {(consumer + 1) % plan.consumers}", when="not the last tile"
         )
-        tile = *_load_panels(plan, consumer), turn, *_mainloop(plan), next_turn, *finish
+        tile = *_first_panels(plan, consumer), turn, *_mainloop(plan), next_turn, *finish
         walk = Loop("tiles", tile, consumer, plan.consumers)
     return registers, walk, *_wait_for_stores(plan)
 
@@ -174,48 +175,53 @@ def _release(plan: Sm90Plan, lag: int = 0) -> steps.Arrive:
     return steps.Arrive("empty", loaders, lag=lag, when=when)
 
 
-def _load_panels(plan: PanelPlan, consumer: int) -> Program:
-    """Load all panels of an operand, when TMA has read the result that they held."""
-    if plan.staged_operand is None:
-        return ()
+def _load_panels(plan: PanelPlan, consumer: int, panels: Iterable[int]) -> tuple[steps.Step, ...]:
+    """Load panels of the operands, when TMA has read the results that their buffers held."""
     program: list[steps.Step] = [steps.StoreWait(0, leader=True)]
-    name = plan.planned_epilogue.operands[plan.staged_operand].name
     barrier, bytes = loaded_barrier(consumer), plan.panel_bytes
-    for buffer in map(plan.operand_buffer, range(plan.panels)):
+    for panel, (i, operand) in product(panels, enumerate(plan.staged_operands)):
+        name, slot = plan.planned_epilogue.operands[operand].name, plan.slot(panel, i)
         program += (
-            steps.Expect(barrier, bytes, buffer, leader=True),
-            steps.LoadPanel(name, barrier, bytes, buffer, buffer, leader=True),
+            steps.Expect(barrier, bytes, slot, leader=True),
+            steps.LoadPanel(name, barrier, bytes, slot, plan.buffer(slot), leader=True),
         )
     return tuple(program)
+
+
+def _first_panels(plan: PanelPlan, consumer: int) -> Program:
+    """Load as many panels of the operands as there are buffers for."""
+    if not plan.staged_operands:
+        return ()
+    return _load_panels(plan, consumer, range(plan.panel_stages))
 
 
 def _store(plan: PanelPlan, consumer: int) -> Program:
     """Panel after panel through its buffer."""
     sync, tma = steps.Sync(f"panel {consumer}"), plan.stored_by_tma
-    loaded = plan.staged_operand is not None
     program: list[steps.Step] = []
     if plan.scattered:
         program.append(steps.WaitForRows("C", by_tma=False))
-    results = len(plan.staged)
     for panel in range(plan.panels):
-        if loaded:
-            buffer = plan.operand_buffer(panel)
-            program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))
-            program.append(steps.ReadPanel(buffer, buffer))
+        slots = [plan.slot(panel, i) for i in range(plan.slots)]
+        loaded = slots[: len(plan.staged_operands)]
+        program += (steps.Wait(loaded_barrier(consumer), panel=slot) for slot in loaded)
+        program += (steps.ReadPanel(slot, plan.buffer(slot)) for slot in loaded)
         if plan.scattered and (added := plan.added_panels(panel)):
             program.append(steps.AddRows("C", panel, len(added)))
         if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
-        for store in range(panel * results, (panel + 1) * results):
-            buffer = store % plan.c_stages
-            if not loaded:  # else all buffers were free before the loads
+        for slot in slots[: len(plan.staged)]:
+            buffer = plan.buffer(slot)
+            if not loaded:  # else the loads have waited for the buffers
                 if tma:
-                    program.append(steps.StoreWait(plan.pending_stores(store), leader=True))
+                    program.append(steps.StoreWait(plan.pending_stores(slot), leader=True))
                 program.append(sync)
-            program.append(steps.WritePanel(store, buffer))
+            program.append(steps.WritePanel(slot, buffer))
             if tma:
                 program.append(steps.Fence())
-            program += sync, steps.StorePanel(store, buffer, asynchronous=tma, leader=tma)
+            program += sync, steps.StorePanel(slot, buffer, asynchronous=tma, leader=tma)
+        if loaded and (later := panel + plan.panel_stages) < plan.panels:
+            program += _load_panels(plan, consumer, [later])
     if plan.scattered:
         program += steps.StoreWait(0, written=True, leader=True), steps.TellStored(leader=True)
     return tuple(program)
@@ -230,5 +236,5 @@ def _single(plan: PanelPlan) -> Program:
     ahead = Loop("first k_tiles", _load(plan), step=plan.stages)
     load = _load(plan, -plan.stages, when="exists")
     body = WAIT_FULL, steps.Multiply(), steps.MultiplyWait(0), steps.Sync("block"), *load
-    tile = ahead, *_load_panels(plan, 0), Loop("k_tiles", body), *_store(plan, 0)
+    tile = ahead, *_first_panels(plan, 0), Loop("k_tiles", body), *_store(plan, 0)
     return Loop("tiles", tile), *_wait_for_stores(plan)

@@ -270,7 +270,7 @@ class Sm90Plan:
         return ""
 
     @property
-    def loaded_buffers(self) -> int:
+    def loaded_panels(self) -> int:
         """Buffers of all consumers into which TMA loads an operand: each has an mbarrier."""
         return 0
 

@@ -28,6 +28,7 @@ from cutedsl_gemm.kernels.sm90.epilogue_plan import (
     fragment,
     panel_layout,
     stmatrix_tv,
+    with_panels,
 )
 from cutedsl_gemm.kernels.sm90.operand import Tile, operands
 from cutedsl_gemm.kernels.sm90.plan import accumulator, atom_layout
@@ -197,9 +198,6 @@ def split(
     return replace(plan, stages=plan.stages_that_fit).check()
 
 
-# Stages that overlap loads and multiplies well enough to give the others' memory to an operand.
-STAGES_BESIDE_OPERAND = 3
-
 RUNGS = single, cooperative, pingpong, split
 
 
@@ -219,7 +217,8 @@ def _panel_plan(
 ) -> PanelPlan:
     """By default, a consumer stages the panels of C of `default_panels`.
 
-    Or all panels of a tile, if TMA then loads an operand into them, and three stages fit.
+    If TMA loads operands into them, it has two buffers or more: one is loaded while what the other
+    held is evaluated and stored.
     """
     name, matrices = f"tile {tile}, {dtype}", epilogue.accumulators
     refuse(name, tile_problems(tile, dtype, schedule, swapped, matrices))
@@ -234,7 +233,8 @@ def _panel_plan(
     refuse(name, chain(consumer_problems(part, a, b), column_problems(wgmma_columns, b)))
     c_rows, c_columns = rows // a.matrices, wgmma_columns // b.matrices
     k_bytes = (bm + bn) * BITS // 8
-    columns, in_flight = default_panels(consumers * c_rows, c_columns, swapped, k_bytes)
+    of_c = consumers * c_rows, c_columns, swapped, k_bytes
+    columns, in_flight = default_panels(*of_c)
     plan = PanelPlan(
         tile=tile,
         dtype=dtype,
@@ -254,8 +254,8 @@ def _panel_plan(
         c_stages=in_flight if c_stages is None else c_stages,
         raster=raster,
     )
-    if c_stages is None:
-        whole = replace(plan, c_stages=plan.stores)
-        if whole.staged_operand is not None and whole.stages_that_fit >= STAGES_BESIDE_OPERAND:
-            plan = whole
+    if plan.staged_operands:
+        columns, in_flight = default_panels(*of_c, plan.slots)
+        in_flight = min(in_flight // plan.slots, c_columns // columns) * plan.slots
+        plan = with_panels(plan, columns, in_flight if c_stages is None else c_stages)
     return replace(plan, stages=plan.stages_that_fit).check()

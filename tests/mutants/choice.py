@@ -161,13 +161,6 @@ FAULTS = (
         "Tiles stage more or fewer panels than were measured.",
     ),
     Fault(
-        "tma_never_loads_a_matrix",
-        CANDIDATE,
-        "if not loads_matrix_ahead(class_of_k) and maker in (pingpong, cooperative):",
-        "if maker in (pingpong, cooperative):",
-        "Threads read the matrix that addmm adds, also where DRAM decides: 141 µs, not 125.",
-    ),
-    Fault(
         "large_tiles_never_cooperative",
         CHOOSE,
         "<= 128 * 192 or tile[0] < 128",

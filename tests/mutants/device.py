@@ -438,9 +438,9 @@ EPILOGUES = (
     Fault(
         "no_barrier_before_stmatrix",
         EPILOGUE,
-        "                    self.panels.wait_for_buffer(begun[staged], store)\n"
+        "                    self.panels.wait_for_buffer(begun[staged], slot)\n"
         "                    self.panel_sync(consumer)\n",
-        "                    self.panels.wait_for_buffer(begun[staged], store)\n",
+        "                    self.panels.wait_for_buffer(begun[staged], slot)\n",
         "Three of four warps overwrite a panel that TMA has not read yet.",
     ),
     Fault(
@@ -474,8 +474,8 @@ EPILOGUES = (
     Fault(
         "consumers_share_panels",
         EPILOGUE,
-        "buffer = consumer * plan.c_stages + store % plan.c_stages",
-        "buffer = store % plan.c_stages",
+        "buffer = consumer * plan.c_stages + plan.buffer(slot)",
+        "buffer = plan.buffer(slot)",
         "Two consumers overwrite each other's panels.",
     ),
     Fault(
@@ -559,6 +559,13 @@ LOADS = (
         "Every tile gets the operand's panels of the first tile column.",
     ),
     Fault(
+        "operands_of_later_panels_never_come",
+        PANEL_LOADS,
+        "if later < self.plan.panels:",
+        "if later < self.plan.panels - 1:",
+        "A consumer waits for ever for the last panel of an operand.",
+    ),
+    Fault(
         "operand_transposed_in_registers",
         PANEL_LOADS,
         "warp.LdMatrix8x8x16bOp(atom.transposed, atom.matrices)",
@@ -568,8 +575,8 @@ LOADS = (
     Fault(
         "operand_in_panels_of_the_first_consumer",
         PANEL_LOADS,
-        "consumer * self.plan.c_stages + self.plan.operand_buffer(panel)",
-        "self.plan.operand_buffer(panel)",
+        "consumer * plan.c_stages + plan.buffer(plan.slot(panel, number))",
+        "plan.buffer(plan.slot(panel, number))",
         "Two consumers load an operand into one panel.",
     ),
     Fault(

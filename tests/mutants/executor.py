@@ -112,8 +112,8 @@ FAULTS = (
     Fault(
         "operand_of_the_first_panel",
         EPILOGUE,
-        "self.held[warps] = panels[:, step.buffer, ",
-        "self.held[warps] = panels[:, 0, ",
+        "values = panels[:, step.buffer, self.loaded",
+        "values = panels[:, 0, self.loaded",
         "All panels of a tile have the operand of the first.",
     ),
     Fault(

@@ -174,9 +174,16 @@ FAULTS = (
     Fault(
         "panels_in_flight",
         "kernels/sm90/epilogue_plan.py",
-        "if self.c_stages > (most := max(self.panels, self.stores)):",
-        "if self.c_stages > (most := max(self.panels, self.stores)) + 1:",
+        "if self.c_stages > (most := max(self.panels, self.panels * self.slots)):",
+        "if self.c_stages > (most := max(self.panels, self.panels * self.slots)) + 1:",
         "pending_stores counts stores that a tile does not have.",
+    ),
+    Fault(
+        "a_panel_in_a_part_of_its_buffers",
+        "kernels/sm90/epilogue_plan.py",
+        "if self.staged_operands and self.c_stages % self.slots:",
+        "if False:",
+        "A panel of an operand is loaded over that of another.",
     ),
     Fault(
         "gap_at_the_start",

@@ -80,8 +80,8 @@ FAULTS = (
     Fault(
         "panel_reused_early",
         PIPELINE,
-        "steps.StoreWait(plan.pending_stores(store), leader=True)",
-        "steps.StoreWait(plan.pending_stores(store) + 1, leader=True)",
+        "steps.StoreWait(plan.pending_stores(slot), leader=True)",
+        "steps.StoreWait(plan.pending_stores(slot) + 1, leader=True)",
         "stmatrix overwrites a panel that TMA has not read yet.",
     ),
     Fault(
@@ -94,8 +94,8 @@ FAULTS = (
     Fault(
         "panel_without_the_second_barrier",
         PIPELINE,
-        "program += sync, steps.StorePanel(store, buffer, asynchronous=tma, leader=tma)",
-        "program += (steps.StorePanel(store, buffer, asynchronous=tma, leader=tma),)",
+        "program += sync, steps.StorePanel(slot, buffer, asynchronous=tma, leader=tma)",
+        "program += (steps.StorePanel(slot, buffer, asynchronous=tma, leader=tma),)",
         "TMA stores a panel that three of four warps have not written yet.",
     ),
     Fault(
@@ -108,15 +108,22 @@ FAULTS = (
     Fault(
         "operand_read_before_it_comes",
         PIPELINE,
-        "            program.append(steps.Wait(loaded_barrier(consumer), buffer=buffer))\n",
-        "",
+        "(steps.Wait(loaded_barrier(consumer), panel=slot) for slot in loaded)",
+        "()",
         "ldmatrix reads what the panel held before.",
+    ),
+    Fault(
+        "operand_loaded_a_panel_early",
+        PIPELINE,
+        "(later := panel + plan.panel_stages) < plan.panels:",
+        "(later := panel + plan.panel_stages - 1) < plan.panels:",
+        "TMA loads an operand into the buffer of a panel that is not stored yet.",
     ),
     Fault(
         "operand_bytes_of_all_panels",
         PIPELINE,
-        "steps.Expect(barrier, bytes, buffer, leader=True)",
-        "steps.Expect(barrier, bytes * plan.panels, buffer, leader=True)",
+        "steps.Expect(barrier, bytes, slot, leader=True)",
+        "steps.Expect(barrier, bytes * plan.panels, slot, leader=True)",
         "The mbarrier of a panel waits for bytes that never come.",
     ),
     Fault(

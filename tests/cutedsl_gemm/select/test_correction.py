@@ -53,11 +53,11 @@ def test_the_work_of_an_epilogue_is_an_input_and_a_product_alone_has_none():
     assert not times_facts(work_inputs(*NO_WORK[:2], NO_WORK.accumulators), facts).any()
     swiglu = trace(lambda gate, value: gate.sigmoid() * gate * value, accumulators=2)
     work = work_of(replace(Problem.dense(512, 512, 512), epilogue=swiglu))
-    found = times_facts(work_inputs(work.slots, work.reads, work.accumulators), facts)
-    slots, reads, two = found.reshape(3, 1 + len(FACTS), len(CANDIDATES))
+    found = times_facts(work_inputs(work.slots, work.matrices, work.accumulators), facts)
+    slots, matrices, two = found.reshape(3, 1 + len(FACTS), len(CANDIDATES))
     assert 2 ** slots[0] == pytest.approx(1 + cost(swiglu).slots / 2)
     assert slots[1:] == pytest.approx(slots[0] * facts)
-    assert not reads.any()
+    assert not matrices.any()
     assert (two == [np.ones(len(CANDIDATES)), *facts]).all()
 
 

@@ -43,19 +43,19 @@ def _changes(step: Step, pipeline: Pipeline) -> Iterator[tuple[str, tuple[Step, 
         yield "other parity of", (replace(step, flipped=not step.flipped),)
     if hasattr(step, "pending"):
         yield "one more pending in", (replace(step, pending=step.pending + 1),)
-    of_k_tile = getattr(step, "buffer", None) is None
+    of_k_tile = getattr(step, "panel", None) is None
     if isinstance(step, Arrive | Load | Expect) and of_k_tile:
         yield "one k-tile early", (replace(step, lag=step.lag - 1),)
     if isinstance(step, Arrive):
         yield "one k-tile late", (replace(step, lag=step.lag + 1),)
     if isinstance(step, Peek):
         yield "one ring early", (replace(step, lag=step.lag - pipeline.stages),)
-    if isinstance(step, WritePanel | StorePanel | ReadPanel):
+    if isinstance(step, WritePanel | StorePanel | ReadPanel | LoadPanel):
         yield "another buffer in", (replace(step, buffer=step.buffer + 1),)
     if isinstance(step, Wait | Expect | LoadPanel) and not of_k_tile:
-        another = (step.buffer + 1) % pipeline.mbarrier(step.barrier).buffers
-        if another != step.buffer:
-            yield "another buffer in", (replace(step, buffer=another),)
+        another = (step.panel + 1) % pipeline.mbarrier(step.barrier).panels
+        if another != step.panel:
+            yield "another panel in", (replace(step, panel=another),)
 
 
 def _sites(program: Program, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Step]]:

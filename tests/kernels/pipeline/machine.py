@@ -214,7 +214,7 @@ class Machine:
         for barrier in self.pipeline.mbarriers:
             if barrier.arrivals < 1:
                 raise Wrong("mbarrier.init counts one arrival at least")
-            for place in range(barrier.buffers or self.pipeline.stages):
+            for place in range(barrier.panels or self.pipeline.stages):
                 key = "mbarrier", barrier.name, self.warps[i].block, place
                 state[key] = 0, barrier.arrivals, 0
 

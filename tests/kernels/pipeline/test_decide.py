@@ -37,7 +37,7 @@ UNNEEDED = ("no Registers", "no GridLaunch", "no Peek", "always Peek")
 
 
 def name(plan):
-    kind = " loaded" * bool(plan.loaded_buffers) + " gathered" * plan.gathered
+    kind = " loaded" * bool(plan.loaded_panels) + " gathered" * plan.gathered
     kind += " scattered" * plan.scattered
     return f"{plan.kind} {plan.tile} {plan.cluster} {plan.c_alignment}{kind}"
 

@@ -42,9 +42,9 @@ def test_panels_that_repeat_are_listed_once_with_their_numbers():
 def test_loads_of_panels_are_listed_once_with_their_buffers():
     listed = section(str(pingpong(epilogue=RESIDUAL).pipeline), "consumer 0")
     assert listed.count("for p, b = (0, 0), (1, 1)") == 2  # loads, then stores
-    assert listed.count("mbarrier arrive loaded 0[b], expect 16,384 bytes") == 1
-    assert "TMA load panel p of c → buffer b, 16,384 bytes on loaded 0[b]" in listed
-    assert listed.count("mbarrier wait loaded 0[b]") == listed.count("ldmatrix panel p") == 1
+    assert listed.count("mbarrier arrive loaded 0[p], expect 16,384 bytes") == 1
+    assert "TMA load panel p of c → buffer b, 16,384 bytes on loaded 0[p]" in listed
+    assert listed.count("mbarrier wait loaded 0[p]") == listed.count("ldmatrix panel p") == 1
 
 
 def test_panels_are_listed_one_by_one_if_two_steps_of_a_panel_have_other_numbers():

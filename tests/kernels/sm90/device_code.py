@@ -49,8 +49,9 @@ class Smem:
         full = self.panels + plan.epilogue_smem_bytes
         loaded = full + 2 * MBARRIER * plan.stages
         self.start = {"A": 0, "B": a, "full": full, "empty": full + MBARRIER * plan.stages}
-        for consumer in range(plan.consumers if plan.loaded_buffers else 0):
-            self.start[loaded_barrier(consumer)] = loaded + MBARRIER * consumer * plan.c_stages
+        for consumer in range(plan.consumers if plan.loaded_panels else 0):
+            first = consumer * plan.panels * plan.slots
+            self.start[loaded_barrier(consumer)] = loaded + MBARRIER * first
 
     def stage(self, operand, k_tile: int) -> int:
         """The stage of an operand's k-tile."""
@@ -58,7 +59,7 @@ class Smem:
         return self.start[operand.name] + stage * self.plan.operand_bytes(operand)
 
     def mbarrier(self, name: str, place: int) -> int:
-        """The mbarrier of a stage, or of a consumer's buffer."""
+        """The mbarrier of a stage, or of a consumer's panel."""
         return self.start[name] + MBARRIER * place
 
     def panel(self, consumer: int, buffer: int) -> int:
@@ -111,10 +112,10 @@ class Thread:
             yield events.PrefetchTensormap("tma_own")
         rings = self.pipeline.mbarriers if self.lane == 0 else ()
         for place in range(self.plan.stages):
-            for ring in (each for each in rings if not each.buffers):
+            for ring in (each for each in rings if not each.panels):
                 yield events.MbarrierInit(self.smem.mbarrier(ring.name, place), ring.arrivals)
         for ring in rings:
-            for place in range(ring.buffers):
+            for place in range(ring.panels):
                 yield events.MbarrierInit(self.smem.mbarrier(ring.name, place), ring.arrivals)
         yield events.FenceMbarrierInit()
 
@@ -338,28 +339,37 @@ class Thread:
                 yield (m, n), start + plan.staging(row) * BYTES
 
     def read_panel(self, action: Action) -> Iterator[Event]:
-        """The ldmatrix of a panel: this lane's row."""
-        atom = self.plan.ldmatrix
-        for _, address in self.lane_rows(action.step.buffer):
-            yield events.LdMatrix(address, atom.matrices, atom.transposed)
+        """The ldmatrix of a panel of all operands, part by part: this lane's row.
+
+        They stand for the steps of all operands, the first of which yields them.
+        """
+        atom, (panel, i) = self.plan.ldmatrix, divmod(action.step.panel, self.plan.slots)
+        for rows in () if i else self.loaded_rows(panel):
+            for address in rows:
+                yield events.LdMatrix(address, atom.matrices, atom.transposed)
+
+    def loaded_rows(self, panel: int) -> Iterator[tuple[int, ...]]:
+        """The address of this lane's row in the panel of each operand, for each ldmatrix."""
+        plan = self.plan
+        slots = (plan.slot(panel, i) for i in range(len(plan.staged_operands)))
+        of_operands = [self.lane_rows(plan.buffer(slot)) for slot in slots]
+        for rows in zip(*of_operands, strict=True):
+            yield tuple(address for _, address in rows)
 
     def write_panel(self, action: Action) -> Iterator[Event]:
         """The stmatrix of a panel: this lane's row, and its values."""
         plan, step = self.plan, action.step
-        panel = step.panel // len(plan.staged)
-        loaded = [address for _, address in self.lane_rows(plan.operand_buffer(panel))]
-        for ((m, n), address), its in zip(self.lane_rows(step.buffer), loaded, strict=True):
+        panel = step.panel // plan.slots
+        its = [*self.lane_rows(step.buffer)]
+        loaded = self.loaded_rows(panel) if plan.staged_operands else [()] * len(its)
+        for ((m, n), address), rows in zip(its, loaded, strict=True):
             values = (
-                joined(self.products(v, m, n, panel), self.loaded(its, v))
+                joined(self.products(v, m, n, panel), *(row + v * BYTES for row in rows))
                 for v in range(size(plan.fragment[0]))
             )
             yield events.StMatrix(
                 address, plan.stmatrix.matrices, plan.stmatrix.transposed, tuple(values)
             )
-
-    def loaded(self, row: int, value: int) -> events.Source:
-        """The operand's value that ldmatrix reads with the address of a row; None without one."""
-        return None if self.plan.staged_operand is None else row + value * BYTES
 
     def products(self, *coord: int) -> events.Source:
         """The accumulators of which an output is computed: one for each matrix of B."""
@@ -372,7 +382,7 @@ class Thread:
         """TMA stores a panel, box by box, or the threads store its elements."""
         plan, step, origin = self.plan, action.step, self.panel_origin(action)
         start = self.smem.panel(self.consumer, step.buffer)
-        name, owner = result_names(plan)[step.panel % len(plan.staged)], self.chunk(action.tile)
+        name, owner = result_names(plan)[step.panel % plan.slots], self.chunk(action.tile)
         if plan.scattered and owner == self.product.number:
             name = "c"
         elif plan.scattered:

@@ -21,7 +21,7 @@ def name(plan):
         " gathered": plan.gathered,
         " scattered": plan.scattered,
         " gated": plan.matrices > 1,
-        " loaded": plan.loaded_buffers,
+        " loaded": plan.loaded_panels,
     }
     kind = next((each for each, of in kinds.items() if of), "")
     return f"{plan.kind} {plan.tile} {plan.cluster}{kind}"
@@ -29,10 +29,16 @@ def name(plan):
 
 SWIGLU = trace(lambda gate, value: F.silu(gate) * value, [], accumulators=2)
 
-# An operand comes by TMA, through the panels of the results.
+# Operands come by TMA, through the panels of the results.
 RESIDUAL = Operand("residual", ("M", "N"), "float16", alignment=8)
+OTHER = Operand("other", ("M", "N"), "bfloat16", alignment=8)
 ADDED = trace(lambda acc, residual: acc + residual, [RESIDUAL])
 TWICE = trace(lambda acc, residual: (acc + residual, acc - residual), [RESIDUAL])
+SCALED = trace(lambda acc, residual, other: acc * residual + other, [RESIDUAL, OTHER])
+BOTH = trace(
+    lambda acc, residual, other: (acc * residual + other, acc - residual * other),
+    [RESIDUAL, OTHER],
+)
 
 TMA = [
     pingpong((128, 72, 64), c_stages=2, cluster=(1, 2), swapped=True, b_major="MN"),
@@ -40,7 +46,8 @@ TMA = [
     cooperative((192, 48, 64), c_stages=2, cluster=(2, 1), a_major="MN", b_major="MN"),
     single((128, 64, 64)),
     pingpong((64, 64, 64), cluster=(2, 1), b_major="MN", epilogue=SWIGLU),
-    pingpong((64, 48, 64), epilogue=ADDED),  # 3 panels
+    pingpong((64, 48, 64), epilogue=ADDED),  # 3 panels, 2 buffers
+    pingpong((64, 48, 64), c_stages=2, epilogue=BOTH),  # a panel in flight, of 2 buffers
     pingpong((64, 72, 64), cluster=(2, 2)),  # 3 panels without a swizzle, 3 slices of B
     cooperative((192, 208, 64), cluster=(1, 2), swapped=True),  # 104 columns of each consumer
     *deep(
@@ -54,6 +61,10 @@ TMA = [
         single((64, 56, 64), epilogue=ADDED),
         pingpong((64, 72, 64), swapped=True, epilogue=ADDED),
         pingpong((128, 192, 64), cluster=(2, 1), epilogue=ADDED),
+        pingpong((128, 176, 64), cluster=(2, 1), swapped=True, epilogue=BOTH),
+        cooperative((128, 160, 64), epilogue=SCALED),
+        single((64, 96, 64), epilogue=SCALED),
+        pingpong((64, 96, 64), c_stages=1, epilogue=ADDED),
         pingpong((64, 96, 128), b_major="MN", epilogue=TWICE),
         pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=TWICE),
         cooperative((256, 128, 64), cluster=(2, 2), epilogue=ADDED),

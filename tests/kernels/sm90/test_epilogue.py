@@ -110,9 +110,18 @@ def test_explain_says_how_results_are_stored():
     assert "C0           stored by threads from registers: two neighbours at a time" in whole
 
 
+@pytest.mark.slow
+def test_a_kernel_without_a_result_in_panels_compiles():
+    plan = pingpong((64, 32, 64), epilogue=trace(lambda acc: (acc.float(), acc.sum(dim=1)), []))
+    assert not plan.staged
+    report = build.inspect(plan)
+    assert not any(name.startswith("STSM") for name in report.instructions)
+
+
 def two_matrices(tile, maker, **options):
     """A plan whose threads read two matrices, and store two results."""
-    operands = [RESIDUAL, replace(RESIDUAL, name="other")]
+    residual = replace(RESIDUAL, alignment=4)  # TMA needs rows of whole 16 bytes
+    operands = [residual, replace(residual, name="other")]
     epilogue = trace(lambda acc, residual, other: (acc * residual, acc * other), operands)
     return maker(tile, epilogue=epilogue, c_stages=1, **options)
 

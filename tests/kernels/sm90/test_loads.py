@@ -23,39 +23,45 @@ def added(*operands):
 @pytest.mark.parametrize(
     ("operands", "options", "staged"),
     [
-        ((MATRIX,), {}, 0),
-        ((BIAS, replace(MATRIX, dtype="float16"), replace(MATRIX, name="d")), {}, 1),
-        ((MATRIX,), {"swapped": True}, 0),
-        ((replace(MATRIX, row_major=False),), {}, None),  # it does not lie in memory as C does
-        ((replace(MATRIX, row_major=False), replace(MATRIX, name="d")), {}, 1),
-        ((replace(MATRIX, alignment=4),), {}, None),  # TMA needs rows of whole 16 bytes
-        ((replace(MATRIX, dtype="float32"),), {}, None),  # ldmatrix reads 16 bits
-        ((BIAS,), {}, None),
-        ((MATRIX,), {"c_alignment": 1}, None),
-        ((MATRIX,), {"c_stages": 1}, None),  # fewer buffers than panels
-        ((MATRIX,), {"c_stages": 2}, 0),
+        ((MATRIX,), {}, (0,)),
+        ((BIAS, replace(MATRIX, dtype="float16"), replace(MATRIX, name="d")), {}, (1, 2)),
+        ((MATRIX,), {"swapped": True}, (0,)),
+        ((replace(MATRIX, row_major=False),), {}, ()),  # it does not lie in memory as C does
+        ((replace(MATRIX, row_major=False), replace(MATRIX, name="d")), {}, (1,)),
+        ((replace(MATRIX, alignment=4),), {}, ()),  # TMA needs rows of whole 16 bytes
+        ((replace(MATRIX, dtype="float32"),), {}, ()),  # ldmatrix reads 16 bits
+        ((BIAS,), {}, ()),
+        ((MATRIX,), {"c_alignment": 1}, ()),
+        ((MATRIX,), {"c_stages": 1}, (0,)),
     ],
 )
-def test_the_first_matrix_that_lies_in_memory_as_c_does_is_loaded(operands, options, staged):
+def test_matrices_that_lie_in_memory_as_c_does_are_loaded(operands, options, staged):
     plan = pingpong(epilogue=added(*operands), **options)
-    assert plan.staged_operand == staged
-    assert plan.loaded_buffers == (0 if staged is None else 2 * plan.panels)
+    assert plan.staged_operands == staged
+    assert plan.loaded_panels == (2 * plan.panels * len(staged) if staged else 0)
 
 
 def test_results_that_panels_do_not_stage_take_no_part():
     one = trace(lambda acc, c: (acc + c).float(), [MATRIX])
-    assert pingpong(epilogue=one).staged_operand is None
+    assert pingpong(epilogue=one).staged_operands == ()
     two = pingpong(epilogue=trace(lambda acc, c: (acc.float(), acc + c, acc - c), [MATRIX]))
-    assert (two.staged_operand, two.panels, two.c_stages) == (0, 2, 4)
-    assert [two.operand_buffer(panel) for panel in range(two.panels)] == [0, 2]
-    with pytest.raises(PlanError, match="c_stages is 5; it must be at most 4"):
-        replace(two, c_stages=5, stages=2).check()
+    assert (two.staged_operands, two.panels, two.slots, two.c_stages) == ((0,), 2, 2, 2)
 
 
-def test_threads_load_the_operand_if_its_panels_leave_too_few_stages():
-    assert pingpong((128, 192, 64), epilogue=added(MATRIX)).stages == 3
-    plan = pingpong((128, 192, 128), epilogue=added(MATRIX))
-    assert (plan.staged_operand, plan.c_stages, plan.stages) == (None, 1, 2)
+def test_a_panel_has_as_many_buffers_as_operands_or_results():
+    epilogue = added(MATRIX, replace(MATRIX, name="d"))
+    assert (pingpong(epilogue=epilogue).slots, pingpong(epilogue=epilogue).c_stages) == (2, 2)
+    with pytest.raises(PlanError, match="c_stages is 3; it must be a multiple of 2: a panel has"):
+        pingpong(c_stages=3, epilogue=epilogue)
+    with pytest.raises(PlanError, match="c_stages is 6; it must be at most 2, a tile's panels"):
+        pingpong((64, 64, 64), c_stages=6, epilogue=epilogue)
+
+
+@pytest.mark.parametrize("tile", [(128, 192, 64), (128, 160, 64), (128, 192, 128)])
+def test_a_panel_is_loaded_while_another_is_stored(tile):
+    plan = pingpong(tile, epilogue=added(MATRIX))
+    assert plan.panel_stages == 2
+    assert plan.stages * plan.tile[2] >= 256
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,7 @@ def test_threads_load_the_operand_if_its_panels_leave_too_few_stages():
     ],
 )
 def test_panels_are_read_without_bank_conflicts(plan):
-    assert plan.staged_operand == 0
+    assert plan.staged_operands == (0,)
     assert all(plan.proofs())
     assert plan.operand_read.wavefronts.count == plan.operand_read.wavefronts.ideal
     assert f"read by {plan.ldmatrix.instruction}" in plan.explain()

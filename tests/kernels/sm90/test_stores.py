@@ -6,7 +6,6 @@ in C alone, not the layouts of shared memory and not the steps of the pipeline.
 
 from collections import Counter
 from functools import cache, cached_property
-from itertools import chain
 from itertools import product as pairs
 
 import pytest
@@ -30,7 +29,9 @@ class Consumer:
         self.held = held(plan)
         # what every value asks for, and a plan computes anew
         self.rows, self.matrices, self.output_tile = plan.rows, plan.matrices, plan.output_tile
-        self.is_loaded = bool(plan.loaded_buffers)
+        loaded = plan.staged_operands if plan.splits == 1 else ()
+        operands = (plan.planned_epilogue.operands[i] for i in loaded)
+        self.loads = {f"tma_{operand.name}" for operand in operands}
         self.first_thread = plan.threads - 128 * (plan.consumers - consumer)
         turn, part = divmod(consumer, plan.consumers_per_tile)
         turns = plan.consumers // plan.consumers_per_tile
@@ -58,21 +59,21 @@ class Consumer:
         m, n = self.held[thread][place + m64 * self.plan.columns // 2]
         return self.first_row + m, self.first_column + n
 
-    def in_c(self, thread, source):
+    def in_c(self, thread, source, panel):
         """(m, n) in the plan's C of the output that is computed from values of fragments.
 
         It is computed from its products by all matrices of B, which are at the same place in each,
-        and of the operand's element at that place if TMA loads it into panels.
+        and of the element at that place of each operand that TMA loads into the `panel`.
         """
         sources = source if isinstance(source, frozenset) else {source}
         products = {each for each in sources if isinstance(each, tuple)}
         outputs = sorted(self.product_of(thread, each) for each in products)
         place = outputs[0][1]
         assert outputs == [(matrix, place) for matrix in range(self.matrices)]
-        if self.is_loaded:
-            (turn,) = {self.turn(each) for each in products}
-            (name,) = sources - products
-            assert self.loaded[turn][self.read[thread, name]] == place
+        (turn,) = {self.turn(each) for each in products}
+        read = [self.read[thread, name] for name in sources - products]
+        loaded = sorted(self.loaded[turn][panel][address] for address in read)
+        assert loaded == [(name, place) for name in sorted(self.loads)]
         return place
 
     def turn(self, source):
@@ -81,16 +82,27 @@ class Consumer:
 
     @cached_property
     def loaded(self):
-        """Of each tile in turn, address → (m, n) in the plan's C of what TMA loaded there."""
+        """Of each tile, and each of its panels, address → what TMA loaded there.
+
+        That is an element of an operand: the name of its tensormap, and (m, n) in the plan's C.
+        """
         loads = [
             each
             for each in of_type(events.TmaLoad, self.events[0])
-            if each.descriptor == "tma_residual"
+            if each.descriptor in self.loads
         ]
-        of_tile = len(loads) // len(self.work_tiles)
+        tiles, panels = len(self.work_tiles), self.plan.panels
+        boxes = len(loads) // (tiles * panels)  # of a panel of all operands
         return [
-            dict(chain.from_iterable(box(self.plan, load) for load in loads[at : at + of_tile]))
-            for at in range(0, len(loads), of_tile)
+            [
+                {
+                    address: (load.descriptor, place)
+                    for load in loads[(tile * panels + panel) * boxes :][:boxes]
+                    for address, place in box(self.plan, load)
+                }
+                for panel in range(panels)
+            ]
+            for tile in range(tiles)
         ]
 
     @cached_property
@@ -114,13 +126,13 @@ class Consumer:
     def panels(self):
         """Of each panel in turn, address → (m, n) in the plan's C of what stmatrix wrote there."""
         stores = [of_type(events.StMatrix, own) for own in self.events]
-        found = []
-        for at in range(0, len(stores[0]), stmatrices(self.plan)):
-            panel = {}
-            for warp, n in pairs(range(0, 128, 32), range(at, at + stmatrices(self.plan))):
+        found, plan, of_tile = [], self.plan, self.plan.stores * stmatrices(self.plan)
+        for at in range(0, len(stores[0]), stmatrices(plan)):
+            panel, number = {}, at % of_tile // stmatrices(plan) // len(plan.staged)
+            for warp, n in pairs(range(0, 128, 32), range(at, at + stmatrices(plan))):
                 for lane, address, source in written([own[n] for own in stores[warp : warp + 32]]):
                     assert address not in panel
-                    panel[address] = self.in_c(warp + lane, source)
+                    panel[address] = self.in_c(warp + lane, source, number)
             found.append(panel)
         return found
 
