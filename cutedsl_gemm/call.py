@@ -36,6 +36,7 @@ from cutedsl_gemm.tensors import (
     matrix_of,
     problem_of,
 )
+from cutedsl_gemm.transforms import untraced
 from layouts.errors import brief
 
 Tile: TypeAlias = tuple[int, int, int]
@@ -91,6 +92,7 @@ def call(
     return remember(_calls, signature, made)
 
 
+@untraced
 def _make(
     a: Tensor,
     b: Tensor,

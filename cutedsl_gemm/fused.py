@@ -44,6 +44,7 @@ from cutedsl_gemm.run import fused_runner
 from cutedsl_gemm.select.registry import Kernel, named
 from cutedsl_gemm.signature import DEFAULTS, Options, Values, remembered
 from cutedsl_gemm.tensors import aligned, aligned_copy, check_address, check_memory, device_of
+from cutedsl_gemm.transforms import untraced
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Values, Results | None], Results]
 
@@ -115,6 +116,7 @@ def _bind(
     return request(a, b, function, operands, kernel.requirements).epilogue
 
 
+@untraced
 def _make(
     a: Tensor,
     b: Tensor,

@@ -25,7 +25,7 @@ from cutedsl_gemm.operands import Value
 from cutedsl_gemm.request import parts_of
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.signature import Options
-from cutedsl_gemm.tensors import aligned_copy
+from cutedsl_gemm.tensors import aligned_copy, is_one
 
 Slopes: TypeAlias = Callable[..., tuple[Tensor, ...]]  # see `request.Fixed`
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, kernel=, …), as gemm
@@ -187,8 +187,7 @@ class Backward(NamedTuple):
         else:  # both parts in one product: side by side, as the rows of the weight are
             interleaved = b.stride(0) < b.stride(2)
             rows = as_needed((b.permute(2, 0, 1) if interleaved else b.mT).flatten(0, 1))
-            m, n = slopes[0].shape
-            slope = torch.stack(slopes, 2 if interleaved else 1).reshape(m, 2 * n)
+            slope = torch.stack(slopes, 2).flatten(1) if interleaved else torch.cat(slopes, 1)
         slope = as_needed(slope)
         of_a = multiply(slope, rows, **options) if needs_a else None
         if a is None:  # b needs no gradient
@@ -203,8 +202,7 @@ class Backward(NamedTuple):
 
 def _summed(slope: Tensor, operand: Any) -> Tensor:
     """The gradient of an operand: the slope (M, N), summed over the modes that it lacks."""
-    modes = zip((1, 1, *operand.shape)[-2:], slope.shape, strict=True)
-    over = [mode for mode, (one, extent) in enumerate(modes) if one != extent]
+    over = [mode for mode, extent in enumerate((1, 1, *operand.shape)[-2:]) if is_one(extent)]
     total = slope.sum(over, dtype=torch.float32) if over else slope
     return total.reshape(operand.shape).to(operand.dtype)
 

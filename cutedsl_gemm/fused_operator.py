@@ -26,7 +26,7 @@ from cutedsl_gemm.request import Fixed, Function, parts_of
 from cutedsl_gemm.results import Results, empty
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import Options
-from cutedsl_gemm.tensors import check_operands
+from cutedsl_gemm.tensors import check_operands, is_one
 
 # What tracing needs to know of an operand: its name; for each extent, whether it is not 1;
 # whether an extent is 1 and the shape is still that of C; its dtype.
@@ -104,7 +104,7 @@ def _kinds(a: Tensor, b: Tensor, operands: Mapping[str, Value]) -> tuple[Kind, .
 def _kind(name: str, value: Value, shape: tuple[int, int]) -> Kind:
     if isinstance(value, Tensor):
         # decisions, since a symbolic comparison is no constant of the graph
-        wide = tuple([False if extent == 1 else True for extent in value.shape])  # noqa: SIM211
+        wide = tuple([False if is_one(extent) else True for extent in value.shape])  # noqa: SIM211
         whole = True if False in wide and value.shape == shape else False  # noqa: SIM210
         return name, wide, whole, value.dtype
     return name, None, False, None

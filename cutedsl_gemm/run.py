@@ -23,6 +23,7 @@ from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import Matrix, Requirements
 from cutedsl_gemm.select.registry import Kernel
 from cutedsl_gemm.tensors import check_call, check_out, empty_padded
+from cutedsl_gemm.transforms import untraced
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)
 FusedRun: TypeAlias = Callable[..., None]  # (a, b, operands, results)
@@ -48,6 +49,7 @@ def runner(
     return _launcher(kernel, plan, device)
 
 
+@untraced
 def _execute(
     requirements: Requirements, execute: Callable[..., None], a: Tensor, b: Tensor, out: Tensor
 ) -> None:
@@ -80,6 +82,7 @@ def fused_runner(
     return on_device(launch, device)
 
 
+@untraced
 def _execute_fused(
     plan: Any,
     options: dict[str, Any],

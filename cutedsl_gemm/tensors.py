@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.aliasing import check_written
 from cutedsl_gemm.kernels.device import allocation
@@ -35,6 +37,15 @@ def is_sharded(*tensors: object) -> bool:
     if module is None:
         return False
     return True in [isinstance(each, module.DTensor) for each in tensors]
+
+
+def is_one(extent: Any) -> bool:
+    """Whether an extent is 1. One that only the data decide is taken to be another, as by torch."""
+    if type(extent) is int and not is_dynamo_compiling():
+        return extent == 1
+    from torch.fx.experimental.symbolic_shapes import guard_or_false  # here: it imports sympy
+
+    return bool(guard_or_false(extent == 1))
 
 
 def rows_of(x: Tensor) -> Tensor:

@@ -157,15 +157,19 @@ class Mlp(torch.autograd.Function):
             ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
             results = fused_product(x, b, ctx.kept.epilogue, given)
             h, stored = results[0], [results[place] for place in ctx.kept.places][::order]
-        kept = h if w2.requires_grad else None
-        ctx.save_for_backward(SAVED_BY_GEMM, x, b1, w2, b2, *w1, kept, *stored)
+        needs_x, needs_b1, needs_w2, _, *needs_w1 = ctx.needs_input_grad[3:]
+        ctx.frozen = not (needs_x or needs_b1 or any(needs_w1))  # h is then no function of x
+        of_first: list[Tensor | None] = [x, b1, w2, *w1, *stored]
+        if ctx.frozen:
+            of_first = [None] * len(of_first)
+        ctx.save_for_backward(SAVED_BY_GEMM, b2, h if needs_w2 else None, *of_first)
         return linear(h, w2, b2)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        _, x, b1, w2, b2, *rest = ctx.saved_tensors
-        w1, (h, *stored) = rest[: ctx.count], rest[ctx.count :]
-        if torch.is_grad_enabled():  # the derivatives themselves are to have derivatives
+        _, b2, h, x, b1, w2, *rest = ctx.saved_tensors
+        w1, stored = rest[: ctx.count], rest[ctx.count :]
+        if torch.is_grad_enabled() and not ctx.frozen:  # the derivatives are to have derivatives
             return None, None, None, *_gradients(ctx, (x, b1, w2, b2, *w1), dy)
         needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
         linear, of_input, of_b1 = ctx.linear, None, None

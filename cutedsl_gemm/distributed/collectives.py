@@ -118,7 +118,8 @@ class _Scattered(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, group: str) -> Tensor:
         ctx.group = group
-        ctx.save_for_backward(a, b)
+        _, needs_b, _ = ctx.needs_input_grad
+        ctx.save_for_backward(a if needs_b else None, b)  # b's strides are those of its gradient
         return _gemm_reduce_scatter(a, b, group)
 
     @staticmethod

@@ -75,6 +75,8 @@ def _made(x: DTensorSpec, weight: DTensorSpec, bias: DTensorSpec | None) -> _Lay
     given = [each for each in (x, weight, bias) if each is not None]
     if any(each.mesh != x.mesh or not _in_default_order(each) for each in given):
         return None
+    if x.mesh.get_coordinate() is None:  # this rank has no part
+        return None
     shape = *x.shape[:-1], weight.shape[0]
     if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
         return None
@@ -143,7 +145,8 @@ class _ShardedLinear(torch.autograd.Function):
         bias: DTensor | None,
     ) -> Tensor:
         ctx.linear, ctx.gradients, ctx.layout = linear, gradients, layout
-        ctx.save_for_backward(x, weight)
+        needs_x, needs_weight, _ = ctx.needs_input_grad[3:]
+        ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
         return _whole(linear(_local(x), _local(weight), _local(bias)), layout.result)
 
     @staticmethod

@@ -27,7 +27,7 @@ from cutedsl_gemm.linear_calls import (
 )
 from cutedsl_gemm.operator import flops, register_sharding
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, rows_of, unflattened
+from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of, unflattened
 from cutedsl_gemm.transforms import transformed
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
@@ -72,6 +72,13 @@ def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | N
     if torch._C._len_torch_dispatch_stack():
         return None
     return of_shards(linear, DEVICES, x, weight, bias)
+
+
+def is_known(tensor: object) -> bool:
+    """Whether gemm may multiply tensors of this type. Others may lack views that it would take."""
+    if is_dynamo_compiling():
+        return isinstance(tensor, Tensor)
+    return type(tensor) in DENSE or isinstance(tensor, FakeTensor) or is_sharded(tensor)
 
 
 def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:

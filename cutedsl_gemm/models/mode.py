@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from cutedsl_gemm.models.faster import by_gemm
+from cutedsl_gemm.models.faster import by_gemm, is_known
 
 
 class enabled(TorchFunctionMode):
@@ -61,7 +61,7 @@ def _positional(
 
 
 def _linear(x: Any, weight: Any, bias: Any = None) -> Tensor | None:
-    if not isinstance(x, Tensor) or not _are_of_rank(2, weight):
+    if not is_known(x) or not _are_of_rank(2, weight):
         return None
     return by_gemm(x, weight, bias) if bias is None or _are_of_rank(1, bias) else None
 
@@ -82,7 +82,7 @@ def _bmm(a: Any, b: Any) -> Tensor | None:
 
 def _matmul(a: Any, b: Any) -> Tensor | None:
     """One product, of all rows, if all matrices of a are multiplied by one b."""
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or b.ndim < 2:
+    if not is_known(a) or not is_known(b) or b.ndim < 2:
         return None
     if b.ndim == 2:
         return by_gemm(a, b.mT)
@@ -97,7 +97,7 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
 
 
 def _are_of_rank(rank: int, *values: Any) -> bool:
-    return all(isinstance(each, Tensor) and each.ndim == rank for each in values)
+    return all(is_known(each) and each.ndim == rank for each in values)
 
 
 # by torch's function: the product, the names of its arguments, and the least number of them

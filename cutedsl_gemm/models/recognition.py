@@ -219,6 +219,8 @@ def _fits(layers: dict[str, nn.Linear], found: GatedMlp) -> bool:
     if {*found.first, found.down} != {*layers}:
         return False
     first, down = [layers[name] for name in found.first], layers[found.down]
+    if any(each.weight.ndim != 2 for each in (*first, down)):  # a part of one, or not there yet
+        return False
     hidden, width = down.weight.shape[1], first[0].weight.shape[1]
     shape = torch.Size((2 * hidden if len(first) == 1 else hidden, width))
     return all(each.bias is None and each.weight.shape == shape for each in first)

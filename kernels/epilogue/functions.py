@@ -8,6 +8,7 @@ does not take, such as `out`, is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -73,7 +74,7 @@ def square(input: Argument) -> Argument:
 
 def pow(input: Argument, exponent: Number) -> Argument:
     """An integer power, by squaring; or a square root."""
-    if not isinstance(exponent, int | float) or not hasattr(input, "_record"):
+    if not isinstance(exponent, Real) or not hasattr(input, "_record"):
         raise Refused("takes a number as exponent; write exp(y * log(x)) for x ** y")
     if abs(exponent) == 0.5:
         return apply("sqrt" if exponent > 0 else "rsqrt", input)
@@ -125,7 +126,7 @@ def clamp(input: Argument, min: Argument | None = None, max: Argument | None = N
 def _clamped(operation: str, input: Argument, bound: Argument) -> Argument:
     """The maximum or minimum of both. At a tie, `input` has all of the gradient, as in torch."""
     clamped = apply(operation, input, bound)
-    if isinstance(bound, int | float):  # the derivative knows a constant for a bound
+    if isinstance(bound, Real):  # the derivative knows a constant for a bound
         return clamped
     return where(apply("eq", input, bound), input, clamped)
 

@@ -152,10 +152,13 @@ def _of_library(part: object) -> bool:
 
 @lru_cache(REMEMBERED)
 def _globals(code: types.CodeType) -> tuple[str, ...]:
-    """The globals that a code names, or a function inside of it; an import calls __import__."""
+    """The globals that a code names, or code inside of it; an import calls __import__.
+
+    The body of a class looks in its own namespace first: in Python 3.12, by another instruction.
+    """
     own = set()
     for each in dis.get_instructions(code):
-        if each.opname == "LOAD_GLOBAL":
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
             own.add(each.argval)
         elif each.opname == "IMPORT_NAME":
             own.add("__import__")

@@ -86,6 +86,7 @@ class Value:
 
     __slots__ = ("_dtype", "_number", "_recording", "_reduction")
     __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 1000  # a number of numpy on the left leaves the operation to the value
 
     def __init__(
         self,

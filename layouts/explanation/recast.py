@@ -28,7 +28,7 @@ from .views import View, Views, drawable, has_integer_offsets, shows
 
 @explains("upcast")
 def _upcast(lines: Lines, result: Any, layout: Any, n: int) -> None:
-    if _in_composed(lines, result, algebra.upcast, layout, n):
+    if not is_int(n) or _in_composed(lines, result, algebra.upcast, layout, n):
         return
     if n == 1 or by_other_means(lines, layout, "bit by bit"):
         return
@@ -53,7 +53,7 @@ def _upcast(lines: Lines, result: Any, layout: Any, n: int) -> None:
 
 @explains("downcast")
 def _downcast(lines: Lines, result: Any, layout: Any, n: int) -> None:
-    if _in_composed(lines, result, algebra.downcast, layout, n):
+    if not is_int(n) or _in_composed(lines, result, algebra.downcast, layout, n):
         return
     if n == 1 or by_other_means(lines, layout, "bit by bit"):
         return

@@ -95,10 +95,14 @@ def tile_and_accesses(
     numbers = leaves((layout.shape, layout.stride)) if isinstance(layout, Layout) else (layout,)
     if not all(map(is_int, numbers)):
         raise LayoutError(f"{layout!r}: give the Layout of a tile of integer extents and strides")
-    if isinstance(accesses, str) or not isinstance(accesses, Iterable):
+    try:
+        given = None if isinstance(accesses, str) else tuple(accesses)
+    except TypeError:  # of an array of no modes, too, which is Iterable
+        given = None
+    if given is None:
         example = 'such as [Access("ldmatrix.x4", lanes)]'
         raise LayoutError(f"{layout}: accesses {accesses!r} must be a list, {example}")
-    wanted = tuple(a if isinstance(a, Access) else Access(a) for a in accesses)
+    wanted = tuple(a if isinstance(a, Access) else Access(a) for a in given)
     if not wanted:
         raise LayoutError(f"{layout}: give at least one access that is to be free of conflicts")
     for access in wanted:  # what no swizzle or padding can mend raises at once

@@ -89,3 +89,6 @@ def _printed(value: Any) -> Any:
     8
     """
     return value
+
+
+_printed.__name__ = "print"  # as messages name it

@@ -503,5 +503,8 @@ def test_any_real_number_is_an_operand_and_a_constant(number):
     for made in (
         gemm(A, B, epilogue=scaled, scale=number),
         gemm(A, B, epilogue=lambda acc: acc * number),
+        gemm(A, B, epilogue=lambda acc: number * acc),
+        gemm(A, B, epilogue=lambda acc: torch.where(0 * number < acc * acc, acc, 0) * number),
+        gemm(A, B, epilogue=lambda acc: (acc * 2) ** number / (2 * acc)),
     ):
         torch.testing.assert_close(made, expected)

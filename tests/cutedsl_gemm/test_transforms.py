@@ -322,6 +322,38 @@ def test_modes_of_torch_see_the_operator():
     assert counted.get_total_flops() == 3 * 2 * 4 * 40 * 40
 
 
+@pytest.mark.parametrize("epilogue", [None, "relu"])
+def test_a_compiled_function_that_ran_in_a_mode_first_runs_without_it(epilogue):
+    """torch traces no frame of such a function, and then tried those inside the product."""
+    torch._dynamo.reset()
+    x = draw(4, 40)
+    run = torch.compile(lambda x: linear(x, WEIGHT, None, epilogue), backend="aot_eager")
+    with FlopCounterMode(display=False):
+        run(x)
+    assert torch.equal(run(x), linear(x, WEIGHT, None, epilogue))
+
+
+DECIDED_BY_DATA = {
+    "an operand": lambda x, rows: gemm(
+        x[rows], WEIGHT, epilogue=lambda acc, r: acc + r, r=x.detach()[rows]
+    ),
+    "the gradient of an operand": lambda x, rows: linear(x.detach()[rows], WEIGHT, x[0]),
+}
+
+
+@pytest.mark.parametrize("name", DECIDED_BY_DATA)
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+def test_the_data_may_decide_the_rows_of_a_compiled_product(name):
+    torch._dynamo.reset()
+    x, rows = draw(5, 40).requires_grad_(), torch.tensor([True, False, True, True, False])
+    run = DECIDED_BY_DATA[name]
+    compiled = torch.compile(run, backend="aot_eager", fullgraph=True)
+    found, wanted = (
+        torch.autograd.grad(each(x, rows).float().square().sum(), x)[0] for each in (compiled, run)
+    )
+    assert near(found, wanted)
+
+
 SQUARE = draw(40, 40)
 CHECKPOINTED = {
     "linear": lambda x: linear(x, SQUARE),

@@ -8,7 +8,8 @@ import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.autograd.graph import saved_tensors_hooks
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Partial, Replicate, Shard, _dtensor_spec, distribute_tensor
 from torch.distributed.tensor.parallel import (
@@ -19,7 +20,7 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn import functional as F
 
-from cutedsl_gemm import addmm, convert, gemm, linear, mlp, plan_for, swiglu
+from cutedsl_gemm import addmm, convert, gemm, gemm_reduce_scatter, linear, mlp, plan_for, swiglu
 from cutedsl_gemm.distributed import sharded_linear
 from cutedsl_gemm.distributed.sharding import linear_in, rules
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
@@ -157,6 +158,24 @@ def test_shards_that_two_dimensions_of_a_mesh_divide_in_another_order_are_left_t
         assert (sharded_linear._made(x, rows, None) is not None) == taken
 
 
+def test_what_a_frozen_weight_needs_not_is_not_saved(one_rank, on_the_executor, monkeypatch):
+    monkeypatch.setattr(choose, "best", lambda problem: Candidate(pingpong, (64, 16, 32)))
+    mesh = init_device_mesh("cpu", (1,))
+    x, weight = (distribute_tensor(draw(*of), mesh, [R]) for of in ((M, K), (N, K)))
+    a, b = draw(M, K).requires_grad_(), draw(K, N)
+    products = (
+        lambda: faster.linear(x.requires_grad_(), weight),
+        lambda: gemm_reduce_scatter(a, b),
+    )
+    saved = []
+    with saved_tensors_hooks(lambda each: saved.append(each.shape) or each, lambda each: each):
+        results = [each() for each in products]
+    for y in results:
+        y.sum().backward()
+    assert x.shape not in saved
+    near(a.grad, torch.ones(M, N) @ b.float().mT)
+
+
 # --- processes
 
 
@@ -234,6 +253,24 @@ def typical():
 @pytest.mark.slow
 def test_two_ranks_compute_what_torch_computes(tmp_path):
     run(typical, 2, tmp_path / "store")
+
+
+def outside_the_mesh():
+    """A rank that has no part gets an empty result, as torch's."""
+    small_tiles()
+    mesh = DeviceMesh("cpu", [0, 1])
+    x, weight, bias = (
+        distribute_tensor(draw(*of), mesh, [placement])
+        for of, placement in (((8, 16), R), ((24, 16), ROWS), ((24,), ROWS))
+    )
+    for made in (linear(x, weight, bias), faster.linear(x, weight, bias)):
+        assert made.placements == (COLUMNS,)
+        assert made.to_local().numel() == (0 if dist.get_rank() == 2 else 8 * 12)
+
+
+@pytest.mark.slow
+def test_a_rank_outside_the_mesh_multiplies_nothing(tmp_path):
+    run(outside_the_mesh, 3, tmp_path / "store")
 
 
 def options_and_refusals():

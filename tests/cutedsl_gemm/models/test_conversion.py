@@ -538,6 +538,31 @@ def test_enabled_leaves_nested_tensors_to_torch():
             assert all(map(torch.equal, found.unbind(), wanted.unbind()))
 
 
+class Opaque(torch.Tensor):
+    """A subclass that has products and no views, as of quantized or sparse weights."""
+
+    @staticmethod
+    def __new__(cls, held):
+        return torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype)
+
+    def __init__(self, held):
+        self.held = held
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        assert function in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
+        return function(*(each.held if isinstance(each, cls) else each for each in args))
+
+
+def test_enabled_takes_no_views_of_what_torch_multiplies(products):
+    b = Opaque(B)
+    with enabled():
+        assert torch.equal(torch.mm(A, b), A @ B)
+        assert torch.equal(A @ b, A @ B)
+        assert torch.equal(torch.addmm(C, A, b), torch.addmm(C, A, B))
+    assert len(products) == 2  # of B itself
+
+
 def test_gradients_of_enabled_are_gemms_after_the_context_too(products):
     a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
     slope = draw(18, 24)

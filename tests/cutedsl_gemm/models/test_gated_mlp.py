@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 import torch
 from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch.fx import GraphModule
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
@@ -193,6 +194,31 @@ def test_a_frozen_gate_has_no_gradient_and_the_others_have_theirs(products):
     assert ours.gate_proj.weight.grad is None
     assert near(ours.up_proj.weight.grad, theirs.up_proj.weight.grad)
     assert FUSED in products
+
+
+@pytest.mark.parametrize("trained", ["weight", "bias"])
+def test_a_frozen_first_layer_keeps_what_the_second_needs(trained, products):
+    """And its gradients may be differentiated, by dy."""
+    theirs = Llama(bias=True).bfloat16().requires_grad_(False)
+    getattr(theirs.down_proj, trained).requires_grad_()
+    ours, found, saved = convert(copy.deepcopy(theirs)), [], []
+    for each in (ours, theirs):
+        leaf, dy = getattr(each.down_proj, trained), draw(*X.shape).fill_(2).requires_grad_()
+        with saved_tensors_hooks(lambda x: saved.append(x.shape) or x, lambda x: x):
+            y = each(X.detach())
+        (grad,) = torch.autograd.grad(y, leaf, dy, create_graph=True)
+        found.append((grad, *torch.autograd.grad(grad.float().square().sum(), dy)))
+    assert all(near(*pair) for pair in zip(*found, strict=True))
+    assert not {X.shape, (18, 40), (24, 40), (40, 24)} & {tuple(shape) for shape in saved}
+    assert FUSED in products
+
+
+def test_weights_that_are_parts_are_no_gated_mlp():
+    """FSDP1 and ZeRO leave a rank flat parts of them."""
+    made = Llama().bfloat16()
+    for layer in (made.gate_proj, made.down_proj):
+        layer.weight = nn.Parameter(layer.weight.detach().flatten()[:100])
+    assert not isinstance(convert(made), GemmMlp)
 
 
 def test_parameters_and_state_dict_are_the_same_objects_and_keys(products):

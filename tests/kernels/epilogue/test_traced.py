@@ -72,6 +72,13 @@ def importing(acc):
     return acc * own.alpha
 
 
+def of_a_class(acc):
+    class Settings:
+        alpha = ALPHA
+
+    return acc * Settings.alpha
+
+
 def test_what_a_function_reads_without_naming_it_is_traced_at_every_call(monkeypatch):
     monkeypatch.setitem(sys.modules, "own", own)
     settings = {"alpha": 2.0}
@@ -79,6 +86,7 @@ def test_what_a_function_reads_without_naming_it_is_traced_at_every_call(monkeyp
     readers = (
         lambda acc: attributed(acc),
         importing,
+        of_a_class,
         lambda acc: acc * globals()["ALPHA"],
         lambda acc: acc * getattr(own, "alpha"),  # noqa: B009
         lambda acc: acc * vars(own)["alpha"],
@@ -91,7 +99,7 @@ def test_what_a_function_reads_without_naming_it_is_traced_at_every_call(monkeyp
         monkeypatch.setattr(own, "alpha", alpha)
         monkeypatch.setattr(attributed, "by", alpha, raising=False)
         texts.append([str(traced(reader)) for reader in readers])
-    assert texts == [["C  acc * 2.5"] * 6, ["C  acc * 3.5"] * 6]
+    assert texts == [["C  acc * 2.5"] * 7, ["C  acc * 3.5"] * 7]
 
 
 def test_true_is_not_one():

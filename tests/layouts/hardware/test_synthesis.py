@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -301,6 +302,7 @@ def test_a_padded_tile_can_be_repeated(shape, unit):
         (lambda: swizzle_for(ComposedLayout(Layout(8), 0, Layout(8)), [16]), "give the Layout of"),
         (lambda: swizzle_for("tile", [16]), "give the Layout of a tile"),
         (lambda: swizzle_for(Layout(8, 16), 16), "accesses 16 must be a list"),
+        (lambda: padding_for(Layout(8, 16), np.array(3)), r"accesses array\(3\) must be a list"),
         (lambda: swizzle_for(Layout(8, 16), "ldmatrix.x1"), "'ldmatrix.x1' must be a list"),
         (lambda: NoSwizzle(Layout(8, 16), (16,), 8), "must be a Layout, and .* a tuple of Access"),
         (lambda: padding_for(Layout(8, 16), [3]), "width 3"),
