@@ -249,7 +249,7 @@ def budget_problems(plan: Sm90Plan) -> Iterator[str]:
     if (bytes := MBARRIER_BYTES * (2 * plan.stages + plan.loaded_panels)) > BARRIER_BYTES:
         yield (
             f"{plan.stages} stages and {plan.loaded_panels} panels have mbarriers of {bytes} "
-            f"bytes; a block has {BARRIER_BYTES} for them; take fewer c_stages"
+            f"bytes; a block has {BARRIER_BYTES} for them; take a smaller BN"
         )
     if plan.smem_bytes > SMEM_BYTES:
         yield (

@@ -170,12 +170,11 @@ class PanelGemm(Sm90Gemm):
                 ahead = self.reads.of_panel(read, panel + 1)
             self.results.take(by_threads, results, totals, read.first, (m, n), panel)
             for staged in cutlass.range_constexpr(len(plan.staged)):
-                slot = plan.slot(panel, staged)
-                buffer = consumer * plan.c_stages + plan.buffer(slot)
+                buffer = consumer * plan.c_stages + plan.buffer(panel, staged)
                 rC = cute.make_rmem_tensor(values.shape[:3], panels[staged].element_type)
                 rC.store(results[plan.staged[staged]].load().to(rC.element_type))
                 if cutlass.const_expr(loads is None):  # else the loads have waited
-                    self.panels.wait_for_buffer(begun[staged], slot)
+                    self.panels.wait_for_buffer(begun[staged], plan.store(panel, staged))
                     self.panel_sync(consumer)
                 cute.copy(stmatrix, rC, tC[staged][None, None, None, buffer])
                 self.panels.fence()

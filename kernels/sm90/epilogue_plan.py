@@ -244,22 +244,32 @@ class PanelPlan(Sm90Plan):
         """Panels of a tile that a consumer's buffers hold, if TMA loads operands into them."""
         return self.c_stages // self.slots
 
-    def slot(self, panel: int, i: int) -> int:
-        """The number of slot i of a panel, among those of a tile.
+    def buffer(self, panel: int, slot: int) -> int:
+        """The buffer of a panel's slot, among those of a consumer, which slots take in turn.
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> pingpong((128, 192, 64)).slot(2, 0)
-        2
+        >>> plan = pingpong((128, 112, 64))  # seven panels, four buffers
+        >>> [plan.buffer(panel, 0) for panel in range(plan.panels)]
+        [0, 1, 2, 3, 0, 1, 2]
         """
-        return panel * self.slots + i
+        return (panel * self.slots + slot) % self.c_stages
 
-    def buffer(self, slot: int) -> int:
-        """The buffer of a slot, among those of a consumer, which slots take in turn."""
-        return slot % self.c_stages
+    def load(self, panel: int, i: int) -> int:
+        """The number of a panel of `staged_operands[i]`, among those that are loaded for a tile."""
+        return panel * len(self.staged_operands) + i
+
+    def store(self, panel: int, i: int) -> int:
+        """The number of a panel of `staged[i]`, among those that are stored of a tile."""
+        return panel * len(self.staged) + i
+
+    @property
+    def loads(self) -> int:
+        """Panels of operands that TMA loads for a consumer's part of a tile."""
+        return self.panels * len(self.staged_operands)
 
     @property
     def loaded_panels(self) -> int:
-        return self.consumers * self.panels * self.slots if self.staged_operands else 0
+        return self.consumers * self.loads
 
     @property
     def stores(self) -> int:

@@ -171,7 +171,8 @@ class PanelStore:
             panels[:, step.buffer] = torch.nan
             return
         operand = self.results.operands[self.staged_operand(step)]
-        row, column = self.place_of_panel(step.panel, warps, tiles)
+        panel = step.panel // len(self.plan.staged_operands)
+        row, column = self.place_of_panel(panel, warps, tiles)
         extents = self.results.extents
         inside = (row < extents[0]) & (column < extents[1])
         row, column = (
@@ -187,13 +188,13 @@ class PanelStore:
 
     def staged_operand(self, step: Any) -> int:
         """The operand whose panel a step loads or reads."""
-        return self.plan.staged_operands[step.panel % self.plan.slots]
+        return self.plan.staged_operands[step.panel % len(self.plan.staged_operands)]
 
     def write(
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """The warps write a panel of a result: acc (cluster, R, BN) in fp32 → a buffer."""
-        panel, staged = divmod(step.panel, self.plan.slots)
+        panel, staged = divmod(step.panel, len(self.plan.staged))
         values, _ = self.values(panel, warps, acc, tiles)
         result = self.plan.staged[staged]
         value = values[result].to(self.results.whole[result].dtype)
@@ -241,25 +242,26 @@ class PanelStore:
     def place_of_panel(
         self, panel: int, warps: Warps, tiles: list[WorkTile]
     ) -> tuple[Tensor, Tensor]:
-        """The rows (cluster, R, 1) and columns (cluster, 1, P) of a panel of all results."""
-        plan, number = self.plan, panel // self.plan.slots
+        """The rows (cluster, R, 1) and columns (cluster, 1, P) of a panel of a consumer's part."""
+        plan = self.plan
         row, column = (each[:, 0, 0] for each in self.origin(warps, tiles))  # (cluster, 1, 1)
         row = row + torch.arange(plan.panel_rows)[:, None]
-        return row, column + number * plan.panel_columns + torch.arange(plan.panel_columns)
+        return row, column + panel * plan.panel_columns + torch.arange(plan.panel_columns)
 
     def store(
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """A buffer goes to its panel of a result: all of it, or what the warps' threads store."""
-        plan, staged = self.plan, step.panel % self.plan.slots
+        plan = self.plan
+        panel, staged = divmod(step.panel, len(plan.staged))
         whole = self.results.whole[plan.staged[staged]]
-        panel = panels[:, step.buffer, self.read.flatten()].unflatten(1, self.read.shape)
-        row, column = self.place_of_panel(step.panel, warps, tiles)
-        panel = panel.to(whole.dtype)
+        row, column = self.place_of_panel(panel, warps, tiles)
+        held = panels[:, step.buffer, self.read.flatten()].unflatten(1, self.read.shape)
+        held = held.to(whole.dtype)
         if step.asynchronous:
-            whole[row, column] = panel
+            whole[row, column] = held
         else:
-            for first_row, first_column, values in zip(row, column, panel, strict=True):
+            for first_row, first_column, values in zip(row, column, held, strict=True):
                 place, m, n = self._stored(int(first_row[0]), int(first_column[0, 0]), warps)
                 whole[m, n] = values[place]
 

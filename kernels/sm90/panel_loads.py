@@ -56,13 +56,11 @@ class PanelLoads:
 
     def buffer(self, consumer, panel, number):
         """The buffer of a panel of an operand, among those of all consumers."""
-        plan = self.plan
-        return consumer * plan.c_stages + plan.buffer(plan.slot(panel, number))
+        return consumer * self.plan.c_stages + self.plan.buffer(panel, number)
 
     def mbarrier(self, loaded, consumer, panel, number):
         """The mbarrier of a panel of an operand."""
-        plan = self.plan
-        return loaded + (consumer * plan.panels * plan.slots + plan.slot(panel, number))
+        return loaded + (consumer * self.plan.loads + self.plan.load(panel, number))
 
     def first(self, consumer, tensors, m, n):
         """Load as many panels of a tile as there are buffers for."""

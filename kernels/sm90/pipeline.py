@@ -180,10 +180,10 @@ def _load_panels(plan: PanelPlan, consumer: int, panels: Iterable[int]) -> tuple
     program: list[steps.Step] = [steps.StoreWait(0, leader=True)]
     barrier, bytes = loaded_barrier(consumer), plan.panel_bytes
     for panel, (i, operand) in product(panels, enumerate(plan.staged_operands)):
-        name, slot = plan.planned_epilogue.operands[operand].name, plan.slot(panel, i)
+        name, load = plan.planned_epilogue.operands[operand].name, plan.load(panel, i)
         program += (
-            steps.Expect(barrier, bytes, slot, leader=True),
-            steps.LoadPanel(name, barrier, bytes, slot, plan.buffer(slot), leader=True),
+            steps.Expect(barrier, bytes, load, leader=True),
+            steps.LoadPanel(name, barrier, bytes, load, plan.buffer(panel, i), leader=True),
         )
     return tuple(program)
 
@@ -198,28 +198,28 @@ def _first_panels(plan: PanelPlan, consumer: int) -> Program:
 def _store(plan: PanelPlan, consumer: int) -> Program:
     """Panel after panel through its buffer."""
     sync, tma = steps.Sync(f"panel {consumer}"), plan.stored_by_tma
+    operands = range(len(plan.staged_operands))
     program: list[steps.Step] = []
     if plan.scattered:
         program.append(steps.WaitForRows("C", by_tma=False))
     for panel in range(plan.panels):
-        slots = [plan.slot(panel, i) for i in range(plan.slots)]
-        loaded = slots[: len(plan.staged_operands)]
-        program += (steps.Wait(loaded_barrier(consumer), panel=slot) for slot in loaded)
-        program += (steps.ReadPanel(slot, plan.buffer(slot)) for slot in loaded)
+        loaded = [(plan.load(panel, i), plan.buffer(panel, i)) for i in operands]
+        program += (steps.Wait(loaded_barrier(consumer), panel=load) for load, _ in loaded)
+        program += (steps.ReadPanel(*each) for each in loaded)
         if plan.scattered and (added := plan.added_panels(panel)):
             program.append(steps.AddRows("C", panel, len(added)))
         if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
-        for slot in slots[: len(plan.staged)]:
-            buffer = plan.buffer(slot)
+        for i in range(len(plan.staged)):
+            store, buffer = plan.store(panel, i), plan.buffer(panel, i)
             if not loaded:  # else the loads have waited for the buffers
                 if tma:
-                    program.append(steps.StoreWait(plan.pending_stores(slot), leader=True))
+                    program.append(steps.StoreWait(plan.pending_stores(store), leader=True))
                 program.append(sync)
-            program.append(steps.WritePanel(slot, buffer))
+            program.append(steps.WritePanel(store, buffer))
             if tma:
                 program.append(steps.Fence())
-            program += sync, steps.StorePanel(slot, buffer, asynchronous=tma, leader=tma)
+            program += sync, steps.StorePanel(store, buffer, asynchronous=tma, leader=tma)
         if loaded and (later := panel + plan.panel_stages) < plan.panels:
             program += _load_panels(plan, consumer, [later])
     if plan.scattered:

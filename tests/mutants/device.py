@@ -438,9 +438,8 @@ EPILOGUES = (
     Fault(
         "no_barrier_before_stmatrix",
         EPILOGUE,
-        "                    self.panels.wait_for_buffer(begun[staged], slot)\n"
-        "                    self.panel_sync(consumer)\n",
-        "                    self.panels.wait_for_buffer(begun[staged], slot)\n",
+        "plan.store(panel, staged))\n                    self.panel_sync(consumer)\n",
+        "plan.store(panel, staged))\n",
         "Three of four warps overwrite a panel that TMA has not read yet.",
     ),
     Fault(
@@ -474,8 +473,8 @@ EPILOGUES = (
     Fault(
         "consumers_share_panels",
         EPILOGUE,
-        "buffer = consumer * plan.c_stages + plan.buffer(slot)",
-        "buffer = plan.buffer(slot)",
+        "buffer = consumer * plan.c_stages + plan.buffer(panel, staged)",
+        "buffer = plan.buffer(panel, staged)",
         "Two consumers overwrite each other's panels.",
     ),
     Fault(
@@ -575,8 +574,8 @@ LOADS = (
     Fault(
         "operand_in_panels_of_the_first_consumer",
         PANEL_LOADS,
-        "consumer * plan.c_stages + plan.buffer(plan.slot(panel, number))",
-        "plan.buffer(plan.slot(panel, number))",
+        "consumer * self.plan.c_stages + self.plan.buffer(panel, number)",
+        "self.plan.buffer(panel, number)",
         "Two consumers load an operand into one panel.",
     ),
     Fault(

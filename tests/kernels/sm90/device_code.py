@@ -50,7 +50,7 @@ class Smem:
         loaded = full + 2 * MBARRIER * plan.stages
         self.start = {"A": 0, "B": a, "full": full, "empty": full + MBARRIER * plan.stages}
         for consumer in range(plan.consumers if plan.loaded_panels else 0):
-            first = consumer * plan.panels * plan.slots
+            first = consumer * plan.loads
             self.start[loaded_barrier(consumer)] = loaded + MBARRIER * first
 
     def stage(self, operand, k_tile: int) -> int:
@@ -285,7 +285,8 @@ class Thread:
         """The TMA loads of an operand's panel, box by box."""
         if self.lane:
             return
-        step, plan, origin = action.step, self.plan, self.panel_origin(action)
+        step, plan = action.step, self.plan
+        origin = self.panel_origin(action, step.panel // len(plan.staged_operands))
         start = self.smem.panel(self.consumer, step.buffer)
         for place, offset in boxes(panel_origins(plan), plan.contiguous, origin):
             yield events.TmaLoad(
@@ -343,7 +344,8 @@ class Thread:
 
         They stand for the steps of all operands, the first of which yields them.
         """
-        atom, (panel, i) = self.plan.ldmatrix, divmod(action.step.panel, self.plan.slots)
+        operands = len(self.plan.staged_operands)
+        atom, (panel, i) = self.plan.ldmatrix, divmod(action.step.panel, operands)
         for rows in () if i else self.loaded_rows(panel):
             for address in rows:
                 yield events.LdMatrix(address, atom.matrices, atom.transposed)
@@ -351,15 +353,15 @@ class Thread:
     def loaded_rows(self, panel: int) -> Iterator[tuple[int, ...]]:
         """The address of this lane's row in the panel of each operand, for each ldmatrix."""
         plan = self.plan
-        slots = (plan.slot(panel, i) for i in range(len(plan.staged_operands)))
-        of_operands = [self.lane_rows(plan.buffer(slot)) for slot in slots]
+        slots = range(len(plan.staged_operands))
+        of_operands = [self.lane_rows(plan.buffer(panel, slot)) for slot in slots]
         for rows in zip(*of_operands, strict=True):
             yield tuple(address for _, address in rows)
 
     def write_panel(self, action: Action) -> Iterator[Event]:
         """The stmatrix of a panel: this lane's row, and its values."""
         plan, step = self.plan, action.step
-        panel = step.panel // plan.slots
+        panel = step.panel // len(plan.staged)
         its = [*self.lane_rows(step.buffer)]
         loaded = self.loaded_rows(panel) if plan.staged_operands else [()] * len(its)
         for ((m, n), address), rows in zip(its, loaded, strict=True):
@@ -380,9 +382,11 @@ class Thread:
 
     def store_panel(self, action: Action) -> Iterator[Event]:
         """TMA stores a panel, box by box, or the threads store its elements."""
-        plan, step, origin = self.plan, action.step, self.panel_origin(action)
+        plan, step = self.plan, action.step
+        panel, i = divmod(step.panel, len(plan.staged))
+        origin = self.panel_origin(action, panel)
         start = self.smem.panel(self.consumer, step.buffer)
-        name, owner = result_names(plan)[step.panel % plan.slots], self.chunk(action.tile)
+        name, owner = result_names(plan)[i], self.chunk(action.tile)
         if plan.scattered and owner == self.product.number:
             name = "c"
         elif plan.scattered:
@@ -395,9 +399,8 @@ class Thread:
             yield events.TmaStore(f"tma_{name}", place, start + offset, EVICT_FIRST)
         yield events.BulkCommitGroup()
 
-    def panel_origin(self, action: Action) -> Pair:
-        """The first row and column of the panel that a step loads or stores."""
-        panel = action.step.panel // len(self.plan.staged)
+    def panel_origin(self, action: Action, panel: int) -> Pair:
+        """The first row and column of a panel that a step loads or stores."""
         return add(self.origin(action), (0, panel * self.plan.panel_columns))
 
     def origin(self, action: Action) -> Pair:
