@@ -238,7 +238,7 @@ def _transformed_product(
     out: Results | None,
     options: Options,
 ) -> Results:
-    """The results as torch's functions of accumulators, which torch's transforms all know."""
+    """The results, computed of accumulators by torch's functions, which its transforms know."""
     if out is not None:
         raise ValueError(NO_GRADIENT)
     asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)

@@ -62,10 +62,16 @@ def parser() -> argparse.ArgumentParser:
 
 def _explain(explain: argparse.ArgumentParser) -> None:
     for extent in "MNK":
-        explain.add_argument(extent, type=count)
+        explain.add_argument(extent, type=positive)
     add = explain.add_argument
     add("--kernel", metavar="NAME", help="one of cutedsl_gemm.KERNELS (default: the model chooses)")
-    add("--tile", type=count, nargs=3, metavar=("BM", "BN", "BK"), help="default: as for --kernel")
+    add(
+        "--tile",
+        type=positive,
+        nargs=3,
+        metavar=("BM", "BN", "BK"),
+        help="default: as for --kernel",
+    )
     add("--dtype", choices=DTYPES, help="of A and B; default: the first that the kernel takes")
     add("--a-major", choices=("k", "m"), default="k", help="A's contiguous mode (default: k, rows)")
     add("--b-major", choices=("n", "k"), default="n", help="B's contiguous mode (default: n, rows)")
@@ -73,7 +79,7 @@ def _explain(explain: argparse.ArgumentParser) -> None:
     add(
         "--pipeline",
         action="store_true",
-        help="instead, when the kernel touches its data: its steps, a proof, a timeline",
+        help="print the kernel's pipeline instead: its steps, a proof, a timeline",
     )
 
 
@@ -81,7 +87,7 @@ def _bench(bench: argparse.ArgumentParser) -> None:
     add = bench.add_argument
     add("--shapes", choices=(*SHAPES, *DRAWN, *LISTED), default="sweep", help="default: sweep")
     add("--seed", type=int, metavar="S", help=f"of --shapes {' or '.join(DRAWN)}")
-    add("--count", type=count, metavar="N", help="how many of these shapes to draw")
+    add("--count", type=positive, metavar="N", help="how many of these shapes to draw")
     add(
         "--invariant",
         action="store_true",
@@ -132,8 +138,8 @@ def size(text: str) -> int:
     return int(text)
 
 
-def count(text: str) -> int:
-    """How many shapes to draw, or an extent."""
+def positive(text: str) -> int:
+    """A count, or an extent."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a positive integer")
     return int(text)

@@ -58,7 +58,7 @@ def call(
     """The call for these tensors, found in less than a microsecond if their signature is known.
 
     It writes `out` in place. If `staged`, out may have any strides and any address: the kernel
-    stores it anywhere, if its rows or columns are contiguous, or else in a padded copy of it.
+    stores it in place if its rows or columns are contiguous, else in a padded copy of it.
 
     The signature holds what the plan depends on; each attribute costs 0.05 µs. The call itself
     refuses what the signature does not hold: tensors on another device of the same number (-1 is

@@ -16,7 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.derivatives import Product, backward_options, mapped, product_like, tangent
+from cutedsl_gemm.derivatives import (
+    Multiply,
+    Product,
+    backward_options,
+    mapped,
+    product_like,
+    tangent,
+)
 from cutedsl_gemm.fused import accumulator, composed
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
@@ -28,7 +35,6 @@ from cutedsl_gemm.signature import Options
 from cutedsl_gemm.tensors import aligned_copy, is_one
 
 Slopes: TypeAlias = Callable[..., tuple[Tensor, ...]]  # see `request.Fixed`
-Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, kernel=, …), as gemm
 
 
 def _wanted(values: Sequence[Value]) -> tuple[int, ...]:
@@ -248,6 +254,6 @@ def of_accumulators(
     multiply: Multiply,
     options: Mapping[str, Any],
 ) -> Results:
-    """The results as torch's functions of accumulators, which torch's transforms all know."""
+    """The results, computed of accumulators by torch's functions, which its transforms know."""
     accumulators = tuple(_accumulator(a, part, multiply, **options) for part in parts_of(b))
     return composed(epilogue, accumulators, values, a.dtype)

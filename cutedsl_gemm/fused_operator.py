@@ -257,9 +257,8 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
     of_a, of_b, *of_values = backward(a, b, values, stored, grads)
     pairs = zip(epilogue.operands, of_values, strict=True)
     of_tensors = [slope for operand, slope in pairs if not operand.by_value]
-    of_numbers: list[None] | None = (
-        None if len(of_tensors) < len(of_values) else []
-    )  # as torch flattens these lists
+    # as torch flattens these lists
+    of_numbers: list[None] | None = None if len(of_tensors) < len(of_values) else []
     return of_a, of_b, of_tensors, of_numbers, *[None] * 5
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.expression import Mode, Operand
 from cutedsl_gemm.problem import dtype_name
-from cutedsl_gemm.tensors import empty_padded
+from cutedsl_gemm.tensors import check_dense, empty_padded
 
 Value: TypeAlias = Tensor | float  # what the caller passes for an operand; any real number
 
@@ -144,8 +144,7 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, int], device: torch.devi
             f"{name} is {tensor.dtype}: an operand of the epilogue must be "
             f"{', '.join(map(str, DTYPES))}, or a number; convert it with {name}.float()"
         )
-    if tensor.layout != torch.strided:
-        raise TypeError(f"{name} is {tensor.layout}: it must be dense; pass {name}.to_dense()")
+    check_dense(name, tensor)
     if tensor.device != device:
         raise ValueError(
             f"{name} is on {tensor.device} and a on {device}: they must share a device; "

@@ -20,7 +20,14 @@ from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Result
 from cutedsl_gemm.problem import Requirements
-from cutedsl_gemm.tensors import allocator, column_major, empty_padded, fits, matrix_of
+from cutedsl_gemm.tensors import (
+    allocator,
+    check_dense,
+    column_major,
+    empty_padded,
+    fits,
+    matrix_of,
+)
 
 Results: TypeAlias = tuple[Tensor, ...]
 Shape: TypeAlias = tuple[int, int]  # M, N
@@ -80,10 +87,10 @@ def _check_result(
 ) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} is {type(tensor).__name__}: it must be a torch.Tensor")
-    if tensor.dtype != dtype or tensor.layout != torch.strided:
+    check_dense(name, tensor)
+    if tensor.dtype != dtype:
         raise TypeError(
-            f"{name} is {tensor.dtype}, {tensor.layout}: it must be {dtype}, and dense, for this "
-            "result of the epilogue"
+            f"{name} is {tensor.dtype}: it must be {dtype} for this result of the epilogue"
         )
     if tensor.device != device:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What a call with an epilogue depends on, and what was made of other arguments that are alike."""
+"""What a call with an epilogue depends on, and the cache of what was made for each signature."""
 
 from __future__ import annotations
 

@@ -53,10 +53,11 @@ def mlp(
 ) -> Tensor:
     """linear(linear(x, w1, b1, activation), w2, b2) of x (…, K), w1 (H, K) and w2 (N, H): (…, N).
 
-    In the backward pass, the derivative of the activation is in the epilogue of the product that
-    makes its gradient, and the gradient of b1 is a reduction of the same. `activation` is one of
-    `linear`, or "swiglu", "geglu" or "geglu_tanh": w1 is then (2H, K), with the gate first, and b1
-    is None. Raises as `linear` does.
+    In the backward pass, one epilogue multiplies dy · w2 by the derivative of the activation, and
+    sums the gradient of b1 (H,). `activation` is the name of one of `linear`'s, or "swiglu",
+    "geglu" or "geglu_tanh": w1 is then (2H, K), with the gate first, and b1 is None. b2 is (N,), or
+    None. Raises as `linear` does; ValueError for a function as `activation`, and for a b1 beside a
+    gate.
 
     >>> x, w1, w2 = (torch.ones(shape).bfloat16() for shape in ((3, 16), (32, 16), (8, 32)))
     >>> mlp(x, w1, torch.full((32,), -12.0).bfloat16(), w2, None, "relu")[0]

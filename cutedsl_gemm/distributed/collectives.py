@@ -32,7 +32,7 @@ from cutedsl_gemm.tensors import DENSE, check_operands
 
 
 def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = None) -> Tensor:
-    """A · b (K, N) of the rows A (ranks * M, K) of all ranks, of which this rank has a (M, K).
+    """The rows of all ranks, of which this one has a (M, K), times b (K, N): (ranks * M, N).
 
     torch.mm(all_gather_tensor(a, 0, group), b) in one kernel, which multiplies this rank's rows
     while the others' come. `group` is a process group or its name, by default that of all ranks.

@@ -21,7 +21,7 @@ from cutedsl_gemm.problem import TMA, Problem
 from cutedsl_gemm.run import kernel_on
 from cutedsl_gemm.select.candidate import CANDIDATES, Maker
 from cutedsl_gemm.select.model import ranking
-from cutedsl_gemm.select.registry import DEFAULT, best, named
+from cutedsl_gemm.select.registry import DEFAULT, default_kernel, named
 from layouts.hardware.atoms import WGMMA_M
 
 
@@ -51,8 +51,8 @@ def _captured(a: Tensor) -> bool:
 
 
 def overlaps(a: Tensor) -> bool:
-    """Whether ranks may write each other's memory: on Hopper, and in no graph."""
-    return a.is_cuda and best(a.device).name == DEFAULT and not _captured(a)
+    """Whether ranks may write each other's memory: on Hopper, while no CUDA graph is captured."""
+    return a.is_cuda and default_kernel(a.device).name == DEFAULT and not _captured(a)
 
 
 def plan_of_rows(

@@ -40,30 +40,30 @@ class SymmetricBuffer:
         self.group, self.device = group, device
         self.rank, self.ranks = group.rank(), group.size()
         self.copy_stream = torch.cuda.Stream(device, priority=-1)  # to other ranks
-        self.bytes = self.epoch = 0
+        self.nbytes = self.epoch = 0
         self.prepared: dict[Any, Any] = {}  # what calls keep as long as the buffer stays as it is
         self.handle: Any = None
         self.last: torch.cuda.Stream | None = None  # of the call before
         self.ended, self.begun, self.copied = (torch.cuda.Event() for _ in range(3))
 
-    def reserve(self, bytes: int) -> None:
-        """Make the buffer at least `bytes` large; all ranks must ask for the same size.
+    def reserve(self, nbytes: int) -> None:
+        """Make the buffer at least `nbytes` large; all ranks must ask for the same size.
 
         A buffer that is too small is replaced when all ranks have finished their earlier work.
         """
-        if bytes <= self.bytes:
+        if nbytes <= self.nbytes:
             return
         if self.handle is not None:
             self.finish()
         self.prepared.clear()
-        self.allocate(FLAGS_BYTES + bytes)
+        self.allocate(FLAGS_BYTES + nbytes)
         self.finish()  # the flags of all ranks are zero
-        self.bytes, self.epoch = bytes, 0
+        self.nbytes, self.epoch = nbytes, 0
 
-    def allocate(self, bytes: int) -> None:
+    def allocate(self, nbytes: int) -> None:
         """Allocate this many bytes on each rank, with flags of zero."""
         # Not symm_mem.empty, whose tensors may share an allocation, in which they have an offset.
-        self.memory = _SymmetricMemory.empty_strided_p2p((bytes,), (1,), torch.uint8, self.device)
+        self.memory = _SymmetricMemory.empty_strided_p2p((nbytes,), (1,), torch.uint8, self.device)
         self.memory[:FLAGS_BYTES].zero_()
         self.handle = symm_mem.rendezvous(self.memory, self.group.group_name)
 
@@ -130,9 +130,9 @@ def known_buffer(group: ProcessGroup, device: torch.device, use: str) -> Symmetr
 
 
 def symmetric_buffer(
-    group: ProcessGroup, device: torch.device, use: str, bytes: int
+    group: ProcessGroup, device: torch.device, use: str, nbytes: int
 ) -> SymmetricBuffer | None:
-    """The group's buffer for one use, of at least `bytes` bytes; None if torch has none here.
+    """The group's buffer for one use, of at least `nbytes`; None if torch has none here.
 
     The first call, and one that needs more bytes, waits for all ranks. Without access from each GPU
     to the memory of the others there is no buffer, which is remembered, with a warning.
@@ -143,7 +143,7 @@ def symmetric_buffer(
     buffer = _buffers[key]
     if buffer is not None:
         try:
-            buffer.reserve(bytes)
+            buffer.reserve(nbytes)
         except RuntimeError as reason:
             if buffer.handle is not None:
                 raise
@@ -158,9 +158,9 @@ def symmetric_buffer(
 # copy of a slice on another stream takes 30. A tensor is given by its address.
 
 
-def copy(stream: torch.cuda.Stream, target: int, source: int, bytes: int) -> None:
+def copy(stream: torch.cuda.Stream, target: int, source: int, nbytes: int) -> None:
     """Copy memory of this GPU or another (cuMemcpyAsync)."""
-    _enqueue("cuMemcpyAsync", target, source, bytes, stream.cuda_stream)
+    _enqueue("cuMemcpyAsync", target, source, nbytes, stream.cuda_stream)
 
 
 def write_flag(stream: torch.cuda.Stream, flag: int, epoch: int) -> None:

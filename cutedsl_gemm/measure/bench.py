@@ -121,9 +121,14 @@ def normal(rows: int, columns: int) -> Tensor:
     return torch.randn(rows, columns, device="cuda").to(torch.bfloat16)
 
 
+def relative_error(out: Tensor, expected: Tensor) -> float:
+    """The norm of the difference over that of `expected`, in the dtype of `expected`."""
+    return float((out.to(expected.dtype) - expected).norm() / expected.norm())
+
+
 def check(name: str, mnk: Shape, out: Tensor, expected: Tensor) -> None:
     """RuntimeError unless `out` is close to `expected`."""
-    error = float((out.float() - expected).norm() / expected.norm())
+    error = relative_error(out, expected)
     if not error < 1e-2:
         raise RuntimeError(
             f"{name} at {mnk}: the relative error against torch.mm is {error:.1e}; "

@@ -15,6 +15,7 @@ from cutedsl_gemm.kernels.compile.versions import VersionError
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
+from cutedsl_gemm.measure.bench import relative_error
 from layouts import ComposedLayout, Layout, Swizzle, table
 
 TILE = (128, 128, 64)
@@ -114,5 +115,4 @@ def show_speed(a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 def error(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
-    truth = a.double() @ b.double()
-    return float((c.double() - truth).norm() / truth.norm())
+    return relative_error(c, a.double() @ b.double())

@@ -10,7 +10,7 @@ from cutedsl_gemm.api import plan_for
 from cutedsl_gemm.kernels.plan.tile_hierarchy import TileHierarchy, from_plan, gemm, nested
 from cutedsl_gemm.select.registry import named
 
-# fxmarty's description of GEMM tiling: M, N, K and the tiles of a block, a warp and a thread.
+# A small example: M, N, K and the tiles of a block, a warp and a thread.
 MNK = (48, 128, 12)
 TILES = ((8, 32, 6), (4, 8, 3), (4, 4, 1))
 

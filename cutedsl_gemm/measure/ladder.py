@@ -27,6 +27,7 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm, plan_for
+from cutedsl_gemm.measure.bench import relative_error
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.problem import dtype_name
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
@@ -92,7 +93,7 @@ def measure(family: str, size: int) -> Iterator[Measured]:
         launch = partial(run, a, b, out=out)
         launch()  # compiles
         milliseconds = 1e3 * in_bursts(launch)
-        error = float((out.double() - truth).norm() / truth.norm())
+        error = relative_error(out, truth)
         tile = "" if name == CUBLAS else "×".join(map(str, plan_for(a, b, kernel=name).tile))
         yield Measured(
             family, name, size, tile, dtype, a_order, b_order, milliseconds, error, gpu, day

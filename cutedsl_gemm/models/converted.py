@@ -1,4 +1,4 @@
-"""A module that `convert` gave another class, and the class that it had before."""
+"""The class that `convert` gave a module, and the class that the module had before."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
 
 
 class _Product(NamedTuple):
-    """The product of gate and up, of tensors of one signature, and of these weights."""
+    """The product of x with gate and up, for tensors of one signature and these weights."""
 
     epilogue: Epilogue
     as_matrix: Callable[[Tensor], Tensor]  # x (…, K) → (M, K)

@@ -1,6 +1,7 @@
 """The choice of a plan for Hopper: the candidate that the model expects to be fastest.
 
-`registry.best` names the kernel for older GPUs. `gemm(…, tune=True)` measures instead (tune.py).
+`registry.default_kernel` names the kernel for older GPUs. `gemm(…, tune=True)` measures instead
+(tune.py).
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ LONG_K = 3000
 def beats_torch(m: int, n: int, k: int) -> bool:
     """Whether gemm is expected to be at least as fast as torch.mm on an H100.
 
-    It is on average, except where M and N exceed 256, and a single wave of blocks, each with its
-    whole K, sums 3,000 products or more: blocks fall out of step, and read again what they share
+    It is on average, except where M and N exceed 256, K is 3,000 or more, and a single wave of
+    blocks computes C without splitting K: blocks fall out of step, and read again what they share
     (docs/performance/notebook.md, "Weights of language models, at any number of rows").
 
     >>> beats_torch(8192, 4096, 4096), beats_torch(16, 8192, 8192), beats_torch(1024, 4096, 14336)

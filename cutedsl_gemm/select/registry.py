@@ -64,7 +64,7 @@ def named(name: object, device: torch.device | None = None) -> Kernel:
     ('sm90', 'simt')
     """
     if name is None:
-        return best(device)
+        return default_kernel(device)
     if isinstance(name, str) and name in KERNELS:
         return KERNELS[name]
     nearest = did_you_mean(name, KERNELS) if isinstance(name, str) else ""
@@ -73,7 +73,7 @@ def named(name: object, device: torch.device | None = None) -> Kernel:
     )
 
 
-def best(device: torch.device | None) -> Kernel:
+def default_kernel(device: torch.device | None) -> Kernel:
     """The default for a device: sm90 on Hopper, else the last sm80 rung whose shared memory fits.
 
     On a CPU, and on a GPU that runs neither, it is sm90.

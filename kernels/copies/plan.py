@@ -25,8 +25,9 @@ from cutedsl_gemm.kernels.plan.checks import (
     refuse,
     threads_problem,
 )
+from cutedsl_gemm.kernels.plan.memory_report import request_sectors
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout, partition_problems
-from layouts import Bijective, Injective, Layout, Proof, composition, prove, sectors
+from layouts import Bijective, Injective, Layout, Proof, prove
 from layouts.hardware.facts import WARP
 
 if TYPE_CHECKING:
@@ -93,9 +94,7 @@ class CopyPlan:
         >>> copy_plan().sectors * 32 == 32 * 16  # bytes
         True
         """
-        far = 1 << 20  # elements between rows: no two share a sector
-        lanes = composition(self.copy.offsets(far, 1)[0], Layout(WARP))
-        return sectors(lanes, width=self.word_bytes, unit=BITS).count
+        return request_sectors(self.copy, "K", BITS // 8)
 
     def workspace(self, m: int, n: int) -> int:
         """A copy needs none."""

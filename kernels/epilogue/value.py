@@ -195,7 +195,7 @@ def _operator(operation: str, swapped: bool = False) -> Callable[..., Value]:
     def method(self: Value, *other: object) -> Value:
         function = FUNCTIONS[operation]
         arguments = (*other, self) if swapped else (self, *other)
-        return _call(function, f"{operation}", arguments, {})
+        return _call(function, operation, arguments, {})
 
     return method
 

@@ -42,14 +42,16 @@ def global_sectors(
     modes of A and B; C is row-major.
     """
     modes = dict(zip("ABC", (*majors, "K"), strict=True))
-    requests = {name: _request(copy, modes[name], element_bytes) for name, copy in copies.items()}
+    requests = {
+        name: request_sectors(copy, modes[name], element_bytes) for name, copy in copies.items()
+    }
     vectors = {name: copy.lines * copy.vectors for name, copy in copies.items()}  # of a thread
     loaded = sum(requests[name] * vectors[name] for name in "AB")  # by a warp, each k-tile
     return requests, loaded / (copies["C"].values * bk)
 
 
-def _request(copy: TVLayout, major: str, element_bytes: int) -> int:
-    """Sectors of the first vector of each lane of the first warp."""
+def request_sectors(copy: TVLayout, major: str, element_bytes: int) -> int:
+    """Sectors of the first vector of each lane of the first warp, where lines are far apart."""
     offsets = copy.offsets(FAR, 1) if major == "K" else copy.offsets(1, FAR)
     lanes = composition(offsets[0], Layout(WARP))
     return sectors(lanes, copy.width * element_bytes, unit=8 * element_bytes).count

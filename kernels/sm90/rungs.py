@@ -102,11 +102,11 @@ def cooperative(
         a_major,
         b_major,
         raster,
-        c_stages,
-        cluster,
-        swapped,
-        c_alignment,
-        epilogue,
+        c_stages=c_stages,
+        cluster=cluster,
+        swapped=swapped,
+        c_alignment=c_alignment,
+        epilogue=epilogue,
     )
 
 
@@ -140,12 +140,12 @@ def pingpong(
         a_major,
         b_major,
         raster,
-        c_stages,
-        cluster,
-        swapped,
-        c_alignment,
-        epilogue,
-        consumers,
+        c_stages=c_stages,
+        cluster=cluster,
+        swapped=swapped,
+        c_alignment=c_alignment,
+        epilogue=epilogue,
+        consumers=consumers,
     )
 
 

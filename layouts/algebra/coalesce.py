@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.modes import assembled, merged, without_ones
 from ..values.swizzle import AnyLayout, ComposedLayout, layout_for
@@ -28,8 +27,7 @@ def coalesce(layout: AnyLayout, profile: IntTuple = None) -> AnyLayout:
         return layout.over(coalesce(layout.outer, profile))
     if isinstance(profile, tuple):
         return by_mode("coalesce", layout, profile, _coalesce_unless_none, keep_others=True)
-    if type(layout) is not Layout:
-        raise LayoutError(f"coalesce of {layout!r}: it takes a Layout or a ComposedLayout")
+    layout_for("coalesce", layout)
     return assembled(merged(without_ones(layout)))
 
 

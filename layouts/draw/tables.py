@@ -53,7 +53,7 @@ def table(
     `limit`  rows and columns of a panel that are drawn, and `limit` × `limit` cells in all, in at
              most 8 panels; None draws all of a panel.  Notes say what is not drawn.
 
-    Raises `LayoutError` if an extent is a symbol, if `unit` is another than that of the layout, or
+    Raises `LayoutError` if an extent is a symbol, if `unit` is not that of the layout, or
     if an argument has another value.
 
     >>> print(table(Layout((2, 4), (4, 1))))

@@ -142,7 +142,7 @@ def banks(
     layout that has no unit of its own (default 16).
 
     Raises `LayoutError` if lanes are missing, if the elements at one address are not contiguous, if
-    an address is not a multiple of the width, or if `unit` is another than that of the layout.
+    an address is not a multiple of the width, or if `unit` is not that of the layout.
 
     >>> from layouts import Swizzle
     >>> naive = Layout((64, 64), (64, 1))

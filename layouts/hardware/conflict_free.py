@@ -91,10 +91,10 @@ class ConflictFree(Statement, Claim):
 
 
 class Ranks(Value):
-    """The witness that every phase takes one wavefront: nothing but to compute every lane's bank.
+    """The witness that every phase takes one wavefront. Its check computes the bank of every lane.
 
-    With `by_rank` two matrices over GF(2) have equal rank besides: a phase reaches as many banks as
-    words, at every base.
+    If `by_rank`, it also compares the ranks of two matrices over GF(2): if they are equal, a phase
+    reaches as many banks as words, at every base.
     """
 
     __slots__ = __match_args__ = ("by_rank",)

@@ -48,7 +48,7 @@ class Instruction(Value):
         self._set(name, width, lanes, merges)
         check_width(width)
         if not isinstance(name, str) or not is_int(lanes) or not 1 <= lanes <= WARP:
-            raise LayoutError(f"{self!r}: the name must be a text, and lanes from 1 to {WARP}")
+            raise LayoutError(f"{self!r}: the name must be a string, and lanes from 1 to {WARP}")
         if not isinstance(merges, bool):
             raise LayoutError(f"{self!r}: merges must be True or False")
 

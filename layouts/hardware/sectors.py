@@ -23,7 +23,7 @@ class Sectors(Value):
     """The sectors that all requests move, and how many their distinct bytes would fill.
 
     `count`       sectors moved
-    `ideal`       sectors that the accessed bytes would fill, were they contiguous
+    `ideal`       sectors that the accessed bytes would fill if they were contiguous
     `requests`    accesses, one per warp
     `every_base`  whether the count is decided by rank: it then holds at every base that has none of
                   the bits that the lanes set
@@ -69,7 +69,7 @@ def sectors(lanes: Layout | ComposedLayout, width: int = 4, unit: int | None = N
     one offset, as in `wavefronts`.
 
     Raises `LayoutError` unless `width` is 1, 2, 4, 8 or 16 bytes, and every address a multiple of
-    it, or if `unit` is another than that of the layout.
+    it, or if `unit` is not that of the layout.
 
     A warp of a matrix product with one thread per element, down a column and along a row:
 

@@ -121,7 +121,7 @@ def wavefronts(
     of a layout that has no unit of its own (default 16).
 
     Raises `LayoutError` if there is no such access, if an address is not a multiple of its width,
-    or if `unit` is another than that of the layout, or of bytes for a sequence.
+    or if `unit` is not that of the layout, or of bytes for a sequence.
 
     >>> rows = Layout(8, 64)                                  # eight rows of a (.., 64) tile
     >>> print(wavefronts(rows, 16).found())

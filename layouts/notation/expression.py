@@ -6,7 +6,7 @@
     Swizzle(3,3,3) @ (8,64):(64,1)                  composition
     compare(naive=(8,64):(64,1), padded=(8,64):(72,1))
     prove(Injective((8*m,4):(4,1)))                 an unknown name is a positive integer, a symbol
-    mma("m16n8k16", "bf16")                         a text is in quotation marks
+    mma("m16n8k16", "bf16")                         a string is in quotation marks
     wavefronts(32:8, ldmatrix.x4)                   or has dots
 
 Nothing is passed to ``eval``: a name is that of a public operation or value, or a symbol.

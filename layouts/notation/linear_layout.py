@@ -132,7 +132,7 @@ def to_linear_layout(
     The values of L are indices into a tensor with the sizes `out_dims`, its first dimension
     fastest.  ``from_linear_layout(to_linear_layout(L, ...))`` is the same function as L.
 
-    Raises `LayoutError` if L has another number of modes, is no bit matrix (see `to_bits`), or
+    Raises `LayoutError` if L has another number of modes, is not a bit matrix (see `to_bits`), or
     takes a value beyond the tensor.
 
     >>> from layouts import wgmma_accumulator

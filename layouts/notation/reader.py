@@ -12,7 +12,7 @@
     suffixed   = value {[ entries ] | ( entries )}  a mode; an offset
     value      = integer | swizzle | pointer | name [( arguments )] | ( entries )
     entries    = [expression {, expression} [,]]
-    arguments  = the same; an argument may also be name = expression, and any entry a text: in
+    arguments  = the same; an argument may also be name = expression, and any entry a string: in
                  quotation marks, or with dots between its words, as in ldmatrix.x4
 """
 
@@ -48,7 +48,7 @@ NO_LAYOUT = "'{at}' must follow a layout in parentheses, as in ((4,8):(8,1)){at}
 #: The kinds of tokens that are texts.
 TEXTS = ("quoted", "dotted")
 
-#: A symbol of so many letters may be a text without its quotation marks, or a name misspelt.
+#: A symbol of so many letters may be a string without its quotation marks, or a name misspelt.
 SHORTEST_WORD = 3
 
 #: The most characters of an expression that an error shows: as many before and after its place.
@@ -72,7 +72,9 @@ class Reader:
         defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         if not isinstance(expression, str):
-            raise LayoutError(f"{prefix}expected a text such as '(4,8):(8,1)', not {expression!r}")
+            raise LayoutError(
+                f"{prefix}expected a string such as '(4,8):(8,1)', not {expression!r}"
+            )
         self.expression, self.names, self.prefix = expression, names, prefix
         self.defaults = defaults
         self.end = self.depth = 0
@@ -234,9 +236,9 @@ class Reader:
         if self.token == "tensor<":
             return self.tensor()
         if self.kind == "quoted":
-            raise self.error("only an argument of an operation is a text: omit the quotation marks")
+            raise self.error("only arguments of operations are strings: omit the quotation marks")
         if self.kind == "dotted":
-            raise self.error("only an argument of an operation is a text, such as ldmatrix.x4")
+            raise self.error("only an argument of an operation is a string, such as ldmatrix.x4")
         raise self.error("expected an integer or '('")
 
     def parenthesised(self) -> Any:
@@ -285,7 +287,7 @@ class Reader:
         return values, trailing
 
     def argument(self) -> Any:
-        """An expression, or, within a call, a text such as the name of an instruction."""
+        """An expression, or, within a call, a string such as the name of an instruction."""
         if not self.calls or self.kind not in TEXTS:
             return self.composition()
         return self.advance() if self.kind == "dotted" else self.advance()[1:-1]
@@ -329,7 +331,7 @@ class Reader:
                 keywords[key] = value
         for given in (*arguments, *keywords.values()):
             if getattr(given, "is_Symbol", False) and len(str(given)) >= SHORTEST_WORD:
-                hint = f"; {given} is a symbol here, and '{given}' would be a text"
+                hint = f"; {given} is a symbol here, and '{given}' would be a string"
                 function = _hinting(function, hint + self.suggestion(str(given)))
         return self.apply(at, function, *arguments, **keywords)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..algebra.injectivity import collision
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.arith import equal
 from ..values.layout import Layout
 from ..values.steps import too_many
@@ -20,7 +20,6 @@ from ..values.stride import as_factor
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain, quotient
 from ..values.tuples import checked, idx2crd, leaves, size, text
-from .agreement import Undecided
 from .certificates import (
     Bijection,
     Certificate,

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..algebra import composition, gf2
 from ..algebra.injectivity import collision
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.arith import less
 from ..values.layout import Layout, cosize
 from ..values.offsets import each_offset, steps_of_a_value
@@ -24,7 +24,7 @@ from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import at_least, free_symbols, plain
 from ..values.tuples import idx2crd, leaves, size, text
 from ..values.value import Value
-from .agreement import Undecided, agree, written
+from .agreement import agree, written
 from .certificates import (
     AsOne,
     Certificate,

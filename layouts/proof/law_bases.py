@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.symbols import free_symbols
 from ..values.tuples import text
-from .agreement import Undecided, agree, written
+from .agreement import agree, written
 from .certificates import (
     Certificate,
     Claim,

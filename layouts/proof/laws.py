@@ -33,7 +33,7 @@ from ..algebra import (
 from ..algebra.by_mode import tiler_layout
 from ..algebra.complement import by_coordinate, copies_of, covers, moving, one_layout, period
 from ..algebra.divide import extent_of
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.layout import Layout, cosize, make_layout
 from ..values.modes import as_xor_strides, from_columns, has_xor_strides
 from ..values.offsets import each_offset
@@ -42,7 +42,7 @@ from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain, plain_if_symbolic
 from ..values.tuples import checked, product, shallow, size, text
-from .agreement import Undecided, written
+from .agreement import written
 from .bijective import Bijective
 from .certificates import (
     Certificate,

@@ -27,11 +27,10 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, Undecided
 from ..values.steps import budget
 from ..values.symbols import free_symbols, small_values, substitute
 from ..values.value import Value
-from .agreement import Undecided
 from .certificates import Certificate, Claim, Counterexample, proves, refutes
 
 __all__ = ["Counterexample", "Proof", "Statement", "prove"]

@@ -132,7 +132,7 @@ def _flat(tensor: Tensor) -> Tensor:
 def _check_access(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]) -> None:
     """Raises `LayoutError` unless each access to memory is to one aligned vector.
 
-    On the side of the registers of ldmatrix and stmatrix there is none.
+    The register side of ldmatrix and stmatrix accesses no memory.
     """
     matrices = size(atom.thr_id) > 1
     for tv, tensors in ((atom.layout_src_tv, srcs), (atom.layout_dst_tv, dsts)):

@@ -52,8 +52,9 @@ class CopyAtom(Value):
             threads_agree = size(layout[0]) == size(ref_tv[0])
             if not threads_agree or not cosize(layout) == size(right_inverse(layout)) == count:
                 raise LayoutError(
-                    f"{name} of {value_bits}-bit values: the {of} is {layout}; it must give each "
-                    f"of the {size(ref_tv[0])} threads of the atom elements, and all {count}"
+                    f"{name} of {value_bits}-bit values: the {of} is {layout}; it must give "
+                    f"elements to each of the atom's {size(ref_tv[0])} threads, and cover all "
+                    f"{count}"
                 )
 
     @property

@@ -349,7 +349,7 @@ def make_rmem_tensor(layout: Any, dtype: Any) -> Tensor:
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout)
     if not is_int(cosize(layout)):
-        raise LayoutError(f"make_rmem_tensor: {layout} must have as many elements as are known now")
+        raise LayoutError(f"make_rmem_tensor: {layout} has symbols; give them values first")
     xp: Any = sys.modules.get("torch")
     if type(dtype).__module__ != "torch" or xp is None:
         xp = needed("numpy", "a tensor with data")

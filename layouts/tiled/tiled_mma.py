@@ -143,8 +143,8 @@ class TiledMma(Drawn):
     def tv_layout_C_tiled(self) -> Layout:
         """(thread, value) → m + tile_m * n (DSL).
 
-        Atoms side by side along K hold parts of one sum: their threads have stride 0, and somebody
-        has to add the parts.  (C++ and the DSL give these threads elements beyond the tile.)
+        Atoms side by side along K hold parts of one sum: their threads have stride 0, and the
+        caller must add the parts.  (C++ and the DSL give these threads elements beyond the tile.)
         """
         return tv_layout_tiled(self, "C")
 

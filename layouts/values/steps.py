@@ -23,7 +23,7 @@ _most: ContextVar[int] = ContextVar("steps", default=STEPS)
 class budget:
     """In a ``with`` statement, every search inside takes at most `steps` steps (default 2**20).
 
-    A search with fewer indices or candidates is decided as ever.  One that would need more raises
+    A search with fewer indices or candidates is decided as usual.  One that would need more raises
     `Undecided`, which is a `LayoutError`.  The budget is that of one search, and an operation makes
     a few at most; other threads and tasks keep their own.
 

@@ -303,7 +303,7 @@ def refusal(extents: tuple[Any, ...], strides: tuple[Any, ...]) -> str | None:
             and not isinstance(stride, own)
             and not (type(stride) is int and stride == 0)
         ):
-            return f"stride {stride} beside a stride of another kind: strides of a layout must add"
+            return f"stride {stride} beside one of another kind: a layout's must be of one kind"
         if isinstance(stride, F2) and (type(extent) is not int or extent & (extent - 1)):
             return f"extent {extent} with the XOR stride {stride}: it must be a power of two"
     paths = paths_of(strides)

@@ -50,7 +50,7 @@ def symbols(names: str) -> Any:
     """Positive integer symbols for shapes and strides: one symbol, or a tuple of several.
 
     They are ``sympy.symbols(names, positive=True, integer=True)``.  Raises `LayoutError` without
-    sympy, or if `names` is no text with a name.
+    sympy, or if `names` is not a string with a name in it.
 
     >>> from layouts import Layout, symbols
     >>> m = symbols("m")

@@ -120,7 +120,7 @@ def is_int(x: Any) -> bool:
 
 
 def is_one_of(x: Any, choices: Container[Any]) -> bool:
-    """Whether `x` is an int or a text among `choices`; anything else, hashable or not, is none.
+    """Whether `x` is an int or a string among `choices`; anything else, hashable or not, is none.
 
     >>> is_one_of(4, (1, 2, 4)), is_one_of("K", ("K", "MN")), is_one_of([4], {4: 0})
     (True, True, False)

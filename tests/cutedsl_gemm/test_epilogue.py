@@ -28,6 +28,10 @@ def deep(value):
     return pytest.param(value, marks=pytest.mark.deep)
 
 
+def nested(*parts):
+    return torch.nested.nested_tensor(list(parts), layout=torch.jagged)
+
+
 def gelu_bias(acc, bias):
     return F.gelu(acc + bias)
 
@@ -457,6 +461,8 @@ ERRORS = [
         lambda: gemm(A, B, epilogue=gelu_bias, bias=B[0].to("meta")),
     ),
     (TypeError, "it must be dense", lambda: gemm(A, B, epilogue=gelu_bias, bias=B.to_sparse())),
+    (TypeError, "bias is a nested", lambda: gemm(A, B, epilogue=gelu_bias, bias=nested(B, B[1:]))),
+    (TypeError, "out is a nested tensor", lambda: gemm(A, B, epilogue=abs, out=nested(A, A[1:]))),
     (ValueError, "2 results", lambda: gemm(A, B, epilogue=lambda x: (x, -x), out=draw(33, 71))),
     (TypeError, "out is torch.float16", lambda: gemm(A, B, epilogue=abs, out=draw(33, 71).half())),
     (ValueError, r"out has shape", lambda: gemm(A, B, epilogue=abs, out=draw(33, 72))),

@@ -139,8 +139,8 @@ FAULTS = (
     Fault(
         "gathered_in_a_graph",
         OVERLAP,
-        "best(a.device).name == DEFAULT and not _captured(a)",
-        "best(a.device).name == DEFAULT",
+        "default_kernel(a.device).name == DEFAULT and not _captured(a)",
+        "default_kernel(a.device).name == DEFAULT",
         "A replayed graph waits for the epoch of its capture, and does not wait at all.",
     ),
     Fault(

@@ -114,7 +114,7 @@ class Memory(SymmetricBuffer):
 
     def __init__(self, rank, shared):
         self.rank, self.ranks, self.shared = rank, len(shared.memory), shared
-        self.bytes, self.prepared, self.handle = 0, {}, None
+        self.nbytes, self.prepared, self.handle = 0, {}, None
         self.copy_stream, KERNELS.running = None, []
 
     def allocate(self, bytes):
@@ -320,7 +320,7 @@ def test_epochs_wrap_around_as_an_int32():
 @pytest.mark.parametrize("captured", [False, True])
 def test_ranks_do_not_write_each_others_memory_in_a_graph(monkeypatch, captured):
     """It would replay the epoch of its capture."""
-    monkeypatch.setattr(overlap, "best", lambda device: SimpleNamespace(name=DEFAULT))
+    monkeypatch.setattr(overlap, "default_kernel", lambda device: SimpleNamespace(name=DEFAULT))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captured)
     assert overlap.overlaps(SimpleNamespace(is_cuda=True, device=None)) == (not captured)
 

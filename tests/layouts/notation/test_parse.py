@@ -208,7 +208,7 @@ def test_any_text_parses_or_raises_layout_error(text):
 
 
 def test_parse_takes_only_text():
-    with pytest.raises(LayoutError, match="expected a text"):
+    with pytest.raises(LayoutError, match="expected a string"):
         parse((4, 8))
 
 
