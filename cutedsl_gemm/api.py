@@ -18,6 +18,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.call import Tile, call, check_flag
+from cutedsl_gemm.checks import check_operands
 from cutedsl_gemm.derivatives import NO_GRADIENT, Product, apply_product
 from cutedsl_gemm.fused import bound, compute
 from cutedsl_gemm.fused_derivatives import FusedProduct, of_accumulators
@@ -29,7 +30,7 @@ from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import DEFAULTS, Options
-from cutedsl_gemm.tensors import DENSE, aligned, check_operands, device_of, is_sharded
+from cutedsl_gemm.tensors import DENSE, aligned, device_of, is_sharded
 from cutedsl_gemm.transforms import transformed
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.aliasing import check_disjoint, span_bytes
+from cutedsl_gemm.checks import check_memory, check_operands, check_out
 from cutedsl_gemm.copies import aligned_copies
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.problem import Problem, Requirements
@@ -26,9 +27,6 @@ from cutedsl_gemm.tensors import (
     aligned,
     allocator,
     check_call,
-    check_memory,
-    check_operands,
-    check_out,
     column_major,
     device_of,
     empty_padded,

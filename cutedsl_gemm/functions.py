@@ -17,6 +17,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.activations import ACTIVATIONS, GATES, LINEAR, activated, function_of, name_of
 from cutedsl_gemm.api import fused_product
+from cutedsl_gemm.checks import check_dense, check_operands, check_pair
 from cutedsl_gemm.linear_calls import (
     AUTOCAST,
     Run,
@@ -29,16 +30,9 @@ from cutedsl_gemm.linear_calls import (
 from cutedsl_gemm.operands import Value, check_operand
 from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.request import Fixed, Function
-from cutedsl_gemm.tensors import (
-    DENSE,
-    check_dense,
-    check_operands,
-    check_pair,
-    is_sharded,
-    rows_of,
-    unflattened,
-)
+from cutedsl_gemm.tensors import DENSE, is_sharded
 from cutedsl_gemm.transforms import transformed
+from cutedsl_gemm.views import rows_of, unflattened
 from layouts.errors import brief, did_you_mean
 
 REFUSALS = AttributeError, IndexError, TypeError, ValueError, RuntimeError  # of torch's, and ours

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from cutedsl_gemm.aliasing import check_disjoint, disjoint
 from cutedsl_gemm.call import check_options, tuned_plan
+from cutedsl_gemm.checks import check_memory
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Operand, Result
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -43,7 +44,7 @@ from cutedsl_gemm.results import (
 from cutedsl_gemm.run import fused_runner
 from cutedsl_gemm.select.registry import Kernel, named
 from cutedsl_gemm.signature import DEFAULTS, Options, Values, remembered
-from cutedsl_gemm.tensors import aligned, aligned_copy, check_address, check_memory, device_of
+from cutedsl_gemm.tensors import aligned, aligned_copy, check_address, device_of
 from cutedsl_gemm.transforms import untraced
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Values, Results | None], Results]

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.checks import check_operands
 from cutedsl_gemm.derivatives import NO_GRADIENT
 from cutedsl_gemm.fused import composed, compute
 from cutedsl_gemm.fused_derivatives import Backward, save, saved
@@ -26,7 +27,7 @@ from cutedsl_gemm.request import Fixed, Function, parts_of
 from cutedsl_gemm.results import Results, empty
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import Options
-from cutedsl_gemm.tensors import check_operands, is_one
+from cutedsl_gemm.tensors import is_one
 
 # What tracing needs to know of an operand: its name; for each extent, whether it is not 1;
 # whether an extent is 1 and the shape is still that of C; its dtype.

@@ -21,7 +21,8 @@ from cutedsl_gemm.derivatives import applied
 from cutedsl_gemm.fused import compute, fused
 from cutedsl_gemm.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.remember import remember
-from cutedsl_gemm.tensors import ByAddress, flattener, is_sharded, reshaper, rows_of, unflattened
+from cutedsl_gemm.tensors import is_sharded
+from cutedsl_gemm.views import ByAddress, flattener, reshaper, rows_of, unflattened
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
 

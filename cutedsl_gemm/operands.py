@@ -23,9 +23,10 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.checks import check_dense
 from cutedsl_gemm.kernels.epilogue.expression import Mode, Operand
 from cutedsl_gemm.problem import dtype_name
-from cutedsl_gemm.tensors import check_dense, empty_padded
+from cutedsl_gemm.tensors import empty_padded
 
 Value: TypeAlias = Tensor | float  # what the caller passes for an operand; any real number
 

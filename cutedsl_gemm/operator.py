@@ -12,12 +12,12 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.call import Tile, call
+from cutedsl_gemm.checks import check_extents, check_operands
 from cutedsl_gemm.derivatives import NO_GRADIENT, gradients, save
 from cutedsl_gemm.library import register_flops
 from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import named
 from cutedsl_gemm.signature import Options
-from cutedsl_gemm.tensors import check_extents, check_operands
 
 
 @torch.compiler.assume_constant_result

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.remember import REMEMBERED
-from cutedsl_gemm.tensors import at_address
+from cutedsl_gemm.views import at_address
 
 REACH = 1 << 40  # bytes: strides of a tensor map are below this (cuTensorMapEncodeTiled)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.checks import check_operands
 from cutedsl_gemm.kernels.epilogue.expression import (
     PLAIN,
     Epilogue,
@@ -23,7 +24,7 @@ from cutedsl_gemm.kernels.epilogue.expression import (
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.operands import Bound, Value, bind
 from cutedsl_gemm.problem import Problem, Requirements
-from cutedsl_gemm.tensors import aligned, check_operands, empty_padded, problem_of
+from cutedsl_gemm.tensors import aligned, empty_padded, problem_of
 from layouts.errors import brief, did_you_mean
 
 OF_GEMM = "tile", "out", "kernel", "tune", "invariant"  # its arguments beside a, b and epilogue

@@ -16,18 +16,12 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.aliasing import check_written
+from cutedsl_gemm.checks import check_dense
 from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Result
 from cutedsl_gemm.problem import Requirements
-from cutedsl_gemm.tensors import (
-    allocator,
-    check_dense,
-    column_major,
-    empty_padded,
-    fits,
-    matrix_of,
-)
+from cutedsl_gemm.tensors import allocator, column_major, empty_padded, fits, matrix_of
 
 Results: TypeAlias = tuple[Tensor, ...]
 Shape: TypeAlias = tuple[int, int]  # M, N

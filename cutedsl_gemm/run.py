@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.checks import check_out
 from cutedsl_gemm.copies import copy
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.progress import bar
@@ -22,7 +23,7 @@ from cutedsl_gemm.on_device import on_device
 from cutedsl_gemm.operands import Value
 from cutedsl_gemm.problem import Matrix, Requirements
 from cutedsl_gemm.select.registry import Kernel
-from cutedsl_gemm.tensors import check_call, check_out, empty_padded
+from cutedsl_gemm.tensors import check_call, empty_padded
 from cutedsl_gemm.transforms import untraced
 
 Run: TypeAlias = Callable[[Tensor, Tensor, Tensor], None]  # (a, b, out)

@@ -36,8 +36,9 @@ from cutedsl_gemm.pairs import as_parts
 from cutedsl_gemm.request import Fixed
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.signature import DEFAULTS
-from cutedsl_gemm.tensors import DENSE, rows_of
+from cutedsl_gemm.tensors import DENSE
 from cutedsl_gemm.transforms import transformed
+from cutedsl_gemm.views import rows_of
 from layouts.errors import brief, did_you_mean
 
 Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias), as torch.nn.functional.linear

@@ -22,13 +22,14 @@ from torch.distributed import ProcessGroup
 
 from cutedsl_gemm import library
 from cutedsl_gemm.api import gemm
+from cutedsl_gemm.checks import check_operands
 from cutedsl_gemm.derivatives import product_like
 from cutedsl_gemm.distributed.all_gather import gather
 from cutedsl_gemm.distributed.overlap import all_gathered
 from cutedsl_gemm.distributed.reduce_scatter import rows_of_each, scatter
 from cutedsl_gemm.distributed.symmetric import resolve
 from cutedsl_gemm.problem import TMA
-from cutedsl_gemm.tensors import DENSE, check_operands
+from cutedsl_gemm.tensors import DENSE
 
 
 def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = None) -> Tensor:

@@ -27,8 +27,9 @@ from cutedsl_gemm.linear_calls import (
 )
 from cutedsl_gemm.operator import flops, register_sharding
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, is_sharded, rows_of, unflattened
+from cutedsl_gemm.tensors import DENSE, is_sharded
 from cutedsl_gemm.transforms import transformed
+from cutedsl_gemm.views import rows_of, unflattened
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
 

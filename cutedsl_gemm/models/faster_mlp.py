@@ -29,9 +29,10 @@ from cutedsl_gemm.problem import MAX_EXTENT
 from cutedsl_gemm.remember import remember
 from cutedsl_gemm.results import Results
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, flattener, is_sharded, reshaper, rows_of, unflattened
+from cutedsl_gemm.tensors import DENSE, is_sharded
 from cutedsl_gemm.transforms import transformed
 from cutedsl_gemm.two_layers import Mlp, gated_products, hidden_gradient, input_gradient
+from cutedsl_gemm.views import flattener, reshaper, rows_of, unflattened
 
 
 def gated_mlp(

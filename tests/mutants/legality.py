@@ -103,7 +103,7 @@ FAULTS = (
     ),
     Fault(
         "dtypes_may_differ",
-        TENSORS,
+        "cutedsl_gemm/checks.py",
         '    check_pair("a", a, "b", b)\n',
         "",
         "The bits of b are multiplied as if they had the dtype of a.",

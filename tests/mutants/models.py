@@ -7,7 +7,6 @@ from .fault import Fault
 CALLS = "cutedsl_gemm/linear_calls.py"
 LINEAR = "cutedsl_gemm/models/faster.py"
 MLP = "cutedsl_gemm/models/faster_mlp.py"
-TENSORS = "cutedsl_gemm/tensors.py"
 CONVERSION = "cutedsl_gemm/models/conversion.py"
 RECOGNITION = "cutedsl_gemm/models/recognition.py"
 MODE = "cutedsl_gemm/models/mode.py"
@@ -143,7 +142,7 @@ FAULTS = (
     ),
     Fault(
         "rows_that_are_not_contiguous",
-        TENSORS,
+        "cutedsl_gemm/views.py",
         "    if x.ndim == 2 or not x.is_contiguous():\n",
         "    if x.ndim == 2:\n",
         "A transposed x (…, K) is multiplied as if its memory were that of a contiguous one.",
