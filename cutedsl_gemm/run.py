@@ -147,7 +147,7 @@ def run_transposed(run: Run) -> Run:
 
 
 def run_through_copy(run: Run, column_major: bool) -> Run:
-    """`run` into a padded tensor, copied to an `out` whose rows the kernel cannot store."""
+    """`run` into a padded tensor, then copied to `out`, whose rows the kernel cannot store."""
 
     def copied(a: Tensor, b: Tensor, out: Tensor) -> None:
         padded = empty_padded(out, (out.mT if column_major else out).shape)

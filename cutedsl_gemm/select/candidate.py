@@ -85,7 +85,7 @@ class Candidate:
         bm, bn, bk = self.tile
         of_c = 0
         if self.maker is not split:
-            columns, in_flight = self.panels()
+            columns, in_flight = self.panels
             of_c = self.panel_rows * columns * (self.c_stages or in_flight)
         return (SMEM_BYTES - BARRIER_BYTES - 2 * of_c) // (2 * bk * (bm + bn))
 
@@ -114,15 +114,16 @@ class Candidate:
         """Rows of the panels of C of all consumers."""
         return self.tile[0] * (self.consumers if self.maker is pingpong else self.atom_layout[1])
 
-    def columns(self, accumulators: int = 1) -> int:
-        """Columns of C that a consumer has, for an epilogue of one or two accumulators."""
-        return self.tile[1] // self.atom_layout[1] // (1 if self.swapped else accumulators)
+    @property
+    def columns(self) -> int:
+        """Columns of C that a consumer has, without an epilogue."""
+        return self.tile[1] // self.atom_layout[1]
 
-    def panels(self, accumulators: int = 1) -> Panels:
-        """How a consumer stages C, for an epilogue of one or two accumulators."""
+    @property
+    def panels(self) -> Panels:
+        """How a consumer stages C, without an epilogue."""
         bm, bn, _ = self.tile
-        rows = self.panel_rows // (accumulators if self.swapped else 1)
-        return default_panels(rows, self.columns(accumulators), self.swapped, 2 * (bm + bn))
+        return default_panels(self.panel_rows, self.columns, self.swapped, 2 * (bm + bn))
 
     @property
     def c_stages(self) -> int | None:
@@ -196,7 +197,7 @@ class Candidate:
         (True, False)
         """
         along_k = majors[0 if self.swapped else 1] == "K"
-        whole_rows = along_k or self.columns() % SHORTEST_ROW == 0
+        whole_rows = along_k or self.columns % SHORTEST_ROW == 0
         one_sum = self.maker is not split and self.tile[2] == 64
         return whole_rows and (one_sum or not invariant)
 

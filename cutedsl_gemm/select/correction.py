@@ -68,7 +68,7 @@ def facts(candidate: Candidate) -> dict[str, float]:
         "across": across,
         "smem": bm + bn + candidate.reads,  # written and read, for each k
         "stages": candidate.stages,
-        "panel columns": candidate.panels().columns,
+        "panel columns": candidate.panels.columns,
     }
     return {f"log2 {name}": math.log2(value) for name, value in numbers.items()} | {
         "K split": int(candidate.maker is split),

@@ -223,7 +223,7 @@ def table(
     splits = np.array([each.splits for each in candidates], dtype=float)
     narrow = np.array(
         [
-            each.maker is not split and not each.swapped and each.panels().columns == 16
+            each.maker is not split and not each.swapped and each.panels.columns == 16
             for each in candidates
         ]
     )
@@ -281,7 +281,7 @@ def row_of_b(candidate: Candidate, majors: Majors) -> int:
     [64, 32, 16]
     """
     along_k = majors[0 if candidate.swapped else 1] == "K"
-    return ROW if along_k else max(gcd(candidate.columns(), ROW), SHORTEST_ROW)
+    return ROW if along_k else max(gcd(candidate.columns, ROW), SHORTEST_ROW)
 
 
 def single(costs: Table) -> Table:

@@ -30,7 +30,7 @@ Buffer: TypeAlias = tuple[object, ...]  # ("stage", block, stage, "A", slice), (
 Version: TypeAlias = tuple[int, ...]  # of a buffer's contents
 
 CLUSTER = "cluster"  # the barrier of all warps of a cluster
-LOADED, WRITTEN = 0, 1  # a panel of an operand is overwritten by one of the result
+LOADED, WRITTEN = 0, 1  # a panel of an operand is overwritten by one of a result
 
 
 class Phase(NamedTuple):
@@ -90,7 +90,7 @@ class Access(NamedTuple):
     """A buffer is read or written, from one moment to another.
 
     `version` says which contents: (k-tile,) of a stage, (tile,) of an accumulator, (0,) of what is
-    written once; of a panel's buffer (tile, panel, LOADED), an operand, or (tile, panel, WRITTEN).
+    written once; of a panel's buffer (tile, panel, slot, LOADED), an operand, or (…, WRITTEN).
     """
 
     version: Version
@@ -472,7 +472,7 @@ class _Program:
         """An access to the rows of a panel's buffer that these warps write."""
         for warps in rows_of:
             buffer = ("panel", self.block, self.warps.agent, step.buffer, warps)
-            version = self.action.tile, step.panel, contents
+            version = self.action.tile, step.panel, step.slot, contents
             self.access(buffer, version, writes, begin, end)
 
     def fence(self, step: steps.Fence) -> None:

@@ -134,7 +134,7 @@ class MultiplyWait(Step):
 class LoadPanel(Step):
     """TMA loads a panel of an operand of the epilogue into a buffer; bytes as for `Load`.
 
-    They complete on the mbarrier of the panel.
+    They complete on the mbarrier of the panel. Operands, and results, have a slot each.
     """
 
     operand: str
@@ -142,6 +142,7 @@ class LoadPanel(Step):
     bytes: int
     panel: int
     buffer: int
+    slot: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,7 @@ class ReadPanel(Step):
 
     panel: int
     buffer: int
+    slot: int = 0
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ class WritePanel(Step):
 
     panel: int
     buffer: int
+    slot: int = 0
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ class StorePanel(Step):
     panel: int
     buffer: int
     asynchronous: bool = True
+    slot: int = 0
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ class PanelGemm(Sm90Gemm):
         """What `store` needs: operands, what threads store, panels, their tiles, and loads.
 
         The operands are tensors over C. Of each staged result there are panels (R, P,
-        staged_panels), and C in tiles. `loads` is for the operand that is loaded into panels.
+        staged_panels), and C in tiles. `loads` is for the operands that are loaded into panels.
         """
         staged, operands, by_threads, *received = output
         layout = staged_layout(self.plan.staging, self.plan.staged_panels)

@@ -70,7 +70,7 @@ class PanelPlan(Sm90Plan):
     fragment: Layout
     stmatrix_tv: Layout  # (thread, value) → m + 64 * n of the (64, S) tile of four warps' stmatrix
     staging: ComposedLayout  # (panel_rows, P) → element offset: a panel of C in shared memory
-    c_stages: int  # panels that a consumer may have in flight
+    c_stages: int  # buffers of a consumer for its panels
 
     @property
     def contiguous(self) -> int:
@@ -158,10 +158,19 @@ class PanelPlan(Sm90Plan):
         return parts if across else parts * (WARPGROUP // WARP)
 
     @property
-    def staged_operands(self) -> tuple[int, ...]:
-        """The operands that TMA loads into panels: 16-bit matrices that lie in memory as C does.
+    def loadable_operands(self) -> tuple[int, ...]:
+        """The operands that TMA can load into panels: 16-bit matrices that lie in memory as C."""
+        if not (self.staged and self.stored_by_tma):
+            return ()
+        operands = enumerate(self.planned_epilogue.operands)
+        return tuple(i for i, operand in operands if lies_like_c(operand, self.contiguous))
 
-        Threads load any other operand.
+    @property
+    def staged_operands(self) -> tuple[int, ...]:
+        """The operands that TMA loads into panels: all that it can, or none. Threads load others.
+
+        A panel takes a buffer for each of them, and for each staged result. There are none if
+        `c_stages` is no multiple of that.
 
         >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
@@ -170,10 +179,8 @@ class PanelPlan(Sm90Plan):
         >>> plan.staged_operands
         (1,)
         """
-        if not (self.staged and self.stored_by_tma):
-            return ()
-        operands = enumerate(self.planned_epilogue.operands)
-        return tuple(i for i, operand in operands if lies_like_c(operand, self.contiguous))
+        found = self.loadable_operands
+        return () if found and self.c_stages % max(len(self.staged), len(found)) else found
 
     @property
     def matrix_operands(self) -> tuple[int, ...]:
@@ -236,7 +243,7 @@ class PanelPlan(Sm90Plan):
 
     @property
     def slots(self) -> int:
-        """Buffers of a panel: slot i has a panel of `staged_operands[i]`, then of `staged[i]`."""
+        """Buffers that a panel takes: slot i holds `staged_operands[i]`, then `staged[i]`."""
         return max(len(self.staged), len(self.staged_operands))
 
     @property
@@ -254,22 +261,13 @@ class PanelPlan(Sm90Plan):
         """
         return (panel * self.slots + slot) % self.c_stages
 
-    def load(self, panel: int, i: int) -> int:
-        """The number of a panel of `staged_operands[i]`, among those that are loaded for a tile."""
-        return panel * len(self.staged_operands) + i
-
-    def store(self, panel: int, i: int) -> int:
-        """The number of a panel of `staged[i]`, among those that are stored of a tile."""
-        return panel * len(self.staged) + i
-
-    @property
-    def loads(self) -> int:
-        """Panels of operands that TMA loads for a consumer's part of a tile."""
-        return self.panels * len(self.staged_operands)
+    def store(self, panel: int, slot: int) -> int:
+        """The number of a panel of `staged[slot]`, among those that are stored of a tile."""
+        return panel * len(self.staged) + slot
 
     @property
     def loaded_panels(self) -> int:
-        return self.consumers * self.loads
+        return self.consumers * self.panels if self.staged_operands else 0
 
     @property
     def stores(self) -> int:
@@ -494,12 +492,8 @@ class PanelPlan(Sm90Plan):
         yield from _staging_problems(self.staging, self.contiguous)
         yield from count_problem("c_stages", self.c_stages, 1)
         if self.c_stages > (most := max(self.panels, self.panels * self.slots)):
-            yield f"c_stages is {self.c_stages}; it must be at most {most}, a tile's panels"
-        if self.staged_operands and self.c_stages % self.slots:
-            yield (
-                f"c_stages is {self.c_stages}; it must be a multiple of {self.slots}: a panel has "
-                "as many buffers, for the matrices that TMA loads and for its results"
-            )
+            what = "the buffers of a tile's panels"
+            yield f"c_stages is {self.c_stages}; it must be at most {most}, {what}"
 
     def required(self) -> Iterator[tuple[str, object, str]]:
         yield from super().required()
@@ -584,8 +578,8 @@ def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int, slots: int =
     the widest are taken. `rows` counts the rows of the panels of all consumers, `bn` the columns of
     C in a tile, and `k_bytes` the bytes of A and B for each k.
 
-    If TMA loads matrices into them, each takes `slots` buffers. Two or more are then in flight. If
-    operands are swapped, their columns are at most 16, so that four are: 2 % faster
+    If TMA loads matrices into them, each panel takes `slots` buffers, and a consumer has two or
+    more. If operands are swapped, panels have at most 16 columns, so that it has four: 2 % faster
     (docs/performance/notebook.md, "Matrices come through a ring of panels").
 
     >>> default_panels(128, 160, False, k_bytes=2 * (128 + 160))

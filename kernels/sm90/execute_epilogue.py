@@ -170,9 +170,8 @@ class PanelStore:
         if not whole:
             panels[:, step.buffer] = torch.nan
             return
-        operand = self.results.operands[self.staged_operand(step)]
-        panel = step.panel // len(self.plan.staged_operands)
-        row, column = self.place_of_panel(panel, warps, tiles)
+        operand = self.results.operands[self.plan.staged_operands[step.slot]]
+        row, column = self.place_of_panel(step.panel, warps, tiles)
         extents = self.results.extents
         inside = (row < extents[0]) & (column < extents[1])
         row, column = (
@@ -184,19 +183,14 @@ class PanelStore:
     def hold(self, step: Any, warps: Warps, panels: Tensor) -> None:
         """The warps read a panel of an operand: (cluster, P/S, R/64, S/2, thread)."""
         values = panels[:, step.buffer, self.loaded[..., threads_of(warps)]]
-        self.held.setdefault(warps, {})[self.staged_operand(step)] = values
-
-    def staged_operand(self, step: Any) -> int:
-        """The operand whose panel a step loads or reads."""
-        return self.plan.staged_operands[step.panel % len(self.plan.staged_operands)]
+        self.held.setdefault(warps, {})[self.plan.staged_operands[step.slot]] = values
 
     def write(
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """The warps write a panel of a result: acc (cluster, R, BN) in fp32 → a buffer."""
-        panel, staged = divmod(step.panel, len(self.plan.staged))
-        values, _ = self.values(panel, warps, acc, tiles)
-        result = self.plan.staged[staged]
+        values, _ = self.values(step.panel, warps, acc, tiles)
+        result = self.plan.staged[step.slot]
         value = values[result].to(self.results.whole[result].dtype)
         written = self.written[..., threads_of(warps)]
         panels[:, step.buffer, written.flatten()] = value.flatten(1).float()
@@ -252,10 +246,8 @@ class PanelStore:
         self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
     ) -> None:
         """A buffer goes to its panel of a result: all of it, or what the warps' threads store."""
-        plan = self.plan
-        panel, staged = divmod(step.panel, len(plan.staged))
-        whole = self.results.whole[plan.staged[staged]]
-        row, column = self.place_of_panel(panel, warps, tiles)
+        whole = self.results.whole[self.plan.staged[step.slot]]
+        row, column = self.place_of_panel(step.panel, warps, tiles)
         held = panels[:, step.buffer, self.read.flatten()].unflatten(1, self.read.shape)
         held = held.to(whole.dtype)
         if step.asynchronous:

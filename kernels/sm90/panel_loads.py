@@ -4,7 +4,7 @@ When   before the products of a tile    wait until TMA has read the buffers │ 
        after the products, a panel      wait until it is full │ ldmatrix │ evaluate │ stmatrix │
                                         store │ wait until TMA has read it │ load a later panel
        The first loads come while the consumer multiplies, and in `pingpong` while it waits for its
-       turn; the others while panels between are evaluated.
+       turn; the later ones while the panels in between, if any, are evaluated.
 
 Where  the layout, the boxes and the rows that lanes address are those of the results: ldmatrix
        gives a thread the elements that its stmatrix overwrites. A warp reads its own rows only.
@@ -41,9 +41,9 @@ class PanelLoads:
         )
 
     def tensors(self, storage, loaded, operands):
-        """Of each operand, the panels (R, P, staged_panels), the atom, and it in panels; mbarriers.
+        """For each operand, its panels (R, P, staged_panels), the atom, and the operand in panels.
 
-        There is an mbarrier for each panel of each operand in a consumer's part of a tile.
+        Then the mbarriers, one for each panel of a consumer's part of a tile.
         """
         plan, found = self.plan, []
         layout = staged_layout(plan.staging, plan.staged_panels)
@@ -54,13 +54,13 @@ class PanelLoads:
             found.append((sO, tma, gO))
         return *found, loaded
 
-    def buffer(self, consumer, panel, number):
+    def buffer(self, consumer, panel, slot):
         """The buffer of a panel of an operand, among those of all consumers."""
-        return consumer * self.plan.c_stages + self.plan.buffer(panel, number)
+        return consumer * self.plan.c_stages + self.plan.buffer(panel, slot)
 
-    def mbarrier(self, loaded, consumer, panel, number):
-        """The mbarrier of a panel of an operand."""
-        return loaded + (consumer * self.plan.loads + self.plan.load(panel, number))
+    def mbarrier(self, loaded, consumer, panel):
+        """The mbarrier of a panel, of all operands."""
+        return loaded + (consumer * self.plan.panels + panel)
 
     def first(self, consumer, tensors, m, n):
         """Load as many panels of a tile as there are buffers for."""
@@ -81,14 +81,15 @@ class PanelLoads:
         if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
             for panel in panels:
-                for number, (tma, sO, gO) in enumerate(parts):
-                    full = self.mbarrier(loaded, consumer, panel, number)
-                    with cute.arch.elect_one():
-                        cute.arch.mbarrier_arrive_and_expect_tx(full, plan.panel_bytes)
+                full = self.mbarrier(loaded, consumer, panel)
+                with cute.arch.elect_one():
+                    bytes = len(parts) * plan.panel_bytes
+                    cute.arch.mbarrier_arrive_and_expect_tx(full, bytes)
+                for slot, (tma, sO, gO) in enumerate(parts):
                     cute.copy(
                         tma,
                         gO[None, m, n * plan.panels + panel],
-                        sO[None, self.buffer(consumer, panel, number)],
+                        sO[None, self.buffer(consumer, panel, slot)],
                         tma_bar_ptr=full,
                         cache_policy=Int64(EVICT_FIRST),  # it is read once
                     )
@@ -98,19 +99,18 @@ class PanelLoads:
         """Wait until a panel of each operand has come, in the consumer's tile number `turn`."""
         *_, loaded = tensors
         parity = self.plan.pipeline.parity(turn)
-        for number in cutlass.range_constexpr(len(self.dtypes)):
-            cute.arch.mbarrier_wait(self.mbarrier(loaded, consumer, panel, number), parity)
+        cute.arch.mbarrier_wait(self.mbarrier(loaded, consumer, panel), parity)
 
     def read(self, consumer, tensors, panel, part):
         """By operand, its values for a part of a panel, (None, m64, S columns), in registers."""
         *operands, _ = tensors
         thread, found = cute.arch.thread_idx()[0] % WARPGROUP, {}
-        for number, (sO, *_) in enumerate(operands):
-            ldmatrix = self.make_ldmatrix(self.dtypes[number])
+        for slot, (sO, *_) in enumerate(operands):
+            ldmatrix = self.make_ldmatrix(self.dtypes[slot])
             tO = lane_rows(self.plan, ldmatrix.get_slice(thread).partition_S(sO))
-            values = cute.make_rmem_tensor((size(self.plan.fragment[0]),), self.dtypes[number])
-            cute.copy(ldmatrix, tO[(*part, self.buffer(consumer, panel, number))], values)
-            found[self.plan.staged_operands[number]] = values
+            values = cute.make_rmem_tensor((size(self.plan.fragment[0]),), self.dtypes[slot])
+            cute.copy(ldmatrix, tO[(*part, self.buffer(consumer, panel, slot))], values)
+            found[self.plan.staged_operands[slot]] = values
         return found
 
     def make_ldmatrix(self, dtype):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import product
 from typing import Any
 
 from cutedsl_gemm.kernels.pipeline import steps
@@ -54,7 +53,7 @@ def turn_barrier(plan: Sm90Plan, consumer: Any) -> tuple[Any, int]:
 
 
 def loaded_barrier(consumer: int) -> str:
-    """The mbarriers of a consumer's panels into which TMA loads operands."""
+    """The mbarriers of the panels for which TMA loads operands, of a consumer."""
     return f"loaded {consumer}"
 
 
@@ -179,12 +178,13 @@ def _load_panels(plan: PanelPlan, consumer: int, panels: Iterable[int]) -> tuple
     """Load panels of the operands, when TMA has read the results that their buffers held."""
     program: list[steps.Step] = [steps.StoreWait(0, leader=True)]
     barrier, bytes = loaded_barrier(consumer), plan.panel_bytes
-    for panel, (i, operand) in product(panels, enumerate(plan.staged_operands)):
-        name, load = plan.planned_epilogue.operands[operand].name, plan.load(panel, i)
-        program += (
-            steps.Expect(barrier, bytes, load, leader=True),
-            steps.LoadPanel(name, barrier, bytes, load, plan.buffer(panel, i), leader=True),
-        )
+    names = [plan.planned_epilogue.operands[i].name for i in plan.staged_operands]
+    for panel in panels:
+        program.append(steps.Expect(barrier, len(names) * bytes, panel, leader=True))
+        for slot, name in enumerate(names):
+            buffer = plan.buffer(panel, slot)
+            load = steps.LoadPanel(name, barrier, bytes, panel, buffer, slot, leader=True)
+            program.append(load)
     return tuple(program)
 
 
@@ -196,30 +196,30 @@ def _first_panels(plan: PanelPlan, consumer: int) -> Program:
 
 
 def _store(plan: PanelPlan, consumer: int) -> Program:
-    """Panel after panel through its buffer."""
+    """Panel after panel, each through its buffers."""
     sync, tma = steps.Sync(f"panel {consumer}"), plan.stored_by_tma
-    operands = range(len(plan.staged_operands))
+    loaded = range(len(plan.staged_operands))
     program: list[steps.Step] = []
     if plan.scattered:
         program.append(steps.WaitForRows("C", by_tma=False))
     for panel in range(plan.panels):
-        loaded = [(plan.load(panel, i), plan.buffer(panel, i)) for i in operands]
-        program += (steps.Wait(loaded_barrier(consumer), panel=load) for load, _ in loaded)
-        program += (steps.ReadPanel(*each) for each in loaded)
+        if loaded:
+            program.append(steps.Wait(loaded_barrier(consumer), panel=panel))
+        program += (steps.ReadPanel(panel, plan.buffer(panel, slot), slot) for slot in loaded)
         if plan.scattered and (added := plan.added_panels(panel)):
             program.append(steps.AddRows("C", panel, len(added)))
         if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
-        for i in range(len(plan.staged)):
-            store, buffer = plan.store(panel, i), plan.buffer(panel, i)
+        for slot in range(len(plan.staged)):
+            buffer, pending = plan.buffer(panel, slot), plan.pending_stores(plan.store(panel, slot))
             if not loaded:  # else the loads have waited for the buffers
                 if tma:
-                    program.append(steps.StoreWait(plan.pending_stores(store), leader=True))
+                    program.append(steps.StoreWait(pending, leader=True))
                 program.append(sync)
-            program.append(steps.WritePanel(store, buffer))
+            program.append(steps.WritePanel(panel, buffer, slot))
             if tma:
                 program.append(steps.Fence())
-            program += sync, steps.StorePanel(store, buffer, asynchronous=tma, leader=tma)
+            program += sync, steps.StorePanel(panel, buffer, tma, slot, leader=tma)
         if loaded and (later := panel + plan.panel_stages) < plan.panels:
             program += _load_panels(plan, consumer, [later])
     if plan.scattered:

@@ -271,7 +271,7 @@ class Sm90Plan:
 
     @property
     def loaded_panels(self) -> int:
-        """Buffers of all consumers into which TMA loads an operand: each has an mbarrier."""
+        """Panels of all consumers for which TMA loads operands: each has an mbarrier."""
         return 0
 
     @property

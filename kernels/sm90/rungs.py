@@ -217,8 +217,9 @@ def _panel_plan(
 ) -> PanelPlan:
     """By default, a consumer stages the panels of C of `default_panels`.
 
-    If TMA loads operands into them, it has two buffers or more: one is loaded while what the other
-    held is evaluated and stored.
+    If TMA can load operands into them, a panel takes a buffer for each, and a consumer has two or
+    more: one panel is loaded while another is evaluated and stored. It has fewer, or threads load
+    the operands, if the stages of A and B leave no room.
     """
     name, matrices = f"tile {tile}, {dtype}", epilogue.accumulators
     refuse(name, tile_problems(tile, dtype, schedule, swapped, matrices))
@@ -254,8 +255,10 @@ def _panel_plan(
         c_stages=in_flight if c_stages is None else c_stages,
         raster=raster,
     )
-    if plan.staged_operands:
-        columns, in_flight = default_panels(*of_c, plan.slots)
-        in_flight = min(in_flight // plan.slots, c_columns // columns) * plan.slots
-        plan = with_panels(plan, columns, in_flight if c_stages is None else c_stages)
+    if c_stages is None and plan.loadable_operands:
+        slots = max(len(plan.staged), len(plan.loadable_operands))
+        columns, in_flight = default_panels(*of_c, slots)
+        most = min(in_flight // slots, c_columns // columns)
+        rings = (with_panels(plan, columns, slots * panels) for panels in (most, 1))
+        plan = next((each for each in rings if each.stages_that_fit >= 2), plan)
     return replace(plan, stages=plan.stages_that_fit).check()

@@ -574,8 +574,8 @@ LOADS = (
     Fault(
         "operand_in_panels_of_the_first_consumer",
         PANEL_LOADS,
-        "consumer * self.plan.c_stages + self.plan.buffer(panel, number)",
-        "self.plan.buffer(panel, number)",
+        "consumer * self.plan.c_stages + self.plan.buffer(panel, slot)",
+        "self.plan.buffer(panel, slot)",
         "Two consumers load an operand into one panel.",
     ),
     Fault(

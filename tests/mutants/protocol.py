@@ -80,8 +80,8 @@ FAULTS = (
     Fault(
         "panel_reused_early",
         PIPELINE,
-        "steps.StoreWait(plan.pending_stores(store), leader=True)",
-        "steps.StoreWait(plan.pending_stores(store) + 1, leader=True)",
+        "steps.StoreWait(pending, leader=True)",
+        "steps.StoreWait(pending + 1, leader=True)",
         "stmatrix overwrites a panel that TMA has not read yet.",
     ),
     Fault(
@@ -94,8 +94,8 @@ FAULTS = (
     Fault(
         "panel_without_the_second_barrier",
         PIPELINE,
-        "program += sync, steps.StorePanel(store, buffer, asynchronous=tma, leader=tma)",
-        "program += (steps.StorePanel(store, buffer, asynchronous=tma, leader=tma),)",
+        "program += sync, steps.StorePanel(panel, buffer, tma, slot, leader=tma)",
+        "program += (steps.StorePanel(panel, buffer, tma, slot, leader=tma),)",
         "TMA stores a panel that three of four warps have not written yet.",
     ),
     Fault(
@@ -108,8 +108,8 @@ FAULTS = (
     Fault(
         "operand_read_before_it_comes",
         PIPELINE,
-        "(steps.Wait(loaded_barrier(consumer), panel=load) for load, _ in loaded)",
-        "()",
+        "            program.append(steps.Wait(loaded_barrier(consumer), panel=panel))\n",
+        "            pass\n",
         "ldmatrix reads what the panel held before.",
     ),
     Fault(
@@ -122,8 +122,8 @@ FAULTS = (
     Fault(
         "operand_bytes_of_all_panels",
         PIPELINE,
-        "steps.Expect(barrier, bytes, load, leader=True)",
-        "steps.Expect(barrier, bytes * plan.panels, load, leader=True)",
+        "steps.Expect(barrier, len(names) * bytes, panel, leader=True)",
+        "steps.Expect(barrier, bytes * plan.panels * 2, panel, leader=True)",
         "The mbarrier of a panel waits for bytes that never come.",
     ),
     Fault(

@@ -154,7 +154,7 @@ def test_more_work_never_takes_less_time(m, n, k, candidate):
         assert physical(more) >= physical(whole) * (1 - 1e-9)  # the stores of C may take longer
 
 
-@given(extents, extents, extents, candidates.filter(lambda each: each.columns() % 32 == 0))
+@given(extents, extents, extents, candidates.filter(lambda each: each.columns % 32 == 0))
 def test_a_swapped_candidate_takes_the_time_of_the_transposed_product(m, n, k, candidate):
     """Panels of 16 columns are stored in short rows, unless operands are swapped."""
     swapped, plain = (replace(candidate, swapped=each) for each in (True, False))

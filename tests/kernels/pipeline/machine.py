@@ -286,7 +286,11 @@ class Machine:
                 raise Wrong(f"{key} is overwritten while it is in use")
             state[key] = None, 1, True
         key = "panel", block, agent, step.buffer
-        item = key, ("operand", action.tile, step.panel), self.mbarrier(step, block, action)
+        item = (
+            key,
+            ("operand", action.tile, step.panel, step.slot),
+            self.mbarrier(step, block, action),
+        )
         state["loads",] = (*state.get(("loads",), ()), (*item, step.bytes))
 
     def end_load(self, state, item):
@@ -312,7 +316,7 @@ class Machine:
 
     def readpanel(self, state, i, action):
         key = "panel", self.warps[i].block, self.warps[i].agent, action.step.buffer, i
-        wanted = "operand", action.tile, action.step.panel
+        wanted = "operand", action.tile, action.step.panel, action.step.slot
         if state.get(key, IDLE)[:2] != (wanted, 0):
             raise Wrong(f"{key} holds {state.get(key, IDLE)}, and {wanted} is read")
         state[key] = wanted, 0, True
@@ -355,7 +359,7 @@ class Machine:
         _, writes, read = state.get(key, IDLE)
         if writes or not read:
             raise Wrong("a panel is overwritten that has not been stored")
-        state[key] = (action.tile, action.step.panel), 0, False
+        state[key] = (action.tile, action.step.panel, action.step.slot), 0, False
         state["unfenced", i] = (*state.get(("unfenced", i), ()), buffer)
 
     def fence(self, state, i, action):
@@ -366,7 +370,7 @@ class Machine:
         block, agent, step = self.warps[i].block, self.warps[i].agent, action.step
         for j in self.members(i):
             key = "panel", block, agent, step.buffer, j
-            if state.get(key, IDLE)[0] != (action.tile, step.panel):
+            if state.get(key, IDLE)[0] != (action.tile, step.panel, step.slot):
                 raise Wrong(f"{key} holds {state.get(key, IDLE)[0]}")
             if step.asynchronous and step.buffer in state.get(("unfenced", j), ()):
                 raise Wrong("TMA stores what no fence has shown to it")

@@ -9,7 +9,7 @@ from cutedsl_gemm.kernels.pipeline.decide import violation, violations
 from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from tests.kernels.pipeline.faults import faults
-from tests.kernels.pipeline.loaded import RESIDUAL, TWICE
+from tests.kernels.pipeline.loaded import BOTH, RESIDUAL, SCALED, TWICE
 
 PLANS = [
     single(),
@@ -26,10 +26,13 @@ PLANS = [
     single(epilogue=TWICE),
     pingpong(cluster=(2, 1), epilogue=RESIDUAL),
     cooperative((128, 128, 64), epilogue=TWICE),
+    # A panel takes two buffers, and the next one is loaded into them when they have been stored.
+    *(pingpong((64, 48, 64), c_stages=2, epilogue=each) for each in (TWICE, SCALED, BOTH)),
     replace(cooperative((128, 128, 64), cluster=(2, 1)), gathered=True),
     replace(pingpong((64, 128, 64), cluster=(1, 2)), scattered=True),
 ]
 LOADED = replace(pingpong((64, 128, 64), epilogue=RESIDUAL), stages=2)
+RELOADED = replace(pingpong((64, 48, 64), c_stages=2, epilogue=BOTH), stages=2)
 # Steps that may be left out: setmaxnreg is the plan's budget of registers, an early launch of what
 # comes next and a test of the next stage save time, and consumers touch global memory only after
 # the producer has waited. A test of a stage that is not the tile's next one is not used.
@@ -47,7 +50,7 @@ def test_the_pipelines_of_plans_are_right(plan):
     assert violation(plan.pipeline) is None
 
 
-@pytest.mark.parametrize("plan", [pingpong(), cooperative(), split(), LOADED], ids=name)
+@pytest.mark.parametrize("plan", [pingpong(), cooperative(), split(), LOADED, RELOADED], ids=name)
 def test_every_fault_is_found(plan):
     missed = {
         what

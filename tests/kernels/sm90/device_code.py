@@ -50,7 +50,7 @@ class Smem:
         loaded = full + 2 * MBARRIER * plan.stages
         self.start = {"A": 0, "B": a, "full": full, "empty": full + MBARRIER * plan.stages}
         for consumer in range(plan.consumers if plan.loaded_panels else 0):
-            first = consumer * plan.loads
+            first = consumer * plan.panels
             self.start[loaded_barrier(consumer)] = loaded + MBARRIER * first
 
     def stage(self, operand, k_tile: int) -> int:
@@ -286,7 +286,7 @@ class Thread:
         if self.lane:
             return
         step, plan = action.step, self.plan
-        origin = self.panel_origin(action, step.panel // len(plan.staged_operands))
+        origin = self.panel_origin(action, step.panel)
         start = self.smem.panel(self.consumer, step.buffer)
         for place, offset in boxes(panel_origins(plan), plan.contiguous, origin):
             yield events.TmaLoad(
@@ -344,9 +344,8 @@ class Thread:
 
         They stand for the steps of all operands, the first of which yields them.
         """
-        operands = len(self.plan.staged_operands)
-        atom, (panel, i) = self.plan.ldmatrix, divmod(action.step.panel, operands)
-        for rows in () if i else self.loaded_rows(panel):
+        atom, step = self.plan.ldmatrix, action.step
+        for rows in () if step.slot else self.loaded_rows(step.panel):
             for address in rows:
                 yield events.LdMatrix(address, atom.matrices, atom.transposed)
 
@@ -361,12 +360,11 @@ class Thread:
     def write_panel(self, action: Action) -> Iterator[Event]:
         """The stmatrix of a panel: this lane's row, and its values."""
         plan, step = self.plan, action.step
-        panel = step.panel // len(plan.staged)
         its = [*self.lane_rows(step.buffer)]
-        loaded = self.loaded_rows(panel) if plan.staged_operands else [()] * len(its)
+        loaded = self.loaded_rows(step.panel) if plan.staged_operands else [()] * len(its)
         for ((m, n), address), rows in zip(its, loaded, strict=True):
             values = (
-                joined(self.products(v, m, n, panel), *(row + v * BYTES for row in rows))
+                joined(self.products(v, m, n, step.panel), *(row + v * BYTES for row in rows))
                 for v in range(size(plan.fragment[0]))
             )
             yield events.StMatrix(
@@ -383,10 +381,9 @@ class Thread:
     def store_panel(self, action: Action) -> Iterator[Event]:
         """TMA stores a panel, box by box, or the threads store its elements."""
         plan, step = self.plan, action.step
-        panel, i = divmod(step.panel, len(plan.staged))
-        origin = self.panel_origin(action, panel)
+        origin = self.panel_origin(action, step.panel)
         start = self.smem.panel(self.consumer, step.buffer)
-        name, owner = result_names(plan)[i], self.chunk(action.tile)
+        name, owner = result_names(plan)[step.slot], self.chunk(action.tile)
         if plan.scattered and owner == self.product.number:
             name = "c"
         elif plan.scattered:

@@ -425,7 +425,7 @@ def test_a_plan_altered_anywhere_is_refused():
         ({"b": replace(plan.b, sharers=16)}, r"cluster is \(16, 1\); it must be one of"),
         ({"schedule": "alone"}, "schedule is 'alone'; it must be one of"),
         ({"schedule": "cooperative"}, "accumulator is"),
-        ({"c_stages": 3, "stages": 2}, "it must be at most 2, a tile's panels"),
+        ({"c_stages": 3, "stages": 2}, "it must be at most 2, the buffers of a tile's panels"),
         ({"a": replace(plan.a, name="B")}, "they must be A and B"),
         ({"tile": (128, 128, 128)}, "A has the shape"),
         ({"staging": late}, "from offset 0"),
