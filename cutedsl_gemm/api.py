@@ -239,7 +239,7 @@ def _transformed_product(
     out: Results | None,
     options: Options,
 ) -> Results:
-    """The results, computed of accumulators by torch's functions, which its transforms know."""
+    """The results, computed from the accumulators by functions that torch's transforms know."""
     if out is not None:
         raise ValueError(NO_GRADIENT)
     asked = request(a, b, epilogue, operands, named(options.kernel, device_of(a)).requirements)

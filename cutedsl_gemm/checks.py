@@ -1,4 +1,4 @@
-"""What gemm takes for a, b and out, whatever their strides; with a message for all else."""
+"""What a, b and out must be, whatever their strides, with a message for everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The derivatives of C = A · B, two more products; and its rule of vmap, one product a sample.
+"""The derivatives of C = A · B, two more products, and its vmap rule, one product per sample.
 
 dA = dC · Bᵀ and dB = Aᵀ · dC, each by the same kernels with the other majors. The
 caller passes the product that computes them: `gemm` itself, so that derivatives have derivatives.

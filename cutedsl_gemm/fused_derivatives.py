@@ -254,6 +254,6 @@ def of_accumulators(
     multiply: Multiply,
     options: Mapping[str, Any],
 ) -> Results:
-    """The results, computed of accumulators by torch's functions, which its transforms know."""
+    """The results, computed from the accumulators by functions that torch's transforms know."""
     accumulators = tuple(_accumulator(a, part, multiply, **options) for part in parts_of(b))
     return composed(epilogue, accumulators, values, a.dtype)

@@ -30,7 +30,7 @@ def is_sharded(*tensors: object) -> bool:
 
 
 def is_one(extent: Any) -> bool:
-    """Whether an extent is 1. One that only the data decide is taken not to be, as by torch."""
+    """Whether an extent is known to be 1. One that only the data decide is not, as in torch."""
     if type(extent) is int and not is_dynamo_compiling():
         return extent == 1
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # here: it imports sympy

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def untraced(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, which torch.compile does not trace, nor what it calls.
+    """The function, hidden from torch.compile along with all that it calls.
 
     A compiled function that ran in a TorchDispatchMode first runs eagerly, and torch tries to trace
     the functions inside. `torch.compiler.disable` does this, too, and takes 0.8 s to import.

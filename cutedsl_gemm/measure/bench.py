@@ -28,6 +28,7 @@ from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
+from cutedsl_gemm.measure.accuracy import relative_error
 from cutedsl_gemm.measure.power import PowerMeter
 from cutedsl_gemm.measure.providers import CUBLAS, Provider, baselines
 from cutedsl_gemm.measure.report import OURS, Point, Shape, plot, table, write
@@ -119,11 +120,6 @@ def _times(runs: dict[str, Launch], launches: int, sustained: bool) -> dict[str,
 def normal(rows: int, columns: int) -> Tensor:
     """A random normal matrix (rows, columns) in bfloat16, row-major, on the GPU."""
     return torch.randn(rows, columns, device="cuda").to(torch.bfloat16)
-
-
-def relative_error(out: Tensor, expected: Tensor) -> float:
-    """The norm of the difference over that of `expected`, in the dtype of `expected`."""
-    return float((out.to(expected.dtype) - expected).norm() / expected.norm())
 
 
 def check(name: str, mnk: Shape, out: Tensor, expected: Tensor) -> None:

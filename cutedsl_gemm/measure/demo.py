@@ -15,7 +15,7 @@ from cutedsl_gemm.kernels.compile.versions import VersionError
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
-from cutedsl_gemm.measure.bench import relative_error
+from cutedsl_gemm.measure.accuracy import relative_error
 from layouts import ComposedLayout, Layout, Swizzle, table
 
 TILE = (128, 128, 64)

@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
-from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
-from cutedsl_gemm.kernels.sm90.epilogue_plan import lies_like_c
+from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.sm90.epilogue_plan import loadable_operands
 from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
@@ -480,13 +480,12 @@ def work_of(problem: Problem) -> EpilogueWork:
         return NO_WORK
     m, _, k = problem.mnk
     a_b_c = 2 * (m * k + problem.columns * k + m * problem.columns)
-    staged = problem.c_alignment == UNIT and any(each.is_16_bit_matrix for each in epilogue.results)
-    matrices = [operand for operand in epilogue.operands if operand.is_matrix]
-    by_threads = sum(not (staged and lies_like_c(operand, 1)) for operand in matrices)
+    matrices = sum(operand.is_matrix for operand in epilogue.operands)
+    by_threads = matrices - len(loadable_operands(epilogue, problem.c_alignment))
     count = epilogue.accumulators
     return EpilogueWork(
         cost(epilogue).slots / count,
-        len(matrices) / count,
+        matrices / count,
         by_threads**2 / count,
         problem.bytes - a_b_c,
         count,

@@ -187,6 +187,12 @@ class Epilogue:
         return ["out"] if count == 1 else [f"out[{i}]" for i in range(count)]
 
     @property
+    def result_labels(self) -> list[str]:
+        """The results as they are printed: C, or C0, C1, …"""
+        count = len(self.results)
+        return ["C"] if count == 1 else [f"C{i}" for i in range(count)]
+
+    @property
     def gives_matrices(self) -> bool:
         """Whether each result, before it is reduced, depends on both modes of C.
 

@@ -38,9 +38,8 @@ def _values(epilogue: Epilogue) -> Iterator[tuple[str, str]]:
             text, binding = f"t{shared}", ATOM
             shared += 1
         texts.append((text, binding))
-    many = len(epilogue.results) > 1
-    for i, result in enumerate(epilogue.results):
-        yield f"C{i}" if many else "C", _stored(result, texts[result.value][0])
+    for label, result in zip(epilogue.result_labels, epilogue.results, strict=True):
+        yield label, _stored(result, texts[result.value][0])
 
 
 def _text(

@@ -22,7 +22,7 @@ from cutedsl_gemm.kernels.pipeline.steps import (
 )
 from cutedsl_gemm.kernels.pipeline.table import table
 
-# The fields of a step are filled in; {k} is its k-tile, and {place} its buffer or else its k-tile.
+# The fields of a step are filled in; {k} is its k-tile, and {place} its panel or else its k-tile.
 TEXTS: dict[type[Step], str] = {
     Wait: "mbarrier wait {barrier}[{place}]",
     steps.Peek: "mbarrier test {barrier}[{k}]",
@@ -38,7 +38,7 @@ TEXTS: dict[type[Step], str] = {
     steps.ReadPanel: "ldmatrix panel {panel} ← buffer {buffer}",
     steps.WritePanel: "stmatrix panel {panel} → buffer {buffer}",
     steps.Fence: "fence.proxy.async",
-    StorePanel: "store buffer {buffer} → panel {panel} of C",
+    StorePanel: "store buffer {buffer} → panel {panel} of {result}",
     steps.StoreWait: "cp.async.bulk.wait_group.read {pending}",
     steps.StoreResults: "store results of panel {panel} from registers",
     steps.StoreAccumulator: "store the accumulator → workspace",
@@ -57,7 +57,7 @@ TEXTS: dict[type[Step], str] = {
 }
 ASYNCHRONOUS: dict[type[Step], str] = {
     steps.Multiply: "wgmma [{k}], commit_group",
-    StorePanel: "TMA store buffer {buffer} → panel {panel} of C, commit_group",
+    StorePanel: "TMA store buffer {buffer} → panel {panel} of {result}, commit_group",
 }
 CONDITIONS = {
     "later tiles": "unless it is the block's first tile",

@@ -134,7 +134,7 @@ class MultiplyWait(Step):
 class LoadPanel(Step):
     """TMA loads a panel of an operand of the epilogue into a buffer; bytes as for `Load`.
 
-    They complete on the mbarrier of the panel. Operands, and results, have a slot each.
+    They complete on the mbarrier of the panel. Each operand has a slot, and so has each result.
     """
 
     operand: str
@@ -173,12 +173,13 @@ class Fence(Step):
 
 @dataclass(frozen=True)
 class StorePanel(Step):
-    """TMA stores a buffer to its panel of C, and commit_group; or the threads do, at once."""
+    """TMA stores a buffer to its panel of a result, and commit_group; or threads do, at once."""
 
     panel: int
     buffer: int
     asynchronous: bool = True
     slot: int = 0
+    result: str = "C"
 
 
 @dataclass(frozen=True)

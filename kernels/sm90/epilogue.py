@@ -199,8 +199,8 @@ class PanelGemm(Sm90Gemm):
         """The same results, part by part: a part is what one ldmatrix or stmatrix takes.
 
         With whole panels of the matrices in registers, 128×192 would spill. It also spills with
-        results in fp32 if threads read the matrices; and if TMA loads them, with results of 16 bits
-        (bias, gelu and a matrix: 20 registers).
+        results in fp32 if threads read the matrices or if there are several (two of two matrices:
+        82 registers, not 40); else with results of 16 bits (bias, gelu and a matrix: 20).
         """
         shape = self.plan.fragment.shape[:3]
         dtypes = [Float32] * len(self.epilogue.results)
@@ -210,11 +210,11 @@ class PanelGemm(Sm90Gemm):
         results = [cute.make_rmem_tensor(shape, dtype) for dtype in dtypes]
         for part in [(None, *place) for *place, of in self.plan.parts if of == panel]:
             read = [each[part] if isinstance(each, cute.Tensor) else each for each in operands]
-            for i, found in matrices.next().items():
-                read[i] = found
+            of_part = matrices.next()
             if loads is not None:
-                for i, found in self.loads.read(consumer, loads, panel, part).items():
-                    read[i] = found
+                of_part |= self.loads.read(consumer, loads, panel, part)
+            for i, found in of_part.items():
+                read[i] = found
             found = evaluate_all(self.epilogue, [each[part] for each in accumulators], read)
             for result, each in zip(results, found, strict=True):
                 result[part].store(each.load().to(result.element_type))

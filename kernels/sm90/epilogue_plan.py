@@ -19,7 +19,7 @@ from itertools import accumulate, product
 from math import gcd
 from typing import Any, NamedTuple
 
-from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand, Result
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_problem
 from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW, SWIZZLES, swizzled, unswizzled
@@ -159,18 +159,14 @@ class PanelPlan(Sm90Plan):
 
     @property
     def loadable_operands(self) -> tuple[int, ...]:
-        """The operands that TMA can load into panels: 16-bit matrices that lie in memory as C."""
-        if not (self.staged and self.stored_by_tma):
-            return ()
-        operands = enumerate(self.planned_epilogue.operands)
-        return tuple(i for i, operand in operands if lies_like_c(operand, self.contiguous))
+        """The operands that TMA can load into panels (`loadable_operands`)."""
+        return loadable_operands(self.planned_epilogue, self.c_alignment, self.contiguous)
 
     @property
     def staged_operands(self) -> tuple[int, ...]:
         """The operands that TMA loads into panels: all that it can, or none. Threads load others.
 
-        A panel takes a buffer for each of them, and for each staged result. There are none if
-        `c_stages` is no multiple of that.
+        It loads none if the buffers that a panel then takes do not divide `c_stages`.
 
         >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
@@ -180,7 +176,7 @@ class PanelPlan(Sm90Plan):
         (1,)
         """
         found = self.loadable_operands
-        return () if found and self.c_stages % max(len(self.staged), len(found)) else found
+        return () if found and self.c_stages % self.slots_for(found) else found
 
     @property
     def matrix_operands(self) -> tuple[int, ...]:
@@ -243,8 +239,15 @@ class PanelPlan(Sm90Plan):
 
     @property
     def slots(self) -> int:
-        """Buffers that a panel takes: slot i holds `staged_operands[i]`, then `staged[i]`."""
-        return max(len(self.staged), len(self.staged_operands))
+        """Buffers that a panel takes."""
+        return self.slots_for(self.staged_operands)
+
+    def slots_for(self, operands: tuple[int, ...]) -> int:
+        """Buffers that a panel takes if TMA loads these operands into it.
+
+        Slot i holds the panel of operand i, and then that of staged result i.
+        """
+        return max(len(self.staged), len(operands))
 
     @property
     def panel_stages(self) -> int:
@@ -457,9 +460,10 @@ class PanelPlan(Sm90Plan):
                 for mode, layout in zip("MN", self.coordinates, strict=True):
                     if mode in operand.modes:
                         yield "", f"{layout}   (thread, value) → {mode.lower()}"
-        results = self.planned_epilogue.results
-        for i, result in enumerate(results):
-            name = f"C{i}" if len(results) > 1 else "C"
+        epilogue = self.planned_epilogue
+        for i, (name, result) in enumerate(
+            zip(epilogue.result_labels, epilogue.results, strict=True)
+        ):
             if i in self.direct:
                 yield name, f"stored by threads from registers: {_at_a_time(self.store_width)}"
             elif i in self.reduced:
@@ -491,7 +495,7 @@ class PanelPlan(Sm90Plan):
         yield from shape_problem("C panel", self.staging, (self.panel_rows, columns))
         yield from _staging_problems(self.staging, self.contiguous)
         yield from count_problem("c_stages", self.c_stages, 1)
-        if self.c_stages > (most := max(self.panels, self.panels * self.slots)):
+        if self.c_stages > (most := self.panels * max(1, self.slots)):
             what = "the buffers of a tile's panels"
             yield f"c_stages is {self.c_stages}; it must be at most {most}, {what}"
 
@@ -527,20 +531,28 @@ def fragment(rows: int, bn: int, columns: int, a_matrices: int = 1, b_matrices: 
 
 
 def with_panels(plan: PanelPlan, columns: int, c_stages: int) -> PanelPlan:
-    """The plan with panels of so many columns, and so many buffers for those of a consumer."""
-    return replace(
+    """The plan with panels of other columns, `c_stages` buffers, and as many stages as fit."""
+    plan = replace(
         plan,
         fragment=fragment(plan.rows, plan.columns, columns, plan.a.matrices, plan.b.matrices),
         stmatrix_tv=stmatrix_tv(columns),
         staging=panel_layout(plan.panel_rows, columns, plan.swapped),
         c_stages=c_stages,
     )
+    return replace(plan, stages=plan.stages_that_fit)
 
 
-def lies_like_c(operand: Operand, contiguous: int) -> bool:
-    """Whether an operand is a matrix of 16 bits that TMA can load, contiguous along C's mode."""
-    return (
-        operand.is_matrix
+def loadable_operands(epilogue: Epilogue, c_alignment: int, contiguous: int = 1) -> tuple[int, ...]:
+    """The operands that TMA can load into panels of C: 16-bit matrices that lie in memory as C.
+
+    `contiguous` is the contiguous mode of C. There are none unless TMA stores a result from panels.
+    """
+    if c_alignment != UNIT or not any(each.is_16_bit_matrix for each in epilogue.results):
+        return ()
+    return tuple(
+        i
+        for i, operand in enumerate(epilogue.operands)
+        if operand.is_matrix
         and operand.row_major == (contiguous == 1)
         and operand.dtype != "float32"
         and operand.alignment % UNIT == 0
@@ -591,9 +603,7 @@ def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int, slots: int =
     >>> default_panels(256, 128, True, k_bytes=2 * (128 + 128), slots=1)
     Panels(columns=16, in_flight=4)
     """
-    least, widths = 1, panel_widths(bn, swapped)
-    if slots:
-        least = max(2, slots)
+    least, widths = max(2, slots) if slots else 1, panel_widths(bn, swapped)
     if slots and swapped:
         widths = tuple(each for each in widths if each <= SHORTEST_ROW)
     panels = [Panels(columns, max(least, min(ROW, bn) // columns)) for columns in widths]

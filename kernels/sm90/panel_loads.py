@@ -78,13 +78,13 @@ class PanelLoads:
         plan, (*operands, loaded) = self.plan, tensors
         # (box, staged_panels), (box, row of panels, panel)
         parts = [(tma, *lower.tma_partition(tma, sO, gO)) for sO, tma, gO in operands]
+        of_all = len(parts) * plan.panel_bytes
         if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
             for panel in panels:
                 full = self.mbarrier(loaded, consumer, panel)
                 with cute.arch.elect_one():
-                    bytes = len(parts) * plan.panel_bytes
-                    cute.arch.mbarrier_arrive_and_expect_tx(full, bytes)
+                    cute.arch.mbarrier_arrive_and_expect_tx(full, of_all)
                 for slot, (tma, sO, gO) in enumerate(parts):
                     cute.copy(
                         tma,

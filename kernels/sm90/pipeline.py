@@ -53,7 +53,7 @@ def turn_barrier(plan: Sm90Plan, consumer: Any) -> tuple[Any, int]:
 
 
 def loaded_barrier(consumer: int) -> str:
-    """The mbarriers of the panels for which TMA loads operands, of a consumer."""
+    """The mbarriers of a consumer's panels, for the operands that TMA loads into them."""
     return f"loaded {consumer}"
 
 
@@ -210,7 +210,7 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
             program.append(steps.AddRows("C", panel, len(added)))
         if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
-        for slot in range(len(plan.staged)):
+        for slot, staged in enumerate(plan.staged):
             buffer, pending = plan.buffer(panel, slot), plan.pending_stores(plan.store(panel, slot))
             if not loaded:  # else the loads have waited for the buffers
                 if tma:
@@ -219,7 +219,8 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
             program.append(steps.WritePanel(panel, buffer, slot))
             if tma:
                 program.append(steps.Fence())
-            program += sync, steps.StorePanel(panel, buffer, tma, slot, leader=tma)
+            result = plan.epilogue.result_labels[staged]
+            program += sync, steps.StorePanel(panel, buffer, tma, slot, result, leader=tma)
         if loaded and (later := panel + plan.panel_stages) < plan.panels:
             program += _load_panels(plan, consumer, [later])
     if plan.scattered:

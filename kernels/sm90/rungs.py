@@ -256,9 +256,9 @@ def _panel_plan(
         raster=raster,
     )
     if c_stages is None and plan.loadable_operands:
-        slots = max(len(plan.staged), len(plan.loadable_operands))
+        slots = plan.slots_for(plan.loadable_operands)
         columns, in_flight = default_panels(*of_c, slots)
         most = min(in_flight // slots, c_columns // columns)
         rings = (with_panels(plan, columns, slots * panels) for panels in (most, 1))
-        plan = next((each for each in rings if each.stages_that_fit >= 2), plan)
+        plan = next((each for each in rings if each.stages >= 2), plan)
     return replace(plan, stages=plan.stages_that_fit).check()

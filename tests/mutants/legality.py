@@ -174,14 +174,14 @@ FAULTS = (
     Fault(
         "panels_in_flight",
         "kernels/sm90/epilogue_plan.py",
-        "if self.c_stages > (most := max(self.panels, self.panels * self.slots)):",
-        "if self.c_stages > (most := max(self.panels, self.panels * self.slots)) + 1:",
+        "if self.c_stages > (most := self.panels * max(1, self.slots)):",
+        "if self.c_stages > (most := self.panels * max(1, self.slots)) + 1:",
         "pending_stores counts stores that a tile does not have.",
     ),
     Fault(
         "a_panel_in_a_part_of_its_buffers",
         "kernels/sm90/epilogue_plan.py",
-        "return () if found and self.c_stages % max(len(self.staged), len(found)) else found",
+        "return () if found and self.c_stages % self.slots_for(found) else found",
         "return found",
         "A panel of an operand is loaded over that of another.",
     ),

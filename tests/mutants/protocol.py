@@ -94,8 +94,8 @@ FAULTS = (
     Fault(
         "panel_without_the_second_barrier",
         PIPELINE,
-        "program += sync, steps.StorePanel(panel, buffer, tma, slot, leader=tma)",
-        "program += (steps.StorePanel(panel, buffer, tma, slot, leader=tma),)",
+        "program += sync, steps.StorePanel(panel, buffer, tma, slot, result, leader=tma)",
+        "program += (steps.StorePanel(panel, buffer, tma, slot, result, leader=tma),)",
         "TMA stores a panel that three of four warps have not written yet.",
     ),
     Fault(

@@ -13,10 +13,9 @@ from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
 from cutedsl_gemm.kernels.sm90.epilogue_plan import (
     STAGED_K,
-    fragment,
     panel_layout,
     panel_widths,
-    stmatrix_tv,
+    with_panels,
 )
 from cutedsl_gemm.kernels.sm90.operand import PERIOD, ROW, SWIZZLES, Operand, swizzled, unswizzled
 from cutedsl_gemm.kernels.sm90.resources import REGISTER_FILE, SMEM_BYTES
@@ -272,18 +271,6 @@ def test_a_staging_panel_that_stmatrix_cannot_write_is_refused():
         replace(plan, staging=column_major).check()
     with pytest.raises(PlanError, match=r"of column 0 .*take a layout contiguous in rows"):
         replace(pingpong(swapped=True), staging=plan.staging).check()
-
-
-def with_panels(plan, columns, c_stages):
-    """The plan with other panels of C, and as many stages as fit."""
-    other = replace(
-        plan,
-        fragment=fragment(plan.rows, plan.columns, columns),
-        stmatrix_tv=stmatrix_tv(columns),
-        staging=panel_layout(plan.rows, columns, plan.swapped),
-        c_stages=c_stages,
-    )
-    return replace(other, stages=other.stages_that_fit)
 
 
 @pytest.mark.parametrize("swapped", [False, True])
