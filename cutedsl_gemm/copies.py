@@ -53,7 +53,7 @@ def plan_of(*pairs: Pair, overlap: bool = True) -> CopyPlan:
 
     >>> tall, wide = (torch.empty(shape, dtype=torch.float16) for shape in ((4096, 77), (77, 4096)))
     >>> plan_of((tall, tall)).tile, plan_of((wide, wide)).tile
-    ((128, 64), (32, 256))
+    ((32, 128), (16, 256))
     """
 
     def blocks(tile: tuple[int, int]) -> int:

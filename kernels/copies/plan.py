@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 DTYPES = "bfloat16", "float16"
 WIDTHS = 2, 4, 8  # elements of a word: 4, 8 or 16 bytes
-TILES = (32, 256), (128, 64)  # a warp's words are of one row, or of four
+# A warp's words are of one row, or of two. With tiles twice as large, products of odd strides take
+# 3 % longer (docs/performance, "Any strides, by a copy kernel").
+TILES = (16, 256), (32, 128)
 THREADS, WIDTH = 256, 8
 
 
@@ -178,10 +180,10 @@ def copy_plan(
     """The checked plan: neighbouring threads copy neighbouring words of `width` elements.
 
     >>> print(copy_plan(matrices=2).explain())
-    kernel     copy, bfloat16, tile 32×256, 2 in a launch
-    block      256 threads, 4 words of 16 bytes each
-    rows       ((32,8),(4,(8,1))):((0,1),(8,(0,0)))   (thread, value) → row
-    columns    ((32,8),(4,(8,1))):((8,0),(0,(1,0)))   (thread, value) → column
+    kernel     copy, bfloat16, tile 16×256, 2 in a launch
+    block      256 threads, 2 words of 16 bytes each
+    rows       ((32,8),(2,(8,1))):((0,1),(8,(0,0)))   (thread, value) → row
+    columns    ((32,8),(2,(8,1))):((8,0),(0,(1,0)))   (thread, value) → column
     window     (8,8):(1,1)   (element, shift) → element of two words of the source
     requests   16 sectors for the 32 words of a warp
     """
