@@ -170,7 +170,7 @@ class PanelGemm(Sm90Gemm):
                 ahead = self.reads.of_panel(read, panel + 1)
             self.results.take(by_threads, results, totals, read.first, (m, n), panel)
             for staged in cutlass.range_constexpr(len(plan.staged)):
-                buffer = consumer * plan.c_stages + plan.buffer(panel, staged)
+                buffer = plan.staged_panel(consumer, panel, staged)
                 rC = cute.make_rmem_tensor(values.shape[:3], panels[staged].element_type)
                 rC.store(results[plan.staged[staged]].load().to(rC.element_type))
                 if cutlass.const_expr(loads is None):  # else the loads have waited

@@ -264,6 +264,10 @@ class PanelPlan(Sm90Plan):
         """
         return (panel * self.slots + slot) % self.c_stages
 
+    def staged_panel(self, consumer: Any, panel: int, slot: int) -> Any:
+        """The buffer of a panel's slot, among the `staged_panels` of all consumers."""
+        return consumer * self.c_stages + self.buffer(panel, slot)
+
     def store(self, panel: int, slot: int) -> int:
         """The number of a panel of `staged[slot]`, among those that are stored of a tile."""
         return panel * len(self.staged) + slot

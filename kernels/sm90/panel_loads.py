@@ -54,10 +54,6 @@ class PanelLoads:
             found.append((sO, tma, gO))
         return *found, loaded
 
-    def buffer(self, consumer, panel, slot):
-        """The buffer of a panel of an operand, among those of all consumers."""
-        return consumer * self.plan.c_stages + self.plan.buffer(panel, slot)
-
     def mbarrier(self, loaded, consumer, panel):
         """The mbarrier of a panel, of all operands."""
         return loaded + (consumer * self.plan.panels + panel)
@@ -89,7 +85,7 @@ class PanelLoads:
                     cute.copy(
                         tma,
                         gO[None, m, n * plan.panels + panel],
-                        sO[None, self.buffer(consumer, panel, slot)],
+                        sO[None, plan.staged_panel(consumer, panel, slot)],
                         tma_bar_ptr=full,
                         cache_policy=Int64(EVICT_FIRST),  # it is read once
                     )
@@ -109,7 +105,7 @@ class PanelLoads:
             ldmatrix = self.make_ldmatrix(self.dtypes[slot])
             tO = lane_rows(self.plan, ldmatrix.get_slice(thread).partition_S(sO))
             values = cute.make_rmem_tensor((size(self.plan.fragment[0]),), self.dtypes[slot])
-            cute.copy(ldmatrix, tO[(*part, self.buffer(consumer, panel, slot))], values)
+            cute.copy(ldmatrix, tO[(*part, self.plan.staged_panel(consumer, panel, slot))], values)
             found[self.plan.staged_operands[slot]] = values
         return found
 

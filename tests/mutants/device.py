@@ -473,7 +473,7 @@ EPILOGUES = (
     Fault(
         "consumers_share_panels",
         EPILOGUE,
-        "buffer = consumer * plan.c_stages + plan.buffer(panel, staged)",
+        "buffer = plan.staged_panel(consumer, panel, staged)",
         "buffer = plan.buffer(panel, staged)",
         "Two consumers overwrite each other's panels.",
     ),
@@ -574,8 +574,8 @@ LOADS = (
     Fault(
         "operand_in_panels_of_the_first_consumer",
         PANEL_LOADS,
-        "consumer * self.plan.c_stages + self.plan.buffer(panel, slot)",
-        "self.plan.buffer(panel, slot)",
+        "sO[None, plan.staged_panel(consumer, panel, slot)]",
+        "sO[None, plan.buffer(panel, slot)]",
         "Two consumers load an operand into one panel.",
     ),
     Fault(
