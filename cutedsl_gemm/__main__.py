@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from cutedsl_gemm.arguments import DECODE, DRAWN, EPILOGUES, GATHERED, LISTED, RANDOM, parser
+from cutedsl_gemm.arguments import DECODE, DRAWN, EPILOGUES, GATHERED, HOST, LISTED, RANDOM, parser
 from cutedsl_gemm.kernels.compile.cache import CacheError
 from cutedsl_gemm.kernels.compile.library import LibraryError
 from cutedsl_gemm.kernels.compile.sass import ToolError
@@ -158,7 +158,7 @@ def run_on_gpu(options: argparse.Namespace) -> None:
 
 
 def run_bench(options: argparse.Namespace) -> None:
-    """bench over named shapes, drawn ones, or those of decoding, of epilogues, of several GPUs."""
+    """bench over named shapes, drawn ones, or those of a table of their own."""
     import torch
 
     given = {name: vars(options)[name] for name in ("count", "seed", "invariant")}
@@ -173,13 +173,13 @@ def run_bench(options: argparse.Namespace) -> None:
         drawn = random_shapes if options.shapes == RANDOM else odd_shapes
         distribution.main(drawn.POPULATION, **given, file=options.csv, drawing=options.plot)
     elif options.shapes in LISTED:
-        from cutedsl_gemm.measure import decode, epilogues, gathered
+        from cutedsl_gemm.measure import decode, epilogues, gathered, host
 
         if options.plot is not None:
             raise Refused(f"--plot does not draw --shapes {options.shapes}; omit it, or take --csv")
         if options.shapes == GATHERED and (gpus := torch.cuda.device_count()) < 2:
             raise Refused(f"--shapes {GATHERED} needs two GPUs or more, and torch sees {gpus}")
-        measured = {DECODE: decode, EPILOGUES: epilogues, GATHERED: gathered}
+        measured = {DECODE: decode, EPILOGUES: epilogues, GATHERED: gathered, HOST: host}
         measured[options.shapes].main(options.csv)
     else:
         from cutedsl_gemm.measure import bench

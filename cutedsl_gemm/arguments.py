@@ -13,9 +13,9 @@ from layouts.errors import did_you_mean
 
 SHAPES = "sweep", "curve", "squares", "weights", "split"  # bench.SHAPES, without importing torch
 RANDOM, ODD, DECODE, EPILOGUES = "random", "odd", "decode", "epilogues"
-GATHERED = "gathered"
+GATHERED, HOST = "gathered", "host"
 DRAWN = RANDOM, ODD  # whose shapes are drawn
-LISTED = DECODE, EPILOGUES, GATHERED  # of a table of their own
+LISTED = DECODE, EPILOGUES, GATHERED, HOST  # of a table of their own
 DRAWINGS = ".svg", ".png", ".pdf"
 DTYPES = "bfloat16", "float16", "float32"
 LARGEST = 32768  # three matrices of float32 and what checks them take 17 GB and more

@@ -1,5 +1,7 @@
 """linear of plain tensors as a remembered call: x · weightᵀ + bias, and its gradients.
 
+x is (…, K), weight (N, K), and bias (N,). Beside a matrix x, bias may be a matrix (M, N).
+
 signature of (x, weight, bias) → the kernel's launch, the executor; or None: not such tensors
 
 `functions.linear` uses it where there is no activation, and `faster.linear` where gemm is expected
@@ -89,7 +91,8 @@ def suits(x: Tensor, weight: Tensor, bias: Tensor | None, devices: Collection[st
     if bias is None:
         return bool(x.shape[-1] == weight.shape[1])
     same = bias.device == x.device and bias.dtype == x.dtype and bias.layout == torch.strided
-    return same and x.shape[-1] == weight.shape[1] and bias.shape == weight.shape[:1]
+    rows = x.shape[:1] if x.ndim == bias.ndim == 2 else ()
+    return same and x.shape[-1] == weight.shape[1] and bias.shape == (*rows, weight.shape[0])
 
 
 def of_shards(
@@ -165,6 +168,7 @@ class _Linear(torch.autograd.Function):
         ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
         ctx.linear = linear
+        ctx.adds_matrix = bias is not None and bias.ndim == 2
         needs_x, needs_weight, _ = ctx.needs_input_grad[2:]
         factors = x if needs_weight else None, weight if needs_x else None
         ctx.save_for_backward(SAVED_BY_GEMM, *factors)
@@ -173,16 +177,20 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         needs, saved = ctx.needs_input_grad[2:], ctx.saved_tensors[1:]
-        return None, None, *gradients(saved, needs, grad, ctx.linear)
+        return None, None, *gradients(saved, needs, grad, ctx.linear, ctx.adds_matrix)
 
 
 _apply = applied(_Linear)
 
 
 def gradients(
-    saved: tuple[Any, Any], needs: tuple[bool, ...], grad: Tensor, linear: Run
+    saved: tuple[Any, Any],
+    needs: tuple[bool, ...],
+    grad: Tensor,
+    linear: Run,
+    adds_matrix: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of x, weight and bias, by two products and a sum.
+    """The gradients of x, weight and bias: two products, and the sum over M unless `adds_matrix`.
 
     `saved` are x and weight: that of x needs no x, and that of weight no weight.
     """
@@ -192,5 +200,5 @@ def gradients(
     return (
         unflattened(linear(rows, weight.mT, None), grad) if needs_x else None,
         linear(rows.mT, rows_of(x).mT, None) if needs_weight else None,
-        rows.sum(0) if needs_bias else None,
+        (rows if adds_matrix else rows.sum(0)) if needs_bias else None,
     )

@@ -189,13 +189,14 @@ def _gemm(schema: OpSchema) -> OpStrategy:
 
 
 def _linear(schema: OpSchema) -> OpStrategy:
-    """The rules of gemm, of a weight (N, K) and perhaps a bias (N,)."""
-    biases = len(schema.args_strategy) - 2
-    operands = (Operand("bias", ("N",)),) * biases
-    epilogue = traced(LINEAR[None][biases].function, operands)
+    """The rules of gemm, of a weight (N, K) and perhaps a bias (N,) or (M, N)."""
+    biases = schema.args_strategy[2:]
+    operands = tuple(Operand("bias", ("N",) if each.ndim == 1 else ("M", "N")) for each in biases)
+    epilogue = traced(LINEAR[None][len(biases)].function, operands)
+    modes = tuple("".join(each.modes) for each in operands)
     found = [
         [result, x, _transposed(weight), *rest]
-        for result, x, weight, *rest in rules(epilogue, ("N",) * biases, False, True)
+        for result, x, weight, *rest in rules(epilogue, modes, False, True)
     ]
     return expand_to_full_mesh_op_strategy(schema.get_mesh_from_args(), schema, found)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,10 +23,8 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from cutedsl_gemm.api import gemm, plan_for
-from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.api import gemm
 from cutedsl_gemm.kernels.compile.progress import track
-from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.measure.accuracy import relative_error
 from cutedsl_gemm.measure.power import PowerMeter
 from cutedsl_gemm.measure.providers import CUBLAS, Provider, baselines
@@ -132,42 +129,14 @@ def check(name: str, mnk: Shape, out: Tensor, expected: Tensor) -> None:
         )
 
 
-def host_time(calls: int = 200, rounds: int = 7) -> dict[str, float]:
-    """Microseconds of host time a call into an idle queue: the median of all rounds but the first.
-
-    The product is so small that the GPU keeps up. The kernel's own launch is the lower bound.
-    """
-    a, b, out = normal(128, 64), normal(128, 64).mT, normal(128, 128)
-    plan = plan_for(a, b)
-    kernel, sms = build.load(plan), multiprocessors(a.device, plan)
-    runs = {
-        "torch.mm(a, b)": lambda: torch.mm(a, b),
-        "torch.mm(a, b, out=out)": lambda: torch.mm(a, b, out=out),
-        "gemm(a, b)": lambda: gemm(a, b),
-        "gemm(a, b, out=out)": lambda: gemm(a, b, out=out),
-        "gemm's kernel alone": lambda: kernel(a, b, out, sms),
-    }
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        for name, run in runs.items():
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(calls):
-                run()
-            times[name].append((time.perf_counter() - start) / calls * 1e6)
-    return {name: statistics.median(found[1:]) for name, found in times.items()}
-
-
 def main(
     shapes: str = "sweep",
     sustained: bool = False,
     file: Path | None = None,
     drawing: Path | None = None,
 ) -> None:
-    """Print the host times and the table of `SHAPES[shapes]`; write it as CSV, and plot it."""
+    """Print the table of `SHAPES[shapes]`; write it as CSV, and plot it."""
     console = Console(width=200)
-    for name, microseconds in host_time().items():
-        console.print(f"host time of {name}: {microseconds:.1f} µs")
     asked = SHAPES[shapes]
     points = [*track(sweep(asked, sustained), f"measuring {len(asked)} shapes", len(asked))]
     protocol = "sustained" if sustained else "burst"

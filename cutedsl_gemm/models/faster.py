@@ -37,7 +37,10 @@ _runs: dict[Any, Run | None] = {}
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """torch.nn.functional.linear of the same arguments: x (…, K), weight (N, K), bias (N,)."""
+    """torch.nn.functional.linear of the same arguments: x (…, K), weight (N, K), bias (N,).
+
+    Beside a matrix x, bias may be a matrix (M, N), as that of torch.addmm.
+    """
     result = by_gemm(x, weight, bias)
     return F.linear(x, weight, bias) if result is None else result
 
@@ -143,6 +146,7 @@ class _Traced(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
+        ctx.adds_matrix = bias is not None and bias.ndim == 2
         made: Tensor = _operator(x, weight, bias)
         return made
 
@@ -150,4 +154,5 @@ class _Traced(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         again = torch.is_grad_enabled() and not is_dynamo_compiling()
         multiply = _traced if again else _operator
-        return gradients(ctx.saved_tensors, ctx.needs_input_grad, grad, multiply)
+        needs = ctx.needs_input_grad
+        return gradients(ctx.saved_tensors, needs, grad, multiply, ctx.adds_matrix)

@@ -84,7 +84,8 @@ def gated_mlp(
 
 def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:
     """Whether gemm has kernels for tensors like these; their shapes may be symbolic."""
-    return _fit(x, w1) and suits(x.new_empty(()).expand(1, _columns(w1) // 2), w2, b2)
+    hidden = x.new_empty(()).expand(1, 1, _columns(w1) // 2)  # of 3 modes: b2 is a row
+    return _fit(x, w1) and suits(hidden, w2, b2)
 
 
 def _fit(x: Tensor, w1: Sequence[Tensor]) -> bool:

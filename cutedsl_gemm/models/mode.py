@@ -72,7 +72,9 @@ def _mm(a: Any, b: Any) -> Tensor | None:
 
 
 def _addmm(c: Any, a: Any, b: Any) -> Tensor | None:
-    return by_gemm(a, b.mT, c) if _are_of_rank(2, a, b) and _are_of_rank(1, c) else None
+    """c is a row (N,), or a matrix (M, N). torch adds all others, which it broadcasts."""
+    known = _are_of_rank(2, a, b) and is_known(c) and c.ndim in (1, 2)
+    return by_gemm(a, b.mT, c) if known else None
 
 
 def _bmm(a: Any, b: Any) -> Tensor | None:

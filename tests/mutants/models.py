@@ -66,9 +66,16 @@ FAULTS = (
     Fault(
         "gradient_of_the_bias_not_summed",
         CALLS,
-        "rows.sum(0) if needs_bias",
-        "rows[0] if needs_bias",
+        "else rows.sum(0))",
+        "else rows[0])",
         "The bias learns from one token.",
+    ),
+    Fault(
+        "gradient_of_a_matrix_summed",
+        CALLS,
+        "ctx.adds_matrix = bias is not None and bias.ndim == 2",
+        "ctx.adds_matrix = False",
+        "The gradient of a residual is that of a bias.",
     ),
     Fault(
         "bias_taken_as_aligned",

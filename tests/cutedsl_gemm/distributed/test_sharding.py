@@ -482,10 +482,12 @@ def compiled():
     )
     weight.requires_grad_()
     bias = distribute_tensor(draw(32, seed=2), mesh, [ROWS])
+    residual = distribute_tensor(draw(8, 32, seed=3), mesh, [COLUMNS])
     layers = (
         lambda x, weight: linear(x, weight, None, "gelu"),
         lambda x, weight: faster.linear(x, weight),
         lambda x, weight: faster.linear(x, weight, bias),
+        lambda x, weight: faster.linear(x, weight, residual),
     )
     for layer in layers:
         mine = torch.compile(layer, backend="aot_eager", fullgraph=True)(x, weight)

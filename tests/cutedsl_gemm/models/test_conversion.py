@@ -393,9 +393,9 @@ def test_modes_see_one_operator_a_layer():
 
 @pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")  # of torch's own making
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("bias", [draw(24), draw(9, 24), None])
 def test_the_operator_passes_torchs_opcheck(bias):
-    arguments = draw(9, 40), draw(24, 40), draw(24) if bias else None
+    arguments = draw(9, 40), draw(24, 40), bias
     torch.library.opcheck(torch.ops.cutedsl_gemm.linear.default, arguments)
 
 
@@ -441,13 +441,17 @@ def test_a_compiled_model_has_the_operator_also_under_autocast_and_enabled():
     assert code[0].count("cutedsl_gemm.linear") == 3
 
 
-A, B, C = draw(18, 40), draw(40, 24), draw(24)
+A, B, C, RESIDUAL = draw(18, 40), draw(40, 24), draw(24), draw(18, 24)
 ENABLED = {
     "mm": lambda: torch.mm(A, B),
     "mm of transposed": lambda: A.mT.contiguous().mT.mm(B.mT.contiguous().mT),
     "@": lambda: X @ B,
     "matmul": lambda: torch.matmul(X, B),
     "addmm": lambda: torch.addmm(C, A, B),
+    "addmm of a matrix": lambda: torch.addmm(RESIDUAL, A, B),
+    "addmm of a matrix by columns": lambda: RESIDUAL.mT.contiguous().mT.addmm(A, B),
+    "addmm of a matrix at an odd address": lambda: torch.addmm(RESIDUAL[:9, 1:], A[:9], B[:, 1:]),
+    "addmm of one row": lambda: torch.addmm(RESIDUAL[:1], A[:1], B),
     "linear": lambda: F.linear(X, B.mT, C),
     "bmm, one b": lambda: torch.bmm(X, B.expand(2, 40, 24)),
     "bmm, a batch of one": lambda: torch.bmm(X[:1], B[None]),
@@ -469,7 +473,10 @@ NOT_ENABLED = {
     "matmul of batches": lambda: torch.matmul(X[None], torch.stack([B, B])),
     "matmul of no batches": lambda: torch.matmul(X[:0], B[None].expand(0, 40, 24)),
     "out=None": lambda: torch.mm(A, B, out=None),
-    "a matrix is added": lambda: torch.addmm(draw(18, 24).zero_(), A, B),
+    "a row of two modes": lambda: torch.addmm(C[None], A, B),
+    "a column": lambda: torch.addmm(RESIDUAL[:, :1], A, B),
+    "a number": lambda: torch.addmm(C[0], A, B),
+    "a matrix of float32": lambda: torch.mm(A.float(), B.float()).addmm(A.float(), B.float()),
     "float32": lambda: A.float() @ B.float(),
     "a vector and a matrix of sparse": lambda: A.float().to_sparse() @ B.float(),
 }
@@ -571,6 +578,18 @@ def test_gradients_of_enabled_are_gemms_after_the_context_too(products):
         c = a @ b
     for one, other in zip(torch.autograd.grad(c, (a, b), slope), wanted, strict=True):
         assert near(one, other)
+    assert len(products) == 3
+
+
+@pytest.mark.parametrize("residual", [RESIDUAL, RESIDUAL.mT.contiguous().mT])
+def test_enabled_adds_a_matrix_with_its_gradient(residual, products):
+    given = [each.clone().requires_grad_() for each in (residual, A, B)]
+    slope = draw(18, 24)
+    wanted = torch.autograd.grad(torch.addmm(*given), given, slope)
+    with enabled():
+        c = torch.addmm(*given)
+    for found, known in zip(torch.autograd.grad(c, given, slope), wanted, strict=True):
+        assert near(found, known)
     assert len(products) == 3
 
 
