@@ -167,17 +167,15 @@ class _Linear(torch.autograd.Function):
     def forward(
         ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
-        ctx.linear = linear
-        ctx.adds_matrix = bias is not None and bias.ndim == 2
-        needs_x, needs_weight, _ = ctx.needs_input_grad[2:]
-        factors = x if needs_weight else None, weight if needs_x else None
-        ctx.save_for_backward(SAVED_BY_GEMM, *factors)
+        ctx.layer = linear, bias is not None and bias.ndim == 2
+        needs = ctx.needs_input_grad  # by argument
+        ctx.save_for_backward(SAVED_BY_GEMM, x if needs[3] else None, weight if needs[2] else None)
         return run(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         needs, saved = ctx.needs_input_grad[2:], ctx.saved_tensors[1:]
-        return None, None, *gradients(saved, needs, grad, ctx.linear, ctx.adds_matrix)
+        return None, None, *gradients(saved, needs, grad, *ctx.layer)
 
 
 _apply = applied(_Linear)

@@ -51,7 +51,7 @@ FAULTS = (
     Fault(
         "inputs_of_frozen_weights_kept",
         CALLS,
-        "x if needs_weight else None, weight if needs_x else None",
+        "x if needs[3] else None, weight if needs[2] else None",
         "x, weight",
         "Frozen layers beside LoRA keep their inputs for the backward pass.",
     ),
@@ -73,8 +73,8 @@ FAULTS = (
     Fault(
         "gradient_of_a_matrix_summed",
         CALLS,
-        "ctx.adds_matrix = bias is not None and bias.ndim == 2",
-        "ctx.adds_matrix = False",
+        "ctx.layer = linear, bias is not None and bias.ndim == 2",
+        "ctx.layer = linear, False",
         "The gradient of a residual is that of a bias.",
     ),
     Fault(
