@@ -33,7 +33,9 @@ from random import Random
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.fused import composed
+from cutedsl_gemm.calls.fused import composed
+from cutedsl_gemm.inputs.problem import TMA, Problem
+from cutedsl_gemm.inputs.request import Function, request
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
@@ -48,8 +50,6 @@ from cutedsl_gemm.measure.layers import LAYERS, SWIGLU, Layer
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.random_shapes import MULTIPLES, draw, multiple
 from cutedsl_gemm.measure.report import Shape
-from cutedsl_gemm.problem import TMA, Problem
-from cutedsl_gemm.request import Function, request
 from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.candidate import CANDIDATES, FILL, Candidate, Maker
 from cutedsl_gemm.select.model import Estimate, Majors, best, ranking, takes

@@ -15,9 +15,9 @@ import numpy as np
 from candidates import EPILOGUES, KINDS
 from numpy.typing import NDArray
 
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
 from cutedsl_gemm.select.correction import Network, candidate_inputs, row_inputs, work_inputs
 from cutedsl_gemm.select.model import (

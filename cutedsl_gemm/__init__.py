@@ -8,8 +8,8 @@ from layouts import __version__
 
 _MODULES = {  # of the names that need torch
     **dict.fromkeys(("explain", "gemm", "plan_for"), "api"),
-    **dict.fromkeys(("addmm", "geglu", "linear", "swiglu"), "functions"),
-    "mlp": "two_layers",
+    **dict.fromkeys(("addmm", "geglu", "linear", "swiglu"), "layers.functions"),
+    "mlp": "layers.mlp",
     **dict.fromkeys(("convert", "restore"), "models.conversion"),
     "enabled": "models.mode",
     "autotuned": "models.inductor",

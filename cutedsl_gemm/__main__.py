@@ -9,7 +9,16 @@ import os
 import sys
 from typing import Any
 
-from cutedsl_gemm.arguments import DECODE, DRAWN, EPILOGUES, GATHERED, HOST, LISTED, RANDOM, parser
+from cutedsl_gemm.command_line import (
+    DECODE,
+    DRAWN,
+    EPILOGUES,
+    GATHERED,
+    HOST,
+    LISTED,
+    RANDOM,
+    parser,
+)
 from cutedsl_gemm.kernels.compile.cache import CacheError
 from cutedsl_gemm.kernels.compile.library import LibraryError
 from cutedsl_gemm.kernels.compile.sass import ToolError
@@ -102,10 +111,10 @@ def run_anywhere(options: argparse.Namespace) -> None:
 def explanation(options: argparse.Namespace) -> str:
     """The plan for A and B, or its pipeline; TypeError or ValueError if there is none."""
     from cutedsl_gemm.api import plan_for
+    from cutedsl_gemm.explanation import explain
+    from cutedsl_gemm.inputs.problem import dtype_name
     from cutedsl_gemm.kernels.pipeline.report import report
     from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-    from cutedsl_gemm.problem import dtype_name
-    from cutedsl_gemm.select.explain import explain
     from cutedsl_gemm.select.registry import named
 
     kernel = named(options.kernel)
@@ -130,7 +139,7 @@ def _matrix(rows: int, columns: int, dtype: Any, row_major: bool) -> Any:
     """A matrix without memory."""
     import torch
 
-    from cutedsl_gemm.problem import MAX_EXTENT
+    from cutedsl_gemm.inputs.problem import MAX_EXTENT
 
     if max(rows, columns) > MAX_EXTENT:
         raise Refused(f"M, N and K must be at most {MAX_EXTENT}, and one is {max(rows, columns)}")

@@ -17,21 +17,21 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from cutedsl_gemm.call import Tile, call, check_flag
-from cutedsl_gemm.checks import check_operands
-from cutedsl_gemm.derivatives import NO_GRADIENT, Product, apply_product
-from cutedsl_gemm.fused import bound, compute
-from cutedsl_gemm.fused_derivatives import FusedProduct, of_accumulators
+from cutedsl_gemm.calls.call import Tile, call, check_flag
+from cutedsl_gemm.calls.fused import bound, compute
+from cutedsl_gemm.calls.results import Results
+from cutedsl_gemm.calls.signature import DEFAULTS, Options
+from cutedsl_gemm.explanation import explain
+from cutedsl_gemm.inputs.checks import check_operands
+from cutedsl_gemm.inputs.operands import Value, check_range
+from cutedsl_gemm.inputs.request import Fixed, Function, check_names, epilogue_of, parts_of, request
+from cutedsl_gemm.inputs.tensors import DENSE, aligned, device_of, is_sharded
+from cutedsl_gemm.inputs.transforms import transformed
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.operands import Value, check_range
-from cutedsl_gemm.request import Fixed, Function, check_names, epilogue_of, parts_of, request
-from cutedsl_gemm.results import Results
+from cutedsl_gemm.ops.derivatives import NO_GRADIENT, Product, apply_product
+from cutedsl_gemm.ops.fused_derivatives import FusedProduct, of_accumulators
 from cutedsl_gemm.select.choose import checked_tile
-from cutedsl_gemm.select.explain import explain
 from cutedsl_gemm.select.registry import named
-from cutedsl_gemm.signature import DEFAULTS, Options
-from cutedsl_gemm.tensors import DENSE, aligned, device_of, is_sharded
-from cutedsl_gemm.transforms import transformed
 
 
 def gemm(
@@ -139,7 +139,7 @@ def gemm(
 
 def _traced(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tensor:
     """The product as an operator of torch's, which knows the shapes of tensors without memory."""
-    from cutedsl_gemm import operator  # here: only traced calls need torch.library
+    from cutedsl_gemm.ops import operator  # here: only traced calls need torch.library
 
     operator.register_sharding()
     if out is not None:
@@ -275,7 +275,10 @@ def _traced_product(
     out: Results | None,
     options: Options,
 ) -> Results:
-    from cutedsl_gemm import fused_operator, operator  # here: only traced calls need torch.library
+    from cutedsl_gemm.ops import (  # here: only traced calls need torch.library
+        fused_operator,
+        operator,
+    )
 
     operator.register_sharding()
     if out is not None:

@@ -25,8 +25,11 @@ PACKAGES = {
         *("values", "algebra", "notation", "proof"),
         *("hardware", "tiled", "explanation", "draw"),
     ),
-    "kernels": ("plan", "device", "compile", "simt", "sm70", "sm80", "sm90"),
-    "cutedsl_gemm": ("select", "models", "distributed", "measure"),
+    "kernels": (
+        *("epilogue", "plan", "pipeline", "device", "executor", "compile"),
+        *("copies", "simt", "sm70", "sm80", "sm90"),
+    ),
+    "cutedsl_gemm": ("layers", "models", "distributed", "measure"),  # the others are below api.py
 }
 FAMILIES = "simt", "sm70", "sm80", "sm90"  # which do not import each other, but for sm80 in sm70
 
@@ -53,7 +56,7 @@ def selection(files: Iterable[str]) -> list[str]:
 'tests/layouts/draw', 'tests/layouts/explanation', 'tests/layouts/hardware', 'tests/layouts/tiled']
     >>> selection(["kernels/sm80/plan.py", "tests/kernels/plan/test_raster.py"])
     ['cutedsl_gemm/kernels/sm80', 'tests/kernels/plan', 'tests/kernels/sm80']
-    >>> selection(["cutedsl_gemm/call.py"])
+    >>> selection(["cutedsl_gemm/calls/call.py"])
     ['cutedsl_gemm', 'tests/cutedsl_gemm']
     >>> selection(["docs/start.md", "README.md"])
     ['tests/docs', 'tests/test_readme.py']

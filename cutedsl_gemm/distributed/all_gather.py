@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.checks import check_operands
+from cutedsl_gemm.calls.on_device import on_device
 from cutedsl_gemm.distributed.overlap import (
     all_gathered,
     known,
@@ -35,11 +35,11 @@ from cutedsl_gemm.distributed.overlap import (
     signature,
 )
 from cutedsl_gemm.distributed.symmetric import SymmetricBuffer, copy, symmetric_buffer, write_flag
+from cutedsl_gemm.inputs.checks import check_operands
+from cutedsl_gemm.inputs.problem import TMA, Problem
+from cutedsl_gemm.inputs.tensors import aligned, aligned_copy, allocator, problem_of
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.on_device import on_device
-from cutedsl_gemm.problem import TMA, Problem
-from cutedsl_gemm.tensors import aligned, aligned_copy, allocator, problem_of
 from layouts.hardware.atoms import WGMMA_M
 
 

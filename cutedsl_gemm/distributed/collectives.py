@@ -20,16 +20,16 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 from torch.distributed import ProcessGroup
 
-from cutedsl_gemm import library
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.checks import check_operands
-from cutedsl_gemm.derivatives import product_like
 from cutedsl_gemm.distributed.all_gather import gather
 from cutedsl_gemm.distributed.overlap import all_gathered
 from cutedsl_gemm.distributed.reduce_scatter import rows_of_each, scatter
 from cutedsl_gemm.distributed.symmetric import resolve
-from cutedsl_gemm.problem import TMA
-from cutedsl_gemm.tensors import DENSE
+from cutedsl_gemm.inputs.checks import check_operands
+from cutedsl_gemm.inputs.problem import TMA
+from cutedsl_gemm.inputs.tensors import DENSE
+from cutedsl_gemm.ops import library
+from cutedsl_gemm.ops.derivatives import product_like
 
 
 def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = None) -> Tensor:

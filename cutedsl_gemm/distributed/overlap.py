@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
+from cutedsl_gemm.calls.run import kernel_on
 from cutedsl_gemm.distributed.symmetric import SymmetricBuffer, known_buffer
+from cutedsl_gemm.inputs.problem import TMA, Problem
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
-from cutedsl_gemm.problem import TMA, Problem
-from cutedsl_gemm.run import kernel_on
 from cutedsl_gemm.select.candidate import CANDIDATES, Maker
 from cutedsl_gemm.select.model import ranking
 from cutedsl_gemm.select.registry import DEFAULT, default_kernel, named

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.checks import check_operands
+from cutedsl_gemm.calls.on_device import on_device
 from cutedsl_gemm.distributed.overlap import (
     known,
     launcher,
@@ -42,12 +42,12 @@ from cutedsl_gemm.distributed.symmetric import (
     wait_for_count,
     write_flag,
 )
+from cutedsl_gemm.inputs.checks import check_operands
+from cutedsl_gemm.inputs.problem import TMA, Problem
+from cutedsl_gemm.inputs.tensors import aligned, aligned_copy, allocator, problem_of
 from cutedsl_gemm.kernels.plan.checks import UNIT
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.on_device import on_device
-from cutedsl_gemm.problem import TMA, Problem
-from cutedsl_gemm.tensors import aligned, aligned_copy, allocator, problem_of
 from layouts.hardware.atoms import WGMMA_M
 
 # Rows of C that have one flag. It is the same for all plans, since ranks may have different ones.

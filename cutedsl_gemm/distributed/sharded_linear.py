@@ -28,8 +28,8 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor.placement_types import Placement
 from torch.nn import functional as F
 
-from cutedsl_gemm.derivatives import applied
-from cutedsl_gemm.remember import remember
+from cutedsl_gemm.inputs.remember import remember
+from cutedsl_gemm.ops.derivatives import applied
 
 Placements: TypeAlias = tuple[Placement, ...]
 Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias) of what a rank has

@@ -32,13 +32,13 @@ from torch.distributed.tensor._op_schema import OpSchema, OpStrategy, RuntimeSch
 from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy
 from torch.distributed.tensor.placement_types import Placement
 
-from cutedsl_gemm import fused_operator, operator  # noqa: F401, they define the operators
-from cutedsl_gemm.activations import LINEAR
+from cutedsl_gemm.inputs.remember import REMEMBERED
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Instruction, Operand
 from cutedsl_gemm.kernels.epilogue.text import from_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
+from cutedsl_gemm.layers.activations import LINEAR
 from cutedsl_gemm.models import faster  # noqa: F401, they define the operators
-from cutedsl_gemm.remember import REMEMBERED
+from cutedsl_gemm.ops import fused_operator, operator  # noqa: F401, they define the operators
 
 Rule: TypeAlias = list[Placement]  # of the results, a, b, and the operands
 Modes: TypeAlias = str  # of a tensor, a letter each: "MK"; "." for an extent that is not divided

@@ -21,11 +21,11 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, Shape
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import L2_BYTES, Launch, race

@@ -21,6 +21,7 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
+from cutedsl_gemm.inputs.tensors import problem_of
 from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.bench import check, machine, normal
@@ -31,7 +32,6 @@ from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import SMS
 from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
-from cutedsl_gemm.tensors import problem_of
 
 ROUNDS = 5
 FEW_ROWS = 128

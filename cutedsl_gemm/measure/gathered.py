@@ -31,10 +31,10 @@ from cutedsl_gemm.distributed.all_gather import gathered_plan
 from cutedsl_gemm.distributed.collectives import all_gather_gemm, gemm_reduce_scatter
 from cutedsl_gemm.distributed.overlap import waited
 from cutedsl_gemm.distributed.reduce_scatter import scattered_plan
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.report import OURS, Shape
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import HOLD, TIMED, WARM_UP, Launch, timed

@@ -21,9 +21,9 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from cutedsl_gemm.api import gemm, plan_for
-from cutedsl_gemm.functions import linear
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
+from cutedsl_gemm.layers.functions import linear
 from cutedsl_gemm.measure.bench import machine, normal
 from cutedsl_gemm.models.conversion import convert
 from cutedsl_gemm.select.timing import Launch

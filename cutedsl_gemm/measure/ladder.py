@@ -27,9 +27,9 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm, plan_for
+from cutedsl_gemm.inputs.problem import dtype_name
 from cutedsl_gemm.measure.accuracy import relative_error
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.problem import dtype_name
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 from cutedsl_gemm.select.timing import TIMED, WARM_UP, Launch, burst, timed
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cutedsl_gemm.api import gemm, plan_for
-from cutedsl_gemm.functions import addmm, linear, swiglu
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
+from cutedsl_gemm.layers.functions import addmm, linear, swiglu
 from cutedsl_gemm.measure.providers import QUACK, quack_configs
 from cutedsl_gemm.measure.report import OURS, Shape
 from cutedsl_gemm.select.timing import Launch

@@ -13,9 +13,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
 
-from cutedsl_gemm import linear_calls
-from cutedsl_gemm.library import operator, register_flops
-from cutedsl_gemm.linear_calls import (
+from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
+from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.inputs.views import rows_of, unflattened
+from cutedsl_gemm.layers import linear_calls
+from cutedsl_gemm.layers.linear_calls import (
     AUTOCAST,
     Run,
     computed,
@@ -25,11 +27,9 @@ from cutedsl_gemm.linear_calls import (
     product,
     remembered,
 )
-from cutedsl_gemm.operator import flops, register_sharding
+from cutedsl_gemm.ops.library import operator, register_flops
+from cutedsl_gemm.ops.operator import flops, register_sharding
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, is_sharded
-from cutedsl_gemm.transforms import transformed
-from cutedsl_gemm.views import rows_of, unflattened
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
 

@@ -3,8 +3,8 @@
     h = activation(x · gateᵀ) * (x · upᵀ)    one product of two accumulators
     y = h · downᵀ + bias
 
-The weights of gate and up are two tensors, or one of both. See `pairs` for how one kernel reads
-two, and `two_layers` for the gradients.
+The weights of gate and up are two tensors, or one of both. See `inputs.pairs` for how one kernel reads
+two, and `layers.mlp` for the gradients.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
-from cutedsl_gemm.activations import GATES
-from cutedsl_gemm.fused import compute, fused
+from cutedsl_gemm.calls.fused import compute, fused
+from cutedsl_gemm.calls.results import Results
+from cutedsl_gemm.inputs.pairs import as_parts, in_reach, parts_at
+from cutedsl_gemm.inputs.problem import MAX_EXTENT
+from cutedsl_gemm.inputs.remember import remember
+from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
+from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.inputs.views import flattener, reshaper, rows_of, unflattened
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
-from cutedsl_gemm.library import operator
-from cutedsl_gemm.linear_calls import VECTOR
+from cutedsl_gemm.layers.activations import GATES
+from cutedsl_gemm.layers.linear_calls import VECTOR
+from cutedsl_gemm.layers.mlp import Mlp, gated_products, hidden_gradient, input_gradient
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
-from cutedsl_gemm.pairs import as_parts, in_reach, parts_at
-from cutedsl_gemm.problem import MAX_EXTENT
-from cutedsl_gemm.remember import remember
-from cutedsl_gemm.results import Results
+from cutedsl_gemm.ops.library import operator
 from cutedsl_gemm.select.preference import beats_torch
-from cutedsl_gemm.tensors import DENSE, is_sharded
-from cutedsl_gemm.transforms import transformed
-from cutedsl_gemm.two_layers import Mlp, gated_products, hidden_gradient, input_gradient
-from cutedsl_gemm.views import flattener, reshaper, rows_of, unflattened
 
 
 def gated_mlp(
@@ -121,7 +121,7 @@ class _Product(NamedTuple):
     as_matrix: Callable[[Tensor], Tensor]  # x (…, K) → (M, K)
     run: Callable[..., Results]
     b: Tensor  # (2, K, H), without memory of its own
-    order: int  # of the weights, as in `two_layers.memory_order`
+    order: int  # of the weights, as in `layers.mlp.memory_order`
 
 
 class _Known(NamedTuple):

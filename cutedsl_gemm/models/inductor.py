@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.problem import TMA
+from cutedsl_gemm.inputs.problem import TMA
 
 
 def cutedsl_gemm_mm(a: Tensor, b: Tensor, out: Tensor) -> None:

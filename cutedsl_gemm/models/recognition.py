@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from cutedsl_gemm.activations import GATED
 from cutedsl_gemm.kernels.epilogue.functions import GELUS
+from cutedsl_gemm.layers.activations import GATED
 from cutedsl_gemm.models.converted import class_as_written
 
 DEVICES = "cpu", "cuda"

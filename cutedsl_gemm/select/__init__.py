@@ -8,6 +8,5 @@ choose       the plan that should be fastest
 preference   whether gemm should be as fast as torch.mm
 timing       launches timed by CUDA events
 tune         the plan that was measured to be fastest
-explain      the choice and its reasons, as text
 precompile   every kernel that gemm can choose, compiled ahead of time
 """

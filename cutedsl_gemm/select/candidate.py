@@ -11,6 +11,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
@@ -19,7 +20,6 @@ from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW, Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan, atom_layout
 from cutedsl_gemm.kernels.sm90.resources import BARRIER_BYTES, SMEM_BYTES, default_consumers
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
-from cutedsl_gemm.problem import Problem
 from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.descriptor import Major
 

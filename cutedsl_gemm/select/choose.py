@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from operator import attrgetter, index
 from typing import Any
 
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.operand import Tile
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import Candidate, Maker, candidates_for
 from cutedsl_gemm.select.model import best, estimates, ranking
 from layouts.errors import brief

@@ -39,6 +39,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cutedsl_gemm.inputs.problem import Problem
+from cutedsl_gemm.inputs.remember import REMEMBERED
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -50,8 +52,6 @@ from cutedsl_gemm.kernels.sm90.resources import (
     REGISTERS,
 )
 from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
-from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.remember import REMEMBERED
 from cutedsl_gemm.select.candidate import (
     CANDIDATES,
     FILL,

@@ -19,9 +19,9 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
-from cutedsl_gemm import copies
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.compile.progress import track
+from cutedsl_gemm.kernels.copies.plan import copy_plans
 from cutedsl_gemm.kernels.plan.kernel_plan import Plan
 from cutedsl_gemm.select.candidate import plans
 
@@ -81,7 +81,7 @@ def main(folder: Path | None = None) -> None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
     build.check()
     try:
-        every: list[Plan] = [*plans(), *copies.plans()]
+        every: list[Plan] = [*plans(), *copy_plans()]
         sizes = [path.stat().st_size for path in compiled_with_bar(every)]
     finally:
         cache.sweep()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from cutedsl_gemm.problem import Problem
-from cutedsl_gemm.remember import REMEMBERED
+from cutedsl_gemm.inputs.problem import Problem
+from cutedsl_gemm.inputs.remember import REMEMBERED
 from cutedsl_gemm.select.model import best, estimate
 
 FEW_ROWS = 256  # decoding: gemm streams the weights as fast as torch.mm does

@@ -9,6 +9,8 @@ from functools import cache, partial
 import torch
 from torch import Tensor
 
+from cutedsl_gemm.inputs.problem import TMA, Problem, Requirements
+from cutedsl_gemm.inputs.tensors import fits
 from cutedsl_gemm.kernels.compile.build import ARCH
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -19,9 +21,7 @@ from cutedsl_gemm.kernels.sm80 import rungs as sm80
 from cutedsl_gemm.kernels.sm80.operand import ALIGNMENTS
 from cutedsl_gemm.kernels.sm90 import rungs as sm90
 from cutedsl_gemm.kernels.sm90.operand import Tile
-from cutedsl_gemm.problem import TMA, Problem, Requirements
 from cutedsl_gemm.select.choose import choose, choose_among
-from cutedsl_gemm.tensors import fits
 from layouts.errors import brief, did_you_mean
 
 

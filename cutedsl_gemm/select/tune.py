@@ -18,13 +18,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
 from cutedsl_gemm.select.model import possible
 from cutedsl_gemm.select.timing import Launch, race

@@ -22,8 +22,8 @@ from cutedsl_gemm.measure.ladder import ROW_MAJOR, SIZES, markdown, measured_dty
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, read
 from cutedsl_gemm.measure.report import markdown as over_shapes
-from cutedsl_gemm.problem import Matrix, Problem
-from cutedsl_gemm.select.explain import explain
+from cutedsl_gemm.inputs.problem import Matrix, Problem
+from cutedsl_gemm.explanation import explain
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 
 import ladder_results

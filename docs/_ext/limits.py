@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.inputs.problem import Matrix, Problem
 from cutedsl_gemm.select.registry import KERNELS, Kernel
 
 from sources import depend

@@ -55,7 +55,7 @@ TASKS = {
     ),
     "cutedsl_gemm": (
         Task("gemm", "Multiply, and see the plan", "gemm plan_for explain KERNELS PlanError"),
-        Task("layers", "Layers of networks", "functions two_layers"),
+        Task("layers", "Layers of networks", "layers"),
         Task("models", "Models of torch", "models"),
         Task("gpus", "Several GPUs", "distributed"),
     ),

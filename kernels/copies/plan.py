@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from cutedsl_gemm.kernels.plan.checks import (
@@ -189,3 +190,12 @@ def copy_plan(
     """
     copy = load_layout(*tile, "K", threads, width)
     return CopyPlan(dtype, tile, copy, matrices, overlap).check()
+
+
+def copy_plans() -> list[CopyPlan]:
+    """Every plan of a copy that gemm may choose on Hopper.
+
+    >>> len(copy_plans())
+    8
+    """
+    return [copy_plan(*each) for each in product(DTYPES, (1, 2), TILES)]

@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture
 def small_tiles(monkeypatch):
     """gemm chooses small tiles, which the executor computes fast: the plan does not matter here."""
-    from cutedsl_gemm import call, fused
+    from cutedsl_gemm.calls import call, fused
     from cutedsl_gemm.kernels.sm90.rungs import pingpong
     from cutedsl_gemm.select import choose
     from cutedsl_gemm.select.candidate import Candidate

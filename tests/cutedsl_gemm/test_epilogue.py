@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from cutedsl_gemm import PlanError, explain, fused, gemm, plan_for
+from cutedsl_gemm import PlanError, explain, gemm, plan_for
+from cutedsl_gemm.calls import fused
+from cutedsl_gemm.inputs.request import OF_GEMM, own_names
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueError, Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
-from cutedsl_gemm.request import OF_GEMM, own_names
 from tests.kernels.epilogue.expressions import expressions
 
 TILE, GATED_TILE = (64, 16, 32), (64, 32, 32)  # small ones, which the executor computes fast

@@ -14,12 +14,12 @@ from torch.nn.functional import pad
 
 import cutedsl_gemm
 from cutedsl_gemm import PlanError, gemm, plan_for
-from cutedsl_gemm.aliasing import span_bytes
-from cutedsl_gemm.call import allocating, writing
+from cutedsl_gemm.calls.call import allocating, writing
+from cutedsl_gemm.inputs.aliasing import span_bytes
+from cutedsl_gemm.inputs.problem import TMA
+from cutedsl_gemm.inputs.tensors import allocator
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
-from cutedsl_gemm.problem import TMA
 from cutedsl_gemm.select.registry import LADDER
-from cutedsl_gemm.tensors import allocator
 
 ROW, COLUMN = "row", "column"
 
@@ -173,7 +173,7 @@ def test_an_out_with_contiguous_rows_or_columns_is_stored_in_place(
     extent, start, pitch, order, monkeypatch
 ):
     """By TMA if its rows are aligned and of whole vectors, else by threads; it is never copied."""
-    monkeypatch.setattr("cutedsl_gemm.run.copy", None)
+    monkeypatch.setattr("cutedsl_gemm.calls.run.copy", None)
     ran, execute = [], PanelPlan.execute
     monkeypatch.setattr(
         PanelPlan, "execute", lambda plan, *rest: (ran.append(plan), execute(plan, *rest))
@@ -181,7 +181,7 @@ def test_an_out_with_contiguous_rows_or_columns_is_stored_in_place(
     a, b = matrix(extent, 64), matrix(64, extent)
     flat = torch.full((start + extent * pitch + 8,), 7.0, dtype=a.dtype)
     out = flat.as_strided((extent, extent), (pitch, 1), start)
-    monkeypatch.setattr("cutedsl_gemm.call._calls", {})
+    monkeypatch.setattr("cutedsl_gemm.calls.call._calls", {})
     gemm(a, b, tile=(64, 64, 64), out=out if order == ROW else out.mT)
     whole = extent % 8 == start % 8 == pitch % 8 == 0
     assert [plan.c_alignment for plan in ran] == [8 if whole else 1]

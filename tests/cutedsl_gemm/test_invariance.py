@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutedsl_gemm import PlanError, explain, gemm, plan_for
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.measure.random_shapes import draw
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select import tune
 from cutedsl_gemm.select.candidate import CANDIDATES, Candidate
 from cutedsl_gemm.select.choose import choose_among

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cutedsl_gemm import __main__, __version__, arguments, doctor
+from cutedsl_gemm import __main__, __version__, command_line, doctor
 from cutedsl_gemm.kernels.compile import cache
 from cutedsl_gemm.kernels.device.cards import Card, Driver
 from cutedsl_gemm.select.registry import KERNELS
@@ -108,7 +108,7 @@ def test_a_pipe_is_not_opened_before_it_is_written(tmp_path, monkeypatch):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     monkeypatch.setattr(Path, "open", None)
-    assert arguments.file(str(pipe)) == pipe
+    assert command_line.file(str(pipe)) == pipe
 
 
 def test_products_over_several_gpus_are_not_measured_on_one(monkeypatch, capsys):

@@ -16,9 +16,9 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from cutedsl_gemm import gemm, linear, mlp, swiglu
-from cutedsl_gemm.call import allocating
-from cutedsl_gemm.problem import TMA
-from cutedsl_gemm.tensors import allocator
+from cutedsl_gemm.calls.call import allocating
+from cutedsl_gemm.inputs.problem import TMA
+from cutedsl_gemm.inputs.tensors import allocator
 
 # of torch's own rules of forward derivatives
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
@@ -186,7 +186,7 @@ def test_it_is_exported_as_an_operator(strict):
 
 @pytest.mark.filterwarnings("ignore")  # of torch's own making
 def test_the_operator_passes_torchs_opcheck():
-    from cutedsl_gemm import operator
+    from cutedsl_gemm.ops import operator
 
     assert operator.gemm(A, B, None, None, None, False, False).equal(gemm(A, B))
     a = A.clone().requires_grad_()
@@ -195,7 +195,7 @@ def test_the_operator_passes_torchs_opcheck():
 
 def test_the_operator_and_its_gradient_are_invariant_if_asked():
     """The exact product is 0, so that the order of the sum alone gives the bits."""
-    from cutedsl_gemm import operator
+    from cutedsl_gemm.ops import operator
 
     a, b, order = draw(40, 150), draw(150, 24), torch.randperm(150)
     a, b = torch.cat((a, a[:, order]), 1), torch.cat((b, -b[order]))

@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 
+from cutedsl_gemm.inputs.problem import round_up
 from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.compile.ptx.arguments import matrix
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
@@ -20,7 +21,6 @@ from cutedsl_gemm.kernels.simt.rungs import block2d, shared
 from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80 import operand as sm80
 from cutedsl_gemm.kernels.sm80.rungs import mma, multistage, wide
-from cutedsl_gemm.problem import round_up
 from layouts import cosize
 from tests.kernels.ladder import ptx
 

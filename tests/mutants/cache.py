@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .fault import Fault
 
-CALL = "cutedsl_gemm/call.py"
+CALL = "cutedsl_gemm/calls/call.py"
 BUILD = "kernels/compile/build.py"
 TUNE = "cutedsl_gemm/select/tune.py"
 

@@ -9,7 +9,7 @@ CORRECTION = "cutedsl_gemm/select/correction.py"
 CANDIDATE = "cutedsl_gemm/select/candidate.py"
 CHOOSE = "cutedsl_gemm/select/choose.py"
 REGISTRY = "cutedsl_gemm/select/registry.py"
-PROBLEM = "cutedsl_gemm/problem.py"
+PROBLEM = "cutedsl_gemm/inputs/problem.py"
 TUNE = "cutedsl_gemm/select/tune.py"
 
 FAULTS = (
@@ -239,7 +239,7 @@ FAULTS = (
     ),
     Fault(
         "copies_of_the_most_blocks",
-        "cutedsl_gemm/copies.py",
+        "cutedsl_gemm/calls/copies.py",
         "min(TILES, key=blocks)",
         "max(TILES, key=blocks)",
         "A copy of tall or wide matrices takes four times as many blocks.",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from .fault import Fault
 
-ACTIVATIONS = "cutedsl_gemm/activations.py"
+ACTIVATIONS = "cutedsl_gemm/layers/activations.py"
 DERIVATIVE = "kernels/epilogue/derivative.py"
 EVALUATE = "kernels/epilogue/evaluate.py"
 EXPRESSION = "kernels/epilogue/expression.py"
 FUNCTIONS = "kernels/epilogue/functions.py"
-LAYERS = "cutedsl_gemm/functions.py"
+LAYERS = "cutedsl_gemm/layers/functions.py"
 TRACED = "kernels/epilogue/traced.py"
 REGISTERS = "kernels/epilogue/device.py"
 TRACE = "kernels/epilogue/value.py"
@@ -19,9 +19,9 @@ PLAN = "kernels/sm90/epilogue_plan.py"
 READS = "kernels/sm90/thread_reads.py"
 THREADS = "kernels/sm90/thread_results.py"
 EXECUTOR = "kernels/sm90/execute_epilogue.py"
-SIGNATURE = "cutedsl_gemm/signature.py"
-RESULTS = "cutedsl_gemm/results.py"
-BOUND = "cutedsl_gemm/operands.py"
+SIGNATURE = "cutedsl_gemm/calls/signature.py"
+RESULTS = "cutedsl_gemm/calls/results.py"
+BOUND = "cutedsl_gemm/inputs/operands.py"
 
 EXPRESSIONS = (
     Fault(

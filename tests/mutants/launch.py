@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .fault import Fault
 
-CALL = "cutedsl_gemm/call.py"
-RUN = "cutedsl_gemm/run.py"
-ON_DEVICE = "cutedsl_gemm/on_device.py"
+CALL = "cutedsl_gemm/calls/call.py"
+RUN = "cutedsl_gemm/calls/run.py"
+ON_DEVICE = "cutedsl_gemm/calls/on_device.py"
 BUILD = "kernels/compile/build.py"
 
 FAULTS = (
@@ -103,14 +103,14 @@ FAULTS = (
     ),
     Fault(
         "rows_of_a_copy_overlap",
-        "cutedsl_gemm/copies.py",
+        "cutedsl_gemm/calls/copies.py",
         "if pair[0].stride(1) == pair[1].stride(1) == 1 and disjoint_rows:",
         "if pair[0].stride(1) == pair[1].stride(1) == 1:",
         "Rows of a target that overlap are written in any order.",
     ),
     Fault(
         "overlap_on_older_gpus",
-        "cutedsl_gemm/copies.py",
+        "cutedsl_gemm/calls/copies.py",
         "overlap=capability >= OVERLAP",
         "overlap=capability <= OVERLAP",
         "On an A100 the copy is compiled with an instruction of sm_90.",

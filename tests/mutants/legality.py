@@ -5,9 +5,9 @@ from __future__ import annotations
 from .fault import Fault
 
 CHECKS = "kernels/sm90/checks.py"
-TENSORS = "cutedsl_gemm/tensors.py"
-CALL = "cutedsl_gemm/call.py"
-ALIASING = "cutedsl_gemm/aliasing.py"
+TENSORS = "cutedsl_gemm/inputs/tensors.py"
+CALL = "cutedsl_gemm/calls/call.py"
+ALIASING = "cutedsl_gemm/inputs/aliasing.py"
 
 FAULTS = (
     Fault(
@@ -103,14 +103,14 @@ FAULTS = (
     ),
     Fault(
         "dtypes_may_differ",
-        "cutedsl_gemm/checks.py",
+        "cutedsl_gemm/inputs/checks.py",
         '    check_pair("a", a, "b", b)\n',
         "",
         "The bits of b are multiplied as if they had the dtype of a.",
     ),
     Fault(
         "extents_beyond_32_bits",
-        "cutedsl_gemm/problem.py",
+        "cutedsl_gemm/inputs/problem.py",
         "MAX_EXTENT = 2**31 - 256",
         "MAX_EXTENT = 2**31 - 1",
         "Coordinates of the last tile overflow.",

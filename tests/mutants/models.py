@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from .fault import Fault
 
-CALLS = "cutedsl_gemm/linear_calls.py"
+CALLS = "cutedsl_gemm/layers/linear_calls.py"
 LINEAR = "cutedsl_gemm/models/faster.py"
 MLP = "cutedsl_gemm/models/faster_mlp.py"
 CONVERSION = "cutedsl_gemm/models/conversion.py"
 RECOGNITION = "cutedsl_gemm/models/recognition.py"
 MODE = "cutedsl_gemm/models/mode.py"
-PAIRS = "cutedsl_gemm/pairs.py"
+PAIRS = "cutedsl_gemm/inputs/pairs.py"
 
 FAULTS = (
     Fault(
@@ -149,7 +149,7 @@ FAULTS = (
     ),
     Fault(
         "rows_that_are_not_contiguous",
-        "cutedsl_gemm/views.py",
+        "cutedsl_gemm/inputs/views.py",
         "    if x.ndim == 2 or not x.is_contiguous():\n",
         "    if x.ndim == 2:\n",
         "A transposed x (…, K) is multiplied as if its memory were that of a contiguous one.",
@@ -248,7 +248,7 @@ FAULTS = (
     ),
     Fault(
         "sums_saved_in_the_order_of_addresses",
-        "cutedsl_gemm/two_layers.py",
+        "cutedsl_gemm/layers/mlp.py",
         "for place in ctx.kept.places][::order]",
         "for place in ctx.kept.places]",
         "Gate and up are exchanged in the derivative if the gate lies behind.",
@@ -276,21 +276,21 @@ FAULTS = (
     ),
     Fault(
         "shared_weight_counted_twice",
-        "cutedsl_gemm/two_layers.py",
+        "cutedsl_gemm/layers/mlp.py",
         "each if each is None else each.view_as(each) for each in tensors",
         "each for each in tensors",
         "With create_graph=True, each place of a weight that two layers share counts the other.",
     ),
     Fault(
         "undefined_gradient_followed",
-        "cutedsl_gemm/fused_derivatives.py",
+        "cutedsl_gemm/ops/fused_derivatives.py",
         "if all(grad is None for grad in grads):",
         "if False:",
         "A function whose backward gives None ends the backward pass of a layer with an error.",
     ),
     Fault(
         "matrix_of_one_row_always_a_vector",
-        "cutedsl_gemm/operands.py",
+        "cutedsl_gemm/inputs/operands.py",
         "whole and value.shape == shape",
         "False",
         "An epilogue that returns a matrix is refused where C has one row.",

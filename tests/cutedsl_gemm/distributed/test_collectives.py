@@ -19,9 +19,9 @@ from cutedsl_gemm.distributed.all_gather import gathered_plan
 from cutedsl_gemm.distributed.collectives import all_gather_gemm, gemm_reduce_scatter
 from cutedsl_gemm.distributed.reduce_scatter import PIECE_ROWS, scattered_plan
 from cutedsl_gemm.distributed.symmetric import FLAGS_BYTES, SymmetricBuffer
+from cutedsl_gemm.inputs.problem import Matrix, Problem
 from cutedsl_gemm.kernels.plan.arguments import GatheredRows
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select.registry import DEFAULT
 from tests.cutedsl_gemm.distributed.ranks import run
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import Phase, given, settings
 from torch.nn import functional as F
 
-from cutedsl_gemm import call, fused
+from cutedsl_gemm.calls import call, fused
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.expression import Operand

@@ -2,9 +2,9 @@
 
 import itertools
 
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import EVERY
 
 FAMILY = [

@@ -10,10 +10,10 @@ from epilogues import EXACT, check, exact_plan
 from family import PERSISTENT
 from on_gpu import integers, poisoned, product
 
-from cutedsl_gemm.copies import copy
+from cutedsl_gemm.calls.copies import copy
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import EVERY
 
 KINDS = {(each.maker, each.cluster, each.swapped, each.consumers): each for each in EVERY}

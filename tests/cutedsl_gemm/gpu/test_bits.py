@@ -11,10 +11,10 @@ from family import FAMILY
 from on_gpu import DTYPES, matrix, plan_of, poisoned
 
 from cutedsl_gemm import gemm
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.select.model import takes
 

@@ -9,11 +9,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from cutedsl_gemm import convert, enabled, plan_for
-from cutedsl_gemm.activations import GATES
-from cutedsl_gemm.fused import bound
+from cutedsl_gemm.calls.fused import bound
+from cutedsl_gemm.calls.signature import DEFAULTS
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
+from cutedsl_gemm.layers.activations import GATES
 from cutedsl_gemm.models import faster, faster_mlp
-from cutedsl_gemm.signature import DEFAULTS
 
 pytestmark = pytest.mark.gpu
 

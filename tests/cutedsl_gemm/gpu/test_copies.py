@@ -7,9 +7,9 @@ import pytest
 import torch
 from on_gpu import DTYPES
 
-from cutedsl_gemm import copies
+from cutedsl_gemm.calls import copies
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.copies.plan import WIDTHS, copy_plan
+from cutedsl_gemm.kernels.copies.plan import WIDTHS, copy_plan, copy_plans
 
 pytestmark = pytest.mark.gpu
 
@@ -22,7 +22,7 @@ def odd(rows, columns, gap, start, dtype):
     return flat, flat.as_strided((rows, columns), (lead, 1), start)
 
 
-@pytest.mark.compiles(plans=copies.plans)
+@pytest.mark.compiles(plans=copy_plans)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_copies_are_exact_to_the_bit_and_write_nothing_else(dtype):
     draw = random.Random(0)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from on_gpu import integers, plan_of, poisoned, product
 
-from cutedsl_gemm import copies, gemm
+from cutedsl_gemm import gemm
+from cutedsl_gemm.kernels.copies.plan import copy_plans
 from tests.cutedsl_gemm.distributed import ranks, test_sharding
 
 pytestmark = [
@@ -15,7 +16,7 @@ pytestmark = [
 DEVICES = "cuda:0", "cuda:1"
 # One kernel, split-K, and copies of A and B
 SHAPES = [(520, 264, 136), (128, 256, 8192), (511, 257, 383)]
-planned = pytest.mark.compiles(plans=lambda mnk: (plan_of(mnk), copies.plans()))
+planned = pytest.mark.compiles(plans=lambda mnk: (plan_of(mnk), copy_plans()))
 each_shape = pytest.mark.parametrize("mnk", SHAPES, ids=str)
 
 

@@ -22,8 +22,8 @@ from epilogues import (
 from torch.nn import functional as F
 
 from cutedsl_gemm import addmm, geglu, gemm, linear, mlp, swiglu
-from cutedsl_gemm.activations import ACTIVATIONS
 from cutedsl_gemm.kernels.epilogue.operations import OPERATIONS
+from cutedsl_gemm.layers.activations import ACTIVATIONS
 from tests.cutedsl_gemm.test_epilogue import OPERANDS
 
 DEVICES = [

@@ -4,7 +4,8 @@ import pytest
 import torch
 from on_gpu import integers, plan_of, poisoned, product
 
-from cutedsl_gemm import copies, gemm
+from cutedsl_gemm import gemm
+from cutedsl_gemm.kernels.copies.plan import copy_plans
 
 pytestmark = pytest.mark.gpu
 
@@ -33,7 +34,7 @@ def memory_is_given_back():
 
 
 @pytest.mark.compiles(
-    plans=lambda mnk, majors, kernel: (plan_of(mnk, majors, kernel=kernel), copies.plans())
+    plans=lambda mnk, majors, kernel: (plan_of(mnk, majors, kernel=kernel), copy_plans())
 )
 @pytest.mark.parametrize(("mnk", "majors", "order", "kernel"), CASES.values(), ids=CASES)
 def test_every_element_is_exact(mnk, majors, order, kernel):

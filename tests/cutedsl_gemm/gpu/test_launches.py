@@ -9,8 +9,9 @@ import pytest
 import torch
 from on_gpu import error, launcher, matrix, plan_of, poisoned, run_apart
 
-from cutedsl_gemm import copies, gemm
+from cutedsl_gemm import gemm
 from cutedsl_gemm.kernels.compile import build, cache
+from cutedsl_gemm.kernels.copies.plan import copy_plans
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 
 pytestmark = pytest.mark.gpu
@@ -123,7 +124,7 @@ STEPS = [*itertools.pairwise((*WIDTHS, WIDTHS[0]))]
 
 
 @pytest.mark.compiles(
-    plans=lambda: (copies.plans(), [plan_of((ROWS, n, k)) for k, n in STEPS]),
+    plans=lambda: (copy_plans(), [plan_of((ROWS, n, k)) for k, n in STEPS]),
 )
 def test_a_graph_of_many_products_of_any_width_is_exact_at_every_replay():
     """Each step selects columns of the last result: by split-K too, and by way of copies."""

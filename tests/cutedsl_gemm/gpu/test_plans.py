@@ -7,8 +7,8 @@ import torch
 from family import ANYWHERE, CHOSEN, FAMILY, PERSISTENT
 from on_gpu import planned_integers, poisoned, product
 
+from cutedsl_gemm.inputs.tensors import aligned_copy
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.tensors import aligned_copy
 
 pytestmark = pytest.mark.gpu
 

@@ -6,7 +6,7 @@ import time
 import pytest
 from rich.console import Console
 
-from cutedsl_gemm import arguments
+from cutedsl_gemm import command_line
 from cutedsl_gemm.measure import bench, ladder, providers, report
 from cutedsl_gemm.measure.power import PowerMeter, Reading
 from cutedsl_gemm.measure.report import Point
@@ -24,7 +24,7 @@ POINTS = [
 
 
 def test_the_command_line_knows_all_shapes():
-    assert tuple(bench.SHAPES) == arguments.SHAPES
+    assert tuple(bench.SHAPES) == command_line.SHAPES
     for shapes in bench.SHAPES.values():
         assert len({*shapes}) == len(shapes)
         assert all(n % 8 == k % 8 == 0 for _, n, k in shapes)

@@ -6,7 +6,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from cutedsl_gemm import functions, fused
+from cutedsl_gemm.calls import fused
+from cutedsl_gemm.layers import functions
 from cutedsl_gemm.measure import epilogues, layers
 from cutedsl_gemm.measure.epilogues import CASES, Sample, markdown, read, table, write
 from cutedsl_gemm.measure.layers import ALONE, COMPILED, EAGER, FUSED, LAYERS, PROVIDERS, QUACK

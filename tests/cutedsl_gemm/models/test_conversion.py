@@ -12,8 +12,9 @@ from torch.nn.utils import parametrize
 from torch.utils._python_dispatch import BaseTorchDispatchMode
 from torch.utils.checkpoint import CheckpointError, checkpoint
 
-from cutedsl_gemm import convert, enabled, linear, linear_calls, restore
-from cutedsl_gemm import fused as fused_module
+from cutedsl_gemm import convert, enabled, linear, restore
+from cutedsl_gemm.calls import fused as fused_module
+from cutedsl_gemm.layers import linear_calls
 from cutedsl_gemm.models import faster
 from cutedsl_gemm.models.conversion import GemmLinear
 

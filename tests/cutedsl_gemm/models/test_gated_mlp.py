@@ -16,7 +16,8 @@ from torch.utils._python_dispatch import BaseTorchDispatchMode
 from torch.utils.checkpoint import CheckpointError, checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from cutedsl_gemm import convert, pairs, restore
+from cutedsl_gemm import convert, restore
+from cutedsl_gemm.inputs import pairs
 from cutedsl_gemm.models import conversion, faster, faster_mlp
 from cutedsl_gemm.models.conversion import GemmMlp
 from cutedsl_gemm.models.converted import Converted

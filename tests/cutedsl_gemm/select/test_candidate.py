@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Operand, Result
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, FILE, Candidate, read, write
 
 # acc + c, for a matrix c in bfloat16

@@ -6,11 +6,11 @@ from itertools import product
 import pytest
 from torch.nn import functional as F
 
+from cutedsl_gemm.inputs.problem import MAX_EXTENT, Problem
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.random_shapes import draw
-from cutedsl_gemm.problem import MAX_EXTENT, Problem
 from cutedsl_gemm.select.choose import choose, choose_among
 from cutedsl_gemm.select.model import NEAR, SMS, TIED, ranking
 from cutedsl_gemm.select.registry import KERNELS

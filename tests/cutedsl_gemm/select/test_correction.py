@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.trace import trace
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, LONG_EPILOGUES
 from cutedsl_gemm.select.correction import (
     FACTS,

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cutedsl_gemm.inputs.problem import Matrix, Problem
 from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.decode import WEIGHTS
 from cutedsl_gemm.measure.random_shapes import draw
-from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import model
 from cutedsl_gemm.select.candidate import (
     CANDIDATES,

@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.pipeline.decide import violation
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES
 
 STORED_BY_TMA = Problem.dense(4096, 4096, 4096)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutedsl_gemm import copies
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile import build, cache, library
-from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.kernels.copies.plan import copy_plans
 from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.candidate import plans
 from cutedsl_gemm.select.choose import choose
@@ -38,11 +38,11 @@ def test_every_choice_is_precompiled(m, n, k, dtype, majors):
 def test_a_folder_of_precompiled_kernels_serves_without_being_written(
     monkeypatch, tmp_path, capsys
 ):
-    gemm, copy = min(precompiled(), key=repr), copies.plans()[0]
+    gemm, copy = min(precompiled(), key=repr), copy_plans()[0]
     some = [gemm, copy]
     monkeypatch.setenv(cache.VARIABLE, "elsewhere")
     monkeypatch.setattr(precompile, "plans", lambda: [gemm])
-    monkeypatch.setattr(copies, "plans", lambda: [copy])
+    monkeypatch.setattr(precompile, "copy_plans", lambda: [copy])
     precompile.main(tmp_path)
     assert capsys.readouterr().out.startswith("2 kernels, ")
     assert {*tmp_path.glob("*.so")} == {build.make(plan) for plan in some}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 import layouts as L
-from cutedsl_gemm.problem import Problem
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.select.candidate import CANDIDATES, plans
 from layouts import ComposedLayout, Layout, LayoutError, postcondition, prove, size
 

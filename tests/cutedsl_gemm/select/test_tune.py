@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from cutedsl_gemm import gemm
+from cutedsl_gemm.inputs.problem import Matrix, Problem
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.epilogue.trace import trace
-from cutedsl_gemm.problem import Matrix, Problem
 from cutedsl_gemm.select import tune
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.model import ranking
@@ -152,7 +152,7 @@ import os, sys
 from cutedsl_gemm.select import tune
 from cutedsl_gemm.select.candidate import CANDIDATES
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.problem import Matrix, Problem
+from cutedsl_gemm.inputs.problem import Matrix, Problem
 child = os.fork()  # so that the two import torch once
 for k in range(bool(child), 40, 2):
     tune._store(Problem.dense(8, 8, k), "H100", (CANDIDATES[0], Raster(1)))

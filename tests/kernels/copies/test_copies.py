@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutedsl_gemm import copies
+from cutedsl_gemm.calls import copies
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.copies import execute
 from cutedsl_gemm.kernels.copies.plan import TILES, WIDTHS, copy_plan

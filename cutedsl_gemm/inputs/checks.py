@@ -1,0 +1,94 @@
+"""What a, b and out must be, whatever their strides, with a message for everything else."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.inputs.aliasing import check_written
+from cutedsl_gemm.inputs.problem import MAX_EXTENT, TMA, Requirements
+
+
+def check_operands(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
+    """TypeError or ValueError unless a and b are matrices that can be multiplied."""
+    for name, tensor in (("a", a), ("b", b)):
+        _check_tensor(name, tensor, requirements)
+    check_pair("a", a, "b", b)
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(
+            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: "
+            "a must have as many columns as b has rows"
+        )
+
+
+def check_out(out: Tensor, a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
+    """TypeError or ValueError unless `out` can hold the product of a and b."""
+    _check_tensor("out", out, requirements)
+    check_pair("out", out, "a", a)
+    check_extents(out, (a.shape[0], b.shape[1]))
+    check_written("out", out)
+
+
+def check_extents(out: Tensor, shape: tuple[int, ...]) -> None:
+    """ValueError unless `out` has the shape of the product."""
+    if out.shape != shape:
+        raise ValueError(
+            f"out has shape {tuple(out.shape)}: it must be {tuple(shape)}, "
+            "rows of a and columns of b"
+        )
+
+
+def check_memory(name: str, tensor: Tensor) -> None:
+    """ValueError unless a tensor has memory."""
+    if not tensor.data_ptr():
+        raise ValueError(
+            f"{name} has no memory of its own (freed, fake, or the wrapper of another tensor): "
+            "pass a tensor that holds its data"
+        )
+
+
+def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is {type(tensor).__name__}: it must be a torch.Tensor")
+    if tensor.dtype not in requirements.dtypes:
+        raise TypeError(
+            f"{name} is {tensor.dtype}: it must be {' or '.join(map(str, requirements.dtypes))}"
+            + (f"; convert it with {name}.to({requirements.dtypes[0]})" if name != "out" else "")
+        )
+    check_dense(name, tensor)
+    if tensor.device.type not in requirements.devices:
+        raise TypeError(
+            f"{name} is on the device {tensor.device}: it must be on a CPU or a CUDA device"
+            + ("; if all are on meta, gemm gives the shape" if tensor.is_meta else "")
+        )
+    if tensor.ndim != 2:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
+    if tensor.is_neg() and (name == "out" or tensor.dtype != torch.float32):
+        # The launch of the simt family resolves the negative bit of a and b in float32.
+        remedy = "memory of its own" if name == "out" else f"{name}.resolve_neg()"
+        raise ValueError(f"{name} is a view with the negative bit set: pass {remedy}")
+    # An exported program checks symbolic extents when it runs.
+    if any(isinstance(n, int) and n > MAX_EXTENT for n in tensor.shape):
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MAX_EXTENT}"
+        )
+
+
+def check_dense(name: str, tensor: Tensor) -> None:
+    """TypeError for a sparse or a nested tensor."""
+    if tensor.is_nested:
+        raise TypeError(f"{name} is a nested tensor: it must be dense; pass its parts one by one")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name} is {tensor.layout}: it must be dense; pass {name}.to_dense()")
+
+
+def check_pair(one: str, first: Tensor, other: str, second: Tensor) -> None:
+    """TypeError or ValueError unless two tensors have one dtype and are on one device."""
+    if first.dtype != second.dtype:
+        raise TypeError(
+            f"{one} is {first.dtype} and {other} is {second.dtype}: they must share a dtype"
+        )
+    if first.device != second.device:
+        raise ValueError(
+            f"{one} is on {first.device} and {other} on {second.device}: they must share a device"
+        )

@@ -1,0 +1,206 @@
+"""A product with an epilogue, as it is asked for: the epilogue of these operands, and the problem.
+
+gemm(a, b, epilogue=lambda acc, bias: F.gelu(acc + bias), bias=bias)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from inspect import signature
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.inputs.checks import check_operands
+from cutedsl_gemm.inputs.operands import Bound, Value, bind
+from cutedsl_gemm.inputs.problem import Problem, Requirements
+from cutedsl_gemm.inputs.tensors import aligned, empty_padded, problem_of
+from cutedsl_gemm.kernels.epilogue.expression import (
+    PLAIN,
+    Epilogue,
+    EpilogueError,
+    Operand,
+    ShapeError,
+)
+from cutedsl_gemm.kernels.epilogue.traced import traced
+from layouts.errors import brief, did_you_mean
+
+OF_GEMM = "tile", "out", "kernel", "tune", "invariant"  # its arguments beside a, b and epilogue
+
+
+class Fixed:
+    """A function that always computes the same: the object itself is its key in caches.
+
+    `slopes`, if known, is its derivative by torch's kernels: (gradient, *stored values) → the
+    gradient of each accumulator. `derivative.with_stored` says what is stored. The gradient of each
+    operand is then that of the first accumulator, as where the operand is added to it.
+    """
+
+    __slots__ = ("function", "slopes")
+
+    def __init__(
+        self, function: Callable[..., Any], slopes: Callable[..., tuple[Any, ...]] | None = None
+    ) -> None:
+        self.function, self.slopes = function, slopes
+
+
+Function: TypeAlias = Callable[..., Any] | Epilogue | Fixed
+
+
+class Request(NamedTuple):
+    """The epilogue, its operands in its order, and the shape of C."""
+
+    epilogue: Epilogue
+    bound: tuple[Bound, ...]
+    shape: tuple[int, int]
+
+    def problem(
+        self,
+        a: Tensor,
+        b: Tensor,
+        requirements: Requirements,
+        invariant: bool = False,
+        on_copies: bool = False,
+    ) -> Problem:
+        """The problem that a plan is made for; see `problem_of`."""
+        first, *_ = parts_of(b)
+        found = problem_of(a, first, requirements, invariant, on_copies)
+        return replace(found, epilogue=self.epilogue)
+
+
+def request(
+    a: Tensor,
+    b: Tensor,
+    function: Function,
+    operands: Mapping[str, Value],
+    requirements: Requirements,
+) -> Request:
+    """The epilogue of these operands; TypeError or ValueError if they do not fit a · b.
+
+    `function` is the epilogue, or the function from which it is traced.
+    """
+    parts = parts_of(b)
+    check_operands(a, parts[0], requirements)
+    shape = a.shape[0], parts[0].shape[1]
+    bound = _bound(operands, shape, a.device)
+    if isinstance(function, Epilogue):
+        epilogue = _with_operands(function, bound)
+        if not epilogue.gives_matrices:
+            whole = {each.name for each in function.operands if each.is_matrix}
+            bound = _bound(operands, shape, a.device, whole)
+            epilogue = _with_operands(function, bound)
+        if epilogue.accumulators != len(parts):
+            raise EpilogueError(
+                f"epilogue takes {epilogue.accumulators} accumulators, and b of shape "
+                f"{tuple(b.shape)} makes {len(parts)}: b is (K, N) for one, (2, K, N) for two"
+            )
+    else:
+        function = function.function if isinstance(function, Fixed) else function
+        if not callable(function):
+            raise TypeError(
+                f"epilogue is {brief(function)}: it must be a function of the product, such as "
+                "torch.relu, or lambda acc: acc * 2"
+            )
+        try:
+            epilogue = traced(function, _operands(bound), len(parts))
+        except ShapeError:  # at M = 1, say, where a matrix is bound as a row vector
+            bound = _bound(operands, shape, a.device, {*operands})
+            epilogue = traced(function, _operands(bound), len(parts))
+    in_order = tuple(bound[operand.name] for operand in epilogue.operands)
+    return Request(PLAIN if epilogue == PLAIN else epilogue, in_order, shape)
+
+
+def _bound(
+    operands: Mapping[str, Value],
+    shape: tuple[int, int],
+    device: torch.device,
+    whole: Collection[str] = (),
+) -> dict[str, Bound]:
+    """The operands by name, those of `whole` as matrices if they have the shape of C."""
+    return {name: bind(name, each, shape, device, name in whole) for name, each in operands.items()}
+
+
+def _operands(bound: Mapping[str, Bound]) -> tuple[Operand, ...]:
+    return tuple(each.operand for each in bound.values())
+
+
+def epilogue_of(
+    epilogue: Function | None, operands: Mapping[str, Value], called: Callable[..., Any]
+) -> Function:
+    """The epilogue of a call of gemm, or the like; PLAIN if it has none.
+
+    TypeError if there is no epilogue for operands, or if one is an argument that gemm alone has.
+    """
+    for name in operands:
+        if name in OF_GEMM:
+            raise TypeError(
+                f"{called.__name__} has no argument {name}, as gemm has: omit it; it takes "
+                f"{', '.join(own_names(called))}, and the operands of an epilogue"
+            )
+    if epilogue is not None or not operands:
+        return PLAIN if epilogue is None else epilogue
+    nearest = "".join(did_you_mean(name, own_names(called)) for name in operands)
+    raise TypeError(
+        f"({', '.join(operands)}) would be operands of an epilogue, and there is no epilogue: pass "
+        f"epilogue, a function of the product and of these, or omit them{nearest}"
+    )
+
+
+def own_names(called: Callable[..., Any]) -> list[str]:
+    """The names of a function's arguments, except those that `**operands` collects."""
+    parameters = signature(called).parameters.values()
+    return [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+
+
+def check_names(function: object, called: Callable[..., Any]) -> None:
+    """EpilogueError if an operand of a function has the name of an argument of gemm's own."""
+    try:
+        _, *operands = signature(function).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # no function, or a builtin
+        return
+    for name in operands:
+        if name in own_names(called):
+            raise EpilogueError(
+                f"epilogue takes an operand {name}, and gemm has an argument of this name: give "
+                "the operand another"
+            ) from None
+
+
+def _with_operands(epilogue: Epilogue, given: Mapping[str, Bound]) -> Epilogue:
+    """The epilogue, with the modes, dtypes and strides of what is passed for its operands."""
+    names = [operand.name for operand in epilogue.operands]
+    if set(names) != set(given):
+        raise EpilogueError(
+            f"epilogue has the operands ({', '.join(names)}), and gemm was given "
+            f"({', '.join(given)}): pass each by its name"
+        )
+    return replace(epilogue, operands=tuple(given[name].operand for name in names))
+
+
+def parts_of(b: Tensor) -> tuple[Tensor, ...]:
+    """B (K, N), or both parts of B (2, K, N). ValueError for three modes of another shape."""
+    if not isinstance(b, Tensor) or b.ndim != 3:
+        return (b,)
+    if b.shape[0] != 2:
+        raise ValueError(
+            f"b has shape {tuple(b.shape)}: it must be (K, N), or (2, K, N) for an epilogue of "
+            "two accumulators"
+        )
+    return b[0], b[1]
+
+
+def readable(b: Tensor, requirements: Requirements) -> bool:
+    """Whether a kernel reads all parts of B in place. TMA steps from one part to another."""
+    if b.ndim == 3 and b.stride(0) == 0:
+        return False
+    return all(aligned(part, requirements) for part in parts_of(b))
+
+
+def readable_copy(b: Tensor) -> Tensor:
+    """A copy of both parts of B that every kernel reads, contiguous along K, or along N if b is."""
+    _, k, n = b.shape
+    if b.stride(2) == 1:
+        return empty_padded(b, (2 * k, n)).unflatten(0, (2, k)).copy_(b)
+    return empty_padded(b, (2 * n, k)).unflatten(0, (2, n)).mT.copy_(b)

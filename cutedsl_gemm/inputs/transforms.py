@@ -1,0 +1,53 @@
+"""torch's transforms around a call: torch.func (grad, jvp, vmap), and forward-mode derivatives.
+
+torch 2.11 has no public function that says whether one is active. api.py tests the two separately,
+since it handles them differently. `untraced` keeps torch.compile out of a function.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def untraced(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, hidden from torch.compile along with all that it calls.
+
+    A compiled function that ran in a TorchDispatchMode first runs eagerly, and torch tries to trace
+    the functions inside. `torch.compiler.disable` does this, too, and takes 0.8 s to import.
+    """
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        dynamo = sys.modules.get("torch._dynamo")
+        run: Callable[P, T] = function if dynamo is None else dynamo.disable(function)
+        return run(*args, **kwargs)
+
+    return called
+
+
+def transformed() -> bool:
+    """Whether a transform is active: tensors may then stand for others, and have no memory.
+
+    Dynamo may trace it: its guards know when the transforms around a graph change.
+
+    >>> import torch
+    >>> inside = []
+    >>> _ = torch.func.vmap(lambda x: inside.append(transformed()) or x)(torch.ones(2))
+    >>> inside, transformed()
+    ([True], False)
+    """
+    if forward_ad._current_level >= 0:
+        return True
+    if is_dynamo_compiling():
+        from cutedsl_gemm.ops import operator  # here: only traced calls need torch._dynamo
+
+        return bool(operator.in_torch_func())
+    return peek_interpreter_stack() is not None

@@ -1,0 +1,202 @@
+"""linear of plain tensors as a remembered call: x · weightᵀ + bias, and its gradients.
+
+x is (…, K), weight (N, K), and bias (N,). Beside a matrix x, bias may be a matrix (M, N).
+
+signature of (x, weight, bias) → the kernel's launch, the executor; or None: not such tensors
+
+`functions.linear` uses it where there is no activation, and `faster.linear` where gemm is expected
+to be faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from math import prod
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.calls.call import call
+from cutedsl_gemm.calls.fused import compute, fused
+from cutedsl_gemm.inputs.problem import MAX_EXTENT, TMA
+from cutedsl_gemm.inputs.remember import remember
+from cutedsl_gemm.inputs.tensors import is_sharded
+from cutedsl_gemm.inputs.views import ByAddress, flattener, reshaper, rows_of, unflattened
+from cutedsl_gemm.layers.activations import LINEAR
+from cutedsl_gemm.ops.derivatives import applied
+
+Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
+
+AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast converts
+VECTOR = 32  # bytes: no plan needs a wider alignment
+BIAS = LINEAR[None][1]
+
+# Saved before a product's tensors. torch's products save nothing of this dtype. So torch raises
+# CheckpointError, whatever the shapes, if it computes one pass of a checkpoint and gemm the other.
+with torch.inference_mode(False):
+    SAVED_BY_GEMM = torch.ones(1, dtype=torch.int8, device="cpu")
+
+
+def remembered(
+    known: dict[Any, Run | None],
+    make: Callable[..., Run | None],
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+) -> Run | None:
+    """The product of tensors of one signature, found in two microseconds if it is known.
+
+    `make` makes it of (x, weight, bias, whether all are aligned); None, too, for tensors without
+    memory, and for negative views, whose memory has the other sign. get_device() is -1 for the CPU
+    and for meta, whose tensors have no address.
+    """
+    try:
+        if x.is_neg() or weight.is_neg() or (bias is not None and bias.is_neg()):
+            return None
+        x_start, weight_start = x.data_ptr(), weight.data_ptr()
+        bias_start = VECTOR if bias is None else bias.data_ptr()
+        if not (x_start and weight_start and bias_start):
+            return None  # without memory, or empty
+        offset = (x_start | weight_start | bias_start) % VECTOR
+        # fmt: off
+        if bias is None:
+            signature: Any = (
+                x.shape, x.stride(), weight.shape, weight.stride(), x.dtype, weight.dtype,
+                x.get_device(), weight.get_device(), offset,
+            )
+        else:
+            signature = (
+                x.shape, x.stride(), weight.shape, weight.stride(), x.dtype, weight.dtype,
+                x.get_device(), weight.get_device(), offset,
+                bias.shape, bias.stride(), bias.dtype, bias.get_device(),
+            )
+        # fmt: on
+        return known[signature]
+    except KeyError:
+        pass
+    except (RuntimeError, TypeError):  # sparse, nested, or of symbolic shape
+        return None
+    return remember(known, signature, make(x, weight, bias, offset == 0))
+
+
+def suits(x: Tensor, weight: Tensor, bias: Tensor | None, devices: Collection[str]) -> bool:
+    """Whether gemm has a kernel for tensors like these; their shapes may be symbolic."""
+    if x.device.type not in devices or x.dtype not in TMA.dtypes or x.ndim == 0:
+        return False
+    if weight.device != x.device or weight.dtype != x.dtype or weight.ndim != 2:
+        return False
+    if x.layout != torch.strided or weight.layout != torch.strided:
+        return False
+    if bias is None:
+        return bool(x.shape[-1] == weight.shape[1])
+    same = bias.device == x.device and bias.dtype == x.dtype and bias.layout == torch.strided
+    rows = x.shape[:1] if x.ndim == bias.ndim == 2 else ()
+    return same and x.shape[-1] == weight.shape[1] and bias.shape == (*rows, weight.shape[0])
+
+
+def of_shards(
+    linear: Run, devices: Collection[str], x: Tensor, weight: Tensor, bias: Tensor | None
+) -> Tensor | None:
+    """The product of DTensors by `linear` of what each rank has; None if that is not enough."""
+    given = (x, weight) if bias is None else (x, weight, bias)
+    if not all(is_sharded(each) for each in given) or not suits(x, weight, bias, devices):
+        return None
+    from cutedsl_gemm.distributed.sharded_linear import sharded_linear  # here: it imports DTensor
+
+    return sharded_linear(linear, gradients, x, weight, bias)
+
+
+def extents(x: Tensor, weight: Tensor) -> tuple[int, int, int] | None:
+    """M, N and K of the product; None if it is empty, or too large."""
+    m, (n, k) = prod(x.shape[:-1]), weight.shape
+    return None if m * n * k == 0 or max(m, n, k) > MAX_EXTENT else (m, n, k)
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
+    """The product by gemm of tensors that suit it; None as `extents`."""
+    if extents(x, weight) is None:
+        return None
+    as_matrix = flattener(x)  # of 2 modes: x itself, with its own stride of an extent of 1
+    multiply = _matrices(as_matrix(x.detach()), weight.detach(), bias, aligned)
+    if x.ndim == 2:
+        return multiply
+    as_result = reshaper((*x.shape[:-1], weight.shape[0]))
+    return lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias))
+
+
+def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run:
+    """The product of a matrix x; the call is remembered where the signature has all it needs."""
+    b = weight.mT
+    if not aligned and bias is None:
+        multiply = call(x, b, None, None)
+        return lambda x, weight, bias: multiply(x, weight.mT, None)
+    if not aligned:
+        return lambda x, weight, bias: compute(x, weight.mT, BIAS, {"bias": bias})[0]
+    transposed = ByAddress(b)
+    if bias is None:
+        multiply = call(x, b, None, None)
+        return lambda x, weight, bias: multiply(x, transposed[weight.data_ptr()], None)
+    run = fused(x, b, BIAS, {"bias": bias.detach()}).run
+    return lambda x, weight, bias: run(x, transposed[weight.data_ptr()], {"bias": bias}, None)[0]
+
+
+def computed(
+    run: Run, operator: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
+) -> Tensor:
+    """run(x, weight, bias) of plain tensors outside torch.func; differentiable if one needs it.
+
+    Inside a TorchDispatchMode, which sees operators and no launches, `operator` computes the same.
+    What is saved does not depend on that: a mode may be around one pass of a checkpoint alone.
+    `linear` computes the products of the backward pass.
+    """
+    if torch._C._len_torch_dispatch_stack():
+        run = operator
+    if torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    ):
+        made: Tensor = _apply(run, linear, x, weight, bias)
+        return made
+    return run(x, weight, bias)
+
+
+class _Linear(torch.autograd.Function):
+    """x · weightᵀ + bias with its backward derivatives."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
+    ) -> Tensor:
+        ctx.layer = linear, bias is not None and bias.ndim == 2
+        needs = ctx.needs_input_grad  # by argument
+        ctx.save_for_backward(SAVED_BY_GEMM, x if needs[3] else None, weight if needs[2] else None)
+        return run(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        needs, saved = ctx.needs_input_grad[2:], ctx.saved_tensors[1:]
+        return None, None, *gradients(saved, needs, grad, *ctx.layer)
+
+
+_apply = applied(_Linear)
+
+
+def gradients(
+    saved: tuple[Any, Any],
+    needs: tuple[bool, ...],
+    grad: Tensor,
+    linear: Run,
+    adds_matrix: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of x, weight and bias: two products, and the sum over M unless `adds_matrix`.
+
+    `saved` are x and weight: that of x needs no x, and that of weight no weight.
+    """
+    x, weight = saved
+    needs_x, needs_weight, needs_bias = needs
+    rows = rows_of(grad)  # (M, N)
+    return (
+        unflattened(linear(rows, weight.mT, None), grad) if needs_x else None,
+        linear(rows.mT, rows_of(x).mT, None) if needs_weight else None,
+        (rows if adds_matrix else rows.sum(0)) if needs_bias else None,
+    )

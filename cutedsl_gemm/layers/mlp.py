@@ -1,0 +1,286 @@
+"""mlp: two layers whose derivatives are epilogues, too.
+
+    forward     z = x · w1ᵀ + b1    h = activation(z)            one product, results h and z
+                y = h · w2ᵀ + b2                                 one product
+    backward    dz = (dy · w2) · activation′(z)    db1 = Σ dz    one product, results dz and db1
+                dx = dz · w1    dw1 = dzᵀ · x    dw2 = dyᵀ · h   one product each
+
+docs/fused-mlp.md builds such a block step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.compiler import is_dynamo_compiling, is_exporting
+
+from cutedsl_gemm.api import fused_product
+from cutedsl_gemm.calls.fused import bound
+from cutedsl_gemm.calls.results import Results
+from cutedsl_gemm.calls.signature import DEFAULTS
+from cutedsl_gemm.inputs.operands import check_operand
+from cutedsl_gemm.inputs.pairs import as_parts
+from cutedsl_gemm.inputs.request import Fixed
+from cutedsl_gemm.inputs.tensors import DENSE
+from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.inputs.views import rows_of
+from cutedsl_gemm.kernels.epilogue.derivative import Stored, in_product, with_stored
+from cutedsl_gemm.kernels.epilogue.traced import traced
+from cutedsl_gemm.layers.activations import ACTIVATIONS, GATED, GATES, LINEAR
+from cutedsl_gemm.layers.functions import (
+    REFUSALS,
+    addmm,
+    autocast,
+    check_weight,
+    gated,
+    linear,
+)
+from cutedsl_gemm.layers.linear_calls import SAVED_BY_GEMM
+from layouts.errors import brief, did_you_mean
+
+Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias), as torch.nn.functional.linear
+
+
+def mlp(
+    x: Tensor,
+    w1: Tensor,
+    b1: Tensor | None,
+    w2: Tensor,
+    b2: Tensor | None,
+    activation: str = "gelu",
+) -> Tensor:
+    """linear(linear(x, w1, b1, activation), w2, b2) of x (…, K), w1 (H, K) and w2 (N, H): (…, N).
+
+    In the backward pass, one epilogue multiplies dy · w2 by the derivative of the activation, and
+    sums the gradient of b1 (H,). `activation` is the name of one of `linear`'s, or "swiglu",
+    "geglu" or "geglu_tanh": w1 is then (2H, K), with the gate first, and b1 is None. b2 is (N,), or
+    None. Raises as `linear` does; ValueError for a function as `activation`, and for a b1 beside a
+    gate.
+
+    >>> x, w1, w2 = (torch.ones(shape).bfloat16() for shape in ((3, 16), (32, 16), (8, 32)))
+    >>> mlp(x, w1, torch.full((32,), -12.0).bfloat16(), w2, None, "relu")[0]
+    tensor([128., 128., 128., 128., 128., 128., 128., 128.], dtype=torch.bfloat16)
+    """
+    known = (*ACTIVATIONS, *GATES)
+    if not isinstance(activation, str) or activation not in known:
+        nearest = did_you_mean(activation, known) if isinstance(activation, str) else ""
+        raise ValueError(
+            f"activation is {brief(activation)}: it must be one of {', '.join(known)}{nearest}"
+        )
+    if activation in GATES and b1 is not None:
+        raise ValueError(f"b1 must be None if activation is {activation!r}: a gate has no bias")
+    try:
+        tensors = autocast(x, w1, b1, w2, b2)
+        if not _fuses(tensors) or not (_is_row(b1, w1) and _is_row(b2, w2)):
+            return _composed(activation, *tensors)
+        check_weight("w1", *tensors[:2])
+        rows, w1, *rest = rows_of(tensors[0]), *tensors[1:]
+        made: Tensor = Mlp.apply(linear, activation, True, rows, *rest, w1)
+        return made.view(*x.shape[:-1], made.shape[1])
+    except REFUSALS:
+        _check(activation in GATES, x, w1, b1, w2, b2)
+        raise
+
+
+def _check(
+    gate: bool, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None
+) -> None:
+    """TypeError or ValueError for the first argument of `mlp` that does not fit those before it."""
+    x, w1, b1, w2, b2 = autocast(x, w1, b1, w2, b2)
+    check_weight("w1", x, w1, gate)
+    rows, hidden = x.shape[:-1].numel(), w1.shape[0] // (2 if gate else 1)
+    if b1 is not None:
+        check_operand("b1", b1, (rows, hidden), x.device)
+    h = x.new_empty(()).expand(rows, hidden)
+    check_weight("w2", h, w2, of="the hidden layer")
+    if b2 is not None:
+        check_operand("b2", b2, (rows, w2.shape[0]), x.device)
+
+
+def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
+    """Whether plain tensors need gradients, and no other transform of torch's is active."""
+    given = [each for each in tensors if isinstance(each, Tensor)]
+    if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
+        return False
+    if transformed() or any(type(each) not in DENSE or each.is_meta for each in given):
+        return False  # torch divides one product of DTensors at a time
+    return any(each.requires_grad for each in given)
+
+
+def _is_row(bias: Tensor | None, weight: Tensor) -> bool:
+    """Whether the gradient of a bias is a sum over M; it is another where a bias is (M, 1)."""
+    if isinstance(bias, Tensor):
+        return tuple((1, *bias.shape)[-2:]) == (1, len(weight))
+    return bias is None
+
+
+def _composed(
+    activation: str, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None
+) -> Tensor:
+    if activation in GATES:
+        return linear(gated(x, w1, activation), w2, b2)
+    return linear(linear(x, w1, b1, activation), w2, b2)
+
+
+class Mlp(torch.autograd.Function):
+    """Both layers, of a matrix x. `linear` computes the products that have no epilogue.
+
+    w1 is one weight; or those of gate and value, in the order that `gate_first` says. What is saved
+    has their order, whether one kernel reads both or not, and whatever their addresses: a
+    checkpoint may save it again with the weights elsewhere.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        linear: Linear,
+        activation: str,
+        gate_first: bool,
+        x: Tensor,
+        b1: Tensor | None,
+        w2: Tensor,
+        b2: Tensor | None,
+        *w1: Tensor,
+    ) -> Tensor:
+        order = memory_order(w1)
+        first = gate_first == (order == 1)
+        layer, b = first_layer(activation, first, b1 is not None, w1[::order])
+        given = {} if b1 is None else {"bias": b1}
+        wanted = (0,) if b1 is not None and b1.requires_grad else ()
+        ctx.linear, ctx.layer, ctx.wanted = linear, (activation, gate_first), wanted
+        ctx.order, ctx.count = order, len(w1)
+        if b is None:
+            ctx.kept = with_stored(traced(layer.function, (), 2))
+            h, *stored = gated_products(linear, x, w1, activation, gate_first)
+        else:
+            ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
+            results = fused_product(x, b, ctx.kept.epilogue, given)
+            h, stored = results[0], [results[place] for place in ctx.kept.places][::order]
+        needs_x, needs_b1, needs_w2, _, *needs_w1 = ctx.needs_input_grad[3:]
+        ctx.frozen = not (needs_x or needs_b1 or any(needs_w1))  # h is then no function of x
+        of_first: list[Tensor | None] = [x, b1, w2, *w1, *stored]
+        if ctx.frozen:
+            of_first = [None] * len(of_first)
+        ctx.save_for_backward(SAVED_BY_GEMM, b2, h if needs_w2 else None, *of_first)
+        return linear(h, w2, b2)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        _, b2, h, x, b1, w2, *rest = ctx.saved_tensors
+        w1, stored = rest[: ctx.count], rest[ctx.count :]
+        if torch.is_grad_enabled() and not ctx.frozen:  # the derivatives are to have derivatives
+            return None, None, None, *_gradients(ctx, (x, b1, w2, b2, *w1), dy)
+        needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
+        linear, of_input, of_b1 = ctx.linear, None, None
+        of_w1: list[Tensor | None] = [None] * ctx.count
+        if needs_x or needs_b1 or any(needs_w1):
+            dz, *sums = _hidden(ctx, dy, w2, b1, stored)  # (M, H), or of both parts (M, 2H)
+            if needs_x:
+                of_input = input_gradient(linear, dz, w1)
+            if any(needs_w1):
+                whole = linear(dz.mT, x.mT)  # (H, K), or of both parts (2H, K)
+                parts = zip(whole.chunk(ctx.count), needs_w1, strict=True)
+                of_w1 = [part if needed else None for part, needed in parts]
+            of_b1 = sums[0].to(b1.dtype).view(b1.shape) if needs_b1 else None
+        of_w2 = linear(dy.mT, h.mT) if needs_w2 else None
+        of_b2 = dy.sum(0, dtype=torch.float32).to(b2.dtype).view(b2.shape) if needs_b2 else None
+        return None, None, None, of_input, of_b1, of_w2, of_b2, *of_w1
+
+
+def memory_order(w1: Sequence[Tensor]) -> int:
+    """1 if one weight, or two, are in the order of their addresses, else -1.
+
+    As a step of a slice, it puts what belongs to them in this order, or back.
+    """
+    return 1 if w1[0].data_ptr() <= w1[-1].data_ptr() else -1
+
+
+def first_layer(
+    activation: str, gate_first: bool, bias: bool, w1: Sequence[Tensor]
+) -> tuple[Fixed, Tensor | None]:
+    """The epilogue of the first layer, and its b: (K, H), or (2, K, H) if it has a gate.
+
+    w1 is in the order of addresses. b is None for two weights that are no parts of one tensor, and
+    inside a TorchDispatchMode: a graph that it makes would have their addresses as constants.
+    """
+    if activation not in GATES:
+        return LINEAR[activation][int(bias)], w1[0].mT
+    layer = GATES[activation][0 if gate_first else 1]
+    if len(w1) == 1:
+        return layer, w1[0].view(2, w1[0].shape[0] // 2, w1[0].shape[1]).mT
+    parts = None if torch._C._len_torch_dispatch_stack() else as_parts(*w1)
+    return layer, None if parts is None else parts.mT
+
+
+def gated_products(
+    linear: Linear, x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The hidden layer, and the products of gate and value in the order of w1: a kernel for each.
+
+    w1 is two weights; or both in one, whose product is divided.
+    """
+    products = [linear(x, each, None) for each in w1]
+    first, second = products if len(w1) == 2 else products[0].chunk(2, dim=1)
+    gate, up = (first, second) if gate_first else (second, first)
+    return ACTIVATIONS[GATED[activation]](gate) * up, first, second
+
+
+def _hidden(
+    ctx: Any, dy: Tensor, w2: Tensor, b1: Tensor | None, stored: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """The gradient of the sums of the first layer; and their sums over M, if b1 needs them."""
+    if ctx.layer[0] not in GATES:
+        return hidden_gradient(ctx.kept, dy, w2, stored, b1, ctx.wanted)
+    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
+    hidden_gradient(ctx.kept, dy, w2, stored[:: ctx.order], out=dz.chunk(2, dim=1)[:: ctx.order])
+    return (dz,)
+
+
+def hidden_gradient(
+    kept: Stored,
+    dy: Tensor,
+    w2: Tensor,
+    stored: Sequence[Tensor],
+    b1: Tensor | None = None,
+    wanted: tuple[int, ...] = (),
+    out: Results | None = None,
+) -> Results:
+    """The gradients of the accumulators of the first layer, and of the `wanted` operands.
+
+    They are the results of the product dy · w2; `stored` is what the layer kept.
+    """
+    slopes = in_product(kept, wanted)
+    known = {f"value {n}": each for n, each in zip(kept.numbers, stored, strict=True)}
+    known |= {} if b1 is None else {"bias": b1}
+    given = {operand.name: known[operand.name] for operand in slopes.operands}
+    return fused_product(dy, w2, slopes, given, out)
+
+
+def input_gradient(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
+    """The gradient of x: a product with one weight, or with two."""
+    if len(w1) == 1:
+        return linear(dz, w1[0].mT)
+    first, second = dz.chunk(2, dim=1)
+    return addmm(linear(first, w1[0].mT), second, w1[1])
+
+
+def _gradients(ctx: Any, tensors: tuple[Any, ...], dy: Tensor) -> list[Tensor | None]:
+    """Gradients that are differentiable themselves, by those of the two layers.
+
+    They are taken of views, so that an input made of another, or given twice, counts once.
+    """
+    tensors = tuple(each if each is None else each.view_as(each) for each in tensors)
+    pairs = zip(tensors, ctx.needs_input_grad[3:], strict=True)
+    needed = [each for each, needs in pairs if needs]
+    x, b1, w2, b2, *w1 = tensors
+    (activation, gate_first), linear = ctx.layer, ctx.linear
+    if activation in GATES:
+        hidden, *_ = gated_products(linear, x, w1, activation, gate_first)
+        made = linear(hidden, w2, b2)
+    else:
+        made = _composed(activation, x, w1[0], b1, w2, b2)
+    found = iter(torch.autograd.grad(made, needed, dy, create_graph=True))
+    return [next(found) if needs else None for needs in ctx.needs_input_grad[3:]]

@@ -1,0 +1,259 @@
+"""The derivatives of a product with an epilogue.
+
+    acc = A · B    results = epilogue(acc, operands)
+    dacc = derivative(epilogue)(acc, operands, gradients)    dA = dacc · Bᵀ    dB = Aᵀ · dacc
+
+The forward pass also stores what the derivative needs of acc, if it needs any. It is a result like
+others, so that derivatives have derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+from cutedsl_gemm.calls.fused import accumulator, composed
+from cutedsl_gemm.calls.results import Results
+from cutedsl_gemm.calls.signature import Options
+from cutedsl_gemm.inputs.operands import Value
+from cutedsl_gemm.inputs.request import parts_of
+from cutedsl_gemm.inputs.tensors import aligned_copy, is_one
+from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
+from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue
+from cutedsl_gemm.ops.derivatives import (
+    Multiply,
+    Product,
+    backward_options,
+    mapped,
+    product_like,
+    tangent,
+)
+
+Slopes: TypeAlias = Callable[..., tuple[Tensor, ...]]  # see `request.Fixed`
+
+
+def _wanted(values: Sequence[Value]) -> tuple[int, ...]:
+    """The places of the operands whose derivatives are asked for."""
+    tensors = ((i, each) for i, each in enumerate(values) if isinstance(each, Tensor))
+    return tuple(i for i, each in tensors if each.requires_grad)
+
+
+class FusedProduct(torch.autograd.Function):
+    """The results of a product with an epilogue, with their backward derivatives."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        epilogue: Epilogue,
+        slopes: Slopes | None,
+        multiply: Multiply,
+        compute: Callable[..., Results],
+        options: Options,
+        a: Tensor,
+        b: Tensor,
+        *values: Value,
+    ) -> Results:
+        ctx.kept = with_stored(epilogue, _wanted(values))
+        ctx.multiply, ctx.options, ctx.slopes = multiply, options, slopes
+        given = named_values(epilogue, values)
+        results = compute(a, b, ctx.kept.epilogue, given, None, options)
+        save(ctx, a, b, values, results, ctx.needs_input_grad[6])
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        needs = ctx.needs_input_grad[5:]
+        backward = Backward(ctx.kept, ctx.c, ctx.multiply, ctx.options, needs, ctx.slopes)
+        return None, None, None, None, None, *backward(*saved(ctx), grads)
+
+
+class Like(NamedTuple):
+    """The shape (M, N) of the accumulators, and the dtype of A and B."""
+
+    shape: tuple[int, int]
+    dtype: torch.dtype
+
+
+def save(
+    ctx: Any,
+    a: Tensor,
+    b: Tensor,
+    values: Sequence[Value],
+    results: Sequence[Tensor],
+    needs_b: bool,
+) -> None:
+    """Keep in `ctx`, which has `kept`, what the backward pass needs. A frozen b needs no a."""
+    ctx.set_materialize_grads(False)
+    ctx.c = Like((a.shape[0], b.shape[-1]), a.dtype)
+    ctx.numbers = [None if isinstance(each, Tensor) else each for each in values]
+    tensors = [each for each in values if isinstance(each, Tensor)]
+    stored = [results[i] for i in ctx.kept.places]
+    ctx.save_for_backward(a if needs_b else None, b, *tensors, *stored)
+
+
+def saved(ctx: Any) -> tuple[Tensor | None, Tensor, list[Value], list[Tensor]]:
+    """a or None, b, the operands, and the stored values that `save` kept."""
+    a, b, *tensors = ctx.saved_tensors
+    rest = iter(tensors)
+    values = [next(rest) if number is None else number for number in ctx.numbers]
+    return a, b, values, list(rest)
+
+
+class Backward(NamedTuple):
+    """The backward pass: (a, b, operands, stored values, gradients) → the gradients of a, b, …"""
+
+    kept: Stored
+    c: Like
+    multiply: Multiply
+    options: Options
+    needs: Sequence[bool]  # of a, b, and the operands
+    known_slopes: Slopes | None = None
+
+    def __call__(
+        self,
+        a: Tensor | None,
+        b: Tensor,
+        values: Sequence[Value],
+        stored: Sequence[Tensor],
+        grads: Sequence[Tensor | None],
+    ) -> list[Tensor | None]:
+        if all(grad is None for grad in grads):  # as of a function whose backward gives None
+            return [None] * len(self.needs)
+        count = self.kept.epilogue.accumulators
+        wanted = [i for i, needed in enumerate(self.needs[2:]) if needed]
+        found = self.slopes(wanted, [*values, *stored], grads)
+        of_values: list[Tensor | None] = [None] * len(values)
+        for i, slope in zip(wanted, found[count:], strict=True):
+            of_values[i] = _summed(slope, values[i])
+        of_a, of_b = self.products(a, b, [each.to(self.c.dtype) for each in found[:count]])
+        return [of_a, of_b, *of_values]
+
+    def slopes(
+        self,
+        wanted: Sequence[int],
+        known: Sequence[Value],
+        grads: Sequence[Tensor | None],
+    ) -> Sequence[Tensor]:
+        """The gradients of the accumulators, and of the wanted operands before they are summed.
+
+        `known` are the operands and the stored values.
+        """
+        epilogue, numbers, _ = self.kept
+        given = tuple(i for i, grad in enumerate(grads) if grad is not None)
+        if self.known_slopes is not None and given == (0,):
+            of_accumulators = self.known_slopes(grads[0], *known[len(epilogue.operands) :])
+            return [*of_accumulators, *[of_accumulators[0]] * len(wanted)]
+        # the derivative reads stored values, and of the accumulators no more than their shape
+        like: Any = next(grad for grad in grads if grad is not None)
+        accumulators = [like.new_empty((), dtype=torch.float32).expand(self.c.shape)]
+        accumulators *= epilogue.accumulators
+        matrices = [self.broadcast(i, grads[i], accumulators, known) for i in given]
+        everything = [*known, *matrices]
+        asked = derivative(epilogue, tuple(wanted), given, numbers)
+        leaves = [asked.program[each.value] for each in asked.results]
+        if all(leaf.operation == "operand" for leaf in leaves):  # as those of acc + bias
+            return [everything[int(leaf.value or 0)].expand(self.c.shape) for leaf in leaves]
+        return evaluate(asked, accumulators, everything)
+
+    def broadcast(
+        self, i: int, grad: Tensor, accumulators: Sequence[Tensor], known: Sequence[Value]
+    ) -> Tensor:
+        """The gradient of result i as a tensor over C, of the value before it was reduced.
+
+        An extremum's is divided among the elements that equal it, as in torch.
+        """
+        epilogue, numbers, _ = self.kept
+        result = epilogue.results[i]
+        if result.reduction is None:
+            return grad
+        over = 0 if result.over == "M" else 1
+        grad = grad.unsqueeze(over)
+        if result.reduction == "sum":
+            return grad
+        value = evaluate(recomputed(epilogue, (i,), numbers), accumulators, known)[0].detach()
+        extremum = value.amax if result.reduction == "amax" else value.amin
+        equal = value == extremum(over, keepdim=True)
+        return grad * equal / equal.sum(over, keepdim=True)
+
+    def products(
+        self, a: Tensor | None, b: Tensor, slopes: list[Tensor]
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """The gradients of a and b, given those of the accumulators, in the dtype of a."""
+        needs_a = self.needs[0]
+        options = backward_options(*self.options[1:])
+        multiply = self.multiply
+        as_needed = aligned_copy if options["kernel"] is not None else lambda matrix: matrix
+        if len(slopes) == 1:
+            slope, rows = slopes[0], b.mT
+        else:  # both parts in one product: side by side, as the rows of the weight are
+            interleaved = b.stride(0) < b.stride(2)
+            rows = as_needed((b.permute(2, 0, 1) if interleaved else b.mT).flatten(0, 1))
+            slope = torch.stack(slopes, 2).flatten(1) if interleaved else torch.cat(slopes, 1)
+        slope = as_needed(slope)
+        of_a = multiply(slope, rows, **options) if needs_a else None
+        if a is None:  # b needs no gradient
+            return of_a, None
+        if len(slopes) == 1:
+            return of_a, product_like(b, partial(multiply, **options), a.mT, slope)
+        of_rows = multiply(slope.mT, a, **options)  # contiguous, as a weight (2N, K) is
+        if interleaved:
+            return of_a, of_rows.unflatten(0, (-1, 2)).permute(1, 2, 0)
+        return of_a, of_rows.unflatten(0, (2, -1)).mT
+
+
+def _summed(slope: Tensor, operand: Any) -> Tensor:
+    """The gradient of an operand: the slope (M, N), summed over the modes that it lacks."""
+    over = [mode for mode, extent in enumerate((1, 1, *operand.shape)[-2:]) if is_one(extent)]
+    total = slope.sum(over, dtype=torch.float32) if over else slope
+    return total.reshape(operand.shape).to(operand.dtype)
+
+
+def named_values(epilogue: Epilogue, values: Sequence[Value]) -> dict[str, Value]:
+    """The operands by name."""
+    return {operand.name: each for operand, each in zip(epilogue.operands, values, strict=True)}
+
+
+class Accumulator(Product):
+    """A · B in fp32, with the derivatives of a product."""
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, multiply: Multiply, *options: Any) -> Tensor:
+        return accumulator(a, b, Options(*options))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        a, b = ctx.saved_tensors  # one of them, or both
+        return Product.backward(ctx, grad.to((b if a is None else a).dtype))
+
+    @staticmethod
+    def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
+        return tangent(ctx, partial(_accumulator, multiply=ctx.multiply), a_tangent, b_tangent)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any
+    ) -> tuple[Tensor, int]:
+        return mapped(Accumulator.apply, info, in_dims, a, b, *options)
+
+
+def _accumulator(a: Tensor, b: Tensor, multiply: Multiply, **options: Any) -> Tensor:
+    made: Tensor = Accumulator.apply(a, b, multiply, *Options(**options))
+    return made
+
+
+def of_accumulators(
+    epilogue: Epilogue,
+    a: Tensor,
+    b: Tensor,
+    values: Sequence[Value],
+    multiply: Multiply,
+    options: Mapping[str, Any],
+) -> Results:
+    """The results, computed from the accumulators by functions that torch's transforms know."""
+    accumulators = tuple(_accumulator(a, part, multiply, **options) for part in parts_of(b))
+    return composed(epilogue, accumulators, values, a.dtype)
