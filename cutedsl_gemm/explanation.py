@@ -99,9 +99,10 @@ def _choice(problem: Problem, plan: Sm90Plan, given: bool) -> Iterator[tuple[str
 
 
 def _candidates(problem: Problem, ranked: list[Estimate]) -> Iterator[tuple[str, str]]:
+    width = max(len(found.candidate.name) for found in ranked)
     for number, found in enumerate(ranked, 1):
         first = "candidates" if number == 1 else ""
-        yield first, f"{number}. {found.candidate.name:<35} {_speed(problem, found)}"
+        yield first, f"{number}. {found.candidate.name:<{width}} {_speed(problem, found)}"
 
 
 def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""torch's layers as one product each: linear, addmm, swiglu and geglu.
+"""linear and addmm, which torch has, and the gated layers swiglu and geglu, as one product each.
 
 linear(x, weight, bias, activation="gelu")        F.gelu(F.linear(x, weight, bias))
 addmm(c, a, b, beta=0.5)                          torch.addmm(c, a, b, beta=0.5)

@@ -101,8 +101,9 @@ def summary(folder: Path) -> str:
     measured = {file.stem: read(file) for file in files(folder)}
     for stem, title in TITLES.items():
         points = measured.pop(stem)
-        found = (f(each) for each in ratios(points).values() for f in (geometric_mean, min))
-        rows.append((f"{title} ({len(points)})", *map("{:.2f}".format, found)))
+        found = ratios(points).values()
+        cells = (f"{geometric_mean(each):.2f} | {min(each):.3f}" for each in found)
+        rows.append((f"{title} ({len(points)})", *cells))
     if measured:
         raise KeyError(f"TITLES has no title for {', '.join(measured)}")
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)

@@ -3,8 +3,8 @@
     h = activation(x · gateᵀ) * (x · upᵀ)    one product of two accumulators
     y = h · downᵀ + bias
 
-The weights of gate and up are two tensors, or one of both. See `inputs.pairs` for how one kernel reads
-two, and `layers.mlp` for the gradients.
+The weights of gate and up are two tensors, or one of both. See `inputs.pairs` for how one kernel
+reads two, and `layers.mlp` for the gradients.
 """
 
 from __future__ import annotations

@@ -269,7 +269,9 @@ def test_a_result_may_be_changed_in_place_in_a_mode(products):
             made(x).sum().backward()
             with torch.no_grad():
                 y = made[0](x)
+        before = y.clone()
         y.mul_(made[0].bias)
+        assert torch.equal(y, before * made[0].bias)
     assert products
 
 

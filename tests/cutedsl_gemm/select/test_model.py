@@ -273,17 +273,20 @@ def test_twice_as_many_partial_sums_take_twice_as_long_to_add():
     st.sampled_from([each for each in CANDIDATES if each.cluster > (1, 1)]),
 )
 def test_a_cluster_asks_less_of_l2(m, n, k, candidate):
+    """Of whole clusters: C has as many tiles without them."""
+    (bm, bn, _), (down, across) = candidate.tile, candidate.cluster
+    rows, columns = (bn * across, bm * down) if candidate.swapped else (bm * down, bn * across)
+    problem = padded(-(-m // rows) * rows, -(-n // columns) * columns, 64 * k, 8)
     alone = replace(candidate, cluster=(1, 1))
-    problem = padded(m, n, 64 * k, 8)
     clustered, single = (estimate(problem, each) for each in (candidate, alone))
-    if clustered.tiles == single.tiles:
-        assert clustered.l2 < single.l2
-        assert clustered.launch > single.launch
+    assert clustered.tiles == single.tiles
+    assert clustered.l2 < single.l2
+    assert clustered.launch > single.launch
 
 
 @pytest.mark.parametrize("mnk", [(4096, 4096, 4104), (8192, 8192, 8200), (3000, 5000, 1000)])
 def test_clusters_are_chosen_where_rows_start_off_lines(mnk):
-    """../shared/studies/h100.md measured these: the best plan has a cluster, by 1.2 to 1.4."""
+    """On an H100, the best plan of these had a cluster, and was 1.2 to 1.4 × as fast as without."""
     assert best(Problem.dense(*mnk)).cluster != (1, 1)
 
 
