@@ -131,12 +131,9 @@ def _make(
     asked = request(a, b, function, operands, kernel.requirements)
     check_options(a, options.tile, kernel, options.tune, options.invariant)
     epilogue, shape = asked.epilogue, asked.shape
-    _check_invariant(epilogue, options)
-    if out is not None:
-        check_results(out, epilogue, shape, a)
+    check_epilogue(epilogue, shape, a, out, options)
     _check_memory((("a", a), ("b", b), *zip(epilogue.result_names, out or (), strict=False)))
     if 0 in (*a.shape, *shape):
-        _check_reductions(epilogue, shape)
         return Fused(epilogue, partial(_empty, epilogue, shape))
     if epilogue.accumulators > 1 and kernel.family != "sm90":
         return Fused(epilogue, partial(_one_after_the_other, epilogue, options))
@@ -157,6 +154,16 @@ def _check_memory(tensors: Iterable[tuple[str, object]]) -> None:
             continue
         if tensor.numel() and tensor.device.type != "meta":
             check_memory(name, tensor)
+
+
+def check_epilogue(
+    epilogue: Epilogue, shape: tuple[int, int], a: Tensor, out: Results | None, options: Options
+) -> None:
+    """TypeError or ValueError unless C (M, N) has these results, and `out` can hold them."""
+    _check_invariant(epilogue, options)
+    if out is not None:
+        check_results(out, epilogue, shape, a)
+    _check_reductions(epilogue, shape)
 
 
 def _check_invariant(epilogue: Epilogue, options: Options) -> None:

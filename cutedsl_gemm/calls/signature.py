@@ -71,7 +71,7 @@ def signature_of(value: Value) -> Any:
     if not isinstance(value, Tensor):
         return type(value)
     address = value.data_ptr()
-    if not address and value.numel():
+    if not address and (value.numel() or value.is_meta):
         raise RuntimeError
     # fmt: off
     return (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -157,11 +157,11 @@ def own_names(called: Callable[..., Any]) -> list[str]:
 def check_names(function: object, called: Callable[..., Any]) -> None:
     """EpilogueError if an operand of a function has the name of an argument of gemm's own."""
     try:
-        _, *operands = signature(function).parameters  # type: ignore[arg-type]
+        _, *operands = signature(function).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):  # no function, or a builtin
         return
-    for name in operands:
-        if name in own_names(called):
+    for name, default in ((each.name, each.default) for each in operands):
+        if default is Parameter.empty and name in own_names(called):
             raise EpilogueError(
                 f"epilogue takes an operand {name}, and gemm has an argument of this name: give "
                 "the operand another"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from math import prod
 
 import torch
 from torch import Tensor
@@ -13,7 +14,12 @@ from cutedsl_gemm.inputs.remember import REMEMBERED, remember
 
 def rows_of(x: Tensor) -> Tensor:
     """x (…, K) as a matrix."""
-    return x if x.ndim == 2 else x[None] if x.ndim == 1 else x.flatten(0, -2)
+    return x if x.ndim == 2 else x[None] if x.ndim == 1 else _flat(x)
+
+
+def _flat(x: Tensor) -> Tensor:
+    """x.flatten(0, -2), which `torch.autograd.grad(is_grads_batched=True)` does not know."""
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 def at_address(

@@ -164,15 +164,17 @@ class Mlp(torch.autograd.Function):
         of_first: list[Tensor | None] = [x, b1, w2, *w1, *stored]
         if ctx.frozen:
             of_first = [None] * len(of_first)
-        ctx.save_for_backward(SAVED_BY_GEMM, b2, h if needs_w2 else None, *of_first)
+        ctx.of_b2 = None if b2 is None else (b2.shape, b2.dtype)  # no gradient reads its values
+        ctx.save_for_backward(SAVED_BY_GEMM, h if needs_w2 else None, *of_first)
         return linear(h, w2, b2)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        _, b2, h, x, b1, w2, *rest = ctx.saved_tensors
+        _, h, x, b1, w2, *rest = ctx.saved_tensors
         w1, stored = rest[: ctx.count], rest[ctx.count :]
         if torch.is_grad_enabled() and not ctx.frozen:  # the derivatives are to have derivatives
-            return None, None, None, *_gradients(ctx, (x, b1, w2, b2, *w1), dy)
+            given = x, b1, w2, _stand_in(ctx.of_b2, dy), *w1
+            return None, None, None, *_gradients(ctx, given, dy)
         needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
         linear, of_input, of_b1 = ctx.linear, None, None
         of_w1: list[Tensor | None] = [None] * ctx.count
@@ -186,8 +188,19 @@ class Mlp(torch.autograd.Function):
                 of_w1 = [part if needed else None for part, needed in parts]
             of_b1 = sums[0].to(b1.dtype).view(b1.shape) if needs_b1 else None
         of_w2 = linear(dy.mT, h.mT) if needs_w2 else None
-        of_b2 = dy.sum(0, dtype=torch.float32).to(b2.dtype).view(b2.shape) if needs_b2 else None
+        of_b2 = None
+        if needs_b2:
+            shape, dtype = ctx.of_b2
+            of_b2 = dy.sum(0, dtype=torch.float32).to(dtype).view(shape)
         return None, None, None, of_input, of_b1, of_w2, of_b2, *of_w1
+
+
+def _stand_in(of_b2: tuple[torch.Size, torch.dtype] | None, dy: Tensor) -> Tensor | None:
+    """A tensor in place of b2, on whose values no gradient depends."""
+    if of_b2 is None:
+        return None
+    shape, dtype = of_b2
+    return dy.new_zeros(shape, dtype=dtype).requires_grad_()
 
 
 def memory_order(w1: Sequence[Tensor]) -> int:

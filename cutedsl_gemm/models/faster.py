@@ -53,6 +53,8 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     torch.jit.trace; for malformed arguments; and where gemm is expected to be slower.
     """
     if torch._C._is_any_autocast_enabled():
+        if not isinstance(x, Tensor):  # a Proxy of torch.fx
+            return None
         tensors = autocast(x, weight, bias)
         if tensors is None:
             return None

@@ -240,7 +240,7 @@ def _operator(
     if isinstance(product, bool):
         h, *halves = gated_products(multiply, x, w1, activation, gate_first)
         if kept:  # outputs never share memory
-            stored = [each.contiguous() for each in halves]
+            stored = [each.clone(memory_format=torch.contiguous_format) for each in halves]
     elif kept:
         h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
         stored = stored[:: product.order]

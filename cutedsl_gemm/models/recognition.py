@@ -14,6 +14,7 @@ Only modules whose parameters are those of two or three nn.Linear are recorded.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from inspect import signature
@@ -66,11 +67,16 @@ def recognized(module: nn.Module) -> GatedMlp | None:
         return None
     if len(signature(class_as_written(module).forward).parameters) != 2:
         return None
+    before = random.getstate()
     try:
         modes = product((False, True), repeat=4)
         expression, *others = (_recorded(module, layers, *each) for each in modes)
+        if random.getstate() != before:  # as of a layer that is sometimes left out
+            return None
     except Exception:  # of the module's own code, given no data: it is no such expression
         return None
+    finally:
+        random.setstate(before)
     found = _match(expression) if all(each == expression for each in others) else None
     return found if found is not None and _fits(layers, found) else None
 

@@ -10,15 +10,17 @@ from typing import Any, get_args
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling, is_exporting
 
-from cutedsl_gemm.calls.fused import composed, compute
+from cutedsl_gemm.calls.call import check_flag
+from cutedsl_gemm.calls.fused import check_epilogue, composed, compute
 from cutedsl_gemm.calls.results import Results, empty
 from cutedsl_gemm.calls.signature import Options
 from cutedsl_gemm.inputs.checks import check_operands
 from cutedsl_gemm.inputs.operands import Value, check_operand
 from cutedsl_gemm.inputs.problem import dtype_name
 from cutedsl_gemm.inputs.request import Fixed, Function, parts_of
-from cutedsl_gemm.inputs.tensors import is_one
+from cutedsl_gemm.inputs.tensors import is_one, is_sharded
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand, ShapeError
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
@@ -45,6 +47,8 @@ def fused_product(
     """What `api.fused_product` is inside a traced graph, and for tensors without memory."""
     if isinstance(function, Fixed):
         function = function.function
+    if not (is_dynamo_compiling() or is_exporting() or is_sharded(a, b)):
+        _check(a, b, function, operands, out, options)
     tensors = [each for each in operands.values() if isinstance(each, Tensor)]
     numbers = [float(each) for each in operands.values() if not isinstance(each, Tensor)]
     kinds = _kinds(a, b, operands)
@@ -60,6 +64,26 @@ def fused_product(
         return out
     results = _allocating(a, b, tensors, numbers, text, *options)
     return tuple(results[: _count(function, kinds, parts)])
+
+
+def _check(
+    a: Tensor,
+    b: Tensor,
+    function: Any,
+    operands: Mapping[str, Value],
+    out: Results | None,
+    options: Options,
+) -> None:
+    """TypeError or ValueError as of tensors with memory: torch checks shapes alone, and few."""
+    check_flag("tune", options.tune)
+    check_flag("invariant", options.invariant)
+    first, *others = parts_of(b)
+    check_operands(a, first, named(options.kernel, a.device).requirements.anywhere)
+    shape = a.shape[0], first.shape[1]
+    for name, value in operands.items():
+        check_operand(name, value, shape, a.device)
+    epilogue = _epilogue(function, _kinds(a, b, operands), 1 + len(others))
+    check_epilogue(epilogue, shape, a, out, options)
 
 
 def by_torch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -68,7 +69,9 @@ def _bound(epilogue: Epilogue, instruction: Instruction) -> tuple[int, float] | 
         return None
     for x, bound in (instruction.arguments, instruction.arguments[::-1]):
         if epilogue.program[bound].operation == "constant":
-            return x, float(epilogue.program[bound].value or 0)
+            number = float(epilogue.program[bound].value or 0)
+            beyond = abs(number) > torch.finfo(torch.float32).max  # torch.clamp_min refuses it
+            return x, math.copysign(math.inf, number) if beyond else number
     return None
 
 

@@ -24,7 +24,10 @@ REMEMBERED = 4096  # epilogues
 DEPTH = 4  # how far functions that a function calls are followed
 CONSTANTS = {int, bool, str, bytes, type(None)}
 LIBRARIES = "torch", "math"  # whose modules and functions do not change
-READERS = {"getattr", "globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
+READERS = {
+    *("getattr", "hasattr", "dir", "globals", "locals", "vars"),
+    *("eval", "exec", "open", "input", "__import__"),
+}
 
 Key: TypeAlias = Hashable
 
@@ -103,7 +106,7 @@ def _parts(function: types.FunctionType, code: types.CodeType) -> list[object] |
     if function.__defaults__:
         parts += function.__defaults__
     if function.__kwdefaults__:
-        parts += function.__kwdefaults__.values()
+        parts += [each for pair in function.__kwdefaults__.items() for each in pair]
     return parts
 
 

@@ -515,3 +515,49 @@ def test_any_real_number_is_an_operand_and_a_constant(number):
         gemm(A, B, epilogue=lambda acc: (acc * 2) ** number / (2 * acc)),
     ):
         torch.testing.assert_close(made, expected)
+
+
+WITHOUT_MEMORY = (
+    lambda to: gemm(to(A), to(B), epilogue=abs, out=to(draw(72, 33))),
+    lambda to: gemm(to(A), to(B), epilogue=abs, out=to(draw(33, 71).float())),
+    lambda to: gemm(to(A), to(B), epilogue=lambda x: (x, -x), out=to(draw(33, 71))),
+    lambda to: gemm(to(A), to(B), epilogue=gelu_bias, bias=to(B[0].double())),
+    lambda to: gemm(to(A), to(B), epilogue=gelu_bias, bias=to(A[:, 0])),
+    lambda to: gemm(to(A), to(B), epilogue=gelu_bias, bias=to(draw(1, 33, 71))),
+    lambda to: gemm(to(A), to(B), epilogue=gelu_bias, bias="x"),
+    lambda to: gemm(to(A), to(B), epilogue=gelu_bias, bias=None),
+    lambda to: gemm(to(A), to(B), epilogue=abs, out="x"),
+    lambda to: gemm(to(A), to(B), epilogue=abs, invariant="yes"),
+    lambda to: gemm(to(A), to(B), epilogue=lambda acc: acc.sum(dim=1), invariant=True),
+    lambda to: gemm(to(A[:0]), to(B), epilogue=lambda acc: acc.amax(dim=0)),
+)
+
+
+@pytest.mark.parametrize("call", WITHOUT_MEMORY)
+def test_tensors_without_memory_are_refused_as_those_with_it(call):
+    with pytest.raises((TypeError, ValueError)) as wanted:
+        call(lambda tensor: tensor)
+    with pytest.raises(type(wanted.value)) as found:
+        call(lambda tensor: tensor.to("meta"))
+    assert str(found.value) == str(wanted.value).replace("cpu", "meta")
+
+
+def test_an_empty_tensor_on_meta_is_refused_beside_one_with_memory_each_time():
+    a, b = draw(3, 16)[:, :0], draw(16, 4)[:0]
+    for _ in range(2):
+        with pytest.raises(TypeError, match="on the device meta"):
+            gemm(a, b.to("meta"), epilogue=abs)
+        gemm(a, b, epilogue=abs)
+
+
+def test_a_default_with_the_name_of_an_argument_hides_no_other_error():
+    def scaled(acc, tile=2.0):
+        return acc * tile
+
+    assert torch.equal(gemm(A, B, epilogue=scaled), gemm(A, B, epilogue=lambda acc: acc * 2.0))
+    with pytest.raises(ValueError, match="as many columns"):
+        gemm(A, B[:3], epilogue=scaled)
+
+
+def test_a_clamp_takes_a_bound_beyond_fp32():
+    assert torch.equal(gemm(A, B, epilogue=lambda acc: acc.clamp(max=1e39)), gemm(A, B))

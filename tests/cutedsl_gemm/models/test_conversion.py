@@ -633,3 +633,22 @@ def test_weights_first_used_in_inference_mode_can_be_trained():
         ours(X)
     ours(X).sum().backward()
     assert near(ours[0].weight.grad, X.sum((0, 1)).expand(72, -1))
+
+
+@pytest.mark.parametrize("shape", [(9, 40), (2, 9, 40)])
+def test_batches_of_gradients_of_a_layer_are_torchs(shape, products):
+    layer, x = nn.Linear(40, 24).bfloat16(), draw(*shape).requires_grad_()
+    slopes = draw(3, *shape[:-1], 24)
+    found, wanted = (
+        torch.autograd.grad(made(x), x, slopes, is_grads_batched=True)[0]
+        for made in (convert(copy.deepcopy(layer)), layer)
+    )
+    assert near(found, wanted)
+    assert products
+
+
+def test_torch_fx_traces_a_layer_under_autocast():
+    made = convert(nn.Sequential(nn.Linear(40, 24), nn.ReLU()))
+    with torch.autocast("cpu", torch.bfloat16):
+        graph = torch.fx.symbolic_trace(made)
+        assert near(graph(X.float()), made(X.float()))

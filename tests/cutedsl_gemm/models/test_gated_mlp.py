@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import random
 from contextlib import ExitStack, nullcontext
 from functools import partial
 
@@ -789,6 +790,21 @@ NONE = {
 }  # fmt: skip
 
 
+class LeftOut(Llama):
+    """Sometimes, as LayerDrop has it."""
+
+    def forward(self, x):
+        return torch.zeros_like(x) if random.random() < 0.05 else super().forward(x)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_module_that_leaves_to_chance_what_it_computes_stays(seed):
+    random.seed(seed)
+    before = random.getstate()
+    assert recognized(LeftOut()) is None
+    assert random.getstate() == before
+
+
 @pytest.mark.parametrize("name", NONE)
 def test_a_module_that_computes_something_else_stays(name):
     made = NONE[name]()
@@ -867,3 +883,13 @@ def test_the_operators_pass_torchs_opcheck(count, kept):
     stored = [draw(9, 24) for _ in range(3)]
     given = draw(9, 40), x, w1, w2, stored, *layer, [True, kept, True]
     torch.library.opcheck(torch.ops.cutedsl_gemm.gated_mlp_backward.default, given)
+
+
+def test_the_last_bias_may_change_before_the_backward_pass(products):
+    made, x = convert(Llama(bias=True).bfloat16()), X.clone().requires_grad_()
+    y = made(x)
+    wanted = torch.autograd.grad(y.sum(), x, retain_graph=True)[0]
+    with torch.no_grad():
+        made.down_proj.bias.add_(1)
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], wanted)
+    assert products

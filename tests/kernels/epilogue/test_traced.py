@@ -102,6 +102,27 @@ def test_what_a_function_reads_without_naming_it_is_traced_at_every_call(monkeyp
     assert texts == [["C  acc * 2.5"] * 7, ["C  acc * 3.5"] * 7]
 
 
+def test_whether_a_module_has_a_name_is_asked_at_every_call(monkeypatch):
+    asking = (
+        lambda acc: acc * 2 if hasattr(own, "beta") else acc * 3,
+        lambda acc: acc * 2 if "beta" in dir(own) else acc * 3,
+    )
+    without = [str(traced(each)) for each in asking]
+    monkeypatch.setattr(own, "beta", 1, raising=False)
+    assert without == ["C  acc * 3"] * 2
+    assert [str(traced(each)) for each in asking] == ["C  acc * 2"] * 2
+
+
+def test_defaults_belong_to_their_names():
+    def scaled(acc, *, s=2.0, t=1.0):
+        return acc * (s - t)
+
+    scaled.__kwdefaults__ = {"s": 5.0, "t": 2.0}
+    first = str(traced(scaled))
+    scaled.__kwdefaults__ = {"t": 5.0, "s": 2.0}
+    assert (first, str(traced(scaled))) == ("C  acc * 3", "C  acc * -3")
+
+
 def test_true_is_not_one():
     def of(flag):
         return lambda acc: -acc if flag is True else acc + 1
