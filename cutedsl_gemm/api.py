@@ -22,7 +22,6 @@ from cutedsl_gemm.calls.fused import bound, compute
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.calls.signature import DEFAULTS, Options
 from cutedsl_gemm.explanation import explain
-from cutedsl_gemm.inputs.checks import check_operands
 from cutedsl_gemm.inputs.operands import Value, check_range
 from cutedsl_gemm.inputs.request import Fixed, Function, check_names, epilogue_of, parts_of, request
 from cutedsl_gemm.inputs.tensors import DENSE, aligned, device_of, is_sharded
@@ -147,9 +146,7 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tenso
     if is_dynamo_compiling() or is_exporting():
         by_torch = transformed()
     else:
-        check_flag("tune", options.tune)
-        check_flag("invariant", options.invariant)
-        check_operands(a, b, named(options.kernel, device_of(a)).requirements.anywhere)
+        operator.check_given(a, b, options)
         has_tangent = _any(_has_tangent, a, b, out)
         if has_tangent and options.invariant:
             return _differentiable(a, b, out, *options)

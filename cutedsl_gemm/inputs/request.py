@@ -160,8 +160,8 @@ def check_names(function: object, called: Callable[..., Any]) -> None:
         _, *operands = signature(function).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):  # no function, or a builtin
         return
-    for name, default in ((each.name, each.default) for each in operands):
-        if default is Parameter.empty and name in own_names(called):
+    for name in (each.name for each in operands if each.default is Parameter.empty):
+        if name in own_names(called):
             raise EpilogueError(
                 f"epilogue takes an operand {name}, and gemm has an argument of this name: give "
                 "the operand another"

@@ -14,11 +14,9 @@ from cutedsl_gemm.inputs.remember import REMEMBERED, remember
 
 def rows_of(x: Tensor) -> Tensor:
     """x (…, K) as a matrix."""
-    return x if x.ndim == 2 else x[None] if x.ndim == 1 else _flat(x)
-
-
-def _flat(x: Tensor) -> Tensor:
-    """x.flatten(0, -2), which `torch.autograd.grad(is_grads_batched=True)` does not know."""
+    if x.ndim == 2:
+        return x
+    # torch.autograd.grad(is_grads_batched=True) has no rule for flatten
     return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 

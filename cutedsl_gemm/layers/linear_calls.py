@@ -168,7 +168,7 @@ class _Linear(torch.autograd.Function):
         ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
         ctx.layer = linear, bias is not None and bias.ndim == 2
-        needs = ctx.needs_input_grad  # by argument
+        needs = ctx.needs_input_grad  # of run, linear, x, weight, bias
         ctx.save_for_backward(SAVED_BY_GEMM, x if needs[3] else None, weight if needs[2] else None)
         return run(x, weight, bias)
 

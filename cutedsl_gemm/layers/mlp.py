@@ -164,7 +164,7 @@ class Mlp(torch.autograd.Function):
         of_first: list[Tensor | None] = [x, b1, w2, *w1, *stored]
         if ctx.frozen:
             of_first = [None] * len(of_first)
-        ctx.of_b2 = None if b2 is None else (b2.shape, b2.dtype)  # no gradient reads its values
+        ctx.b2_spec = None if b2 is None else (b2.shape, b2.dtype)  # no gradient reads its values
         ctx.save_for_backward(SAVED_BY_GEMM, h if needs_w2 else None, *of_first)
         return linear(h, w2, b2)
 
@@ -173,7 +173,7 @@ class Mlp(torch.autograd.Function):
         _, h, x, b1, w2, *rest = ctx.saved_tensors
         w1, stored = rest[: ctx.count], rest[ctx.count :]
         if torch.is_grad_enabled() and not ctx.frozen:  # the derivatives are to have derivatives
-            given = x, b1, w2, _stand_in(ctx.of_b2, dy), *w1
+            given = x, b1, w2, _stand_in(ctx.b2_spec, dy), *w1
             return None, None, None, *_gradients(ctx, given, dy)
         needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
         linear, of_input, of_b1 = ctx.linear, None, None
@@ -190,16 +190,16 @@ class Mlp(torch.autograd.Function):
         of_w2 = linear(dy.mT, h.mT) if needs_w2 else None
         of_b2 = None
         if needs_b2:
-            shape, dtype = ctx.of_b2
+            shape, dtype = ctx.b2_spec
             of_b2 = dy.sum(0, dtype=torch.float32).to(dtype).view(shape)
         return None, None, None, of_input, of_b1, of_w2, of_b2, *of_w1
 
 
-def _stand_in(of_b2: tuple[torch.Size, torch.dtype] | None, dy: Tensor) -> Tensor | None:
+def _stand_in(spec: tuple[torch.Size, torch.dtype] | None, dy: Tensor) -> Tensor | None:
     """A tensor in place of b2, on whose values no gradient depends."""
-    if of_b2 is None:
+    if spec is None:
         return None
-    shape, dtype = of_b2
+    shape, dtype = spec
     return dy.new_zeros(shape, dtype=dtype).requires_grad_()
 
 

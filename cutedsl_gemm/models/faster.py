@@ -53,8 +53,6 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     torch.jit.trace; for malformed arguments; and where gemm is expected to be slower.
     """
     if torch._C._is_any_autocast_enabled():
-        if not isinstance(x, Tensor):  # a Proxy of torch.fx
-            return None
         tensors = autocast(x, weight, bias)
         if tensors is None:
             return None
@@ -89,6 +87,8 @@ def is_known(tensor: object) -> bool:
 
 def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:
     """The tensors as torch.autocast passes them to linear; None if it does not convert them."""
+    if not isinstance(x, Tensor):  # a Proxy of torch.fx, whose device is no string
+        return None
     device, given = x.device.type, (x, *others)
     if device not in DEVICES or not torch.is_autocast_enabled(device):
         return given

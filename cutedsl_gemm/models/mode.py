@@ -72,7 +72,7 @@ def _mm(a: Any, b: Any) -> Tensor | None:
 
 
 def _addmm(c: Any, a: Any, b: Any) -> Tensor | None:
-    """c is a row (N,), or a matrix (M, N). torch adds all others, which it broadcasts."""
+    """c is a row (N,), or a matrix (M, N). torch computes the others, which broadcast."""
     known = _are_of_rank(2, a, b) and is_known(c) and c.ndim in (1, 2)
     return by_gemm(a, b.mT, c) if known else None
 

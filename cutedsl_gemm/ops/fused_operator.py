@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from cutedsl_gemm.calls.call import check_flag
 from cutedsl_gemm.calls.fused import check_epilogue, composed, compute
 from cutedsl_gemm.calls.results import Results, empty
 from cutedsl_gemm.calls.signature import Options
@@ -28,7 +27,7 @@ from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.ops.derivatives import NO_GRADIENT
 from cutedsl_gemm.ops.fused_derivatives import Backward, save, saved
 from cutedsl_gemm.ops.library import register_flops
-from cutedsl_gemm.ops.operator import check_by_torch, flops, optional_tile
+from cutedsl_gemm.ops.operator import check_by_torch, check_given, flops, optional_tile
 from cutedsl_gemm.select.registry import named
 
 # What tracing needs to know of an operand: its name; for each extent, whether it is not 1;
@@ -74,11 +73,9 @@ def _check(
     out: Results | None,
     options: Options,
 ) -> None:
-    """TypeError or ValueError as of tensors with memory: torch checks shapes alone, and few."""
-    check_flag("tune", options.tune)
-    check_flag("invariant", options.invariant)
+    """TypeError or ValueError as `compute` raises them for tensors with memory."""
     first, *others = parts_of(b)
-    check_operands(a, first, named(options.kernel, a.device).requirements.anywhere)
+    check_given(a, first, options)
     shape = a.shape[0], first.shape[1]
     for name, value in operands.items():
         check_operand(name, value, shape, a.device)

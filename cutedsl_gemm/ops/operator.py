@@ -11,9 +11,10 @@ from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 from torch.compiler import is_dynamo_compiling
 
-from cutedsl_gemm.calls.call import Tile, call
+from cutedsl_gemm.calls.call import Tile, call, check_flag
 from cutedsl_gemm.calls.signature import Options
 from cutedsl_gemm.inputs.checks import check_extents, check_operands
+from cutedsl_gemm.inputs.tensors import device_of
 from cutedsl_gemm.ops.derivatives import NO_GRADIENT, gradients, save
 from cutedsl_gemm.ops.library import register_flops
 from cutedsl_gemm.select.choose import checked_tile
@@ -64,6 +65,16 @@ def by_torch(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tens
     check_by_torch(a, b, options)
     with torch.autocast(a.device.type, enabled=False):
         return torch.mm(a, b) if out is None else torch.mm(a, b, out=out)
+
+
+def check_given(a: Tensor, b: Tensor, options: Options) -> None:
+    """TypeError or ValueError for flags and matrices that gemm refuses, as of tensors with memory.
+
+    torch calls an operator of tensors without memory for the shape alone, which checks less.
+    """
+    check_flag("tune", options.tune)
+    check_flag("invariant", options.invariant)
+    check_operands(a, b, named(options.kernel, device_of(a)).requirements.anywhere)
 
 
 def check_by_torch(a: Tensor, b: Tensor, options: Options) -> None:

@@ -12,10 +12,11 @@ ORDER = (
     *("layers", "models", "distributed", "measure"),
     *("command_line", "doctor", "__main__"),
 )
+PACKAGE = ROOT / "cutedsl_gemm"
 FILES = [
     path.relative_to(ROOT)
-    for path in sorted((ROOT / "cutedsl_gemm").glob("**/*.py"))
-    if "kernels" not in path.parts and path.parent.name + path.stem != "cutedsl_gemm__init__"
+    for path in sorted(PACKAGE.glob("**/*.py"))
+    if "kernels" not in path.parts and path != PACKAGE / "__init__.py"
 ]
 
 

@@ -42,6 +42,17 @@ def near(ours, theirs, within=1e-2):
     return (ours.double() - theirs.double()).norm() <= within * theirs.double().norm()
 
 
+def assert_gradients(found, leaves, wanted, truth):
+    """Those of `found` at `leaves` are those of `wanted` at `truth`, which is in float64."""
+    slope = draw(*found.shape)
+    for mine, theirs in zip(
+        torch.autograd.grad(found, leaves, slope),
+        torch.autograd.grad(wanted, truth, slope.double()),
+        strict=True,
+    ):
+        assert near(mine, theirs)
+
+
 X, WEIGHT, BIAS = draw(2, 9, 40), draw(72, 40), draw(72)
 
 
@@ -56,13 +67,7 @@ def test_linear_is_torchs_with_an_activation(activation):
     truth = [each.double().requires_grad_() for each in leaves]
     found, wanted = linear(*leaves, activation), torchs(*truth)
     assert near(found, wanted, 4e-3)
-    slope = draw(*found.shape)
-    for mine, theirs in zip(
-        torch.autograd.grad(found, leaves, slope),
-        torch.autograd.grad(wanted, truth, slope.double()),
-        strict=True,
-    ):
-        assert near(mine, theirs)
+    assert_gradients(found, leaves, wanted, truth)
 
 
 KNOWN = {
@@ -176,13 +181,7 @@ def test_gated_layers_are_torchs(layer, torchs):
     truth = [each.double().requires_grad_() for each in leaves]
     found, wanted = layer(*leaves), torchs(*F.linear(*truth).chunk(2, dim=-1))
     assert near(found, wanted, 4e-3)
-    slope = draw(*found.shape)
-    for mine, theirs in zip(
-        torch.autograd.grad(found, leaves, slope),
-        torch.autograd.grad(wanted, truth, slope.double()),
-        strict=True,
-    ):
-        assert near(mine, theirs)
+    assert_gradients(found, leaves, wanted, truth)
 
 
 @pytest.mark.parametrize("beta", [0.5, deep(0), deep(1)])

@@ -647,8 +647,19 @@ def test_batches_of_gradients_of_a_layer_are_torchs(shape, products):
     assert products
 
 
-def test_torch_fx_traces_a_layer_under_autocast():
-    made = convert(nn.Sequential(nn.Linear(40, 24), nn.ReLU()))
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.up = (nn.Linear(40, 24, bias=False) for _ in range(2))
+        self.down = nn.Linear(24, 40)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+@pytest.mark.parametrize("module", [nn.Linear(40, 24), Gated()], ids=["layer", "gated MLP"])
+def test_torch_fx_traces_a_converted_module_under_autocast(module):
+    made = convert(nn.Sequential(module, nn.ReLU()))
     with torch.autocast("cpu", torch.bfloat16):
         graph = torch.fx.symbolic_trace(made)
         assert near(graph(X.float()), made(X.float()))
