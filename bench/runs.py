@@ -141,7 +141,7 @@ def saved(candidate: Candidate, pool: int, m: int, n: int, k: int) -> float:
     """How many seconds less a run of a pool would take today."""
     plan = plan_of(candidate)
     rows = plan.operand_rows(m, n)
-    overlaps = plan.overlaps(*rows, k, SMS)
+    overlaps = plan.uses_pdl(*rows, k, SMS)
     before = overlaps and overlapped_before(plan, *rows, k)
     found = 0.0
     if pool < FIRST_SINCE:

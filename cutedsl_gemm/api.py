@@ -259,8 +259,8 @@ def _differentiable_results(
     """The results as a function that autograd knows."""
     epilogue = bound(a, b, function, operands, options)
     values = [operands[each.name] for each in epilogue.operands]
-    slopes = function.slopes if isinstance(function, Fixed) else None
-    results = FusedProduct.apply(epilogue, slopes, gemm, _compute, options, a, b, *values)
+    backward = function.backward if isinstance(function, Fixed) else None
+    results = FusedProduct.apply(epilogue, backward, gemm, _compute, options, a, b, *values)
     return results[: len(epilogue.results)]
 
 

@@ -129,7 +129,7 @@ def _launch(problem: Problem, plan: Sm90Plan) -> Iterator[tuple[str, str]]:
     """What the host decides of a launch."""
     m, n, k = problem.mnk
     rows = plan.operand_rows(m, n)
-    early = plan.overlaps(*rows, k, SMS)
+    early = plan.uses_pdl(*rows, k, SMS)
     yield "launch", f"starts {'before' if early else 'when'} the previous launch has ended"
     passing = plan.exchanged(plan.pass_through_l2(*rows, k))
     if large := [name for name, passes in zip("AB", passing, strict=True) if passes]:

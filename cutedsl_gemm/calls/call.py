@@ -51,12 +51,12 @@ def call(
     kernel: str | None = None,
     tune: bool = False,
     invariant: bool = False,
-    staged: bool = False,
+    unaligned_out: bool = False,
 ) -> Call:
     """The call for these tensors, found in less than a microsecond if their signature is known.
 
-    It writes `out` in place. If `staged`, out may have any strides and any address: the kernel
-    stores it in place if its rows or columns are contiguous, else in a padded copy of it.
+    It writes `out` in place. If `unaligned_out`, out may have any strides and any address: the
+    kernel stores it in place if its rows or columns are contiguous, else in a padded copy of it.
 
     The signature holds what the plan depends on; each attribute costs 0.05 µs. The call itself
     refuses what the signature does not hold: tensors on another device of the same number (-1 is
@@ -76,7 +76,7 @@ def call(
         else:
             signature = (
                 a.shape, a.stride(), b.shape, b.stride(), a.dtype, a.get_device(), tile, kernel,
-                tune, invariant, out.stride(), staged,
+                tune, invariant, out.stride(), unaligned_out,
             )
         # fmt: on
         return _calls[signature]
@@ -85,7 +85,7 @@ def call(
     except (AttributeError, TypeError, RuntimeError):
         signature = None  # an argument is not a dense tensor: `_make` raises with the reason
     on_copies = partial(_on_copies, tile, tune, invariant) if kernel is None else None
-    options = tune, invariant, staged
+    options = tune, invariant, unaligned_out
     made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)
     return remember(_calls, signature, made)
 
@@ -99,45 +99,40 @@ def _make(
     kernel: Kernel,
     tune: bool,
     invariant: bool,
-    staged: bool,
+    unaligned_out: bool,
     on_copies: Call | None,
 ) -> Call:
     check_operands(a, b, kernel.requirements)
     if out is not None:
         check_out(out, a, b, kernel.requirements)
     check_options(a, tile, kernel, tune, invariant)
-    tensors = (a, b) if out is None or staged else (a, b, out)
+    tensors = (a, b) if out is None or unaligned_out else (a, b, out)
     requirements = kernel.requirements_for(*tensors)
     (m, k), n = a.shape, b.shape[1]
     if m * n * k == 0:
         return partial(_empty, requirements)
-    stored = _stored(out, n, requirements, staged)
-    transposed, through_copy = stored.transposed, stored.through_copy
+    stored = _stored(out, n, requirements, unaligned_out)
     if requirements.stores_anywhere:
         requirements = replace(requirements, c_alignment=stored.alignment)
     needed = requirements, requirements, requirements.for_c
     if on_copies and not all(map(fits, tensors, needed)):
         return on_copies
-    problem, result = problem_of(a, b, requirements, invariant), out
+    problem = problem_of(a, b, requirements, invariant)
     problem = replace(problem, c_alignment=stored.alignment)
-    shape = (n, m) if transposed else (m, n)
-    if result is None or through_copy:
-        result = torch.empty(0, dtype=a.dtype, device="meta")
-        result = empty_padded(result, shape) if through_copy else result.new_empty(shape)
-        result = result.mT if transposed else result
+    result = _result(a, (m, n), stored) if out is None or stored.through_copy else out
     matrices = problem.a, problem.b, matrix_of("out", result, requirements.for_c)
     pairs = zip(matrices, (a, b, result), strict=True)
     same_strides = all(matrix.stride == tensor.stride() for matrix, tensor in pairs)
 
     def run(plan: KernelPlan) -> Run:
         run = runner(kernel, requirements, plan, a.device, invariant)
-        if transposed:
+        if stored.transposed:
             run = run_transposed(run)
         if not same_strides:
             run = run_restrided(run, requirements, matrices)
-        return run_through_copy(run, transposed) if through_copy else run
+        return run_through_copy(run, stored.transposed) if stored.through_copy else run
 
-    problem = problem.transposed if transposed else problem
+    problem = problem.transposed if stored.transposed else problem
     if tune:
         scratch = torch.empty_strided((m, n), result.stride(), dtype=a.dtype, device=a.device)
         plan = tuned_plan(problem, a.device, lambda plan: partial(run(plan), a, b, scratch))
@@ -146,7 +141,7 @@ def _make(
     if out is None:
         return allocating(run(plan), requirements, allocator(a, m, n), on_copies)
     spans = span_bytes(a), span_bytes(b), span_bytes(out)
-    if staged:
+    if unaligned_out:
         return writing(run(plan), replace(requirements, c_alignment=1), spans)
     return writing(run(plan), requirements, spans, on_copies)
 
@@ -159,20 +154,27 @@ class _Stored(NamedTuple):
     through_copy: bool  # in a padded tensor, which is then copied
 
 
-def _stored(out: Tensor | None, n: int, requirements: Requirements, staged: bool) -> _Stored:
+def _stored(out: Tensor | None, n: int, requirements: Requirements, unaligned_out: bool) -> _Stored:
     """How a kernel with these requirements stores `out`, or a new result of n columns."""
     alignment, anywhere = requirements.alignment, replace(requirements, alignment=1)
     if out is None:
         transposed, vectors = False, n % alignment == 0
     else:
-        needed = anywhere if staged or not fits(out, requirements) else requirements
+        needed = anywhere if unaligned_out or not fits(out, requirements) else requirements
         readable = fits(out, needed)
         transposed = not matrix_of("out", out, needed).row_major if readable else column_major(out)
         vectors = needed is requirements and out.shape[0 if transposed else 1] % alignment == 0
     if not requirements.stores_anywhere:
-        return _Stored(transposed, alignment, staged or (out is None and not vectors))
-    apart = out is not None and staged and not fits(out, anywhere)  # no mode is contiguous
+        return _Stored(transposed, alignment, unaligned_out or (out is None and not vectors))
+    apart = out is not None and unaligned_out and not fits(out, anywhere)  # no mode is contiguous
     return _Stored(transposed, alignment if vectors or apart else 1, apart)
+
+
+def _result(like: Tensor, shape: tuple[int, int], stored: _Stored) -> Tensor:
+    """What the kernel writes, on meta: a new result, or the padded tensor before the copy."""
+    meta = torch.empty(0, dtype=like.dtype, device="meta")
+    new = partial(empty_padded, meta) if stored.through_copy else meta.new_empty
+    return new(shape[::-1]).mT if stored.transposed else new(shape)
 
 
 def _on_copies(
@@ -190,8 +192,8 @@ def _on_copies(
         check_out(out, a, b, requirements)  # the signature holds its strides, not its shape
         check_disjoint(out, a, b)
     a, b = aligned_copies(a, b, requirements)
-    staged = out is not None and not aligned(out, requirements)
-    return call(a, b, tile, out, None, tune, invariant, staged)(a, b, out)
+    unaligned_out = out is not None and not aligned(out, requirements)
+    return call(a, b, tile, out, None, tune, invariant, unaligned_out)(a, b, out)
 
 
 def tuned_plan(

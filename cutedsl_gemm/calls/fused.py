@@ -47,14 +47,14 @@ from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Oper
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.select.registry import Kernel, named
 
-Run: TypeAlias = Callable[[Tensor, Tensor, Values, Results | None], Results]
+FusedCall: TypeAlias = Callable[[Tensor, Tensor, Values, Results | None], Results]
 
 
 class Fused(NamedTuple):
     """A remembered call: run(a, b, operands, out or None) → results."""
 
     epilogue: Epilogue
-    run: Run
+    run: FusedCall
 
 
 _calls: dict[Any, Fused] = {}
@@ -141,7 +141,7 @@ def _make(
     if options.kernel is None and not (aligned(a, read) and readable(b, read)):
         return Fused(epilogue, partial(_on_copies, read, epilogue, options))
     if out is not None and in_columns(epilogue, out):
-        run: Run = partial(_transposed, epilogue, shape, options)
+        run: FusedCall = partial(_transposed, epilogue, shape, options)
     else:
         run = _planned(a, b, asked, operands, out, kernel, options)
     return Fused(epilogue, run if out is None else partial(_writing, epilogue, options, run))
@@ -195,7 +195,7 @@ def _planned(
     out: Results | None,
     kernel: Kernel,
     options: Options,
-) -> Run:
+) -> FusedCall:
     """The call of the plan for tensors that a kernel reads in place."""
     epilogue, shape = asked.epilogue, asked.shape
     requirements = kernel.requirements_for(a, *parts_of(b))
@@ -205,7 +205,7 @@ def _planned(
     for name, tensor in (("a", a), ("b", b)):
         check_address(name, tensor, requirements)
 
-    def run(plan: KernelPlan) -> Run:
+    def run(plan: KernelPlan) -> FusedCall:
         outs: Sequence[Tensor | None] = out or [None] * len(epilogue.results)
         pairs = zip(epilogue.results, outs, strict=True)
         slots = [slot(result, each, shape, plan, for_c) for result, each in pairs]
@@ -231,7 +231,7 @@ def _run(
     a: Tensor,
     as_a: Callable[[Tensor], Tensor] | None,
     as_b: Callable[[Tensor], Tensor] | None,
-) -> Run:
+) -> FusedCall:
     """The call of a launch: a, b and the operands as the kernel reads them, results in slots."""
     reads = [(each.operand.name, each.read) for each in asked.bound]
     news = [each.new(a) for each in slots]
@@ -378,7 +378,7 @@ def _transposed(
 def _writing(
     epilogue: Epilogue,
     options: Options,
-    run: Run,
+    run: FusedCall,
     a: Tensor,
     b: Tensor,
     values: Values,

@@ -55,8 +55,8 @@ def _execute(
     requirements: Requirements, execute: Callable[..., None], a: Tensor, b: Tensor, out: Tensor
 ) -> None:
     check_call(a, b, out, requirements)
-    with bar("gemm on the CPU (executor)") as tell:
-        execute(a, b, out, tell)
+    with bar("gemm on the CPU (executor)") as report:
+        execute(a, b, out, report)
 
 
 def fused_runner(
@@ -93,8 +93,8 @@ def _execute_fused(
     results: tuple[Tensor, ...],
 ) -> None:
     out = results[0] if len(results) == 1 else results
-    with bar("gemm on the CPU (executor)") as tell:
-        plan.execute(a, b, out, tell, operands=operands, **options)
+    with bar("gemm on the CPU (executor)") as report:
+        plan.execute(a, b, out, report, operands=operands, **options)
 
 
 def kernel_on(

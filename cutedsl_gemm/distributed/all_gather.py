@@ -30,7 +30,7 @@ from cutedsl_gemm.distributed.overlap import (
     all_gathered,
     known,
     launcher,
-    overlaps,
+    may_overlap,
     plan_of_rows,
     signature,
 )
@@ -82,7 +82,7 @@ def _gather_buffer(a: Tensor, group: ProcessGroup) -> SymmetricBuffer | None:
     the dtype of a alone, and on whether a CUDA graph is captured.
     """
     (rows, k), ranks = a.shape, group.size()
-    if not (rows and k and overlaps(a)) or rows % WGMMA_M or k % UNIT:
+    if not (rows and k and may_overlap(a)) or rows % WGMMA_M or k % UNIT:
         return None
     return symmetric_buffer(group, a.device, "gather", ranks * rows * k * a.element_size())
 

@@ -50,7 +50,7 @@ def _captured(a: Tensor) -> bool:
     return a.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
-def overlaps(a: Tensor) -> bool:
+def may_overlap(a: Tensor) -> bool:
     """Whether ranks may write each other's memory: on Hopper, while no CUDA graph is captured."""
     return a.is_cuda and default_kernel(a.device).name == DEFAULT and not _captured(a)
 

@@ -29,7 +29,7 @@ from cutedsl_gemm.calls.on_device import on_device
 from cutedsl_gemm.distributed.overlap import (
     known,
     launcher,
-    overlaps,
+    may_overlap,
     plan_of_rows,
     signature,
     waited,
@@ -87,7 +87,7 @@ def _scatter_buffer(a: Tensor, rows: int, n: int, group: ProcessGroup) -> Symmet
     """The buffer for received parts of a rank's rows; None if they cannot overlap the product."""
     ranks = group.size()
     fits = rows % WGMMA_M == 0 and n % UNIT == 0 and PIECE_ROWS * n < 2**31
-    if not (rows and n and fits and ranks * _pieces_of(rows) <= FLAGS and overlaps(a)):
+    if not (rows and n and fits and ranks * _pieces_of(rows) <= FLAGS and may_overlap(a)):
         return None
     return symmetric_buffer(group, a.device, "scatter", ranks * rows * n * a.element_size())
 

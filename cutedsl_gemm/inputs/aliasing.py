@@ -37,15 +37,15 @@ def disjoint(out: Tensor, other: Tensor) -> bool:
     return gap >= other_bytes and gap + out_bytes <= pitch
 
 
-def overlaps(tensor: Tensor) -> bool:
+def overlaps_itself(tensor: Tensor) -> bool:
     """Whether two elements of a tensor of at most two modes share memory.
 
     >>> import torch
     >>> matrix = torch.empty(6, 4)
-    >>> [overlaps(each) for each in (matrix, matrix.mT, matrix[:, ::2], matrix[0].expand(6, 4))]
-    [False, False, False, True]
-    >>> overlaps(matrix.as_strided((3, 3), (2, 3))), overlaps(matrix.as_strided((4, 3), (2, 3)))
-    (False, True)
+    >>> [overlaps_itself(each) for each in (matrix.mT, matrix[:, ::2], matrix[0].expand(6, 4))]
+    [False, False, True]
+    >>> [overlaps_itself(matrix.as_strided((m, 3), (2, 3))) for m in (3, 4)]
+    [False, True]
     """
     modes = [each for each in zip(tensor.shape, tensor.stride(), strict=True) if each[0] > 1]
     if tensor.numel() == 0 or not modes:
@@ -62,7 +62,7 @@ def overlaps(tensor: Tensor) -> bool:
 
 def check_written(name: str, tensor: Tensor) -> None:
     """ValueError if two elements of a result share memory."""
-    if overlaps(tensor):
+    if overlaps_itself(tensor):
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)} and strides {tensor.stride()}, by which "
             "elements share memory: each element of a result must have memory of its own"

@@ -33,17 +33,17 @@ OF_GEMM = "tile", "out", "kernel", "tune", "invariant"  # its arguments beside a
 class Fixed:
     """A function that always computes the same: the object itself is its key in caches.
 
-    `slopes`, if known, is its derivative by torch's kernels: (gradient, *stored values) → the
+    `backward`, if known, is its derivative by torch's kernels: (gradient, *stored values) → the
     gradient of each accumulator. `derivative.with_stored` says what is stored. The gradient of each
     operand is then that of the first accumulator, as where the operand is added to it.
     """
 
-    __slots__ = ("function", "slopes")
+    __slots__ = ("backward", "function")
 
     def __init__(
-        self, function: Callable[..., Any], slopes: Callable[..., tuple[Any, ...]] | None = None
+        self, function: Callable[..., Any], backward: Callable[..., tuple[Any, ...]] | None = None
     ) -> None:
-        self.function, self.slopes = function, slopes
+        self.function, self.backward = function, backward
 
 
 Function: TypeAlias = Callable[..., Any] | Epilogue | Fixed

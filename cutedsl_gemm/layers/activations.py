@@ -26,21 +26,21 @@ ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 )
 
 
-def _silu_slope(g: Tensor, x: Tensor) -> Tensor:
-    """The slope by torch's kernel, which has no derivative; by operations where one is needed."""
+def _silu_backward(g: Tensor, x: Tensor) -> Tensor:
+    """The gradient by torch's kernel, which has no derivative; by operations if one is needed."""
     if torch.is_grad_enabled() and (g.requires_grad or x.requires_grad):
         s = torch.sigmoid(x)
         return g * s * (1 + x * (1 - s))
     return torch.ops.aten.silu_backward(g, x)
 
 
-# The slopes of activations by torch's kernels: of the gradient, and of the result or the sum,
-# whichever is stored.
-SLOPES: Mapping[str, Callable[..., Any]] = {
+# The derivatives of activations by torch's kernels: functions of the gradient, and of the result
+# or the sum, whichever is stored.
+BACKWARDS: Mapping[str, Callable[..., Any]] = {
     "relu": lambda g, y: torch.ops.aten.threshold_backward(g, y, 0),
     "gelu": lambda g, x: torch.ops.aten.gelu_backward(g, x),
     "gelu_tanh": lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh"),
-    "silu": _silu_slope,
+    "silu": _silu_backward,
     "tanh": lambda g, y: torch.ops.aten.tanh_backward(g, y),
     "sigmoid": lambda g, y: torch.ops.aten.sigmoid_backward(g, y),
 }
@@ -48,14 +48,14 @@ SLOPES: Mapping[str, Callable[..., Any]] = {
 
 def _gate(name: str) -> tuple[Fixed, Fixed]:
     """The epilogues of a gated layer: with the gate before the value in memory, and after it."""
-    activation, slope = ACTIVATIONS[name], SLOPES[name]
+    activation, backward = ACTIVATIONS[name], BACKWARDS[name]
     gate_first = Fixed(
         lambda gate, up: activation(gate) * up,
-        lambda g, gate, up: (slope(g * up, gate), g * activation(gate)),
+        lambda g, gate, up: (backward(g * up, gate), g * activation(gate)),
     )
     up_first = Fixed(
         lambda up, gate: activation(gate) * up,
-        lambda g, up, gate: (g * activation(gate), slope(g * up, gate)),
+        lambda g, up, gate: (g * activation(gate), backward(g * up, gate)),
     )
     return gate_first, up_first
 
@@ -112,8 +112,8 @@ def activated(activation: Callable[[Any], Any], bias: bool) -> Callable[..., Any
 
 
 def _layer(name: str, bias: bool) -> Fixed:
-    slope = SLOPES[name]
-    return Fixed(activated(ACTIVATIONS[name], bias), lambda g, stored: (slope(g, stored),))
+    backward = BACKWARDS[name]
+    return Fixed(activated(ACTIVATIONS[name], bias), lambda g, stored: (backward(g, stored),))
 
 
 LINEAR: dict[str | None, tuple[Fixed, Fixed]] = {  # without a bias, with one

@@ -33,7 +33,7 @@ from cutedsl_gemm.layers.activations import (
 )
 from cutedsl_gemm.layers.linear_calls import (
     AUTOCAST,
-    Run,
+    LinearCall,
     computed,
     of_shards,
     product,
@@ -149,7 +149,7 @@ _ADDMM = {
 }
 
 
-_runs: dict[Any, Run | None] = {}
+_runs: dict[Any, LinearCall | None] = {}
 
 
 def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
@@ -175,7 +175,7 @@ def _sum(
     return _unflattened(x, weight.mT, function or LINEAR[None][int(bias is not None)], given)
 
 
-def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
+def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearCall | None:
     return product(x, weight, bias, aligned) if suits(x, weight, bias, TMA.devices) else None
 
 

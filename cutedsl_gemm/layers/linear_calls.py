@@ -26,7 +26,7 @@ from cutedsl_gemm.inputs.views import ByAddress, flattener, reshaper, rows_of, u
 from cutedsl_gemm.layers.activations import LINEAR
 from cutedsl_gemm.ops.derivatives import applied
 
-Run: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None) → result
+LinearCall: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None)
 
 AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast converts
 VECTOR = 32  # bytes: no plan needs a wider alignment
@@ -39,12 +39,12 @@ with torch.inference_mode(False):
 
 
 def remembered(
-    known: dict[Any, Run | None],
-    make: Callable[..., Run | None],
+    known: dict[Any, LinearCall | None],
+    make: Callable[..., LinearCall | None],
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-) -> Run | None:
+) -> LinearCall | None:
     """The product of tensors of one signature, found in two microseconds if it is known.
 
     `make` makes it of (x, weight, bias, whether all are aligned); None, too, for tensors without
@@ -96,7 +96,7 @@ def suits(x: Tensor, weight: Tensor, bias: Tensor | None, devices: Collection[st
 
 
 def of_shards(
-    linear: Run, devices: Collection[str], x: Tensor, weight: Tensor, bias: Tensor | None
+    linear: LinearCall, devices: Collection[str], x: Tensor, weight: Tensor, bias: Tensor | None
 ) -> Tensor | None:
     """The product of DTensors by `linear` of what each rank has; None if that is not enough."""
     given = (x, weight) if bias is None else (x, weight, bias)
@@ -113,7 +113,7 @@ def extents(x: Tensor, weight: Tensor) -> tuple[int, int, int] | None:
     return None if m * n * k == 0 or max(m, n, k) > MAX_EXTENT else (m, n, k)
 
 
-def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
+def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearCall | None:
     """The product by gemm of tensors that suit it; None as `extents`."""
     if extents(x, weight) is None:
         return None
@@ -125,7 +125,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Ru
     return lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias))
 
 
-def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run:
+def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearCall:
     """The product of a matrix x; the call is remembered where the signature has all it needs."""
     b = weight.mT
     if not aligned and bias is None:
@@ -142,7 +142,12 @@ def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> 
 
 
 def computed(
-    run: Run, operator: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
+    run: LinearCall,
+    operator: LinearCall,
+    linear: LinearCall,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
 ) -> Tensor:
     """run(x, weight, bias) of plain tensors outside torch.func; differentiable if one needs it.
 
@@ -165,7 +170,12 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, run: Run, linear: Run, x: Tensor, weight: Tensor, bias: Tensor | None
+        ctx: Any,
+        run: LinearCall,
+        linear: LinearCall,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
     ) -> Tensor:
         ctx.layer = linear, bias is not None and bias.ndim == 2
         needs = ctx.needs_input_grad  # of run, linear, x, weight, bias
@@ -185,7 +195,7 @@ def gradients(
     saved: tuple[Any, Any],
     needs: tuple[bool, ...],
     grad: Tensor,
-    linear: Run,
+    linear: LinearCall,
     adds_matrix: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of x, weight and bias: two products, and the sum over M unless `adds_matrix`.

@@ -265,11 +265,11 @@ def hidden_gradient(
 
     They are the results of the product dy · w2; `stored` is what the layer kept.
     """
-    slopes = in_product(kept, wanted)
+    epilogue = in_product(kept, wanted)
     known = {f"value {n}": each for n, each in zip(kept.numbers, stored, strict=True)}
     known |= {} if b1 is None else {"bias": b1}
-    given = {operand.name: known[operand.name] for operand in slopes.operands}
-    return fused_product(dy, w2, slopes, given, out)
+    given = {operand.name: known[operand.name] for operand in epilogue.operands}
+    return fused_product(dy, w2, epilogue, given, out)
 
 
 def input_gradient(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:

@@ -19,7 +19,7 @@ from cutedsl_gemm.inputs.views import rows_of, unflattened
 from cutedsl_gemm.layers import linear_calls
 from cutedsl_gemm.layers.linear_calls import (
     AUTOCAST,
-    Run,
+    LinearCall,
     computed,
     extents,
     gradients,
@@ -33,7 +33,7 @@ from cutedsl_gemm.select.preference import beats_torch
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
 
-_runs: dict[Any, Run | None] = {}
+_runs: dict[Any, LinearCall | None] = {}
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -99,7 +99,7 @@ def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:
     return tuple(None if each is None else each.to(dtype) for each in given)
 
 
-def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Run | None:
+def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearCall | None:
     if not suits(x, weight, bias) or not on_hopper(x.device):
         return None
     mnk = extents(x, weight)

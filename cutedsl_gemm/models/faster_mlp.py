@@ -319,8 +319,8 @@ def _backward(
     if needs_x or needs_w1:
         product, halves = _product(x, w1, activation, gate_first), dz.chunk(2, dim=1)
         if isinstance(product, bool):
-            slopes: Any = GATES[activation][0 if gate_first else 1].slopes
-            torch.cat(slopes(multiply(dy, w2.mT), *stored), dim=1, out=dz)
+            backward: Any = GATES[activation][0 if gate_first else 1].backward
+            torch.cat(backward(multiply(dy, w2.mT), *stored), dim=1, out=dz)
         else:
             kept_sums, out = stored[:: product.order], halves[:: product.order]
             hidden_gradient(with_stored(product.epilogue), dy, w2, kept_sums, out=out)

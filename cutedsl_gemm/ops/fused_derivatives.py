@@ -34,7 +34,7 @@ from cutedsl_gemm.ops.derivatives import (
     tangent,
 )
 
-Slopes: TypeAlias = Callable[..., tuple[Tensor, ...]]  # see `request.Fixed`
+KnownBackward: TypeAlias = Callable[..., tuple[Tensor, ...]]  # see `request.Fixed`
 
 
 def _wanted(values: Sequence[Value]) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class FusedProduct(torch.autograd.Function):
     def forward(
         ctx: Any,
         epilogue: Epilogue,
-        slopes: Slopes | None,
+        known_backward: KnownBackward | None,
         multiply: Multiply,
         compute: Callable[..., Results],
         options: Options,
@@ -59,7 +59,7 @@ class FusedProduct(torch.autograd.Function):
         *values: Value,
     ) -> Results:
         ctx.kept = with_stored(epilogue, _wanted(values))
-        ctx.multiply, ctx.options, ctx.slopes = multiply, options, slopes
+        ctx.multiply, ctx.options, ctx.known_backward = multiply, options, known_backward
         given = named_values(epilogue, values)
         results = compute(a, b, ctx.kept.epilogue, given, None, options)
         save(ctx, a, b, values, results, ctx.needs_input_grad[6])
@@ -68,7 +68,8 @@ class FusedProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         needs = ctx.needs_input_grad[5:]
-        backward = Backward(ctx.kept, ctx.c, ctx.multiply, ctx.options, needs, ctx.slopes)
+        known = ctx.known_backward
+        backward = Backward(ctx.kept, ctx.c, ctx.multiply, ctx.options, needs, known)
         return None, None, None, None, None, *backward(*saved(ctx), grads)
 
 
@@ -112,7 +113,7 @@ class Backward(NamedTuple):
     multiply: Multiply
     options: Options
     needs: Sequence[bool]  # of a, b, and the operands
-    known_slopes: Slopes | None = None
+    known_backward: KnownBackward | None = None
 
     def __call__(
         self,
@@ -126,14 +127,14 @@ class Backward(NamedTuple):
             return [None] * len(self.needs)
         count = self.kept.epilogue.accumulators
         wanted = [i for i, needed in enumerate(self.needs[2:]) if needed]
-        found = self.slopes(wanted, [*values, *stored], grads)
+        found = self.leaf_gradients(wanted, [*values, *stored], grads)
         of_values: list[Tensor | None] = [None] * len(values)
-        for i, slope in zip(wanted, found[count:], strict=True):
-            of_values[i] = _summed(slope, values[i])
+        for i, gradient in zip(wanted, found[count:], strict=True):
+            of_values[i] = _summed(gradient, values[i])
         of_a, of_b = self.products(a, b, [each.to(self.c.dtype) for each in found[:count]])
         return [of_a, of_b, *of_values]
 
-    def slopes(
+    def leaf_gradients(
         self,
         wanted: Sequence[int],
         known: Sequence[Value],
@@ -145,8 +146,8 @@ class Backward(NamedTuple):
         """
         epilogue, numbers, _ = self.kept
         given = tuple(i for i, grad in enumerate(grads) if grad is not None)
-        if self.known_slopes is not None and given == (0,):
-            of_accumulators = self.known_slopes(grads[0], *known[len(epilogue.operands) :])
+        if self.known_backward is not None and given == (0,):
+            of_accumulators = self.known_backward(grads[0], *known[len(epilogue.operands) :])
             return [*of_accumulators, *[of_accumulators[0]] * len(wanted)]
         # the derivative reads stored values, and of the accumulators no more than their shape
         like: Any = next(grad for grad in grads if grad is not None)
@@ -181,35 +182,35 @@ class Backward(NamedTuple):
         return grad * equal / equal.sum(over, keepdim=True)
 
     def products(
-        self, a: Tensor | None, b: Tensor, slopes: list[Tensor]
+        self, a: Tensor | None, b: Tensor, grads: list[Tensor]
     ) -> tuple[Tensor | None, Tensor | None]:
         """The gradients of a and b, given those of the accumulators, in the dtype of a."""
         needs_a = self.needs[0]
         options = backward_options(*self.options[1:])
         multiply = self.multiply
         as_needed = aligned_copy if options["kernel"] is not None else lambda matrix: matrix
-        if len(slopes) == 1:
-            slope, rows = slopes[0], b.mT
+        if len(grads) == 1:
+            grad, rows = grads[0], b.mT
         else:  # both parts in one product: side by side, as the rows of the weight are
             interleaved = b.stride(0) < b.stride(2)
             rows = as_needed((b.permute(2, 0, 1) if interleaved else b.mT).flatten(0, 1))
-            slope = torch.stack(slopes, 2).flatten(1) if interleaved else torch.cat(slopes, 1)
-        slope = as_needed(slope)
-        of_a = multiply(slope, rows, **options) if needs_a else None
+            grad = torch.stack(grads, 2).flatten(1) if interleaved else torch.cat(grads, 1)
+        grad = as_needed(grad)
+        of_a = multiply(grad, rows, **options) if needs_a else None
         if a is None:  # b needs no gradient
             return of_a, None
-        if len(slopes) == 1:
-            return of_a, product_like(b, partial(multiply, **options), a.mT, slope)
-        of_rows = multiply(slope.mT, a, **options)  # contiguous, as a weight (2N, K) is
+        if len(grads) == 1:
+            return of_a, product_like(b, partial(multiply, **options), a.mT, grad)
+        of_rows = multiply(grad.mT, a, **options)  # contiguous, as a weight (2N, K) is
         if interleaved:
             return of_a, of_rows.unflatten(0, (-1, 2)).permute(1, 2, 0)
         return of_a, of_rows.unflatten(0, (2, -1)).mT
 
 
-def _summed(slope: Tensor, operand: Any) -> Tensor:
-    """The gradient of an operand: the slope (M, N), summed over the modes that it lacks."""
+def _summed(gradient: Tensor, operand: Any) -> Tensor:
+    """The gradient of an operand: that of its value at each (m, n), summed over modes it lacks."""
     over = [mode for mode, extent in enumerate((1, 1, *operand.shape)[-2:]) if is_one(extent)]
-    total = slope.sum(over, dtype=torch.float32) if over else slope
+    total = gradient.sum(over, dtype=torch.float32) if over else gradient
     return total.reshape(operand.shape).to(operand.dtype)
 
 

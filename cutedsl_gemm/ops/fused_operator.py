@@ -278,7 +278,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
     backward = Backward(ctx.kept, ctx.c, _plain, ctx.options, (needs_a, needs_b, *needs))
     of_a, of_b, *of_values = backward(a, b, values, stored, grads)
     pairs = zip(epilogue.operands, of_values, strict=True)
-    of_tensors = [slope for operand, slope in pairs if not operand.by_value]
+    of_tensors = [gradient for operand, gradient in pairs if not operand.by_value]
     # as torch flattens these lists
     of_numbers: list[None] | None = None if len(of_tensors) < len(of_values) else []
     return of_a, of_b, of_tensors, of_numbers, *[None] * 5

@@ -72,12 +72,12 @@ def _plan(problem: Problem, entry: Entry) -> Sm90Plan:
 def _fastest(problem: Problem, launch: Callable[[Sm90Plan], Launch]) -> Entry:
     running = entries(problem)
     launches: list[Launch] = []
-    with bar(f"measuring {len(running)} plans of {_shape(problem)}") as tell:
+    with bar(f"measuring {len(running)} plans of {_shape(problem)}") as report:
         for entry in running:
             launches.append(launch(_plan(problem, entry)))
             launches[-1]()  # compiles and loads the kernel
-            tell(0.8 * len(launches) / len(running))
-        times = race(launches, lambda share: tell(0.8 + 0.2 * share))
+            report(0.8 * len(launches) / len(running))
+        times = race(launches, lambda share: report(0.8 + 0.2 * share))
     return min(zip(times, running, strict=True), key=lambda found: found[0])[1]
 
 

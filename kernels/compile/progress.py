@@ -31,7 +31,7 @@ def spinner(text: str) -> Iterator[None]:
 
     def wait() -> None:
         while not done.wait(lines.pause):
-            lines.tell()
+            lines.report()
 
     Thread(target=wait, daemon=True).start()
     try:
@@ -44,12 +44,12 @@ def spinner(text: str) -> Iterator[None]:
 def bar(text: str) -> Iterator[Callable[[float], None]]:
     """A function that takes the fraction done, 0 to 1, and shows it."""
     if not _draws():
-        yield Lines(text).tell
+        yield Lines(text).report
         return
     start, until = time.monotonic(), ExitStack()
     show: Callable[[float], None] | None = None
 
-    def tell(fraction: float) -> None:
+    def report(fraction: float) -> None:
         nonlocal show
         if show is None and fraction < 1 and time.monotonic() - start > PATIENCE:
             show = _show_bar(text, until)
@@ -57,15 +57,15 @@ def bar(text: str) -> Iterator[Callable[[float], None]]:
             show(fraction)
 
     with until:
-        yield tell
+        yield report
 
 
 def track(items: Iterable[Item], text: str, total: int) -> Iterator[Item]:
     """The items, of which there are `total`, and a bar that says how many are done."""
-    with bar(text) as tell:
+    with bar(text) as report:
         for done, item in enumerate(items, 1):
             yield item
-            tell(done / total)
+            report(done / total)
 
 
 class Lines:
@@ -79,7 +79,7 @@ class Lines:
         """Seconds until the next line."""
         return max(0.0, self.start + self.next - time.monotonic())
 
-    def tell(self, fraction: float | None = None) -> None:
+    def report(self, fraction: float | None = None) -> None:
         """Print a line if the time has come for one."""
         seconds = time.monotonic() - self.start
         if seconds < self.next or fraction == 1:

@@ -48,19 +48,19 @@ def derivative(
     """
     grads = tuple(_grad(i, epilogue.results[i]) for i in given)
     recording, values = _replayed(epilogue, stored, grads)
-    slopes: dict[int, Any] = {}  # of the results by each instruction
+    gradients: dict[int, Any] = {}  # of the results by each instruction
 
-    def add(number: int, slope: Any) -> None:
-        if slope is not None:
-            slopes[number] = slopes[number] + slope if number in slopes else slope
+    def add(number: int, gradient: Any) -> None:
+        if gradient is not None:
+            gradients[number] = gradients[number] + gradient if number in gradients else gradient
 
     for place, i in enumerate(given, len(epilogue.operands) + len(stored)):
         add(epilogue.results[i].value, _leaf(recording, Instruction("operand", value=place)))
     for number in reversed(range(len(epilogue.program))):
         instruction = epilogue.program[number]
-        if number in slopes and instruction.operation in RULES:
+        if number in gradients and instruction.operation in RULES:
             arguments = [values[each] for each in instruction.arguments]
-            found = RULES[instruction.operation](slopes[number], values[number], *arguments)
+            found = RULES[instruction.operation](gradients[number], values[number], *arguments)
             for argument, part in zip(instruction.arguments, found, strict=True):
                 add(argument, part)
     leaves = [
@@ -70,8 +70,8 @@ def derivative(
     results = []
     for leaf in leaves:
         number = epilogue.program.index(leaf) if leaf in epilogue.program else -1
-        slope = slopes[number]._number if number in slopes else recording.constant(0.0)
-        results.append(Result(slope, "float32"))
+        gradient = gradients[number]._number if number in gradients else recording.constant(0.0)
+        results.append(Result(gradient, "float32"))
     return live(recording.program, tuple(results), recording.operands, epilogue.accumulators)
 
 
@@ -143,11 +143,11 @@ def in_product(kept: Stored, wanted: tuple[int, ...] = ()) -> Epilogue:
     sum(t0) over M, float32
     (M,N):(ld,1)  float32, matrix
     """
-    slopes = derivative(kept.epilogue, wanted, (0,), kept.numbers)
-    grad = Instruction("operand", value=len(slopes.operands) - 1)
+    backward = derivative(kept.epilogue, wanted, (0,), kept.numbers)
+    grad = Instruction("operand", value=len(backward.operands) - 1)
     places = sorted(
         int(each.value or 0)
-        for each in slopes.program
+        for each in backward.program
         if each.operation == "operand" and each != grad
     )
     leaves = {Instruction("operand", value=place): i for i, place in enumerate(places)}
@@ -157,14 +157,14 @@ def in_product(kept: Stored, wanted: tuple[int, ...] = ()) -> Epilogue:
         else replace(each, value=leaves[each])
         if each in leaves
         else each
-        for each in slopes.program
+        for each in backward.program
     )
     count = kept.epilogue.accumulators
     results = (
-        *(Result(each.value) for each in slopes.results[:count]),
-        *(Result(each.value, reduction="sum", over="M") for each in slopes.results[count:]),
+        *(Result(each.value) for each in backward.results[:count]),
+        *(Result(each.value, reduction="sum", over="M") for each in backward.results[count:]),
     )
-    return Epilogue(program, tuple(slopes.operands[place] for place in places), results)
+    return Epilogue(program, tuple(backward.operands[place] for place in places), results)
 
 
 def _needed(
@@ -173,8 +173,8 @@ def _needed(
     """What the derivative is computed from, and the values of results that are extrema."""
     places = range(len(epilogue.results))
     extrema = tuple(i for i in places if epilogue.results[i].reduction in ("amax", "amin"))
-    slopes = derivative(epilogue, wanted, tuple(places), stored)
-    return {*slopes.program, *recomputed(epilogue, extrema, stored).program}
+    backward = derivative(epilogue, wanted, tuple(places), stored)
+    return {*backward.program, *recomputed(epilogue, extrema, stored).program}
 
 
 def _candidates(epilogue: Epilogue, acc: int) -> Iterator[int]:

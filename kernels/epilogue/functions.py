@@ -207,7 +207,7 @@ def threshold(input: Argument, threshold: Number, value: Number, inplace: bool =
 def hardtanh(
     input: Argument, min_val: Number = -1.0, max_val: Number = 1.0, inplace: bool = False
 ) -> Argument:
-    """Like clamp, but the slope at a bound is 0."""
+    """Like clamp, but the derivative at a bound is 0."""
     in_place(inplace)
     above = where(apply("le", input, min_val), min_val, input)
     return where(apply("ge", input, max_val), max_val, above)

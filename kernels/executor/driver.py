@@ -12,13 +12,13 @@ from torch import Tensor
 from cutedsl_gemm.kernels.executor.tensors import check_tensors, on_cpu, other_gpus_tensors
 from cutedsl_gemm.kernels.plan.arguments import Exchange
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.kernel_plan import Tell
+from cutedsl_gemm.kernels.plan.kernel_plan import Report
 
 
 def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
-    """An executor (plan, a, b, out, tell=None, operands=()) from a generator of its steps.
+    """An executor (plan, a, b, out, report=None, operands=()) from a generator of its steps.
 
-    `steps` yields the fraction that is done; `tell`, if given, is called with it. `operands` are
+    `steps` yields the fraction that is done; `report`, if given, is called with it. `operands` are
     those of the plan's epilogue, tensors and numbers; if it has several results, `out` is a tuple.
     A plan that gathers A or scatters C also needs `exchange`. Further keywords are passed on to
     `steps`. Every tensor is made on the CPU, whatever torch's default device is, and nothing is
@@ -34,7 +34,7 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
         a: Tensor,
         b: Tensor,
         out: Tensor | tuple[Tensor, ...],
-        tell: Tell | None = None,
+        report: Report | None = None,
         operands: tuple[Tensor | float, ...] = (),
         exchange: Exchange | None = None,
         **options: Any,
@@ -49,8 +49,8 @@ def executor(steps: Callable[..., Iterator[float]]) -> Callable[..., None]:
         with on_cpu(), torch.autocast("cpu", enabled=False):
             try:
                 for done in steps(plan, a, b, out, **options):
-                    if tell is not None:
-                        tell(done)
+                    if report is not None:
+                        report(done)
             except IndexError as error:
                 raise PlanError(
                     f"{plan.name}: an address is outside its buffer: {error}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Result
 from cutedsl_gemm.kernels.plan.epilogue import reduction_parts
-from cutedsl_gemm.kernels.plan.kernel_plan import Tell
+from cutedsl_gemm.kernels.plan.kernel_plan import Report
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 from layouts import Layout
 
@@ -82,8 +82,8 @@ class BlockPlan:
         a: Tensor,
         b: Tensor,
         out: Tensor | tuple[Tensor, ...],
-        tell: Tell | None = None,
+        report: Report | None = None,
         operands: tuple[Tensor | float, ...] = (),
     ) -> None:
         """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""
-        self.executor()(self, a, b, out, tell, operands)
+        self.executor()(self, a, b, out, report, operands)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cutedsl_gemm.kernels.plan.memory_report import MemoryReport
 
-Tell: TypeAlias = Callable[[float], object]  # takes the fraction that is done
+Report: TypeAlias = Callable[[float], object]  # takes the fraction that is done
 
 
 class Plan(Protocol):
@@ -123,7 +123,7 @@ class KernelPlan(Plan, Protocol):
         a: Tensor,
         b: Tensor,
         out: Tensor | tuple[Tensor, ...],
-        tell: Tell | None = None,
+        report: Report | None = None,
         operands: tuple[Tensor | float, ...] = (),
     ) -> None:
         """Compute out from a · b on CPU tensors, K > 0, moving data through the plan's layouts."""

@@ -40,10 +40,10 @@ class Arrival(NamedTuple):
     first: Any
     height: Any
 
-    def turn(self, index: Any, tiles_n: Any) -> Any:
+    def chunks_before(self, index: Any, tiles_n: Any) -> Any:
         """How many chunks come before that of tile `index`.
 
-        >>> [Arrival(2, 1).turn(index, tiles_n=2) for index in range(6)]
+        >>> [Arrival(2, 1).chunks_before(index, tiles_n=2) for index in range(6)]
         [0, 0, 1, 1, 2, 2]
         """
         return index // (self.height * tiles_n)
@@ -54,7 +54,7 @@ class Arrival(NamedTuple):
         >>> [Arrival(2, 1).chunk(index, 3, 2) for index in range(6)]
         [2, 2, 0, 0, 1, 1]
         """
-        return (self.turn(index, tiles_n) + self.first) % (tiles_m // self.height)
+        return (self.chunks_before(index, tiles_n) + self.first) % (tiles_m // self.height)
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,6 @@ class Raster:
         >>> [Raster(2).by_chunks(i, Arrival(1, 2), 4, 2) for i in range(8)]
         [(2, 0), (3, 0), (2, 1), (3, 1), (0, 0), (1, 0), (0, 1), (1, 1)]
         """
-        within = index - arrival.turn(index, tiles_n) * (arrival.height * tiles_n)
+        within = index - arrival.chunks_before(index, tiles_n) * (arrival.height * tiles_n)
         m, n = self(within, arrival.height, tiles_n, minimum)
         return arrival.chunk(index, tiles_m, tiles_n) * arrival.height + m, n

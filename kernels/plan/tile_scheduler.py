@@ -27,7 +27,7 @@ class TileExtents(NamedTuple):
     arrival: Arrival | None = None  # the order of tile rows, if they come from several GPUs
 
     @property
-    def clusters(self) -> Any:
+    def cluster_tiles(self) -> Any:
         """How many tiles of clusters C has."""
         return self.clusters_m * self.clusters_n
 
@@ -79,8 +79,10 @@ class TileScheduler:
             return tiles * self.splits * self.cluster_size
         return ceil_div(tiles, ceil_div(tiles, sms // self.cluster_size)) * self.cluster_size
 
-    def walk(self, cluster: Any, clusters: Any, k_tiles: Any) -> tuple[Any, Any, tuple[Any, Any]]:
-        """A cluster's first tile, the step to its next, and its k-tiles (first, last + 1).
+    def walk(
+        self, cluster: Any, grid_clusters: Any, k_tiles: Any
+    ) -> tuple[Any, Any, tuple[Any, Any]]:
+        """A cluster's first tile, the step to its next, and its k-tiles (begin, end).
 
         Tiles are those of clusters. If blocks split K, a cluster has one tile: the step leads past
         all others.
@@ -91,13 +93,13 @@ class TileScheduler:
         (1, 2, (8, 16))
         """
         if self.splits == 1:
-            return cluster, clusters, (0, k_tiles)
-        tile, tiles, split = self.tile_and_split(cluster, clusters)
+            return cluster, grid_clusters, (0, k_tiles)
+        tile, tiles, split = self.tile_and_split(cluster, grid_clusters)
         return tile, tiles, self.k_tile_range(split, k_tiles)
 
-    def tile_and_split(self, cluster: Any, clusters: Any) -> tuple[Any, Any, Any]:
+    def tile_and_split(self, cluster: Any, grid_clusters: Any) -> tuple[Any, Any, Any]:
         """A cluster's tile, the number of tiles, and its split of K."""
-        tiles = clusters // self.splits
+        tiles = grid_clusters // self.splits
         return cluster % tiles, tiles, cluster // tiles
 
     def k_tile_range(self, split: Any, k_tiles: Any) -> tuple[Any, Any]:
@@ -143,9 +145,9 @@ class TileScheduler:
         """
         clusters_m, clusters_n, k_tiles, arrival = extents
         cluster, rank = divmod(block, self.cluster_size)
-        clusters = blocks // self.cluster_size
-        first, step, k_range = self.walk(cluster, clusters, k_tiles)
-        split = self.tile_and_split(cluster, clusters)[2]
-        for index in range(first, extents.clusters, step):
+        grid_clusters = blocks // self.cluster_size
+        first, step, k_range = self.walk(cluster, grid_clusters, k_tiles)
+        split = self.tile_and_split(cluster, grid_clusters)[2]
+        for index in range(first, extents.cluster_tiles, step):
             coord = self.tile_coord(index, rank, clusters_m, clusters_n, arrival=arrival)
             yield WorkTile(coord, index * self.cluster_size + rank, split, range(*k_range))

@@ -28,13 +28,13 @@ class Cooperative(PanelGemm):
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, extents):
         """Multiply this consumer's part of a tile, then store it."""
-        k_tiles, tiles = extents.k_tiles, extents.clusters
+        k_tiles, tiles = extents.k_tiles, extents.cluster_tiles
         first, step, _ = self.tile_walk(k_tiles)
         reloaded = self.reloaded_k_tiles(extents)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = cutlass.Int32(0)  # k-tiles of the block so far
-        turn = cutlass.Int32(0)  # of the block's tiles
+        tiles_done = cutlass.Int32(0)  # by this block
         for tile in cutlass.range(first, tiles, step, unroll=1):
             m, n = self.tile_coord(tile, extents)
             m, to = target(self.plan, tile, m, extents)
@@ -45,7 +45,7 @@ class Cooperative(PanelGemm):
             warpgroup.wait_group(0)
             self.release_stage(empty, *last)
             if opaque_true(tiles):  # ptxas keeps the epilogue behind the release
-                self.store(consumer, acc, epilogue, read, row, column, turn, to)
+                self.store(consumer, acc, epilogue, read, row, column, tiles_done, to)
             k_tile += k_tiles
-            turn += 1
+            tiles_done += 1
         self.wait_for_stores()

@@ -141,11 +141,11 @@ class PanelGemm(Sm90Gemm):
         return self.reads.ahead(operands, cute.arch.thread_idx()[0] % WARPGROUP, m, n)
 
     @cute.jit
-    def store(self, consumer, acc, epilogue, read, m, n, turn, target=None):
+    def store(self, consumer, acc, epilogue, read, m, n, tiles_done, target=None):
         """Store what the epilogue makes of a consumer's accumulator, and of what was `read`.
 
-        It belongs to row m of the (R, P) panels of C, in tile column n. The tile is number `turn`
-        of the consumer's.
+        It belongs to row m of the (R, P) panels of C, in tile column n, and follows
+        `tiles_done` tiles of the consumer's.
         """
         plan, (operands, by_threads, panels, tiles, loads, *received) = self.plan, epilogue
         begun = [self.panels.begin(*each, m, n, target) for each in zip(panels, tiles)]
@@ -162,7 +162,7 @@ class PanelGemm(Sm90Gemm):
             count = self.parts.wait(*received, target)
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
-                self.loads.wait(consumer, loads, turn, panel)
+                self.loads.wait(consumer, loads, tiles_done, panel)
             if cutlass.const_expr(plan.scattered and len(plan.added_panels(panel)) > 0):
                 self.parts.add(values, *received, count, read.first, plan.added_panels(panel))
             results = self.evaluate(values, ahead, matrices, panel, consumer, loads)

@@ -160,8 +160,8 @@ def operand_tiles(operand: Operand, matrix: Tensor, at_once: int) -> Tensor:
 
 def _work_tiles(plan: PanelPlan | SplitKPlan, extents: TileExtents) -> Iterator[list[WorkTile]]:
     """The work tiles of each block of the grid."""
-    multiprocessors = plan.cluster_size * max(1, extents.clusters // TILES)
-    blocks = plan.tile_scheduler.blocks(extents.clusters, multiprocessors)
+    multiprocessors = plan.cluster_size * max(1, extents.cluster_tiles // TILES)
+    blocks = plan.tile_scheduler.blocks(extents.cluster_tiles, multiprocessors)
     for block in range(blocks):
         yield [*plan.tile_scheduler.work_tiles(block, blocks, extents)]
 

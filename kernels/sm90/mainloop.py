@@ -118,7 +118,7 @@ class Sm90Gemm(Gemm):
             # instructions, not 720. The two were not timed.
             min_blocks_per_mp=1,
             stream=stream,
-            use_pdl=plan.overlaps(m, n, k, sms),
+            use_pdl=plan.uses_pdl(m, n, k, sms),
         )
 
     def make_tma_load(self, matrix, operand):
@@ -254,12 +254,12 @@ class Sm90Gemm(Gemm):
         return cute.arch.block_idx_in_cluster() if self.cluster else 0
 
     def cluster_and_count(self):
-        """The number of this block's cluster, and the number of clusters."""
+        """The number of this block's cluster, and the number of clusters in the grid."""
         size = self.plan.cluster_size
         return cute.arch.block_idx()[0] // size, cute.arch.grid_dim()[0] // size
 
     def tile_walk(self, k_tiles):
-        """This block's first tile, the step to its next, and its k-tiles (first, last + 1)."""
+        """This block's first tile, the step to its next, and its k-tiles (begin, end)."""
         return self.plan.tile_scheduler.walk(*self.cluster_and_count(), k_tiles)
 
     def tile_coord(self, index, extents):
@@ -269,7 +269,7 @@ class Sm90Gemm(Gemm):
         return scheduler.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min, arrival)
 
     def first_tile(self, extents):
-        """The first tile (m, n) of this block, and its k-tiles (first, last + 1)."""
+        """The first tile (m, n) of this block, and its k-tiles (begin, end)."""
         first, _, k_range = self.tile_walk(extents.k_tiles)
         return *self.tile_coord(first, extents), *k_range
 
@@ -300,18 +300,18 @@ class Sm90Gemm(Gemm):
         """Load k-tile after k-tile, as fast as the consumers release stages."""
         clusters_m, clusters_n, k_tiles, arrival = extents
         first, step, _ = self.tile_walk(k_tiles)
-        m, n, k_first, k_last = first_tile
+        m, n, k_begin, k_end = first_tile
         stage, parity = self.pipeline.stage_and_parity(Int32(0), WAIT_EMPTY.flipped)
-        turn = Int32(0)  # of the chunk of A whose rows have come; this GPU's own are here
-        for tile in cutlass.range(first, extents.clusters, step, unroll=1):
+        before = Int32(0)  # chunks of A before the last that has come; this GPU's own is here
+        for tile in cutlass.range(first, extents.cluster_tiles, step, unroll=1):
             if cutlass.const_expr(self.plan.tile_scheduler.persistent):  # else it has one tile
                 if tile > first:
                     m, n = self.tile_coord(tile, extents)
             if cutlass.const_expr(self.plan.gathered):
-                if arrival.turn(tile, clusters_n) > turn:
-                    turn = arrival.turn(tile, clusters_n)
+                if arrival.chunks_before(tile, clusters_n) > before:
+                    before = arrival.chunks_before(tile, clusters_n)
                     self.wait_for_rows(operands, arrival.chunk(tile, clusters_m, clusters_n))
-            for k in cutlass.range(k_first, k_last, unroll=1):
+            for k in cutlass.range(k_begin, k_end, unroll=1):
                 cute.arch.mbarrier_wait(empty + stage, parity)
                 self.load_k_tile(operands, m, n, k, stage, full, arrival)
                 stage, parity = self.next_stage(stage, parity)
@@ -457,9 +457,9 @@ class Sm90Gemm(Gemm):
 
     def reloaded_k_tiles(self, extents):
         """How many of the block's k-tiles, from the first on, leave their stage to a later one."""
-        first, step, (k_first, k_last) = self.tile_walk(extents.k_tiles)
-        tiles = cute.ceil_div(extents.clusters - first, step)
-        return self.plan.reloaded_k_tiles(tiles * (k_last - k_first))
+        first, step, (k_begin, k_end) = self.tile_walk(extents.k_tiles)
+        tiles = cute.ceil_div(extents.cluster_tiles - first, step)
+        return self.plan.reloaded_k_tiles(tiles * (k_end - k_begin))
 
     @cute.jit
     def release_stage(self, empty, stage, awaited):

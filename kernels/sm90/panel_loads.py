@@ -91,10 +91,10 @@ class PanelLoads:
                     )
 
     @cute.jit
-    def wait(self, consumer, tensors, turn, panel: cutlass.Constexpr):
-        """Wait until a panel of each operand has come, in the consumer's tile number `turn`."""
+    def wait(self, consumer, tensors, tiles_done, panel: cutlass.Constexpr):
+        """Wait until each operand's panel has come, after `tiles_done` of the consumer's tiles."""
         *_, loaded = tensors
-        parity = self.plan.pipeline.parity(turn)
+        parity = self.plan.pipeline.parity(tiles_done)
         cute.arch.mbarrier_wait(self.mbarrier(loaded, consumer, panel), parity)
 
     def read(self, consumer, tensors, panel, part):

@@ -25,13 +25,13 @@ class Pingpong(PanelGemm):
     def consume(self, consumer, operands, epilogue, full, empty, extents):
         """Multiply in turn; store while the other consumer multiplies."""
         plan, consumers = self.plan, self.plan.consumers
-        k_tiles, tiles = extents.k_tiles, extents.clusters
+        k_tiles, tiles = extents.k_tiles, extents.cluster_tiles
         first, step, _ = self.tile_walk(k_tiles)
         reloaded = self.reloaded_k_tiles(extents)
         mma = self.make_mma()
         rA, rB, acc = self.make_fragments(mma, consumer, operands)
         k_tile = consumer * k_tiles  # of the block's; those between are the other consumers'
-        turn = cutlass.Int32(0)  # of the consumer's tiles
+        tiles_done = cutlass.Int32(0)  # by this consumer
         for tile in cutlass.range(first + consumer * step, tiles, consumers * step, unroll=1):
             m, n = self.tile_coord(tile, extents)
             m, to = target(plan, tile, m, extents)
@@ -47,7 +47,7 @@ class Pingpong(PanelGemm):
             warpgroup.wait_group(0)
             self.release_stage(empty, *last)
             if opaque_true(tiles):  # ptxas keeps the epilogue behind the release
-                self.store(consumer, acc, epilogue, read, m, n, turn, to)
+                self.store(consumer, acc, epilogue, read, m, n, tiles_done, to)
             k_tile += consumers * k_tiles
-            turn += 1
+            tiles_done += 1
         self.wait_for_stores()

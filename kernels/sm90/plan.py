@@ -15,7 +15,7 @@ from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.arguments import Exchange
 from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
-from cutedsl_gemm.kernels.plan.kernel_plan import Tell
+from cutedsl_gemm.kernels.plan.kernel_plan import Report
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileScheduler
 from cutedsl_gemm.kernels.sm90 import checks
@@ -381,7 +381,7 @@ class Sm90Plan:
         """
         return k_tiles - self.stages
 
-    def overlaps(self, m: Any, n: Any, k: Any, sms: Any) -> Any:
+    def uses_pdl(self, m: Any, n: Any, k: Any, sms: Any) -> Any:
         """Whether a launch for A (M, K) and B (N, K) starts before the previous one has ended.
 
         M and N are `operand_rows`.
@@ -394,13 +394,13 @@ class Sm90Plan:
         not so if A, B and C are large (docs/performance).
 
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
-        >>> [pingpong().overlaps(8192, 8192, k, 132) for k in (256, 512)]
+        >>> [pingpong().uses_pdl(8192, 8192, k, 132) for k in (256, 512)]
         [True, False]
-        >>> [pingpong().overlaps(m, 2048, 1024, 132) for m in (1024, 2048)]
+        >>> [pingpong().uses_pdl(m, 2048, 1024, 132) for m in (1024, 2048)]
         [True, False]
-        >>> [pingpong().overlaps(1280, 1280, k, 132) for k in (1024, 1280)]
+        >>> [pingpong().uses_pdl(1280, 1280, k, 132) for k in (1024, 1280)]
         [True, False]
-        >>> [each.overlaps(8192, 8192, 8192, 132) for each in (pingpong(cluster=(2, 1)), split())]
+        >>> [each.uses_pdl(8192, 8192, 8192, 132) for each in (pingpong(cluster=(2, 1)), split())]
         [True, True]
         """
         if self.cluster_size > 1 or self.splits > 1:
@@ -492,7 +492,7 @@ class Sm90Plan:
         a: Tensor,
         b: Tensor,
         out: Tensor | tuple[Tensor, ...],
-        tell: Tell | None = None,
+        report: Report | None = None,
         operands: tuple[Tensor | float, ...] = (),
         one_by_one: bool = False,
         exchange: Exchange | None = None,
@@ -509,7 +509,7 @@ class Sm90Plan:
         """
         from cutedsl_gemm.kernels.sm90.execute import gemm
 
-        gemm(self, a, b, out, tell, operands, exchange, one_by_one=one_by_one)
+        gemm(self, a, b, out, report, operands, exchange, one_by_one=one_by_one)
 
     def explain(self) -> str:
         """The plan as text: what moves where, by which layout."""

@@ -45,7 +45,7 @@ def target(plan, tile, m, extents):
     clusters_m, clusters_n, _, arrival = extents
     rows, gpu = arrival.height * plan.cluster[0], arrival.chunk(tile, clusters_m, clusters_n)
     m -= gpu * rows
-    own = arrival.turn(tile, clusters_n) == clusters_m // arrival.height - 1
+    own = arrival.chunks_before(tile, clusters_n) == clusters_m // arrival.height - 1
     piece = m // (plan.raster.group * plan.cluster[0])
     return m, Target(gpu, own, gpu * rows * plan.atom_layout[0], piece)
 

@@ -83,7 +83,7 @@ class SplitK(Sm90Gemm):
     def consume(self, consumer, operands, epilogue, full, empty, extents):
         """Multiply this block's k-tiles, and store the partial sums of rows that C has."""
         sums, c = epilogue
-        *at, k_first, k_last = self.first_tile(extents)
+        *at, k_begin, k_end = self.first_tile(extents)
         rows, _ = remaining_extent(c, self.plan.output_tile, at)
         tile, _, split = self.plan.tile_scheduler.tile_and_split(*self.cluster_and_count())
         tile = tile * self.plan.cluster_size + self.block_rank()  # of all, block by block
@@ -95,9 +95,9 @@ class SplitK(Sm90Gemm):
         sums = cute.local_tile(sums[None, None, tile, split], part, (m, n))
         sums = mma.get_slice(cute.arch.thread_idx()[0] % WARPGROUP).partition_C(sums)
         acc.fill(0)  # for a block without k-tiles
-        if k_first < k_last:
+        if k_begin < k_end:
             reloaded = self.reloaded_k_tiles(extents)
-            self.mainloop(mma, rA, rB, acc, full, empty, Int32(0), k_last - k_first, reloaded)
+            self.mainloop(mma, rA, rB, acc, full, empty, Int32(0), k_end - k_begin, reloaded)
             warpgroup.wait_group(0)
         warp = cute.arch.warp_idx() % 4
         first_row = self.plan.a.row_of_each(m * self.plan.rows + 16 * warp)

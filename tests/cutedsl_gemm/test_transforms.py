@@ -91,8 +91,8 @@ def test_transforms_of_torch_func_agree_with_torch(transformed):
 def test_a_product_of_constants_inside_a_transform_is_computed():
     """What is made inside of grad belongs to its level, and has no memory of its own."""
     x = draw(64, 72)
-    slope = func.grad(lambda x: (gemm(A, B) * x).float().sum())(x)
-    assert torch.equal(slope, gemm(A, B))
+    dx = func.grad(lambda x: (gemm(A, B) * x).float().sum())(x)
+    assert torch.equal(dx, gemm(A, B))
     with pytest.raises(ValueError, match="a must have as many columns"):
         func.grad(lambda x: (gemm(B, B) * x).sum())(x)
 
@@ -360,7 +360,7 @@ CHECKPOINTED = {
     "linear of three modes": lambda x: linear(x.view(5, 8, 40), SQUARE),
     "linear with a bias": lambda x: linear(x, SQUARE, SQUARE[0]),
     "gemm": lambda x: gemm(x, SQUARE),
-    "a slope that needs the product for an operand alone": lambda x: gemm(
+    "a gradient that needs the product for an operand alone": lambda x: gemm(
         x, SQUARE, epilogue=lambda acc, r: (acc * r).relu(), r=SQUARE[0]
     ),
     "swiglu": lambda x: swiglu(x, SQUARE),
@@ -383,7 +383,7 @@ def test_a_mode_around_one_pass_of_a_checkpoint_changes_no_gradient(modes, name)
     assert near(found, torch.autograd.grad(product(x).float().sum(), x)[0])
 
 
-@pytest.mark.parametrize("name", [name for name in CHECKPOINTED if "slope" not in name])
+@pytest.mark.parametrize("name", [name for name in CHECKPOINTED if "gradient" not in name])
 def test_a_result_may_be_changed_in_place_in_a_mode(name):
     """A view that is made below autograd may not."""
     x, product = draw(40, 40).requires_grad_(), CHECKPOINTED[name]
@@ -426,9 +426,9 @@ def test_gradients_of_a_batch_at_once_are_those_of_each(name):
     """`is_grads_batched=True` has a vmap of its own, as has jacobian(vectorize=True)."""
     x = draw(4, 40).requires_grad_()
     y = PRODUCTS[name](x)
-    slopes = draw(3, *y.shape)
-    (found,) = torch.autograd.grad(y, x, slopes, is_grads_batched=True, retain_graph=True)
-    each = [torch.autograd.grad(y, x, slope, retain_graph=True)[0] for slope in slopes]
+    dys = draw(3, *y.shape)
+    (found,) = torch.autograd.grad(y, x, dys, is_grads_batched=True, retain_graph=True)
+    each = [torch.autograd.grad(y, x, dy, retain_graph=True)[0] for dy in dys]
     assert near(found, torch.stack(each))
 
 

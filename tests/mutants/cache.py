@@ -17,7 +17,7 @@ PLAIN = """\
 """
 INTO_OUT = """\
                 a.shape, a.stride(), b.shape, b.stride(), a.dtype, a.get_device(), tile, kernel,
-                tune, invariant, out.stride(), staged,
+                tune, invariant, out.stride(), unaligned_out,
 """
 
 
@@ -50,7 +50,10 @@ SIGNATURES = (
         INTO_OUT,
     ),
     _signature_without(
-        "staged", "staged", "A call on copies runs itself again, without end.", INTO_OUT
+        "the_alignment_of_out",
+        "unaligned_out",
+        "A call on copies runs itself again, without end.",
+        INTO_OUT,
     ),
     _signature_without(
         "the_tile_into_out", "tile", "A call with a tile runs the one before it.", INTO_OUT

@@ -236,8 +236,8 @@ MAINLOOPS = (
     Fault(
         "reloads_of_one_tile",
         MAINLOOP,
-        "self.plan.reloaded_k_tiles(tiles * (k_last - k_first))",
-        "self.plan.reloaded_k_tiles(k_last - k_first)",
+        "self.plan.reloaded_k_tiles(tiles * (k_end - k_begin))",
+        "self.plan.reloaded_k_tiles(k_end - k_begin)",
         "In a cluster, stages are released in the block's first tile only: a deadlock.",
     ),
     Fault(
@@ -546,8 +546,8 @@ LOADS = (
     Fault(
         "operand_of_the_tile_before",
         PANEL_LOADS,
-        "self.plan.pipeline.parity(turn)",
-        "self.plan.pipeline.parity(turn, True)",
+        "self.plan.pipeline.parity(tiles_done)",
+        "self.plan.pipeline.parity(tiles_done, True)",
         "ldmatrix reads what the panel held before.",
     ),
     Fault(
@@ -579,9 +579,9 @@ LOADS = (
         "Two consumers load an operand into one panel.",
     ),
     Fault(
-        "turns_are_not_counted",
+        "tiles_are_not_counted",
         PINGPONG,
-        "            turn += 1\n",
+        "            tiles_done += 1\n",
         "",
         "A consumer waits for its second tile's operand by the parity of its first.",
     ),
@@ -678,7 +678,7 @@ FURTHER = (
     Fault(
         "every_launch_overlaps",
         MAINLOOP,
-        "use_pdl=plan.overlaps(m, n, k, sms)",
+        "use_pdl=plan.uses_pdl(m, n, k, sms)",
         "use_pdl=True",
         "Large products run at 595 TFLOP/s, not at 776.",
     ),
@@ -867,7 +867,7 @@ FURTHER = (
     Fault(
         "reloaded_counts_all_splits",
         "kernels/sm90/mainloop.py",
-        "self.plan.reloaded_k_tiles(tiles * (k_last - k_first))",
+        "self.plan.reloaded_k_tiles(tiles * (k_end - k_begin))",
         "self.plan.reloaded_k_tiles(tiles * k_tiles)",
         "If K is split in a cluster, a block arrives on mbarriers of one that has ended.",
     ),

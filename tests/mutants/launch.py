@@ -97,8 +97,8 @@ FAULTS = (
     Fault(
         "unaligned_out_not_staged",
         CALL,
-        "staged = out is not None and not aligned(out, requirements)",
-        "staged = False",
+        "unaligned_out = out is not None and not aligned(out, requirements)",
+        "unaligned_out = False",
         "A product on copies into an unaligned out is refused, or called again without end.",
     ),
     Fault(

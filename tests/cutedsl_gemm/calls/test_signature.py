@@ -63,10 +63,10 @@ def test_each_difference_makes_a_call_of_its_own(call, out):
     assert [call(out=out), *(call(out=out, **different) for different in DIFFERENT)] == made
 
 
-def test_the_strides_of_out_and_its_staging_make_calls_of_their_own(call):
+def test_the_strides_of_out_and_its_alignment_make_calls_of_their_own(call):
     out = Operand()
     column_major = replace(out, strides=(1, 16))
-    made = call(), call(out=out), call(out=column_major), call(out=out, staged=True)
+    made = call(), call(out=out), call(out=column_major), call(out=out, unaligned_out=True)
     assert len(set(made)) == len(made)
 
 

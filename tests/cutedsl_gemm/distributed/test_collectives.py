@@ -210,7 +210,7 @@ def threads(monkeypatch):
 
     monkeypatch.setattr(overlap, "known_buffer", buffer)
     for module in (all_gather, reduce_scatter):
-        monkeypatch.setattr(module, "overlaps", lambda a: True)
+        monkeypatch.setattr(module, "may_overlap", lambda a: True)
         monkeypatch.setattr(module, "symmetric_buffer", buffer)
         monkeypatch.setattr(module, "copy", copy)
         monkeypatch.setattr(module, "write_flag", write_flag)
@@ -322,7 +322,7 @@ def test_ranks_do_not_write_each_others_memory_in_a_graph(monkeypatch, captured)
     """It would replay the epoch of its capture."""
     monkeypatch.setattr(overlap, "default_kernel", lambda device: SimpleNamespace(name=DEFAULT))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captured)
-    assert overlap.overlaps(SimpleNamespace(is_cuda=True, device=None)) == (not captured)
+    assert overlap.may_overlap(SimpleNamespace(is_cuda=True, device=None)) == (not captured)
 
 
 def test_calls_of_operands_at_other_addresses_are_prepared_apart():

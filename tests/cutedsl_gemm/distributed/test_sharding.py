@@ -185,8 +185,8 @@ def small_tiles():
     faster.DEVICES = ("cpu", "cuda")
 
 
-def gradients(out, leaves, slope):
-    return torch.autograd.grad(out.redistribute(placements=slope.placements), leaves, slope)
+def gradients(out, leaves, dy):
+    return torch.autograd.grad(out.redistribute(placements=dy.placements), leaves, dy)
 
 
 def against_torch(ours, theirs, tensors, placements, mesh):
@@ -198,8 +198,8 @@ def against_torch(ours, theirs, tensors, placements, mesh):
     mine, wanted = ours(*leaves), theirs(*leaves)
     assert mine.placements == wanted.placements, (placements, mine.placements, wanted.placements)
     near(mine.full_tensor(), wanted.full_tensor())
-    slope = distribute_tensor(draw(*mine.shape, seed=7), mesh, [R] * mesh.ndim)
-    pairs = zip(gradients(mine, leaves, slope), gradients(wanted, leaves, slope), strict=True)
+    dy = distribute_tensor(draw(*mine.shape, seed=7), mesh, [R] * mesh.ndim)
+    pairs = zip(gradients(mine, leaves, dy), gradients(wanted, leaves, dy), strict=True)
     for found, known in pairs:
         assert found.placements == known.placements
         near(found.full_tensor(), known.full_tensor(), 2e-2)
@@ -339,9 +339,9 @@ def layers():
         plain = [each.clone().requires_grad_() for each in tensors]
         mine, wanted = function(*leaves), function(*plain)
         near(mine.full_tensor(), wanted)
-        slope = draw(*wanted.shape, seed=8)
-        found = gradients(mine, leaves, distribute_tensor(slope, mesh, [R]))
-        for each, known in zip(found, torch.autograd.grad(wanted, plain, slope), strict=True):
+        dy = draw(*wanted.shape, seed=8)
+        found = gradients(mine, leaves, distribute_tensor(dy, mesh, [R]))
+        for each, known in zip(found, torch.autograd.grad(wanted, plain, dy), strict=True):
             near(each.full_tensor(), known, 2e-2)
 
 

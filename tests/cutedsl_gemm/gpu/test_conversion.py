@@ -67,9 +67,9 @@ def test_a_converted_model_is_torchs(bias):
     ours = convert(copy.deepcopy(theirs))
     results = [each(x) for each in (ours, theirs)]
     assert near(*results)
-    slope = draw(*x.shape)
+    dy = draw(*x.shape)
     for result in results:
-        result.backward(slope)
+        result.backward(dy)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert near(one.grad, other.grad)
     # the results and the weights' gradients of two layers, and the gradient between them
@@ -122,12 +122,12 @@ def mlp_plans(swapped):
     x, b, hidden = (each.bfloat16() for each in (x, b, torch.empty(ROWS, HIDDEN)))
     layer = bound(x, b, GATES["swiglu"][int(swapped)], {}, DEFAULTS)
     kept = with_stored(layer)
-    slopes = in_product(kept)
-    stored = {operand.name: hidden for operand in slopes.operands}
+    epilogue = in_product(kept)
+    stored = {operand.name: hidden for operand in epilogue.operands}
     return [
         plan_for(x, b, epilogue=layer),
         plan_for(x, b, epilogue=kept.epilogue),
-        plan_of((ROWS, HIDDEN, WIDTH), epilogue=slopes, **stored),
+        plan_of((ROWS, HIDDEN, WIDTH), epilogue=epilogue, **stored),
         *plans(False),
     ]
 
@@ -142,9 +142,9 @@ def test_a_gated_mlp_is_torchs_wherever_its_weights_lie(swapped, between):
     def theirs(x):
         return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
 
-    x, slope = draw(2, ROWS // 2, WIDTH).requires_grad_(), draw(2, ROWS // 2, WIDTH)
+    x, dy = draw(2, ROWS // 2, WIDTH).requires_grad_(), draw(2, ROWS // 2, WIDTH)
     leaves = [x, gate, up, down]
-    found, wanted = (torch.autograd.grad(each(x), leaves, slope) for each in (ours, theirs))
+    found, wanted = (torch.autograd.grad(each(x), leaves, dy) for each in (ours, theirs))
     assert all(map(near, found, wanted))
     with torch.no_grad():
         wanted = ours(x)

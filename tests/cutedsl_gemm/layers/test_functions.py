@@ -44,10 +44,10 @@ def near(ours, theirs, within=1e-2):
 
 def assert_gradients(found, leaves, wanted, truth):
     """Those of `found` at `leaves` are those of `wanted` at `truth`, which is in float64."""
-    slope = draw(*found.shape)
+    dy = draw(*found.shape)
     for mine, theirs in zip(
-        torch.autograd.grad(found, leaves, slope),
-        torch.autograd.grad(wanted, truth, slope.double()),
+        torch.autograd.grad(found, leaves, dy),
+        torch.autograd.grad(wanted, truth, dy.double()),
         strict=True,
     ):
         assert near(mine, theirs)
@@ -87,10 +87,10 @@ def test_the_slopes_of_a_layer_are_those_of_its_epilogue(layer):
     grads, like = [torch.randn(5, 7)] + [None] * (len(results) - 1), Like((5, 7), torch.bfloat16)
     for one, other in zip(
         *(
-            Backward(kept, like, gemm, DEFAULTS, (), slopes).slopes(
+            Backward(kept, like, gemm, DEFAULTS, (), gradients).leaf_gradients(
                 [*range(len(bias))], known, grads
             )
-            for slopes in (layer.slopes, None)
+            for gradients in (layer.backward, None)
         ),
         strict=True,
     ):
@@ -99,7 +99,7 @@ def test_the_slopes_of_a_layer_are_those_of_its_epilogue(layer):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_frozen_weight_of_a_layer_needs_no_input(compiled):
-    """As beside LoRA. What the activation's slope needs is kept, and the weight."""
+    """As beside LoRA. What the activation's gradient needs is kept, and the weight."""
     torch._dynamo.reset()
     saved = []
     layer = (lambda x: linear(x, WEIGHT, BIAS, "gelu")), (lambda x: swiglu(x, WEIGHT))
@@ -194,11 +194,11 @@ def test_addmm_is_torchs(alpha, beta):
         found = addmm(*leaves, alpha=alpha, beta=beta)
         wanted = torch.addmm(*truth, alpha=alpha, beta=beta)
         assert near(found, wanted, 4e-3)
-    slopes = (
+    gradients = (
         torch.autograd.grad(found.sum(), leaves[1:]),
         torch.autograd.grad(wanted.sum(), truth[1:]),
     )
-    assert all(near(mine, theirs) for mine, theirs in zip(*slopes, strict=True))
+    assert all(near(mine, theirs) for mine, theirs in zip(*gradients, strict=True))
 
 
 def test_addmm_has_the_derivatives_of_scales_whatever_their_values():
@@ -246,11 +246,11 @@ def test_mlp_is_two_layers(activation):
     assert near(found, wanted)
     with torch.no_grad():
         assert torch.equal(mlp(*leaves, activation), found)
-    slope, given = draw(*found.shape), [each for each in leaves if each is not None]
+    dy, given = draw(*found.shape), [each for each in leaves if each is not None]
     exact = [each for each in truth if each is not None]
     for mine, theirs in zip(
-        torch.autograd.grad(found, given, slope),
-        torch.autograd.grad(wanted, exact, slope.double()),
+        torch.autograd.grad(found, given, dy),
+        torch.autograd.grad(wanted, exact, dy.double()),
         strict=True,
     ):
         assert near(mine, theirs)
@@ -265,8 +265,8 @@ def test_the_gradient_of_a_bias_of_mlp_is_summed_over_what_the_bias_lacks(shape)
     found = torch.autograd.grad((mlp(x, w1, leaves[0], w2, leaves[1]) * weight).sum(), leaves)
     hidden = F.gelu(x.float() @ w1.float().mT + leaves[0])
     expected = hidden @ w2.float().mT + leaves[1]
-    slopes = torch.autograd.grad((expected * weight).sum(), leaves)
-    assert all(map(partial(near, within=5e-2), found, slopes))  # few values, which cancel
+    gradients = torch.autograd.grad((expected * weight).sum(), leaves)
+    assert all(map(partial(near, within=5e-2), found, gradients))  # few values, which cancel
 
 
 def test_mlp_has_second_derivatives_and_vmap():
@@ -502,8 +502,8 @@ def test_a_silu_has_second_derivatives():
         (swiglu, torchs),
     ]
     for ours, theirs in layers:
-        slopes = second(ours, torch.bfloat16), second(theirs, torch.float32)
-        assert all(map(partial(near, within=3e-2), *slopes))
+        gradients = second(ours, torch.bfloat16), second(theirs, torch.float32)
+        assert all(map(partial(near, within=3e-2), *gradients))
 
 
 def one_layer(x, weight, bias, c):

@@ -52,9 +52,9 @@ def test_results_and_gradients_are_torchs(bias, products):
     inputs = [X.clone().requires_grad_() for _ in range(2)]
     results = [each(x) for each, x in zip((ours, theirs), inputs, strict=True)]
     assert near(*results)
-    slope = draw(2, 9, 24)
+    dy = draw(2, 9, 24)
     for result in results:
-        result.backward(slope)
+        result.backward(dy)
     assert near(inputs[0].grad, inputs[1].grad)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert near(one.grad, other.grad)
@@ -413,10 +413,10 @@ def test_torch_compile_has_no_graph_breaks_and_gives_the_same_bits(dynamic):
         x = draw(2, rows, 40).requires_grad_()
         found, wanted = compiled(x), made(x)
         assert torch.equal(found, wanted)
-        slope = draw(*wanted.shape)
+        dy = draw(*wanted.shape)
         for one, other in zip(
-            torch.autograd.grad(found, [x, *made.parameters()], slope),
-            torch.autograd.grad(wanted, [x, *made.parameters()], slope),
+            torch.autograd.grad(found, [x, *made.parameters()], dy),
+            torch.autograd.grad(wanted, [x, *made.parameters()], dy),
             strict=True,
         ):
             assert torch.equal(one, other)
@@ -530,11 +530,11 @@ def test_enabled_leaves_equal_matrices_their_own_gradients(leaf, products):
     """gemm would multiply by one of them, which would get the gradient of all."""
     b = B.expand(2, 40, 24).detach().requires_grad_() if leaf else B.clone().requires_grad_()
     b = b if leaf else b.expand(2, 40, 24)
-    slope = draw(2, 9, 24)
-    wanted = torch.autograd.grad(torch.bmm(X, b), b, slope)[0]
+    dy = draw(2, 9, 24)
+    wanted = torch.autograd.grad(torch.bmm(X, b), b, dy)[0]
     with enabled():
         c = torch.bmm(X, b)
-    assert torch.equal(torch.autograd.grad(c, b, slope)[0], wanted)
+    assert torch.equal(torch.autograd.grad(c, b, dy)[0], wanted)
     assert not products
 
 
@@ -575,11 +575,11 @@ def test_enabled_takes_no_views_of_what_torch_multiplies(products):
 
 def test_gradients_of_enabled_are_gemms_after_the_context_too(products):
     a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
-    slope = draw(18, 24)
-    wanted = torch.autograd.grad(a @ b, (a, b), slope)
+    dy = draw(18, 24)
+    wanted = torch.autograd.grad(a @ b, (a, b), dy)
     with enabled():
         c = a @ b
-    for one, other in zip(torch.autograd.grad(c, (a, b), slope), wanted, strict=True):
+    for one, other in zip(torch.autograd.grad(c, (a, b), dy), wanted, strict=True):
         assert near(one, other)
     assert len(products) == 3
 
@@ -587,11 +587,11 @@ def test_gradients_of_enabled_are_gemms_after_the_context_too(products):
 @pytest.mark.parametrize("residual", [RESIDUAL, RESIDUAL.mT.contiguous().mT])
 def test_enabled_adds_a_matrix_with_its_gradient(residual, products):
     given = [each.clone().requires_grad_() for each in (residual, A, B)]
-    slope = draw(18, 24)
-    wanted = torch.autograd.grad(torch.addmm(*given), given, slope)
+    dy = draw(18, 24)
+    wanted = torch.autograd.grad(torch.addmm(*given), given, dy)
     with enabled():
         c = torch.addmm(*given)
-    for found, known in zip(torch.autograd.grad(c, given, slope), wanted, strict=True):
+    for found, known in zip(torch.autograd.grad(c, given, dy), wanted, strict=True):
         assert near(found, known)
     assert len(products) == 3
 
@@ -638,9 +638,9 @@ def test_weights_first_used_in_inference_mode_can_be_trained():
 @pytest.mark.parametrize("shape", [(9, 40), (2, 9, 40)])
 def test_batches_of_gradients_of_a_layer_are_torchs(shape, products):
     layer, x = nn.Linear(40, 24).bfloat16(), draw(*shape).requires_grad_()
-    slopes = draw(3, *shape[:-1], 24)
+    dys = draw(3, *shape[:-1], 24)
     found, wanted = (
-        torch.autograd.grad(made(x), x, slopes, is_grads_batched=True)[0]
+        torch.autograd.grad(made(x), x, dys, is_grads_batched=True)[0]
         for made in (convert(copy.deepcopy(layer)), layer)
     )
     assert near(found, wanted)

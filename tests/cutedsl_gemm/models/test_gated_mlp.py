@@ -133,9 +133,9 @@ def test_results_and_gradients_are_torchs(name, products):
     results = [each(x) for each, x in zip((ours, theirs), inputs, strict=True)]
     assert near(*results)
     assert products == [FUSED, (18, 40, 24)]
-    slope = draw(*X.shape)
+    dy = draw(*X.shape)
     for result in results:
-        result.backward(slope)
+        result.backward(dy)
     assert near(inputs[0].grad, inputs[1].grad)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert near(one.grad, other.grad)
@@ -179,9 +179,9 @@ def test_autocast_and_second_derivatives_are_torchs(name, products):
         x = X.float().requires_grad_()
         with torch.autocast("cpu", torch.bfloat16):
             result = each(x)
-            (slope,) = torch.autograd.grad(result.float().square().sum(), x, create_graph=True)
-            second = torch.autograd.grad(slope.square().sum(), each.down_proj.weight)
-        found.append((result, slope, *second))
+            (dx,) = torch.autograd.grad(result.float().square().sum(), x, create_graph=True)
+            second = torch.autograd.grad(dx.square().sum(), each.down_proj.weight)
+        found.append((result, dx, *second))
     assert all(near(*pair, 4e-2) for pair in zip(*found, strict=True))
     assert products[0] == FUSED
 
@@ -383,9 +383,9 @@ def test_a_mode_around_one_pass_of_a_checkpoint_changes_no_gradient(products):
 
 def test_batches_of_gradients_are_torchs(products):
     theirs = Llama().bfloat16()
-    ours, x, slopes = convert(copy.deepcopy(theirs)), X.clone().requires_grad_(), draw(3, *X.shape)
+    ours, x, dys = convert(copy.deepcopy(theirs)), X.clone().requires_grad_(), draw(3, *X.shape)
     found, wanted = (
-        torch.autograd.grad(made(x), x, slopes, is_grads_batched=True)[0] for made in (ours, theirs)
+        torch.autograd.grad(made(x), x, dys, is_grads_batched=True)[0] for made in (ours, theirs)
     )
     assert near(found, wanted)
     assert products
@@ -846,10 +846,9 @@ def test_compiled_gradients_are_torchs(name, faster_than_torch, monkeypatch):
     ours = copy.deepcopy(theirs)
     compiled = torch.compile(convert(ours), backend="aot_eager", fullgraph=True, dynamic=True)
     for rows in (9, 11):
-        x, slope = draw(2, rows, 40).requires_grad_(), draw(2, rows, 40)
+        x, dy = draw(2, rows, 40).requires_grad_(), draw(2, rows, 40)
         found, wanted = (
-            torch.autograd.grad(each(x), [x, *each.parameters()], slope)
-            for each in (compiled, theirs)
+            torch.autograd.grad(each(x), [x, *each.parameters()], dy) for each in (compiled, theirs)
         )
         assert all(map(near, found, wanted))
 
@@ -864,9 +863,9 @@ def test_compiled_gradients_of_what_is_not_frozen_are_torchs(frozen):
         theirs.get_submodule(name).requires_grad_(False)
     ours = convert(copy.deepcopy(theirs))
     compiled = torch.compile(ours, backend="aot_eager", fullgraph=True)
-    slope = draw(*X.shape)
+    dy = draw(*X.shape)
     for each in (compiled, theirs):
-        each(X).backward(slope)
+        each(X).backward(dy)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert (one.grad is None) == (other.grad is None)
         assert one.grad is None or near(one.grad, other.grad)

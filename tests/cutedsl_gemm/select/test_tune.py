@@ -36,11 +36,11 @@ def clock(monkeypatch):
     class Clock:
         first, races = 0, 0
 
-        def race(self, launches, tell):
+        def race(self, launches, report):
             self.races += 1
             for launch in launches:
                 launch()
-            tell(1.0)
+            report(1.0)
             return [float(number != self.first) for number in range(len(launches))]
 
     clock = Clock()

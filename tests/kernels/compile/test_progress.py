@@ -14,10 +14,10 @@ def clock(monkeypatch):
 
 
 def test_a_line_now_and_then_says_how_much_is_left(clock, capsys):
-    with progress.bar("work") as tell:
+    with progress.bar("work") as report:
         for second in range(161):
             clock[0] = second
-            tell(second / 160)
+            report(second / 160)
     printed = capsys.readouterr().err.splitlines()
     assert printed == [
         "work: 5 s, 3.1% done, about 3 min left",
@@ -30,9 +30,9 @@ def test_a_line_now_and_then_says_how_much_is_left(clock, capsys):
 
 
 def test_quick_work_prints_nothing(clock, capsys):
-    with progress.spinner("work"), progress.bar("work") as tell:
+    with progress.spinner("work"), progress.bar("work") as report:
         clock[0] = 4.9
-        tell(0.5)
+        report(0.5)
     assert capsys.readouterr().err == ""
 
 

@@ -47,7 +47,7 @@ def launches(monkeypatch):
     """
     blocks = TileScheduler.blocks
     monkeypatch.setattr(TileScheduler, "blocks", lambda self, tiles, *_: blocks(self, tiles, SMS))
-    monkeypatch.setattr(Sm90Plan, "overlaps", lambda plan, *asked: constants(asked[:3]))
+    monkeypatch.setattr(Sm90Plan, "uses_pdl", lambda plan, *asked: constants(asked[:3]))
     monkeypatch.setattr(
         Sm90Plan, "pass_through_l2", lambda plan, *asked: [[x, *constants(asked)] for x in "AB"]
     )

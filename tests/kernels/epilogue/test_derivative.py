@@ -36,8 +36,8 @@ def check(epilogue, acc, operands, rtol=1e-9):
         [made[i] for i in given], leaves, grads, allow_unused=True, materialize_grads=True
     )
     tensors = tuple(i for i, each in enumerate(epilogue.operands) if not each.by_value)
-    slopes = derivative(epilogue, tensors, given)
-    found = evaluate(slopes, acc, (*operands, *grads))
+    backward = derivative(epilogue, tensors, given)
+    found = evaluate(backward, acc, (*operands, *grads))
     for value, expected in zip(found, wanted, strict=True):
         torch.testing.assert_close(
             value.sum_to_size(expected.shape), expected, rtol=rtol, atol=1e-9
@@ -105,7 +105,7 @@ def test_at_a_kink_the_derivative_is_torchs(function, at):
 @pytest.mark.parametrize("bound", ["min", "max"])
 @pytest.mark.parametrize("at", [-1.0, 2.0, 3.0, math.nan])
 def test_the_derivatives_of_a_clamp_by_an_operand_are_torchs(bound, at):
-    """At a tie, the input has all of the slope, unlike that of torch.maximum."""
+    """At a tie, the input has all of the gradient, unlike that of torch.maximum."""
     x, row = (torch.full((1, 1), v, dtype=torch.float64, requires_grad=True) for v in (2.0, at))
     made = trace(lambda acc, row: acc.clamp(**{bound: row}), (OPERANDS["row"],))
     wanted = torch.autograd.grad(x.clamp(**{bound: row}).sum(), (x, row))
@@ -118,8 +118,8 @@ def test_the_derivatives_of_a_clamp_by_an_operand_are_torchs(bound, at):
 
 
 def test_the_slope_of_silu_is_one_where_its_argument_is_large():
-    (slope,) = evaluate(derivative(trace(F.silu)), [torch.full((1, 1), 1e8)], [torch.ones(1, 1)])
-    assert slope == 1
+    (dx,) = evaluate(derivative(trace(F.silu)), [torch.full((1, 1), 1e8)], [torch.ones(1, 1)])
+    assert dx == 1
 
 
 @pytest.mark.parametrize(
