@@ -1,4 +1,4 @@
-"""The glossary says where each thing stands in the repository: "Here: `name` in `path`"."""
+"""The glossary says where each thing is in the repository: "Here: `name` in `path`"."""
 
 import re
 from importlib import import_module
@@ -14,9 +14,10 @@ PUBLIC = [name for line in HERE for name in re.findall(r"`layouts\.(\w+)`", line
 
 
 @pytest.mark.parametrize(("name", "path"), NAMED)
-def test_a_name_stands_in_its_file(name, path):
+def test_a_name_is_defined_in_its_file(name, path):
     text = (ROOT / path).read_text(encoding="utf-8")
-    assert re.search(rf"^ *(?:def |class )?(?:.*, )?{name}\b *[(:=,]", text, re.MULTILINE)
+    definition = rf"^ *(?:def|class) {name}\b|^ *(?:\w+, )*{name}\b[\w, ]*(?: =|: \w)"
+    assert re.search(definition, text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", sorted(set(PATHS)))
