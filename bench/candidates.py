@@ -52,7 +52,8 @@ from cutedsl_gemm.measure.random_shapes import MULTIPLES, draw, multiple
 from cutedsl_gemm.measure.report import Shape
 from cutedsl_gemm.select import precompile
 from cutedsl_gemm.select.candidate import CANDIDATES, FILL, Candidate, Maker
-from cutedsl_gemm.select.model import Estimate, Majors, best, ranking, takes
+from cutedsl_gemm.select.costs import Majors
+from cutedsl_gemm.select.model import Estimate, best, ranking, takes
 from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 
 SECONDS, ROUNDS = 0.2e-3, 3  # of a graph; how often it is replayed

@@ -1,4 +1,4 @@
-"""The constants of select/model.py, its correction, and the candidates worth keeping.
+"""The constants of select/costs.py, the correction, and the candidates worth keeping.
 
     python bench/fit_model.py FILE... [--steps 0] [--learn 96000] [--epilogues 10000] [--held 3]
                                       [--pick WHOLE SPLIT] [--write]
@@ -14,7 +14,7 @@ and reports it.
 
 The formulas rank all candidates, and a choice corrects only the first NEAR. `--steps 1000` first
 fits the constants of the formulas, so that the candidate that the previous network ranks first is
-among these. Then write the constants into model.py, and let the network learn anew.
+among these. Then write the constants into costs.py, and let the network learn anew.
 
 `--pick 428 122` picks as many plans that do not split K, and that do, of all that ran; with
 `--write` they become the candidates, of which a second run learns. torch.mm runs without the
@@ -38,7 +38,8 @@ from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.select import candidate
 from cutedsl_gemm.select.candidate import CANDIDATES, EVERY, FILL, LONG_EPILOGUES, Candidate
 from cutedsl_gemm.select.correction import FILE, LEARNED, Network, write
-from cutedsl_gemm.select.model import FITTED, NEAR, Constants
+from cutedsl_gemm.select.costs import FITTED, Constants
+from cutedsl_gemm.select.model import NEAR
 
 SELDOM = 8  # runs of a plan that may become a candidate
 DRAWN = 1500  # random shapes of `unmeasured`

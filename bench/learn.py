@@ -22,7 +22,7 @@ from torch import Tensor
 
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
 from cutedsl_gemm.select.correction import UNITS, WORK, Network, network, times_facts
-from cutedsl_gemm.select.model import Constants
+from cutedsl_gemm.select.costs import Constants
 
 CLOSE = 0.15  # a plan that takes 1 + CLOSE times the best one's time weighs 1/e
 SOFT = 0.05  # the choice is a softmax of log times over this

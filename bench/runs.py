@@ -20,18 +20,9 @@ from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
 from cutedsl_gemm.select.correction import Network, candidate_inputs, row_inputs, work_inputs
-from cutedsl_gemm.select.model import (
-    SMS,
-    Constants,
-    EpilogueWork,
-    Table,
-    aligned,
-    alignment_index,
-    correction,
-    table,
-    terms,
-    work_of,
-)
+from cutedsl_gemm.select.costs import SMS, Constants, Table, aligned, table
+from cutedsl_gemm.select.formulas import EpilogueWork, terms, work_of
+from cutedsl_gemm.select.model import alignment_index, correction
 
 Array = NDArray[Any]
 

@@ -16,7 +16,8 @@ from cutedsl_gemm.inputs.tensors import aligned
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import checked_tile, choose
-from cutedsl_gemm.select.model import DRAM, SMS, Estimate, estimate, possible
+from cutedsl_gemm.select.costs import DRAM, SMS
+from cutedsl_gemm.select.model import Estimate, estimate, possible
 
 DENSE_PEAK = 989e12  # flops a second of an H100 SXM's tensor cores (NVIDIA's data sheet)
 SHOWN = 3  # candidates

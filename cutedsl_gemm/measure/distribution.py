@@ -29,7 +29,7 @@ from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.measure.report import OURS, Shape
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
-from cutedsl_gemm.select.model import SMS
+from cutedsl_gemm.select.costs import SMS
 from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import Launch, launches_of_a_graph, race, timed
 

@@ -37,7 +37,7 @@ Maker: TypeAlias = Callable[..., Sm90Plan]  # pingpong, cooperative, split or si
 class Candidate:
     """A candidate plan: everything of a plan but its dtype, majors and raster.
 
-    If `splits` is FILL, the problem says how many blocks split K (`model.terms`).
+    If `splits` is FILL, the problem says how many blocks split K (`formulas.terms`).
     """
 
     maker: Maker

@@ -1,8 +1,8 @@
-"""What measurements say beyond the formulas of model.py: a factor for each candidate's time.
+"""What measurements say beyond the formulas: a factor for each candidate's time.
 
 The factor comes from a network with two hidden layers of 64 ReLU units. The inputs of the first are
 
-    TERMS   of the model: they change with the problem and the candidate
+    TERMS   of the formulas: they change with the problem and the candidate
     FACTS   of the candidate: its tile, cluster, schedule, stages and panels of C
     ROWS    the alignments of the rows of A, B and C
     WORK    of the epilogue, alone and times each of FACTS: 0 without an epilogue

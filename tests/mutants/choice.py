@@ -5,6 +5,8 @@ from __future__ import annotations
 from .fault import Fault
 
 MODEL = "cutedsl_gemm/select/model.py"
+COSTS = "cutedsl_gemm/select/costs.py"
+FORMULAS = "cutedsl_gemm/select/formulas.py"
 CORRECTION = "cutedsl_gemm/select/correction.py"
 CANDIDATE = "cutedsl_gemm/select/candidate.py"
 CHOOSE = "cutedsl_gemm/select/choose.py"
@@ -15,14 +17,14 @@ TUNE = "cutedsl_gemm/select/tune.py"
 FAULTS = (
     Fault(
         "k_split_in_any_wave",
-        MODEL,
+        FORMULAS,
         " & (blocks <= costs.most_blocks)",
         "",
         "K is split over several waves, whose partial sums do not fit in L2.",
     ),
     Fault(
         "more_splits_than_a_wave_has_blocks_for",
-        MODEL,
+        FORMULAS,
         "np.floor(np.minimum(costs.at_once / blocks, most))",
         "np.floor(most)",
         "No plan that splits K serves, though a few blocks of a wave are left.",
@@ -36,7 +38,7 @@ FAULTS = (
     ),
     Fault(
         "splits_of_a_few_k",
-        MODEL,
+        FORMULAS,
         "np.floor(np.minimum(costs.at_once / blocks, most))",
         "np.floor(costs.at_once / blocks)",
         "A block adds up two k-tiles, and the partial sums take longer than the products.",
@@ -64,35 +66,35 @@ FAULTS = (
     ),
     Fault(
         "cluster_of_one_tile",
-        MODEL,
+        FORMULAS,
         "serves = filled[0] & filled[1]",
         "serves = filled[0] == filled[0]",
         "A product of one tile takes a cluster of eight blocks.",
     ),
     Fault(
         "tables_of_a_and_b_swapped",
-        MODEL,
+        COSTS,
         "np.array((a, b, a))",
         "np.array((b, a, b))",
         "The misaligned rows of one operand are taken for those of the other.",
     ),
     Fault(
         "swapped_extents_not_swapped",
-        MODEL,
+        COSTS,
         "(1, 0, 2) if each.swapped",
         "(0, 1, 2) if each.swapped",
         "The tiles of swapped candidates are counted along the wrong modes.",
     ),
     Fault(
         "clusters_fill_every_gpc",
-        MODEL,
+        COSTS,
         "4: 120, 8: 120}",
         "4: SMS, 8: SMS}",
         "Grids of clusters are expected in one wave that take two.",
     ),
     Fault(
         "partial_sums_of_one_split",
-        MODEL,
+        FORMULAS,
         "reduction = reduction * blocks",
         "reduction = reduction * blocks / splits",
         "Many splits seem as cheap to add as few.",
@@ -246,14 +248,14 @@ FAULTS = (
     ),
     Fault(
         "alignment_of_b_from_a",
-        "cutedsl_gemm/select/model.py",
+        MODEL,
         "alignment_index(2 * max(b))",
         "alignment_index(2 * max(a))",
         "A candidate that is slow where rows of B start off a line.",
     ),
     Fault(
         "power_of_long_launches_unknown",
-        "cutedsl_gemm/select/model.py",
+        MODEL,
         "    if expected[first] >= LOG_LONG:\n",
         "    if False:\n",
         "12288³ runs at 0.97 of torch.mm, in a plan that draws more power.",

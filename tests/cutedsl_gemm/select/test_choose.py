@@ -12,7 +12,8 @@ from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.select.choose import choose, choose_among
-from cutedsl_gemm.select.model import NEAR, SMS, TIED, ranking
+from cutedsl_gemm.select.costs import SMS
+from cutedsl_gemm.select.model import NEAR, TIED, ranking
 from cutedsl_gemm.select.registry import KERNELS
 
 EXTENTS = 16, 128, 513, 1024, 5120, 32896

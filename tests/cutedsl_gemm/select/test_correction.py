@@ -26,7 +26,8 @@ from cutedsl_gemm.select.correction import (
     work_inputs,
     write,
 )
-from cutedsl_gemm.select.model import NO_WORK, ranking, work_of
+from cutedsl_gemm.select.formulas import NO_WORK, work_of
+from cutedsl_gemm.select.model import ranking
 
 EXTREMES = [(1, 1, 1), (1, 8, 1 << 20), (1 << 20, 8, 8), (1 << 17, 1 << 17, 1 << 17)]
 

@@ -35,16 +35,8 @@ from cutedsl_gemm.select.candidate import (
     distinct,
 )
 from cutedsl_gemm.select.choose import choose
-from cutedsl_gemm.select.model import (
-    BLOCKS_AT_ONCE,
-    OF_PAIRS,
-    OF_PINGPONG,
-    _may_split,
-    best,
-    estimate,
-    estimates,
-    ranking,
-)
+from cutedsl_gemm.select.costs import BLOCKS_AT_ONCE, OF_PAIRS, OF_PINGPONG
+from cutedsl_gemm.select.model import _may_split, best, estimate, estimates, ranking
 
 BENCH = Path(__file__).parents[3] / "bench"
 EACH = 40  # of so many measured shapes, one is looked at; of those with an epilogue, eight of them
