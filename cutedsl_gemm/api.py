@@ -147,10 +147,9 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tenso
         by_torch = transformed()
     else:
         operator.check_given(a, b, options)
-        has_tangent = _any(_has_tangent, a, b, out)
-        if has_tangent and options.invariant:
+        if _any(_has_tangent, a, b, out):
             return _differentiable(a, b, out, *options)
-        by_torch = has_tangent or _any(is_legacy_batchedtensor, a, b)
+        by_torch = _any(is_legacy_batchedtensor, a, b)
     if by_torch:
         return operator.by_torch(a, b, out, options)
     return operator.gemm(a, b, out, *options)
@@ -347,4 +346,11 @@ def _any(holds: Callable[[Tensor], bool], *tensors: Tensor | None) -> bool:
 
 
 def _has_tangent(tensor: Tensor) -> bool:
-    return is_functorch_wrapped_tensor(tensor) or forward_ad.unpack_dual(tensor).tangent is not None
+    if is_functorch_wrapped_tensor(tensor):
+        return True
+    if is_legacy_batchedtensor(tensor):
+        return False
+    try:
+        return forward_ad.unpack_dual(tensor).tangent is not None
+    except RuntimeError:  # a batch of tangents: torch has no rule for it
+        return True

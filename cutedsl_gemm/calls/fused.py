@@ -297,10 +297,12 @@ def _empty(
     return out
 
 
+ACCUMULATOR = Epilogue(results=(Result(0, "float32"),))
+
+
 def accumulator(a: Tensor, b: Tensor, options: Options) -> Tensor:
     """a · b in fp32, as an epilogue takes it."""
-    whole = Epilogue(results=(Result(0, "float32"),))
-    (made,) = compute(a, b, whole, {}, None, options)
+    (made,) = compute(a, b, ACCUMULATOR, {}, None, options)
     return made
 
 

@@ -38,6 +38,10 @@ class Product(torch.autograd.Function):
         tune: bool,
         invariant: bool,
     ) -> Tensor:
+        if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches
+            from cutedsl_gemm.ops import operator  # here: it imports this module
+
+            return operator.gemm(a, b, None, tile, kernel, tune, invariant)
         return call(a, b, tile, None, kernel, tune, invariant)(a, b, None)
 
     @staticmethod
@@ -46,7 +50,7 @@ class Product(torch.autograd.Function):
         save(ctx, a, b, kernel, tune, invariant)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, ...]:
         return *gradients(ctx, grad, ctx.multiply), None, None, None, None, None
 
     @staticmethod
@@ -95,6 +99,8 @@ def mapped(
     *options: Any,
 ) -> tuple[Tensor, int]:
     """A product of each sample, stacked: what a rule for vmap returns."""
+    if info.batch_size == 0:
+        return _no_products(apply, in_dims, a, b, *options), 0
     samples = zip(
         *(
             [matrix] * info.batch_size if dim is None else matrix.unbind(dim)
@@ -105,8 +111,22 @@ def mapped(
     return torch.stack([apply(x, y, *options) for x, y in samples]), 0
 
 
+def _no_products(
+    apply: Callable[..., Tensor],
+    in_dims: tuple[int | None, ...],
+    a: Tensor,
+    b: Tensor,
+    *options: Any,
+) -> Tensor:
+    """The products of no samples: (0, M, N)."""
+    pairs = zip((a, b), in_dims[:2], strict=True)
+    zeros = (x if dim is None else x.new_zeros(x.movedim(dim, 0).shape[1:]) for x, dim in pairs)
+    return apply(*zeros, *options).expand(0, -1, -1)
+
+
 def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool) -> None:
     """Keep in `ctx` what `gradients` and `jvp` need."""
+    ctx.set_materialize_grads(False)  # else jvp multiplies zeros
     ctx.options = backward_options(kernel, tune, invariant)
     ctx.by_columns = column_major(a), column_major(b)
     needs_a, needs_b, *_ = ctx.needs_input_grad
@@ -121,8 +141,12 @@ def backward_options(kernel: str | None, tune: bool, invariant: bool) -> dict[st
     return {"kernel": kernel, "tune": tune, "invariant": invariant}
 
 
-def gradients(ctx: Any, grad: Tensor, multiply: Multiply) -> tuple[Tensor | None, Tensor | None]:
+def gradients(
+    ctx: Any, grad: Tensor | None, multiply: Multiply
+) -> tuple[Tensor | None, Tensor | None]:
     """The gradients of a and b, given that of their product; None where none is needed."""
+    if grad is None:  # as of a function whose backward gives None
+        return None, None
     a, b = ctx.saved_tensors
     needs_a, needs_b, *_ = ctx.needs_input_grad
     grad = _readable(grad, ctx)

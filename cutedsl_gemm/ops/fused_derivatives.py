@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_legacy_batchedtensor
 
-from cutedsl_gemm.calls.fused import accumulator, composed
+from cutedsl_gemm.calls.fused import ACCUMULATOR, accumulator, composed
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.calls.signature import Options
 from cutedsl_gemm.inputs.operands import Value
@@ -189,12 +190,15 @@ class Backward(NamedTuple):
         options = backward_options(*self.options[1:])
         multiply = self.multiply
         as_needed = aligned_copy if options["kernel"] is not None else lambda matrix: matrix
+        *_, k, n = b.shape
         if len(grads) == 1:
             grad, rows = grads[0], b.mT
         else:  # both parts in one product: side by side, as the rows of the weight are
             interleaved = b.stride(0) < b.stride(2)
-            rows = as_needed((b.permute(2, 0, 1) if interleaved else b.mT).flatten(0, 1))
-            grad = torch.stack(grads, 2).flatten(1) if interleaved else torch.cat(grads, 1)
+            rows = b.permute(2, 0, 1) if interleaved else b.mT
+            rows = as_needed(rows.reshape(2 * n, k))  # flatten has no rule for batches of gradients
+            beside = torch.stack(grads, 2) if interleaved else torch.cat(grads, 1)
+            grad = beside.reshape(self.c.shape[0], 2 * n)
         grad = as_needed(grad)
         of_a = multiply(grad, rows, **options) if needs_a else None
         if a is None:  # b needs no gradient
@@ -203,8 +207,8 @@ class Backward(NamedTuple):
             return of_a, product_like(b, partial(multiply, **options), a.mT, grad)
         of_rows = multiply(grad.mT, a, **options)  # contiguous, as a weight (2N, K) is
         if interleaved:
-            return of_a, of_rows.unflatten(0, (-1, 2)).permute(1, 2, 0)
-        return of_a, of_rows.unflatten(0, (2, -1)).mT
+            return of_a, of_rows.view(n, 2, k).permute(1, 2, 0)
+        return of_a, of_rows.view(2, n, k).mT
 
 
 def _summed(gradient: Tensor, operand: Any) -> Tensor:
@@ -224,12 +228,17 @@ class Accumulator(Product):
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, multiply: Multiply, *options: Any) -> Tensor:
+        if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches
+            from cutedsl_gemm.ops import fused_operator  # here: it imports this module
+
+            return fused_operator.fused_product(a, b, ACCUMULATOR, {}, None, Options(*options))[0]
         return accumulator(a, b, Options(*options))
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, ...]:
         a, b = ctx.saved_tensors  # one of them, or both
-        return Product.backward(ctx, grad.to((b if a is None else a).dtype))
+        grad = None if grad is None else grad.to((b if a is None else a).dtype)
+        return Product.backward(ctx, grad)
 
     @staticmethod
     def jvp(ctx: Any, a_tangent: Tensor | None, b_tangent: Tensor | None, *_: None) -> Tensor:
@@ -243,6 +252,11 @@ class Accumulator(Product):
 
 
 def _accumulator(a: Tensor, b: Tensor, multiply: Multiply, **options: Any) -> Tensor:
+    if is_legacy_batchedtensor(a) or is_legacy_batchedtensor(b):  # a batch of tangents
+        from cutedsl_gemm.ops import operator  # here: only traced calls need torch.library
+
+        operator.check_by_torch(a, b, Options(**options))
+        return a.float() @ b.float()
     made: Tensor = Accumulator.apply(a, b, multiply, *Options(**options))
     return made
 

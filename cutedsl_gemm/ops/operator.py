@@ -158,7 +158,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     save(ctx, a, b, kernel, tune, invariant)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, ...]:
     return *gradients(ctx, grad, _allocating), None, None, None, None
 
 

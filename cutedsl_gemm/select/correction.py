@@ -105,14 +105,14 @@ def candidate_inputs(candidates: Sequence[Candidate]) -> Array:
 def row_inputs(alignments: Sequence[Any]) -> Array:
     """(ROWS, 1 or candidates), of the alignments of A's, B's and C's rows.
 
-    Each is an index in `model.ALIGNMENTS`: of 128, 64, 32 or 16 bytes.
+    Each is an index in `costs.ALIGNMENTS`: of 128, 64, 32 or 16 bytes.
     """
     a, b, c = (np.arange(1, 4)[:, None] == each for each in alignments)
     return np.vstack([(a * 0.5 + b * 0.5), c]).astype(np.float32)
 
 
 def work_inputs(slots: Any, matrices: Any, accumulators: Any) -> Array:
-    """(EPILOGUE, 1 or candidates), of the fields of `model.EpilogueWork`."""
+    """(EPILOGUE, 1 or candidates), of the fields of `formulas.EpilogueWork`."""
     work = np.log2(1 + slots), np.log2(1 + matrices), np.equal(accumulators, 2)
     return np.array(work, np.float32).reshape(len(EPILOGUE), -1)
 

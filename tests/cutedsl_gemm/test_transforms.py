@@ -322,6 +322,25 @@ def test_modes_of_torch_see_the_operator():
     assert counted.get_total_flops() == 3 * 2 * 4 * 40 * 40
 
 
+@pytest.mark.parametrize(("transform", "count"), [("grad", 2), ("jvp", 2), ("vmap", 1)])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_counter_of_flops_sees_the_products_of_a_transform(name, transform, count):
+    """They were launches, which no mode sees."""
+    with FlopCounterMode(display=False) as counted:
+        OF_A_FUNCTION[transform](PRODUCTS[name])(draw(4, 40))
+    assert counted.get_total_flops() == count * 2 * 4 * 40 * 40
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_linearized_product_has_its_tangent(name):
+    x, dx, run = draw(4, 40), draw(4, 40), PRODUCTS[name]
+    result, tangent = func.linearize(run, x)
+    wanted, of_dx = func.jvp(run, (x,), (dx,))
+    assert near(result, wanted)
+    assert near(tangent(dx), of_dx)
+
+
 @pytest.mark.parametrize("epilogue", [None, "relu"])
 def test_a_compiled_function_that_ran_in_a_mode_first_runs_without_it(epilogue):
     """torch traces no frame of such a function, and then tried those inside the product."""
@@ -432,9 +451,51 @@ def test_gradients_of_a_batch_at_once_are_those_of_each(name):
     assert near(found, torch.stack(each))
 
 
-def test_a_batch_of_gradients_of_an_invariant_product_is_refused():
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("modes", [(0, 1, 2), (1, 0, 2)], ids=["in halves", "interleaved"])
+def test_batches_of_gradients_of_a_gated_weight_are_those_of_each(modes):
+    """torch's older vmap has no rule for flatten and unflatten."""
+    x, gate_up = draw(4, 40), draw(2, 20, 40).permute(modes).contiguous().permute(modes)
+
+    def gated(gate_up):  # (2, N, K)
+        return gemm(x, gate_up.mT, epilogue=lambda gate, up: F.silu(gate) * up)
+
+    found, wanted = (
+        torch.autograd.functional.jacobian(gated, gate_up, vectorize=at_once)
+        for at_once in (True, False)
+    )
+    assert near(found, wanted)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_jacobian_in_forward_mode_is_that_in_reverse_mode(name):
+    """Its tangents are a batch, of which torch gives none to `unpack_dual`."""
+    x = draw(2, 40)
+    options = {"vectorize": True, "strategy": "forward-mode"}
+    found = torch.autograd.functional.jacobian(PRODUCTS[name], x, **options)
+    assert near(found, torch.autograd.functional.jacobian(PRODUCTS[name], x))
+
+
+def test_an_invariant_product_of_a_batch_of_gradients_or_tangents_is_refused():
     """torch would compute it, and its bits depend on M."""
     x = draw(4, 40).requires_grad_()
     y = gemm(x, WEIGHT, invariant=True)
     with pytest.raises(ValueError, match=r"invariant is True: .* batches of gradients"):
         torch.autograd.grad(y, x, draw(3, 4, 40), is_grads_batched=True)
+    for options in ({}, {"epilogue": F.relu}):
+
+        def invariant(x, options=options):
+            return gemm(x, WEIGHT, invariant=True, **options)
+
+        with pytest.raises(ValueError, match="invariant is True"):
+            torch.autograd.functional.jacobian(
+                invariant, draw(2, 40), vectorize=True, strategy="forward-mode"
+            )
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_no_samples_are_no_products(name):
+    product = torch.vmap(PRODUCTS[name])(draw(0, 4, 40))
+    assert product.shape == (0, *PRODUCTS[name](draw(4, 40)).shape)
+    assert product.dtype == torch.bfloat16
