@@ -31,6 +31,7 @@ from cutedsl_gemm.layers.activations import (
     function_of,
     name_of,
 )
+from cutedsl_gemm.layers.hooks import has_hooks
 from cutedsl_gemm.layers.linear_calls import (
     AUTOCAST,
     LinearCall,
@@ -181,7 +182,7 @@ def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Line
 
 def _linear(activation: object, bias: bool) -> Function:
     """The epilogue of `linear`."""
-    if isinstance(activation, torch.nn.Module):
+    if isinstance(activation, torch.nn.Module) and not has_hooks([activation]):
         activation = name_of(activation) or function_of(activation)
     if activation is None or isinstance(activation, str):
         if activation in LINEAR:
@@ -242,6 +243,11 @@ def check_weight(name: str, x: Tensor, weight: Tensor, gate: bool = False, of: s
             "value one above the other"
         )
     check_pair(of, x, name, weight)
+    for each, tensor in ((of, x), (name, weight)):
+        if tensor.is_neg():
+            raise ValueError(
+                f"{each} is a view with the negative bit set: pass {each}.resolve_neg()"
+            )
 
 
 def _check_scale(name: str, value: object) -> None:

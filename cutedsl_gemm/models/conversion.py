@@ -5,13 +5,12 @@ A module keeps its Parameters, hooks and state_dict: only its class changes, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import wraps
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-import torch
 from torch import Tensor, nn
 
+from cutedsl_gemm.layers.hooks import has_hooks
 from cutedsl_gemm.models.converted import Converted, class_as_written
 from cutedsl_gemm.models.faster import linear
 from cutedsl_gemm.models.faster_mlp import gated_mlp
@@ -67,7 +66,7 @@ class GemmMlp(Converted):
         layers = [modules[name] for name in (*mlp.first, mlp.down)]
         if not LINEAR.issuperset(map(type, layers)):
             return None
-        if _has_hooks([*layers, *[each for each, _ in found.others]]):
+        if has_hooks([*layers, *[each for each, _ in found.others]]):
             return None
         try:  # as in GemmLinear
             *w1, w2 = [each._parameters["weight"] for each in layers]
@@ -192,16 +191,6 @@ def _empty(written: type[nn.Module]) -> Any:
     """A converted module without attributes, which `copy` and `pickle` fill."""
     made = _mlp_class(written)
     return made.__new__(made)
-
-
-def _has_hooks(modules: Iterable[Any]) -> bool:
-    """Whether a call of one of these modules does more than the forward of its class."""
-    for each in modules:
-        if each._forward_hooks or each._forward_pre_hooks or "forward" in each.__dict__:
-            return True
-        if each._backward_hooks or each._backward_pre_hooks:
-            return True
-    return bool(torch.nn.modules.module._has_any_global_hook())
 
 
 def restore(model: Model) -> Model:

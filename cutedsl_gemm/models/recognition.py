@@ -14,13 +14,15 @@ Only modules whose parameters are those of two or three nn.Linear are recorded.
 
 from __future__ import annotations
 
+import pickle
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from inspect import signature
 from itertools import product
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -31,6 +33,7 @@ from cutedsl_gemm.layers.activations import GATED
 from cutedsl_gemm.models.converted import class_as_written
 
 DEVICES = "cpu", "cuda"
+GENERATORS = random.Random, np.random.Generator, np.random.RandomState
 Expression = Any  # "x", or a tuple: the name of an operation, and its arguments
 
 
@@ -67,18 +70,32 @@ def recognized(module: nn.Module) -> GatedMlp | None:
         return None
     if len(signature(class_as_written(module).forward).parameters) != 2:
         return None
-    before = random.getstate()
+    if any(isinstance(each, GENERATORS) for each in _values(module)):
+        return None
+    before = _random_states()
     try:
         modes = product((False, True), repeat=4)
         expression, *others = (_recorded(module, layers, *each) for each in modes)
-        if random.getstate() != before:  # as of a layer that is sometimes left out
+        if pickle.dumps(_random_states()) != pickle.dumps(before):  # a layer is left out at times
             return None
     except Exception:  # of the module's own code, given no data: it is no such expression
         return None
     finally:
-        random.setstate(before)
+        random.setstate(before[0])
+        np.random.set_state(before[1])
     found = _match(expression) if all(each == expression for each in others) else None
     return found if found is not None and _fits(layers, found) else None
+
+
+def _values(module: nn.Module) -> Iterator[Any]:
+    """The attributes of a module and of its modules."""
+    for each in module.modules():
+        yield from vars(each).values()
+
+
+def _random_states() -> tuple[Any, Any]:
+    """Of the global generators of Python and of numpy."""
+    return random.getstate(), np.random.get_state()
 
 
 def _recorded(

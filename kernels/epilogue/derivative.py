@@ -256,6 +256,7 @@ def _gelu_tanh(g: Any, y: Any, x: Any) -> tuple[Any]:
 
 RULES: Mapping[str, Rule] = {
     "cast": lambda g, y, x: (g,),
+    "detach": lambda g, y, x: (None,),
     "add": lambda g, y, x, z: (g, g),
     "sub": lambda g, y, x, z: (g, -g),
     "mul": lambda g, y, x, z: (g * z, g * x),

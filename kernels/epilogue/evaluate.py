@@ -98,6 +98,7 @@ TORCH: Mapping[str, Callable[..., Any]] = {
     "sub": torch.sub,
     "mul": torch.mul,
     "div": torch.div,
+    "detach": torch.Tensor.detach,
     "neg": torch.neg,
     "abs": torch.abs,
     "maximum": torch.maximum,

@@ -200,6 +200,7 @@ FORMS: Mapping[str, Callable[..., F]] = MappingProxyType(
         "sub": lambda m, x, y: x - y,
         "mul": lambda m, x, y: x * y,
         "div": div,
+        "detach": lambda m, x: x,
         "neg": lambda m, x: -x,
         "abs": lambda m, x: m.abs(x),
         "maximum": lambda m, x, y: m.maximum(x, y),

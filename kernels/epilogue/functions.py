@@ -260,6 +260,11 @@ def cast(name: str) -> Callable[[Argument], Argument]:
     return method
 
 
+def detach(input: Argument) -> Argument:
+    """The value itself, of which no gradient is taken."""
+    return input._detach()
+
+
 def reduction(kind: str) -> Callable[..., Argument]:
     """The reduction of a matrix along one of its modes."""
 
@@ -282,7 +287,7 @@ _BINARY = "mul", "maximum", "minimum", "lt", "le", "gt", "ge", "eq", "ne"
 _LOGICAL = "and", "or", "xor", "not"
 _DEFINED = (
     *(add, sub, div, reciprocal, square, pow, addcmul, addcdiv, lerp, clamp, exp2, log2),
-    *(where, masked_fill),
+    *(where, masked_fill, detach),
 )
 _SAME = {  # other names for one function
     "negative": "neg",

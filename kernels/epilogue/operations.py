@@ -56,6 +56,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "operand": Operation(0, "operand"),
         "constant": Operation(0, "constant"),
         "cast": Operation(1, "{0}.to({dtype})"),  # rounded to a dtype, and fp32 again
+        "detach": _function("detach"),  # itself, with a derivative of 0
         "add": _infix("+", SUM),
         "sub": _infix("-", SUM),
         "mul": _infix("*", PRODUCT),

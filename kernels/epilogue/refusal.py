@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueError
 
@@ -57,6 +57,14 @@ def place() -> str:
     text = linecache.getline(file, line).strip()
     text = text if len(text) <= SHOWN else f"{text[:SHOWN]} …"
     return f"{file}:{line}: {text}: " if text else f"{file}:{line}: "
+
+
+def is_running(method: Any) -> bool:
+    """Whether this method is on the stack."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not method.__func__.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def of_function(function: Callable[..., object]) -> str:

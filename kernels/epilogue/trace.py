@@ -21,7 +21,7 @@ from cutedsl_gemm.kernels.epilogue.expression import (
     ShapeError,
     needed,
 )
-from cutedsl_gemm.kernels.epilogue.refusal import of_function
+from cutedsl_gemm.kernels.epilogue.refusal import is_running, of_function, refuse
 from cutedsl_gemm.kernels.epilogue.value import Recording, Value, result
 
 
@@ -48,7 +48,9 @@ def trace(
     """
     operands = tuple(operands)
     _check_names(function, operands, accumulators)
-    recording = Recording(operands)
+    import torch  # here: a process that compiles ahead needs no torch
+
+    recording = OfFunction(operands)
     acc = [
         Value(recording, recording.add(Instruction("acc", value=i))) for i in range(accumulators)
     ]
@@ -58,7 +60,8 @@ def trace(
         )
         for i, operand in enumerate(operands)
     }
-    made = function(*acc, **named)
+    with torch.enable_grad():  # whether the caller needs gradients or not
+        made = function(*acc, **named)
     outputs = made if isinstance(made, tuple | list) else (made,)
     results = tuple(_result(value, recording, function) for value in outputs)
     if not results:
@@ -66,6 +69,22 @@ def trace(
     epilogue = live(recording.program, results, operands, accumulators)
     _check_use(epilogue, function)
     return epilogue
+
+
+class OfFunction(Recording):
+    """What a function records: under torch.no_grad, values of which no gradient is taken."""
+
+    def detaches(self) -> bool:
+        import torch  # here, as above
+
+        if torch.is_grad_enabled():
+            return False
+        if is_running(torch.autograd.Function.apply):
+            refuse(
+                "a torch.autograd.Function, whose backward it would not take",
+                "write x + (f(x) - x).detach() for f(x) with the gradient of x",
+            )
+        return True
 
 
 def _check_names(

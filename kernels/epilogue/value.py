@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from numbers import Real
 from typing import Any, NoReturn
@@ -42,6 +43,10 @@ class Recording:
             self.program.append(instruction)
             self.modes.append(modes_of(instruction, self.operands, self.modes))
         return number
+
+    def detaches(self) -> bool:
+        """Whether no gradient is taken of what is recorded now."""
+        return False
 
     def constant(self, number: float) -> int:
         """A number of the function's text. -0.0 is -(0.0), since 0.0 equals it."""
@@ -113,8 +118,9 @@ class Value:
             recording.number(argument, operation, place in predicates)
             for place, argument in enumerate(arguments)
         )
-        made = recording.add(Instruction(operation, numbers, value))
-        return Value(recording, made, value or _dtype_of(operation, arguments))
+        number = recording.add(Instruction(operation, numbers, value))
+        made = Value(recording, number, value or _dtype_of(operation, arguments))
+        return made._detach() if recording.detaches() else made
 
     def _cast(self, dtype: str) -> Value:
         instruction = self._recording.program[self._number]
@@ -124,6 +130,18 @@ class Value:
         elif instruction == Instruction("cast", instruction.arguments, dtype):
             return self
         return self._record("cast", self, value=dtype)
+
+    def _detach(self) -> Value:
+        recording, number = self._recording, self._number
+        instruction = recording.program[number]
+        if self._reduction is not None or OPERATIONS[instruction.operation].is_predicate:
+            return self
+        if instruction.operation == "cast":  # remains the end, since that is the result's dtype
+            inner = recording.add(Instruction("detach", instruction.arguments))
+            made = recording.add(replace(instruction, arguments=(inner,)))
+        else:
+            made = recording.add(Instruction("detach", (number,)))
+        return Value(recording, made, self._dtype)
 
     def _reduce(self, kind: str, over: Mode) -> Value:
         number = self._recording.number(self, kind, predicate=False)

@@ -94,15 +94,15 @@ FAULTS = (
     Fault(
         "hooks_of_layers_not_called",
         CONVERSION,
-        "_has_hooks([*layers, *[each for each, _ in found.others]])",
-        "_has_hooks([each for each, _ in found.others])",
+        "has_hooks([*layers, *[each for each, _ in found.others]])",
+        "has_hooks([each for each, _ in found.others])",
         "A forward hook on a layer of an MLP is not called.",
     ),
     Fault(
         "hooks_of_the_activation_not_called",
         CONVERSION,
-        "_has_hooks([*layers, *[each for each, _ in found.others]])",
-        "_has_hooks(layers)",
+        "has_hooks([*layers, *[each for each, _ in found.others]])",
+        "has_hooks(layers)",
         "A forward hook on the activation of an MLP is not called.",
     ),
     Fault(
@@ -128,8 +128,8 @@ FAULTS = (
     ),
     Fault(
         "global_hooks_not_called",
-        CONVERSION,
-        "    return bool(torch.nn.modules.module._has_any_global_hook())",
+        "cutedsl_gemm/layers/hooks.py",
+        "    return bool(_has_any_global_hook())",
         "    return False",
         "A profiler's global hook does not see the layers of an MLP.",
     ),

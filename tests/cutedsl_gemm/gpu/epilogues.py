@@ -118,7 +118,7 @@ OPERATIONS = [
     lambda acc, y: F.gelu(acc, approximate="tanh"),
     lambda acc, y: F.softplus(acc),
     lambda acc, y: acc / (y * y + 1),
-    lambda acc, y: (acc + y) - (acc * y),
+    lambda acc, y: (acc + y).detach() - (acc * y),
     lambda acc, y: torch.maximum(acc, y) - torch.minimum(acc, -y),
     lambda acc, y: acc.bfloat16() + y,
     lambda acc, y: torch.where(((acc < y) | (acc > 2 * y)) & (acc != 0), acc, y),

@@ -120,6 +120,24 @@ def test_linear_takes_x_of_any_rank():
         assert near(linear(x, WEIGHT), F.linear(x, WEIGHT))
 
 
+def doubled(activation):
+    activation.register_forward_hook(lambda module, args, result: 2 * result)
+    return activation
+
+
+def tripled(activation):
+    activation.forward = lambda x: 3 * x
+    return activation
+
+
+@pytest.mark.parametrize("change", [doubled, tripled])
+@pytest.mark.parametrize("module", [nn.GELU, nn.Softplus])
+def test_an_activation_with_a_hook_or_another_forward_is_called(module, change):
+    activation = change(module())
+    wanted = activation(F.linear(X.float(), WEIGHT.float()))
+    assert near(linear(X, WEIGHT, None, activation), wanted)
+
+
 def test_linear_takes_an_activation_that_is_a_function():
     found = linear(X, WEIGHT, BIAS, lambda y: y.square() + 1)
     assert near(found, F.linear(X.float(), WEIGHT.float(), BIAS.float()).square() + 1)
@@ -389,6 +407,12 @@ ERRORS += [
     ),
     (ValueError, r"c has shape \(9,\)", lambda: addmm(draw(9), MATRIX, SMALL.mT, beta=0)),
     (TypeError, "c is list", lambda: addmm([1], MATRIX, SMALL.mT, beta=0)),
+    (ValueError, "x is a view with the neg", lambda: swiglu(torch._neg_view(MATRIX), SMALL)),
+    (
+        ValueError,
+        "w2 is a view with the negative bit set: pass w2.resolve_neg",
+        lambda: mlp(MATRIX, SMALL, None, torch._neg_view(draw(4, 8)), None),
+    ),
 ]
 
 

@@ -6,6 +6,7 @@ import random
 from contextlib import ExitStack, nullcontext
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -793,16 +794,32 @@ NONE = {
 class LeftOut(Llama):
     """Sometimes, as LayerDrop has it."""
 
+    def __init__(self, generator):
+        super().__init__()
+        self.generator = generator
+
     def forward(self, x):
-        return torch.zeros_like(x) if random.random() < 0.05 else super().forward(x)
+        return torch.zeros_like(x) if self.generator.random() < 0.05 else super().forward(x)
+
+
+CHANCE = {
+    "random": random,
+    "random.Random": random.Random(0),
+    "numpy.random": np.random,
+    "numpy's Generator": np.random.default_rng(0),
+}
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_module_that_leaves_to_chance_what_it_computes_stays(seed):
+@pytest.mark.parametrize("generator", CHANCE)
+def test_a_module_that_leaves_to_chance_what_it_computes_stays(generator, seed):
     random.seed(seed)
-    before = random.getstate()
-    assert recognized(LeftOut()) is None
-    assert random.getstate() == before
+    np.random.seed(seed)
+    assert recognized(LeftOut(CHANCE[generator])) is None
+    drawn = random.random(), np.random.random()
+    random.seed(seed)
+    np.random.seed(seed)
+    assert drawn == (random.random(), np.random.random())
 
 
 @pytest.mark.parametrize("name", NONE)

@@ -34,6 +34,7 @@ UNARY = (
 BINARY = (
     *("({} + {})", "({} - {})", "(torch.tanh({}) * {})", "({} / (1 + {}.abs()))"),
     *("torch.maximum({}, {})", "torch.minimum({}, {})", "torch.lerp({}, {}, 0.25)"),
+    "({}.detach() * {})",
 )
 JUMPS = (
     *("torch.where({0} > {1}, {0}, -{1})", "torch.where(({0} < 0) | ({1} >= 0.5), {1}, {0})"),

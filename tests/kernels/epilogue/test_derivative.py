@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.derivative import RULES, derivative, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS, evaluate
 from cutedsl_gemm.kernels.epilogue.functions import apply
@@ -162,3 +163,38 @@ def test_both_accumulators_of_a_gate_are_stored():
     kept, numbers, _ = with_stored(trace(lambda gate, up: F.silu(gate) * up, (), 2))
     assert [kept.program[number].value for number in numbers] == [0, 1]
     assert len(kept.results) == 3
+
+
+def of_block(acc):
+    with torch.no_grad():
+        s = acc.sigmoid()
+    return acc * s
+
+
+@torch.no_grad()
+def of_decorator(acc):
+    return (acc > 0) * acc
+
+
+STOPPED = {  # what a gradient does not pass
+    "detach": lambda acc: acc + (acc.tanh() - acc).detach(),
+    "a block": of_block,
+    "a decorator": lambda acc: of_decorator(acc) * acc,
+    "a cast": lambda acc: acc * acc.bfloat16().detach(),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+@pytest.mark.parametrize("needed", [True, False])
+def test_no_gradient_is_taken_of_what_is_detached(name, needed):
+    """Whether gradients are on where the function is traced or not."""
+    with torch.set_grad_enabled(needed):
+        epilogue = trace(STOPPED[name])
+    acc = torch.randn(M, N).requires_grad_()
+    (wanted,) = torch.autograd.grad(STOPPED[name](acc).sum(), acc)
+    (found,) = evaluate(derivative(epilogue), [acc], [torch.ones(M, N)])
+    torch.testing.assert_close(found, wanted)
+
+
+def test_a_detached_value_costs_nothing():
+    assert cost(trace(lambda acc: (acc * 2).detach() + 1)) == cost(trace(lambda acc: acc * 2 + 1))

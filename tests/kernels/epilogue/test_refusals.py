@@ -111,6 +111,24 @@ def test_operands_and_results_are_those_of_the_function(function, operands, accu
         trace(function, operands, accumulators)
 
 
+class Sign(torch.autograd.Function):
+    """It has the gradient of its argument."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return torch.where(x > 0, 1.0, -1.0)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def test_a_function_of_autograd_is_refused():
+    """Its forward would be traced, and its backward be that of torch.where: 0."""
+    with pytest.raises(EpilogueError, match=r"torch.autograd.Function.* write .*detach\(\)"):
+        trace(lambda acc: Sign.apply(acc) * 2)
+
+
 def test_a_value_of_another_epilogue_is_refused():
     kept = []
     trace(lambda acc: kept.append(acc) or acc)

@@ -80,6 +80,7 @@ F.silu(x)  F.gelu(x)  F.gelu(x, approximate="tanh")  F.softplus(x)  F.softplus(9
 F.leaky_relu(x)  F.leaky_relu(x, 0.2)  F.elu(x)  F.elu(x, 0.5)  F.celu(x, 0.7)
 F.selu(x)  torch.expm1(x)  F.threshold(x, 0.1, -2.0)  F.hardtanh(x)
 F.hardtanh(x, -0.5, 0.5)  F.hardsigmoid(3 * x)  F.hardswish(3 * x)  F.logsigmoid(x)  F.mish(x)
+x.detach() + row  torch.detach(x) * x  (x > row).detach() * x
 x.sigmoid().tanh().exp()  F.sigmoid(x)  F.tanh(x)  torch.nn.GELU()(x)  torch.nn.SiLU()(x)
 """
 PREDICATE = """
@@ -97,7 +98,7 @@ torch.bitwise_xor(x < row, x > 0) * x  torch.bitwise_not(x < row) * x
 STORED = """
 x.bfloat16()  x.half()  x.float()  x.to(torch.float16)  x.to(dtype=torch.bfloat16)
 (x + row).type_as(row)  (x + row).to(row.dtype)  x.type(torch.half)
-x.bfloat16().float() * row  x.half().bfloat16()
+x.bfloat16().float() * row  x.half().bfloat16()  x.half().detach()
 x.sum(1)  x.sum(dim=-1)  torch.sum(x, 0)  torch.sum(x, dim=(0,), dtype=torch.float32)  x.amax(1)
 torch.amax(x, dim=0)  torch.amin(x, -2)  (x * x + row).sum(1)
 """

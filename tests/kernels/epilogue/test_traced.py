@@ -1,5 +1,6 @@
 """A function is traced once; and again where anything that it refers to is another."""
 
+import functools
 import sys
 import types
 from functools import partial
@@ -121,6 +122,18 @@ def test_defaults_belong_to_their_names():
     first = str(traced(scaled))
     scaled.__kwdefaults__ = {"t": 5.0, "s": 2.0}
     assert (first, str(traced(scaled))) == ("C  acc * 3", "C  acc * -3")
+
+
+def test_a_function_that_wraps_torchs_is_followed(monkeypatch):
+    """functools.wraps says that its module is torch's."""
+
+    @functools.wraps(F.silu)
+    def scaled(acc):
+        return F.silu(acc) * ALPHA
+
+    before = traced(lambda acc: scaled(acc))
+    monkeypatch.setitem(globals(), "ALPHA", 5.0)
+    assert traced(lambda acc: scaled(acc)) != before
 
 
 def test_true_is_not_one():
