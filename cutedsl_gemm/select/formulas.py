@@ -29,7 +29,7 @@ import numpy as np
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
-from cutedsl_gemm.kernels.sm90.epilogue_plan import loadable_operands
+from cutedsl_gemm.kernels.sm90.panels import loadable_operands
 from cutedsl_gemm.select.candidate import LEAST_K, MOST_SPLITS
 from cutedsl_gemm.select.costs import FITTED, Array, Constants, Table, sides
 

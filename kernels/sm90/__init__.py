@@ -6,6 +6,7 @@ epilogue_plan    PanelPlan: C is stored by stmatrix and TMA, or by threads if it
                  multiples of 16 bytes. `stmatrix_rows` is the row address of each lane;
                  `panel_store` proves that the stores are free of bank conflicts
                  (ConflictFree, layouts/hardware/conflict_free.py)
+panels           panels of C in shared memory: their widths, their layout
 split_k_plan     SplitKPlan: K is split over blocks, a second kernel adds partial sums
 pipeline         when data may be touched: the steps of every warp
 operand          A and B: the swizzled tile in shared memory, its TMA slices

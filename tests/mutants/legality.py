@@ -159,7 +159,7 @@ FAULTS = (
     ),
     Fault(
         "panels_beside_three_stages",
-        "kernels/sm90/epilogue_plan.py",
+        "kernels/sm90/panels.py",
         "STAGED_K = 256",
         "STAGED_K = 192",
         "Tiles of 256×160 have three stages: up to 1.2 times as slow.",

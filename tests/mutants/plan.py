@@ -5,7 +5,8 @@ from __future__ import annotations
 from .fault import Fault
 
 SM90 = "kernels/sm90/plan.py"
-PANELS = "kernels/sm90/epilogue_plan.py"
+EPILOGUE = "kernels/sm90/epilogue_plan.py"
+PANELS = "kernels/sm90/panels.py"
 SPLIT_K = "kernels/sm90/split_k_plan.py"
 OPERAND = "kernels/sm90/operand.py"
 RASTER = "kernels/plan/raster.py"
@@ -104,21 +105,21 @@ FAULTS = (
     ),
     Fault(
         "one_store_more_pending",
-        PANELS,
+        EPILOGUE,
         "            return self.c_stages - 1\n",
         "            return self.c_stages\n",
         "stmatrix overwrites a panel that TMA has not read yet.",
     ),
     Fault(
         "first_panels_wait_for_one_store_less",
-        PANELS,
+        EPILOGUE,
         "(self.stores - 1 - store) % self.c_stages + store",
         "(self.stores - store) % self.c_stages + store",
         "The first panels of a tile overwrite what TMA still reads of the tile before.",
     ),
     Fault(
         "stmatrix_transposes_the_others",
-        PANELS,
+        EPILOGUE,
         "transposed=self.contiguous == 0)",
         "transposed=self.contiguous == 1)",
         "stmatrix writes its matrices transposed.",
@@ -181,7 +182,7 @@ FAULTS = (
     ),
     Fault(
         "gate_and_value_far_apart",
-        "kernels/sm90/epilogue_plan.py",
+        PANELS,
         "apart = bn // 2 // b_matrices if b_matrices > 1",
         "apart = bn // 4 // b_matrices if b_matrices > 1",
         "A gate is multiplied by the value of another column.",

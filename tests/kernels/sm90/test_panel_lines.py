@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutedsl_gemm.kernels.sm90.epilogue_plan import panel_layout
 from cutedsl_gemm.kernels.sm90.panel_lines import panel_lines
+from cutedsl_gemm.kernels.sm90.panels import panel_layout
 from layouts.hardware.facts import WARPGROUP
 
 ROWS = 64, 128, 192, 256
