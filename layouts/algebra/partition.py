@@ -18,7 +18,7 @@ from ..values.tuples import (
     crd2idx,
     is_inside,
     is_int,
-    is_symbolic,
+    is_unknown_int,
     size,
     text,
     unflatten,
@@ -137,7 +137,7 @@ def get_flat_coord(threads: Layout, index: Any) -> tuple[Any, ...]:
     >>> get_flat_coord(Layout((4, 8), (1, 5)), 6)
     (1, 1)
     """
-    if not is_int(index) and not is_symbolic(index):
+    if not is_int(index) and not is_unknown_int(index):
         raise LayoutError(f"thread {index!r}: it must be the index of a thread of {threads}")
     if is_int(index) and index < 0:
         raise LayoutError(f"thread {index}: the threads of {threads} count from 0")

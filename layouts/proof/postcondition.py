@@ -39,7 +39,7 @@ from ..values.layout import (
 from ..values.modes import assembled, has_xor_strides, placed
 from ..values.stride import F2, ArithTuple
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for, outer_layout
-from ..values.tuples import leaves, size, unflatten
+from ..values.tuples import index_strides, leaves, size, unflatten
 from .certificates import component
 from .equivalence import Equivalent
 from .injective import Injective
@@ -270,8 +270,9 @@ def _of_tiles(result: Any, layout: Any, tiler: Any, coord: Any) -> Statement:
 
 def _part(part_of: Any, layout: Any, part: Any, offset: Any) -> Statement:
     """``offset + part(i) == layout(start + indices(i))``, where ``part_of(I)`` gives the indices
-    and where they start; the sum is an XOR over XOR strides."""
-    indices, start = part_of(Layout(layout.shape))
+    and where they start, which may be beyond the last extent; the sum is an XOR over XOR strides.
+    """
+    indices, start = part_of(Layout(layout.shape, index_strides(layout.shape)))
     _check_inside(layout, *part_of(make_identity_layout(layout.shape)))
     return _after(layout, indices, _plus(layout, offset, part), start)
 

@@ -27,11 +27,12 @@ from ..algebra import (
     zipped_divide,
 )
 from ..algebra.by_mode import Tiler, tiler_layout
+from ..algebra.partition import get_flat_coord
 from ..errors import LayoutError
 from ..hardware.fragment import Drawn, Fragment
 from ..values.layout import Layout, cosize, make_layout
 from ..values.modes import flat_modes
-from ..values.tuples import is_int, size
+from ..values.tuples import as_int, size
 from ..values.value import Value
 from .copy_atom import CopyAtom
 from .thread_value import at_thread, by_layout, instance_of, make_layout_tv
@@ -231,9 +232,8 @@ class ThrCopy(Value):
     thr_idx: Any
 
     def __init__(self, copy: TiledCopy, thr_idx: Any) -> None:
-        self._set(copy, thr_idx)
-        if is_int(thr_idx) and not 0 <= thr_idx < copy.size:
-            raise LayoutError(f"thread {thr_idx}: the copy has the threads 0 to {copy.size - 1}")
+        self._set(copy, as_int(thr_idx))
+        get_flat_coord(Layout(copy.size), thr_idx)
 
     def partition_S(self, x: Any) -> Any:
         """(CPY, RestM, RestN, ...): what the thread reads (C++, DSL).

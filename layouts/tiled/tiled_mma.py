@@ -20,7 +20,7 @@ from ..errors import LayoutError
 from ..hardware.atoms import MmaAtom, in_shared_memory
 from ..hardware.fragment import Drawn, Fragment
 from ..values.layout import Layout, make_layout
-from ..values.tuples import IntTuple, is_int, size
+from ..values.tuples import IntTuple, as_int, is_int, size
 from ..values.value import Value
 from .tensor import make_fragment_like
 from .thread_value import at_thread, by_layout, instance_of, require_bijective
@@ -86,7 +86,7 @@ class TiledMma(Drawn):
 
     def get_tile_size(self, mode: int) -> int:
         """The rows of the tile along M, N or K: mode 0, 1 or 2 (DSL; C++ ``tile_size``)."""
-        if type(mode) is not int or mode not in (0, 1, 2):
+        if not is_int(mode) or mode not in (0, 1, 2):
             raise LayoutError(f"mode {mode!r} of a tile: M, N and K are 0, 1 and 2")
         return int(size(self._tiler(mode)))
 
@@ -243,7 +243,7 @@ class ThrMma(Value):
     thr_idx: Any
 
     def __init__(self, mma: TiledMma, thr_idx: Any) -> None:
-        self._set(mma, thr_idx)
+        self._set(mma, as_int(thr_idx))
         get_flat_coord(mma.thr_layout_vmnk, thr_idx)
 
     def partition_A(self, x: Any) -> Any:

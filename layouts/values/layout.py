@@ -30,6 +30,7 @@ from .stride import (
 from .tuples import (
     DEEPEST,
     IntTuple,
+    as_int,
     check_product_bits,
     checked,
     compact_col_major,
@@ -37,6 +38,7 @@ from .tuples import (
     coordinate,
     inner_product,
     is_int,
+    is_unknown_int,
     leaves,
     product,
     shallow,
@@ -424,16 +426,25 @@ def _basis(shape: IntTuple, path: tuple[int, ...]) -> IntTuple:
 
 
 def flatten(x: Any) -> Any:
-    """A layout, or a tuple, without its inner parentheses (C++ ``flatten``).
+    """A layout, a tuple or a tensor without its inner parentheses (C++ ``flatten``).
 
-    The function of the index stays the same.
+    The function of the index stays the same.  Raises `LayoutError` for anything but these and an
+    integer, which has no parentheses.
 
     >>> print(flatten(Layout(((2, 4), 8))), flatten(((2, 4), 8)), flatten(Layout(8)))
     (2,4,8):(1,2,8) (2, 4, 8) 8:1
     """
     if isinstance(x, Layout):
         return trusted(flatten(x.shape), flatten(x.stride), x.modes)
-    return leaves(shallow(x)) if isinstance(x, tuple) else x
+    if isinstance(x, tuple):
+        return leaves(shallow(x))
+    if hasattr(x, "over"):  # a ComposedLayout, whose file imports this one
+        return x.over(flatten(x.outer))
+    if hasattr(x, "with_layout"):
+        return x.with_layout(flatten)
+    if is_int(x) or is_unknown_int(x) or isinstance(x, StepStride):
+        return as_int(x)
+    raise LayoutError(f"flatten of {x!r}: it takes a layout, a tuple, an integer or a tensor")
 
 
 def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:

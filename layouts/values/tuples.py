@@ -27,6 +27,7 @@ IntTuple: TypeAlias = Any
 __all__ = [
     "IntTuple",
     "added",
+    "as_int",
     "check_array_bits",
     "check_product_bits",
     "compact_col_major",
@@ -36,6 +37,7 @@ __all__ = [
     "crd2idx",
     "depth",
     "idx2crd",
+    "index_strides",
     "leaves",
     "map_leaves",
     "place_values",
@@ -119,6 +121,16 @@ def is_int(x: Any) -> bool:
     return isinstance(x, Integral) and x is not True and x is not False
 
 
+def as_int(x: Any) -> Any:
+    """`x` as an int if it is an integer of numpy, whose arithmetic wraps around; else as it is.
+
+    >>> import numpy as np
+    >>> as_int(np.int64(4)), as_int(4), as_int("4"), as_int(True)
+    (4, 4, '4', True)
+    """
+    return int(x) if type(x) is not int and is_int(x) else x
+
+
 def is_one_of(x: Any, choices: Container[Any]) -> bool:
     """Whether `x` is an int or a string among `choices`; anything else, hashable or not, is none.
 
@@ -132,6 +144,17 @@ def is_symbolic(x: Any) -> bool:
     """Whether `x` is not an int but computes like one: a symbol, a kernel integer, an array."""
     operations = ("__add__", "__mul__", "__floordiv__", "__mod__")
     return not isinstance(x, (Number, str)) and all(hasattr(type(x), op) for op in operations)
+
+
+def is_unknown_int(x: Any) -> bool:
+    """Whether `x` is one integer that is not known now: a symbol, or a kernel integer.
+
+    >>> import numpy as np
+    >>> from layouts import symbols
+    >>> is_unknown_int(symbols("m")), is_unknown_int(np.arange(3)), is_unknown_int(4)
+    (True, False, False)
+    """
+    return is_symbolic(x) and not hasattr(type(x), "__iter__")
 
 
 #: The deepest nesting of tuples; operations recurse into it.
@@ -176,7 +199,7 @@ def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTu
         if int(t) < least:
             raise LayoutError(f"{what} {t}: it must be at least {least}")
         return int(t)
-    if is_symbolic(t) and not hasattr(type(t), "__iter__"):
+    if is_unknown_int(t):
         return _expression(t, what, least)
     if isinstance(t, StepStride) and what == "stride":
         return t.checked(partial(checked, what=what, least=least)) or 0
@@ -216,9 +239,9 @@ def steps(mode: Any) -> tuple[int, ...]:
     ((), (1,), (0, 1))
     """
     path = () if mode is None else tuple(mode) if isinstance(mode, (tuple, list)) else (mode,)
-    if not all(type(step) is int for step in path):
+    if not all(map(is_int, path)):
         raise LayoutError(f"mode {mode!r}: it must be an integer, or a path of integers")
-    return path
+    return tuple(map(int, path))
 
 
 def mode_of(x: Any, mode: int | Iterable[int] | None) -> IntTuple:
@@ -367,6 +390,16 @@ def place_values(extents: Iterable[Any], start: Any = 1) -> list[Any]:
         values.append(start)
         start = times(start, extent)
     return values
+
+
+def index_strides(shape: IntTuple) -> IntTuple:
+    """The strides that give the index of a coordinate, also beyond the last extent: place values,
+    nested as `shape` is.  Where an extent is 1, `compact_col_major` has 0.
+
+    >>> index_strides((4, (8, 1)))
+    (1, (4, 32))
+    """
+    return unflatten(place_values(leaves(shape)), shape)
 
 
 # ---------------------------------------------------------------------------- relations
@@ -578,7 +611,7 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None) ->
     """
     shape = checked(shape, "shape", 1)
     if stride is None:
-        strides = unflatten(place_values(leaves(shape)), shape)
+        strides = index_strides(shape)
     else:
         strides = checked(stride, "stride", 0)
     if not congruent(shape, strides):

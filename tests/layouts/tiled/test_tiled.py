@@ -319,6 +319,19 @@ def test_what_has_no_partition_is_refused(name):
         REFUSED[name]()
 
 
+WIDE_COPY = make_tiled_copy_tv(make_copy_atom(4, 16), Layout((8, 4)), Layout((1, 2)))
+
+
+@pytest.mark.parametrize("tiled", [TILED_MMAS["one warp"], WIDE_COPY], ids=["mma", "copy"])
+def test_a_thread_is_one_that_exists(tiled):
+    for thread in (0, numpy.int64(31), symbols("m")):
+        assert tiled.get_slice(thread).thr_idx == thread
+    assert type(tiled.get_slice(numpy.int64(3)).thr_idx) is int
+    for thread in (32, -1, (3, 9), None, 1.0, "a", True, [1], numpy.array([3]), numpy.array(3)):
+        with pytest.raises(LayoutError, match="thread"):
+            tiled.get_slice(thread)
+
+
 def test_tiled_values_are_equal_hashable_and_print_like_the_dsl():
     one, other = (make_tiled_mma(HALF, (2, 2, 1), (32, 32, 16)) for _ in range(2))
     assert one == other

@@ -24,6 +24,7 @@ from layouts import (
     crd2idx,
     flatten,
     idx2crd,
+    make_counting_tensor,
     make_layout,
     make_ordered_layout,
     rank,
@@ -319,6 +320,19 @@ def test_flatten_keeps_the_function():
     assert flatten(nested) == Layout((4, 2, 3, 2), (6, 3, 1, 24))
     assert all(flatten(nested)(i) == nested(i) for i in range(60))
     assert (flatten(Layout(8)), flatten(8), flatten((8,))) == (Layout(8), 8, (8,))
+
+
+def test_flatten_takes_what_has_a_layout_too():
+    nested, flat = Layout((4, (2, 3)), (6, (3, 1))), Layout((4, 2, 3), (6, 3, 1))
+    swizzled = ComposedLayout(Swizzle(1, 0, 2), 4, nested, unit=16)
+    assert flatten(swizzled) == swizzled.over(flat)
+    assert flatten(make_counting_tensor(nested)).layout == flat
+
+
+@pytest.mark.parametrize("value", ["abc", 1.0, None, True, [1], np.arange(3), Swizzle(1, 0, 1)])
+def test_flatten_refuses_what_has_no_parentheses(value):
+    with pytest.raises(LayoutError, match="flatten of"):
+        flatten(value)
 
 
 def test_a_million_nested_coordinates_in_one_call():
