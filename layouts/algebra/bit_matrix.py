@@ -27,7 +27,7 @@ from ..values.layout import Layout
 from ..values.modes import Mode, assembled, merged, refined
 from ..values.stride import F2
 from ..values.swizzle import HIGHEST, ComposedLayout, Swizzle, layout_for
-from ..values.tuples import IntTuple, checked, leaves, product, size, text
+from ..values.tuples import IntTuple, as_int, checked, leaves, product, size, text
 from .gf2 import matrix
 
 __all__ = ["from_bits", "to_bits"]
@@ -144,7 +144,7 @@ def from_bits(columns: Iterable[int], shape: IntTuple = None) -> Layout | Compos
 
 def _listed(columns: Any) -> list[Any]:
     try:
-        return list(columns)
+        return [*map(as_int, columns)]
     except TypeError:
         raise LayoutError(f"from_bits: the columns {columns!r} must be a list of ints") from None
 

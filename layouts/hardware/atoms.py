@@ -56,10 +56,16 @@ def wgmma_accumulator(n: int) -> Layout:
     >>> divmod(wgmma_accumulator(128)(37, 2), 64)   # thread 37, register 2: column 2, row 25
     (2, 25)
     """
-    if not is_int(n) or n not in WGMMA_N:
-        raise LayoutError(f"wgmma_accumulator: n = {n!r} must be a multiple of 8 from 8 to 256")
+    n = _wgmma_n("wgmma_accumulator", n)
     threads, registers = (4, 8, 4), (2, 2, n // 8)
     return Layout((threads, registers), ((2 * WGMMA_M, 1, 16), (WGMMA_M, 8, 8 * WGMMA_M)))
+
+
+def _wgmma_n(name: str, n: int) -> int:
+    """`n` as an int, if a wgmma has so many columns; `name` is the function, for the error."""
+    if not is_int(n) or n not in WGMMA_N:
+        raise LayoutError(f"{name}: n = {n!r} must be a multiple of 8 from 8 to 256")
+    return int(n)
 
 
 #: Bits of an element → fragment of A, (thread, value) → row + 64 * k.  A thread holds a register of
@@ -291,7 +297,7 @@ def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
     >>> print(wgmma(128, "bf16", a="rmem").a)
     ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))
     """
-    c = wgmma_accumulator(n)
+    n = _wgmma_n("wgmma", n)
     if not is_one_of(kind, WGMMA_TYPES) or not is_one_of(a, ("smem", "rmem")):
         raise LayoutError(
             f"wgmma of {kind}, A in {a!r}: types are {', '.join(WGMMA_TYPES)}; A is in 'smem' or "
@@ -299,7 +305,7 @@ def wgmma(n: int, kind: str, a: Literal["smem", "rmem"] = "smem") -> MmaAtom:
         )
     if kind in ("s8", "u8") and n % 16 and n not in (8, 24):
         raise LayoutError(f"wgmma of {kind}, n = {n}: it must be 8, 24 or a multiple of 16")
-    bits = MMA_TYPES[kind]
+    bits, c = MMA_TYPES[kind], wgmma_accumulator(n)
     k, threads = WGMMA_K_BITS // bits, size(c[0])
     shared = [Layout((threads, (rows, k)), (0, (1, rows))) for rows in (WGMMA_M, n)]
     held = wgmma_operand(bits) if a == "rmem" else shared[0]
@@ -406,7 +412,7 @@ class MatrixAtom(Drawn):
             raise LayoutError(f"{name}: {matrices!r} matrices; it moves 1, 2 or 4")
         if not isinstance(transposed, bool):
             raise LayoutError(f"{name}: transposed is {transposed!r} and must be True or False")
-        self._set(name, matrices, transposed)
+        self._set(name, int(matrices), transposed)
 
     @property
     def instruction(self) -> str:

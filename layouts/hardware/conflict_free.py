@@ -20,7 +20,7 @@ from ..proof.prove import Proof, Statement
 from ..values.elimination import image
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout, layout_for
-from ..values.tuples import size
+from ..values.tuples import as_int, size
 from ..values.unit import in_units
 from ..values.value import Value
 from .byte_addresses import byte_unit
@@ -47,7 +47,7 @@ class ConflictFree(Statement, Claim):
     def __init__(
         self, layout: Layout | ComposedLayout, access: int | str = 16, unit: int | None = None
     ) -> None:
-        self._set(layout_for("ConflictFree", layout), access, byte_unit(layout, unit))
+        self._set(layout_for("ConflictFree", layout), as_int(access), byte_unit(layout, unit))
 
     def sentence(self) -> str:
         """N lanes at L are free of bank conflicts."""

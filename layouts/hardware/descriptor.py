@@ -26,7 +26,7 @@ from ..algebra import coalesce, logical_divide
 from ..errors import LayoutError
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.tuples import coordinate, idx2crd, is_int, is_one_of, map_leaves, size, text
+from ..values.tuples import as_int, coordinate, idx2crd, is_int, is_one_of, map_leaves, size, text
 from ..values.value import Value
 from .atoms import WGMMA_K_BITS
 
@@ -91,7 +91,8 @@ class WgmmaDescriptor(Value):
         stride_byte_offset: int,
         unit: int,
     ) -> None:
-        self._set(major, swizzle_bytes, leading_byte_offset, stride_byte_offset, unit)
+        fields = major, swizzle_bytes, leading_byte_offset, stride_byte_offset, unit
+        self._set(*map(as_int, fields))
         in_table = is_one_of(swizzle_bytes, SWIZZLE_MODES) and is_one_of(unit, UNITS)
         if not is_one_of(major, ("K", "MN")) or not in_table:
             raise LayoutError(

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from ..errors import LayoutError, did_you_mean
-from ..values.tuples import is_int
+from ..values.tuples import as_int, is_int
 from ..values.value import Value
 from .facts import ACCESS_BYTES, BANK_BYTES, PHASE_LANES, WARP, WAVEFRONT_BYTES
 
-__all__ = ["INSTRUCTIONS", "Instruction", "check_width", "instruction"]
+__all__ = ["INSTRUCTIONS", "Instruction", "checked_width", "instruction"]
 
 #: The phases of a merging load double if every lane has the address of lane ^ one of these.
 NEIGHBOURS = (1, 2)
@@ -45,8 +46,7 @@ class Instruction(Value):
     merges: bool
 
     def __init__(self, name: str, width: int, lanes: int = WARP, merges: bool = False) -> None:
-        self._set(name, width, lanes, merges)
-        check_width(width)
+        self._set(name, checked_width(width), as_int(lanes), merges)
         if not isinstance(name, str) or not is_int(lanes) or not 1 <= lanes <= WARP:
             raise LayoutError(f"{self!r}: the name must be a string, and lanes from 1 to {WARP}")
         if not isinstance(merges, bool):
@@ -101,11 +101,12 @@ class Instruction(Value):
         return self.name or f"{self.width} bytes per lane"
 
 
-def check_width(width: object) -> None:
-    """Raises `LayoutError` unless a lane can access `width` bytes at once."""
-    if type(width) is not int or width not in ACCESS_BYTES:
+def checked_width(width: Any) -> int:
+    """`width`, if a lane can access so many bytes at once; raises `LayoutError` if not."""
+    if not is_int(width) or width not in ACCESS_BYTES:
         found = repr(width) if isinstance(width, (int, str)) else f"is a {type(width).__name__}"
         raise LayoutError(f"width {found}: a lane accesses 1, 2, 4, 8 or 16 bytes")
+    return int(width)
 
 
 def _neighbours_share(addresses: Sequence[int]) -> bool:
@@ -157,8 +158,8 @@ def instruction(name: str | int | Instruction) -> Instruction:
     """
     if isinstance(name, Instruction):
         return name
-    if type(name) is int:
-        return Instruction("", name)
+    if is_int(name):
+        return Instruction("", int(name))
     if not isinstance(name, str):
         raise LayoutError(
             f"{getattr(name, '__name__', name)} is not an access: give a PTX name such as "

@@ -24,7 +24,7 @@ from ..proof.certificates import (
 from ..proof.prove import Proof, Statement
 from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.tuples import size
+from ..values.tuples import is_int, size
 from ..values.unit import in_units
 from ..values.value import Value
 from .banks import Access
@@ -80,9 +80,9 @@ whole frees 4 bytes per lane, 16 bytes per lane of bank conflicts
         check_lanes(layout)
         if vector_bytes is None:
             vector_bytes = max(access.instruction.width for access in accesses)
-        if type(vector_bytes) is not int or vector_bytes not in ACCESS_BYTES:
+        if not is_int(vector_bytes) or vector_bytes not in ACCESS_BYTES:
             raise LayoutError(f"vector_bytes {vector_bytes!r}: it must be 1, 2, 4, 8 or 16")
-        self._set(layout, accesses, byte_unit(layout, unit), vector_bytes)
+        self._set(layout, accesses, byte_unit(layout, unit), int(vector_bytes))
 
     def sentence(self) -> str:
         """No swizzle of L frees the accesses of bank conflicts."""

@@ -14,7 +14,7 @@ from ..values.unit import BYTE, in_units
 from ..values.value import Value
 from .byte_addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
 from .facts import SECTOR_BYTES, WARP
-from .instructions import check_width
+from .instructions import checked_width
 
 __all__ = ["Sectors", "sectors"]
 
@@ -78,7 +78,7 @@ def sectors(lanes: Layout | ComposedLayout, width: int = 4, unit: int | None = N
     >>> print(sectors(Layout(32, 1), unit=32))
     4 sectors per request, coalesced at every base (offsets in elements of 32 bits)
     """
-    check_width(width)
+    width = checked_width(width)
     check_lanes(lanes)
     unit = byte_unit(lanes, unit)
     addresses = byte_addresses(lanes, unit)

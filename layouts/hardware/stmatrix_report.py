@@ -114,7 +114,7 @@ def staging_report(columns: int = 64) -> StagingReport:
         raise LayoutError(f"columns {columns!r}: give 16, 32, 64, 128 or 256")
     tiles = _tiles(columns)
     reports = tuple((name, banks(tile, _access(columns))) for name, tile in tiles.items())
-    return StagingReport(columns, reports)
+    return StagingReport(int(columns), reports)
 
 
 @lru_cache(maxsize=len(COLUMNS))

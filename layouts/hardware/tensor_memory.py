@@ -25,7 +25,7 @@ from types import MappingProxyType
 
 from ..errors import LayoutError
 from ..values.layout import Layout
-from ..values.tuples import is_int, size
+from ..values.tuples import as_int, is_int, size
 from .atoms import fragment
 from .fragment import Drawn, Fragment
 
@@ -105,7 +105,7 @@ class TmemAtom(Drawn):
     repeat: int
 
     def __init__(self, name: str, shape: str, repeat: int) -> None:
-        self._set(name, shape, repeat)
+        self._set(name, shape, as_int(repeat))
         if not isinstance(shape, str) or shape not in SHAPES:
             raise LayoutError(f"{name} of shape {shape!r}: it must be one of {', '.join(SHAPES)}")
         most = REGISTERS * 32 // (self.lanes * SHAPES[shape][2])

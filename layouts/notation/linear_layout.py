@@ -33,7 +33,7 @@ from ..algebra import from_bits, to_bits
 from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
-from ..values.tuples import crd2idx, idx2crd, product, size
+from ..values.tuples import as_int, crd2idx, idx2crd, product, size
 from ..values.value import Value
 from .tokens import compiled
 
@@ -74,7 +74,7 @@ class LinearLayout(Value):
     def __init__(self, bases: Bases, out_dims: OutDims | None = None) -> None:
         try:
             pairs = tuple(
-                (str(name), tuple(tuple(basis) for basis in found))
+                (str(name), tuple(tuple(map(as_int, basis)) for basis in found))
                 for name, found in (bases.items() if isinstance(bases, Mapping) else bases)
             )
         except (TypeError, ValueError):
@@ -206,6 +206,7 @@ def _sized(
     for k, name in enumerate(names):
         needed = 1 << max((basis[k].bit_length() for basis in bases), default=0)
         name, extent = name if isinstance(name, tuple) else (name, needed)
+        extent = as_int(extent)
         if type(extent) is not int or extent < needed or extent & (extent - 1):
             raise LayoutError(
                 f"LinearLayout: size {extent!r} of {name} must be a power of two of at least "
@@ -257,6 +258,8 @@ def _read(written: str, out_dims: OutDims | None) -> LinearLayout:
         except ValueError:
             raise LayoutError(f"from_linear_layout: {written!r} cannot be read") from None
     bases: dict[str, list[tuple[int, ...]]] = {}
+    if not written.strip():
+        raise LayoutError("from_linear_layout: the text is empty; it must be what Triton prints")
     for line in filter(str.strip, written.splitlines()):
         if found := compiled(SIZE_1).fullmatch(line):
             bases[found[1]] = []

@@ -41,7 +41,7 @@ from ..values.steps import too_many
 from ..values.stride import ArithTuple, kind, kind_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import free_symbols, plain, plain_if_symbolic
-from ..values.tuples import checked, product, shallow, size, text
+from ..values.tuples import checked, is_int, product, shallow, size, text
 from .agreement import written
 from .bijective import Bijective
 from .certificates import (
@@ -86,7 +86,7 @@ class CompositionLaw(OfResult, ChainsAgree):
     b: Any
 
     def __init__(self, a: Any, b: Any, r: Any = None) -> None:
-        b = Layout(b) if type(b) is int else b
+        b = Layout(b) if is_int(b) else b
         if isinstance(b, Swizzle) and isinstance(a, Layout):
             b = ComposedLayout(b, 0, Layout(a.shape))  # it takes the coordinates of A
         if not isinstance(a, Swizzle):

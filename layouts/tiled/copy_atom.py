@@ -10,7 +10,7 @@ from ..hardware.atoms import MATRIX_BITS, MATRIX_COLUMNS, MATRIX_ROWS, MatrixAto
 from ..hardware.facts import WARP
 from ..hardware.instructions import instruction
 from ..values.layout import Layout, cosize, joined, make_layout
-from ..values.tuples import is_int, size
+from ..values.tuples import as_int, is_int, size
 from ..values.value import Value
 
 __all__ = ["CopyAtom", "make_copy_atom"]
@@ -46,7 +46,7 @@ class CopyAtom(Value):
     def __init__(
         self, name: str, src_tv: Layout, dst_tv: Layout, ref_tv: Layout, value_bits: int
     ) -> None:
-        self._set(name, src_tv, dst_tv, ref_tv, value_bits)
+        self._set(name, src_tv, dst_tv, ref_tv, as_int(value_bits))
         count = size(ref_tv)
         for of, layout in (("reference", ref_tv), ("source", src_tv), ("destination", dst_tv)):
             threads_agree = size(layout[0]) == size(ref_tv[0])

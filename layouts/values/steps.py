@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextvars import ContextVar, Token
 
 from ..errors import LayoutError, Undecided
+from .tuples import is_int
 
 __all__ = ["Steps", "budget", "too_many"]
 
@@ -41,9 +42,9 @@ class budget:
     __slots__ = ("_before", "steps")
 
     def __init__(self, steps: int) -> None:
-        if type(steps) is not int or steps < 1:
+        if not is_int(steps) or steps < 1:
             raise LayoutError(f"budget({steps!r}): it must be an integer of at least 1 step")
-        self.steps = steps
+        self.steps = int(steps)
         self._before: list[Token[int]] = []
 
     def __enter__(self) -> None:

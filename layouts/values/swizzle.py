@@ -26,6 +26,7 @@ from .modes import bit_modes, extended, flat_modes, from_columns, has_xor_stride
 from .stride import ArithTuple, kind_of
 from .tuples import (
     IntTuple,
+    as_int,
     check_array_bits,
     checked,
     coordinate,
@@ -64,6 +65,7 @@ class Swizzle(Composable):
     target: int
 
     def __init__(self, bits: int, base: int, shift: int) -> None:
+        bits, base, shift = map(as_int, (bits, base, shift))
         self._set(bits, base, shift)
         for name, field in (("BBits", bits), ("MBase", base), ("SShift", shift)):
             if type(field) is not int:

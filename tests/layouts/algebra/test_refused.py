@@ -119,6 +119,42 @@ def test_numpy_and_sympy_integers_are_tilers_cotargets_factors_and_modes():
         Layout((4, 8))[True]
 
 
+#: Calls of an integer, and one that each takes.
+OF_AN_INTEGER = {
+    "a mode": (lambda n: layouts.size(Layout((4, 8)), n), 1),
+    "a path": (lambda n: layouts.rank((4, (2, 8)), [n, n]), 1),
+    "a selected mode": (lambda n: layouts.select(Layout((4, 8)), [n]), 1),
+    "a swizzle": (lambda n: Swizzle(n, n, n), 2),
+    "columns": (lambda n: layouts.from_bits([n, 1]), 2),
+    "bases": (lambda n: layouts.LinearLayout({"lane": [[n]]}, {"m": 2 * n}), 4),
+    "a tiler": (lambda n: layouts.CompositionLaw(Layout(8), n), 4),
+    "a budget": (lambda n: layouts.budget(n).steps, 100),
+    "flatten": (layouts.flatten, 4),
+    "a mode of a tile": (layouts.make_tiled_mma(layouts.universal_fma()).get_tile_size, 1),
+    "a width": (lambda n: layouts.make_copy_atom(n, n), 16),
+    "bytes": (layouts.instruction, 16),
+    "sectors": (lambda n: layouts.sectors(Layout(32, 2), n), 4),
+    "lanes": (lambda n: layouts.Instruction("", n, n), 4),
+    "a width in a statement": (lambda n: prove(layouts.ConflictFree(Layout(32), n)), 2),
+    "a vector": (lambda n: layouts.NoSwizzle(Layout((8, 8)), (layouts.Access(2),), 16, n), 4),
+    "matrices": (layouts.ldmatrix, 4),
+    "columns of wgmma": (lambda n: layouts.wgmma(n, "bf16"), 64),
+    "a descriptor": (lambda n: layouts.WgmmaDescriptor("K", n, n, n, n), 16),
+    "repetitions": (lambda n: layouts.tcgen05_ld("32x32b", n), 4),
+    "staged columns": (layouts.staging_report, 32),
+}
+
+
+@pytest.mark.parametrize("name", OF_AN_INTEGER)
+def test_an_integer_of_numpy_is_that_of_python(name):
+    call, n = OF_AN_INTEGER[name]
+    assert repr(call(np.int64(n))) == repr(call(n))
+    with pytest.raises(LayoutError):
+        call(float(n))
+    with pytest.raises(LayoutError):
+        call(True)
+
+
 def nested(depth, leaf=2):
     for _ in range(depth):
         leaf = (leaf,)

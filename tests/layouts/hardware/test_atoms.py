@@ -216,6 +216,7 @@ def test_an_accumulator_can_be_the_operand_of_the_next_product():
         (lambda: volta_mma("K"), "are 'row' or 'col'"),
         (lambda: volta_mma(accumulator="bf16"), "accumulator is 'f32' or 'f16'"),
         (lambda: wgmma_operand(64), "elements of 64 bits"),
+        (lambda: wgmma("m64n64k16", "bf16"), "^wgmma: n = 'm64n64k16' must be"),
         (
             lambda: MmaAtom("mma", (16, 8, 8), *[mma("m16n8k8", "f16").c] * 3, ""),
             "B is .* must have 64 elements",

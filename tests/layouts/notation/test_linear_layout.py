@@ -134,6 +134,7 @@ def test_a_layout_gives_the_xor_of_the_bases(linear):
         (lambda: from_linear_layout({"lane": [[-1]]}), "entry -1 of"),
         (lambda: from_linear_layout({"lane": 4}), "must have a list of bases"),
         (lambda: from_linear_layout(4), "must have a list of bases"),
+        (lambda: from_linear_layout("\n"), "the text is empty"),
         (lambda: from_linear_layout({"lane": [[4]]}, {"m": 4}), "size 4 of m .* at least 8"),
         (lambda: from_linear_layout({"lane": [[4]]}, {"m": 12}), "size 12 of m"),
         (lambda: from_linear_layout({"lane": [[4]]}, 8), "out_dims 8 must be names"),
