@@ -17,7 +17,7 @@ from typing import Any
 
 from . import __version__
 from .draw import Table
-from .draw.summary import Answer, answer, drawable, facts, words
+from .draw.summary import Answer, answer, facts, words
 from .errors import LayoutError
 from .notation.expression import operations
 
@@ -80,7 +80,7 @@ def _show(found: Answer, options: argparse.Namespace) -> None:
     value = found.value
     asked = {name: getattr(options, name) for name in ("unit", "banks", "show")}
     given = {name: x for name, x in asked.items() if x is not None}
-    layout = drawable(value)
+    layout = found.layout
     drawn = found.picture(**given)
     if drawn is None and given:
         raise LayoutError(

@@ -26,7 +26,7 @@ from sources import depend
 
 from layouts.draw import Table
 from layouts.draw.html import style_sheet
-from layouts.draw.summary import answer, drawable, facts, words
+from layouts.draw.summary import answer, facts, words
 
 MOST = 64  # rows, and columns, of a panel
 
@@ -55,8 +55,8 @@ class LayoutTable(SphinxDirective):
             if not isinstance(found.value, Table):  # which has its own limit
                 given.setdefault("limit", MOST)
             table = found.picture(**given)
-            layout = drawable(found.value)
-            shown = facts(layout) if "facts" in self.options and layout is not None else []
+            wanted = "facts" in self.options and found.layout is not None
+            shown = facts(found.layout) if wanted else []
         except Exception as error:  # the page's own Python may raise anything
             raise self.error(f"layout: {error}") from error
         drawn = f"<pre>{escape(words(found.value))}</pre>" if table is None else drawing(table)

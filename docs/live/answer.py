@@ -26,10 +26,10 @@ from layouts import (
     size,
 )
 from layouts.draw.cells import Panel
-from layouts.draw.summary import Answer, drawable, facts, picture, words
+from layouts.draw.summary import Answer, facts, picture, words
 from layouts.draw.summary import answer as ask
 from layouts.hardware.fragment import Drawn
-from layouts.notation.expression import evaluate, evaluate_call
+from layouts.notation.expression import evaluate, read
 from layouts.values.tuples import is_int, leaves
 from layouts.values.unit import unit_of
 
@@ -91,14 +91,14 @@ def show(expression: str, access: str = "", lanes: str = "", unit: str = "") -> 
     """
     given = {"unit": int(unit)} if unit else {}
     found = ask(expression, **given)
-    layout, table = drawable(found.value), table_of(found, given)
+    table = table_of(found, given)
     shown: dict[str, Any] = {"text": text_beside(found.value), "facts": []}
     if table is not None:
         shown["html"] = table.html(page=True)
-    if layout is not None:
-        shown["facts"] = [shortened(fact) for fact in facts(layout)]
+    if found.layout is not None:
+        shown["facts"] = [shortened(fact) for fact in facts(found.layout)]
     if access:
-        shown["banks"] = shortened(costs(found.value, given.get("unit"), access, lanes))
+        shown["banks"] = shortened(costs(found, given.get("unit"), access, lanes))
     return shown
 
 
@@ -125,20 +125,20 @@ def text_beside(value: Any) -> str:
 @answered
 def steps(expression: str) -> dict[str, Any]:
     """The steps of an expression that is one operation; empty if `explain` has none."""
-    _, asked = evaluate_call(expression)
+    asked = read(expression)[1].asked
     try:
         return {"text": str(explain(asked[0], *asked[1]))} if asked else {}
     except LayoutError:
         return {}
 
 
-def costs(value: Any, unit: int | None, access: str, lanes: str) -> str:
+def costs(found: Answer, unit: int | None, access: str, lanes: str) -> str:
     """The cost of an access to a layout, or a line for each layout of a table."""
-    if isinstance(value, Table):
-        costs = [(name, cost(one, value.unit, access, lanes)) for name, one in value.layouts]
+    if isinstance(found.value, Table):
+        table = found.value
+        costs = [(name, cost(one, table.unit, access, lanes)) for name, one in table.layouts]
         return "\n".join(f"{name}: {message}" for name, message in costs)
-    layout = drawable(value)
-    return "" if layout is None else cost(layout, unit, access, lanes)
+    return "" if found.layout is None else cost(found.layout, unit, access, lanes)
 
 
 def within(table: Table) -> Table:

@@ -10,7 +10,7 @@ from ..explanation.steps import Explanation
 from ..explanation.views import views_of
 from ..hardware.fragment import Drawn
 from ..hardware.instructions import Instruction
-from ..notation.expression import evaluate_call
+from ..notation.expression import read
 from ..proof.injective import Injective
 from ..proof.prove import Statement, prove
 from ..values.layout import Layout, cosize
@@ -25,18 +25,24 @@ from .operation import operation
 class Answer(Value):
     """What a page, or the command line, shows of an expression.
 
-    `value`  of the expression
-    `asked`  the operation and its arguments, if the expression is one call
+    `value`   of the expression
+    `layout`  the layout that draws it, or None: the compact one for a shape that is written out,
+              blocks for a swizzle
+    `asked`   the operation and its arguments, if the expression is one call
     """
 
-    __slots__ = __match_args__ = ("value", "asked")
+    __slots__ = __match_args__ = ("value", "layout", "asked")
     value: Any
+    layout: Layout | ComposedLayout | None
     asked: tuple[Callable[..., Any], tuple[Any, ...]] | None
 
     def __init__(
-        self, value: Any, asked: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self,
+        value: Any,
+        layout: Layout | ComposedLayout | None,
+        asked: tuple[Callable[..., Any], tuple[Any, ...]] | None,
     ) -> None:
-        self._set(value, asked)
+        self._set(value, layout, asked)
 
     def picture(self, **given: Any) -> Table | None:
         """The layouts of the operation, or else the value, as a table; see the function `picture`.
@@ -45,12 +51,26 @@ class Answer(Value):
         ['A = 8:2', 'B = 4:2', 'R = A∘B = 4:4']
         """
         views = views_of(*self.asked, self.value) if self.asked else None
-        return operation(views, **given) or picture(self.value, **given)
+        drawn = self.value if self.layout is None else self.layout
+        return operation(views, **given) or picture(drawn, **given)
 
 
 def answer(expression: str, **defaults: Any) -> Answer:
-    """The answer to an expression; `defaults` and errors are those of `evaluate`."""
-    return Answer(*evaluate_call(expression, **defaults))
+    """The answer to an expression; `defaults` and errors are those of `evaluate`.
+
+    A tuple is the shape of a layout only if it is written out: a result may be a coordinate.
+
+    >>> print(answer("(4,8)").layout, answer("idx2crd(21, (4,8))").layout)
+    (4,8):(1,4) None
+    """
+    value, reader = read(expression, **defaults)
+    is_shape = reader.is_literal and _is_shape(value)
+    return Answer(value, Layout(value) if is_shape else drawable(value), reader.asked)
+
+
+def _is_shape(value: Any) -> bool:
+    extents = leaves(value) if isinstance(value, tuple) else ()
+    return extents != () and all(is_int(extent) and extent >= 1 for extent in extents)
 
 
 def picture(value: Any, **given: Any) -> Table | None:
@@ -82,15 +102,13 @@ def picture(value: Any, **given: Any) -> Table | None:
 
 
 def drawable(value: Any) -> Layout | ComposedLayout | None:
-    """The layout that draws `value`: the compact one for a shape, blocks for a swizzle; or None."""
+    """The layout that draws `value`, blocks for a swizzle; or None."""
     if isinstance(value, (Layout, ComposedLayout)):
         return value
     if isinstance(value, Swizzle):  # rows count the bits that are read, columns those that change
         columns, rows = 1 << abs(value.shift), 1 << value.bits
         domain = Layout((rows, columns), (columns << value.base, 1 << value.base))
         return ComposedLayout(value, 0, domain)
-    if isinstance(value, tuple) and value and all(map(is_int, leaves(value))):
-        return Layout(value)
     return None
 
 

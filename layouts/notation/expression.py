@@ -14,14 +14,13 @@ Nothing is passed to ``eval``: a name is that of a public operation or value, or
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from .names import CONSTRUCTORS
 from .reader import Reader
 
-__all__ = ["evaluate", "evaluate_call", "operations"]
+__all__ = ["evaluate", "operations", "read"]
 
 #: Public names that an expression cannot use: of errors and contexts, and of what acts on data.
 EXCLUDED = (
@@ -49,24 +48,25 @@ def evaluate(expression: str, **defaults: Any) -> Any:
     Traceback (most recent call last):
     layouts.errors.LayoutError: ...
     """
-    return Reader(expression, operations(), "", defaults).read_answer()
+    return read(expression, **defaults)[0]
 
 
-def evaluate_call(
-    expression: str, **defaults: Any
-) -> tuple[Any, tuple[Callable[..., Any], tuple[Any, ...]] | None]:
-    """The value of an expression, and its operation and arguments if it is one call.
+def read(expression: str, **defaults: Any) -> tuple[Any, Reader]:
+    """The value of an expression, and its reader, which knows how the expression is written.
 
-    The operation may be a layout or a swizzle.  `defaults` and errors are those of `evaluate`.
+    `defaults` and errors are those of `evaluate`.
 
-    >>> value, (operation, arguments) = evaluate_call("size((2,4))")
+    >>> value, reader = read("size((2,4))")
+    >>> operation, arguments = reader.asked
     >>> value, operation.__name__, arguments
     (8, 'size', ((2, 4),))
-    >>> evaluate_call("(2,4):(4,1)")[1], evaluate_call("coalesce((2,4):(1,2))(3)")[1]
+    >>> read("(2,4):(4,1)")[1].asked, read("coalesce((2,4):(1,2))(3)")[1].asked
     (None, (Layout(8, 1), (3,)))
+    >>> [read(written)[1].is_literal for written in ("(2,4)", "idx2crd(9, (2,4))", "((2,4),3)[0]")]
+    [True, False, False]
     """
     reader = Reader(expression, operations(), "", defaults)
-    return reader.read_answer(), reader.asked
+    return reader.read_answer(), reader
 
 
 @lru_cache(maxsize=1)

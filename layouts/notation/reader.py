@@ -85,6 +85,8 @@ class Reader:
         self.begin = self.start
         #: The call that is the whole expression, as an operation and its arguments.
         self.asked: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        #: Whether the value is written out: no operation, no mode, and no offset of a layout.
+        self.is_literal = True
 
     def advance(self) -> Any:
         """Goes to the next token and returns the previous one."""
@@ -162,7 +164,10 @@ class Reader:
             return shape
         self.advance()
         self.stride_at = self.start
-        return self.apply(start, Layout, shape, self.sum())
+        stride = self.sum()
+        if stride is None:  # which would make a compact layout
+            raise self.error("_ is no stride; a shape alone is compact", self.stride_at)
+        return self.apply(start, Layout, shape, stride)
 
     def sum(self) -> Any:
         """sum = term {+ term | - term}"""
@@ -217,6 +222,7 @@ class Reader:
             is_stride = isinstance(value, tuple) and start == self.stride_at
             if is_stride or not isinstance(value, SUFFIXES[self.token]):
                 raise self.error(NO_LAYOUT.format(at=self.token, closing=CLOSING[self.token]))
+            self.is_literal = False
             take: Any = value if self.token == "(" else partial(_mode, value)
             entries, _ = self.entries()
             if take is value and start == self.begin and self.kind == "end":
@@ -318,6 +324,7 @@ class Reader:
 
     def call(self, at: int, name: str) -> Any:
         """The operation `name` on the arguments that follow, checked against its signature."""
+        self.is_literal = False
         function = self.names[name]
         keywords: dict[str, Any] = {}
         self.calls += 1

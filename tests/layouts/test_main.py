@@ -43,11 +43,33 @@ def test_the_command_line_shows_the_counterexample(capsys):
         ("compare(naive=(4,8):(8,1), padded=(4,8):(9,1))", "padded: (4,8):(9,1)"),
         ("table_tv((4,2):(2,1), (2,4))", "T0 V1"),
         ("compatible(4, (2,2))", "True"),
+        ("(2*4,<4,2>)", "(8,(4,2)):(1,(8,32))\noffsets\n"),
     ],
 )
 def test_the_command_line_shows_any_value(expression, words, capsys):
     assert main([expression]) == 0
     assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("idx2crd(20, (4,8))", "(0,5)"),
+        ("idx2crd(21, (4,8))", "(1,5)"),
+        ("idx2crd(21, ((4,8),2))[0]", "(1,5)"),
+        ("(idx2crd(21, (4,8)), 3)", "((1,5),3)"),
+        ("crd2crd((1,5), (4,8), (2,16))", "(1,10)"),
+        ("unflatten((1,2), (4,8))", "(1,2)"),
+        ("select((4,8,2), (2,0))", "(2,4)"),
+        ("to_bits((2,2):(0,1))", "(0,1)"),
+        ("(make_identity_layout((4,8)))(1,5)", "(1,5)"),
+        ("(0,5)", "(0,5)"),
+        ("()", "()"),
+    ],
+)
+def test_a_tuple_that_is_no_shape_written_out_is_printed(expression, words, capsys):
+    assert main([expression]) == 0
+    assert capsys.readouterr().out == f"{words}\n"
 
 
 def test_options_change_the_table(capsys):

@@ -158,6 +158,8 @@ def test_a_runtime_value_raises_with_advice(text):
         ("", "expected an integer", 0),
         ("(4,,8):(8,1)", "expected an integer", 3),
         ("(4,8:(8,1)", "the same nesting", 3),
+        ("(4,8):_", "_ is no stride", 6),
+        ("(4,8):None", "is no stride", 6),
         ("(4,8):", "expected an integer", 6),
         ("(4,8", "expected ',' or '\\)'", 4),
         ("(4,8))", "expected ':' or 'o'", 5),
