@@ -84,6 +84,8 @@ def _xored(layout: ComposedLayout, part: Layout, fixed: Any) -> ComposedLayout:
 def _part(coord: IntTuple, x: Any, kept: bool) -> Any:
     if isinstance(coord, (Layout, ComposedLayout)):
         raise LayoutError("the coordinate comes first, as in C++: slice_((None, 3), layout)")
+    if hasattr(x, "with_layout"):
+        raise LayoutError(f"{x!r} is a tensor: slice it as tensor[None, 3], or give its layout")
     _fixed(shallow(coord))  # checks the entries other than None, which are not used here
     if not isinstance(x, Layout):
         return _entries(coord, x, kept)

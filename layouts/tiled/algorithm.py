@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..algebra import composition, right_inverse
-from ..errors import LayoutError
+from ..errors import LayoutError, brief
 from ..hardware.atoms import MmaAtom
 from ..values.layout import Layout, cosize
 from ..values.tuples import IntTuple, is_int, rank, size
@@ -36,8 +36,9 @@ def copy(*arguments: Any, pred: Any = None) -> None:
     and aligned if the data is.  With `pred`, a tensor of bools, only the elements where it is true
     are touched.
 
-    Raises `LayoutError` if the sizes differ, if the atom is for elements of another width or cannot
-    access its elements at once, or if an element of `dst` would get several values.
+    Raises `LayoutError` if the sizes differ, if `pred` is no tensor of bools, if the atom is for
+    elements of another width or cannot access its elements at once, or if an element of `dst` would
+    get several values.
 
     >>> import numpy
     >>> from layouts import make_rmem_tensor, make_tensor
@@ -162,6 +163,11 @@ def _check_access(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]
 
 
 def _copy_elements(src: Tensor, dst: Tensor, pred: Tensor | None) -> None:
+    if pred is not None and not (isinstance(pred, Tensor) and pred.element_name == "bool"):
+        raise LayoutError(
+            f"copy: pred is {brief(pred)} and must be a tensor of bools, such as "
+            f"make_tensor(mask) of an array of bools"
+        )
     if size(src) != size(dst) or (pred is not None and size(pred) != size(dst)):
         sizes = ", ".join(str(size(x)) for x in (src, dst, pred) if x is not None)
         raise LayoutError(f"copy of {src!r} to {dst!r}: their sizes are {sizes}; they must agree")

@@ -134,8 +134,13 @@ class Tensor(Composable):
     def _require_writable(self, what: str) -> None:
         """Raises `LayoutError` unless elements can be set; setting none of them shows it."""
         self._require_data(what)
+        none = library(self.data).arange(0)
         try:
-            self.data[:0] = self.data[:0]
+            self.data[none] = self.data[none]
+        except NotImplementedError as error:  # of torch, for uint16 and others
+            raise LayoutError(
+                f"{self!r}: {what} needs elements that torch can set: {error}; use another dtype"
+            ) from None
         except (ValueError, RuntimeError) as error:
             raise LayoutError(
                 f"{self!r}: {what} needs data that can be written: {error}; use a copy of the "
@@ -197,30 +202,7 @@ it takes one value, or an array of the extents (2, 4)
 
     def _store_at(self, indices: Any, values: Any) -> None:
         """`store` to the elements at an array of indices into the data."""
-        before = self.data[indices]
-        wanted = self.data[indices]
-        extents_of, extents = needed("numpy", "store").shape, tuple(wanted.shape)
-        try:
-            given = tuple(extents_of(values))
-            fits = given in ((), extents)
-            if fits:
-                wanted[...] = values
-        except REFUSALS as error:
-            raise LayoutError(
-                f"store to {self!r}: its elements cannot be these values: {error}"
-            ) from None
-        if not fits:
-            raise LayoutError(
-                f"store to {self!r}: an array of the extents {given}; it takes one value, or an "
-                f"array of the extents {extents}"
-            )
-        if (wanted.reshape(-1)[:1] * 0.5).dtype != wanted.dtype and not bool(
-            (wanted == values).all()
-        ):  # integers, which would wrap around, or lose a fraction
-            raise LayoutError(
-                f"store to {self!r}: its elements cannot be these values; give integers of "
-                f"{self.element_bits} bits"
-            )
+        before, wanted = self.data[indices], self._as_elements(values, self.data[indices])
         self.data[indices] = wanted
         stored = self.data[indices]
         nan = (stored != stored) & (wanted != wanted)  # a NaN equals nothing
@@ -230,6 +212,34 @@ it takes one value, or an array of the extents (2, 4)
                 f"store to {self!r}: an element of the data would get several values: the layout, "
                 f"or an array of coordinates, names it more than once; give it one value"
             )
+
+    def _as_elements(self, values: Any, elements: Any) -> Any:
+        """`elements`, a new array, set to `values`; raises `LayoutError` if they cannot be these.
+
+        Floating-point elements are rounded; others would wrap around, or lose a fraction.
+        """
+        extents_of, extents = needed("numpy", "store").shape, tuple(elements.shape)
+        try:
+            given = tuple(extents_of(values))
+            fits = given in ((), extents)
+            if fits:
+                elements[...] = values
+            held = not fits or _rounds(elements.dtype) or _equal(elements, values)
+        except REFUSALS as error:
+            raise LayoutError(
+                f"store to {self!r}: its elements cannot be these values: {error}"
+            ) from None
+        if not fits:
+            raise LayoutError(
+                f"store to {self!r}: an array of the extents {given}; it takes one value, or an "
+                f"array of the extents {extents}"
+            )
+        if not held:
+            raise LayoutError(
+                f"store to {self!r}: its elements cannot be these values; give values of "
+                f"{self.element_name}"
+            )
+        return elements
 
     def fill(self, value: Any) -> None:
         """Sets every element to `value` (C++, DSL ``fill``)."""
@@ -393,6 +403,29 @@ def make_fragment_like(x: Any, dtype: Any = None) -> Any:
 
 
 # ------------------------------------------------------------------------------------- arrays
+
+
+def _rounds(dtype: Any) -> bool:
+    """Whether elements are rounded: those of a floating-point or complex type, or of numpy's
+    extensions, such as bfloat16.
+
+    >>> import numpy, torch
+    >>> [_rounds(x) for x in (torch.float8_e4m3fn, torch.uint8, numpy.dtype(complex))]
+    [True, False, True]
+    """
+    if hasattr(dtype, "kind"):  # of numpy
+        return dtype.kind in "fc" or dtype.isbuiltin == 2
+    return bool(dtype.is_floating_point or dtype.is_complex)
+
+
+def _equal(elements: Any, values: Any) -> bool:
+    """Whether an array has these values, as numbers: torch would make one value an element first,
+    and -1 is no 255."""
+    xp = library(elements)
+    given = xp.atleast_1d(xp.asarray(values))
+    if hasattr(given, "to"):  # of torch, perhaps on another device
+        given = given.to(elements.device)
+    return bool((elements == given).all())
 
 
 def _strides(data: Any) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ from layouts import (
     make_rmem_tensor,
     make_tensor,
     size,
+    slice_,
     symbols,
     tiled_divide,
     zipped_divide,
@@ -252,6 +253,7 @@ REFUSED = {
     "no data": lambda: make_counting_tensor(Layout(4)).load(),
     "a layout as a tensor": lambda: copy(Layout(4), filled(Layout(4))),
     "a divide of no tensor": lambda: zipped_divide(numpy.zeros(4), 2),
+    "a slice of a tensor by name": lambda: slice_((None, 1), filled(LAYOUTS[0])),
 }
 
 
@@ -318,6 +320,77 @@ def test_what_torch_writes_under_autograd_is_written():
     with torch.no_grad():
         make_tensor(leaf).fill(5)
     assert leaf.tolist() == [5, 5, 5, 5]
+
+
+def test_a_tensor_is_said_to_be_sliced_as_a_tensor():
+    with pytest.raises(LayoutError, match=r"is a tensor: slice it as tensor\[None, 3\]"):
+        slice_((None, 1), filled(LAYOUTS[0]))
+
+
+@pytest.mark.parametrize("pred", [numpy.ones((2, 2), bool), make_identity_tensor((2, 2)), 1, "x"])
+def test_a_predicate_is_a_tensor_of_bools(pred):
+    src, dst = filled(Layout((2, 2))), make_rmem_tensor((2, 2), numpy.int64)
+    for wrong in (pred, make_tensor(numpy.ones((2, 2), int))):
+        with pytest.raises(LayoutError, match=r"(?s)pred is .* and must be a tensor of bools"):
+            copy(src, dst, pred=wrong)
+    assert not dst.data.any()
+
+
+#: Types of elements, by library, and three values that they have.
+TYPES = [
+    *(("torch", name, (0.5, -2.0, 1.0)) for name in ("float8_e4m3fn", "float8_e5m2", "bfloat16")),
+    *(("torch", name, (True, False, True)) for name in ("bool",)),
+    *(("torch", name, (3, 2, 1)) for name in ("uint8", "int64", "complex64")),
+    ("numpy", "<U3", ("abc", "b", "")),
+    ("numpy", "datetime64[D]", ("2026-01-02", "2026-01-03", "2026-01-04")),
+    ("numpy", "i4,f4", ((1, 2.0), (3, 4.0), (5, 6.0))),
+    ("numpy", "O", (None, "a", 1)),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "values"), TYPES)
+def test_elements_of_every_type_are_copied(name, dtype, values):
+    library = pytest.importorskip(name)
+    if name == "torch":
+        data = library.tensor(values).to(getattr(library, dtype))
+    else:
+        data = library.array([*values], dtype)
+    src, dst = make_tensor(data), make_tensor(data[[1, 2, 0]])
+    copy(src, dst)
+    dst[1] = data[1]
+    assert dst.data.tolist() == data.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64", "float8_e8m0fnu"])
+def test_elements_that_torch_cannot_set_are_refused(dtype):
+    torch = pytest.importorskip("torch")
+    tensor = make_tensor(torch.zeros(4).to(getattr(torch, dtype)))
+    for write in (lambda: tensor.fill(1), lambda: tensor.__setitem__(0, 1)):
+        with pytest.raises(LayoutError, match="needs elements that torch can set"):
+            write()
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_what_would_wrap_around_is_refused_whatever_holds_it(name):
+    library = pytest.importorskip(name)
+    unsigned = make_tensor(library.zeros(4, dtype=library.uint8))
+    signed = make_tensor(library.zeros(4, dtype=library.int8))
+    of_one = [lambda x: x, numpy.int64, library.asarray]
+    for tensor, value in ((unsigned, -3), (signed, 255)):
+        for made in (*(of(value) for of in of_one), library.full((4,), value)):
+            with pytest.raises(LayoutError, match="elements cannot be"):
+                tensor.fill(made)
+        with pytest.raises(LayoutError, match="elements cannot be"):
+            tensor[0] = value
+        assert tensor.data.tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("value", ["abcd", 1])
+def test_a_string_that_would_be_cut_or_made_is_refused(value):
+    tensor = make_tensor(numpy.array(["abc", "b"]))
+    with pytest.raises(LayoutError, match="elements cannot be these values"):
+        tensor[0] = value
+    assert tensor.data.tolist() == ["abc", "b"]
 
 
 @pytest.mark.parametrize("name", ["numpy", "torch"])
