@@ -15,12 +15,12 @@ from typing import Any
 from ..errors import LayoutError
 from ..proof.certificates import stages_of
 from ..values.layout import Layout
-from ..values.swizzle import Swizzle
-from ..values.tuples import idx2crd, is_int, leaves, text
+from ..values.swizzle import ComposedLayout, Swizzle
+from ..values.tuples import coordinate, idx2crd, is_int, leaves, text
 from .steps import Explanation, Lines, explains
 
 
-@explains("Swizzle")
+@explains(Swizzle)
 def _swizzle(swizzle: Swizzle, *offset: int) -> Explanation:
     """The bits of an offset, those that are read, where they are added, and the sum."""
     if len(offset) != 1 or not is_int(offset[0]):
@@ -64,10 +64,12 @@ def _range(mask: int) -> str:
     return f"bit {low}" if low == high else f"bits {low} to {high}"
 
 
-@explains("ComposedLayout", "Layout")
+@explains(ComposedLayout, Layout)
 def _layout(layout: Any, *coord: Any) -> Explanation:
     """A coordinate or an index, digit by digit; a composed layout, stage by stage."""
-    at = coord[0] if len(coord) == 1 else coord
+    at = coordinate(coord[0] if len(coord) == 1 else coord)
+    if any(hasattr(entry, "ndim") for entry in leaves(at)):
+        raise LayoutError(f"explain({layout}, ...): it takes one index or coordinate, not an array")
     result = layout(at)
     lines: Lines = []
     value: Any = at

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .. import algebra
 from ..algebra.gf2 import image
 from ..values.modes import has_xor_strides
 from ..values.swizzle import ComposedLayout
@@ -28,7 +29,7 @@ from .checks import check_values
 from .steps import Lines, explains
 
 
-@explains("to_bits")
+@explains(algebra.to_bits)
 def _to_bits(lines: Lines, result: Any, layout: Any) -> None:
     if result is not None:
         _columns(lines, result)
@@ -36,7 +37,7 @@ def _to_bits(lines: Lines, result: Any, layout: Any) -> None:
         check_values(lines, formula, lambda i: image(i, result), layout, size(layout.shape))
 
 
-@explains("from_bits")
+@explains(algebra.from_bits)
 def _from_bits(lines: Lines, result: Any, columns: Sequence[int], shape: Any = None) -> None:
     columns = tuple(columns)
     _columns(lines, columns)

@@ -24,7 +24,7 @@ from .steps import Lines, explains, substep
 from .views import View, Views, drawable, has_integer_offsets, same_index, shows
 
 
-@explains("coalesce")
+@explains(algebra.coalesce)
 def _coalesce(lines: Lines, result: Any, layout: Any, profile: Any = None) -> None:
     if in_outer(lines, algebra.coalesce, layout, profile):
         return
@@ -39,7 +39,7 @@ def _coalesce(lines: Lines, result: Any, layout: Any, profile: Any = None) -> No
         check(lines, Equivalent(layout, result), f"R(i) == L(i) with R = {result}")
 
 
-@explains("filter")
+@explains(algebra.filter)
 def _filter(lines: Lines, result: Any, layout: Any, profile: Any = None) -> None:
     if in_outer(lines, algebra.filter, layout, profile):
         return
@@ -54,10 +54,10 @@ def _filter(lines: Lines, result: Any, layout: Any, profile: Any = None) -> None
         substep(lines, algebra.coalesce, Layout(extents, strides))
 
 
-shows("coalesce")(same_index)
+shows(algebra.coalesce)(same_index)
 
 
-@shows("filter")
+@shows(algebra.filter)
 def _filtered(result: Any, layout: Any, profile: Any = None) -> Views | None:
     """The indices of L with the offset of an index of R."""
     if not drawable(layout, result) or not has_integer_offsets(layout):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from .. import algebra
 from ..algebra.complement import by_coordinate, covers, period
 from ..proof.laws import ComplementLaws
 from ..values.arith import ascending, ceil_div, divided, equal
@@ -29,7 +30,7 @@ from .steps import Lines, by_other_means, explains
 from .views import MOST, View, Views, drawable, has_integer_offsets, shows, tied
 
 
-@explains("complement")
+@explains(algebra.complement)
 def _complement(lines: Lines, result: Any, layout: Layout, cotarget: Any = None) -> None:
     if isinstance(layout, Layout) and kind_of(layout.modes) is ArithTuple:
         _each_coordinate(lines, layout, cotarget)
@@ -107,7 +108,7 @@ def _offsets(reach: Any) -> str:
 MEMORY_ROW = 32
 
 
-@shows("complement")
+@shows(algebra.complement)
 def _copies(result: Any, layout: Any, cotarget: Any = None) -> Views | None:
     """L, R, and the offsets below the target: each in the colour of the copy of L that takes it."""
     if not drawable(layout, result) or not has_integer_offsets(layout, result):

@@ -46,7 +46,7 @@ from .views import View, Views, by_element, column_of, drawable, shows, tied
 KINDS = {Swizzle: "a swizzle", Layout: "a layout", ComposedLayout: "a composed layout"}
 
 
-@explains("composition")
+@explains(algebra.composition)
 def _composition(lines: Lines, result: Any, a: Any, b: Any) -> None:
     if isinstance(b, tuple) and isinstance(a, (Layout, ComposedLayout)):
         lines.append("a tuple of tilers composes mode by mode, and drops the modes beyond it")
@@ -197,7 +197,7 @@ def _nested_and_checked(lines: Lines, result: Any, a: Any, b: Any) -> None:
         check_values(lines, "R(i) == A(B(i))", lambda i: a(b(i)), result, size(b))
 
 
-@shows("composition")
+@shows(algebra.composition)
 def _places(result: Any, a: Any, b: Any) -> Views | None:
     """B, and the cells of A that it selects, which are those of R."""
     if not drawable(result):

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..values.symbols import free_symbols
-from ..values.tuples import crd2idx, idx2crd, leaves, place_values, text, unflatten
+from ..values.tuples import crd2crd, crd2idx, idx2crd, index_strides, leaves, text
 from .steps import Lines, explains, substep
 
 
-@explains("idx2crd")
+@explains(idx2crd)
 def _idx2crd(lines: Lines, result: Any, idx: Any, shape: Any) -> None:
     if isinstance(idx, tuple) or free_symbols((idx, shape)):
         lines.append(f"each entry of {text(idx)} is an index into its mode of {text(shape)}")
@@ -38,10 +38,10 @@ def _idx2crd(lines: Lines, result: Any, idx: Any, shape: Any) -> None:
     lines.append(f"check crd2idx({text(result)}, {text(shape)}) = {crd2idx(result, shape)}")
 
 
-@explains("crd2idx")
+@explains(crd2idx)
 def _crd2idx(lines: Lines, result: Any, coord: Any, shape: Any, stride: Any = None) -> None:
     if stride is None:
-        stride = unflatten(place_values(leaves(shape)), shape)
+        stride = index_strides(shape)
         lines.append(f"the place values of {text(shape)}, leftmost fastest: {text(stride)}")
     whole = _down_to_leaves(lines, coord, shape)
     terms = zip(leaves(whole), leaves(stride), strict=True)
@@ -60,6 +60,6 @@ def _down_to_leaves(lines: Lines, coord: Any, shape: Any) -> Any:
     return tuple(_down_to_leaves(lines, *pair) for pair in zip(coord, shape, strict=True))
 
 
-@explains("crd2crd")
+@explains(crd2crd)
 def _crd2crd(lines: Lines, result: Any, coord: Any, source: Any, target: Any) -> None:
     substep(lines, idx2crd, substep(lines, crd2idx, coord, source), target)

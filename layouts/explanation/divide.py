@@ -22,7 +22,7 @@ from .steps import Lines, explains, substep
 from .views import View, Views, by_element, drawable, shows
 
 
-@explains("logical_divide")
+@explains(algebra.logical_divide)
 def _logical_divide(lines: Lines, result: Any, layout: Any, tiler: Any) -> None:
     if tiler is None:
         lines.append(f"no tiler: {layout} stays as it is")
@@ -48,13 +48,13 @@ def _logical_divide(lines: Lines, result: Any, layout: Any, tiler: Any) -> None:
         check(lines, law, f"R((t,r)) == A(T(t) + T*(r)), R = {result}")
 
 
-explains("zipped_divide")(
+explains(algebra.zipped_divide)(
     gathered(algebra.logical_divide, "the tiles go to mode 0, the rests to mode 1")
 )
-explains("tiled_divide")(
+explains(algebra.tiled_divide)(
     gathered(algebra.logical_divide, "the tiles go to mode 0, the rests follow as modes")
 )
-explains("flat_divide")(
+explains(algebra.flat_divide)(
     gathered(algebra.logical_divide, "all modes of tiles come first, then all modes of rests")
 )
 
@@ -62,7 +62,7 @@ explains("flat_divide")(
 def _shown(op: Callable[..., Any]) -> None:
     """Register the views of a divide: A with its tiles in colours, and R."""
 
-    @shows(op.__name__)
+    @shows(op)
     def views(result: Any, layout: Any, tiler: Any) -> Views | None:
         return tiles(op, result, layout, tiler)
 

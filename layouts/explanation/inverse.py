@@ -33,7 +33,7 @@ from .steps import Lines, by_other_means, explains, substep
 from .views import View, Views, drawable, has_integer_offsets, shows, tied
 
 
-@explains("right_inverse")
+@explains(algebra.right_inverse)
 def _right_inverse(lines: Lines, result: Any, layout: Any) -> None:
     if by_other_means(lines, layout, "by elimination, or by the inverse of the swizzle"):
         return
@@ -69,7 +69,7 @@ def _check_right_inverse(lines: Lines, layout: Any, result: Any) -> None:
         check_values(lines, "L(R(i)) == i", lambda i: layout(result(i)), int, size(result))
 
 
-@explains("left_inverse")
+@explains(algebra.left_inverse)
 def _left_inverse(lines: Lines, result: Any, layout: Any) -> None:
     if not by_other_means(lines, layout, "by elimination, or by the inverse of the swizzle"):
         _offsets_to_places(lines, substep(lines, algebra.coalesce, layout))
@@ -102,7 +102,7 @@ def _offsets_to_places(lines: Lines, flat: Layout) -> None:
             lines.append(f"  {after} is not a multiple of {stride}: all layouts are tried")
 
 
-@explains("nullspace")
+@explains(algebra.nullspace)
 def _nullspace(lines: Lines, result: Any, layout: Any) -> None:
     how = "by elimination, or as that of the layout under a swizzle"
     if not by_other_means(lines, layout, how):
@@ -124,7 +124,7 @@ def _nullspace(lines: Lines, result: Any, layout: Any) -> None:
         )
 
 
-@explains("max_common_layout")
+@explains(algebra.max_common_layout)
 def _common_layout(lines: Lines, result: Any, a: Any, b: Any) -> None:
     count = substep(lines, algebra.max_common_vector, a, b)
     if count is None or result is None:
@@ -135,7 +135,7 @@ def _common_layout(lines: Lines, result: Any, a: Any, b: Any) -> None:
         check_values(lines, "B(R(i)) == i", lambda i: b(result(i)), int, size(result))
 
 
-@explains("max_common_vector")
+@explains(algebra.max_common_vector)
 def _common_vector(lines: Lines, result: Any, a: Any, b: Any) -> None:
     lines.append(
         f"the indices of A = {a} and B = {b} are cut into vectors, in which the offsets of both "
@@ -148,7 +148,7 @@ def _common_vector(lines: Lines, result: Any, a: Any, b: Any) -> None:
 # --------------------------------------------------------------------------------- pictures
 
 
-@shows("right_inverse", "left_inverse")
+@shows(algebra.right_inverse, algebra.left_inverse)
 def _both_ways(result: Any, layout: Any) -> Views | None:
     """An index of L with an offset, and the offset as an index of R with that index."""
     if not drawable(layout, result) or not has_integer_offsets(layout):
@@ -162,7 +162,7 @@ def _both_ways(result: Any, layout: Any) -> Views | None:
     return Views(views, lambda offset: offset, "offset of L")
 
 
-@shows("nullspace")
+@shows(algebra.nullspace)
 def _at_offset_0(result: Any, layout: Any) -> Views | None:
     """The indices of L that have the offset of index 0."""
     if not drawable(layout, result):
@@ -175,7 +175,7 @@ def _at_offset_0(result: Any, layout: Any) -> Views | None:
     return Views(views, lambda _: 0, coloured="the indices of R")
 
 
-@shows("max_common_layout")
+@shows(algebra.max_common_layout)
 def _in_both(result: Any, a: Any, b: Any) -> Views | None:
     """The indices of the first vector, in A and in B."""
     if not drawable(a, b, result):

@@ -24,7 +24,7 @@ from .steps import Lines, explains, substep
 from .views import Views, drawable, in_place, index_at, shows
 
 
-@explains("local_tile")
+@explains(local_tile)
 def _local_tile(lines: Lines, result: Any, layout: Any, tiler: Any, at: Any, *proj: Any) -> None:
     if proj or isinstance(layout, ComposedLayout):
         lines.append(f"as zipped_divide of {_without_swizzle(layout)}, at {shown(at)}")
@@ -38,7 +38,7 @@ def _local_tile(lines: Lines, result: Any, layout: Any, tiler: Any, at: Any, *pr
         _check_part(lines, "offset + tile(t) == Z(t, c)", divided, rest(at), tile, result)
 
 
-@explains("local_partition")
+@explains(local_partition)
 def _local_partition(
     lines: Lines, result: Any, layout: Any, tile: Any, index: Any, *proj: Any
 ) -> None:
@@ -81,7 +81,7 @@ def _without_swizzle(layout: Any) -> str:
 def _shown(op: Callable[..., Any]) -> None:
     """Register the views of an operation that gives a part: L with the part in colour, and R."""
 
-    @shows(op.__name__)
+    @shows(op)
     def views(result: Any, layout: Any, *arguments: Any) -> Views | None:
         if not drawable(layout):
             return None

@@ -28,7 +28,7 @@ from .steps import Lines, explains, substep
 from .views import View, Views, drawable, shows, tied
 
 
-@explains("logical_product")
+@explains(algebra.logical_product)
 def _logical_product(lines: Lines, result: Any, layout: Any, tiler: Any) -> None:
     if isinstance(tiler, tuple):
         lines.append("a tuple of tilers multiplies mode by mode")
@@ -77,13 +77,13 @@ def _target(layout: Layout, count: Any) -> Any:
     return plain(period(joined([layout, copies_of(layout, count)])))
 
 
-explains("zipped_product")(
+explains(algebra.zipped_product)(
     gathered(algebra.logical_product, "the blocks go to mode 0, the copies to mode 1")
 )
-explains("tiled_product")(
+explains(algebra.tiled_product)(
     gathered(algebra.logical_product, "the blocks go to mode 0, the copies follow as modes")
 )
-explains("flat_product")(
+explains(algebra.flat_product)(
     gathered(algebra.logical_product, "all modes of blocks come first, then all modes of copies")
 )
 
@@ -91,12 +91,12 @@ explains("flat_product")(
 # ---------------------------------------------------------------------------- side by side
 
 
-@explains("blocked_product")
+@explains(algebra.blocked_product)
 def _blocked(lines: Lines, result: Any, block: Any, tiler: Any) -> None:
     _side_by_side(algebra.blocked_product, lines, result, block, tiler)
 
 
-@explains("raked_product")
+@explains(algebra.raked_product)
 def _raked(lines: Lines, result: Any, block: Any, tiler: Any) -> None:
     _side_by_side(algebra.raked_product, lines, result, block, tiler)
 
@@ -146,7 +146,7 @@ def _extended(lines: Lines, layout: Layout, rank: int) -> Layout:
     return extended
 
 
-@explains("tile_to_shape")
+@explains(algebra.tile_to_shape)
 def _tile_to_shape(lines: Lines, result: Any, block: Any, shape: Any, order: Any = None) -> None:
     target = shape if isinstance(shape, tuple) else (shape,)
     own = [size(mode) for mode in block] + [1] * (len(target) - len(block))
@@ -175,29 +175,29 @@ def _tile_to_shape(lines: Lines, result: Any, block: Any, shape: Any, order: Any
 Halves: TypeAlias = "Callable[[int], tuple[int, int]]"
 
 
-@shows("logical_product")
+@shows(algebra.logical_product)
 def _logical_copies(result: Any, block: Any, tiler: Any) -> Views | None:
     if isinstance(tiler, tuple):
         return _copies(result, block, tiler, _by_mode(result, block))
     return _copies(result, block, tiler, _one_by_one(block))
 
 
-@shows("zipped_product", "tiled_product", "flat_product")
+@shows(algebra.zipped_product, algebra.tiled_product, algebra.flat_product)
 def _gathered_copies(result: Any, block: Any, tiler: Any) -> Views | None:
     return _copies(result, block, tiler, _one_by_one(block))
 
 
-@shows("blocked_product")
+@shows(algebra.blocked_product)
 def _blocked_copies(result: Any, block: Any, tiler: Any) -> Views | None:
     return _copies(result, block, tiler, _by_mode(result, block))
 
 
-@shows("raked_product")
+@shows(algebra.raked_product)
 def _raked_copies(result: Any, block: Any, tiler: Any) -> Views | None:
     return _copies(result, block, tiler, _by_mode(result, block, raked=True))
 
 
-@shows("tile_to_shape")
+@shows(algebra.tile_to_shape)
 def _tiled_copies(result: Any, block: Any, shape: Any, order: Any = None) -> Views | None:
     return _copies(result, block, None, _by_mode(result, block))
 

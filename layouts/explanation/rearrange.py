@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..algebra.rearrange import select
+from .. import algebra
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import text
@@ -19,7 +19,7 @@ from .steps import Lines, explains
 from .views import Views, drawable, in_place, same_index, shows
 
 
-@explains("append", "group_modes", "prepend", "replace", "select")
+@explains(algebra.append, algebra.group_modes, algebra.prepend, algebra.replace, algebra.select)
 def _rearranged(lines: Lines, result: Any, x: Any, *arguments: Any) -> None:
     if isinstance(x, ComposedLayout):
         lines.append(f"the outer layout of {x} changes; the rest stays")
@@ -34,13 +34,13 @@ def _listed(x: Any) -> str:
     return ", ".join(map(text, modes)) or "none"
 
 
-shows("group_modes")(same_index)
+shows(algebra.group_modes)(same_index)
 
 
-@shows("select")
+@shows(algebra.select)
 def _selected(result: Any, x: Any, mode: Any) -> Views | None:
     """The cells of L whose coordinate is 0 in the other modes."""
     if not drawable(x):
         return None
-    indices = select(Layout(x.shape), mode)
+    indices = algebra.select(Layout(x.shape), mode)
     return in_place(x, (result, 0), lambda cell: (indices(cell),))

@@ -26,7 +26,7 @@ from .steps import Lines, by_other_means, explains, substep
 from .views import View, Views, drawable, has_integer_offsets, shows
 
 
-@explains("upcast")
+@explains(algebra.upcast)
 def _upcast(lines: Lines, result: Any, layout: Any, n: int) -> None:
     if not is_int(n) or _in_composed(lines, result, algebra.upcast, layout, n):
         return
@@ -51,7 +51,7 @@ def _upcast(lines: Lines, result: Any, layout: Any, n: int) -> None:
         check_values(lines, formula, first, result, size(result))
 
 
-@explains("downcast")
+@explains(algebra.downcast)
 def _downcast(lines: Lines, result: Any, layout: Any, n: int) -> None:
     if not is_int(n) or _in_composed(lines, result, algebra.downcast, layout, n):
         return
@@ -88,7 +88,7 @@ def _in_composed(lines: Lines, result: Any, op: Callable[..., Any], layout: Any,
     return True
 
 
-@explains("recast")
+@explains(algebra.recast)
 def _recast(lines: Lines, result: Any, layout: Any, old_bits: int, new_bits: int) -> None:
     if not (is_int(old_bits) and is_int(new_bits)):
         return
@@ -103,17 +103,17 @@ def _recast(lines: Lines, result: Any, layout: Any, old_bits: int, new_bits: int
         substep(lines, algebra.upcast, parts, new)
 
 
-@shows("upcast")
+@shows(algebra.upcast)
 def _wider(result: Any, layout: Any, n: int) -> Views | None:
     return _units(result, layout, 1, n)
 
 
-@shows("downcast")
+@shows(algebra.downcast)
 def _narrower(result: Any, layout: Any, n: int) -> Views | None:
     return _units(result, layout, n, 1)
 
 
-@shows("recast")
+@shows(algebra.recast)
 def _units(result: Any, layout: Any, old: int, new: int) -> Views | None:
     """The elements of L and of R that are in one unit, which holds whole ones of both."""
     if not drawable(layout, result) or not has_integer_offsets(layout):

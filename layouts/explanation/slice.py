@@ -21,17 +21,17 @@ from .steps import Lines, explains, substep
 from .views import Views, drawable, in_place, shows
 
 
-@explains("slice_")
+@explains(slice_)
 def _slice(lines: Lines, result: Any, coord: Any, x: Any) -> None:
     _at(slice_, lines, coord, x)
 
 
-@explains("dice")
+@explains(dice)
 def _dice(lines: Lines, result: Any, coord: Any, x: Any) -> None:
     _at(dice, lines, coord, x)
 
 
-@explains("slice_and_offset")
+@explains(slice_and_offset)
 def _slice_and_offset(lines: Lines, result: Any, coord: Any, x: Any) -> None:
     _at(slice_and_offset, lines, coord, x)
 
@@ -57,12 +57,12 @@ def _at(op: Callable[..., Any], lines: Lines, coord: Any, x: Any) -> None:
     lines.append(f"kept: {text(slice_(coord, x))}; fixed: {text(dice(coord, x))}")
 
 
-@shows("slice_")
+@shows(slice_)
 def _slice_in_place(result: Any, coord: Any, x: Any) -> Views | None:
     return _part_in_place(slice_and_offset(coord, x), coord, x) if drawable(x) else None
 
 
-@shows("dice")
+@shows(dice)
 def _first_at_rest(result: Any, coord: Any, x: Any) -> Views | None:
     """The cells of L whose coordinate is 0 in the modes that are left out."""
     if not drawable(x, result):
@@ -71,7 +71,7 @@ def _first_at_rest(result: Any, coord: Any, x: Any) -> Views | None:
     return in_place(x, (result, 0), lambda cell: (indices(cell),))
 
 
-@shows("slice_and_offset")
+@shows(slice_and_offset)
 def _part_in_place(result: Any, coord: Any, x: Any) -> Views | None:
     """L, with the cells of the slice in colour, and the slice with its offset."""
     if not drawable(x):

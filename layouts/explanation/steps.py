@@ -24,14 +24,14 @@ __all__ = ["EXPLAINERS", "Explanation", "Lines", "by_other_means", "explain", "e
 #: The lines of an explanation so far.
 Lines: TypeAlias = "list[str]"
 
-#: The name of an operation, or of the class of what is applied, and the function that explains it.
-EXPLAINERS: dict[str, Callable[..., Any]] = {}
+#: An operation, or the class of what is applied, and the function that explains it.
+EXPLAINERS: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def explains(*names: str) -> Callable[[F], F]:
-    """Register a function as the one that explains the operations `names`.
+def explains(*operations: Callable[..., Any]) -> Callable[[F], F]:
+    """Register a function as the one that explains `operations`.
 
     For an operation it is called with the lines, the result or None, and the arguments.  For a
     class, such as Layout, it is called with the value and what that is applied to, and returns an
@@ -39,7 +39,7 @@ def explains(*names: str) -> Callable[[F], F]:
     """
 
     def register(explainer: F) -> F:
-        EXPLAINERS.update(dict.fromkeys(names, explainer))
+        EXPLAINERS.update(dict.fromkeys(operations, explainer))
         return explainer
 
     return register
@@ -90,6 +90,9 @@ class Explanation(Value):
     def __repr__(self) -> str:
         return str(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self._fields(), self.asked)
+
     def _repr_html_(self) -> str:
         from ..draw.operation import notebook  # pictures import this file
 
@@ -118,13 +121,10 @@ def explain(op: Any, *args: Any) -> Explanation:
       11       0 1 0 1 1
       check: applied again, it gives 10 back
     """
-    name = getattr(op, "__name__", type(op).__name__)
-    explainer = EXPLAINERS.get(name)
-    if explainer is None:
-        raise LayoutError(f"explain: {op!r} is none of {', '.join(sorted(EXPLAINERS))}")
     if isinstance(op, (Swizzle, Layout, ComposedLayout)):
-        explanation: Explanation = explainer(op, *args)
+        explanation: Explanation = EXPLAINERS[type(op)](op, *args)
         return explanation
+    explainer, name = _explainer_of(op), op.__name__
     check_call(op, args)
     for given in args:
         if hasattr(given, "with_layout"):
@@ -145,6 +145,18 @@ def explain(op: Any, *args: Any) -> Explanation:
     if refusal is not None:
         lines.append(f"refused: {refusal}")
     return Explanation(call, tuple(lines), result, (op, args))
+
+
+def _explainer_of(op: Any) -> Callable[..., Any]:
+    """The function that explains the operation `op`; a class stands for its values alone."""
+    explainer = EXPLAINERS.get(op) if callable(op) and not isinstance(op, type) else None
+    if explainer is None:
+        known = sorted(each.__name__ for each in EXPLAINERS if not isinstance(each, type))
+        raise LayoutError(
+            f"explain: {op!r} is none of {', '.join(known)} of this package, and no layout or "
+            f"swizzle"
+        )
+    return explainer
 
 
 def _argument(x: Any) -> str:

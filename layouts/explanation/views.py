@@ -17,7 +17,7 @@ from ..errors import LayoutError
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.symbols import free_symbols
-from ..values.tuples import IntTuple, crd2idx, is_int, leaves, size
+from ..values.tuples import IntTuple, crd2idx, is_inside, is_int, leaves, size
 from ..values.value import Value
 
 __all__ = [
@@ -42,8 +42,8 @@ __all__ = [
 #: index of a cell → the elements that it stands for.
 ElementsOf: TypeAlias = "Callable[[int], tuple[int, ...]]"
 
-#: The name of an operation → the function that gives its views; None if it has none.
-VIEWERS: dict[str, Callable[..., Views | None]] = {}
+#: An operation → the function that gives its views; None if it has none.
+VIEWERS: dict[Callable[..., Any], Callable[..., Views | None]] = {}
 
 #: The most cells of a layout whose elements are found.
 MOST = 1 << 14
@@ -105,14 +105,14 @@ class Views(Value):
         self._set(tuple(views), group, colours, coloured)
 
 
-def shows(*names: str) -> Callable[[F], F]:
-    """Register a function as the one that gives the views of the operations `names`.
+def shows(*operations: Callable[..., Any]) -> Callable[[F], F]:
+    """Register a function as the one that gives the views of `operations`.
 
     It is called with the result and the arguments, all of whose layouts have integer extents.
     """
 
     def register(viewer: F) -> F:
-        VIEWERS.update(dict.fromkeys(names, viewer))
+        VIEWERS.update(dict.fromkeys(operations, viewer))
         return viewer
 
     return register
@@ -127,7 +127,7 @@ def views_of(
     >>> [view.name for view in explain(coalesce, Layout((2, 4))).views().views]
     ['L', 'R']
     """
-    viewer = VIEWERS.get(getattr(operation, "__name__", ""))
+    viewer = VIEWERS.get(operation)
     if viewer is None or result is None:
         return None
     try:
@@ -202,13 +202,7 @@ def index_at(coord: IntTuple, shape: IntTuple) -> tuple[int, ...]:
     >>> index_at((1, 2), (2, 3)), index_at((1, 3), (2, 3)), index_at((1,), (2, (1, 1)))
     ((5,), (), (1,))
     """
-    return (crd2idx(_whole(coord, shape), shape),) if _is_inside(coord, shape) else ()
-
-
-def _is_inside(coord: IntTuple, shape: IntTuple) -> bool:
-    if isinstance(coord, tuple):
-        return all(map(_is_inside, coord, shape))
-    return bool(coord < size(shape))
+    return (crd2idx(_whole(coord, shape), shape),) if is_inside(coord, shape) else ()
 
 
 def _whole(coord: IntTuple, shape: IntTuple) -> IntTuple:
@@ -235,9 +229,9 @@ def same_index(result: Any, layout: Any, *arguments: Any) -> Views | None:
 
 def in_place(layout: Any, found: tuple[Any, Any], elements: ElementsOf) -> Views | None:
     """L with the cells of a part of it in colour, and the part; `found` is the part and the offset
-    at which it starts."""
+    at which it starts.  None if symbols say which cells they are."""
     part, offset = found
-    if not drawable(layout, part):
+    if not drawable(layout, part) or free_symbols(elements(0)):
         return None
     taken = tied((i, i) for cell in range(size(part)) for i in elements(cell))
     views = (View("L", layout, taken), View("R", part, elements, offset))

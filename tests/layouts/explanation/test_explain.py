@@ -1,7 +1,11 @@
 """Explanations: what is written is what the operation does."""
 
+import builtins
+import copy
+import pickle
 import re
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -178,8 +182,31 @@ def test_symbols():
 
 
 def test_what_cannot_be_explained_says_so():
-    with pytest.raises(LayoutError, match=r"explain: .* is none of"):
-        explain(size, Layout(8))
+    def coalesce(layout):
+        return layout
+
+    for op in (size, coalesce, builtins.filter, Layout, Swizzle, [coalesce], "coalesce", None):
+        with pytest.raises(LayoutError, match=r"explain: .* is none of"):
+            explain(op, Layout(8))
+
+
+def test_an_index_of_numpy_is_explained_as_that_of_python():
+    for layout in (Layout((4, 8)), composition(Swizzle(1, 0, 2), Layout((4, 8)))):
+        assert str(explain(layout, numpy.int64(6))) == str(explain(layout, 6))
+        assert str(explain(layout, (numpy.int64(2), 1))) == str(explain(layout, (2, 1)))
+        with pytest.raises(LayoutError, match="one index or coordinate, not an array"):
+            explain(layout, numpy.arange(3))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [explain(composition, Layout((4, 8)), Layout((2, 2))), explain(Swizzle(1, 0, 1), 3)],
+    ids=str,
+)
+def test_a_copy_of_an_explanation_has_its_picture(steps):
+    for made in (copy.copy(steps), copy.deepcopy(steps), pickle.loads(pickle.dumps(steps))):
+        assert made == steps
+        assert made._repr_html_() == steps._repr_html_()
 
 
 OF_ONE = ["filter", "nullspace", "left_inverse", "right_inverse", "coalesce", "complement"]
@@ -266,7 +293,8 @@ def test_every_operation_of_the_algebra_is_explained():
     from layouts.algebra import __all__ as names
     from layouts.explanation.steps import EXPLAINERS
 
-    assert set(names) - {"Tile", "gf2"} <= EXPLAINERS.keys()
+    operations = {getattr(algebra, name) for name in {*names} - {"Tile", "gf2"}}
+    assert operations <= EXPLAINERS.keys()
 
 
 @pytest.mark.parametrize(
