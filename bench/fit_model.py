@@ -36,7 +36,13 @@ from runs import Array, Runs, chosen, expectation, formulas, of_all, of_shape, r
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.select import candidate
-from cutedsl_gemm.select.candidate import CANDIDATES, EVERY, FILL, LONG_EPILOGUES, Candidate
+from cutedsl_gemm.select.candidate import (
+    ALL_CANDIDATES,
+    CANDIDATES,
+    FILL,
+    LONG_EPILOGUES,
+    Candidate,
+)
 from cutedsl_gemm.select.correction import FILE, LEARNED, Network, write
 from cutedsl_gemm.select.costs import FITTED, Constants
 from cutedsl_gemm.select.model import NEAR
@@ -187,7 +193,7 @@ def main() -> None:
         report(f"best, {name}", part, part.best)
         report(f"choice before, {name}", part, chosen(part, FITTED, LEARNED))
     c = fit(FITTED, LEARNED, options.steps) if options.steps else FITTED
-    known = np.array([bool(options.pick) or each.family in EVERY for each in runs.names])
+    known = np.array([bool(options.pick) or each.family in ALL_CANDIDATES for each in runs.names])
     parts = [(name, part.plans(known)) for name, part in parts]
     learned = learn(parts[0][1], c, options.learn) if options.learn else LEARNED
     if options.epilogues:

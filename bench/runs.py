@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
+from cutedsl_gemm.select.candidate import ALL_CANDIDATES, Candidate, distinct
 from cutedsl_gemm.select.correction import Network, candidate_inputs, row_inputs, work_inputs
 from cutedsl_gemm.select.costs import SMS, Constants, Table, aligned, table
 from cutedsl_gemm.select.formulas import EpilogueWork, terms, work_of
@@ -88,7 +88,7 @@ class Runs(NamedTuple):
 
 def read(paths: Sequence[Path]) -> Runs:
     """The runs of all files. Wrong outputs do not count."""
-    known = {each.name: each for each in distinct((*EVERY, *measured.tried()))}
+    known = {each.name: each for each in distinct((*ALL_CANDIDATES, *measured.tried()))}
     shapes: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for path in paths:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", newline="") as stream:

@@ -312,18 +312,20 @@ def plan_for(
     6
     """
     if is_sharded(a, b):
-        raise TypeError("a and b are DTensors: each rank has a plan, that of its a.to_local()")
+        raise TypeError(
+            "a and b are DTensors: each rank has a plan; pass a.to_local() and b.to_local()"
+        )
     function = epilogue_of(epilogue, operands, plan_for)
     tile = None if tile is None else checked_tile(tile)
     check_flag("invariant", invariant)
     found = named(kernel, device_of(a))
-    asked = request(a, b, function, operands, found.requirements.anywhere)
-    requirements = found.requirements_for(a, *parts_of(b)).anywhere
+    asked = request(a, b, function, operands, found.requirements.with_meta)
+    requirements = found.requirements_for(a, *parts_of(b)).with_meta
     on_copies = kernel is None and not all(
         aligned(each, requirements) for each in (a, *parts_of(b))
     )
     if on_copies:
-        requirements = found.requirements.anywhere  # copies have the widest alignment
+        requirements = found.requirements.with_meta  # copies have the widest alignment
     problem = asked.problem(a, b, requirements, invariant, on_copies)
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel; call gemm")

@@ -55,8 +55,8 @@ def explain(
     tile = None if tile is None else checked_tile(tile)
     check_flag("invariant", invariant)
     function = epilogue_of(epilogue, operands, explain)
-    asked = request(a, b, function, operands, TMA.anywhere)
-    problem = asked.problem(a, b, TMA.anywhere, invariant, on_copies=True)
+    asked = request(a, b, function, operands, TMA.with_meta)
+    problem = asked.problem(a, b, TMA.with_meta, invariant, on_copies=True)
     read = {"A": aligned(a, TMA), "B": readable(b, TMA)}
     copied = [name for name, in_place in read.items() if not in_place]
     return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile, copied))

@@ -156,17 +156,19 @@ class _Stored(NamedTuple):
 
 def _stored(out: Tensor | None, n: int, requirements: Requirements, unaligned_out: bool) -> _Stored:
     """How a kernel with these requirements stores `out`, or a new result of n columns."""
-    alignment, anywhere = requirements.alignment, replace(requirements, alignment=1)
+    alignment, any_address = requirements.alignment, replace(requirements, alignment=1)
     if out is None:
         transposed, vectors = False, n % alignment == 0
     else:
-        needed = anywhere if unaligned_out or not fits(out, requirements) else requirements
+        needed = any_address if unaligned_out or not fits(out, requirements) else requirements
         readable = fits(out, needed)
         transposed = not matrix_of("out", out, needed).row_major if readable else column_major(out)
         vectors = needed is requirements and out.shape[0 if transposed else 1] % alignment == 0
     if not requirements.stores_anywhere:
         return _Stored(transposed, alignment, unaligned_out or (out is None and not vectors))
-    apart = out is not None and unaligned_out and not fits(out, anywhere)  # no mode is contiguous
+    apart = (
+        out is not None and unaligned_out and not fits(out, any_address)
+    )  # no mode is contiguous
     return _Stored(transposed, alignment if vectors or apart else 1, apart)
 
 
@@ -287,11 +289,11 @@ def writing(
     check does not refuse a negative view, so its negative bit is checked here.
     """
     a_bytes, b_bytes, out_bytes = spans
-    anywhere = requirements.for_c.alignment == 1
+    any_address = requirements.for_c.alignment == 1
 
     def write(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
         a_start, b_start, start = a.data_ptr(), b.data_ptr(), out.data_ptr()
-        if not (a_start and b_start and start) or (anywhere and out.is_neg()):
+        if not (a_start and b_start and start) or (any_address and out.is_neg()):
             check_call(a, b, out, requirements)
         end = start + out_bytes
         if (start < a_start + a_bytes and a_start < end) or (

@@ -38,7 +38,7 @@ from cutedsl_gemm.distributed.symmetric import SymmetricBuffer, copy, symmetric_
 from cutedsl_gemm.inputs.checks import check_operands
 from cutedsl_gemm.inputs.problem import TMA, Problem
 from cutedsl_gemm.inputs.tensors import aligned, aligned_copy, allocator, problem_of
-from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from layouts.hardware.atoms import WGMMA_M
 
@@ -65,7 +65,7 @@ def gather(a: Tensor, b: Tensor, group: ProcessGroup, rows: bool) -> tuple[Tenso
         if group.size() == 1:
             return gemm(a, b), a
         if b.shape[1] == 0:  # other ranks may have columns, and wait for these rows
-            product, every = gather(a, b.new_zeros(b.shape[0], UNIT), group, rows)
+            product, every = gather(a, b.new_zeros(b.shape[0], PER_VECTOR), group, rows)
             return product[:, :0].contiguous(), every
         buffer = _gather_buffer(a, group)
         if buffer is None:
@@ -82,7 +82,7 @@ def _gather_buffer(a: Tensor, group: ProcessGroup) -> SymmetricBuffer | None:
     the dtype of a alone, and on whether a CUDA graph is captured.
     """
     (rows, k), ranks = a.shape, group.size()
-    if not (rows and k and may_overlap(a)) or rows % WGMMA_M or k % UNIT:
+    if not (rows and k and may_overlap(a)) or rows % WGMMA_M or k % PER_VECTOR:
         return None
     return symmetric_buffer(group, a.device, "gather", ranks * rows * k * a.element_size())
 

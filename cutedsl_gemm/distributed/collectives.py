@@ -33,7 +33,7 @@ from cutedsl_gemm.ops.derivatives import product_like
 
 
 def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = None) -> Tensor:
-    """The rows of all ranks, of which this one has a (M, K), times b (K, N): (ranks * M, N).
+    """The product of all ranks' rows, of which this one has a (M, K), and b (K, N): (ranks * M, N).
 
     torch.mm(all_gather_tensor(a, 0, group), b) in one kernel, which multiplies this rank's rows
     while the others' come. `group` is a process group or its name, by default that of all ranks.
@@ -150,7 +150,7 @@ def _check_once() -> None:
 
 
 def _fake_gathered(a: Tensor, b: Tensor, group: str) -> Tensor:
-    check_operands(a, b, TMA.anywhere)
+    check_operands(a, b, TMA.with_meta)
     return a.new_empty(resolve(group).size() * a.shape[0], b.shape[1])
 
 
@@ -159,12 +159,12 @@ def _fake_gathered_and_rows(a: Tensor, b: Tensor, group: str) -> tuple[Tensor, T
 
 
 def _fake_scattered(a: Tensor, b: Tensor, group: str) -> Tensor:
-    check_operands(a, b, TMA.anywhere)
+    check_operands(a, b, TMA.with_meta)
     return a.new_empty(rows_of_each(a, resolve(group).size()), b.shape[1])
 
 
 def _fake_product(a: Tensor, b: Tensor) -> Tensor:
-    check_operands(a, b, TMA.anywhere)
+    check_operands(a, b, TMA.with_meta)
     return a.new_empty(a.shape[0], b.shape[1])
 
 

@@ -45,7 +45,7 @@ from cutedsl_gemm.distributed.symmetric import (
 from cutedsl_gemm.inputs.checks import check_operands
 from cutedsl_gemm.inputs.problem import TMA, Problem
 from cutedsl_gemm.inputs.tensors import aligned, aligned_copy, allocator, problem_of
-from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from layouts.hardware.atoms import WGMMA_M
@@ -71,7 +71,7 @@ def scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
             return gemm(a, b)
         k, n = b.shape
         if k == 0:  # other ranks may have more of K, and wait for this one
-            a, b = a.new_zeros(a.shape[0], UNIT), b.new_zeros(UNIT, n)
+            a, b = a.new_zeros(a.shape[0], PER_VECTOR), b.new_zeros(PER_VECTOR, n)
         buffer = _scatter_buffer(a, rows, n, group)
         if buffer is None:
             reduce_scatter = torch.ops._c10d_functional.reduce_scatter_tensor
@@ -86,7 +86,7 @@ def scatter(a: Tensor, b: Tensor, group: ProcessGroup) -> Tensor:
 def _scatter_buffer(a: Tensor, rows: int, n: int, group: ProcessGroup) -> SymmetricBuffer | None:
     """The buffer for received parts of a rank's rows; None if they cannot overlap the product."""
     ranks = group.size()
-    fits = rows % WGMMA_M == 0 and n % UNIT == 0 and PIECE_ROWS * n < 2**31
+    fits = rows % WGMMA_M == 0 and n % PER_VECTOR == 0 and PIECE_ROWS * n < 2**31
     if not (rows and n and fits and ranks * _pieces_of(rows) <= FLAGS and may_overlap(a)):
         return None
     return symmetric_buffer(group, a.device, "scatter", ranks * rows * n * a.element_size())

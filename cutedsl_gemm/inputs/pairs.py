@@ -20,7 +20,8 @@ REACH = 1 << 40  # bytes: strides of a tensor map are below this (cuTensorMapEnc
 
 
 def as_parts(first: Tensor, second: Tensor) -> Tensor | None:
-    """Both matrices as one tensor (2, N, K) without a copy; None unless `first` lies before.
+    """Both matrices as one tensor (2, N, K) without a copy; None unless `first` is before
+    `second` in memory.
 
     None, too, if they differ in shape, strides, dtype or device, are too far apart, or have no
     memory. The tensor does not own the memory: keep both matrices as long as it is used.

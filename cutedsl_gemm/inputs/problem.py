@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
-from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
 from layouts.hardware.descriptor import Major
 
 BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}  # of an element
@@ -46,8 +46,8 @@ class Requirements:
         return self.alignment * self.dtypes[0].itemsize
 
     @property
-    def anywhere(self) -> Requirements:
-        """The same, of tensors without memory, too: their shapes and strides suffice."""
+    def with_meta(self) -> Requirements:
+        """The same, for tensors on the meta device too."""
         return replace(self, devices=(*self.devices, "meta"))
 
     @property
@@ -62,7 +62,7 @@ class Requirements:
 
 # A TMA store clips rows exactly, but columns only to 16 bytes (observed on an H100): threads store
 # all other results.
-TMA = Requirements("TMA", (torch.bfloat16, torch.float16), UNIT, stores_anywhere=True)
+TMA = Requirements("TMA", (torch.bfloat16, torch.float16), PER_VECTOR, stores_anywhere=True)
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ class Problem:
     a: Matrix
     b: Matrix
     dtype: str
-    alignment: int = UNIT  # of leading strides and addresses, in elements
+    alignment: int = PER_VECTOR  # of leading strides and addresses, in elements
     invariant: bool = False  # whether M and N must not change the order of the sum over K
-    c_alignment: int = UNIT  # of C's row length, leading stride and address, in elements
+    c_alignment: int = PER_VECTOR  # of C's row length, leading stride and address, in elements
     epilogue: Epilogue = PLAIN
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A product with an epilogue, as it is asked for: the epilogue of these operands, and the problem.
+"""A requested product: its epilogue with these operands, and its problem.
 
 gemm(a, b, epilogue=lambda acc, bias: F.gelu(acc + bias), bias=bias)
 """
@@ -136,14 +136,14 @@ def epilogue_of(
     for name in operands:
         if name in OF_GEMM:
             raise TypeError(
-                f"{called.__name__} has no argument {name}, as gemm has: omit it; it takes "
-                f"{', '.join(own_names(called))}, and the operands of an epilogue"
+                f"{called.__name__} has no argument {name}, which only gemm takes: omit it; it "
+                f"takes {', '.join(own_names(called))}, and the operands of an epilogue"
             )
     if epilogue is not None or not operands:
         return PLAIN if epilogue is None else epilogue
     nearest = "".join(did_you_mean(name, own_names(called)) for name in operands)
     raise TypeError(
-        f"({', '.join(operands)}) would be operands of an epilogue, and there is no epilogue: pass "
+        f"({', '.join(operands)}) would be operands of an epilogue, and there is none: pass "
         f"epilogue, a function of the product and of these, or omit them{nearest}"
     )
 

@@ -13,7 +13,7 @@ from torch.compiler import is_dynamo_compiling
 from cutedsl_gemm.inputs.checks import check_memory, check_operands, check_out
 from cutedsl_gemm.inputs.problem import TMA, Matrix, Problem, Requirements, dtype_name, round_up
 from cutedsl_gemm.kernels.device import allocation
-from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
 
 LINE = 64  # elements of 16 bits in a line of L2, 128 bytes
 # Types of tensors that gemm multiplies as they are. One of any other type may have no memory, or
@@ -30,7 +30,7 @@ def is_sharded(*tensors: object) -> bool:
 
 
 def is_one(extent: Any) -> bool:
-    """Whether an extent is known to be 1. One that only the data decide is not, as in torch."""
+    """Whether an extent is statically 1. A data-dependent one counts as not 1, as in torch."""
     if type(extent) is int and not is_dynamo_compiling():
         return extent == 1
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # here: it imports sympy
@@ -59,8 +59,9 @@ def problem_of(
     if on_copies:
         a, b = _readable_copy(a, requirements), _readable_copy(b, requirements)
     matrices = matrix_of("a", a, requirements), matrix_of("b", b, requirements)
-    whole = not requirements.stores_anywhere or b.shape[1] % UNIT == 0
-    return Problem(*matrices, dtype, requirements.alignment, invariant, UNIT if whole else 1)
+    whole = not requirements.stores_anywhere or b.shape[1] % PER_VECTOR == 0
+    c_alignment = PER_VECTOR if whole else 1
+    return Problem(*matrices, dtype, requirements.alignment, invariant, c_alignment)
 
 
 def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Matrix:
@@ -109,7 +110,7 @@ def empty_padded(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     [(8, 1), (32, 1), (192, 1)]
     """
     rows, columns = shape
-    pitch = max(UNIT, min(LINE, 1 << (columns - 1).bit_length()))
+    pitch = max(PER_VECTOR, min(LINE, 1 << (columns - 1).bit_length()))
     return like.new_empty(rows, round_up(columns, pitch))[:, :columns]
 
 

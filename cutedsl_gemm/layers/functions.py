@@ -105,7 +105,7 @@ def addmm(
     if not _is_number(beta, 0):
         given["c"] = c
     elif not is_dynamo_compiling():  # c is checked, and not read
-        check_operands(a, b, TMA.anywhere)
+        check_operands(a, b, TMA.with_meta)
         check_operand("c", c, (a.shape[0], b.shape[1]), a.device)
     if not _is_number(beta, 0, 1):
         given["beta"] = beta

@@ -32,8 +32,8 @@ AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast convert
 VECTOR = 32  # bytes: no plan needs a wider alignment
 BIAS = LINEAR[None][1]
 
-# Saved before a product's tensors. torch's products save nothing of this dtype. So torch raises
-# CheckpointError, whatever the shapes, if it computes one pass of a checkpoint and gemm the other.
+# Every product of gemm saves this first, and torch's products save nothing of this dtype. So torch
+# raises CheckpointError if gemm computes one pass of a checkpoint and torch the other.
 with torch.inference_mode(False):
     SAVED_BY_GEMM = torch.ones(1, dtype=torch.int8, device="cpu")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from random import Random
 
-from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
 from cutedsl_gemm.measure.distribution import SMALL, Classes, Population, Product, log_uniform
 
 LEAST, MOST = 64, 8192
@@ -34,19 +34,20 @@ def draw(count: int, seed: int) -> list[Product]:
     drawn: list[Product] = []
     while len(drawn) < count:
         m, n, k = (round(log_uniform(LEAST, MOST, random())) for _ in range(3))
-        if 2 * m * n * k >= FLOPS and m * n + m * k + n * k < ELEMENTS and (n % UNIT or k % UNIT):
+        odd = n % PER_VECTOR or k % PER_VECTOR
+        if odd and 2 * m * n * k >= FLOPS and m * n + m * k + n * k < ELEMENTS:
             drawn.append(Product((m, n, k), "K" if random() < 0.5 else "N"))
     return drawn
 
 
 def stored_by_tma(product: Product) -> bool:
     """Whether the rows of C are multiples of 16 bytes."""
-    return product.mnk[1] % UNIT == 0
+    return product.mnk[1] % PER_VECTOR == 0
 
 
 def a_in_place(product: Product) -> bool:
     """Whether the rows of A are multiples of 16 bytes."""
-    return product.mnk[2] % UNIT == 0
+    return product.mnk[2] % PER_VECTOR == 0
 
 
 B_MAJORS: Classes = {

@@ -18,7 +18,7 @@ from cutedsl_gemm.models.recognition import GatedMlp, recognized
 
 Model = TypeVar("Model", bound=nn.Module)
 
-Parts: TypeAlias = tuple[dict[str, Any], ...]  # the children, Parameters and buffers of a module
+Members: TypeAlias = tuple[dict[str, Any], ...]  # the children, Parameters and buffers of a module
 
 _NEW = object().__reduce_ex__(2)[0]  # how `copy` and `pickle` create an object
 
@@ -57,10 +57,10 @@ class GemmMlp(Converted):
 
     def _by_gemm(self, x: object) -> Tensor | None:
         found, modules = self._recognized, self._modules  # type: ignore[attr-defined]
-        if found is None or not isinstance(x, Tensor) or _parts(self) != found.parts:
+        if found is None or not isinstance(x, Tensor) or _members(self) != found.members:
             return None
         for each, parts in found.others:
-            if _parts(each) != parts:
+            if _members(each) != parts:
                 return None
         mlp = found.mlp
         layers = [modules[name] for name in (*mlp.first, mlp.down)]
@@ -92,8 +92,8 @@ class Recognized(NamedTuple):
     """A gated MLP, and its modules at the conversion."""
 
     mlp: GatedMlp
-    parts: Parts
-    others: tuple[tuple[nn.Module, Parts], ...]  # those of the activation
+    members: Members
+    others: tuple[tuple[nn.Module, Members], ...]  # those of the activation
 
 
 def convert(model: Model) -> Model:
@@ -146,12 +146,12 @@ def _conversion(module: nn.Module) -> tuple[type[nn.Module], Recognized | None]:
     return made, Recognized(mlp, _snapshot(module), others)
 
 
-def _parts(module: Any) -> Parts:
+def _members(module: Any) -> Members:
     return module._modules, module._parameters, module._buffers
 
 
-def _snapshot(module: nn.Module) -> Parts:
-    return tuple(map(dict, _parts(module)))
+def _snapshot(module: nn.Module) -> Members:
+    return tuple(map(dict, _members(module)))
 
 
 def _is_derived(module: nn.Module) -> bool:

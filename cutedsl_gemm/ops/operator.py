@@ -74,7 +74,7 @@ def check_given(a: Tensor, b: Tensor, options: Options) -> None:
     """
     check_flag("tune", options.tune)
     check_flag("invariant", options.invariant)
-    check_operands(a, b, named(options.kernel, device_of(a)).requirements.anywhere)
+    check_operands(a, b, named(options.kernel, device_of(a)).requirements.with_meta)
 
 
 def check_by_torch(a: Tensor, b: Tensor, options: Options) -> None:
@@ -98,7 +98,7 @@ def _check(
 ) -> None:
     optional_tile(tile)
     a, b = (torch.empty(16, 16, dtype=dtype, device="meta") for dtype in dtypes)
-    check_operands(a, b, named(kernel, device).requirements.anywhere)
+    check_operands(a, b, named(kernel, device).requirements.with_meta)
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm", mutates_args=())
@@ -136,7 +136,7 @@ def _fake(
     invariant: bool = False,
 ) -> Tensor:
     optional_tile(tile)
-    check_operands(a, b, named(kernel, a.device).requirements.anywhere)
+    check_operands(a, b, named(kernel, a.device).requirements.with_meta)
     return a.new_empty(a.shape[0], b.shape[1])
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, get_args
 
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
-from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW, Tile
@@ -87,7 +87,7 @@ class Candidate:
         of_c = 0
         if self.maker is not split:
             columns, in_flight = self.panels
-            of_c = self.panel_rows * columns * (self.c_stages or in_flight)
+            of_c = self.all_panel_rows * columns * (self.c_stages or in_flight)
         return (SMEM_BYTES - BARRIER_BYTES - 2 * of_c) // (2 * bk * (bm + bn))
 
     @property
@@ -111,7 +111,7 @@ class Candidate:
         return bm * self.atom_layout[1] + bm / WGMMA_M * bn
 
     @property
-    def panel_rows(self) -> int:
+    def all_panel_rows(self) -> int:
         """Rows of the panels of C of all consumers."""
         return self.tile[0] * (self.consumers if self.maker is pingpong else self.atom_layout[1])
 
@@ -124,7 +124,7 @@ class Candidate:
     def panels(self) -> Panels:
         """How a consumer stages C, without an epilogue."""
         bm, bn, _ = self.tile
-        return default_panels(self.panel_rows, self.columns, self.swapped, 2 * (bm + bn))
+        return default_panels(self.all_panel_rows, self.columns, self.swapped, 2 * (bm + bn))
 
     @property
     def c_stages(self) -> int | None:
@@ -141,7 +141,7 @@ class Candidate:
             return (Raster(1),)
         groups = {4, self.deep_group}
         if self.cluster == (1, 1):
-            groups |= {1, lower(self.deep_group)}
+            groups |= {1, smaller_group(self.deep_group)}
         return tuple(dict.fromkeys((self.along_rows, *map(Raster, sorted(groups)))))
 
     @property
@@ -183,7 +183,7 @@ class Candidate:
         if across < down and across <= FEW_COLUMNS:
             return Raster(1)
         few = class_of_k == 2 and group < down <= FEW_ROWS
-        return Raster(lower(group) if few and 0 < down % group <= group // 4 else group)
+        return Raster(smaller_group(group) if few and 0 < down % group <= group // 4 else group)
 
     def serves(self, majors: tuple[Major, Major], invariant: bool = False) -> bool:
         """Whether it serves problems whose A and B have such majors.
@@ -240,7 +240,7 @@ class Candidate:
         return plan
 
 
-def lower(group: int) -> int:
+def smaller_group(group: int) -> int:
     """The tile rows of a group that has a quarter less: 3 for 4, 6 for 8."""
     return group - group // 4
 
@@ -261,7 +261,7 @@ def _plan(
     dtype: str,
     a_major: Major,
     b_major: Major,
-    c_alignment: int = UNIT,
+    c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
     class_of_k: int = 0,
 ) -> Sm90Plan:
@@ -349,7 +349,7 @@ LONG_EPILOGUES = tuple(
 )
 
 # For problems with an epilogue.
-EVERY = (*CANDIDATES, *LONG_EPILOGUES)
+ALL_CANDIDATES = (*CANDIDATES, *LONG_EPILOGUES)
 
 
 def distinct(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
@@ -360,7 +360,7 @@ def distinct(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
 
 def candidates_for(problem: Problem) -> tuple[Candidate, ...]:
     """The candidates for a problem."""
-    return CANDIDATES if problem.epilogue is PLAIN else EVERY
+    return CANDIDATES if problem.epilogue is PLAIN else ALL_CANDIDATES
 
 
 def candidate_of(plan: Sm90Plan) -> Candidate | None:
@@ -374,7 +374,7 @@ def candidate_of(plan: Sm90Plan) -> Candidate | None:
         return None
     turns = plan.consumers if maker is pingpong else 2
     found = Candidate(maker, plan.tile, plan.splits, plan.cluster, plan.swapped, turns)
-    return found if found.family in EVERY else None
+    return found if found.family in ALL_CANDIDATES else None
 
 
 def plans() -> list[Sm90Plan]:

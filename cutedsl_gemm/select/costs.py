@@ -27,14 +27,14 @@ DRAM = 3.1e12  # bytes a second, at most
 SMS = 132  # multiprocessors of an H100 SXM and an H200 SXM
 # Blocks that run at once, by the size of their cluster (kernels/device/occupancy.py).
 BLOCKS_AT_ONCE = {1: SMS, 2: SMS, 4: 120, 8: 120}
-# A thread of two consumers has no more sums (kernels/sm90/checks.py).
+# Accumulators of a thread, at most, if a block has two consumers (kernels/sm90/checks.py).
 MOST_SUMS = REGISTERS[2][1] - ADDRESS_REGISTERS - EPILOGUE_REGISTERS
 ALIGNMENTS = 128, 64, 32, 16  # of rows, in bytes; a line of L2 has 128
-# The network learned from launches in turn, which run at the clock that the power of the others
-# leaves. One of LONG seconds or more runs at its own: pingpong takes longer then, most of all in
-# clusters of 2×1. By hand, of 44 shapes (docs/performance, "Long launches at their own power").
+# The network learned from launches in turn, at the clock that the power of the others leaves. A
+# launch of LONG seconds or more sets its own: pingpong then takes longer, above all in clusters of
+# 2×1. By hand, from 44 shapes (docs/performance, "Long launches at their own power").
 LONG = 2e-3
-OF_PINGPONG, OF_PAIRS = 1.02, 1.02
+LONG_PINGPONG, LONG_PAIRS = 1.02, 1.02
 
 Array: TypeAlias = NDArray[Any]
 
@@ -141,7 +141,7 @@ def table(
     tma = (row < ROW) * rows * c.tma_row
     latency = c.latency + bk / 16 * c.latency_16
     pairs = (cluster[0] == 2) & (cluster[1] == 1)
-    power = (turns > 1) * (np.log(OF_PINGPONG) + pairs * np.log(OF_PAIRS))
+    power = (turns > 1) * (np.log(LONG_PINGPONG) + pairs * np.log(LONG_PAIRS))
     consumers = np.array([each.atom_layout for each in candidates], dtype=float).prod(1)
     outputs = bm * bn / WARPGROUP / consumers  # of a thread
     stored = np.select([turns == 1, narrow], [c.shared_store, c.narrow_store], c.store)
@@ -183,7 +183,7 @@ def row_of_b(candidate: Candidate, majors: Majors) -> int:
     return ROW if along_k else max(gcd(candidate.columns, ROW), SHORTEST_ROW)
 
 
-def single(costs: Table) -> Table:
+def as_float32(costs: Table) -> Table:
     """The table in single precision, each row in one piece: numpy computes it faster."""
     return Table(
         *(np.ascontiguousarray(x, np.float32 if x.dtype == float else x.dtype) for x in costs)

@@ -60,7 +60,7 @@ def work_of(problem: Problem) -> EpilogueWork:
     by_threads = matrices - len(loadable_operands(epilogue, problem.c_alignment))
     count = epilogue.accumulators
     return EpilogueWork(
-        cost(epilogue).slots / count,
+        cost(epilogue).issue_slots / count,
         matrices / count,
         by_threads**2 / count,
         problem.bytes - a_b_c,

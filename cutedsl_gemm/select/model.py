@@ -43,7 +43,7 @@ from cutedsl_gemm.select.costs import (
     RowAlignments,
     Table,
     aligned,
-    single,
+    as_float32,
     table,
 )
 from cutedsl_gemm.select.formulas import NO_WORK, EpilogueWork, terms, work_of
@@ -78,7 +78,7 @@ class Estimate(NamedTuple):
     dram: float  # seconds in which DRAM moves what L2 does not keep of A, B and C
     epilogue: float  # seconds of the last epilogue
     reduction: float  # seconds in which partial sums are added; 0 if K is whole
-    correction: float  # the factor that measurements say
+    correction: float  # the network's factor on the seconds of the formulas
     serves: bool  # whether the model may choose it
 
     @property
@@ -200,7 +200,7 @@ def _serving(
     """The candidates that serve problems of a kind, their table, and `others` of the network."""
     able = (each for each in CANDIDATES if splitting or each.splits == 1)
     served = tuple(each for each in able if each.serves(majors, invariant))
-    costs = single(aligned(table(served, majors=majors), rows))
+    costs = as_float32(aligned(table(served, majors=majors), rows))
     return served, costs, _others(candidate_inputs(served), rows, NO_WORK)
 
 

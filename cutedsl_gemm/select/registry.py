@@ -100,7 +100,7 @@ def _fixed(
         plan.check_k(problem.mnk[2])
     if problem.invariant:
         raise PlanError(
-            f"invariant=True is a promise of the sm90 kernels, for Hopper, and the kernel is "
+            f"only the sm90 kernels, for Hopper, support invariant=True, and the kernel is "
             f"{plan.name}: omit invariant, or take kernel='sm90'"
         )
     if tile not in (None, plan.tile):

@@ -25,7 +25,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
-from cutedsl_gemm.select.candidate import EVERY, Candidate, distinct
+from cutedsl_gemm.select.candidate import ALL_CANDIDATES, Candidate, distinct
 from cutedsl_gemm.select.model import possible
 from cutedsl_gemm.select.timing import Launch, race
 
@@ -85,7 +85,7 @@ def _stored(problem: Problem, device: str) -> Entry | None:
     shape = _shape(problem)
     try:
         found = _unstored.get((device, shape)) or _read(_file())[device][shape]
-        candidate = next(each for each in distinct(EVERY) if each.name == found["plan"])
+        candidate = next(each for each in distinct(ALL_CANDIDATES) if each.name == found["plan"])
         entry = candidate, Raster(found["group"], found["of"])
         _plan(problem, entry)
     except (cache.CacheError, KeyError, StopIteration, TypeError, PlanError):

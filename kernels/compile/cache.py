@@ -73,10 +73,10 @@ def entries(key: str = "*") -> list[Path]:
 
 @contextmanager
 def lock(name: str) -> Iterator[None]:
-    """Hold the lock `name` of the folder against all other processes, or CacheError.
+    """Hold the lock `name` of the folder against all other processes.
 
-    CacheError, too, if what is done meanwhile finds the folder full, or may not write in it. The
-    lock's file is deleted before the lock ends: who waits for a deleted file makes another.
+    CacheError if it cannot be taken, or if the body fails because the folder is full or may not be
+    written. The lock's file is deleted before its release; a process that waited makes a new one.
     """
     from filelock import FileLock
 

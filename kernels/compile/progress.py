@@ -1,6 +1,6 @@
 """Progress of slow work, on stderr: a spinner or a bar on a terminal, elsewhere a few lines.
 
-Work of less than a second shows nothing, and of less than five seconds no line.
+A bar appears after one second, and the first line after five; a spinner appears at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Is the CuTe DSL installed whole? It is several packages, and pip can leave their versions mixed.
+"""The CuTe DSL is several packages; `check` requires one version of them, in range.
 
-A mixed installation fails deep in the compiler, with a message that names none of the packages
-(flashinfer#4555). `check` names them and the command that repairs them. It uses only the standard
-library: it runs before the DSL is imported, or instead of it if the kernel is on disk.
+pip can leave their versions mixed. Such an installation fails deep in the compiler, with a message
+that names none of the packages (flashinfer#4555). `check` names them and the command that repairs
+them. It uses only the standard library: it runs before the DSL is imported, or instead of it if the
+kernel is on disk.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Who    a block a tile; first the tiles of the first matrix, then those of the next
 When   load all words of the thread │ shift them, and store
-Where  words are aligned in memory. The first element of one of the target lies `shift` elements
-       inside one of the source: both are loaded, that one and the next. The second load hits L1,
-       since another lane loads the same word.
+Where  words are aligned in memory. A word of the target starts `shift` elements inside a word of
+       the source: a thread loads that word and, unless the shift is 0, the next. The second load
+       hits L1, since another lane loads the same word.
 
-A word that lies in the memory of the source, from its first element to its last, is loaded whole.
-One that reaches beyond is loaded element by element, and one of the target that the end of a row
-cuts is stored so: nothing outside of the source is read, nothing outside of the target written.
+A word that lies inside the source, from its first element to its last, is loaded whole, any other
+element by element. A word of the target that the start or end of a row cuts is stored element by
+element. So nothing outside the source is read, and nothing outside the target is written.
 """
 
 from itertools import pairwise

@@ -22,13 +22,12 @@ class Gemm:
         """What the kernel is compiled for: fake tensors with symbolic extents, and numbers.
 
         The tensors of `arguments(plan)`, the operands that are passed by value, the workspace if
-        there is one; if A is gathered or C scattered, this GPU's number and what its flags show
-        when rows have come; and sms.
+        there is one; if A is gathered or C scattered, this GPU's number and the epoch; and sms.
         """
         extents: dict[str, Any] = defaultdict(cute.sym_int)
         tensors = (_tensor(each, each.shape(extents)) for each in arguments(self.plan).values())
-        place = (Int32(1), Int32(1)) if self.plan.gathered or self.plan.scattered else ()
-        return *tensors, *self._numbers(), *self._workspace(), *place, Int32(1)
+        number_and_epoch = (Int32(1), Int32(1)) if self.plan.gathered or self.plan.scattered else ()
+        return *tensors, *self._numbers(), *self._workspace(), *number_and_epoch, Int32(1)
 
     def _numbers(self) -> tuple[Any, ...]:
         return tuple(Float32(1) for each in self.plan.epilogue.operands if each.by_value)

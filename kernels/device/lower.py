@@ -70,7 +70,7 @@ def smem_tensor(
 
 
 def aligned(pointer: cute.Pointer, alignment: int) -> cute.Pointer:
-    """The pointer, known to be a multiple of so many bytes. `Pointer.align` would round it up."""
+    """The pointer as a multiple of `alignment` bytes, which `Pointer.align` would round up to."""
     return cute.make_ptr(pointer.dtype, pointer.toint(), pointer.memspace, assumed_align=alignment)
 
 

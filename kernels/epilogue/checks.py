@@ -1,4 +1,4 @@
-"""Whether a program is one: what an Epilogue that no function made may have wrong."""
+"""Whether a program is valid: only an Epilogue that `trace` did not make can fail."""
 
 from __future__ import annotations
 

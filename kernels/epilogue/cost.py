@@ -11,24 +11,24 @@ from cutedsl_gemm.kernels.epilogue.forms import compute
 
 
 class Cost(NamedTuple):
-    """Instructions of one thread for one place of C; `mufu` of them take the function unit.
+    """Instructions of one thread for one element of C; `mufu` of them run on the SFU.
 
-    Loads of operands, conversions of results and stores are not among them, nor what a thread
-    computes of vectors and numbers alone, once for many places.
+    Not counted: loads of operands, conversions of results, stores, and what a thread computes once
+    for many elements, from vectors and numbers alone.
     """
 
     instructions: int
     mufu: int
 
     @property
-    def slots(self) -> int:
-        """The instructions, where one of the function unit counts as two.
+    def issue_slots(self) -> int:
+        """The instructions, where one of the SFU counts as two.
 
         That is what they took in a run of twelve epilogues (docs/performance/notebook.md,
         "Epilogues"). The unit has four results per clock, so that a warp's instruction takes eight;
         but other instructions run meanwhile.
 
-        >>> Cost(instructions=5, mufu=2).slots
+        >>> Cost(instructions=5, mufu=2).issue_slots
         7
         """
         return self.instructions + self.mufu

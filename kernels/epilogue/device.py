@@ -40,7 +40,7 @@ class Registers:
         """x, rounded to a dtype.
 
         A pair (x, 0) of bf16 is x in fp32. The instruction that converts a pair, F2FP, does not go
-        through the function unit, as that of one value does (F2F).
+        through the SFU, as that of one value does (F2F).
         """
         if dtype == "float32":
             return x

@@ -216,10 +216,7 @@ class Epilogue:
         return replace(self, operands=operands, results=results)
 
     def check(self) -> Epilogue:
-        """The epilogue itself; EpilogueError if its program is not one.
-
-        `trace` makes none that fails.
-        """
+        """The epilogue itself; EpilogueError if its program is invalid, which no traced one is."""
         for problem in problems(self):
             raise EpilogueError(problem)
         return self

@@ -1,8 +1,8 @@
 """How a kernel computes an operation: few instructions, no branch, no table.
 
-The epilogue of a short product (K = 256) has about as many issue slots as the mainloop: 16 or so
-for each value. The function unit (MUFU: ex2, lg2, rcp, rsqrt, tanh) takes eight of them. So a form
-counts both, and a polynomial stands where it takes fewer.
+At K = 256 the epilogue has about as many issue slots as the mainloop, some 16 for each value. One
+instruction of the SFU (MUFU: ex2, lg2, rcp, rsqrt, tanh) takes eight of them. So both counts
+decide, and a form uses a polynomial where that takes fewer.
 
 A form is a function of an `Arithmetic`: on registers in `device`, on fp32 arrays of numpy in the
 tests, which hold the errors below. Relative errors are of the exact result, over all finite values.
@@ -29,7 +29,7 @@ x = -4.9, where gelu is -5e-7. silu does not use tanh: its small results would l
 relative accuracy, and SwiGLU at 8448×9216×256 was no faster.
 
 Infinities and nan give what torch gives, but gelu(-inf) is 0, its limit, where torch has nan.
-Results of the function unit below 2^-126 are 0 (ftz).
+Results of the SFU below 2^-126 are 0 (ftz).
 """
 
 from __future__ import annotations

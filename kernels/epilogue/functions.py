@@ -181,7 +181,7 @@ def leaky_relu(input: Argument, negative_slope: Number = 0.01, inplace: bool = F
 
 
 def elu(input: Argument, alpha: Number = 1.0, inplace: bool = False) -> Argument:
-    """expm1 is taken of no number above 0, where it may be infinite: 0 of that is nan."""
+    """expm1 gets min(x, 0): above 0 it may overflow, and the gradient would be 0 * inf = nan."""
     in_place(inplace)
     below = apply("expm1", apply("minimum", input, 0))
     return where(apply("gt", input, 0), input, below if alpha == 1 else apply("mul", below, alpha))
@@ -281,7 +281,7 @@ def reduction(kind: str) -> Callable[..., Argument]:
     return function
 
 
-# torch has these as functions and as methods,
+# torch has these as functions and as methods.
 _UNARY = "neg", "abs", "exp", "expm1", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf"
 _BINARY = "mul", "maximum", "minimum", "lt", "le", "gt", "ge", "eq", "ne"
 _LOGICAL = "and", "or", "xor", "not"
@@ -303,7 +303,7 @@ _SAME = {  # other names for one function
     "greater_equal": "ge",
     "not_equal": "ne",
 }
-# and these as functions alone, some by a name that the user does not write.
+# torch has these as functions alone, some by a name that users do not write, as log_sigmoid.
 _FUNCTIONS: dict[str, Callable[..., Argument]] = {
     **{
         each.__name__: each

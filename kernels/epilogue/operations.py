@@ -3,7 +3,8 @@
 Every value is an fp32 number, except that of a comparison or of a logical operation. That one is a
 predicate: true or false. Only `where` and logical operations take predicates.
 
-The same names have a torch form in `evaluate` and a form in a kernel's registers in `device`.
+Each has a torch form in `evaluate` and a form in a kernel's registers in `forms`, except acc,
+operand, constant and cast.
 """
 
 from __future__ import annotations

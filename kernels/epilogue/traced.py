@@ -1,4 +1,4 @@
-"""`traced`: what `trace` made of a function, remembered.
+"""`traced`: `trace` with a cache that equal functions share.
 
 A lambda is a new function at every call, of the same code. Two functions are the same here if they
 have the same code and refer to the same things: in their closures, as defaults, and in the globals

@@ -92,5 +92,5 @@ def over_c(operand: Operand, tensor: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def row_major(copy: TVLayout, columns: int) -> Tensor:
-    """(thread, value) → offset in a row-major tile of so many columns."""
+    """(thread, value) → offset in a row-major tile of `columns` columns."""
     return copy.offsets(columns, 1)(*thread_values(copy.rows))

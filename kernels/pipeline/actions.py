@@ -32,9 +32,9 @@ class Warps(NamedTuple):
 
 
 class Action(NamedTuple):
-    """A step that warps take once: at number `tile` and `k_tile` of the block's.
+    """A step that warps take once, at the block's `tile`-th tile and `k_tile`-th k-tile.
 
-    The tile is number `turn` of those that the warps take.
+    `turn` counts the tiles that these warps have taken before.
     """
 
     step: Step
@@ -69,7 +69,7 @@ def actions(pipeline: Pipeline, counts: Counts) -> dict[Warps, list[Action]]:
 
 
 def _groups(agent: Agent, block: int) -> Iterator[Warps]:
-    """The first warp of an agent, and the others, which do the same but for the leader's steps."""
+    """The first warp of an agent, and the others, which skip the leader's steps."""
     yield Warps(block, agent.name, True, 1)
     if agent.warps > 1:
         yield Warps(block, agent.name, False, agent.warps - 1)

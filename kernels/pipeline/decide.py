@@ -37,16 +37,16 @@ from layouts.hardware.facts import WARP
 
 RULES = {
     "no deadlock": "each phase gets its arrivals and bytes",
-    "no phase is mistaken for another": "an arrival follows the phase before its own; a wait or a "
-    "test begins after the phase before its own, and ends before the next (a parity tells two "
-    "apart)",
+    "no phase is mistaken for another": "an arrival on phase n follows the completion of n - 1; a "
+    "wait or test of n begins after n - 1 completes and ends before n + 1 does (parity tells only "
+    "two phases apart)",
     "what is read was written": "every write of a version ends before it is read; an accumulator "
     "sums over all k-tiles of its tile",
     "what is read is not yet overwritten": "every read and write of a version ends before the next",
-    "TMA and wgmma see what threads wrote": "they fence.proxy.async between their write and the "
-    "read",
-    "shared memory is there": "mbarriers are initialised first; what other blocks and TMA touch, "
-    "they have touched before the block ends",
+    "TMA and wgmma see what threads wrote": "the writing warps execute fence.proxy.async between "
+    "the write and the read",
+    "shared memory is alive": "mbarriers are initialised before they are used; no access to a "
+    "block's shared memory outlasts the block",
     "a dependent launch waits": "it touches global memory after griddepcontrol.wait",
 }
 

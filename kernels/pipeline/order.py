@@ -254,8 +254,8 @@ class Order:
     def interleaving(self, choose: Callable[[list[int]], int] | None = None) -> Iterator[int]:
         """Moments in an order that can happen; those that never come are left out.
 
-        `choose` gives the place of the next one in the list of those that can be next; by default
-        it is the last of them.
+        `choose` gets the moments that can come next, and returns the index of one; by default the
+        last.
         """
         missing, after = [len(each) for each in self.before], self.after
         ready = [moment for moment, count in enumerate(missing) if not count]

@@ -76,7 +76,7 @@ class Arrive(Step):
 
 @dataclass(frozen=True)
 class Expect(Step):
-    """mbarrier.arrive.expect_tx: one arrival, and so many bytes that loads will complete.
+    """mbarrier.arrive.expect_tx: one arrival, and `bytes` that loads will complete.
 
     The mbarrier is that of the k-tile's stage, or of a `panel`.
     """
@@ -224,8 +224,8 @@ class SendRows(Step):
 class WaitForRows(Step):
     """ld.acquire.sys of the flags of the tile's rows until they have come.
 
-    If `by_tma`, fence.proxy.async: TMA reads them. Of an operand, the warps wait for no rows of
-    this GPU itself, and for others once. Of the result, they wait for rows of this GPU.
+    `by_tma` adds fence.proxy.async, since TMA reads the rows. Rows of an operand are awaited once,
+    and only if another GPU sends them; those of the result, only if they are this GPU's.
     """
 
     operand: str
@@ -264,7 +264,7 @@ class Sync(Step):
 
 @dataclass(frozen=True)
 class SyncArrive(Step):
-    """bar.arrive: be counted by a named barrier, and go on."""
+    """bar.arrive: arrive at a named barrier without waiting."""
 
     barrier: str
 
@@ -291,7 +291,7 @@ class GridLaunch(Step):
 
 @dataclass(frozen=True)
 class Registers(Step):
-    """setmaxnreg: the warps keep, or take, so many registers a thread."""
+    """setmaxnreg: each thread of the warps then has `count` registers."""
 
     count: int
 
@@ -316,9 +316,9 @@ Program: TypeAlias = tuple["Step | Loop", ...]
 
 @dataclass(frozen=True)
 class Mbarrier:
-    """A ring of mbarriers; a phase completes after so many arrivals, and its bytes.
+    """One mbarrier for each stage; or one for each of the `panels` of an agent's tile, if any.
 
-    There is one for each stage. Or one for each of the `panels` of an agent's tile, if it has any.
+    A phase completes after `arrivals` arrivals and its bytes.
     """
 
     name: str

@@ -1,5 +1,11 @@
 """What all plans share.
 
+A kernel's plan is one frozen value that holds every layout by which its data moves. Device code
+lowers these layouts to `cute` objects; the executor moves data by them on the CPU; proofs and
+pictures use them too. What an instruction does with a layout is modelled, not lowered: the DSL
+makes stmatrix from `PanelPlan.stmatrix_tv`, and `stmatrix_rows` is the model of the rows that its
+lanes then address.
+
 kernel_plan     KernelPlan: what a plan of any family answers
 block_plan      BlockPlan: what plans share whose blocks work alone
 arguments       the matrices that a kernel takes: extents, majors, alignment

@@ -62,9 +62,9 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
 
 
 class GatheredRows(NamedTuple):
-    """Of an A that is gathered: this GPU's rows (rows, K), and its number among the GPUs.
+    """If A is gathered: this GPU's rows of it (rows, K), and this GPU's number.
 
-    An executor does not read these rows from a.
+    The executor reads these rows from `own`, not from a.
     """
 
     own: Tensor
@@ -72,10 +72,9 @@ class GatheredRows(NamedTuple):
 
 
 class ScatteredRows(NamedTuple):
-    """Of a C that is scattered: what the GPUs send of this GPU's rows, and what it sends.
+    """If C is scattered: what GPUs send of this GPU's rows, and what this GPU sends.
 
-    `parts` is (GPUs, rows, N), and `number` is this GPU's. `partial` (M, N) receives the rows that
-    it sends to the others.
+    `parts` (GPUs, rows, N) comes from all GPUs; `partial` (M, N) receives the rows of the others.
     """
 
     parts: Tensor

@@ -1,11 +1,6 @@
 """The checks that the plans of all families share, and PlanError.
 
-A kernel's plan is one frozen value that holds every layout by which its data moves. Device code
-lowers these layouts to `cute` objects; the executor moves data by them on the CPU; proofs and
-pictures use them too. What an instruction does with a layout is modelled, not lowered: the DSL
-makes stmatrix from `PanelPlan.stmatrix_tv`, and `stmatrix_rows` is the model of the rows that
-its lanes then address. `check` refuses a plan that the hardware cannot run, with a message, before
-anything is compiled.
+`check` refuses a plan that the hardware cannot run, with a message, before anything is compiled.
 
 Each `…_problem` yields a message if its condition does not hold, and nothing if it does.
 """
@@ -20,7 +15,7 @@ from layouts import ComposedLayout, Layout, LayoutError, size
 from layouts.hardware.descriptor import Major
 
 BITS = 16  # of an element: bfloat16 or float16
-UNIT = 8  # elements of 16 bits in 16 bytes: TMA's addresses and leading strides are multiples of it
+PER_VECTOR = 8  # elements of 16 bits in 16 bytes, to which TMA aligns rows and addresses
 THREADS = 1024  # of a block, at most, on every device (CUDA C++ Programming Guide)
 
 

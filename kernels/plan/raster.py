@@ -31,10 +31,10 @@ def row_by_row(index: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
     return index // tiles_n, index % tiles_n
 
 
-class Arrival(NamedTuple):
-    """The order in which tile rows come from several GPUs: chunks of `height`, one of each GPU.
+class ChunkOrder(NamedTuple):
+    """The order of tile rows that belong to several GPUs: chunks of `height`, one of each GPU.
 
-    The chunks follow each other cyclically from number `first` on, that of this GPU.
+    The chunks follow each other cyclically from number `first` on.
     """
 
     first: Any
@@ -43,15 +43,15 @@ class Arrival(NamedTuple):
     def chunks_before(self, index: Any, tiles_n: Any) -> Any:
         """How many chunks come before that of tile `index`.
 
-        >>> [Arrival(2, 1).chunks_before(index, tiles_n=2) for index in range(6)]
+        >>> [ChunkOrder(2, 1).chunks_before(index, tiles_n=2) for index in range(6)]
         [0, 0, 1, 1, 2, 2]
         """
         return index // (self.height * tiles_n)
 
     def chunk(self, index: Any, tiles_m: Any, tiles_n: Any) -> Any:
-        """The chunk in which tile `index` is, of C with so many tiles down and across.
+        """The chunk of tile `index`, if C has `tiles_m` × `tiles_n` tiles.
 
-        >>> [Arrival(2, 1).chunk(index, 3, 2) for index in range(6)]
+        >>> [ChunkOrder(2, 1).chunk(index, 3, 2) for index in range(6)]
         [2, 2, 0, 0, 1, 1]
         """
         return (self.chunks_before(index, tiles_n) + self.first) % (tiles_m // self.height)
@@ -104,16 +104,16 @@ class Raster:
     def by_chunks(
         self,
         index: Any,
-        arrival: Arrival,
+        chunk_order: ChunkOrder,
         tiles_m: Any,
         tiles_n: Any,
         minimum: Callable[[Any, Any], Any] = min,
     ) -> tuple[Any, Any]:
         """The coordinate of tile `index` if tile rows arrive in chunks: no group crosses one.
 
-        >>> [Raster(2).by_chunks(i, Arrival(1, 2), 4, 2) for i in range(8)]
+        >>> [Raster(2).by_chunks(i, ChunkOrder(1, 2), 4, 2) for i in range(8)]
         [(2, 0), (3, 0), (2, 1), (3, 1), (0, 0), (1, 0), (0, 1), (1, 1)]
         """
-        within = index - arrival.chunks_before(index, tiles_n) * (arrival.height * tiles_n)
-        m, n = self(within, arrival.height, tiles_n, minimum)
-        return arrival.chunk(index, tiles_m, tiles_n) * arrival.height + m, n
+        within = index - chunk_order.chunks_before(index, tiles_n) * (chunk_order.height * tiles_n)
+        m, n = self(within, chunk_order.height, tiles_n, minimum)
+        return chunk_order.chunk(index, tiles_m, tiles_n) * chunk_order.height + m, n

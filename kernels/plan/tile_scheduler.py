@@ -6,7 +6,7 @@ A block computes work tiles, one after the other: a tile of C, and a range of it
     split        block 0: tile 0, the first k-tiles; …                the blocks of one split are
                  block T: tile 0, the next k-tiles; …                 neighbours; T tiles
 
-In a cluster, each block computes the tile at its place in a tile of the cluster.
+A cluster takes one cluster tile at a time; each of its blocks computes one tile of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cutedsl_gemm.kernels.plan.raster import Arrival, Raster
+from cutedsl_gemm.kernels.plan.raster import ChunkOrder, Raster
 
 
 class TileExtents(NamedTuple):
@@ -24,7 +24,7 @@ class TileExtents(NamedTuple):
     clusters_m: Any
     clusters_n: Any
     k_tiles: Any
-    arrival: Arrival | None = None  # the order of tile rows, if they come from several GPUs
+    chunk_order: ChunkOrder | None = None  # the order of tile rows, if they come from several GPUs
 
     @property
     def cluster_tiles(self) -> Any:
@@ -64,7 +64,7 @@ class TileScheduler:
     def blocks(
         self, tiles: Any, sms: Any, ceil_div: Callable[[Any, Any], Any] = lambda a, b: -(-a // b)
     ) -> Any:
-        """Blocks to launch on `sms` multiprocessors, for so many tiles of clusters.
+        """Blocks to launch on `sms` multiprocessors, for `tiles` tiles of clusters.
 
         A persistent kernel launches as few as need the same number of waves. Blocks that would idle
         in the last wave only take power and L2 from the others: without them it is 1.01 to 1.05
@@ -118,20 +118,20 @@ class TileScheduler:
         clusters_m: Any,
         clusters_n: Any,
         minimum: Callable[[Any, Any], Any] = min,
-        arrival: Arrival | None = None,
+        chunk_order: ChunkOrder | None = None,
     ) -> tuple[Any, Any]:
         """The tile (m, n) of C of block `rank` of the cluster with tile `index`.
 
         C has `clusters_m` × `clusters_n` tiles of clusters; the raster orders them. If their rows
-        come from several GPUs, it orders those of each chunk, and `arrival` orders the chunks.
+        come from several GPUs, it orders those of each chunk, and `chunk_order` orders the chunks.
 
         >>> [TileScheduler(Raster(1), cluster=(2, 1)).tile_coord(1, rank, 2, 3) for rank in (0, 1)]
         [(0, 1), (1, 1)]
         """
-        if arrival is None:
+        if chunk_order is None:
             m, n = self.raster(index, clusters_m, clusters_n, minimum)
         else:
-            m, n = self.raster.by_chunks(index, arrival, clusters_m, clusters_n, minimum)
+            m, n = self.raster.by_chunks(index, chunk_order, clusters_m, clusters_n, minimum)
         (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
         return m * down + row, n * across + column
 
@@ -143,11 +143,11 @@ class TileScheduler:
         WorkTile(coord=(1, 0), number=1, split=0, k_tiles=range(0, 8))
         WorkTile(coord=(1, 1), number=3, split=0, k_tiles=range(0, 8))
         """
-        clusters_m, clusters_n, k_tiles, arrival = extents
+        clusters_m, clusters_n, k_tiles, chunk_order = extents
         cluster, rank = divmod(block, self.cluster_size)
         grid_clusters = blocks // self.cluster_size
         first, step, k_range = self.walk(cluster, grid_clusters, k_tiles)
         split = self.tile_and_split(cluster, grid_clusters)[2]
         for index in range(first, extents.cluster_tiles, step):
-            coord = self.tile_coord(index, rank, clusters_m, clusters_n, arrival=arrival)
+            coord = self.tile_coord(index, rank, clusters_m, clusters_n, chunk_order=chunk_order)
             yield WorkTile(coord, index * self.cluster_size + rank, split, range(*k_range))

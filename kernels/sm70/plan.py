@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, PlanError, field_problem
+from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR, PlanError, field_problem
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm80.operand import Operand
@@ -97,14 +97,14 @@ class Sm70Plan(Sm80Plan):
             ("stages", self.stages, 2, loop),
             ("prefetch_fragments", self.prefetch_fragments, True, loop),
             ("raster", self.raster, Raster(1), loop),
-            ("alignment", self.alignment, UNIT, "since the residue of K is a multiple of it"),
+            ("alignment", self.alignment, PER_VECTOR, "since K % BK is a multiple of it"),
         ):
             yield from field_problem(name, found, wanted, why)
 
 
 def _fragment_copy(quad_pair: tuple[int, int], warp: int) -> TVLayout:
     """The layout whose rows have these strides: of a quad pair along M and N, and of a warp."""
-    shape = (THREADS, (1, (UNIT, 2)))
+    shape = (THREADS, (1, (PER_VECTOR, 2)))
     rows = Layout(shape, ((0, *quad_pair, 8, warp), (0, (1, 16))))
     return TVLayout(rows, Layout(shape, ((1, 0, 0, 0, 0), (0, (0, 0)))))
 
@@ -142,7 +142,7 @@ def volta884(
     """
     (bm, bn, bk), threads = TILE, 64
     a, b = (
-        Operand(load_layout(rows, bk, major, threads, UNIT), smem, smem)
+        Operand(load_layout(rows, bk, major, threads, PER_VECTOR), smem, smem)
         for rows, major, smem in ((bm, a_major, permuted(bm)), (bn, b_major, permuted(bn)))
     )
     plan = Sm70Plan(
@@ -174,7 +174,7 @@ def permuted(rows: int) -> ComposedLayout:
     S<2,3,4> o 0 o (128,32):(1,128)
     S<2,3,3> o 0 o (64,32):(1,64)
     """
-    swizzle = Swizzle(2, 3, (rows // UNIT).bit_length() - 1)
+    swizzle = Swizzle(2, 3, (rows // PER_VECTOR).bit_length() - 1)
     return ComposedLayout(swizzle, 0, Layout((rows, TILE[2]), (1, rows)), unit=BITS)
 
 

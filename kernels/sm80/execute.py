@@ -57,10 +57,10 @@ def staged(plan: Sm80Plan, name: Name, reads: Tensor) -> Staged:
 def accumulators(
     plan: Sm80Plan, mma: MmaAtom, units: Layout | ComposedLayout, rows: int
 ) -> Registers:
-    """(thread, value of C) → the unit that made it, and its row and column there.
+    """(thread, value of C) → the unit that holds it, and its row and column in the unit.
 
-    `units` takes a thread to its number in the mma, and then its unit. Of the `rows` of a unit, the
-    mma one below the other have neighbouring registers.
+    `units` maps a thread to its number in the mma + threads of the mma * its unit. A unit has
+    `rows` rows; mma tiles that are stacked along M have neighbouring registers.
     """
     refuse(plan.name, _register_problems(plan))
     (height, width, _), threads = mma.shape, size(mma.c[0])

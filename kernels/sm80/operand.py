@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, shape_problem
+from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR, shape_problem
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, partition_problems
 from layouts import (
     ComposedLayout,
@@ -20,7 +20,8 @@ from layouts import (
 from layouts.hardware.descriptor import Major
 
 ALIGNMENT = 128  # bytes, of each buffer
-ALIGNMENTS = UNIT, UNIT // 2, UNIT // 4  # elements that a copy may move, the widest first
+# Elements that a copy may move, the widest first.
+ALIGNMENTS = PER_VECTOR, PER_VECTOR // 2, PER_VECTOR // 4
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Operand:
 def tile_smem(
     rows: int, columns: int, major: Major, padding: int = 0, swizzle_bits: int = 0
 ) -> ComposedLayout:
-    """A tile (rows, columns) in shared memory; its contiguous lines are `padding` elements apart.
+    """A tile (rows, columns) in shared memory, with `padding` elements after each contiguous line.
 
     The swizzle XORs the low `swizzle_bits` bits of a line's number into the number of each 16-byte
     vector of the line. A line of fewer than 2^swizzle_bits vectors takes as many bits as it can.
@@ -50,7 +51,7 @@ def tile_smem(
     S<2,3,3> o 0 o (128,32):(32,1)
     """
     line = columns if major == "K" else rows
-    vector_bits = (line // UNIT).bit_length() - 1  # of the number of a vector in its line
+    vector_bits = (line // PER_VECTOR).bit_length() - 1  # of a vector's number in its line
     swizzle = Swizzle(min(swizzle_bits, vector_bits), 3, max(3, vector_bits))
     stride = (columns + padding, 1) if major == "K" else (1, rows + padding)
     return ComposedLayout(swizzle, 0, Layout((rows, columns), stride), unit=BITS)
@@ -123,9 +124,9 @@ def _vector_problems(
     name: str, smem: ComposedLayout, shape: tuple[int, int], major: Major
 ) -> Iterator[str]:
     (rows, columns), why = shape, f"eight elements along {major} must be 16 contiguous bytes"
-    wanted = (rows, columns // UNIT) if major == "K" else (rows // UNIT, columns)
+    wanted = (rows, columns // PER_VECTOR) if major == "K" else (rows // PER_VECTOR, columns)
     try:
-        vectors = recast(smem, BITS, BITS * UNIT)
+        vectors = recast(smem, BITS, BITS * PER_VECTOR)
     except LayoutError as error:
         yield f"{name} in shared memory is {smem}; {why}: {error}"
         return

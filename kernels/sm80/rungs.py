@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
-from cutedsl_gemm.kernels.plan.checks import UNIT, PlanError
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.rung import Rung
 from cutedsl_gemm.kernels.plan.tv_layout import load_layout
@@ -55,7 +55,7 @@ class Sm80Rung(Rung[Recipe]):
         dtype: str = "bfloat16",
         a_major: Major = "K",
         b_major: Major = "MN",
-        alignment: int = UNIT,
+        alignment: int = PER_VECTOR,
         epilogue: Epilogue = PLAIN,
     ) -> Sm80Plan:
         """The checked plan for leading strides and addresses of multiples of `alignment` elements.
@@ -72,7 +72,7 @@ class Sm80Rung(Rung[Recipe]):
         (bm, bn, bk), (down, along) = tile, warps
         # An MN-major B has its columns in 16-byte vectors, which ldmatrix transposes: they stay in
         # place. So do those of narrow copies, since rows of C are then not 16-byte aligned.
-        permuted_mma = recipe.permuted_mma if b_major == "K" and alignment == UNIT else 1
+        permuted_mma = recipe.permuted_mma if b_major == "K" and alignment == PER_VECTOR else 1
         a_smem, b_smem = (
             tile_smem(rows, bk, major, recipe.padding, recipe.swizzle_bits)
             for rows, major in ((bm, a_major), (bn, b_major))

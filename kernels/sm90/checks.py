@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.plan.checks import (
-    UNIT,
+    PER_VECTOR,
     choice_problem,
     count_problem,
     extents_problem,
@@ -87,15 +87,15 @@ def cluster_problems(cluster: tuple[int, int]) -> Iterator[str]:
 
 def c_alignment_problems(c_alignment: object) -> Iterator[str]:
     """The rows of C must suit TMA, or be arbitrary."""
-    if type(c_alignment) is not int or c_alignment not in (1, UNIT):
+    if type(c_alignment) is not int or c_alignment not in (1, PER_VECTOR):
         yield (
-            f"c_alignment is {c_alignment!r}; it must be {UNIT}, since TMA stores whole multiples "
-            "of 16 bytes, or 1, where threads store C"
+            f"c_alignment is {c_alignment!r}; it must be {PER_VECTOR}, since TMA stores whole "
+            "multiples of 16 bytes, or 1, where threads store C"
         )
 
 
 def role_problems(schedule: Schedule, tile: Tile, consumers: int) -> Iterator[str]:
-    """A schedule has only so many consumers.
+    """The schedule and the tile limit the consumers of a block.
 
     >>> list(role_problems("pingpong", (128, 96, 64), 4))
     ["consumers is 4; it must be 2 or 3 where the schedule is 'pingpong' and a tile has 128 × 96"]
@@ -147,7 +147,7 @@ def scattered_problems(plan: Sm90Plan) -> Iterator[str]:
             f"C is scattered, and the plan is {plan.kind}{', swapped' * plan.swapped}"
             f"{', with A gathered' * plan.gathered}: it must be pingpong or cooperative"
         )
-    if plan.c_alignment != UNIT or plan.epilogue != PLAIN:
+    if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:
         yield "C is scattered: TMA stores the products as they are; it takes no epilogue"
     if plan.raster.of != "rows":
         yield f"C is scattered, and the raster has {plan.raster}: it must have groups of tile rows"
@@ -225,7 +225,7 @@ def epilogue_registers(epilogue: Epilogue) -> int:
 
 
 def budget_problems(plan: Sm90Plan) -> Iterator[str]:
-    """A consumer has only so many registers, and a block only so much shared memory."""
+    """A consumer's registers, and a block's stages and shared memory, must suffice."""
     held = plan.consumer_registers
     most = held - ADDRESS_REGISTERS - epilogue_registers(plan.epilogue)
     if plan.registers > most:

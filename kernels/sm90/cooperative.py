@@ -9,8 +9,8 @@ When   producer    │ load t0 │ load t1 │ load t2 …   always `stages` k-t
 
 Gains  tiles of 128×256, 192×208 and 256×128, which move fewer bytes a flop through shared memory
        and L2.
-Costs  the tensor core waits for the epilogue. It pays for large K, and for shapes whose waves such
-       a tile fills better.
+Costs  the tensor core waits for the epilogue.
+Use    for large K, and for shapes whose waves such a tile fills better.
 """
 
 import cutlass

@@ -30,7 +30,7 @@ from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
 from cutedsl_gemm.kernels.sm90.panel_loads import PanelLoads
 from cutedsl_gemm.kernels.sm90.panel_stores import ElementPanels, TmaPanels
 from cutedsl_gemm.kernels.sm90.pipeline import panel_barrier
-from cutedsl_gemm.kernels.sm90.scattered_rows import Parts, Received, ScatteredPanels
+from cutedsl_gemm.kernels.sm90.scattered_rows import PartialSums, Received, ScatteredPanels
 from cutedsl_gemm.kernels.sm90.thread_reads import Matrices, ThreadReads
 from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
 from cutedsl_gemm.kernels.sm90.word_panels import WordPanels
@@ -47,9 +47,9 @@ class PanelGemm(Sm90Gemm):
         self.reads, self.results = ThreadReads(plan), ThreadResults(plan)
         by_threads = WordPanels if plan.lines.width > 1 else ElementPanels
         self.panels: Any = TmaPanels(plan) if plan.stored_by_tma else by_threads(plan)
-        self.parts: Any = None
+        self.partial_sums: Any = None
         if plan.scattered:
-            self.panels, self.parts = ScatteredPanels(plan), Parts(plan, self.reads)
+            self.panels, self.partial_sums = ScatteredPanels(plan), PartialSums(plan, self.reads)
         self.loads: Any = PanelLoads(plan) if plan.staged_operands else None
 
     @cute.jit
@@ -59,22 +59,22 @@ class PanelGemm(Sm90Gemm):
         b: cute.Tensor,  # (K, N)
         *arguments,  # operands and results of the epilogue, such as C (M, N); then sms, stream
     ):
-        """What the epilogue makes of C = A · B, on at most `sms` multiprocessors.
+        """C = A · B with the plan's epilogue, on at most `sms` multiprocessors.
 
-        If A is gathered or C scattered, `arguments` begins with `other_gpus(plan)`, and
-        before `sms` are this GPU's number and what its flags show when rows have come.
+        If A is gathered or C scattered, `arguments` begins with `other_gpus(plan)`, and this GPU's
+        number and the epoch precede `sms`.
         """
         plan = self.plan
         sent = len(other_gpus(plan))
         operands, results, rest = split_arguments(plan.epilogue, arguments[sent:])
-        *place, sms, stream = rest
+        *number_and_epoch, sms, stream = rest
         shape, gathered, scattered = (a.shape[0], b.shape[-1]), (), ()
         if cutlass.const_expr(plan.scattered):
-            output = self.scattered_output(results[0], *arguments[:sent], *place)
-            scattered = *place[:1], results[0].shape[0]
+            output = self.scattered_output(results[0], *arguments[:sent], *number_and_epoch)
+            scattered = *number_and_epoch[:1], results[0].shape[0]
         else:
             output = self.output(operands, results, shape)
-            gathered = (*arguments[:sent], *place)
+            gathered = (*arguments[:sent], *number_and_epoch)
         tiles = tile_count(shape, plan.exchanged(plan.cluster_tile))
         self.launch(*self.as_planned(a, b), tiles, output, sms, stream, gathered, scattered)
 
@@ -148,7 +148,7 @@ class PanelGemm(Sm90Gemm):
         `tiles_done` tiles of the consumer's.
         """
         plan, (operands, by_threads, panels, tiles, loads, *received) = self.plan, epilogue
-        begun = [self.panels.begin(*each, m, n, target) for each in zip(panels, tiles)]
+        partitioned = [self.panels.partition(*each, m, n, target) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
         thread = cute.arch.thread_idx()[0] % WARPGROUP
         lanes = stmatrix.get_slice(thread)
@@ -159,12 +159,13 @@ class PanelGemm(Sm90Gemm):
         matrices = Matrices(self.reads, operands, read)
         totals = self.results.begin()
         if cutlass.const_expr(plan.scattered):
-            count = self.parts.wait(*received, target)
+            count = self.partial_sums.wait(*received, target)
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, tiles_done, panel)
             if cutlass.const_expr(plan.scattered and len(plan.added_panels(panel)) > 0):
-                self.parts.add(values, *received, count, read.first, plan.added_panels(panel))
+                added = plan.added_panels(panel)
+                self.partial_sums.add(values, *received, count, read.first, added)
             results = self.evaluate(values, ahead, matrices, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.reads.of_panel(read, panel + 1)
@@ -174,16 +175,16 @@ class PanelGemm(Sm90Gemm):
                 rC = cute.make_rmem_tensor(values.shape[:3], panels[staged].element_type)
                 rC.store(results[plan.staged[staged]].load().to(rC.element_type))
                 if cutlass.const_expr(loads is None):  # else the loads have waited
-                    self.panels.wait_for_buffer(begun[staged], plan.store(panel, staged))
+                    self.panels.wait_for_buffer(partitioned[staged], plan.store(panel, staged))
                     self.panel_sync(consumer)
                 cute.copy(stmatrix, rC, tC[staged][None, None, None, buffer])
                 self.panels.fence()
                 self.panel_sync(consumer)
-                self.panels.store(begun[staged], buffer, m, n, panel)
+                self.panels.store(partitioned[staged], buffer, m, n, panel)
             if cutlass.const_expr(loads is not None):
                 self.loads.after(consumer, loads, m, n, panel)
         if cutlass.const_expr(plan.scattered):
-            self.parts.count(self.panels.sent(begun[0]), *received, target, n)
+            self.partial_sums.count(self.panels.sent(partitioned[0]), *received, target, n)
 
     def evaluate(self, values, operands, matrices, panel, consumer, loads):
         """The results of the epilogue for a panel: (S/2, R/64, P/S) each, in fp32 or as staged."""
@@ -193,9 +194,9 @@ class PanelGemm(Sm90Gemm):
             accumulators = [values[None, None, None, panel, i] for i in (0, 1)]
         if not self.plan.matrix_operands:
             return evaluate_all(self.epilogue, accumulators, operands)
-        return self.evaluate_by_parts(accumulators, operands, matrices, panel, consumer, loads)
+        return self.evaluate_by_tiles(accumulators, operands, matrices, panel, consumer, loads)
 
-    def evaluate_by_parts(self, accumulators, operands, matrices, panel, consumer, loads):
+    def evaluate_by_tiles(self, accumulators, operands, matrices, panel, consumer, loads):
         """The same results, part by part: a part is what one ldmatrix or stmatrix takes.
 
         With whole panels of the matrices in registers, 128×192 would spill. It also spills with
@@ -208,7 +209,7 @@ class PanelGemm(Sm90Gemm):
             for i, dtype in zip(self.plan.staged, self.staged_dtypes, strict=True):
                 dtypes[i] = dtype
         results = [cute.make_rmem_tensor(shape, dtype) for dtype in dtypes]
-        for part in [(None, *place) for *place, of in self.plan.parts if of == panel]:
+        for part in [(None, *place) for *place, of in self.plan.stmatrix_tiles if of == panel]:
             read = [each[part] if isinstance(each, cute.Tensor) else each for each in operands]
             of_part = matrices.next()
             if loads is not None:

@@ -18,7 +18,7 @@ from itertools import accumulate, product
 from typing import Any
 
 from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, count_problem, shape_problem
+from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR, count_problem, shape_problem
 from cutedsl_gemm.kernels.sm90.panel_lines import PanelLines, panel_lines
 from cutedsl_gemm.kernels.sm90.panels import (
     fragment,
@@ -137,7 +137,7 @@ class PanelPlan(Sm90Plan):
 
         A thread of wgmma holds neighbours along n.
         """
-        return 2 if self.contiguous == 1 and self.c_alignment == UNIT else 1
+        return 2 if self.contiguous == 1 and self.c_alignment == PER_VECTOR else 1
 
     def reduction_parts(self, result: Result, m: int, n: int) -> int:
         """Parts in which the kernel stores a reduction of an (M, N) result, in whole clusters.
@@ -175,7 +175,7 @@ class PanelPlan(Sm90Plan):
         (1,)
         """
         found = self.loadable_operands
-        return () if found and self.c_stages % self.slots_for(found) else found
+        return () if found and self.c_stages % self.buffers_per_panel_for(found) else found
 
     @property
     def matrix_operands(self) -> tuple[int, ...]:
@@ -189,10 +189,10 @@ class PanelPlan(Sm90Plan):
         return tuple(i for i in self.matrix_operands if i not in self.staged_operands)
 
     @property
-    def parts(self) -> list[tuple[int, int, int]]:
-        """(m64, S columns, panel) of each part of a tile, in the order in which they are evaluated.
+    def stmatrix_tiles(self) -> list[tuple[int, int, int]]:
+        """(m64, S columns, panel) of what each stmatrix stores, in the order of evaluation.
 
-        A thread holds S/2 values of each accumulator of a part: what one stmatrix takes.
+        A thread holds S/2 values of each accumulator of such a part of a tile.
         """
         _, m64s, columns, panels = self.fragment.shape[:4]
         return [(i, j, panel) for panel, i, j in product(*map(range, (panels, m64s, columns)))]
@@ -208,7 +208,7 @@ class PanelPlan(Sm90Plan):
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
         >>> c = Operand("c", ("M", "N"), "bfloat16", alignment=4)
         >>> plan = pingpong((128, 192, 64), c_stages=1, epilogue=Epilogue(operands=(c,)))
-        >>> len(plan.parts), plan.read_ahead[:12]
+        >>> len(plan.stmatrix_tiles), plan.read_ahead[:12]
         (24, [1, 2, 3, 4, 5, 6, 7, 8, 18, 20, 22, 24])
         """
         held, (m64s, columns, _) = size(self.fragment[0]), self.fragment.shape[1:4]
@@ -216,7 +216,7 @@ class PanelPlan(Sm90Plan):
         needed = sum(held // (1 if e.dtype == "float32" else self.read_width(e)) for e in operands)
         free = self.consumer_registers - self.registers - ADDRESS_REGISTERS - PART_REGISTERS
         made = held * len(self.epilogue.results) // 2  # of a part: a register holds two results
-        ahead, count = [], len(self.parts)
+        ahead, count = [], len(self.stmatrix_tiles)
         for i in range(count):
             room = free + i * held * self.epilogue.accumulators - i % (m64s * columns) * made
             ahead.append(min(count, i + max(1, room // max(1, needed))))
@@ -237,11 +237,11 @@ class PanelPlan(Sm90Plan):
         return range(panel, panel if panel % at_once else min(panel + at_once, self.panels))
 
     @property
-    def slots(self) -> int:
+    def buffers_per_panel(self) -> int:
         """Buffers that a panel takes."""
-        return self.slots_for(self.staged_operands)
+        return self.buffers_per_panel_for(self.staged_operands)
 
-    def slots_for(self, operands: tuple[int, ...]) -> int:
+    def buffers_per_panel_for(self, operands: tuple[int, ...]) -> int:
         """Buffers that a panel takes if TMA loads these operands into it.
 
         Slot i holds the panel of operand i, and then that of staged result i.
@@ -251,7 +251,7 @@ class PanelPlan(Sm90Plan):
     @property
     def panel_stages(self) -> int:
         """Panels of a tile that a consumer's buffers hold, if TMA loads operands into them."""
-        return self.c_stages // self.slots
+        return self.c_stages // self.buffers_per_panel
 
     def buffer(self, panel: int, slot: int) -> int:
         """The buffer of a panel's slot, among those of a consumer, which slots take in turn.
@@ -261,7 +261,7 @@ class PanelPlan(Sm90Plan):
         >>> [plan.buffer(panel, 0) for panel in range(plan.panels)]
         [0, 1, 2, 3, 0, 1, 2]
         """
-        return (panel * self.slots + slot) % self.c_stages
+        return (panel * self.buffers_per_panel + slot) % self.c_stages
 
     def staged_panel(self, consumer: Any, panel: int, slot: int) -> Any:
         """The buffer of a panel's slot, among the `staged_panels` of all consumers."""
@@ -386,7 +386,7 @@ class PanelPlan(Sm90Plan):
     @property
     def stored_by_tma(self) -> bool:
         """Whether TMA stores C; else the consumer's threads do."""
-        return self.c_alignment == UNIT
+        return self.c_alignment == PER_VECTOR
 
     @property
     def lines(self) -> PanelLines:
@@ -459,7 +459,8 @@ class PanelPlan(Sm90Plan):
                     yield "", "once a warp; a lane receives what others have loaded by shuffles"
                 if i in self.read_by_threads:
                     most = max(begun - part for part, begun in enumerate(self.read_ahead))
-                    yield "", f"in {len(self.parts)} parts of a tile, at most {most} in registers"
+                    count = len(self.stmatrix_tiles)
+                    yield "", f"in {count} parts of a tile, at most {most} in registers"
                 for mode, layout in zip("MN", self.coordinates, strict=True):
                     if mode in operand.modes:
                         yield "", f"{layout}   (thread, value) → {mode.lower()}"
@@ -498,7 +499,7 @@ class PanelPlan(Sm90Plan):
         yield from shape_problem("C panel", self.staging, (self.panel_rows, columns))
         yield from staging_problems(self.staging, self.contiguous)
         yield from count_problem("c_stages", self.c_stages, 1)
-        if self.c_stages > (most := self.panels * max(1, self.slots)):
+        if self.c_stages > (most := self.panels * max(1, self.buffers_per_panel)):
             what = "the buffers of a tile's panels"
             yield f"c_stages is {self.c_stages}; it must be at most {most}, {what}"
 

@@ -14,11 +14,11 @@ data: TMA fills boxes, wgmma reads by descriptor, stmatrix writes rows at lane a
 layout therefore gives a wrong result here too, and an address that is written twice or never raises
 PlanError.
 
-The steps are those of the plan's pipeline, in one of the orders that it allows: the warps go on at
-random, and what is asynchronous ends at random. Each block computes several tiles, so that stages
-and panels are used again. A load spoils its stage when it is issued and fills it when it ends, and
-what is read is read as late as it may be: a missing wait gives a wrong result. The clusters of a
-grid move together.
+The steps are those of the plan's pipeline, in one of the orders that it allows: warps advance in
+random order, and asynchronous steps end at random times. Each block computes several tiles, so that
+stages and panels are reused. A load fills its stage with NaN when it is issued and with data when
+it ends, and asynchronous steps read when they end: a missing wait gives a wrong result. The
+clusters of a grid run in lockstep.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
 from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.plan.arguments import Exchange, GatheredRows
 from cutedsl_gemm.kernels.plan.checks import PlanError
-from cutedsl_gemm.kernels.plan.raster import Arrival
+from cutedsl_gemm.kernels.plan.raster import ChunkOrder
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents, WorkTile
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.execute_addresses import (
@@ -79,20 +79,20 @@ def gemm(
 ) -> Iterator[float]:
     """out (M, N) = a (M, K) · b (K, N) on CPU tensors, K > 0, or what the epilogue makes of it.
 
-    A step is a moment of the pipeline. If `one_by_one`, the products are added one after the other:
-    at 1024³ this takes nine times as long. `seed` gives the order in which warps take turns.
+    Yields the fraction done at each step. `one_by_one` adds the products one after the other: nine
+    times as long at 1024³. `seed` seeds the random order of the warps.
 
-    What other GPUs send, by `exchange`, is NaN until it has come.
+    Rows that come by `exchange` are NaN until they arrive.
     """
     shape = a.shape[0], b.shape[-1]
-    a, arrival, parts = _exchanged(plan, a, exchange)
+    a, chunk_order, partial_sums = _received(plan, a, exchange)
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
         a, b = b.mT, a.mT
     down, across = plan.cluster
     gA = operand_tiles(plan.a, a, down)  # (tiles_m, k_tiles, BM, BK)
     gB = operand_tiles(plan.b, b.mT, across)  # (tiles_n, k_tiles, BN, BK)
     tile_counts = len(gA), len(gB)
-    extents = TileExtents(len(gA) // down, len(gB) // across, gA.shape[1], arrival)
+    extents = TileExtents(len(gA) // down, len(gB) // across, gA.shape[1], chunk_order)
     work = [*_work_tiles(plan, extents)]
     visited = (tile.coord for block in work for tile in block if tile.split == 0)
     check_visits(f"{plan.raster}", visited, *tile_counts)
@@ -105,7 +105,7 @@ def gemm(
     random, done = Random(seed), 0
     for counts, blocks in _moving_together(plan, work):
         multiply = multiply_one_by_one if one_by_one else _add
-        grid = Grid(plan, blocks, (gA, gB), epilogue, multiply, arrival, parts)
+        grid = Grid(plan, blocks, (gA, gB), epilogue, multiply, chunk_order, partial_sums)
         order = Order(plan.pipeline, counts)
         turns = Turns(order, random)
         for number, moment in enumerate(order.interleaving(turns)):
@@ -117,28 +117,29 @@ def gemm(
         done += len(blocks)
     epilogue.finish()
     # TMA clips what is out of bounds, and threads do not store it.
-    if parts is None:
+    if partial_sums is None:
         results.finish(out if isinstance(out, tuple) else (out,))
     else:
-        whole = torch.empty_like(parts.partial)
+        whole = torch.empty_like(partial_sums.partial)
         results.finish((whole,))
-        scatter(whole, parts.number, out, parts.partial)
+        scatter(whole, partial_sums.number, out, partial_sums.partial)
     yield 1.0
 
 
-def _exchanged(
+def _received(
     plan: PanelPlan | SplitKPlan, a: Tensor, exchange: Exchange | None
-) -> tuple[Tensor, Arrival | None, Parts | None]:
-    """A with this GPU's rows, if it is gathered; the order of tile rows; and C's parts."""
+) -> tuple[Tensor, ChunkOrder | None, PartialSums | None]:
+    """A with this GPU's rows, if it is gathered; the order of tile rows; and C's partial sums."""
     if exchange is None:
         return a, None, None
     if isinstance(exchange, GatheredRows):
         own, number = exchange
         a = a.clone()
         a.unflatten(0, (-1, len(own)))[number] = own
-        return a, Arrival(number, len(own) // plan.cluster_tile[0]), None
-    parts = Parts(*exchange)
-    return a, Arrival(parts.number + 1, parts.rows // plan.cluster_tile[0]), parts
+        return a, ChunkOrder(number, len(own) // plan.cluster_tile[0]), None
+    partial_sums = PartialSums(*exchange)
+    height = partial_sums.rows // plan.cluster_tile[0]
+    return a, ChunkOrder(partial_sums.number + 1, height), partial_sums
 
 
 def scatter(whole: Tensor, number: int, mine: Tensor, partial: Tensor) -> None:
@@ -193,7 +194,7 @@ class Turns:
     """
 
     RARELY = 300  # moments between two draws, on average
-    # Moments without an actor come first, and rows of other ranks as late as possible.
+    # Moments without an actor come first, and rows of other GPUs as late as possible.
     FIXED: ClassVar[dict[object, float]] = {None: 1.0, steps.SendRows: -1.0}
 
     def __init__(self, order: Order, random: Random) -> None:
@@ -202,7 +203,7 @@ class Turns:
         self.priorities = dict(self.FIXED)
 
     def __call__(self, ready: list[int]) -> int:
-        """The place of the next moment in the list of those that can be next."""
+        """The index in `ready` of the moment that comes next."""
         if self.random.random() < 1 / self.RARELY:
             self.priorities = dict(self.FIXED)
         priorities = [self.priority(self.actors[moment]) for moment in ready]
@@ -217,7 +218,7 @@ class Turns:
 def _actor(order: Order, moment: int) -> object:
     """The warps that take a step at a moment, or the kind of their asynchronous step that ends.
 
-    None where nobody takes a step; SendRows where another rank's rows come.
+    None where nobody takes a step; SendRows where another GPU's rows come.
     """
     action = order.labels[moment]
     if not isinstance(action, Action):
@@ -237,11 +238,11 @@ class Grid:
         sources: tuple[Tensor, Tensor],
         epilogue: PanelStore | Reduction,
         product: Product,
-        arrival: Arrival | None = None,
-        parts: Parts | None = None,
+        chunk_order: ChunkOrder | None = None,
+        partial_sums: PartialSums | None = None,
     ) -> None:
         self.plan, self.epilogue, self.product = plan, epilogue, product
-        self.arrival, self.parts = arrival, parts
+        self.chunk_order, self.partial_sums = chunk_order, partial_sums
         self.sent: set[tuple[int, int]] = set()  # (rank, tile) whose rows have come
         ranks = plan.cluster_size
         self.work_tiles = [blocks[rank::ranks] for rank in range(ranks)]  # [rank][cluster][tile]
@@ -256,7 +257,7 @@ class Grid:
         self.panels = epilogue.panels((ranks, len(consumers), clusters))
 
     def take(self, action: Action, ends_in: int | None) -> None:
-        """A step is taken; or, if it is asynchronous, it ends with data in block `ends_in`."""
+        """Carry out a step; or its end in block `ends_in`, if it is asynchronous."""
         step, rank = action.step, action.warps.block
         match step:
             case steps.SendRows():
@@ -272,14 +273,14 @@ class Grid:
                 self.epilogue.load(step, action.warps, panels, tiles, whole=ends_in is not None)
             case steps.ReadPanel() if isinstance(self.epilogue, PanelStore):
                 self.epilogue.hold(step, action.warps, self.consumer(action)[1])
-            case steps.AddRows() if isinstance(self.epilogue, PanelStore) and self.parts:
+            case steps.AddRows() if isinstance(self.epilogue, PanelStore) and self.partial_sums:
                 acc, _, tiles = self.consumer(action)
                 missing = (rank, action.tile) not in self.sent
                 columns = self.plan.panel_columns  # type: ignore[union-attr]
                 rows = warp_rows(action.warps, self.plan.rows)
                 for number in range(step.panel, step.panel + step.panels):
                     places = self.epilogue.place_of_panel(number, action.warps, tiles)
-                    added = self.parts.of_rows(*places, torch.nan if missing else 0.0)
+                    added = self.partial_sums.of_rows(*places, torch.nan if missing else 0.0)
                     panel = acc[:, :, number * columns : (number + 1) * columns]
                     panel[:, rows] += added[:, rows]
             case steps.StoreResults():
@@ -302,10 +303,10 @@ class Grid:
 
     def missing(self, tile: Tensor) -> Tensor | None:
         """Which of these tile rows are other GPUs' and need to be sent."""
-        if self.arrival is None:
+        if self.chunk_order is None:
             return None
-        rows = self.arrival.height * self.plan.cluster[0]
-        return tile // rows != self.arrival.first
+        rows = self.chunk_order.height * self.plan.cluster[0]
+        return tile // rows != self.chunk_order.first
 
     def multiply(self, action: Action) -> None:
         """The warps multiply their rows of a k-tile by the columns of their consumer."""
@@ -329,7 +330,7 @@ class Grid:
         return self.acc[rank, consumer], self.panels[rank, consumer], tiles
 
 
-class Parts:
+class PartialSums:
     """What all GPUs send of this GPU's rows of C (GPUs, rows, N), over the whole of C.
 
     `partial` receives what this GPU sends.
@@ -342,7 +343,7 @@ class Parts:
         self.every, self.first = every[behind].float(), number * self.rows
 
     def of_rows(self, row: Tensor, column: Tensor, more: float) -> Tensor:
-        """The sum of the parts in their order, and `more`; 0 in rows of other GPUs."""
+        """The sum of what comes in its order, and `more`; 0 in rows of other GPUs."""
         own = (row >= self.first) & (row < self.first + self.rows)
         place = (row - self.first).clamp(0, self.rows - 1), column.clamp(max=self.columns - 1)
         total = sum((part[place] for part in self.every), torch.tensor(more))

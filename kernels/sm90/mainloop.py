@@ -31,7 +31,7 @@ from cutedsl_gemm.kernels.device.launch import Gemm
 from cutedsl_gemm.kernels.device.opaque import opaque_true, wait_for_previous_launch
 from cutedsl_gemm.kernels.device.smem import SmemAllocator
 from cutedsl_gemm.kernels.device.tile import transposed
-from cutedsl_gemm.kernels.plan.raster import Arrival
+from cutedsl_gemm.kernels.plan.raster import ChunkOrder
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES, EVICT_FIRST, EVICT_NORMAL
@@ -89,11 +89,12 @@ class Sm90Gemm(Gemm):
     ):
         """Launch A · B on `sms` multiprocessors; `output` is what the epilogue needs.
 
-        `gathered`, if A is: this GPU's rows of A, the flags of all GPUs' rows, this GPU's number,
-        and the epoch. `scattered`, if C is: this GPU's number, and the rows of each GPU.
+        If A is gathered, `gathered` is this GPU's rows of A, the flags of all GPUs' rows, this
+        GPU's number, and the epoch. If C is scattered, `scattered` is this GPU's number, and how
+        many rows each GPU has.
 
-        If it overlaps the launch before it (programmatic dependent launch), its blocks initialise
-        their mbarriers, then wait.
+        If the launch overlaps the previous one (programmatic dependent launch), its blocks
+        initialise their mbarriers, then wait.
         """
         plan = self.plan
         tma_a, gA = self.make_tma_load(a, plan.a)
@@ -174,16 +175,17 @@ class Sm90Gemm(Gemm):
         # (rows, columns, slices along M or N, slices along K) of a slice
         gA = cute.local_tile(gA, plan.a.slice_tiler, (None, None))
         gB = cute.local_tile(gB, plan.b.slice_tiler, (None, None))
-        arrival = None
+        chunk_order = None
         if cutlass.const_expr(plan.gathered):
             tma_own, own, arrived, number, epoch = gathered
             own = cute.local_tile(own, plan.a.slice_tiler, (None, None))
-            arrival = Arrival(number, self.cluster_rows(own))
+            chunk_order = ChunkOrder(number, self.cluster_rows(own))
             gathered = tma_own, own, arrived, epoch
         if cutlass.const_expr(plan.scattered):
             number, rows = scattered
-            arrival = Arrival(number + 1, cute.ceil_div(rows, plan.cluster_tile[0]))  # own last
-        extents = self.tile_extents(gA, gB, arrival)
+            height = cute.ceil_div(rows, plan.cluster_tile[0])
+            chunk_order = ChunkOrder(number + 1, height)  # own last
+        extents = self.tile_extents(gA, gB, chunk_order)
         loaded = shared.loaded.data_ptr()  # (loaded_panels)
         epilogue = self.epilogue_tensors(shared.epilogue, loaded, output)
 
@@ -233,14 +235,14 @@ class Sm90Gemm(Gemm):
             cute.arch.setmaxregister_increase(self.plan.consumer_registers)
             self.consume(warp_idx // 4 - 1, operands, epilogue, full, empty, extents)
 
-    def tile_extents(self, gA, gB, arrival):
+    def tile_extents(self, gA, gB, chunk_order):
         """C in cluster tiles, and K in k-tiles; gA and gB are in slices."""
         across = self.plan.b.slices_of_each * self.plan.cluster[1]
         return TileExtents(
             self.cluster_rows(gA),
             cute.ceil_div(cute.size(gB, mode=[2, 0]), across),
             cute.ceil_div(cute.size(gA, mode=[3]), self.plan.a.slice_counts[1]),
-            arrival,
+            chunk_order,
         )
 
     def cluster_rows(self, gA):
@@ -264,9 +266,9 @@ class Sm90Gemm(Gemm):
 
     def tile_coord(self, index, extents):
         """This block's tile (m, n) of the cluster's tile `index`."""
-        clusters_m, clusters_n, _, arrival = extents
+        clusters_m, clusters_n, _, chunk_order = extents
         rank, scheduler = self.block_rank(), self.plan.tile_scheduler
-        return scheduler.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min, arrival)
+        return scheduler.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min, chunk_order)
 
     def first_tile(self, extents):
         """The first tile (m, n) of this block, and its k-tiles (begin, end)."""
@@ -298,7 +300,7 @@ class Sm90Gemm(Gemm):
     @cute.jit
     def produce(self, operands, full, empty, extents, first_tile):
         """Load k-tile after k-tile, as fast as the consumers release stages."""
-        clusters_m, clusters_n, k_tiles, arrival = extents
+        clusters_m, clusters_n, k_tiles, chunk_order = extents
         first, step, _ = self.tile_walk(k_tiles)
         m, n, k_begin, k_end = first_tile
         stage, parity = self.pipeline.stage_and_parity(Int32(0), WAIT_EMPTY.flipped)
@@ -308,31 +310,31 @@ class Sm90Gemm(Gemm):
                 if tile > first:
                     m, n = self.tile_coord(tile, extents)
             if cutlass.const_expr(self.plan.gathered):
-                if arrival.chunks_before(tile, clusters_n) > before:
-                    before = arrival.chunks_before(tile, clusters_n)
-                    self.wait_for_rows(operands, arrival.chunk(tile, clusters_m, clusters_n))
+                if chunk_order.chunks_before(tile, clusters_n) > before:
+                    before = chunk_order.chunks_before(tile, clusters_n)
+                    self.wait_for_rows(operands, chunk_order.chunk(tile, clusters_m, clusters_n))
             for k in cutlass.range(k_begin, k_end, unroll=1):
                 cute.arch.mbarrier_wait(empty + stage, parity)
-                self.load_k_tile(operands, m, n, k, stage, full, arrival)
+                self.load_k_tile(operands, m, n, k, stage, full, chunk_order)
                 stage, parity = self.next_stage(stage, parity)
 
-    def load_k_tile(self, operands, m, n, k, stage, full, arrival=None):
+    def load_k_tile(self, operands, m, n, k, stage, full, chunk_order=None):
         """Load A and B of k-tile k of tile (m, n) into a stage; its full mbarrier counts bytes."""
         tma_a, gA, sA, tma_b, gB, sB, (policy_a, policy_b), _ = operands
         with cute.arch.elect_one():
             cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
         if self.plan.gathered:
-            self.load_rows(operands, m, k, stage, full, arrival)
+            self.load_rows(operands, m, k, stage, full, chunk_order)
         else:
             self.issue_tma_load(self.plan.a, tma_a, gA, sA, policy_a, m, k, stage, full)
         self.issue_tma_load(self.plan.b, tma_b, gB, sB, policy_b, n, k, stage, full)
 
     @cute.jit
-    def load_rows(self, operands, m, k, stage, full, arrival):
+    def load_rows(self, operands, m, k, stage, full, chunk_order):
         """Load A of a k-tile of the tiles in row m from this GPU's own rows, or from those sent."""
         tma_a, gA, sA, *_, (policy, _), (tma_own, own, *_) = operands
-        rows = arrival.height * self.plan.cluster[0]
-        before = m - arrival.first * rows  # tile rows of this GPU before row m
+        rows = chunk_order.height * self.plan.cluster[0]
+        before = m - chunk_order.first * rows  # tile rows of this GPU before row m
         if before >= 0 and before < rows:
             self.issue_tma_load(self.plan.a, tma_own, own, sA, policy, before, k, stage, full)
         else:

@@ -157,7 +157,7 @@ class Operand:
     def gmem_rows(self, tiles: Any) -> Layout:
         """(row of a slice, slice, tile) → row of the matrices, one matrix after the other.
 
-        Each matrix has the rows of so many `tiles`. The layout is a bijection: every row of every
+        Each matrix has the rows of `tiles` tiles. The layout is a bijection: every row of every
         matrix is loaded once. Slices of an MN-major operand divide K: all have the same rows.
 
         >>> print(Operand("B", "K", swizzled(256, 64, "K"), sharers=4, matrices=2).gmem_rows(10))

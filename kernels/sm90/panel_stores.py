@@ -43,7 +43,7 @@ class TmaPanels:
         plan, (tma_c, gC) = self.plan, output
         return tma_c, cute.local_tile(gC, (plan.panel_rows, plan.panel_columns), (None, None))
 
-    def begin(self, sC, tiles, m, n, target=None):
+    def partition(self, sC, tiles, m, n, target=None):
         """Whether this warp issues, the atom, and both tensors as TMA copies them."""
         issues = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0
         tma_c, gC = tiles
@@ -51,9 +51,9 @@ class TmaPanels:
         return issues, tma_c, *lower.tma_partition(tma_c, sC, gC)
 
     @cute.jit
-    def wait_for_buffer(self, begun, store: cutlass.Constexpr):
+    def wait_for_buffer(self, partitioned, store: cutlass.Constexpr):
         """Wait until TMA has read what the buffer of a tile's store held before."""
-        issues, _, _, _ = begun
+        issues, _, _, _ = partitioned
         if issues:
             cute.arch.cp_async_bulk_wait_group(self.plan.pending_stores(store), read=True)
 
@@ -62,9 +62,9 @@ class TmaPanels:
         cute.arch.fence_proxy("async.shared", space="cta")
 
     @cute.jit
-    def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):
+    def store(self, partitioned, buffer, m, n, panel: cutlass.Constexpr):
         """Store a buffer to a panel of tile column n of C, in row m of panels."""
-        issues, tma_c, sC, gC = begun
+        issues, tma_c, sC, gC = partitioned
         if issues:
             gPanel = gC[None, m, n * self.plan.panels + panel]  # (box)
             # A and B stay in L2: up to 1.3 times as fast at K <= 256 (docs/performance).
@@ -92,20 +92,20 @@ class ElementPanels:
         """C."""
         return output
 
-    def begin(self, sC, tiles, m, n, target=None):
+    def partition(self, sC, tiles, m, n, target=None):
         """The panels in shared memory, and C."""
         return sC, *tiles
 
-    def wait_for_buffer(self, begun, store):
+    def wait_for_buffer(self, partitioned, store):
         """Nothing: a thread has read its part of a buffer before it comes to the next panel."""
 
     def fence(self):
         """Nothing: the barrier that follows makes what stmatrix wrote visible to the threads."""
 
     @cute.jit
-    def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):
+    def store(self, partitioned, buffer, m, n, panel: cutlass.Constexpr):
         """Store a buffer to a panel of tile column n of C, in row m of panels."""
-        (sC, gC), plan, copy = begun, self.plan, self.plan.lines.words
+        (sC, gC), plan, copy = partitioned, self.plan, self.plan.lines.words
         tiler, coord = (plan.panel_rows, plan.panel_columns), (m, n * plan.panels + panel)
         thread = cute.arch.thread_idx()[0] % WARPGROUP
         source = thread_partition(sC[None, None, buffer], copy, thread)  # (lines, (1, vectors))

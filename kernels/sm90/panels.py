@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.kernels.plan import tma
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT
+from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR
 from cutedsl_gemm.kernels.sm90.operand import ROW, SHORTEST_ROW, SWIZZLES, swizzled, unswizzled
 from cutedsl_gemm.kernels.sm90.resources import BARRIER_BYTES, SMEM_BYTES
 from layouts import ComposedLayout, Layout, LayoutError, append, size, wgmma_accumulator
@@ -119,14 +119,14 @@ class Panels(NamedTuple):
     in_flight: int
 
 
-def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int, slots: int = 0) -> Panels:
+def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int, buffers: int = 0) -> Panels:
     """The widest panels that leave room for stages with STAGED_K elements of K.
 
     A consumer has at most 64 columns of them in flight, or one panel. If no panel is narrow enough,
     the widest are taken. `rows` counts the rows of the panels of all consumers, `bn` the columns of
     C in a tile, and `k_bytes` the bytes of A and B for each k.
 
-    If TMA loads matrices into them, each panel takes `slots` buffers, and a consumer has two or
+    If TMA loads matrices into them, each panel takes `buffers` of them, and a consumer has two or
     more. If operands are swapped, panels have at most 16 columns, so that it has four: 2 % faster
     (docs/performance/notebook.md, "Matrices come through a ring of panels").
 
@@ -136,11 +136,11 @@ def default_panels(rows: int, bn: int, swapped: bool, k_bytes: int, slots: int =
     Panels(columns=32, in_flight=1)
     >>> default_panels(256, 192, False, k_bytes=2 * (256 + 192))
     Panels(columns=64, in_flight=1)
-    >>> default_panels(256, 128, True, k_bytes=2 * (128 + 128), slots=1)
+    >>> default_panels(256, 128, True, k_bytes=2 * (128 + 128), buffers=1)
     Panels(columns=16, in_flight=4)
     """
-    least, widths = max(2, slots) if slots else 1, panel_widths(bn, swapped)
-    if slots and swapped:
+    least, widths = max(2, buffers) if buffers else 1, panel_widths(bn, swapped)
+    if buffers and swapped:
         widths = tuple(each for each in widths if each <= SHORTEST_ROW)
     panels = [Panels(columns, max(least, min(ROW, bn) // columns)) for columns in widths]
     free = SMEM_BYTES - BARRIER_BYTES - STAGED_K * k_bytes
@@ -156,7 +156,8 @@ def loadable_operands(epilogue: Epilogue, c_alignment: int, contiguous: int = 1)
 
     `contiguous` is the contiguous mode of C. There are none unless TMA stores a result from panels.
     """
-    if c_alignment != UNIT or not any(each.is_16_bit_matrix for each in epilogue.results):
+    stages_any = any(each.is_16_bit_matrix for each in epilogue.results)
+    if c_alignment != PER_VECTOR or not stages_any:
         return ()
     return tuple(
         i
@@ -164,5 +165,5 @@ def loadable_operands(epilogue: Epilogue, c_alignment: int, contiguous: int = 1)
         if operand.is_matrix
         and operand.row_major == (contiguous == 1)
         and operand.dtype != "float32"
-        and operand.alignment % UNIT == 0
+        and operand.alignment % PER_VECTOR == 0
     )

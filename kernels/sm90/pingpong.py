@@ -5,7 +5,7 @@ When   producer    │ load t0 │ load t1 │ load t2 │ load t3 │ …   alw
        consumer 1  │    (waits)  │ multiply t1 │ store t1  … │ multiply t3 …
        The tensor core never waits for an epilogue: while one consumer stores, another multiplies.
 
-Costs  each consumer holds a whole tile in its registers, at most 128×192.
+Costs  each consumer holds a whole tile in registers: at most 128×192, or 128×128 with three.
 """
 
 import cutlass
@@ -23,7 +23,7 @@ class Pingpong(PanelGemm):
 
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, extents):
-        """Multiply in turn; store while the other consumer multiplies."""
+        """Multiply in turn; store while another consumer multiplies."""
         plan, consumers = self.plan, self.plan.consumers
         k_tiles, tiles = extents.k_tiles, extents.cluster_tiles
         first, step, _ = self.tile_walk(k_tiles)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.arguments import Exchange
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, field_problem, refuse
+from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Report
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileScheduler
@@ -248,7 +248,7 @@ class Sm90Plan:
     @property
     def alignment(self) -> int:
         """Leading strides and addresses of A and B must be multiples of this many elements."""
-        return UNIT
+        return PER_VECTOR
 
     @property
     def stage_bytes(self) -> int:

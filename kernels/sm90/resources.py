@@ -35,7 +35,7 @@ WGMMA_REGISTERS = 26
 
 
 def registers_at_start(threads: int) -> int:
-    """Registers of each thread of a block when it starts.
+    """Registers that each thread of a block may have when it starts, at most.
 
     >>> [registers_at_start(threads) for threads in (384, 512)]
     [168, 128]

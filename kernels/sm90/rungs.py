@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
-from cutedsl_gemm.kernels.plan.checks import BITS, UNIT, refuse
+from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR, refuse
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import (
     cluster_problems,
@@ -41,7 +41,7 @@ def single(
     dtype: str = "bfloat16",
     a_major: Major = "K",
     b_major: Major = "K",
-    c_alignment: int = UNIT,
+    c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
     """One warpgroup loads, multiplies and stores, one tile a block.
@@ -75,7 +75,7 @@ def cooperative(
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
-    c_alignment: int = UNIT,
+    c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
 ) -> PanelPlan:
     """Two consumers share each tile; one if BM is 64, or three if BM is 192 and BN <= 200.
@@ -113,13 +113,13 @@ def pingpong(
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
-    c_alignment: int = UNIT,
+    c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
     consumers: int = 2,
 ) -> PanelPlan:
-    """Two consumer warpgroups take turns with whole tiles, or three where an epilogue is long.
+    """Two consumer warpgroups, or three if the epilogue is long, take turns with whole tiles.
 
-    New: each consumer has a tile of its own; while one stores, the other multiplies. Gains: the
+    New: each consumer has a tile of its own; while one stores, another multiplies. Gains: the
     tensor core never waits for an epilogue. Costs: registers for a whole tile, at most 128×192; or
     128×128, if there are three consumers.
 
@@ -151,7 +151,7 @@ def split(
     splits: int = 8,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
-    c_alignment: int = UNIT,
+    c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
 ) -> SplitKPlan:
     """Blocks split the K of each tile, and a second kernel adds their partial sums.
@@ -205,11 +205,11 @@ def _panel_plan(
     c_stages: int | None = None,
     cluster: tuple[int, int] = (1, 1),
     swapped: bool = False,
-    c_alignment: int = UNIT,
+    c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
     consumers: int | None = None,
 ) -> PanelPlan:
-    """By default, a consumer stages the panels of C of `default_panels`.
+    """The checked plan of a schedule; its panels are `default_panels` unless `c_stages` is given.
 
     If TMA can load operands into them, a panel takes a buffer for each, and a consumer has two or
     more: one panel is loaded while another is evaluated and stored. It has fewer, or threads load
@@ -250,9 +250,16 @@ def _panel_plan(
         raster=raster,
     )
     if c_stages is None and plan.loadable_operands:
-        slots = plan.slots_for(plan.loadable_operands)
-        columns, in_flight = default_panels(*of_c, slots)
-        most = min(in_flight // slots, c_columns // columns)
-        rings = (with_panels(plan, columns, slots * panels) for panels in (most, 1))
-        plan = next((each for each in rings if each.stages >= 2), plan)
+        plan = _with_operand_panels(plan, *of_c)
     return replace(plan, stages=plan.stages_that_fit).check()
+
+
+def _with_operand_panels(
+    plan: PanelPlan, rows: int, columns: int, swapped: bool, k_bytes: int
+) -> PanelPlan:
+    """The plan with panels into which TMA loads operands; the arguments are `default_panels`'."""
+    buffers = plan.buffers_per_panel_for(plan.loadable_operands)
+    panel_columns, in_flight = default_panels(rows, columns, swapped, k_bytes, buffers)
+    most = min(in_flight // buffers, columns // panel_columns)
+    choices = (with_panels(plan, panel_columns, buffers * panels) for panels in (most, 1))
+    return next((each for each in choices if each.stages >= 2), plan)

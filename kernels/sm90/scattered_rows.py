@@ -1,6 +1,6 @@
 """Reduce-scatter: this GPU keeps its own rows of C, and sends the other GPUs theirs.
 
-When   tiles of the next GPU's rows come first, this GPU's own last (`Arrival`). A tile of other
+When   tiles of the next GPU's rows come first, this GPU's own last (`ChunkOrder`). A tile of other
        rows is stored on this GPU, and its elements are counted: copy engines wait for the count of
        a piece, send it to its GPU, and write a flag there. A tile of own rows waits for the flags
        of its piece, and adds what has come: the sums have a fixed order.
@@ -42,16 +42,17 @@ def target(plan, tile, m, extents):
     """The row of a tile on the GPU that has it, and its target if C is scattered."""
     if not plan.scattered:
         return m, None
-    clusters_m, clusters_n, _, arrival = extents
-    rows, gpu = arrival.height * plan.cluster[0], arrival.chunk(tile, clusters_m, clusters_n)
+    clusters_m, clusters_n, _, chunk_order = extents
+    rows = chunk_order.height * plan.cluster[0]  # of a GPU, in tiles
+    gpu = chunk_order.chunk(tile, clusters_m, clusters_n)
     m -= gpu * rows
-    own = arrival.chunks_before(tile, clusters_n) == clusters_m // arrival.height - 1
+    own = chunk_order.chunks_before(tile, clusters_n) == clusters_m // chunk_order.height - 1
     piece = m // (plan.raster.group * plan.cluster[0])
     return m, Target(gpu, own, gpu * rows * plan.atom_layout[0], piece)
 
 
-class Parts:
-    """Parts of this GPU's rows that other GPUs send, and the counts of what is sent to them."""
+class PartialSums:
+    """What other GPUs add to this GPU's rows, and the counts of what is sent to them."""
 
     def __init__(self, plan, reads):
         self.plan, self.reads = plan, reads
@@ -109,26 +110,26 @@ class ScatteredPanels(TmaPanels):
         """The atom, and the rows in panels, of both."""
         return tuple(super(ScatteredPanels, self).tiles(each) for each in output)
 
-    def begin(self, sC, tiles, m, n, target=None):
-        """What `TmaPanels.begin` gives for the rows that are sent, and for own rows; the target."""
-        begun = [super(ScatteredPanels, self).begin(sC, each, m, n) for each in tiles]
-        return begun[0], begun[1], target
+    def partition(self, sC, tiles, m, n, target=None):
+        """The partitions of the rows that are sent and of own rows, and the target."""
+        partitioned = [super(ScatteredPanels, self).partition(sC, each, m, n) for each in tiles]
+        return partitioned[0], partitioned[1], target
 
     @cute.jit
-    def wait_for_buffer(self, begun, store: cutlass.Constexpr):
+    def wait_for_buffer(self, partitioned, store: cutlass.Constexpr):
         """Wait until TMA has read what the buffer of a tile's store held before."""
-        super().wait_for_buffer(begun[0], store)
+        super().wait_for_buffer(partitioned[0], store)
 
     @cute.jit
-    def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):
+    def store(self, partitioned, buffer, m, n, panel: cutlass.Constexpr):
         """Store a buffer to a panel of the target's rows."""
-        sent, own, target = begun
+        sent, own, target = partitioned
         if target.own:
             super().store(own, buffer, m, n, panel)
         else:
             super().store(sent, buffer, m + target.before, n, panel)
 
-    def sent(self, begun):
+    def sent(self, partitioned):
         """Whether this warp issues the stores of the partial sums that are sent."""
-        (issues, *_), _, _ = begun
+        (issues, *_), _, _ = partitioned
         return issues

@@ -3,7 +3,8 @@
 When   block 0   │ multiply k-tiles 0 … │ store partial sums ┃ add F rows of all splits, store C
        block 1   │ multiply the next …  │ store partial sums ┃ add the next F rows, store C
        …                                                     ┃
-       The second kernel is launched while the first ends, and waits for its memory.
+       F is `reduction_rows`. The second kernel is launched as the first ends, and waits for its
+       memory.
 
 Where  the blocks of one split are neighbours: sixteen tiles of one GPC then ask L2 for the same
        panels of A and B at the same time. A cluster, too, has tiles of one split, which share A or

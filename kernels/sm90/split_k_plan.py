@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any
 
 from cutedsl_gemm.kernels.epilogue.expression import Result
-from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
 from cutedsl_gemm.kernels.plan.epilogue import partial_proofs, reduction_parts
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout, load_layout
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
@@ -91,7 +91,7 @@ class SplitKPlan(Sm90Plan):
     @property
     def reduction_store(self) -> TVLayout:
         """`reduction` as it stores C: element by element if rows of C may start anywhere."""
-        return self.reduction if self.c_alignment == UNIT else self.reduction.elementwise
+        return self.reduction if self.c_alignment == PER_VECTOR else self.reduction.elementwise
 
     @property
     def store_vector(self) -> int:
@@ -135,7 +135,7 @@ class SplitKPlan(Sm90Plan):
         yield from super().explain_lines()
         yield "split", f"{self.splits} blocks split K; a second kernel adds their partial sums"
         yield "", f"its blocks add {self.reduction_rows} rows of a tile each"
-        if self.c_alignment != UNIT:
+        if self.c_alignment != PER_VECTOR:
             yield "", "and store C element by element, as its rows may start anywhere"
         yield "partial sums", f"{self.partial_sums}   (BM, BN), fp32, in global memory"
         stores = f"{self.store_sectors} sectors a store of {WARP * self.store_vector * 4} bytes"

@@ -132,15 +132,15 @@ class Matrices:
     def __init__(self, reads, views, read):
         plan = reads.plan
         self.ahead, self.count = iter(plan.read_ahead), 0
-        self.begun: deque[dict[int, Any]] = deque()
+        self.in_flight: deque[dict[int, Any]] = deque()
         self.parts = (  # a part is read when it is asked for
             {i: reads.part(i, views[i], read.first, part) for i in plan.read_by_threads}
-            for part in plan.parts
+            for part in plan.stmatrix_tiles
         )
 
     def next(self):
         """The values of the next part, by the operand's place; reads of later parts begin."""
         for _ in range((count := next(self.ahead)) - self.count):
-            self.begun.append(next(self.parts))
+            self.in_flight.append(next(self.parts))
         self.count = count
-        return self.begun.popleft()
+        return self.in_flight.popleft()

@@ -22,7 +22,7 @@ from layouts.hardware.facts import WARPGROUP
 ELEMENT = BITS // 8  # bytes
 
 
-class Begun(NamedTuple):
+class LinePartition(NamedTuple):
     """What a thread knows of a tile before its first panel."""
 
     sC: cute.Tensor  # (R, P, staged_panels)
@@ -57,7 +57,7 @@ class WordPanels(ElementPanels):
         # From a thread's line to its next. It is a multiple of what the swizzle permutes.
         self.line_offset = plan.staging.outer(*line)
 
-    def begin(self, sC, tiles, m, n, target=None):
+    def partition(self, sC, tiles, m, n, target=None):
         """Where this thread reads panels, and where it stores those of tile column n."""
         (gC,), plan, words = tiles, self.plan, self.lines.words
         word_bytes = self.lines.width * ELEMENT
@@ -73,7 +73,7 @@ class WordPanels(ElementPanels):
         start = gC.iterator.toint() + first_row * strides[0] + first_column * strides[1]
         start += line * strides[1 - self.along]
         shift = (0 - Int32(start & (word_bytes - 1)) // ELEMENT) & (self.lines.width - 1)
-        return Begun(sC, gC, line, positions, found, start, strides, shift)
+        return LinePartition(sC, gC, line, positions, found, start, strides, shift)
 
     def next_word(self, position):
         """Where the word after the one at a position begins, or the last one of the line."""
@@ -86,54 +86,56 @@ class WordPanels(ElementPanels):
         return lower.swizzled_pointer(sC.iterator + staging.outer(*at), staging, alignment)
 
     @cute.jit
-    def store(self, begun, buffer, m, n, panel: cutlass.Constexpr):
+    def store(self, partitioned, buffer, m, n, panel: cutlass.Constexpr):
         """Store a buffer to a panel of tile column n of C, in row m of panels."""
         plan, lines, every = self.plan, self.lines, self.lines.words.lines
         extent = remaining_extent(
-            begun.gC, (plan.panel_rows, plan.panel_columns), (m, n * plan.panels + panel)
+            partitioned.gC, (plan.panel_rows, plan.panel_columns), (m, n * plan.panels + panel)
         )
         elements = cutlass.max(cutlass.min(extent[self.along], self.elements), Int32(0))
-        before = cutlass.min(begun.shift, elements)
+        before = cutlass.min(partitioned.shift, elements)
         in_words = (elements - before) & -lines.width
-        rests = self.rests(begun, before, in_words, elements)
+        rests = self.rests(partitioned, before, in_words, elements)
         offset = buffer * (plan.panel_rows * plan.panel_columns)
-        start = begun.start + panel * plan.panel_columns * begun.strides[1]
-        step = lines.step * begun.strides[1 - self.along]
+        start = partitioned.start + panel * plan.panel_columns * partitioned.strides[1]
+        step = lines.step * partitioned.strides[1 - self.along]
         for first in cutlass.range_constexpr(0, every, lines.at_once):
             numbers = range(first, min(first + lines.at_once, every))
-            loaded = [self.load(begun, rests, offset + i * self.line_offset) for i in numbers]
+            loaded = [self.load(partitioned, rests, offset + i * self.line_offset) for i in numbers]
             for i, found in zip(numbers, loaded, strict=True):
-                inside = begun.line + i * lines.step < extent[1 - self.along]
-                self.store_line(begun, *found, rests, inside, in_words, start + i * step)
+                inside = partitioned.line + i * lines.step < extent[1 - self.along]
+                self.store_line(partitioned, *found, rests, inside, in_words, start + i * step)
 
-    def rests(self, begun, before, in_words, elements):
+    def rests(self, partitioned, before, in_words, elements):
         """What the thread stores beside the words of each line, with `before` elements in front."""
-        first, found = begun.positions[0] // self.lines.width, []
+        first, found = partitioned.positions[0] // self.lines.width, []
         for number in [first + i * self.lines.threads for i in range(self.lines.rest_per_thread)]:
             position = cutlass.select_(number < before, number, number + in_words)
-            source = self.address(begun.sC, begun.line, cutlass.min(position, self.elements - 1))
+            source = self.address(
+                partitioned.sC, partitioned.line, cutlass.min(position, self.elements - 1)
+            )
             found.append(Rest(number < elements - in_words, position, source))
         return found
 
-    def load(self, begun, rests, offset):
+    def load(self, partitioned, rests, offset):
         """The words of the thread in a line, with those after them, and its other elements."""
-        width, dtype = self.lines.width, begun.sC.element_type
-        words = cute.make_rmem_tensor((width, 2, len(begun.words)), dtype)
-        for vector, pair in enumerate(begun.words):
+        width, dtype = self.lines.width, partitioned.sC.element_type
+        words = cute.make_rmem_tensor((width, 2, len(partitioned.words)), dtype)
+        for vector, pair in enumerate(partitioned.words):
             for i, source in enumerate(pair):
                 cute.autovec_copy(word(source + offset, width), words[None, i, vector])
         return words, [word(rest.source + offset, 1)[0] for rest in rests]
 
     @cute.jit
-    def store_line(self, begun, words, elements, rests, inside, in_words, start):
+    def store_line(self, partitioned, words, elements, rests, inside, in_words, start):
         """Store what `load` found to the line that starts at an address, if it is `inside` of C."""
-        width, dtype = self.lines.width, begun.sC.element_type
+        width, dtype = self.lines.width, partitioned.sC.element_type
         shifted = cute.make_rmem_tensor((width,), dtype)
-        for vector in cutlass.range_constexpr(len(begun.positions)):
-            position = begun.positions[vector]
-            funnel_shift(words[None, None, vector], begun.shift * ELEMENT, shifted)
+        for vector in cutlass.range_constexpr(len(partitioned.positions)):
+            position = partitioned.positions[vector]
+            funnel_shift(words[None, None, vector], partitioned.shift * ELEMENT, shifted)
             if inside & (position < in_words):
-                address = start + (position + begun.shift) * ELEMENT
+                address = start + (position + partitioned.shift) * ELEMENT
                 cute.autovec_copy(shifted, gmem_word(address, dtype, width))
         for i in cutlass.range_constexpr(len(rests)):
             if inside & rests[i].stored:

@@ -407,7 +407,7 @@ def test_a_request_knows_the_names_of_all_arguments_of_gemm():
 
 LEAF = draw(33, 40).requires_grad_()
 ERRORS = [
-    (TypeError, "no epilogue: pass epilogue", lambda: gemm(A, B, bias=B[0])),
+    (TypeError, "there is none: pass epilogue", lambda: gemm(A, B, bias=B[0])),
     (TypeError, r"\(tiles\) .*did you mean tile\?", lambda: gemm(A, B, tiles=TILE)),
     (
         TypeError,

@@ -188,7 +188,7 @@ ERRORS = [
     (
         lambda: gemm(A, B, invariant=True, kernel="sm80_swizzled"),
         PlanError,
-        "invariant=True is a promise of the sm90 kernels.*the kernel is sm80_swizzled: omit",
+        "only the sm90 kernels.*the kernel is sm80_swizzled: omit",
     ),
     (
         lambda: choose_among(split, invariant(64, 64, 64), (128, 64, 64)),

@@ -15,7 +15,7 @@ from cutedsl_gemm.kernels.compile.ptx.arguments import matrix
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
 from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.plan.arguments import arguments
-from cutedsl_gemm.kernels.plan.checks import UNIT
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
 from cutedsl_gemm.kernels.simt import plan as simt
 from cutedsl_gemm.kernels.simt.rungs import block2d, shared
 from cutedsl_gemm.kernels.sm70.plan import volta884
@@ -64,7 +64,7 @@ class Product:
     def stride(self, name):
         """Elements from a line of a matrix to the next."""
         _, length = self.lines[name]
-        return round_up(length, UNIT) + PADDING
+        return round_up(length, PER_VECTOR) + PADDING
 
     def is_inside(self, event):
         """Whether an access of global memory stays in one line of its matrix."""

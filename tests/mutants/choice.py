@@ -152,7 +152,7 @@ FAULTS = (
         "c_alignment_not_passed_on",
         CANDIDATE,
         "c = problem.c_alignment, problem.epilogue",
-        "c = UNIT, problem.epilogue",
+        "c = PER_VECTOR, problem.epilogue",
         "TMA stores a C whose rows it cannot store; the launch refuses.",
     ),
     Fault(

@@ -515,8 +515,8 @@ EPILOGUES = (
     Fault(
         "words_of_a_line_too_many",
         WORD_PANELS,
-        "inside = begun.line + i * lines.step < extent[1 - self.along]",
-        "inside = begun.line + i * lines.step <= extent[1 - self.along]",
+        "inside = partitioned.line + i * lines.step < extent[1 - self.along]",
+        "inside = partitioned.line + i * lines.step <= extent[1 - self.along]",
         "Threads write the row after the last of C.",
     ),
     Fault(
@@ -790,7 +790,7 @@ FURTHER = (
     Fault(
         "words_of_lines_from_zero",
         WORD_PANELS,
-        "inside = begun.line + i * lines.step < extent[1 - self.along]",
+        "inside = partitioned.line + i * lines.step < extent[1 - self.along]",
         "inside = i * lines.step < extent[1 - self.along]",
         "Threads whose first line is not the first of the panel store a line beyond the edge of C.",
     ),

@@ -176,8 +176,8 @@ DEVICE = (
     Fault(
         "second_result_in_the_firsts_place",
         PANELS,
-        "self.panels.store(begun[staged], buffer",
-        "self.panels.store(begun[0], buffer",
+        "self.panels.store(partitioned[staged], buffer",
+        "self.panels.store(partitioned[0], buffer",
         "The second result is stored over the first.",
     ),
     Fault(

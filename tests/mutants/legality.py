@@ -132,7 +132,7 @@ FAULTS = (
     Fault(
         "a_negative_out",
         CALL,
-        "or (anywhere and out.is_neg()):",
+        "or (any_address and out.is_neg()):",
         "or False:",
         "The result is stored with its sign inverted.",
     ),
@@ -174,14 +174,14 @@ FAULTS = (
     Fault(
         "panels_in_flight",
         "kernels/sm90/epilogue_plan.py",
-        "if self.c_stages > (most := self.panels * max(1, self.slots)):",
-        "if self.c_stages > (most := self.panels * max(1, self.slots)) + 1:",
+        "if self.c_stages > (most := self.panels * max(1, self.buffers_per_panel)):",
+        "if self.c_stages > (most := self.panels * max(1, self.buffers_per_panel)) + 1:",
         "pending_stores counts stores that a tile does not have.",
     ),
     Fault(
         "a_panel_in_a_part_of_its_buffers",
         "kernels/sm90/epilogue_plan.py",
-        "return () if found and self.c_stages % self.slots_for(found) else found",
+        "return () if found and self.c_stages % self.buffers_per_panel_for(found) else found",
         "return found",
         "A panel of an operand is loaded over that of another.",
     ),

@@ -108,14 +108,14 @@ FAULTS = (
     Fault(
         "replaced_layer_ignored",
         CONVERSION,
-        " or _parts(self) != found.parts:",
+        " or _members(self) != found.members:",
         ":",
         "An activation that was replaced after the conversion is not computed.",
     ),
     Fault(
         "changed_activation_ignored",
         CONVERSION,
-        "            if _parts(each) != parts:",
+        "            if _members(each) != parts:",
         "            if False:",
         "A module that was added to the activation after the conversion is not computed.",
     ),

@@ -330,8 +330,8 @@ FAULTS = (
     Fault(
         "reduction_vectors_inverted",
         "kernels/sm90/split_k_plan.py",
-        "return self.reduction if self.c_alignment == UNIT else self.reduction.elementwise",
-        "return self.reduction if self.c_alignment <= UNIT else self.reduction.elementwise",
+        "return self.reduction if self.c_alignment == PER_VECTOR else self.reduction.elementwise",
+        "return self.reduction if self.c_alignment <= PER_VECTOR else self.reduction.elementwise",
         "Rows of C that start anywhere are stored in vectors: a misaligned address.",
     ),
     Fault(

@@ -5,7 +5,7 @@ import itertools
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
-from cutedsl_gemm.select.candidate import EVERY
+from cutedsl_gemm.select.candidate import ALL_CANDIDATES
 
 FAMILY = [
     single(),
@@ -80,7 +80,7 @@ M_AND_N_MAJOR = Problem(DENSE.a.transposed, DENSE.b.transposed, "float16")
 # Every candidate, for two problems, or for the one that it serves.
 CHOSEN = [
     candidate.plan(problem)
-    for candidate, problem in itertools.product(EVERY, (DENSE, M_AND_N_MAJOR))
+    for candidate, problem in itertools.product(ALL_CANDIDATES, (DENSE, M_AND_N_MAJOR))
     if candidate.serves(problem.majors)
 ]
 # Whose threads store C.

@@ -14,9 +14,9 @@ from cutedsl_gemm.calls.copies import copy
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
-from cutedsl_gemm.select.candidate import EVERY
+from cutedsl_gemm.select.candidate import ALL_CANDIDATES
 
-KINDS = {(each.maker, each.cluster, each.swapped, each.consumers): each for each in EVERY}
+KINDS = {(each.maker, each.cluster, each.swapped, each.consumers): each for each in ALL_CANDIDATES}
 PLANS = [
     *(pingpong(), pingpong((128, 192, 64)), cooperative(c_stages=2), single()),
     *(cooperative((256, 192, 64)), split(splits=6), split((128, 64, 64), splits=16)),

@@ -733,7 +733,7 @@ def test_an_expanded_operand_of_a_compiled_graph_stays_a_vector():
     alone = trace(lambda acc, r: (acc + r, r * 2), (Operand("r", ("M", "N")),))
     operands = {"r": torch.randn(24).expand(8, 24)}
     for epilogue, modes in ((residual, ("N",)), (alone, ("M", "N"))):
-        asked = request(draw(8, 40), draw(40, 24), epilogue, operands, TMA.anywhere)
+        asked = request(draw(8, 40), draw(40, 24), epilogue, operands, TMA.with_meta)
         assert asked.epilogue.operands[0].modes == modes
 
 

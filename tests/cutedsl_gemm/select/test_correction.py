@@ -56,7 +56,7 @@ def test_the_work_of_an_epilogue_is_an_input_and_a_product_alone_has_none():
     work = work_of(replace(Problem.dense(512, 512, 512), epilogue=swiglu))
     found = times_facts(work_inputs(work.slots, work.matrices, work.accumulators), facts)
     slots, matrices, two = found.reshape(3, 1 + len(FACTS), len(CANDIDATES))
-    assert 2 ** slots[0] == pytest.approx(1 + cost(swiglu).slots / 2)
+    assert 2 ** slots[0] == pytest.approx(1 + cost(swiglu).issue_slots / 2)
     assert slots[1:] == pytest.approx(slots[0] * facts)
     assert not matrices.any()
     assert (two == [np.ones(len(CANDIDATES)), *facts]).all()

@@ -24,8 +24,8 @@ from cutedsl_gemm.measure.decode import WEIGHTS
 from cutedsl_gemm.measure.random_shapes import draw
 from cutedsl_gemm.select import model
 from cutedsl_gemm.select.candidate import (
+    ALL_CANDIDATES,
     CANDIDATES,
-    EVERY,
     FEW_ROWS,
     FILL,
     LEAST_K,
@@ -35,7 +35,7 @@ from cutedsl_gemm.select.candidate import (
     distinct,
 )
 from cutedsl_gemm.select.choose import choose
-from cutedsl_gemm.select.costs import BLOCKS_AT_ONCE, OF_PAIRS, OF_PINGPONG
+from cutedsl_gemm.select.costs import BLOCKS_AT_ONCE, LONG_PAIRS, LONG_PINGPONG
 from cutedsl_gemm.select.model import _may_split, best, estimate, estimates, ranking
 
 BENCH = Path(__file__).parents[3] / "bench"
@@ -161,8 +161,8 @@ def test_a_swapped_candidate_takes_the_time_of_the_transposed_product(m, n, k, c
     ("maker", "cluster", "factor"),
     [
         (cooperative, (1, 1), 1),
-        (pingpong, (1, 1), OF_PINGPONG),
-        (pingpong, (2, 1), OF_PINGPONG * OF_PAIRS),
+        (pingpong, (1, 1), LONG_PINGPONG),
+        (pingpong, (2, 1), LONG_PINGPONG * LONG_PAIRS),
     ],
 )
 def test_a_long_launch_runs_at_the_clock_that_its_own_power_leaves(
@@ -309,7 +309,7 @@ def pools():
 def measured(epilogues=False):
     """(problem, {candidate: seconds}) of some of the measured shapes."""
     drawn, runs = pools(), bench("runs")
-    by_name = {candidate.name: candidate for candidate in distinct(EVERY)}
+    by_name = {candidate.name: candidate for candidate in distinct(ALL_CANDIDATES)}
     shapes = {}
     with lzma.open(BENCH / "runs.csv.xz", "rt", newline="") as stream:
         for row in csv.DictReader(stream):

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from cutedsl_gemm.kernels.plan.raster import Arrival, Raster
+from cutedsl_gemm.kernels.plan.raster import ChunkOrder, Raster
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents, TileScheduler
 
 SCHEDULERS = [
@@ -45,7 +45,7 @@ def test_tiles_of_gathered_rows_are_each_visited_once_in_the_order_in_which_chun
     for gpus, height, clusters_n in product((1, 2, 5), (1, 4, 6), (1, 3)):
         for first in range(gpus):
             here = TileExtents(gpus * height, clusters_n, 1)
-            there = here._replace(arrival=Arrival(first, height))
+            there = here._replace(chunk_order=ChunkOrder(first, height))
             all_here, visited = (
                 [tile.coord for tile in scheduler.work_tiles(0, scheduler.cluster_size, extents)]
                 for extents in (here, there)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from cutedsl_gemm.kernels.compile.ptx import events, machine
-from cutedsl_gemm.kernels.plan.raster import Arrival
+from cutedsl_gemm.kernels.plan.raster import ChunkOrder
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents, WorkTile
 from cutedsl_gemm.kernels.sm90.launches import Sm90, launches
 
@@ -54,16 +54,16 @@ class Product:
 
     def work_tiles(self, block: int) -> list[WorkTile]:
         """The tiles of a block of the first kernel, each with the k-tiles that it multiplies."""
-        extents = TileExtents(*self.clusters_mn, self.k_tiles, self.arrival)
+        extents = TileExtents(*self.clusters_mn, self.k_tiles, self.chunk_order)
         return [*self.plan.tile_scheduler.work_tiles(block, self.blocks[0], extents)]
 
     @property
-    def arrival(self) -> Arrival | None:
+    def chunk_order(self) -> ChunkOrder | None:
         """The order of the GPUs' tile rows: this one's are the first that it loads, or the last."""
         if self.gpus == 1:
             return None
         first = self.number + 1 if self.plan.scattered else self.number
-        return Arrival(first, self.own_rows // self.plan.cluster_tile[0])
+        return ChunkOrder(first, self.own_rows // self.plan.cluster_tile[0])
 
     def reduced(self, block: int) -> tuple[int, int, tuple[int, int]]:
         """A block of the reduction: its tile's number, its group of rows, and its origin in C."""

@@ -138,9 +138,9 @@ READING = [
 @pytest.mark.parametrize("plan", READING, ids=lambda plan: plan.name)
 def test_parts_are_each_value_of_a_tile_once_panel_after_panel(plan):
     shape = plan.fragment.shape[:4]
-    starts = [crd2idx((0, *part), shape) for part in plan.parts]
+    starts = [crd2idx((0, *part), shape) for part in plan.stmatrix_tiles]
     assert sorted(starts) == [*range(0, size(shape), shape[0])]
-    panels = [panel for *_, panel in plan.parts]
+    panels = [panel for *_, panel in plan.stmatrix_tiles]
     assert panels == sorted(panels)
 
 
@@ -148,7 +148,7 @@ def test_parts_are_each_value_of_a_tile_once_panel_after_panel(plan):
 def test_what_is_read_ahead_fits_in_the_registers_that_the_accumulator_leaves(plan):
     held = plan.fragment.shape[0]
     width = 2 if not plan.swapped else 1  # a swapped plan loads one element at a time
-    of_panel = len(plan.parts) // plan.panels
+    of_panel = len(plan.stmatrix_tiles) // plan.panels
     for part, begun in enumerate(plan.read_ahead):
         matrices = 2 * (begun - part) * held // width
         results = part % of_panel * held  # two, in pairs of 16 bits
@@ -156,7 +156,7 @@ def test_what_is_read_ahead_fits_in_the_registers_that_the_accumulator_leaves(pl
         free = plan.consumer_registers - ADDRESS_REGISTERS - PART_REGISTERS
         earlier = plan.read_ahead[part - 1] if part else 0
         assert begun == part + 1 or begun == earlier or used <= free
-    assert plan.read_ahead[-1] == len(plan.parts)
+    assert plan.read_ahead[-1] == len(plan.stmatrix_tiles)
 
 
 def test_a_split_of_k_stores_a_whole_result():

@@ -47,12 +47,15 @@ def test_results_that_panels_do_not_stage_take_no_part():
     one = trace(lambda acc, c: (acc + c).float(), [MATRIX])
     assert pingpong(epilogue=one).staged_operands == ()
     two = pingpong(epilogue=trace(lambda acc, c: (acc.float(), acc + c, acc - c), [MATRIX]))
-    assert (two.staged_operands, two.panels, two.slots, two.c_stages) == ((0,), 2, 2, 2)
+    assert (two.staged_operands, two.panels, two.buffers_per_panel, two.c_stages) == ((0,), 2, 2, 2)
 
 
 def test_a_panel_has_as_many_buffers_as_operands_or_results():
     epilogue = added(MATRIX, replace(MATRIX, name="d"))
-    assert (pingpong(epilogue=epilogue).slots, pingpong(epilogue=epilogue).c_stages) == (2, 2)
+    assert (
+        pingpong(epilogue=epilogue).buffers_per_panel,
+        pingpong(epilogue=epilogue).c_stages,
+    ) == (2, 2)
     with pytest.raises(
         PlanError, match="c_stages is 6; it must be at most 2, the buffers of a tile's panels"
     ):

@@ -377,7 +377,10 @@ def counted_wavefronts(plan):
 @pytest.mark.parametrize(
     ("staging", "count"),
     [
-        (ComposedLayout(Swizzle(0, 3, 3), 0, swizzled(128, 64, "K").outer, unit=BITS), 1024),
+        (
+            ComposedLayout(Swizzle(0, 3, 3), 0, swizzled(128, 64, "K").outer, unit=BITS),
+            1024,
+        ),
         (ComposedLayout(Swizzle(2, 3, 3), 0, swizzled(128, 64, "K").outer, unit=BITS), 256),
         (ComposedLayout(Swizzle(0, 3, 3), 0, Layout((128, 64), (72, 1)), unit=BITS), 128),
     ],
