@@ -16,6 +16,7 @@ from candidates import EPILOGUES, KINDS
 from numpy.typing import NDArray
 
 from cutedsl_gemm.inputs.problem import Problem
+from cutedsl_gemm.kernels.sm90.launch_policy import uses_pdl
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.providers import CUBLAS
 from cutedsl_gemm.select.candidate import ALL_CANDIDATES, Candidate, distinct
@@ -132,7 +133,7 @@ def saved(candidate: Candidate, pool: int, m: int, n: int, k: int) -> float:
     """How many seconds less a run of a pool would take today."""
     plan = plan_of(candidate)
     rows = plan.operand_rows(m, n)
-    overlaps = plan.uses_pdl(*rows, k, SMS)
+    overlaps = uses_pdl(plan, *rows, k, SMS)
     before = overlaps and overlapped_before(plan, *rows, k)
     found = 0.0
     if pool < FIRST_SINCE:

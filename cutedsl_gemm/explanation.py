@@ -13,6 +13,7 @@ from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.problem import TMA, Problem, round_up
 from cutedsl_gemm.inputs.request import Function, epilogue_of, readable, request
 from cutedsl_gemm.inputs.tensors import aligned
+from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2, uses_pdl
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import checked_tile, choose
@@ -130,9 +131,9 @@ def _launch(problem: Problem, plan: Sm90Plan) -> Iterator[tuple[str, str]]:
     """What the host decides of a launch."""
     m, n, k = problem.mnk
     rows = plan.operand_rows(m, n)
-    early = plan.uses_pdl(*rows, k, SMS)
+    early = uses_pdl(plan, *rows, k, SMS)
     yield "launch", f"starts {'before' if early else 'when'} the previous launch has ended"
-    passing = plan.exchanged(plan.pass_through_l2(*rows, k))
+    passing = plan.exchanged(pass_through_l2(plan, *rows, k))
     if large := [name for name, passes in zip("AB", passing, strict=True) if passes]:
         yield "", f"L2 evicts {' and '.join(large)} first: too large to stay, read by few tiles"
 

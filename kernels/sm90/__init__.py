@@ -8,6 +8,7 @@ epilogue_plan    PanelPlan: C is stored by stmatrix and TMA, or by threads if it
                  (ConflictFree, layouts/hardware/conflict_free.py)
 panels           panels of C in shared memory: their widths, their layout
 split_k_plan     SplitKPlan: K is split over blocks, a second kernel adds partial sums
+launch_policy    whether a launch starts early, and which operands stay in L2
 pipeline         when data may be touched: the steps of every warp
 operand          A and B: the swizzled tile in shared memory, its TMA slices
 resources        schedules, warpgroups, registers, shared memory

@@ -25,6 +25,7 @@ from cutedsl_gemm.kernels.compile.ptx.reader import Kernel, read
 from cutedsl_gemm.kernels.epilogue.expression import Operand
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
+from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import cosize
 
@@ -118,7 +119,7 @@ def _scattered(
 
 def _policies(plan: Sm90, m: int, n: int, k: int) -> tuple[Argument, ...]:
     """The cache policies of the loads of A and B."""
-    first = zip("ab", plan.pass_through_l2(*plan.operand_rows(m, n), k), strict=True)
+    first = zip("ab", pass_through_l2(plan, *plan.operand_rows(m, n), k), strict=True)
     return tuple(
         Argument(f"policy_{name}", struct.pack("<q", EVICT_FIRST if each else EVICT_NORMAL))
         for name, each in first

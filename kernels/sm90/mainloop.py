@@ -35,6 +35,7 @@ from cutedsl_gemm.kernels.plan.raster import ChunkOrder
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents
 from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES, EVICT_FIRST, EVICT_NORMAL
+from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2, uses_pdl
 from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 
@@ -108,7 +109,7 @@ class Sm90Gemm(Gemm):
             gathered = (*self.make_tma_load(own, plan.a), *rest)
         policies = tuple(
             cutlass.select_(first, Int64(EVICT_FIRST), Int64(EVICT_NORMAL))
-            for first in plan.pass_through_l2(m, n, k)
+            for first in pass_through_l2(plan, m, n, k)
         )
         self.kernel(tma_a, gA, tma_b, gB, output, gathered, scattered, policies).launch(
             grid=(blocks, 1, 1),
@@ -119,7 +120,7 @@ class Sm90Gemm(Gemm):
             # instructions, not 720. The two were not timed.
             min_blocks_per_mp=1,
             stream=stream,
-            use_pdl=plan.uses_pdl(m, n, k, sms),
+            use_pdl=uses_pdl(plan, m, n, k, sms),
         )
 
     def make_tma_load(self, matrix, operand):

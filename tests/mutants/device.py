@@ -678,7 +678,7 @@ FURTHER = (
     Fault(
         "every_launch_overlaps",
         MAINLOOP,
-        "use_pdl=plan.uses_pdl(m, n, k, sms)",
+        "use_pdl=uses_pdl(plan, m, n, k, sms)",
         "use_pdl=True",
         "Large products run at 595 TFLOP/s, not at 776.",
     ),

@@ -19,6 +19,7 @@ from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.simt.rungs import block2d, naive
 from cutedsl_gemm.kernels.sm70.plan import volta884
 from cutedsl_gemm.kernels.sm80.rungs import large, mma_k8, raster
+from cutedsl_gemm.kernels.sm90 import mainloop
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 
@@ -47,9 +48,9 @@ def launches(monkeypatch):
     """
     blocks = TileScheduler.blocks
     monkeypatch.setattr(TileScheduler, "blocks", lambda self, tiles, *_: blocks(self, tiles, SMS))
-    monkeypatch.setattr(Sm90Plan, "uses_pdl", lambda plan, *asked: constants(asked[:3]))
+    monkeypatch.setattr(mainloop, "uses_pdl", lambda plan, *asked: constants(asked[:3]))
     monkeypatch.setattr(
-        Sm90Plan, "pass_through_l2", lambda plan, *asked: [[x, *constants(asked)] for x in "AB"]
+        mainloop, "pass_through_l2", lambda plan, *asked: [[x, *constants(asked)] for x in "AB"]
     )
     monkeypatch.setattr(cutlass, "select_", lambda first, *ways: (first, *constants(ways)))
 

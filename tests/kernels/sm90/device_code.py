@@ -21,6 +21,7 @@ from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, actions
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
+from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2
 from cutedsl_gemm.kernels.sm90.launches import result_names
 from cutedsl_gemm.kernels.sm90.pipeline import loaded_barrier
 from cutedsl_gemm.kernels.sm90.split_k_plan import FP32, VECTOR
@@ -206,7 +207,7 @@ class Thread:
         multicast = sum(1 << block for block in step.blocks[self.rank])
         source, tile = f"tma_{step.operand.lower()}", work_tile.coord[mode]
         rows = self.plan.operand_rows(*self.product.c_shape)
-        first = self.plan.pass_through_l2(*rows, self.product.k)[mode]
+        first = pass_through_l2(self.plan, *rows, self.product.k)[mode]
         if self.plan.gathered and mode == 0 and self.chunk(action.tile) == self.product.number:
             source = "tma_own"
             tile -= self.product.number * self.product.own_rows // self.plan.tile[0]
