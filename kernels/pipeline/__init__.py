@@ -1,10 +1,12 @@
 """When data may be touched: the protocol of a kernel as data, and whether it is right.
 
-steps      what warps do: Wait, Load, Multiply, …; Loop, Agent, Pipeline
-actions    a pipeline for a problem: what each warp does, with all indices known
-order      what lies before what in every interleaving
-schedule   a deterministic run: when each moment comes, if every step has a duration
-decide     the rules, for every problem; a violation is an interleaving
+steps         what warps do: Wait, Load, Multiply, …; Loop, Agent, Pipeline
+actions       a pipeline for a problem: what each warp does, with all indices known
+moments       phases, arrivals, waits, calls of barriers, accesses
+step_moments  the moments of each step
+order         what lies before what in every interleaving
+schedule      a deterministic run: when each moment comes, if every step has a duration
+decide        the rules, for every problem; a violation is an interleaving
 
 And as text:
 

@@ -12,7 +12,7 @@ from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Warps
 from cutedsl_gemm.kernels.pipeline.decide import Event, Violation
 from cutedsl_gemm.kernels.pipeline.listing import text
-from cutedsl_gemm.kernels.pipeline.order import Generation, Phase
+from cutedsl_gemm.kernels.pipeline.moments import Generation, Phase
 from cutedsl_gemm.kernels.pipeline.steps import Pipeline, Step
 from cutedsl_gemm.kernels.pipeline.table import table
 

@@ -30,7 +30,8 @@ from typing import NamedTuple, TypeAlias
 
 from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, Warps
-from cutedsl_gemm.kernels.pipeline.order import CLUSTER, Access, Buffer, Label, Order, Version
+from cutedsl_gemm.kernels.pipeline.moments import CLUSTER, Access, Buffer, Label, Version
+from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.pipeline.schedule import times
 from cutedsl_gemm.kernels.pipeline.steps import Pipeline, loops, walk
 from layouts.hardware.facts import WARP
