@@ -85,15 +85,15 @@ def boxes(tile: ComposedLayout, contiguous: int, matrices: int = 1) -> Boxes:
     along, across = tile.outer[contiguous], tile.outer[1 - contiguous]
     swizzle, row_bytes, period = _row(tile, tile.unit, size(along) * element)
     columns, rows = row_bytes // element, size(coalesce(across)[0])
-    of_each = size(tile.outer[0]) // matrices  # of mode 0, of one matrix
+    extent_of_each = size(tile.outer[0]) // matrices  # of mode 0
     if matrices > 1 and contiguous == 1:
-        rows = gcd(rows, of_each)
+        rows = gcd(rows, extent_of_each)
     if rows > MAX_BOX_ROWS:
         raise LayoutError(
             f"a box of {tile} has {rows} rows; TMA takes at most {MAX_BOX_ROWS}; "
             "take a smaller tile"
         )
-    if (extent := size(along) if contiguous == 1 else of_each) % columns:
+    if (extent := size(along) if contiguous == 1 else extent_of_each) % columns:
         raise LayoutError(
             f"{tile} has {extent} elements along memory{' of each matrix' * (matrices > 1)}; a row "
             f"of TMA's {row_bytes}-byte swizzle has {columns}; take a multiple"
@@ -117,12 +117,15 @@ def boxes(tile: ComposedLayout, contiguous: int, matrices: int = 1) -> Boxes:
         )
     origins = tuple((j * rows, i * columns, offset) for i, j, offset in grid)
     found = Boxes(rows, columns, origins, swizzle=swizzle)
-    if matrices == 1:
-        return found
-    step = (of_each, 0) if contiguous == 1 else (0, of_each)
-    first = tuple(at for at in origins if at[1 - contiguous] < of_each)  # of the first matrix
-    joined = Boxes(rows, columns, first, matrices, step, swizzle)
-    return joined if {*joined.of_each} == {*origins} else found
+    return found if matrices == 1 else _joined(found, extent_of_each, matrices, contiguous)
+
+
+def _joined(found: Boxes, extent: int, matrices: int, contiguous: int) -> Boxes:
+    """Each box of all matrices at once, if they allow it; `extent` is that of mode 0 of one."""
+    step = (extent, 0) if contiguous == 1 else (0, extent)
+    first = tuple(at for at in found.origins if at[1 - contiguous] < extent)  # of the first matrix
+    joined = Boxes(found.rows, found.columns, first, matrices, step, found.swizzle)
+    return joined if {*joined.of_each} == {*found.origins} else found
 
 
 def _row(tile: ComposedLayout, unit: int, bytes_along: int) -> tuple[Swizzle, int, int]:

@@ -169,7 +169,7 @@ FAULTS = (
     Fault(
         "boxes_never_joined",
         "kernels/plan/tma.py",
-        "return joined if {*joined.of_each} == {*origins} else found",
+        "return joined if {*joined.of_each} == {*found.origins} else found",
         "return found",
         "The plan expects two loads where TMA issues one.",
     ),
