@@ -68,6 +68,27 @@ def work_of(problem: Problem) -> EpilogueWork:
     )
 
 
+def _grid(extents: Array, costs: Table, splitting: bool) -> tuple[Array, ...]:
+    """Blocks, the k-tiles and the splits of each, and whether the candidate may serve.
+
+    Also which share of the last clusters and k-tiles the problem fills: (3, candidates).
+    """
+    clusters = extents / costs.whole  # down and across, k-tiles
+    counts = np.ceil(clusters)
+    used = clusters / counts
+    filled = used > costs.least
+    serves = filled[0] & filled[1]
+    blocks = counts[0] * counts[1] * costs.blocks
+    if not splitting:
+        return blocks, counts[2], costs.splits, used, serves
+    most = np.minimum(extents[2] / SHORTEST, MOST)
+    filling = np.floor(np.minimum(costs.at_once / blocks, most)) * costs.fills
+    splits = np.maximum(filling, costs.splits)
+    blocks *= splits
+    serves &= (filling >= costs.least_splits) & (blocks <= costs.most_blocks)
+    return blocks, np.ceil(counts[2] / splits), splits, used, serves
+
+
 def terms(
     m: Any,
     n: Any,
@@ -84,20 +105,7 @@ def terms(
     `work` is that of the epilogue. If not `splitting`, no candidate splits K.
     """
     extents = sides(costs, np.array((m, n, k), costs.fill.dtype))  # (3, candidates)
-    clusters = extents / costs.whole  # down and across, k-tiles
-    counts = np.ceil(clusters)
-    used = clusters / counts
-    filled = used > costs.least
-    serves = filled[0] & filled[1]
-    blocks = counts[0] * counts[1] * costs.blocks
-    splits, k_tiles = costs.splits, counts[2]
-    if splitting:
-        most = np.minimum(extents[2] / SHORTEST, MOST)
-        filling = np.floor(np.minimum(costs.at_once / blocks, most)) * costs.fills
-        splits = np.maximum(filling, splits)
-        blocks *= splits
-        k_tiles = np.ceil(k_tiles / splits)
-        serves &= (filling >= costs.least_splits) & (blocks <= costs.most_blocks)
+    blocks, k_tiles, splits, used, serves = _grid(extents, costs, splitting)
     waves = np.ceil(blocks / costs.at_once)
     busy = blocks / waves
 
