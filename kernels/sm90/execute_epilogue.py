@@ -203,9 +203,8 @@ class PanelStore:
         values, (row, column) = self.values(step.panel, warps, acc, tiles)
         for i in plan.direct:
             self.results.whole[i][row, column] = values[i]
-        m, n = torch.tensor([tile.coord for tile in tiles]).mT[..., None, None, None, None]
         warp = torch.arange(WARPS * WARP)[threads_of(warps)] // WARP
-        m, n = plan.consumer_coord((m, n), consumer_of(warps) % plan.consumers_per_tile)
+        m, n = self.coord(warps, tiles)
         for i in plan.reduced:
             over = plan.planned_epilogue.results[i].over
             part = n if over == "N" else m * WARPS + warp
@@ -228,10 +227,13 @@ class PanelStore:
 
     def origin(self, warps: Warps, tiles: list[WorkTile]) -> tuple[Tensor, Tensor]:
         """The first row and column of a consumer's part of each tile: (cluster, 1, 1, 1, 1)."""
-        plan, part = self.plan, consumer_of(warps) % self.plan.consumers_per_tile
-        m, n = torch.tensor([tile.coord for tile in tiles]).mT[..., None, None, None, None]
-        (m, n), (rows, columns) = plan.consumer_coord((m, n), part), plan.consumer_tile
+        (m, n), (rows, columns) = self.coord(warps, tiles), self.plan.consumer_tile
         return m * rows, n * columns
+
+    def coord(self, warps: Warps, tiles: list[WorkTile]) -> tuple[Tensor, Tensor]:
+        """The coordinate of a consumer's part of each tile, in parts: (cluster, 1, 1, 1, 1)."""
+        m, n = torch.tensor([tile.coord for tile in tiles]).mT[..., None, None, None, None]
+        return self.plan.consumer_coord((m, n), consumer_of(warps) % self.plan.consumers_per_tile)
 
     def place_of_panel(
         self, panel: int, warps: Warps, tiles: list[WorkTile]

@@ -1,4 +1,4 @@
-"""A panel in registers and in shared memory: stmatrix and ldmatrix by four warps."""
+"""A panel in registers and in shared memory: stmatrix, ldmatrix and TMA by four warps."""
 
 import cutlass.cute as cute
 
@@ -21,3 +21,8 @@ def lane_rows(plan, partitioned):
     """
     held = size(plan.fragment[0])
     return cute.logical_divide(partitioned, (held,))[(None, 0), None, None, None]
+
+
+def issues_tma():
+    """Whether this warp issues the TMA copies of its consumer: the first of four does."""
+    return cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0

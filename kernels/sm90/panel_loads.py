@@ -19,7 +19,7 @@ from cutlass.cute.nvgpu import cpasync, warp
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST
-from cutedsl_gemm.kernels.sm90.panel_fragments import lane_rows, tiled_copy
+from cutedsl_gemm.kernels.sm90.panel_fragments import issues_tma, lane_rows, tiled_copy
 from layouts import size
 from layouts.hardware.facts import WARPGROUP
 
@@ -75,7 +75,7 @@ class PanelLoads:
         # (box, staged_panels), (box, row of panels, panel)
         parts = [(tma, *lower.tma_partition(tma, sO, gO)) for sO, tma, gO in operands]
         of_all = len(parts) * plan.panel_bytes
-        if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
+        if issues_tma():
             cute.arch.cp_async_bulk_wait_group(0, read=True)
             for panel in panels:
                 full = self.mbarrier(loaded, consumer, panel)

@@ -21,6 +21,7 @@ from cutedsl_gemm.kernels.device.tile import (
     thread_partition,
 )
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST
+from cutedsl_gemm.kernels.sm90.panel_fragments import issues_tma
 from layouts.hardware.facts import WARPGROUP
 
 AT_ONCE = 8  # elements that a thread loads from a panel before it stores them
@@ -45,10 +46,9 @@ class TmaPanels:
 
     def partition(self, sC, tiles, m, n, target=None):
         """Whether this warp issues, the atom, and both tensors as TMA copies them."""
-        issues = cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0
         tma_c, gC = tiles
         # (box, staged_panels), (box, row of panels, panel)
-        return issues, tma_c, *lower.tma_partition(tma_c, sC, gC)
+        return issues_tma(), tma_c, *lower.tma_partition(tma_c, sC, gC)
 
     @cute.jit
     def wait_for_buffer(self, partitioned, store: cutlass.Constexpr):
@@ -74,7 +74,7 @@ class TmaPanels:
     @cute.jit
     def wait_for_stores(self):
         """Keep shared memory alive until the last store has read it."""
-        if cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0:
+        if issues_tma():
             cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
