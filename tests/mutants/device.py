@@ -831,9 +831,9 @@ FURTHER = (
     ),
     Fault(
         "another_warp_stores",
-        "kernels/sm90/panel_fragments.py",
-        "return cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 0",
-        "return cute.arch.make_warp_uniform(cute.arch.warp_idx()) % 4 == 3",
+        PANEL_STORES,
+        "return issues_tma(), tma_c,",
+        "return cute.arch.warp_idx() % 4 == 3, tma_c,",
         "A warp waits at the end for stores that another has issued: shared memory may be gone.",
     ),
     Fault(
