@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_dynamo_compiling, is_exporting
 from torch.nn import functional as F
 
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
@@ -27,7 +27,7 @@ from cutedsl_gemm.layers.linear_calls import (
     product,
     remembered,
 )
-from cutedsl_gemm.ops.library import operator, register_flops
+from cutedsl_gemm.ops.library import operator, register_flops, with_derivative
 from cutedsl_gemm.ops.operator import flops, register_sharding
 from cutedsl_gemm.select.preference import beats_torch
 
@@ -122,6 +122,8 @@ def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The product as one operator, which decides at run time: shapes may be symbolic until then."""
     register_sharding()
     rows = rows_of(x)
+    if is_exporting():
+        return unflattened(_exported(rows, weight, bias), x)
     given = [x, weight] if bias is None else [x, weight, bias]
     differentiated = torch.is_grad_enabled() and any(each.requires_grad for each in given)
     made: Tensor = (_Traced.apply if differentiated else _operator)(rows, weight, bias)
@@ -138,8 +140,22 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return (run or F.linear)(x, weight, bias)
 
 
+def _save(ctx: Any, inputs: tuple[Tensor | None, ...], output: Tensor | None = None) -> None:
+    x, weight, *bias = inputs  # a graph leaves out a bias of None
+    ctx.save_for_backward(x, weight)
+    ctx.adds_matrix = any(each is not None and each.ndim == 2 for each in bias)
+
+
+def _exported_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    needs = ctx.needs_input_grad
+    of_three = (*needs, False)[:3]
+    found = gradients(ctx.saved_tensors, of_three, grad, _exported, ctx.adds_matrix)
+    return found[: len(needs)]
+
+
 _operator = operator("linear", _fake)(multiply)
-register_flops(flops, torch.ops.cutedsl_gemm.linear)
+_exported = with_derivative("exported_linear", _fake, _save, _exported_backward)(multiply)
+register_flops(flops, torch.ops.cutedsl_gemm.linear, torch.ops.cutedsl_gemm.exported_linear)
 
 
 class _Traced(torch.autograd.Function):
@@ -147,8 +163,7 @@ class _Traced(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.adds_matrix = bias is not None and bias.ndim == 2
+        _save(ctx, (x, weight, bias))
         made: Tensor = _operator(x, weight, bias)
         return made
 

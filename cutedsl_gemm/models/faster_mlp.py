@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.calls.fused import compute, fused
 from cutedsl_gemm.calls.results import Results
@@ -59,7 +59,8 @@ def gated_mlp(
         return None
     given = [each for each in tensors if each is not None]
     if is_dynamo_compiling():
-        traced = _suit(*tensors) and not is_sharded(*given)  # torch divides one product at a time
+        # torch divides one product at a time, and an exported graph keeps no autograd.Function
+        traced = _suit(*tensors) and not is_sharded(*given) and not is_exporting()
         return _traced(activation, gate_first, *tensors) if traced else None
     if any(type(each) not in DENSE for each in given) or torch._C._is_tracing():
         return None

@@ -3,7 +3,8 @@
 torch.library.custom_op would do, but each call of it takes 14 µs more of the host, which a graph
 of a hundred short products feels: autograd, its own checks, and three dispatches in Python. These
 operators have no derivative. Functions that torch traces give them one by a
-torch.autograd.Function, whose backward calls operators as well.
+torch.autograd.Function, whose backward calls operators as well. An exported graph keeps no such
+function: its operators have a formula (`with_derivative`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,23 @@ def operator(name: str, fake: Function) -> Callable[[Function], Function]:
         _library.impl(name, function, "CompositeExplicitAutograd")
         torch.library.register_fake(f"cutedsl_gemm::{name}", fake, lib=_library)
         found: Function = getattr(torch.ops.cutedsl_gemm, name).default
+        return found
+
+    return defined
+
+
+def with_derivative(
+    name: str, fake: Function, save: Function, backward: Function
+) -> Callable[[Function], Function]:
+    """`operator` with an autograd formula: for exported graphs, which hold no autograd.Function.
+
+    `save` is called as setup_context(ctx, inputs, output), and `backward` with ctx and gradients.
+    """
+
+    def defined(function: Function) -> Function:
+        found = operator(name, fake)(function)
+        full = f"cutedsl_gemm::{name}"
+        torch.library.register_autograd(full, backward, setup_context=save, lib=_library)
         return found
 
     return defined

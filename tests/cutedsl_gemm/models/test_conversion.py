@@ -397,9 +397,11 @@ def test_modes_see_one_operator_a_layer():
 @pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")  # of torch's own making
 @pytest.mark.parametrize("bias", [draw(24), draw(9, 24), None])
-def test_the_operator_passes_torchs_opcheck(bias):
+def test_the_operators_pass_torchs_opcheck(bias):
     arguments = draw(9, 40), draw(24, 40), bias
     torch.library.opcheck(torch.ops.cutedsl_gemm.linear.default, arguments)
+    leaves = [None if each is None else each.requires_grad_() for each in arguments]
+    torch.library.opcheck(torch.ops.cutedsl_gemm.exported_linear.default, leaves)
 
 
 @pytest.mark.deep

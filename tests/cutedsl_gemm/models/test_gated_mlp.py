@@ -581,6 +581,25 @@ def test_a_converted_mlp_is_exported_for_any_number_of_rows(products):
     assert products
 
 
+@pytest.mark.filterwarnings("ignore")  # of torch's own making
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    "make", [Llama, lambda: nn.Linear(40, 24), lambda: nn.Linear(40, 24, False)]
+)
+def test_an_exported_model_has_gradients(products, make, strict):
+    """Its graph holds operators, and no autograd.Function. So do the stages of a pipeline."""
+    theirs = make().bfloat16()
+    made = torch.export.export(convert(copy.deepcopy(theirs)), (X,), strict=strict).module()
+    wanted, found = [], []
+    for model, gradients in ((theirs, wanted), (made, found)):
+        x = X.clone().requires_grad_()
+        model(x).float().square().sum().backward()
+        gradients += [x.grad, *(each.grad for _, each in sorted(model.named_parameters()))]
+    assert len(found) == len(wanted)
+    assert all(map(near, found, wanted))
+    assert products
+
+
 def test_global_hooks_are_called(products):
     made, seen = convert(Llama().bfloat16()), []
     handle = nn.modules.module.register_module_forward_hook(
