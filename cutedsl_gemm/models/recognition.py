@@ -17,7 +17,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import copy
+from copy import copy, deepcopy
 from inspect import signature
 from itertools import product
 from typing import Any, NamedTuple
@@ -33,6 +33,8 @@ from cutedsl_gemm.layers.activations import GATED
 from cutedsl_gemm.models.converted import class_as_written
 
 DEVICES = "cpu", "cuda"
+OF_TORCH = vars(nn.Module())  # the attributes of every module
+GENERAL = nn.Module, object
 GENERATORS = random.Random, np.random.Generator, np.random.RandomState
 Expression = Any  # "x", or a tuple: the name of an operation, and its arguments
 
@@ -108,7 +110,7 @@ def _recorded(
 ) -> Expression:
     """The expression that a module's forward returns in such modes."""
     stand_ins = _stand_ins(module, training)
-    given = [_attributes(each) for each in stand_ins.values()]
+    given = [_state(each) for each in stand_ins.values()]
     before = {device: torch.is_autocast_enabled(device) for device in DEVICES}
     try:
         for device in DEVICES:
@@ -121,7 +123,7 @@ def _recorded(
     finally:
         for device, enabled in before.items():
             torch.set_autocast_enabled(device, enabled)
-    if given != [vars(each) for each in stand_ins.values()]:
+    if given != [_state(each) for each in stand_ins.values()]:
         raise ValueError("forward changes an attribute")
     return recorder.expressions[result]
 
@@ -129,21 +131,44 @@ def _recorded(
 def _stand_ins(module: nn.Module, training: bool) -> dict[nn.Module, nn.Module]:
     """One for each module of a module: as it is written, without hooks."""
     made = {each: object.__new__(class_as_written(each)) for each in module.modules()}
+    shared = *made, *module.parameters(), *module.buffers()
     for each, stand_in in made.items():
-        hooks = {name: value for name, value in vars(nn.Module()).items() if "hook" in name}
-        vars(stand_in).update(_attributes(each), **hooks, training=training)
+        hooks = {name: value for name, value in OF_TORCH.items() if "hook" in name}
+        vars(stand_in).update(_copied(each, shared), **hooks, training=training)
         for name, child in each._modules.items():
             stand_in._modules[name] = made.get(child)
     return made
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
-    """The attributes of a module, in containers of their own."""
-    containers = dict, list, set
-    return {
-        name: copy(value) if isinstance(value, containers) else value
-        for name, value in vars(module).items()
-    }
+def _copied(module: nn.Module, shared: Iterable[object]) -> dict[str, Any]:
+    """The attributes of a module: forward may change these copies; what is `shared` is not copied.
+
+    What cannot be copied, such as a lock, is shared, too.
+    """
+    found: dict[str, Any] = {}
+    memo = {id(each): each for each in shared}
+    for name, value in vars(module).items():
+        try:
+            found[name] = copy(value) if name in OF_TORCH else deepcopy(value, memo)
+        except Exception:  # of the value's own code
+            found[name] = value
+    return found
+
+
+def _state(module: nn.Module) -> list[tuple[str, object]]:
+    """What forward must not change: the module's attributes, and those of its classes."""
+    spaces = (vars(each) for each in (module, *type(module).__mro__) if each not in GENERAL)
+    return [(name, _value(each)) for space in spaces for name, each in space.items()]
+
+
+def _value(attribute: object) -> object:
+    """An attribute by its value, also if it is an object that changes; else the object itself."""
+    if isinstance(attribute, (nn.Module, Tensor)) or callable(attribute):
+        return id(attribute)
+    try:
+        return pickle.dumps(attribute)
+    except Exception:  # of the attribute's own code
+        return id(attribute)
 
 
 class _Recorder(TorchFunctionMode):

@@ -199,7 +199,7 @@ FAULTS = (
     Fault(
         "effects_dropped",
         RECOGNITION,
-        "    if given != [vars(each) for each in stand_ins.values()]:\n",
+        "    if given != [_state(each) for each in stand_ins.values()]:\n",
         "    if False:\n",
         "What an MLP counts is not counted any more.",
     ),

@@ -3,8 +3,10 @@
 import copy
 import pickle
 import random
+from collections import deque
 from contextlib import ExitStack, nullcontext
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -733,6 +735,45 @@ class Numbering(Llama):
         return super().forward(x)
 
 
+class Remembering(Llama):
+    def __init__(self):
+        super().__init__()
+        self.calls = self.empty()
+
+    def forward(self, x):
+        self.remember()
+        return super().forward(x)
+
+
+class Nesting(Remembering):
+    empty = staticmethod(lambda: {"calls": []})
+
+    def remember(self):
+        self.calls["calls"].append(1)
+
+
+class Queueing(Remembering):
+    empty = deque
+
+    def remember(self):
+        self.calls.append(1)
+
+
+class Metering(Remembering):
+    empty = staticmethod(lambda: SimpleNamespace(count=0))
+
+    def remember(self):
+        self.calls.count += 1
+
+
+class CountingAll(Remembering):
+    empty = dict
+    count = 0
+
+    def remember(self):
+        type(self).count += 1
+
+
 class Listing(Llama):
     def __init__(self):
         super().__init__()
@@ -803,7 +844,7 @@ NONE = {
             Aliasing, Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice,
             Branching, Wider,
             Dropping, AskingForGradients, AskingForInference, AskingForTensors,
-            Keeping, Numbering, Listing,
+            Keeping, Numbering, Listing, Nesting, Queueing, Metering, CountingAll,
             Scaled, Writing, HalvesOfTokens,
         )
     },
