@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from cutedsl_gemm.command_line import (
@@ -34,13 +35,13 @@ class Refused(Exception):
 
 def main() -> None:
     """Run the command; exit status 2, with a message, if it cannot run here."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # what an encoding lacks, such as × in ASCII
     arguments = parser()
     options = arguments.parse_args()
     if options.command is None:
         arguments.print_help(sys.stderr)
         sys.exit(2)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # what an encoding lacks, such as × in ASCII
     try:
         (run_anywhere if options.command in ANYWHERE else run_on_gpu)(options)
         print(end="", flush=True)
@@ -51,6 +52,12 @@ def main() -> None:
             raise
         missing = f"needs {error.name}, which is not installed: {installation()}"
         arguments.exit(2, f"{options.command}: {missing}\n")
+    except BrokenProcessPool:
+        told = (
+            "a process that compiled was killed, perhaps for lack of memory (each takes 0.5 GB); "
+            "what is compiled is kept: run the command again on fewer cores, with taskset -c 0-3"
+        )
+        arguments.exit(2, f"{options.command}: {told}\n")
     except KeyboardInterrupt:
         kept = "; what is compiled is kept, and the same command goes on from there"
         told = f"stopped{kept if options.command == 'build' else ''}"

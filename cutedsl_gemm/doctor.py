@@ -38,7 +38,10 @@ GPU = {
 VARIABLES = cache.VARIABLE, "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "CUTE_DSL_ARCH", "PYTHONPATH"
 OLDEST, HOPPER = (8, 0), (9, 0)  # compute capabilities: that have kernels, that sm90 is for
 
-COMPILING = "torch", versions.DSL, "apache-tvm-ffi", "cuda-python", "linker"
+COMPILING = (
+    *("torch", versions.DSL, "apache-tvm-ffi", "cuda-python", "linker"),
+    *("platformdirs", "filelock"),  # of the cache
+)
 A_CARD = "driver", "card", "CUDA of torch"
 USES: dict[str, tuple[str, ...]] = {  # and the parts that each needs
     "layouts": (),

@@ -30,19 +30,19 @@ REPORTS = {"stmatrix": "staging_report()"}
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints the value of the expression on the command line; returns 0, or 2 after an error."""
-    options = _parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # what an encoding lacks, such as × in cp1252
+    options = _parser().parse_args(arguments)
     try:
         _show(answer(REPORTS.get(options.expression, options.expression)), options)
-        sys.stdout.flush()
+        print(end="", flush=True)
     except LayoutError as error:
         print(error, file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"{error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         return 2
     return 0
 
@@ -70,10 +70,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--banks", type=int, metavar="BYTES", help="bytes of one of the 8 colours (default 16)")
     add("--show", choices=("offset", "byte", "bank"), help="what a cell shows (default offset)")
-    add("--width", type=int, metavar="COLUMNS", help="split wide tables (default: the terminal's)")
+    add(
+        "--width",
+        type=_columns,
+        metavar="COLUMNS",
+        help="split wide tables (default: the terminal's)",
+    )
     for name in WRITERS:
-        add(f"--{name}", metavar="FILE", help=f"also write the table as {name.upper()}")
+        add(f"--{name}", type=_file, metavar="FILE", help=f"also write the table as {name.upper()}")
     return parser
+
+
+def _columns(text: str) -> int:
+    """The argument of --width."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of columns, 1 or more")
+    return int(text)
+
+
+def _file(text: str) -> Path:
+    """The argument of an option that writes a file."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is empty")
+    return Path(text)
 
 
 def _show(found: Answer, options: argparse.Namespace) -> None:
@@ -105,7 +124,7 @@ def _write(value: Any, drawn: Table | None, options: argparse.Namespace) -> None
             what = words(value)
             what = "a report" if "\n" in what else what
             raise LayoutError(f"--{name}: {what} has no table to write")
-        Path(file).write_text(getattr(drawn, name)(), encoding="utf-8")
+        file.write_text(getattr(drawn, name)(), encoding="utf-8")
         print(f"wrote {file}")
 
 

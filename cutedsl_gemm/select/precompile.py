@@ -25,6 +25,8 @@ from cutedsl_gemm.kernels.copies.plan import copy_plans
 from cutedsl_gemm.kernels.plan.kernel_plan import Plan
 from cutedsl_gemm.select.candidate import plans
 
+TERMINATED = 128 + signal.SIGTERM  # exit status, as shells have it
+
 
 def compile_all(plans: Iterable[Plan]) -> Iterator[Path]:
     """The libraries of the plans, each as soon as it is compiled; one process for each core.
@@ -80,9 +82,11 @@ def main(folder: Path | None = None) -> None:
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
     build.check()
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # else workers survive
     try:
         every: list[Plan] = [*plans(), *copy_plans()]
         sizes = [path.stat().st_size for path in compiled_with_bar(every)]
     finally:
+        signal.signal(signal.SIGTERM, before)
         cache.sweep()
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")

@@ -165,5 +165,6 @@ def _source() -> str:
     digest = hashlib.sha256()
     for package in (Path(layouts.__file__).parent, Path(__file__).parents[1]):
         for path in sorted(package.rglob("*.py")):
-            digest.update(path.read_bytes())
+            if not path.name.startswith("."):  # such as the lock of an editor
+                digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -18,6 +18,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from cutedsl_gemm.kernels.compile.progress import spinner
 
 VARIABLE = "CUTEDSL_GEMM_CACHE_DIR"
 CANNOT_WRITE = errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS
@@ -32,11 +35,13 @@ def folder() -> Path:
 
     CacheError if there is no home folder.
     """
-    import platformdirs  # here: `doctor` runs without it
+    chosen = os.environ.get(VARIABLE)
+    if not chosen:
+        import platformdirs  # here: `doctor` runs without it
 
-    chosen = os.environ.get(VARIABLE) or platformdirs.user_cache_dir("cutedsl-gemm")
+        chosen = platformdirs.user_cache_dir("cutedsl-gemm")
     try:
-        return Path(chosen).expanduser()
+        return Path(chosen).expanduser().absolute()  # dlopen searches for a name without a folder
     except RuntimeError:
         raise _unusable(chosen, "there is no home folder") from None
 
@@ -84,7 +89,7 @@ def lock(name: str) -> Iterator[None]:
     held = FileLock(where / f"{name}.lock")
     try:
         where.mkdir(parents=True, exist_ok=True)
-        held.acquire()
+        _acquire(held)
     except OSError as error:
         taken = error.errno == errno.EEXIST
         raise _unusable(where, "it is a file" if taken else error.strerror) from error
@@ -100,6 +105,17 @@ def lock(name: str) -> Iterator[None]:
         held.release()
 
 
+def _acquire(lock: Any) -> None:
+    """Acquire a lock; say which one, if another process holds it."""
+    from filelock import Timeout
+
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        with spinner(f"waiting for the process that holds {lock.lock_file}"):
+            lock.acquire()
+
+
 def check() -> None:
     """CacheError unless the folder can be written."""
     with lock("check"):
@@ -112,7 +128,7 @@ def sweep() -> None:
 
     for path in folder().glob("*.lock"):
         with suppress(OSError, Timeout), FileLock(path, blocking=False):  # else a process holds it
-            for left in (path.with_suffix(".draft"), path.with_suffix(".o"), path):
+            for left in (path.with_suffix(".draft"), path):
                 left.unlink(missing_ok=True)
 
 

@@ -11,6 +11,7 @@ import ctypes
 import functools
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,17 +28,21 @@ class LibraryError(OSError):
 
 
 def link(compiled: Any, path: Path) -> None:
-    """Link the DSL's compiled function into a shared library at `path`."""
+    """Link the DSL's compiled function into a shared library at `path`.
+
+    It is linked elsewhere and copied: ld does not say that a disk is full in a way that a program
+    understands.
+    """
     tool = linker()
-    objects = path.with_suffix(".o")
-    compiled.export_to_c(str(objects), function_name=ENTRY)
-    try:
-        command = [tool, "-shared", "-o", str(path), str(objects)]
-        subprocess.run(command, check=True, capture_output=True, text=True)
-    except subprocess.CalledProcessError as error:
-        raise LibraryError(f"{' '.join(command)} failed: {error.stderr.strip()}") from error
-    finally:
-        objects.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        objects, linked = Path(folder, "kernel.o"), Path(folder, "kernel.so")
+        compiled.export_to_c(str(objects), function_name=ENTRY)
+        command = [tool, "-shared", "-o", str(linked), str(objects)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        except subprocess.CalledProcessError as error:
+            raise LibraryError(f"{' '.join(command)} failed: {error.stderr.strip()}") from error
+        shutil.copyfile(linked, path)
 
 
 def linker() -> str:

@@ -9,6 +9,7 @@ kernel is on disk.
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from pathlib import Path
 
 DSL = "nvidia-cutlass-dsl"
@@ -63,4 +64,5 @@ def parts() -> dict[str, str]:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in version.split(".")[:2])
+    """Major and minor: (4, 8) of 4.8.1, of 4.8rc1 and of 4.8+cu13."""
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))

@@ -11,11 +11,14 @@ hangs.
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401
+import logging  # noqa: F401  Both register locks to hold at a fork: before DSL_LOCK, taken first.
 import os
 import threading
 from typing import Any
 
-# Hold it to use the DSL in any way while another thread may call gemm. It is re-entrant.
+# Hold it to use the DSL in any way while another thread may call gemm; do not call gemm meanwhile,
+# since a call takes the lock of the cache first. It is re-entrant.
 DSL_LOCK = threading.RLock()
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork

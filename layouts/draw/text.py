@@ -23,9 +23,10 @@ CROSSINGS = ((), ("├", "┼", "╂"), ("┝", "┿", "╋"))
 
 def render(table: Table, colour: bool | None, width: int | None) -> str:
     """`table` as text, coloured or not, and no wider than `width` if a column fits."""
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()  # None, if it was closed
     if colour is None:
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    if width is None and sys.stdout.isatty():
+        colour = on_terminal and "NO_COLOR" not in os.environ
+    if width is None and on_terminal:
         width = shutil.get_terminal_size().columns
     blocks = [_Block(panel, width, colour) for panel in table.panels]
     rows, row = [], blocks[:1]

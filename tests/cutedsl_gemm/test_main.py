@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,21 @@ def test_ctrl_c_ends_a_command_with_one_line(monkeypatch, capsys):
     monkeypatch.setattr("cutedsl_gemm.select.precompile.main", interrupted)
     assert refused(monkeypatch, "build") == 130
     assert capsys.readouterr().err.startswith("build: stopped; what is compiled is kept")
+
+
+def test_a_compiler_that_was_killed_gets_a_message(monkeypatch, capsys):
+    def killed(folder):
+        raise BrokenProcessPool("terminated abruptly")
+
+    monkeypatch.setattr("cutedsl_gemm.select.precompile.main", killed)
+    assert refused(monkeypatch, "build") == 2
+    assert "was killed, perhaps for lack of memory" in capsys.readouterr().err
+
+
+def test_help_in_an_encoding_without_the_signs_is_not_an_error():
+    command = [sys.executable, "-m", "cutedsl_gemm", "ladder", "--help"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    subprocess.run(command, capture_output=True, check=True, cwd=ROOT, env=environment)
 
 
 def test_a_cache_folder_that_is_a_file_is_one_line(monkeypatch, capsys, tmp_path):

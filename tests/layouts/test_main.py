@@ -139,3 +139,29 @@ def test_a_table_is_a_value():
     assert isinstance(evaluate("table((4,8):(8,1))"), Table)
     assert table(ROWS) == table(ROWS)
     assert hash(table(ROWS)) == hash(table(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--width", "0", "'0' must be a number of columns, 1 or more"),
+        ("--width", "-5", "'-5' must be"),
+        ("--svg", "", "the name of the file is empty"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(option, value, message, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["(8,8):(8,1)", f"{option}={value}"])
+    assert f"argument {option}: {message}" in capsys.readouterr().err
+
+
+def test_an_output_that_is_closed_is_no_error(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["(8,8):(8,1)"]) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_output_that_takes_nothing_is_named():
+    command = f"{sys.executable} -m layouts '(8,8):(8,1)' >/dev/full"
+    found = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (2, "the output: No space left on device\n")

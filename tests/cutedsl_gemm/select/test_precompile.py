@@ -1,6 +1,8 @@
 """The precompiled kernels are those that gemm can choose."""
 
 import functools
+import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -34,6 +36,27 @@ def test_every_choice_is_precompiled(m, n, k, dtype, majors):
     assert choose(replace(problem, invariant=True)) in precompiled()
 
 
+def test_a_signal_to_terminate_ends_the_processes_too(monkeypatch, tmp_path):
+    """Python would end at once, and leave them behind."""
+    ended = []
+
+    def compiled(plans):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return []
+        finally:
+            ended.append(True)
+
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(precompile, "plans", list)
+    monkeypatch.setattr(precompile, "compiled_with_bar", compiled)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit, match=str(128 + signal.SIGTERM)):
+        precompile.main(tmp_path)
+    assert ended
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 @pytest.mark.slow
 def test_a_folder_of_precompiled_kernels_serves_without_being_written(
     monkeypatch, tmp_path, capsys
@@ -49,7 +72,7 @@ def test_a_folder_of_precompiled_kernels_serves_without_being_written(
     before = {path.name for path in tmp_path.iterdir()}
     assert {path.suffix for path in tmp_path.iterdir()} == {".so"}  # neither locks nor drafts
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise OSError("read-only")
 
     monkeypatch.setattr("filelock.FileLock.acquire", refuse)

@@ -5,10 +5,12 @@ import platform
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from filelock import FileLock
 
 import layouts
 from cutedsl_gemm.kernels.compile import build, cache, library
@@ -215,7 +217,7 @@ def test_who_waits_for_a_lock_gets_it_after_its_file_is_deleted(folder):
 
 def test_what_a_killed_process_left_is_swept_and_what_one_holds_is_not(folder):
     cache.entry("key", maker([]))
-    for name in ("old.lock", "old.draft", "old.o"):
+    for name in ("old.lock", "old.draft"):
         (folder / name).touch()
     with cache.lock("held"):
         (folder / "held.draft").touch()
@@ -269,6 +271,48 @@ def test_a_missing_linker_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(library.LibraryError, match="ld, which is not on the PATH: install"):
         library.link(None, tmp_path / "kernel.so")
+
+
+def test_a_disk_that_is_full_for_the_library_is_a_cache_error(monkeypatch, folder):
+    """ld itself would end in an error without a number."""
+
+    class Compiled:
+        def export_to_c(self, path, function_name):
+            Path(path).write_bytes(b"object code")
+
+    def full(source, target):
+        Path(target).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(cache.CacheError, match="No space left on device"):
+        cache.entry("key", lambda draft: library.link(Compiled(), draft))
+    assert not [*folder.iterdir()]
+
+
+def test_a_folder_that_is_relative_is_one_here(monkeypatch, tmp_path):
+    """dlopen looks for a name without a slash elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cache.VARIABLE, ".")
+    assert cache.entry("key", maker([])).parent == tmp_path
+
+
+def test_a_process_says_for_which_lock_it_waits(monkeypatch, folder):
+    folder.mkdir()
+    held, waits = FileLock(folder / "key.lock"), []
+
+    @contextmanager
+    def spinner(text):
+        waits.append(text)
+        held.release()
+        yield
+
+    monkeypatch.setattr(cache, "spinner", spinner)
+    held.acquire()
+    with cache.lock("key"), cache.lock("another"):
+        pass
+    assert waits == [f"waiting for the process that holds {folder / 'key.lock'}"]
 
 
 def test_the_message_of_the_linker_is_passed_on(tmp_path):

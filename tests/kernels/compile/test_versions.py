@@ -85,7 +85,7 @@ def test_a_stale_cuda_13_part_is_repaired_by_its_extra(install):
         versions.check()
 
 
-@pytest.mark.parametrize("version", ["4.6.3", "4.9.0.dev0", "4.10.0rc1", "5.0.0"])
+@pytest.mark.parametrize("version", ["4.6.3", "4.9.0.dev0", "4.10.0rc1", "5.0.0", "4.9rc1"])
 def test_out_of_range(install, version):
     install(*dict.fromkeys(WHOLE, version).items())
     with pytest.raises(VersionError, match=f"dsl {version}: must be at least 4.7, below 4.9"):
