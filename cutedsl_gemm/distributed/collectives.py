@@ -88,7 +88,7 @@ def _name(group: ProcessGroup | str | None) -> str:
 
 def _traced(a: Tensor) -> bool:
     """Whether torch traces the call, or a has no memory of its own."""
-    return is_dynamo_compiling() or type(a) not in DENSE
+    return is_dynamo_compiling() or type(a) not in DENSE or a.is_meta
 
 
 class _Gathered(torch.autograd.Function):

@@ -21,18 +21,21 @@ that returns a list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations
+from math import prod
 from typing import Any, TypeAlias
 
 import torch
+from torch import Tensor
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor._op_schema import OpSchema, OpStrategy, RuntimeSchemaInfo
 from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy
 from torch.distributed.tensor.placement_types import Placement
 
 from cutedsl_gemm.inputs.remember import REMEMBERED
+from cutedsl_gemm.inputs.views import rows_of, unflattened
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Instruction, Operand
 from cutedsl_gemm.kernels.epilogue.text import from_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
@@ -100,6 +103,24 @@ def with_whole_columns(weight: DTensor) -> DTensor:
     )
     pairs = zip(weight.placements, kept, strict=True)
     return weight.redistribute(placements=[each if whole else Replicate() for each, whole in pairs])
+
+
+def batch_product(multiply: Callable[[Tensor], Tensor], x: DTensor) -> Tensor:
+    """`multiply` of the rows of a batch x (…, K), of three modes or more: (…, N).
+
+    A mode of the batch that is sharded, as the sequence, becomes the first one: the rows that a
+    rank has are then neighbours, and need no communication. torch cannot divide rows again into a
+    batch whose first mode the ranks do not divide: they are gathered.
+    """
+    sharded = (each.dim for each in x.placements if each.is_shard())
+    mode = next((each for each in sharded if 0 < each < x.ndim - 1), 0)
+    batch = x.movedim(mode, 0)
+    rows: Any = multiply(rows_of(batch))
+    pairs = [*zip(rows.placements, rows.device_mesh.shape, strict=True)]
+    if batch.shape[0] % prod(size for each, size in pairs if each == Shard(0)):
+        whole = [Replicate() if each == Shard(0) else each for each, _ in pairs]
+        rows = rows.redistribute(placements=whole)
+    return unflattened(rows, batch).movedim(0, mode)
 
 
 def _split(mode: str, modes: Modes) -> Placement:

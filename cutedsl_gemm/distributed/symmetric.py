@@ -22,6 +22,8 @@ from torch import Tensor
 from torch._C._distributed_c10d import _SymmetricMemory
 from torch.distributed import ProcessGroup
 
+from layouts.errors import brief
+
 Shape: TypeAlias = Sequence[int]
 
 FLAGS = 1024  # of ranks, or of the pieces that come from each
@@ -205,5 +207,10 @@ def resolve(group: ProcessGroup | str | None) -> ProcessGroup:
         raise ValueError(
             f"group is {group}: it must be a ProcessGroup that has this rank, its name, or None; "
             "call this on the ranks of the group alone"
+        )
+    if not (hasattr(group, "rank") and hasattr(group, "size")):
+        raise TypeError(
+            f"group is {brief(group)}: it must be a ProcessGroup, its name, or None; of a "
+            "DeviceMesh, pass mesh.get_group()"
         )
     return group

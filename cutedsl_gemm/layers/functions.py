@@ -217,8 +217,16 @@ def gated(x: Tensor, gate_up: Tensor, name: str) -> Tensor:
 
 def _unflattened(x: Tensor, b: Tensor, function: Function, operands: Mapping[str, Value]) -> Tensor:
     """The product of x (…, K), as a matrix, and b."""
-    (result,) = fused_product(rows_of(x), b, function, operands)
-    return unflattened(result, x)
+
+    def multiply(rows: Tensor) -> Tensor:
+        (result,) = fused_product(rows, b, function, operands)
+        return result
+
+    if type(x) is not Tensor and x.ndim > 2 and not is_dynamo_compiling() and is_sharded(x):
+        from cutedsl_gemm.distributed.sharding import batch_product  # here: it imports DTensor
+
+        return batch_product(multiply, x)
+    return unflattened(multiply(rows_of(x)), x)
 
 
 def check_weight(name: str, x: Tensor, weight: Tensor, gate: bool = False, of: str = "x") -> None:

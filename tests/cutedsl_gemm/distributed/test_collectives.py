@@ -357,6 +357,12 @@ def test_flags_are_of_the_same_rows_whatever_the_plan_of_a_rank(rows):
         assert rows % plan.cluster_tile[0] == 0
 
 
+@pytest.mark.parametrize("group", [[0, 1], (None, 0), object()], ids=["ranks", "a pair", "any"])
+def test_what_is_no_group_gets_a_message(group):
+    with pytest.raises(TypeError, match=r"group is .*: it must be a ProcessGroup.*get_group"):
+        symmetric.resolve(group)
+
+
 def test_a_group_of_the_name_of_an_ended_one_has_a_buffer_of_its_own(monkeypatch):
     """Names begin again after destroy_process_group, and the new group may have other ranks."""
 

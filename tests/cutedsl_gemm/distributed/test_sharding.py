@@ -11,7 +11,15 @@ from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Partial, Replicate, Shard, _dtensor_spec, distribute_tensor
+from torch.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    _dtensor_spec,
+    distribute_tensor,
+)
+from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -343,6 +351,40 @@ def layers():
         found = gradients(mine, leaves, distribute_tensor(dy, mesh, [R]))
         for each, known in zip(found, torch.autograd.grad(wanted, plain, dy), strict=True):
             near(each.full_tensor(), known, 2e-2)
+
+
+def batches():
+    """Batches (B, S, K) whose sequence is divided, and partial sums of them."""
+    small_tiles()
+    ranks = dist.get_world_size()
+    mesh = init_device_mesh("cpu", (ranks,))
+    weight = draw(32, 16, seed=1)
+    shared = distribute_tensor(weight, mesh, [R])
+    layers = (
+        lambda x, weight: linear(x, weight, None, "gelu"),
+        swiglu,
+        lambda x, weight: mlp(x, weight, None, weight.mT.contiguous(), None),
+    )
+    for layer in layers:
+        x = draw(2, 8, 16, seed=2)
+        divided = distribute_tensor(x, mesh, [Shard(1)])
+        with CommDebugMode() as counted:
+            found = layer(divided, shared)
+        assert found.placements == (Shard(1),)
+        assert counted.get_total_counts() == 0
+        near(found.full_tensor(), layer(x, weight))
+        local = draw(2, 8, 16, seed=3 + dist.get_rank())
+        partial = DTensor.from_local(local, mesh, [Partial()])
+        whole = partial.full_tensor()
+        near(layer(partial, shared).full_tensor(), layer(whole, weight))
+
+
+@pytest.mark.slow
+@pytest.mark.deep
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_batch_whose_sequence_is_divided_needs_no_communication(tmp_path, ranks):
+    """Of partial sums, torch may divide rows that are no whole samples: they are gathered."""
+    run(batches, ranks, tmp_path / "store")
 
 
 @pytest.mark.slow
