@@ -43,7 +43,7 @@ from cutedsl_gemm.inputs.request import (
 from cutedsl_gemm.inputs.tensors import aligned, aligned_copy, check_address, device_of
 from cutedsl_gemm.inputs.transforms import untraced
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand, Instruction, Result
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.select.registry import Kernel, named
 
@@ -337,7 +337,7 @@ def _of_one_accumulator(epilogue: Epilogue) -> Epilogue:
     operand = Instruction("operand", value=len(epilogue.operands))
     second = Instruction("acc", value=1)
     program = tuple(operand if each == second else each for each in epilogue.program)
-    operands = *epilogue.operands, Operand(SECOND, ("M", "N"))
+    operands = *epilogue.operands, EpilogueOperand(SECOND, ("M", "N"))
     return Epilogue(program, operands, epilogue.results)
 
 

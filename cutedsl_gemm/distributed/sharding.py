@@ -36,7 +36,7 @@ from torch.distributed.tensor.placement_types import Placement
 
 from cutedsl_gemm.inputs.remember import REMEMBERED
 from cutedsl_gemm.inputs.views import rows_of, unflattened
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Instruction, Operand
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, EpilogueOperand, Instruction
 from cutedsl_gemm.kernels.epilogue.text import from_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.layers.activations import LINEAR
@@ -140,9 +140,9 @@ def linear_in(epilogue: Epilogue) -> tuple[frozenset[int], ...]:
     A set has the places of its tensors among those of the epilogue; the other tensors are factors.
     The sum of partial results is then the result. If a result is not linear, there is no set.
 
-    >>> from cutedsl_gemm.kernels.epilogue.expression import Operand
+    >>> from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
     >>> from cutedsl_gemm.kernels.epilogue.trace import trace
-    >>> r, s = Operand("r", ("M", "N")), Operand("s", ("M",))
+    >>> r, s = EpilogueOperand("r", ("M", "N")), EpilogueOperand("s", ("M",))
     >>> linear_in(trace(lambda acc, r, s: acc * s - r, (r, s)))
     (frozenset({0}),)
     >>> linear_in(trace(lambda acc, r: (acc + r).relu(), (r,)))
@@ -212,7 +212,9 @@ def _gemm(schema: OpSchema) -> OpStrategy:
 def _linear(schema: OpSchema) -> OpStrategy:
     """The rules of gemm, of a weight (N, K) and perhaps a bias (N,) or (M, N)."""
     biases = schema.args_strategy[2:]
-    operands = tuple(Operand("bias", ("N",) if each.ndim == 1 else ("M", "N")) for each in biases)
+    operands = tuple(
+        EpilogueOperand("bias", ("N",) if each.ndim == 1 else ("M", "N")) for each in biases
+    )
     epilogue = traced(LINEAR[None][len(biases)].function, operands)
     modes = tuple("".join(each.modes) for each in operands)
     found = [

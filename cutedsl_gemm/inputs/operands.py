@@ -26,7 +26,7 @@ from torch import Tensor
 from cutedsl_gemm.inputs.checks import check_dense
 from cutedsl_gemm.inputs.problem import dtype_name
 from cutedsl_gemm.inputs.tensors import empty_padded
-from cutedsl_gemm.kernels.epilogue.expression import Mode, Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand, Mode
 
 Value: TypeAlias = Tensor | float  # what the caller passes for an operand; any real number
 
@@ -38,7 +38,7 @@ VECTOR_BYTES = 16  # of the widest load
 class Bound(NamedTuple):
     """An operand, and what the kernel reads of what is passed for it."""
 
-    operand: Operand
+    operand: EpilogueOperand
     read: Callable[[Any], Value] | None  # None: as it is
 
 
@@ -65,14 +65,14 @@ def bind(
     check_operand(name, value, shape, device)
     if isinstance(value, Tensor):
         return _bound(name, value, shape, whole and value.shape == shape)
-    return Bound(Operand(name, by_value=True), float)
+    return Bound(EpilogueOperand(name, by_value=True), float)
 
 
 def _bound(name: str, tensor: Tensor, shape: tuple[int, int], whole: bool) -> Bound:
     found = zip(get_args(Mode), shape, tensor.expand(shape).stride(), strict=True)
     kept = [each for each in found if whole or (each[1] != 1 and each[2] != 0)]
     modes, extents, strides = zip(*kept, strict=True) if kept else ((), (1,), (1,))
-    operand = Operand(name, modes, dtype_name(tensor.dtype))
+    operand = EpilogueOperand(name, modes, dtype_name(tensor.dtype))
     view: Callable[..., Tensor] | None = None
     if (extents, strides) != (tensor.shape, tensor.stride()) or tensor.is_neg():
         view = partial(_view, extents, strides)
@@ -85,7 +85,9 @@ def _bound(name: str, tensor: Tensor, shape: tuple[int, int], whole: bool) -> Bo
     return Bound(operand, view if in_place else partial(_contiguous, view))
 
 
-def _bound_matrix(operand: Operand, view: Callable[..., Tensor] | None, matrix: Tensor) -> Bound:
+def _bound_matrix(
+    operand: EpilogueOperand, view: Callable[..., Tensor] | None, matrix: Tensor
+) -> Bound:
     """A matrix whose rows or columns are contiguous is read in place, any other as its copy."""
     wide = VECTOR_BYTES // matrix.element_size()
     for row_major, lines in ((True, matrix), (False, matrix.mT)):

@@ -21,7 +21,7 @@ from cutedsl_gemm.kernels.epilogue.expression import (
     PLAIN,
     Epilogue,
     EpilogueError,
-    Operand,
+    EpilogueOperand,
     ShapeError,
 )
 from cutedsl_gemm.kernels.epilogue.traced import traced
@@ -122,7 +122,7 @@ def _bound(
     return {name: bind(name, each, shape, device, name in whole) for name, each in operands.items()}
 
 
-def _operands(bound: Mapping[str, Bound]) -> tuple[Operand, ...]:
+def _operands(bound: Mapping[str, Bound]) -> tuple[EpilogueOperand, ...]:
     return tuple(each.operand for each in bound.values())
 
 

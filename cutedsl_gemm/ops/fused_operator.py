@@ -21,7 +21,7 @@ from cutedsl_gemm.inputs.problem import dtype_name
 from cutedsl_gemm.inputs.request import Fixed, Function, parts_of
 from cutedsl_gemm.inputs.tensors import is_one, is_sharded
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Mode, Operand, ShapeError
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand, Mode, ShapeError
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.ops.derivatives import NO_GRADIENT
@@ -167,14 +167,14 @@ def _epilogue(function: Any, kinds: tuple[Kind, ...], parts: int) -> Epilogue:
         return traced(function, tuple([_operand(kind, as_whole=True) for kind in kinds]), parts)
 
 
-def _operand(kind: Kind, as_whole: bool = False) -> Operand:
+def _operand(kind: Kind, as_whole: bool = False) -> EpilogueOperand:
     """An operand as far as its epilogue depends on it; `fused` finds the rest in the tensor."""
     name, shape, whole, dtype = kind
     if shape is None:
-        return Operand(name, by_value=True)
+        return EpilogueOperand(name, by_value=True)
     wide = (True, True) if whole and as_whole else (False, False, *shape)[-2:]
     modes = tuple(mode for mode, kept in zip(get_args(Mode), wide, strict=True) if kept)
-    return Operand(name, modes, dtype_name(dtype))
+    return EpilogueOperand(name, modes, dtype_name(dtype))
 
 
 def _stored(epilogue: Epilogue) -> Stored:

@@ -10,7 +10,7 @@ from cutlass import Float32
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import Pair
 from cutedsl_gemm.kernels.epilogue.device import evaluate
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
 
 
 class Arguments(NamedTuple):
@@ -38,7 +38,7 @@ def over_c(epilogue: Epilogue, operands: Sequence[Any], shape: Pair) -> tuple[An
     )
 
 
-def _over_c(operand: Operand, tensor: cute.Tensor, shape: Pair) -> cute.Tensor:
+def _over_c(operand: EpilogueOperand, tensor: cute.Tensor, shape: Pair) -> cute.Tensor:
     stride = dict(zip(operand.modes, tensor.stride, strict=False))
     strides = tuple(stride.get(mode, 0) for mode in ("M", "N"))
     return lower.strided(tensor.iterator, shape, strides)

@@ -25,7 +25,7 @@ from cutedsl_gemm.kernels.device.tile import (
     transposed,
 )
 from cutedsl_gemm.kernels.epilogue.device import combine
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, EpilogueOperand, Result
 from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
 from cutedsl_gemm.kernels.plan.epilogue import read_width, stored_as
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
@@ -71,7 +71,7 @@ def store_tile(
         guarded_copy(value, tile, stored, thread, remaining_extent(matrix, extents, at))
 
 
-def _load(operand: Operand, view: cute.Tensor, copy: TVLayout, first: Pair) -> cute.Tensor:
+def _load(operand: EpilogueOperand, view: cute.Tensor, copy: TVLayout, first: Pair) -> cute.Tensor:
     """An operand's values (lines, (width, vectors)) of a thread whose first one is at `first`."""
     lines, of_line = range(copy.lines), range(copy.values // copy.lines)
     offsets = [

@@ -14,7 +14,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Mode, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import (
+    Epilogue,
+    EpilogueOperand,
+    Instruction,
+    Mode,
+    Result,
+)
 from cutedsl_gemm.kernels.epilogue.functions import apply
 from cutedsl_gemm.kernels.epilogue.trace import live
 from cutedsl_gemm.kernels.epilogue.value import Recording, Value
@@ -38,7 +44,7 @@ def derivative(
     The results of the derivative are elementwise: the caller sums that of a row vector over M.
 
     >>> from cutedsl_gemm.kernels.epilogue.trace import trace
-    >>> scaled = trace(lambda acc, r: (acc * r).relu(), (Operand("r", ("N",)),))
+    >>> scaled = trace(lambda acc, r: (acc * r).relu(), (EpilogueOperand("r", ("N",)),))
     >>> for _, text in derivative(scaled, wanted=(0,)).listing()[:4]:
     ...     print(text)
     where(relu(acc * r) > 0, grad 0, 0)
@@ -100,7 +106,7 @@ def with_stored(epilogue: Epilogue, wanted: tuple[int, ...] = ()) -> Stored:
     in the dtype of A and B: its sign is then that of the sum, whatever is lost of acc.
 
     >>> from cutedsl_gemm.kernels.epilogue.trace import trace
-    >>> bias = (Operand("bias", ("N",)),)
+    >>> bias = (EpilogueOperand("bias", ("N",)),)
     >>> len(with_stored(trace(lambda acc, bias: (acc + bias).tanh(), bias)).epilogue.results)
     1
     >>> for _, text in with_stored(trace(lambda acc, bias: (acc + bias).log(), bias))[0].listing():
@@ -135,7 +141,7 @@ def in_product(kept: Stored, wanted: tuple[int, ...] = ()) -> Epilogue:
     those of the derivative that it reads.
 
     >>> from cutedsl_gemm.kernels.epilogue.trace import trace
-    >>> layer = trace(lambda acc, bias: (acc + bias).relu(), (Operand("bias", ("N",)),))
+    >>> layer = trace(lambda acc, bias: (acc + bias).relu(), (EpilogueOperand("bias", ("N",)),))
     >>> for _, text in in_product(with_stored(layer, wanted=(0,)), wanted=(0,)).listing():
     ...     print(text)
     where(value 3 > 0, acc, 0)
@@ -196,11 +202,11 @@ def _exact(result: Result) -> bool:
     return result.reduction is None and result.dtype in (None, "float32")
 
 
-def _grad(i: int, result: Result) -> Operand:
+def _grad(i: int, result: Result) -> EpilogueOperand:
     modes: tuple[Mode, ...] = ("M", "N")
     if result.reduction == "sum":
         modes = ("M",) if result.over == "N" else ("N",)
-    return Operand(f"grad {i}", modes)
+    return EpilogueOperand(f"grad {i}", modes)
 
 
 def _leaf(recording: Recording, instruction: Instruction) -> Value:
@@ -208,10 +214,10 @@ def _leaf(recording: Recording, instruction: Instruction) -> Value:
 
 
 def _replayed(
-    epilogue: Epilogue, stored: tuple[int, ...], further: tuple[Operand, ...] = ()
+    epilogue: Epilogue, stored: tuple[int, ...], further: tuple[EpilogueOperand, ...] = ()
 ) -> tuple[Recording, list[Value]]:
     """The values of the epilogue's instructions, recorded again; those that are stored are read."""
-    kept = tuple(Operand(f"value {number}", ("M", "N")) for number in stored)
+    kept = tuple(EpilogueOperand(f"value {number}", ("M", "N")) for number in stored)
     recording = Recording((*epilogue.operands, *kept, *further))
     values: list[Value] = []
     for number, each in enumerate(epilogue.program):

@@ -51,7 +51,7 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Operand:
+class EpilogueOperand:
     """A tensor, or a number, that the epilogue reads.
 
     `modes` are those of C that it has: ("M", "N") is a matrix, ("N",) a row vector, ("M",) a column
@@ -67,7 +67,7 @@ class Operand:
     by_value: bool = False
 
     @property
-    def transposed(self) -> Operand:
+    def transposed(self) -> EpilogueOperand:
         """The same operand over Cᵀ."""
         modes = tuple(OTHER[mode] for mode in reversed(self.modes))
         row_major = self.row_major != self.is_matrix  # a vector has no major to exchange
@@ -91,8 +91,10 @@ class Operand:
     def layout(self) -> str:
         """The operand as a layout over C: its strides are 0 along the modes that it lacks.
 
-        >>> Operand("bias", ("N",)).layout, Operand("r", ("M", "N"), row_major=False).layout
-        ('(M,N):(0,1)', '(M,N):(1,ld)')
+        >>> EpilogueOperand("bias", ("N",)).layout
+        '(M,N):(0,1)'
+        >>> EpilogueOperand("r", ("M", "N"), row_major=False).layout
+        '(M,N):(1,ld)'
         """
         if self.modes == ("M", "N"):
             return "(M,N):(ld,1)" if self.row_major else "(M,N):(1,ld)"
@@ -129,7 +131,7 @@ class Result:
 
 
 def modes_of(
-    instruction: Instruction, operands: Sequence[Operand], before: Sequence[frozenset[Mode]]
+    instruction: Instruction, operands: Sequence[EpilogueOperand], before: Sequence[frozenset[Mode]]
 ) -> frozenset[Mode]:
     """The modes of C on which the value of an instruction depends.
 
@@ -176,7 +178,7 @@ class Epilogue:
     """
 
     program: tuple[Instruction, ...] = (Instruction("acc", value=0),)
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[EpilogueOperand, ...] = ()
     results: tuple[Result, ...] = (Result(0),)
     accumulators: int = 1
 
@@ -196,7 +198,7 @@ class Epilogue:
     def gives_matrices(self) -> bool:
         """Whether each result, before it is reduced, depends on both modes of C.
 
-        >>> Epilogue(operands=(Operand("r", ("N",)),)).gives_matrices
+        >>> Epilogue(operands=(EpilogueOperand("r", ("N",)),)).gives_matrices
         True
         """
         modes: list[frozenset[Mode]] = []
@@ -208,7 +210,7 @@ class Epilogue:
     def transposed(self) -> Epilogue:
         """The same epilogue of Cᵀ.
 
-        >>> Epilogue(operands=(Operand("bias", ("N",)),)).transposed.operands[0].modes
+        >>> Epilogue(operands=(EpilogueOperand("bias", ("N",)),)).transposed.operands[0].modes
         ('M',)
         """
         operands = tuple(operand.transposed for operand in self.operands)

@@ -8,8 +8,8 @@ from functools import lru_cache
 from cutedsl_gemm.kernels.epilogue.expression import (
     Epilogue,
     EpilogueError,
+    EpilogueOperand,
     Instruction,
-    Operand,
     Result,
 )
 
@@ -44,7 +44,7 @@ def from_text(text: str) -> Epilogue:
         program, operands, results, accumulators = json.loads(text)
         epilogue = Epilogue(
             tuple(Instruction(name, tuple(given), value) for name, given, value in program),
-            tuple(Operand(name, tuple(modes), *rest) for name, modes, *rest in operands),
+            tuple(EpilogueOperand(name, tuple(modes), *rest) for name, modes, *rest in operands),
             tuple(Result(*fields) for fields in results),
             accumulators,
         )

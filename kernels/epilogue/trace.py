@@ -15,8 +15,8 @@ from typing import Any
 from cutedsl_gemm.kernels.epilogue.expression import (
     Epilogue,
     EpilogueError,
+    EpilogueOperand,
     Instruction,
-    Operand,
     Result,
     ShapeError,
     needed,
@@ -26,7 +26,7 @@ from cutedsl_gemm.kernels.epilogue.value import Recording, Value, result
 
 
 def trace(
-    function: Callable[..., Any], operands: Sequence[Operand] = (), accumulators: int = 1
+    function: Callable[..., Any], operands: Sequence[EpilogueOperand] = (), accumulators: int = 1
 ) -> Epilogue:
     """The epilogue that a function computes: function(acc, ..., **{name of an operand: value}).
 
@@ -41,7 +41,7 @@ def trace(
     EpilogueError, with the line of the function, if it does anything else, if it does not take an
     operand or does not use it. ShapeError if a result is not of the shape of C.
 
-    >>> row = Operand("bias", ("N",), "bfloat16")
+    >>> row = EpilogueOperand("bias", ("N",), "bfloat16")
     >>> print(trace(lambda acc, bias: (acc + bias).relu(), (row,)))
     C     relu(acc + bias)
     bias  (M,N):(0,1)   bfloat16, row vector
@@ -88,7 +88,7 @@ class OfFunction(Recording):
 
 
 def _check_names(
-    function: Callable[..., Any], operands: tuple[Operand, ...], accumulators: int
+    function: Callable[..., Any], operands: tuple[EpilogueOperand, ...], accumulators: int
 ) -> None:
     """EpilogueError unless the function takes the accumulators and the operands by name."""
     try:
@@ -125,7 +125,7 @@ def _result(value: object, recording: Recording, function: Callable[..., Any]) -
 def live(
     program: list[Instruction],
     results: tuple[Result, ...],
-    operands: tuple[Operand, ...],
+    operands: tuple[EpilogueOperand, ...],
     accumulators: int,
 ) -> Epilogue:
     """The epilogue, of the instructions that a result needs."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 
 REMEMBERED = 4096  # epilogues
@@ -33,11 +33,11 @@ Key: TypeAlias = Hashable
 
 
 def traced(
-    function: Callable[..., Any], operands: tuple[Operand, ...] = (), accumulators: int = 1
+    function: Callable[..., Any], operands: tuple[EpilogueOperand, ...] = (), accumulators: int = 1
 ) -> Epilogue:
     """The epilogue of a function, as `trace` makes it; once for all functions that are the same.
 
-    >>> row = (Operand("bias", ("N",)),)
+    >>> row = (EpilogueOperand("bias", ("N",)),)
     >>> first, second = (traced(lambda acc, bias: acc + bias, row) for _ in range(2))
     >>> first is second
     True
@@ -64,7 +64,9 @@ class _Function:
 
 
 @lru_cache(REMEMBERED)
-def _remembered(function: _Function, operands: tuple[Operand, ...], accumulators: int) -> Epilogue:
+def _remembered(
+    function: _Function, operands: tuple[EpilogueOperand, ...], accumulators: int
+) -> Epilogue:
     return trace(function.function, operands, accumulators)
 
 

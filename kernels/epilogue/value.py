@@ -15,9 +15,9 @@ from numbers import Real
 from typing import Any, NoReturn
 
 from cutedsl_gemm.kernels.epilogue.expression import (
+    EpilogueOperand,
     Instruction,
     Mode,
-    Operand,
     Result,
     ShapeError,
     modes_of,
@@ -30,7 +30,7 @@ from cutedsl_gemm.kernels.epilogue.refusal import place, refuse, say
 class Recording:
     """The program so far. Instructions are numbered in the order in which they were first made."""
 
-    def __init__(self, operands: tuple[Operand, ...]) -> None:
+    def __init__(self, operands: tuple[EpilogueOperand, ...]) -> None:
         self.operands = operands
         self.program: list[Instruction] = []
         self.modes: list[frozenset[Mode]] = []  # of C, on which the value depends

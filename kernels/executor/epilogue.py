@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand, Result
 from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
 from cutedsl_gemm.kernels.executor.tiles import thread_values, write_tiles
 from cutedsl_gemm.kernels.plan.epilogue import stored_as
@@ -81,10 +81,10 @@ def _reduce(result: Result, values: Tensor, copy: TVLayout, inside: Tensor) -> T
     return parts[:, registers(torch.arange(size(registers)))]
 
 
-def over_c(operand: Operand, tensor: Tensor, shape: Sequence[int]) -> Tensor:
+def over_c(operand: EpilogueOperand, tensor: Tensor, shape: Sequence[int]) -> Tensor:
     """An operand as a tensor over C (M, N): its stride is 0 along a mode that it lacks.
 
-    >>> over_c(Operand("bias", ("N",)), torch.ones(3), (2, 3)).stride()
+    >>> over_c(EpilogueOperand("bias", ("N",)), torch.ones(3), (2, 3)).stride()
     (0, 1)
     """
     shaped = tensor[:, None] if operand.modes == ("M",) else tensor

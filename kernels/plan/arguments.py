@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand, Result
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,7 +109,7 @@ def other_gpus(plan: KernelPlan) -> dict[str, Argument]:
     }
 
 
-def _operand(operand: Operand) -> Argument:
+def _operand(operand: EpilogueOperand) -> Argument:
     modes = operand.modes or ("1",)
     return Argument(modes, operand.row_major, operand.alignment, operand.dtype)
 

@@ -12,7 +12,7 @@ from math import gcd
 from typing import TypeAlias
 
 from cutedsl_gemm.kernels.epilogue.cost import cost
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, EpilogueOperand, Result
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 from layouts import Bijective, Proof, cosize, prove
 
@@ -66,7 +66,7 @@ def partial_proofs(epilogue: Epilogue, c: TVLayout, tiler: Tiler) -> Iterator[Pr
             yield prove(Bijective(parts.offsets(1, rows)))
 
 
-def read_width(operand: Operand, c: TVLayout) -> int:
+def read_width(operand: EpilogueOperand, c: TVLayout) -> int:
     """Elements of an operand that a thread loads at a time: neighbours of a vector along a row."""
     in_rows = operand.row_major and operand.modes == ("M", "N") and not c.vertical
     return gcd(c.width, operand.alignment) if in_rows else 1

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, product
 from typing import Any
 
-from cutedsl_gemm.kernels.epilogue.expression import Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand, Result
 from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR, count_problem, shape_problem
 from cutedsl_gemm.kernels.sm90.panel_lines import PanelLines, panel_lines
 from cutedsl_gemm.kernels.sm90.panels import (
@@ -167,10 +167,10 @@ class PanelPlan(Sm90Plan):
 
         It loads none if the buffers that a panel then takes do not divide `c_stages`.
 
-        >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
+        >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> c = Operand("c", ("M", "N"), "bfloat16", alignment=8)
-        >>> plan = pingpong(epilogue=Epilogue(operands=(Operand("bias", ("N",)), c)))
+        >>> c = EpilogueOperand("c", ("M", "N"), "bfloat16", alignment=8)
+        >>> plan = pingpong(epilogue=Epilogue(operands=(EpilogueOperand("bias", ("N",)), c)))
         >>> plan.staged_operands
         (1,)
         """
@@ -204,9 +204,9 @@ class PanelPlan(Sm90Plan):
         It reads as far ahead as registers are free beside the accumulator, which shrinks with each
         part, and beside the results of the panel. Reading further would spill.
 
-        >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
+        >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
         >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
-        >>> c = Operand("c", ("M", "N"), "bfloat16", alignment=4)
+        >>> c = EpilogueOperand("c", ("M", "N"), "bfloat16", alignment=4)
         >>> plan = pingpong((128, 192, 64), c_stages=1, epilogue=Epilogue(operands=(c,)))
         >>> len(plan.stmatrix_tiles), plan.read_ahead[:12]
         (24, [1, 2, 3, 4, 5, 6, 7, 8, 18, 20, 22, 24])
@@ -290,7 +290,7 @@ class PanelPlan(Sm90Plan):
         """Panels of C in shared memory, of all consumers."""
         return self.consumers * self.c_stages
 
-    def read_width(self, operand: Operand) -> int:
+    def read_width(self, operand: EpilogueOperand) -> int:
         """Elements of an operand of the plan's C that a thread loads at a time: 2 neighbours, or 1.
 
         A thread of wgmma holds neighbours along n. Lanes exchange the elements of a vector along n

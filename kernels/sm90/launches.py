@@ -22,7 +22,7 @@ from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer, tensor_map
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch
 from cutedsl_gemm.kernels.compile.ptx.reader import Kernel, read
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2
@@ -140,7 +140,7 @@ def result_names(plan: PanelPlan) -> list[str]:
     return [f"c{staged or ''}" for staged in range(len(plan.staged))]
 
 
-def _operand(operand: Operand, parameter: int, rows: int, columns: int) -> Argument:
+def _operand(operand: EpilogueOperand, parameter: int, rows: int, columns: int) -> Argument:
     """An operand over the plan's C, whose lines follow each other in memory."""
     extents = struct.pack("<Qii", pointer(parameter), rows, columns)
     if not operand.is_matrix:

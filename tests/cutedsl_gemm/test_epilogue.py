@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from cutedsl_gemm import PlanError, explain, gemm, plan_for
 from cutedsl_gemm.calls import fused
 from cutedsl_gemm.inputs.request import OF_GEMM, own_names
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueError, Operand
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueError, EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from tests.kernels.epilogue.expressions import expressions
 
@@ -245,7 +245,7 @@ def test_functions_of_the_same_code_and_constants_share_a_call():
 
 
 def test_an_epilogue_may_be_passed_as_data():
-    epilogue = trace(gelu_bias, (Operand("bias", ("N",), "bfloat16"),))
+    epilogue = trace(gelu_bias, (EpilogueOperand("bias", ("N",), "bfloat16"),))
     for bias in (draw(71), 0.5):
         found = gemm(A, B, tile=TILE, epilogue=epilogue, bias=bias)
         assert torch.equal(found, gemm(A, B, tile=TILE, epilogue=gelu_bias, bias=bias))
@@ -393,7 +393,7 @@ def test_every_family_computes_an_epilogue(kernel):
 def test_plan_for_and_explain_take_the_epilogue():
     bias = draw(71)
     plan = plan_for(A, B, tile=(64, 16, 64), epilogue=gelu_bias, bias=bias)
-    assert plan.epilogue == trace(gelu_bias, (Operand("bias", ("N",), "bfloat16"),))
+    assert plan.epilogue == trace(gelu_bias, (EpilogueOperand("bias", ("N",), "bfloat16"),))
     assert replace(plan, epilogue=PLAIN) == plan_for(A, B, tile=(64, 16, 64))
     weight = draw(2 * 64, 40).view(2, 64, 40).mT
     text = explain(A, weight, epilogue=lambda gate, up: F.silu(gate) * up)

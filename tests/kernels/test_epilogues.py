@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -28,12 +28,12 @@ PLANS = [
 ]
 by_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.name}-{plan.b_major}")
 OPERANDS = {
-    "row": Operand("row", ("N",), "bfloat16"),
-    "column": Operand("column", ("M",), "float32"),
-    "matrix": Operand("matrix", ("M", "N"), "float16", alignment=4),
-    "transposed": Operand("transposed", ("M", "N"), "float32", row_major=False),
-    "scalar": Operand("scalar", (), "bfloat16"),
-    "number": Operand("number", by_value=True),
+    "row": EpilogueOperand("row", ("N",), "bfloat16"),
+    "column": EpilogueOperand("column", ("M",), "float32"),
+    "matrix": EpilogueOperand("matrix", ("M", "N"), "float16", alignment=4),
+    "transposed": EpilogueOperand("transposed", ("M", "N"), "float32", row_major=False),
+    "scalar": EpilogueOperand("scalar", (), "bfloat16"),
+    "number": EpilogueOperand("number", by_value=True),
 }
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import check_visits, empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -98,7 +98,7 @@ def test_a_tile_that_no_block_visits_or_two_is_refused(coords, times):
 
 @by_plan
 def test_operands_that_are_missing_or_too_many_are_counted(plan):
-    epilogue = trace(lambda acc, bias: acc + bias, (Operand("bias", ("N",)),))
+    epilogue = trace(lambda acc, bias: acc + bias, (EpilogueOperand("bias", ("N",)),))
     tensors, bias = [*empty_tensors(plan, 24, 40, 16)], torch.zeros(40)
     with pytest.raises(ValueError, match=r"takes 3 tensors \(a, b, out\), and was given 4"):
         plan.execute(*tensors, operands=(bias,))

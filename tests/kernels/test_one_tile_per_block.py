@@ -10,7 +10,7 @@ from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
 from cutedsl_gemm.kernels.compile.ptx.reader import read
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace as epilogue_of
 from cutedsl_gemm.kernels.simt.rungs import RUNGS as SIMT
 from cutedsl_gemm.kernels.sm80.rungs import RUNGS as SM80
@@ -47,7 +47,10 @@ def everything(acc, row, matrix):
 @pytest.mark.slow
 @pytest.mark.parametrize("rung", [SM80[-1], SIMT[0]], ids=lambda rung: rung.__name__)
 def test_a_thread_loads_the_operands_of_its_outputs_and_stores_its_parts_of_reductions(rung):
-    operands = Operand("row", ("N",)), Operand("matrix", ("M", "N"), "bfloat16", alignment=8)
+    operands = (
+        EpilogueOperand("row", ("N",)),
+        EpilogueOperand("matrix", ("M", "N"), "bfloat16", alignment=8),
+    )
     plan = rung(epilogue=epilogue_of(everything, operands))
     (kernel,) = read(ptx(plan))
     m, n, k = plan.tile[0] + 8, plan.tile[1] - 7, 64

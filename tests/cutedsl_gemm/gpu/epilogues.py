@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from cutedsl_gemm.calls import call, fused
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -24,37 +24,37 @@ EXACT = {
     "vectors": (
         lambda acc, row, column, scalar, number: (acc + row * 2 - column) * scalar + number,
         [
-            Operand("row", ("N",), "bfloat16"),
-            Operand("column", ("M",)),
-            Operand("scalar", dtype="float16"),
-            Operand("number", by_value=True),
+            EpilogueOperand("row", ("N",), "bfloat16"),
+            EpilogueOperand("column", ("M",)),
+            EpilogueOperand("scalar", dtype="float16"),
+            EpilogueOperand("number", by_value=True),
         ],
     ),
     "a pair of a row": (
         lambda acc, row, column: F.relu(acc + row) * column,
         [
-            Operand("row", ("N",), "float32", alignment=2),
-            Operand("column", ("M",), "bfloat16", alignment=8),
+            EpilogueOperand("row", ("N",), "float32", alignment=2),
+            EpilogueOperand("column", ("M",), "bfloat16", alignment=8),
         ],
     ),
     "bias and matrix": (
         lambda acc, bias, c: F.relu(acc + bias) + c,
         [
-            Operand("bias", ("N",), "bfloat16"),
-            Operand("c", ("M", "N"), "bfloat16", alignment=8),
+            EpilogueOperand("bias", ("N",), "bfloat16"),
+            EpilogueOperand("c", ("M", "N"), "bfloat16", alignment=8),
         ],
     ),
     "matrices": (
         lambda acc, rows, columns, wide: acc - rows * 2 + columns * wide,
         [
-            Operand("rows", ("M", "N"), "bfloat16"),
-            Operand("columns", ("M", "N"), "float16", row_major=False),
-            Operand("wide", ("M", "N"), "float32", alignment=4),
+            EpilogueOperand("rows", ("M", "N"), "bfloat16"),
+            EpilogueOperand("columns", ("M", "N"), "float16", row_major=False),
+            EpilogueOperand("wide", ("M", "N"), "float32", alignment=4),
         ],
     ),
     "choices": (
         lambda acc, column: torch.where((acc > column) | (acc == 0), acc.clamp(-20, 30), -abs(acc)),
-        [Operand("column", ("M",), "float16")],
+        [EpilogueOperand("column", ("M",), "float16")],
     ),
     "results": (
         lambda acc, row, r: (
@@ -64,7 +64,10 @@ EXACT = {
             acc,
             (acc + r).bfloat16(),
         ),
-        [Operand("row", ("N",), "bfloat16"), Operand("r", ("M", "N"), "bfloat16", alignment=8)],
+        [
+            EpilogueOperand("row", ("N",), "bfloat16"),
+            EpilogueOperand("r", ("M", "N"), "bfloat16", alignment=8),
+        ],
     ),
     "reductions": (
         lambda acc, row: (
@@ -74,7 +77,7 @@ EXACT = {
             (acc - row).amin(dim=1),
             acc.sum(dim=0),
         ),
-        [Operand("row", ("N",), "bfloat16")],
+        [EpilogueOperand("row", ("N",), "bfloat16")],
     ),
     "a reduction alone": (lambda acc: acc.amin(dim=0), []),
 }
@@ -152,7 +155,7 @@ GROUPS = [together(OPERATIONS[first::3]) for first in range(3)]
 
 def operations_plan(group):
     """The plan of a group of operations."""
-    return pingpong((64, 16, 64), epilogue=trace(GROUPS[group], [Operand("y", ("N",))]))
+    return pingpong((64, 16, 64), epilogue=trace(GROUPS[group], [EpilogueOperand("y", ("N",))]))
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.request import request
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.layers.activations import ACTIVATIONS, GATES, LINEAR
 from cutedsl_gemm.ops.fused_derivatives import Backward, Like
@@ -78,7 +78,9 @@ KNOWN = {
 
 @pytest.mark.parametrize("layer", KNOWN.values(), ids=KNOWN)
 def test_the_slopes_of_a_layer_are_those_of_its_epilogue(layer):
-    operands = (Operand("bias", ("N",)),) if layer in [each[1] for each in LINEAR.values()] else ()
+    operands = (
+        (EpilogueOperand("bias", ("N",)),) if layer in [each[1] for each in LINEAR.values()] else ()
+    )
     epilogue = trace(layer.function, operands, 1 if operands else 2)
     kept = with_stored(epilogue, tuple(range(len(operands))))
     accumulators, bias = torch.randn(epilogue.accumulators, 5, 7), [torch.randn(7)] * len(operands)
@@ -729,8 +731,8 @@ def test_a_result_of_an_expanded_matrix_alone_is_one():
 
 def test_an_expanded_operand_of_a_compiled_graph_stays_a_vector():
     """The graph knows its extents alone: as a matrix, it would be copied at every call."""
-    residual = trace(lambda acc, r: acc + r, (Operand("r", ("M", "N")),))
-    alone = trace(lambda acc, r: (acc + r, r * 2), (Operand("r", ("M", "N")),))
+    residual = trace(lambda acc, r: acc + r, (EpilogueOperand("r", ("M", "N")),))
+    alone = trace(lambda acc, r: (acc + r, r * 2), (EpilogueOperand("r", ("M", "N")),))
     operands = {"r": torch.randn(24).expand(8, 24)}
     for epilogue, modes in ((residual, ("N",)), (alone, ("M", "N"))):
         asked = request(draw(8, 40), draw(40, 24), epilogue, operands, TMA.with_meta)

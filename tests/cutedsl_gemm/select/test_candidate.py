@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from cutedsl_gemm.inputs.problem import Problem
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Operand, Result
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand, Instruction, Result
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
 from cutedsl_gemm.select.candidate import CANDIDATES, FILE, Candidate, read, write
 
 # acc + c, for a matrix c in bfloat16
 SUM = Epilogue(
     (Instruction("acc"), Instruction("operand", value=0), Instruction("add", (0, 1))),
-    (Operand("c", ("M", "N"), "bfloat16", alignment=8),),
+    (EpilogueOperand("c", ("M", "N"), "bfloat16", alignment=8),),
     (Result(2),),
 )
 

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutedsl_gemm.inputs.problem import Matrix, Problem
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
@@ -407,7 +407,7 @@ def test_the_choice_follows_the_majors():
 
 def reading(alignment):
     """Epilogues of no matrix, one and two: the same arithmetic."""
-    c = Operand("c", ("M", "N"), "bfloat16", alignment=alignment)
+    c = EpilogueOperand("c", ("M", "N"), "bfloat16", alignment=alignment)
     modes = ("N",), ("M", "N")
     return [
         trace(

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import strategies as st
 
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Operand
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 
 UNARY = (
@@ -43,12 +43,12 @@ JUMPS = (
 REDUCTIONS = "{}.sum(dim=1)", "{}.amax(dim=0)", "torch.amin({}, 1)", "torch.sum({}, dim=0)"
 ROUNDED = "{}.float()", "{}.bfloat16()", "{}.half()"
 OPERANDS = {
-    "row": Operand("row", ("N",)),
-    "column": Operand("column", ("M",)),
-    "matrix": Operand("matrix", ("M", "N")),
-    "turned": Operand("turned", ("M", "N"), row_major=False),
-    "scalar": Operand("scalar"),
-    "alpha": Operand("alpha", by_value=True),
+    "row": EpilogueOperand("row", ("N",)),
+    "column": EpilogueOperand("column", ("M",)),
+    "matrix": EpilogueOperand("matrix", ("M", "N")),
+    "turned": EpilogueOperand("turned", ("M", "N"), row_major=False),
+    "scalar": EpilogueOperand("scalar"),
+    "alpha": EpilogueOperand("alpha", by_value=True),
 }
 SHAPES = {"row": "N", "column": "M1", "matrix": "MN", "turned": "MN", "scalar": "", "alpha": ""}
 

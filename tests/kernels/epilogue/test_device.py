@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.functions import apply
 from cutedsl_gemm.kernels.epilogue.operations import LEAVES, OPERATIONS
 from cutedsl_gemm.kernels.epilogue.trace import trace
@@ -16,7 +16,7 @@ from tests.kernels.epilogue.arrays import run
 from tests.kernels.epilogue.elementwise import ElementwisePlan
 from tests.kernels.epilogue.expressions import expressions
 
-OTHER = Operand("other", ("M", "N"))
+OTHER = EpilogueOperand("other", ("M", "N"))
 ERROR = {"gelu_tanh": 7.5e-6, "tanh": 3e-6}  # absolute, of tanh.approx: see forms.py
 SPECIAL = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, 2.0, -1.0, 0.4, 700.0, -700.0, 1e-30]
 

@@ -9,7 +9,7 @@ import torch
 from cutedsl_gemm.kernels.epilogue import evaluate, forms
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.evaluate import TORCH
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.functions import apply
 from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES, LEAVES, OPERATIONS
 from cutedsl_gemm.kernels.epilogue.trace import trace
@@ -34,7 +34,7 @@ def _every_bf16():
     return numbers[np.isfinite(numbers)]
 
 
-OTHER = Operand("other", ("M", "N"))
+OTHER = EpilogueOperand("other", ("M", "N"))
 NUMBERS = np.concatenate(
     [
         _every_bf16(),
@@ -110,7 +110,7 @@ def _gelu_of_sum(acc, other):
 def test_gelu_of_a_sum_is_as_exact_as_its_table_says(modes):
     """The sum with a vector is part of the form: it rounds relative to its terms."""
     acc, other = RANDOM.normal(0, 3, (2, 1 << 16)).astype(np.float32)
-    epilogue = trace(_gelu_of_sum, (Operand("other", modes),))
+    epilogue = trace(_gelu_of_sum, (EpilogueOperand("other", modes),))
     (result,) = forms.compute(epilogue, Arrays(), [acc], [other])
     exact = _exact("gelu_tanh", acc.astype(np.float64) + other)
     relative, absolute = ERRORS["gelu_tanh"]
@@ -120,11 +120,11 @@ def test_gelu_of_a_sum_is_as_exact_as_its_table_says(modes):
 
 def test_only_the_sum_with_a_matrix_takes_an_instruction_of_its_own():
     for modes, instructions in (((), 6), (("M",), 6), (("N",), 6), (("M", "N"), 7)):
-        assert cost(trace(_gelu_of_sum, (Operand("other", modes),))) == (instructions, 1)
+        assert cost(trace(_gelu_of_sum, (EpilogueOperand("other", modes),))) == (instructions, 1)
 
 
 def test_what_a_thread_computes_of_vectors_alone_is_not_counted():
-    row = Operand("row", ("N",))
+    row = EpilogueOperand("row", ("N",))
     assert cost(trace(lambda acc, row: acc * row.exp(), (row,))) == (1, 0)
 
 

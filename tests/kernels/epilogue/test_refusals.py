@@ -7,7 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueError, Instruction, Operand
+from cutedsl_gemm.kernels.epilogue.expression import (
+    Epilogue,
+    EpilogueError,
+    EpilogueOperand,
+    Instruction,
+)
 from cutedsl_gemm.kernels.epilogue.expression import Result as R
 from cutedsl_gemm.kernels.epilogue.text import from_text
 from cutedsl_gemm.kernels.epilogue.trace import trace
@@ -90,7 +95,7 @@ def test_the_message_begins_with_the_line_of_the_function():
         trace(in_place)
 
 
-ROW, ALPHA = Operand("row", ("N",)), Operand("alpha", by_value=True)
+ROW, ALPHA = EpilogueOperand("row", ("N",)), EpilogueOperand("alpha", by_value=True)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +145,7 @@ I, ACC = Instruction, Instruction("acc", value=0)
 WRONG = {
     "accumulators is 3": Epilogue(accumulators=3),
     "a name of its own": Epilogue(operands=(ROW, ROW)),
-    "it must have no modes": Epilogue(operands=(Operand("x", ("N",), by_value=True),)),
+    "it must have no modes": Epilogue(operands=(EpilogueOperand("x", ("N",), by_value=True),)),
     "no such operation": Epilogue((ACC, I("sin", (0,)))),
     "it must have 2": Epilogue((ACC, I("add", (0,)))),
     "numbers of earlier instructions": Epilogue((ACC, I("neg", (1,)))),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.functions import FLOATS, FUNCTIONS, METHODS, apply
 from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES, OPERATIONS
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
@@ -18,7 +18,11 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 from tests.kernels.epilogue.expressions import expressions
 
 M, N = 5, 7
-ROW, COLUMN, MATRIX = Operand("row", ("N",)), Operand("column", ("M",)), Operand("r", ("M", "N"))
+ROW, COLUMN, MATRIX = (
+    EpilogueOperand("row", ("N",)),
+    EpilogueOperand("column", ("M",)),
+    EpilogueOperand("r", ("M", "N")),
+)
 
 
 def accumulators(count, dtype=torch.float32):
@@ -133,8 +137,8 @@ def test_threshold_keeps_nan():
 
 def test_lerp_of_weight_1_is_its_end():
     end, far = torch.tensor([[0.001]]), torch.tensor([[1e30]])
-    of_number = trace(lambda x, end: torch.lerp(x, end, 1.0), [Operand("end", ("N",))])
-    operands = [Operand("end", ("N",)), Operand("weight", ())]
+    of_number = trace(lambda x, end: torch.lerp(x, end, 1.0), [EpilogueOperand("end", ("N",))])
+    operands = [EpilogueOperand("end", ("N",)), EpilogueOperand("weight", ())]
     of_operand = trace(lambda x, end, weight: torch.lerp(x, end, weight), operands)
     assert evaluate(of_number, (far,), (end,)) == evaluate(of_operand, (far,), (end, 1.0)) == (end,)
 
@@ -170,7 +174,7 @@ def test_a_value_has_the_dtype_that_torch_gives_it(source):
         found.append(dtype(acc, **operands))
         return sum(operands.values(), acc)
 
-    trace(record, [Operand(name, *each) for name, each in TYPED.items()])
+    trace(record, [EpilogueOperand(name, *each) for name, each in TYPED.items()])
     record(
         torch.ones(M, N),
         **{

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from torch.nn import functional as F
 
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
@@ -30,8 +30,8 @@ def name(plan):
 SWIGLU = trace(lambda gate, value: F.silu(gate) * value, [], accumulators=2)
 
 # Operands come by TMA, through the panels of the results.
-RESIDUAL = Operand("residual", ("M", "N"), "float16", alignment=8)
-OTHER = Operand("other", ("M", "N"), "bfloat16", alignment=8)
+RESIDUAL = EpilogueOperand("residual", ("M", "N"), "float16", alignment=8)
+OTHER = EpilogueOperand("other", ("M", "N"), "bfloat16", alignment=8)
 ADDED = trace(lambda acc, residual: acc + residual, [RESIDUAL])
 TWICE = trace(lambda acc, residual: (acc + residual, acc - residual), [RESIDUAL])
 SCALED = trace(lambda acc, residual, other: acc * residual + other, [RESIDUAL, OTHER])

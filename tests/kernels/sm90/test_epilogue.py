@@ -14,7 +14,7 @@ from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer
 from cutedsl_gemm.kernels.compile.ptx.machine import Launch
 from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
-from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Operand
+from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -23,12 +23,12 @@ from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import cosize, crd2idx, size
 from tests.kernels.ladder import accesses
 
-BIAS = Operand("bias", ("N",), "bfloat16")
-COLUMN = Operand("column", ("M",))
-RESIDUAL = Operand("residual", ("M", "N"), "bfloat16", alignment=8)
-COLUMN_MAJOR = Operand("residual", ("M", "N"), "float16", row_major=False)
-SCALE = Operand("scale", dtype="float32")
-NUMBER = Operand("number", by_value=True)
+BIAS = EpilogueOperand("bias", ("N",), "bfloat16")
+COLUMN = EpilogueOperand("column", ("M",))
+RESIDUAL = EpilogueOperand("residual", ("M", "N"), "bfloat16", alignment=8)
+COLUMN_MAJOR = EpilogueOperand("residual", ("M", "N"), "float16", row_major=False)
+SCALE = EpilogueOperand("scale", dtype="float32")
+NUMBER = EpilogueOperand("number", by_value=True)
 
 EPILOGUES = {
     "bias and gelu": (lambda acc, bias: F.gelu(acc + bias), [BIAS]),

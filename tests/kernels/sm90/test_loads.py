@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single
 
-BIAS = Operand("bias", ("N",), "bfloat16", alignment=8)
-MATRIX = Operand("c", ("M", "N"), "bfloat16", alignment=8)
+BIAS = EpilogueOperand("bias", ("N",), "bfloat16", alignment=8)
+MATRIX = EpilogueOperand("c", ("M", "N"), "bfloat16", alignment=8)
 
 
 def added(*operands):

@@ -11,7 +11,7 @@ import pytest
 
 from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.compile.ptx.machine import Loaded
-from cutedsl_gemm.kernels.epilogue.expression import Operand
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single
 from tests.kernels.sm90.plans import deep, name
@@ -25,14 +25,14 @@ SUM = trace(
         acc + row * pair * wide + column * scalar + rows * columns + two
     ),
     [
-        Operand("row", ("N",), "bfloat16"),
-        Operand("pair", ("N",), "float16", alignment=2),
-        Operand("wide", ("N",), "float32", alignment=2),
-        Operand("column", ("M",)),
-        Operand("scalar"),
-        Operand("rows", ("M", "N"), "float32"),
-        Operand("two", ("M", "N"), "float16", alignment=4),
-        Operand("columns", ("M", "N"), "bfloat16", row_major=False),
+        EpilogueOperand("row", ("N",), "bfloat16"),
+        EpilogueOperand("pair", ("N",), "float16", alignment=2),
+        EpilogueOperand("wide", ("N",), "float32", alignment=2),
+        EpilogueOperand("column", ("M",)),
+        EpilogueOperand("scalar"),
+        EpilogueOperand("rows", ("M", "N"), "float32"),
+        EpilogueOperand("two", ("M", "N"), "float16", alignment=4),
+        EpilogueOperand("columns", ("M", "N"), "bfloat16", row_major=False),
     ],
 )
 PLANS = [
