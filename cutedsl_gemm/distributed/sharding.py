@@ -108,19 +108,26 @@ def with_whole_columns(weight: DTensor) -> DTensor:
 def batch_product(multiply: Callable[[Tensor], Tensor], x: DTensor) -> Tensor:
     """`multiply` of the rows of a batch x (…, K), of three modes or more: (…, N).
 
-    A mode of the batch that is sharded, as the sequence, becomes the first one: the rows that a
-    rank has are then neighbours, and need no communication. torch cannot divide rows again into a
-    batch whose first mode the ranks do not divide: they are gathered.
+    If one mode of the batch alone is sharded, such as the sequence, it becomes the first: the rows
+    that a rank has are then neighbours, and need no communication. torch cannot divide rows again
+    into a batch whose first mode the ranks do not divide: they are gathered.
     """
-    sharded = (each.dim for each in x.placements if each.is_shard())
-    mode = next((each for each in sharded if 0 < each < x.ndim - 1), 0)
+    sharded = {each.dim for each in x.placements if each.is_shard()} - {x.ndim - 1}
+    mode = sharded.pop() if len(sharded) == 1 else 0
+    if x.shape[mode] % _ranks(x, mode):
+        mode = 0
     batch = x.movedim(mode, 0)
     rows: Any = multiply(rows_of(batch))
-    pairs = [*zip(rows.placements, rows.device_mesh.shape, strict=True)]
-    if batch.shape[0] % prod(size for each, size in pairs if each == Shard(0)):
-        whole = [Replicate() if each == Shard(0) else each for each, _ in pairs]
+    if batch.shape[0] % _ranks(rows, 0):
+        whole = [Replicate() if each == Shard(0) else each for each in rows.placements]
         rows = rows.redistribute(placements=whole)
-    return unflattened(rows, batch).movedim(0, mode)
+    return unflattened(rows, batch).movedim(0, mode).contiguous()
+
+
+def _ranks(x: DTensor, mode: int) -> int:
+    """Among how many ranks a mode is sharded."""
+    pairs = zip(x.placements, x.device_mesh.shape, strict=True)
+    return prod(size for each, size in pairs if each == Shard(mode))
 
 
 def _split(mode: str, modes: Modes) -> Placement:

@@ -66,6 +66,8 @@ def linear(
     >>> linear(x, weight, torch.arange(-20, -12).bfloat16(), "relu")[0, 0]
     tensor([0., 0., 0., 0., 0., 1., 2., 3.], dtype=torch.bfloat16)
     """
+    if isinstance(activation, torch.nn.Module) and has_hooks([activation]):
+        return activation(linear(x, weight, bias))  # hooks take tensors
     function = _linear(activation, bias is not None)
     try:
         x, weight, bias = autocast(x, weight, bias)
@@ -182,7 +184,7 @@ def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> Line
 
 def _linear(activation: object, bias: bool) -> Function:
     """The epilogue of `linear`."""
-    if isinstance(activation, torch.nn.Module) and not has_hooks([activation]):
+    if isinstance(activation, torch.nn.Module):
         activation = name_of(activation) or function_of(activation)
     if activation is None or isinstance(activation, str):
         if activation in LINEAR:

@@ -14,6 +14,7 @@ Only modules whose parameters are those of two or three nn.Linear are recorded.
 
 from __future__ import annotations
 
+import io
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -143,16 +144,36 @@ def _stand_ins(module: nn.Module, training: bool) -> dict[nn.Module, nn.Module]:
 def _copied(module: nn.Module, shared: Iterable[object]) -> dict[str, Any]:
     """The attributes of a module: forward may change these copies; what is `shared` is not copied.
 
-    What cannot be copied, such as a lock, is shared, too.
+    What cannot be pickled, such as a lock, is shared, too; so are other modules, and tensors.
     """
     found: dict[str, Any] = {}
     memo = {id(each): each for each in shared}
     for name, value in vars(module).items():
         try:
-            found[name] = copy(value) if name in OF_TORCH else deepcopy(value, memo)
+            if name in OF_TORCH:
+                found[name] = copy(value)
+                continue
+            pickler = _Pickler()
+            pickler.dump(value)
+            found[name] = deepcopy(value, memo | pickler.met)
         except Exception:  # of the value's own code
-            found[name] = value
+            found[name] = copy(value) if isinstance(value, (dict, list, set)) else value
     return found
+
+
+class _Pickler(pickle.Pickler):
+    """The bytes of an object, in which modules and tensors stand for themselves."""
+
+    def __init__(self) -> None:
+        self.file = io.BytesIO()
+        self.met: dict[int, object] = {}
+        super().__init__(self.file)
+
+    def persistent_id(self, found: object) -> int | None:
+        if not isinstance(found, (nn.Module, Tensor)):
+            return None
+        self.met[id(found)] = found
+        return id(found)
 
 
 def _state(module: nn.Module) -> list[tuple[str, object]]:
@@ -166,9 +187,11 @@ def _value(attribute: object) -> object:
     if isinstance(attribute, (nn.Module, Tensor)) or callable(attribute):
         return id(attribute)
     try:
-        return pickle.dumps(attribute)
+        pickler = _Pickler()
+        pickler.dump(attribute)
     except Exception:  # of the attribute's own code
         return id(attribute)
+    return pickler.file.getvalue()
 
 
 class _Recorder(TorchFunctionMode):

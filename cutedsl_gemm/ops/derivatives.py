@@ -120,7 +120,7 @@ def _no_products(
 ) -> Tensor:
     """The products of no samples: (0, M, N)."""
     pairs = zip((a, b), in_dims[:2], strict=True)
-    zeros = (x if dim is None else x.new_zeros(x.movedim(dim, 0).shape[1:]) for x, dim in pairs)
+    zeros = (x if dim is None else x.sum(dim) for x, dim in pairs)  # which keep the graph
     return apply(*zeros, *options).expand(0, -1, -1)
 
 

@@ -14,8 +14,10 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
@@ -74,6 +76,19 @@ def _quiet() -> None:
     sys.stderr = io.StringIO()
 
 
+@contextmanager
+def _until_terminated() -> Iterator[None]:
+    """SIGTERM ends the body as an exception, so that worker processes end, too."""
+    if threading.current_thread() is not threading.main_thread():  # which alone may handle signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(folder: Path | None = None) -> None:
     """Compile every default plan into `folder`, or into the cache folder, and show the progress.
 
@@ -82,11 +97,10 @@ def main(folder: Path | None = None) -> None:
     if folder is not None:
         os.environ[cache.VARIABLE] = str(folder.absolute())  # worker processes inherit it
     build.check()
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # else workers survive
     try:
         every: list[Plan] = [*plans(), *copy_plans()]
-        sizes = [path.stat().st_size for path in compiled_with_bar(every)]
+        with _until_terminated():
+            sizes = [path.stat().st_size for path in compiled_with_bar(every)]
     finally:
-        signal.signal(signal.SIGTERM, before)
         cache.sweep()
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, in {cache.folder()}")

@@ -59,12 +59,12 @@ def place() -> str:
     return f"{file}:{line}: {text}: " if text else f"{file}:{line}: "
 
 
-def is_running(method: Any) -> bool:
-    """Whether this method is on the stack."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code is not method.__func__.__code__:
+def is_running(method: Any, inside: Callable[..., object]) -> bool:
+    """Whether this method is on the stack, inside of the innermost call of a function."""
+    wanted, frame = method.__func__.__code__, inspect.currentframe()
+    while frame is not None and frame.f_code not in (wanted, inside.__code__):
         frame = frame.f_back
-    return frame is not None
+    return frame is not None and frame.f_code is wanted
 
 
 def of_function(function: Callable[..., object]) -> str:

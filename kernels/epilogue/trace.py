@@ -77,14 +77,12 @@ class OfFunction(Recording):
     def detaches(self) -> bool:
         import torch  # here, as above
 
-        if torch.is_grad_enabled():
-            return False
-        if is_running(torch.autograd.Function.apply):
+        if is_running(torch.autograd.Function.apply, inside=trace):
             refuse(
                 "a torch.autograd.Function, whose backward it would not take",
                 "write x + (f(x) - x).detach() for f(x) with the gradient of x",
             )
-        return True
+        return not torch.is_grad_enabled()
 
 
 def _check_names(

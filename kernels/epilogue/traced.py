@@ -151,11 +151,12 @@ def _of_library(part: object) -> bool:
         return part.__module__ == "builtins"
     if isinstance(part, types.BuiltinFunctionType) and part.__module__ == "builtins":
         return part.__name__ not in READERS
+    names: list[Any] = [part.__name__ if isinstance(part, types.ModuleType) else part.__module__]
     if isinstance(part, types.FunctionType):
-        name = part.__globals__.get("__name__")  # functools.wraps copies __module__
-    else:
-        name = part.__name__ if isinstance(part, types.ModuleType) else part.__module__
-    return (name or "").partition(".")[0] in LIBRARIES  # None of eval's functions, of dict.get
+        # functools.wraps copies __module__; and a decorator of torch's wraps a user's function
+        names.append(part.__globals__.get("__name__"))
+    # None of eval's functions, of dict.get
+    return all((name or "").partition(".")[0] in LIBRARIES for name in names)
 
 
 @lru_cache(REMEMBERED)

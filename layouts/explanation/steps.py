@@ -7,7 +7,7 @@ computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from textwrap import fill
 from typing import Any, TypeAlias, TypeVar
 
@@ -149,7 +149,8 @@ def explain(op: Any, *args: Any) -> Explanation:
 
 def _explainer_of(op: Any) -> Callable[..., Any]:
     """The function that explains the operation `op`; a class stands for its values alone."""
-    explainer = EXPLAINERS.get(op) if callable(op) and not isinstance(op, type) else None
+    is_operation = callable(op) and isinstance(op, Hashable) and not isinstance(op, type)
+    explainer = EXPLAINERS.get(op) if is_operation else None
     if explainer is None:
         known = sorted(each.__name__ for each in EXPLAINERS if not isinstance(each, type))
         raise LayoutError(

@@ -422,10 +422,12 @@ def _equal(elements: Any, values: Any) -> bool:
     """Whether an array has these values, as numbers: torch would make one value an element first,
     and -1 is no 255."""
     xp = library(elements)
-    given = xp.atleast_1d(xp.asarray(values))
+    exact = {"dtype": xp.float64} if isinstance(values, float) else {}  # torch's default is fp32
+    given = xp.atleast_1d(xp.asarray(values, **exact))
     if hasattr(given, "to"):  # of torch, perhaps on another device
         given = given.to(elements.device)
-    return bool((elements == given).all())
+    missing = (elements != elements) & (given != given)  # NaN, which equals nothing
+    return bool(((elements == given) | missing).all())
 
 
 def _strides(data: Any) -> tuple[int, ...]:

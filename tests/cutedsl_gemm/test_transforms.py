@@ -496,6 +496,9 @@ def test_an_invariant_product_of_a_batch_of_gradients_or_tangents_is_refused():
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_of_no_samples_are_no_products(name):
-    product = torch.vmap(PRODUCTS[name])(draw(0, 4, 40))
+    x = draw(0, 4, 40).requires_grad_()
+    product = torch.vmap(PRODUCTS[name])(x)
     assert product.shape == (0, *PRODUCTS[name](draw(4, 40)).shape)
     assert product.dtype == torch.bfloat16
+    product.sum().backward()
+    assert x.grad.shape == x.shape

@@ -365,12 +365,16 @@ def batches():
         swiglu,
         lambda x, weight: mlp(x, weight, None, weight.mT.contiguous(), None),
     )
+    x = draw(2, 9, 16, seed=2)  # a sequence that the ranks do not divide
+    found = layers[0](distribute_tensor(x, mesh, [Shard(1)]), shared)
+    near(found.full_tensor(), layers[0](x, weight))
     for layer in layers:
         x = draw(2, 8, 16, seed=2)
         divided = distribute_tensor(x, mesh, [Shard(1)])
         with CommDebugMode() as counted:
             found = layer(divided, shared)
         assert found.placements == (Shard(1),)
+        assert found.to_local().is_contiguous()
         assert counted.get_total_counts() == 0
         near(found.full_tensor(), layer(x, weight))
         local = draw(2, 8, 16, seed=3 + dist.get_rank())

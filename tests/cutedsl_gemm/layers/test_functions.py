@@ -132,12 +132,20 @@ def tripled(activation):
     return activation
 
 
-@pytest.mark.parametrize("change", [doubled, tripled])
+def reversed_backward(activation):
+    activation.register_full_backward_hook(lambda module, of_input, of_output: (-of_input[0],))
+    return activation
+
+
+@pytest.mark.parametrize("change", [doubled, tripled, reversed_backward])
 @pytest.mark.parametrize("module", [nn.GELU, nn.Softplus])
 def test_an_activation_with_a_hook_or_another_forward_is_called(module, change):
-    activation = change(module())
-    wanted = activation(F.linear(X.float(), WEIGHT.float()))
-    assert near(linear(X, WEIGHT, None, activation), wanted)
+    activation, x = change(module()), X.clone().requires_grad_()
+    found = linear(x, WEIGHT, None, activation)
+    wanted = activation(F.linear(x.float(), WEIGHT.float()))
+    assert near(found, wanted)
+    gradients = (torch.autograd.grad(y.float().square().sum(), x)[0] for y in (found, wanted))
+    assert near(*gradients)
 
 
 def test_linear_takes_an_activation_that_is_a_function():

@@ -882,6 +882,20 @@ def test_a_module_that_leaves_to_chance_what_it_computes_stays(generator, seed):
     assert drawn == (random.random(), np.random.random())
 
 
+def test_what_an_mlp_refers_to_is_not_copied():
+    """A tuple keeps a module from being registered; it may be the whole model."""
+
+    class Uncopied(nn.Linear):
+        def __deepcopy__(self, memo):
+            raise AssertionError("it is copied")
+
+        __reduce_ex__ = __deepcopy__
+
+    made = Llama()
+    made.owner = (Uncopied(4, 4), torch.ones(4))
+    assert recognized(made) is not None
+
+
 @pytest.mark.parametrize("name", NONE)
 def test_a_module_that_computes_something_else_stays(name):
     made = NONE[name]()

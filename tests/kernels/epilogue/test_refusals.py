@@ -128,10 +128,18 @@ class Sign(torch.autograd.Function):
         return grad
 
 
-def test_a_function_of_autograd_is_refused():
+class Enabling(Sign):
+    @staticmethod
+    def forward(ctx, x):
+        with torch.enable_grad():
+            return x * 2
+
+
+@pytest.mark.parametrize("function", [Sign, Enabling])
+def test_a_function_of_autograd_is_refused(function):
     """Its forward would be traced, and its backward be that of torch.where: 0."""
     with pytest.raises(EpilogueError, match=r"torch.autograd.Function.* write .*detach\(\)"):
-        trace(lambda acc: Sign.apply(acc) * 2)
+        trace(lambda acc: function.apply(acc) * 2)
 
 
 def test_a_value_of_another_epilogue_is_refused():

@@ -124,16 +124,17 @@ def test_defaults_belong_to_their_names():
     assert (first, str(traced(scaled))) == ("C  acc * 3", "C  acc * -3")
 
 
-def test_a_function_that_wraps_torchs_is_followed(monkeypatch):
-    """functools.wraps says that its module is torch's."""
+def test_a_function_that_wraps_torchs_or_that_torch_wraps_is_followed(monkeypatch):
+    """functools.wraps says that its module is torch's; torch's decorators are functions of it."""
 
-    @functools.wraps(F.silu)
     def scaled(acc):
         return F.silu(acc) * ALPHA
 
-    before = traced(lambda acc: scaled(acc))
+    functions = [each(scaled) for each in (functools.wraps(F.silu), torch.no_grad())]
+    before = [traced(lambda acc, f=f: f(acc)) for f in functions]
     monkeypatch.setitem(globals(), "ALPHA", 5.0)
-    assert traced(lambda acc: scaled(acc)) != before
+    after = [traced(lambda acc, f=f: f(acc)) for f in functions]
+    assert all(one != other for one, other in zip(before, after, strict=True))
 
 
 def test_true_is_not_one():

@@ -442,3 +442,15 @@ def test_tensors_compare_by_identity_and_can_be_hashed():
     assert a == a
     assert a != b
     assert len({a, b}) == 2
+
+
+def test_a_value_that_equals_nothing_is_stored():
+    tensor = make_tensor(numpy.zeros(2, object))
+    tensor.fill(float("nan"))
+    assert all(each != each for each in tensor.data)
+
+
+def test_a_fraction_that_fp32_loses_is_refused():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(LayoutError, match="cannot be these values"):
+        make_tensor(torch.zeros(2, dtype=torch.int32)).fill(3.0000000001)
