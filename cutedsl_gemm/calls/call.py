@@ -166,9 +166,8 @@ def _stored(out: Tensor | None, n: int, requirements: Requirements, unaligned_ou
         vectors = needed is requirements and out.shape[0 if transposed else 1] % alignment == 0
     if not requirements.stores_anywhere:
         return _Stored(transposed, alignment, unaligned_out or (out is None and not vectors))
-    apart = (
-        out is not None and unaligned_out and not fits(out, any_address)
-    )  # no mode is contiguous
+    # No mode of such an out is contiguous.
+    apart = out is not None and unaligned_out and not fits(out, any_address)
     return _Stored(transposed, alignment if vectors or apart else 1, apart)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cutedsl_gemm.calls.copies import copy
 from cutedsl_gemm.inputs.aliasing import check_written
-from cutedsl_gemm.inputs.checks import check_dense
+from cutedsl_gemm.inputs.checks import check_dense, check_not_negative
 from cutedsl_gemm.inputs.problem import Requirements
 from cutedsl_gemm.inputs.tensors import allocator, column_major, empty_padded, fits, matrix_of
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
@@ -92,8 +92,7 @@ def _check_result(
         )
     if tensor.shape != shape:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must be {shape}")
-    if tensor.is_neg():
-        raise ValueError(f"{name} is a view with the negative bit set: pass memory of its own")
+    check_not_negative(name, tensor, "memory of its own")
     check_written(name, tensor)
 
 

@@ -63,15 +63,21 @@ def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None
         )
     if tensor.ndim != 2:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
-    if tensor.is_neg() and (name == "out" or tensor.dtype != torch.float32):
-        # The launch of the simt family resolves the negative bit of a and b in float32.
-        remedy = "memory of its own" if name == "out" else f"{name}.resolve_neg()"
-        raise ValueError(f"{name} is a view with the negative bit set: pass {remedy}")
+    if name == "out":
+        check_not_negative(name, tensor, "memory of its own")
+    elif tensor.dtype != torch.float32:  # the simt family resolves the bit of a and b in float32
+        check_not_negative(name, tensor, f"{name}.resolve_neg()")
     # An exported program checks symbolic extents when it runs.
     if any(isinstance(n, int) and n > MAX_EXTENT for n in tensor.shape):
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MAX_EXTENT}"
         )
+
+
+def check_not_negative(name: str, tensor: Tensor, remedy: str) -> None:
+    """ValueError, which says to pass the remedy, for a view with the negative bit set."""
+    if tensor.is_neg():
+        raise ValueError(f"{name} is a view with the negative bit set: pass {remedy}")
 
 
 def check_dense(name: str, tensor: Tensor) -> None:

@@ -20,11 +20,11 @@ REACH = 1 << 40  # bytes: strides of a tensor map are below this (cuTensorMapEnc
 
 
 def as_parts(first: Tensor, second: Tensor) -> Tensor | None:
-    """Both matrices as one tensor (2, N, K) without a copy; None unless `first` is before
-    `second` in memory.
+    """Both matrices as one tensor (2, N, K) without a copy, if their memory allows it; else None.
 
-    None, too, if they differ in shape, strides, dtype or device, are too far apart, or have no
-    memory. The tensor does not own the memory: keep both matrices as long as it is used.
+    `first` must be before `second` in memory. None, too, if they differ in shape, strides, dtype or
+    device, are too far apart, or have no memory. The tensor does not own the memory: keep both
+    matrices as long as it is used.
 
     >>> both = torch.arange(24.0).view(4, 6)
     >>> as_parts(both[0:2, :2], both[2:4, :2])[1]

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.api import fused_product
-from cutedsl_gemm.inputs.checks import check_dense, check_operands, check_pair
+from cutedsl_gemm.inputs.checks import check_dense, check_not_negative, check_operands, check_pair
 from cutedsl_gemm.inputs.operands import Value, check_operand
 from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.request import Fixed, Function
@@ -254,10 +254,7 @@ def check_weight(name: str, x: Tensor, weight: Tensor, gate: bool = False, of: s
         )
     check_pair(of, x, name, weight)
     for each, tensor in ((of, x), (name, weight)):
-        if tensor.is_neg():
-            raise ValueError(
-                f"{each} is a view with the negative bit set: pass {each}.resolve_neg()"
-            )
+        check_not_negative(each, tensor, f"{each}.resolve_neg()")
 
 
 def _check_scale(name: str, value: object) -> None:

@@ -153,9 +153,7 @@ def _copied(module: nn.Module, shared: Iterable[object]) -> dict[str, Any]:
             if name in OF_TORCH:
                 found[name] = copy(value)
                 continue
-            pickler = _Pickler()
-            pickler.dump(value)
-            found[name] = deepcopy(value, memo | pickler.met)
+            found[name] = deepcopy(value, memo | _pickled(value).met)
         except Exception:  # of the value's own code
             found[name] = copy(value) if isinstance(value, (dict, list, set)) else value
     return found
@@ -187,11 +185,16 @@ def _value(attribute: object) -> object:
     if isinstance(attribute, (nn.Module, Tensor)) or callable(attribute):
         return id(attribute)
     try:
-        pickler = _Pickler()
-        pickler.dump(attribute)
+        return _pickled(attribute).file.getvalue()
     except Exception:  # of the attribute's own code
         return id(attribute)
-    return pickler.file.getvalue()
+
+
+def _pickled(value: object) -> _Pickler:
+    """The pickler of a value: its bytes, and the modules and tensors that it met."""
+    pickler = _Pickler()
+    pickler.dump(value)
+    return pickler
 
 
 class _Recorder(TorchFunctionMode):
