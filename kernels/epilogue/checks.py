@@ -26,6 +26,11 @@ def problems(epilogue: Epilogue) -> Iterator[str]:
             yield f"operand {operand.name} has modes {operand.modes}; they must be one of {MODES}"
         if operand.by_value and operand.modes:
             yield f"operand {operand.name} is given by value; it must have no modes"
+        if operand.dtype not in FLOATS:
+            yield f"operand {operand.name} is {operand.dtype}; it must be {' or '.join(FLOATS)}"
+        if type(operand.alignment) is not int or operand.alignment < 1:
+            given = f"operand {operand.name} has alignment {operand.alignment!r}"
+            yield f"{given}; it must be an integer of at least 1"
     for number, instruction in enumerate(epilogue.program):
         for problem in _instruction(epilogue, number, instruction):
             yield f"instruction {number}, {instruction.operation}: {problem}"

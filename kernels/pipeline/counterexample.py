@@ -22,7 +22,6 @@ COLUMN = 3  # characters of the chart's columns
 ENGINES: dict[type[Step], str] = {
     steps.Load: "TMA loads of",
     steps.LoadPanel: "TMA loads of",
-    steps.CopyAsync: "cp.async of",
     steps.Multiply: "wgmma of",
     steps.StorePanel: "TMA stores of",
 }

@@ -114,8 +114,7 @@ def _reach(pipeline: Pipeline) -> int:
     for agent in pipeline.agents:
         every, inner = [*walk(agent.program)], [*loops(agent.program)]
         found |= {abs(each.lag) for each in every}
-        in_flight = steps.MultiplyWait | steps.CopyWait
-        found |= {each.pending for each in every if isinstance(each, in_flight)}
+        found |= {each.pending for each in every if isinstance(each, steps.MultiplyWait)}
         found |= {each.step for each in inner if each.over == "first k_tiles"}
         flipped = any(isinstance(each, steps.Wait) and each.flipped for each in every)
         if flipped and any(each.over == "tiles" and each.step > 1 for each in inner):
@@ -279,7 +278,7 @@ def _missing_products(order: Order) -> Iterator[Broken]:
 
 def _missing_fences(order: Order) -> Iterator[Broken]:
     for buffer, accesses in order.accesses.items():
-        if buffer[0] not in ("stage", "panel"):
+        if buffer[0] != "panel":
             continue
         written = [each for each in accesses if each.writes and _by_threads(order, each)]
         for write, read in product(written, accesses):
@@ -290,14 +289,13 @@ def _missing_fences(order: Order) -> Iterator[Broken]:
                     order.precedes(write.end, fence) and order.precedes(fence, read.begin)
                     for fence in fences
                 ):
-                    reader = "TMA" if buffer[0] == "panel" else "wgmma"
-                    what = f"{_name(buffer)} is read by {reader} without a fence"
+                    what = f"{_name(buffer)} is read by TMA without a fence"
                     yield what, read.begin, read.begin
 
 
 def _by_threads(order: Order, write: Access) -> bool:
-    """Whether threads write, by the generic proxy; TMA and wgmma are of the async proxy."""
-    return isinstance(order.action(write.begin).step, steps.WritePanel | steps.CopyAsync)
+    """Whether threads write, by the generic proxy; TMA is of the async proxy."""
+    return isinstance(order.action(write.begin).step, steps.WritePanel)
 
 
 def _outlived_memory(order: Order) -> Iterator[Broken]:

@@ -29,9 +29,7 @@ TEXTS: dict[type[Step], str] = {
     Arrive: "mbarrier arrive {barrier}[{k}]",
     steps.Expect: "mbarrier arrive {barrier}[{place}], expect {bytes:,} bytes",
     Load: "TMA load {operand}[{k}] → its stage, {bytes:,} bytes on {barrier}[{k}]",
-    steps.CopyAsync: "cp.async [{k}] → its stage, commit_group",
-    steps.CopyWait: "cp.async.wait_group {pending}",
-    steps.Multiply: "multiply [{k}]",
+    steps.Multiply: "wgmma [{k}], commit_group",
     steps.MultiplyWait: "wgmma.wait_group {pending}",
     steps.LoadPanel: "TMA load panel {panel} of {operand} → buffer {buffer}, "
     "{bytes:,} bytes on {barrier}[{panel}]",
@@ -56,7 +54,6 @@ TEXTS: dict[type[Step], str] = {
     steps.Registers: "setmaxnreg {count}",
 }
 ASYNCHRONOUS: dict[type[Step], str] = {
-    steps.Multiply: "wgmma [{k}], commit_group",
     StorePanel: "TMA store buffer {buffer} → panel {panel} of {result}, commit_group",
 }
 CONDITIONS = {

@@ -13,7 +13,6 @@ from cutedsl_gemm.kernels.pipeline.steps import Step
 # Units of time that warps take for a step; none for the others. Only their ratios matter.
 TAKEN: dict[type[Step], int] = {
     steps.Load: 1,
-    steps.CopyAsync: 1,
     steps.LoadPanel: 1,
     steps.WritePanel: 4,
     steps.StoreResults: 4,
@@ -24,7 +23,6 @@ TAKEN: dict[type[Step], int] = {
 # block follow one another on its tensor core.
 PENDING: dict[type[Step], int] = {
     steps.Load: 6,
-    steps.CopyAsync: 6,
     steps.Multiply: 4,
     steps.LoadPanel: 6,
     steps.StorePanel: 4,

@@ -35,7 +35,7 @@ class WarpMoments:
         self.last = order.moment(warps)
         self.grid_wait: int | None = None
         self.open: list[int] = []  # ends of asynchronous steps
-        self.unwritten: list[int] = []  # stores of which nobody knows that they are in memory
+        self.unwritten: list[int] = []  # stores not yet known to be in global memory
         self.groups: dict[str, list[int]] = defaultdict(list)  # by kind, one a group
 
     def take(self, actions: Iterable[Action]) -> None:
@@ -154,24 +154,16 @@ class WarpMoments:
     def tell_stored(self, step: steps.TellStored) -> None:
         moment = self.step()
         self.access(self.stored_tile(), (0,), False, moment, moment)
-        for begin in self.unwritten:  # it does not know of them
+        for begin in self.unwritten:  # that no wait has covered
             self.access(self.stored_tile(), (0,), True, begin, self.order.end(begin, self.block))
 
     def stored_tile(self) -> Buffer:
         """The tile in the memory of the GPU that has its rows, as a consumer stores it."""
         return "the stored tile", self.block, self.warps.agent, self.action.tile
 
-    def copy_async(self, step: steps.CopyAsync) -> None:
-        begin = self.step()
-        self.touch_global(begin)
-        end = self.asynchronous("copies", begin)
-        stage = self.action.k_tile % self.pipeline.stages
-        buffer = ("stage", self.block, stage, self.warps)
-        self.access(buffer, (self.action.k_tile,), True, begin, end)
-
     def multiply(self, step: steps.Multiply) -> None:
         begin = self.step()
-        end = self.asynchronous("products", begin) if step.asynchronous else begin
+        end = self.asynchronous("products", begin)
         self.order.products.append((self.block, Access((self.action.k_tile,), False, begin, end)))
         self.accumulator(True, begin, end)
 
@@ -216,7 +208,7 @@ class WarpMoments:
     def store_results(self, step: steps.StoreResults) -> None:
         moment = self.step()
         self.touch_global(moment)
-        self.access(("accumulator", self.warps), (self.action.tile,), False, moment, moment)
+        self.accumulator(False, moment, moment)
 
     def store_accumulator(self, step: steps.StoreAccumulator) -> None:
         moment = self.step()
@@ -261,8 +253,6 @@ STEPS: dict[type[Step], Callable[[WarpMoments, Any], None]] = {
     steps.Arrive: WarpMoments.arrive,
     steps.Expect: WarpMoments.expect,
     steps.Load: WarpMoments.load,
-    steps.CopyAsync: WarpMoments.copy_async,
-    steps.CopyWait: lambda self, step: self.wait_group("copies", step.pending),
     steps.Multiply: WarpMoments.multiply,
     steps.MultiplyWait: lambda self, step: self.wait_group("products", step.pending),
     steps.LoadPanel: WarpMoments.load_panel,

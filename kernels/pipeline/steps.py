@@ -35,7 +35,7 @@ class Step:
     @property
     def of_k_tile(self) -> bool:
         """Whether the step concerns a k-tile, and with it a stage."""
-        of_stages = isinstance(self, (Wait, Peek, Arrive, Expect, Load, CopyAsync, Multiply))
+        of_stages = isinstance(self, (Wait, Peek, Arrive, Expect, Load, Multiply))
         return of_stages and getattr(self, "panel", None) is None
 
 
@@ -105,22 +105,8 @@ class Load(Step):
 
 
 @dataclass(frozen=True)
-class CopyAsync(Step):
-    """cp.async of the warps' part of a k-tile, and commit_group."""
-
-
-@dataclass(frozen=True)
-class CopyWait(Step):
-    """cp.async.wait_group: all but the last `pending` groups of the warps have arrived."""
-
-    pending: int
-
-
-@dataclass(frozen=True)
 class Multiply(Step):
-    """The products of a k-tile. If `asynchronous`: wgmma fence, wgmmas, commit_group."""
-
-    asynchronous: bool = True
+    """The products of a k-tile: wgmma fence, wgmmas, commit_group."""
 
 
 @dataclass(frozen=True)
@@ -296,6 +282,9 @@ class Registers(Step):
     count: int
 
 
+MBARRIER_STEPS = Wait | Peek | Arrive | Expect | Load | LoadPanel
+
+
 @dataclass(frozen=True)
 class Loop:
     """Steps, over and over.
@@ -370,7 +359,9 @@ class Pipeline:
 
         And unless each step's barrier is among them, with an mbarrier of the step's panel.
         """
-        names = [*(each.name for each in self.mbarriers), *(each.name for each in self.named)]
+        mbarriers = [each.name for each in self.mbarriers]
+        named = [each.name for each in self.named]
+        names = [*mbarriers, *named]
         numbers = [each.number for each in self.named]
         if twice := {each for each in names if names.count(each) > 1}:
             raise ValueError(f"two barriers are named {', '.join(twice)}: give each its own name")
@@ -381,15 +372,25 @@ class Pipeline:
             )
         for agent in self.agents:
             for step in walk(agent.program):
-                if (name := getattr(step, "barrier", None)) is not None and name not in names:
-                    raise ValueError(f"{agent.name}: {step}: no barrier of the pipeline is {name}")
-                if isinstance(step, Wait | Peek | Arrive | Expect | Load | LoadPanel):
-                    panel, has = getattr(step, "panel", None), self.mbarrier(step.barrier).panels
-                    if has if panel is None else not 0 <= panel < has:
-                        raise ValueError(
-                            f"{agent.name}: {step}: {step.barrier} has "
-                            f"{f'mbarriers of panels 0 to {has - 1}' if has else 'one a stage'}"
-                        )
+                if isinstance(step, MBARRIER_STEPS):
+                    known, kind = mbarriers, "mbarrier"
+                elif isinstance(step, Sync | SyncArrive):
+                    known, kind = named, "named barrier"
+                else:
+                    continue
+                if step.barrier not in known:
+                    found = f"{agent.name}: {step}: no {kind} of the pipeline is {step.barrier}"
+                    raise ValueError(found)
+                if known is mbarriers:
+                    self._check_panel(agent, step)
+
+    def _check_panel(self, agent: Agent, step: Any) -> None:
+        panel, has = getattr(step, "panel", None), self.mbarrier(step.barrier).panels
+        if has if panel is None else not 0 <= panel < has:
+            raise ValueError(
+                f"{agent.name}: {step}: {step.barrier} has "
+                f"{f'mbarriers of panels 0 to {has - 1}' if has else 'one a stage'}"
+            )
 
     @property
     def sent_operands(self) -> set[str]:

@@ -22,7 +22,6 @@ TILES, K_TILES = 4, 8  # of the block, unless others are asked for
 LOADS, TENSOR_CORE = "load", "tensor core"
 ACTIVITIES: dict[type[Step], str] = {
     steps.Load: LOADS,
-    steps.CopyAsync: LOADS,
     steps.Multiply: "multiply",
     steps.LoadPanel: LOADS,
     steps.ReadPanel: "store",

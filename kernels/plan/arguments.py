@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from cutedsl_gemm.kernels.epilogue.checks import problems
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand, Result
 
 if TYPE_CHECKING:
@@ -59,6 +60,23 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
         **{operand.name: _operand(operand) for operand in tensors},
         **{name: _result(plan, each) for name, each in results},
     }
+
+
+def epilogue_problems(plan: KernelPlan) -> Iterator[str]:
+    """The epilogue must be valid, and no operand named as another argument of the kernel.
+
+    >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction
+    >>> from cutedsl_gemm.kernels.sm80.rungs import multistage
+    >>> multistage(epilogue=Epilogue((Instruction("sin", (0,)),)))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    cutedsl_gemm.kernels.plan.checks.PlanError: ...: instruction 0, sin: there is no...
+    """
+    for problem in problems(plan.epilogue):
+        yield f"epilogue: {problem}"
+    others = "a", "b", *other_gpus(plan), *plan.epilogue.result_names
+    for operand in plan.epilogue.operands:
+        if operand.name in others:
+            yield f"epilogue: an operand is named {operand.name}, as another argument; rename it"
 
 
 class GatheredRows(NamedTuple):

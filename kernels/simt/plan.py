@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
+from cutedsl_gemm.kernels.plan.arguments import epilogue_problems
 from cutedsl_gemm.kernels.plan.block_plan import BlockPlan
 from cutedsl_gemm.kernels.plan.checks import (
     extents_problem,
@@ -175,6 +176,7 @@ class SimtPlan(BlockPlan):
 
     def problems(self) -> Iterator[str]:
         """What the hardware cannot do, a message each."""
+        yield from epilogue_problems(self)
         yield from field_problem("dtype", self.dtype, "float32", "since threads add in fp32")
         yield from majors_problem(self.a_major, self.b_major)
         yield from extents_problem("tile", self.tile, 3)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
+from cutedsl_gemm.kernels.plan.arguments import epilogue_problems
 from cutedsl_gemm.kernels.plan.block_plan import BlockPlan
 from cutedsl_gemm.kernels.plan.checks import (
     BITS,
@@ -198,6 +199,7 @@ class Sm80Plan(BlockPlan):
 
     def problems(self) -> Iterator[str]:
         """What the hardware cannot do, a message each."""
+        yield from epilogue_problems(self)
         if self.dtype not in self.DTYPES:
             yield f"dtype is {self.dtype}; this tensor core takes {' or '.join(self.DTYPES)}"
         yield from self._number_problems()

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 
 # Tiles (down, across) of a cluster: at most the eight blocks of a portable cluster (CUDA C++
-# Programming Guide, Thread Block Clusters), which fill a GPC if they are a power of two.
+# Programming Guide, Thread Block Clusters). The kernels know powers of two. Clusters of four or
+# eight leave some multiprocessors idle (device/occupancy.py).
 CLUSTERS = tuple(
     (down, across) for down in (1, 2, 4, 8) for across in (1, 2, 4, 8) if down * across <= 8
 )
@@ -227,7 +228,8 @@ def epilogue_registers(epilogue: Epilogue) -> int:
 def budget_problems(plan: Sm90Plan) -> Iterator[str]:
     """A consumer's registers, and a block's stages and shared memory, must suffice."""
     held = plan.consumer_registers
-    most = held - ADDRESS_REGISTERS - epilogue_registers(plan.epilogue)
+    epilogue = plan.epilogue if plan.splits == 1 else PLAIN  # split: the second kernel evaluates it
+    most = held - ADDRESS_REGISTERS - epilogue_registers(epilogue)
     if plan.registers > most:
         yield (
             f"the accumulator takes {plan.registers} registers a thread, since one warpgroup holds "
@@ -242,14 +244,16 @@ def budget_problems(plan: Sm90Plan) -> Iterator[str]:
             "take a smaller BN"
         )
     if plan.stages < 2:
+        advice = "; take a smaller tile" if plan.stages_that_fit < 2 else ""
         yield (
-            f"stages that fit into {SMEM_BYTES} bytes of shared memory: {plan.stages}; "
-            "loads and multiplies overlap with at least 2; take a smaller tile"
+            f"stages is {plan.stages}; it must be at least 2, so that loads and multiplies "
+            f"overlap; shared memory has room for {plan.stages_that_fit}{advice}"
         )
-    if (bytes := MBARRIER_BYTES * (2 * plan.stages + plan.loaded_panels)) > BARRIER_BYTES:
+    needed_bytes = MBARRIER_BYTES * (2 * plan.stages + plan.loaded_panels)
+    if needed_bytes > BARRIER_BYTES:
         yield (
-            f"{plan.stages} stages and {plan.loaded_panels} panels have mbarriers of {bytes} "
-            f"bytes; a block has {BARRIER_BYTES} for them; take a smaller BN"
+            f"{plan.stages} stages and {plan.loaded_panels} panels have mbarriers of "
+            f"{needed_bytes} bytes; a block has {BARRIER_BYTES} for them; take a smaller BN"
         )
     if plan.smem_bytes > SMEM_BYTES:
         yield (

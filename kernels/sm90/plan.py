@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
-from cutedsl_gemm.kernels.plan.arguments import Exchange
+from cutedsl_gemm.kernels.plan.arguments import Exchange, epilogue_problems
 from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Report
 from cutedsl_gemm.kernels.plan.raster import Raster
@@ -502,6 +502,7 @@ class Sm90Plan:
 
     def problems(self) -> Iterator[str]:
         """Messages about what the hardware cannot do."""
+        yield from epilogue_problems(self)
         yield from checks.matrices_problems(self)
         tile = self.tile, self.dtype, self.schedule, self.swapped
         yield from checks.tile_problems(*tile, self.matrices)

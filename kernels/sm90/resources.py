@@ -16,6 +16,7 @@ MBARRIER_BYTES = 8
 BARRIER_BYTES = 1024  # mbarriers of stages and of panels, rounded up to the swizzle's alignment
 REGISTER_FILE = 65_536  # registers of a multiprocessor
 REGISTER_UNIT = 8  # registers of a thread come in multiples of this, 256 for a warp
+THREAD_REGISTERS = 255  # of a thread, at most (CUDA C++ Programming Guide)
 # Consumer warpgroups of a block → registers of a producer thread, and of a consumer thread. 384
 # threads start with 168 registers each: a producer thread releases 128 of them, and each of two
 # consumer threads takes 64. 512 threads start with 128: it releases 96, and each of three takes 32.
@@ -37,10 +38,10 @@ WGMMA_REGISTERS = 26
 def registers_at_start(threads: int) -> int:
     """Registers that each thread of a block may have when it starts, at most.
 
-    >>> [registers_at_start(threads) for threads in (384, 512)]
-    [168, 128]
+    >>> [registers_at_start(threads) for threads in (128, 384, 512)]
+    [255, 168, 128]
     """
-    return REGISTER_FILE // threads // REGISTER_UNIT * REGISTER_UNIT
+    return min(REGISTER_FILE // threads // REGISTER_UNIT * REGISTER_UNIT, THREAD_REGISTERS)
 
 
 def default_consumers(schedule: Schedule, bm: int, bn: int) -> int:

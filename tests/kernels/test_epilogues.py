@@ -138,6 +138,16 @@ def test_a_reduction_has_the_parts_that_the_plan_says():
 
 
 @by_plan
+def test_a_plan_refuses_an_epilogue_that_is_invalid_or_names_an_argument_of_the_kernel(plan):
+    for name in ("a", "b", "out"):
+        epilogue = Epilogue(operands=(EpilogueOperand(name),))
+        with pytest.raises(PlanError, match=f"an operand is named {name}, as another argument"):
+            replace(plan, epilogue=epilogue).check()
+    with pytest.raises(PlanError, match="epilogue: there is no result; there must be one"):
+        replace(plan, epilogue=Epilogue(results=())).check()
+
+
+@by_plan
 def test_two_accumulators_are_refused(plan):
     with pytest.raises(PlanError, match="2 accumulators; this kernel multiplies by one B"):
         replace(plan, epilogue=Epilogue(accumulators=2)).check()

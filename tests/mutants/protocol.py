@@ -175,11 +175,4 @@ FAULTS = (
         "// k_tiles) + 1",
         "A turn that one of two consumers gives away early is not found.",
     ),
-    Fault(
-        "no_fence_behind_cp_async",
-        "kernels/pipeline/decide.py",
-        "steps.WritePanel | steps.CopyAsync)",
-        "steps.WritePanel)",
-        "wgmma reads what cp.async wrote, and nothing shows it to the async proxy.",
-    ),
 )

@@ -154,6 +154,8 @@ WRONG = {
     "accumulators is 3": Epilogue(accumulators=3),
     "a name of its own": Epilogue(operands=(ROW, ROW)),
     "it must have no modes": Epilogue(operands=(EpilogueOperand("x", ("N",), by_value=True),)),
+    "operand x is int8": Epilogue(operands=(EpilogueOperand("x", ("N",), "int8"),)),
+    "has alignment 0": Epilogue(operands=(EpilogueOperand("x", ("M", "N"), alignment=0),)),
     "no such operation": Epilogue((ACC, I("sin", (0,)))),
     "it must have 2": Epilogue((ACC, I("add", (0,)))),
     "numbers of earlier instructions": Epilogue((ACC, I("neg", (1,)))),

@@ -10,27 +10,18 @@ from cutedsl_gemm.kernels.pipeline.order import Order
 from cutedsl_gemm.kernels.pipeline.steps import (
     Agent,
     Arrive,
-    CopyAsync,
-    CopyWait,
-    Fence,
-    GridWait,
     InitBarriers,
     Loop,
     Mbarrier,
-    Multiply,
-    MultiplyWait,
     NamedBarrier,
     Pipeline,
-    StorePanel,
     Sync,
     SyncArrive,
     Wait,
-    WritePanel,
 )
 from cutedsl_gemm.kernels.sm90.rungs import pingpong
 
 PINGPONG = replace(pingpong((128, 64, 64)), stages=3).pipeline
-BLOCK = NamedBarrier("block", 0, 128)
 
 
 def with_tiles(pipeline, change):
@@ -74,23 +65,6 @@ def test_a_turn_that_comes_early_is_found_though_only_long_tiles_show_it():
     assert found.counts.tiles == 3
 
 
-def one_warpgroup(*loads, asynchronous=True):
-    """A warpgroup copies a k-tile with cp.async and multiplies it; threads store its one panel."""
-    block = Sync("block")
-    k_tile = CopyAsync(), CopyWait(0), *loads, block, Multiply(asynchronous), MultiplyWait(0), block
-    store = WritePanel(0, 0), block, StorePanel(0, 0, asynchronous=False)
-    program = GridWait(), Loop("tiles", (Loop("k_tiles", k_tile), *store))
-    return Pipeline(2, 1, True, (Agent("warpgroup", 4, program),), named=(BLOCK,))
-
-
-def test_wgmma_reads_what_cp_async_wrote_behind_a_fence():
-    """cp.async writes with the generic proxy, and wgmma reads with the async proxy."""
-    assert violation(one_warpgroup(Fence())) is None
-    assert violation(one_warpgroup(asynchronous=False)) is None
-    found = violation(one_warpgroup())
-    assert found.rule.endswith("is read by wgmma without a fence")
-
-
 def test_a_phase_that_nobody_waits_for_still_needs_its_arrivals():
     """Phase 0 gets none: the hardware counts those of phase 1 for it."""
     prologue = InitBarriers(leader=True), Sync("block")
@@ -116,5 +90,14 @@ def test_each_barrier_has_a_name_and_a_number_of_its_own():
             replace(PINGPONG, named=(replace(first, number=number), *others))
     with pytest.raises(ValueError, match="two barriers are named full"):
         replace(PINGPONG, mbarriers=(*PINGPONG.mbarriers, PINGPONG.mbarriers[0]))
-    with pytest.raises(ValueError, match="no barrier of the pipeline is turn 0"):
+    with pytest.raises(ValueError, match="no named barrier of the pipeline is turn 0"):
         replace(PINGPONG, named=tuple(each for each in PINGPONG.named if each.name != "turn 0"))
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"), [(Wait("turn 0"), "mbarrier"), (Sync("full"), "named barrier")]
+)
+def test_a_step_of_one_kind_of_barrier_takes_none_of_the_other_kind(step, kind):
+    agents = (replace(PINGPONG.agents[0], program=(step,)), *PINGPONG.agents[1:])
+    with pytest.raises(ValueError, match=f"no {kind} of the pipeline is {step.barrier}"):
+        replace(PINGPONG, agents=agents)

@@ -7,6 +7,7 @@ from math import gcd
 
 import pytest
 
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
@@ -147,8 +148,8 @@ def test_stages_are_as_many_as_fit():
         ),
         ((128.0, 128, 64), r"tile is \(128[.]0, 128, 64\); it must be a tuple"),
         ((64, 320, 64), "BN is 320; a wgmma has at most 256 columns"),
-        ((192, 128, 512), "shared memory: 0; loads"),
-        ((192, 128, 256), "shared memory: 1; loads"),
+        ((192, 128, 512), "shared memory has room for 0; take a smaller"),
+        ((192, 128, 256), "shared memory has room for 1; take a smaller"),
     ],
 )
 def test_an_impossible_tile_is_refused(tile, message):
@@ -161,6 +162,19 @@ def test_swapped_is_a_bool():
     for maker in (pingpong, cooperative, split):
         with pytest.raises(PlanError, match="swapped is 'yes'; it must be True or False"):
             maker(swapped="yes")
+
+
+def test_a_plan_of_one_stage_is_refused_and_says_how_many_fit():
+    with pytest.raises(PlanError, match=r"stages is 1; it must be at least 2.* room for 6$"):
+        replace(pingpong(), stages=1).check()
+
+
+def test_a_residual_takes_registers_of_the_kernel_that_adds_it():
+    """If K is split, that is the second kernel, which holds no accumulator."""
+    tile, residual = (256, 200, 64), Epilogue(operands=(EpilogueOperand("r", ("M", "N")),))
+    assert split(tile, epilogue=residual).registers == 200
+    with pytest.raises(PlanError, match="must be at most 192 of 232, or it spills"):
+        cooperative(tile, epilogue=residual)
 
 
 def test_three_consumers_have_fewer_registers():
