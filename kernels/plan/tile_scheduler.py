@@ -115,19 +115,19 @@ class TileScheduler:
         self,
         index: Any,
         rank: Any,
-        clusters_m: Any,
-        clusters_n: Any,
+        extents: TileExtents,
         minimum: Callable[[Any, Any], Any] = min,
-        chunk_order: ChunkOrder | None = None,
     ) -> tuple[Any, Any]:
         """The tile (m, n) of C of block `rank` of the cluster with tile `index`.
 
-        C has `clusters_m` × `clusters_n` tiles of clusters; the raster orders them. If their rows
-        come from several GPUs, it orders those of each chunk, and `chunk_order` orders the chunks.
+        The raster orders the tiles of clusters. If their rows come from several GPUs, it orders
+        those of each chunk, and the chunk order orders the chunks.
 
-        >>> [TileScheduler(Raster(1), cluster=(2, 1)).tile_coord(1, rank, 2, 3) for rank in (0, 1)]
+        >>> scheduler, extents = TileScheduler(Raster(1), cluster=(2, 1)), TileExtents(2, 3, 8)
+        >>> [scheduler.tile_coord(1, rank, extents) for rank in (0, 1)]
         [(0, 1), (1, 1)]
         """
+        clusters_m, clusters_n, _, chunk_order = extents
         if chunk_order is None:
             m, n = self.raster(index, clusters_m, clusters_n, minimum)
         else:
@@ -143,11 +143,10 @@ class TileScheduler:
         WorkTile(coord=(1, 0), number=1, split=0, k_tiles=range(0, 8))
         WorkTile(coord=(1, 1), number=3, split=0, k_tiles=range(0, 8))
         """
-        clusters_m, clusters_n, k_tiles, chunk_order = extents
         cluster, rank = divmod(block, self.cluster_size)
         grid_clusters = blocks // self.cluster_size
-        first, step, k_range = self.walk(cluster, grid_clusters, k_tiles)
+        first, step, k_range = self.walk(cluster, grid_clusters, extents.k_tiles)
         split = self.tile_and_split(cluster, grid_clusters)[2]
         for index in range(first, extents.cluster_tiles, step):
-            coord = self.tile_coord(index, rank, clusters_m, clusters_n, chunk_order=chunk_order)
+            coord = self.tile_coord(index, rank, extents)
             yield WorkTile(coord, index * self.cluster_size + rank, split, range(*k_range))

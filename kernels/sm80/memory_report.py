@@ -46,16 +46,3 @@ def _matrix(smem: ComposedLayout, lanes: Layout) -> int:
     """Wavefronts of the rows of a matrix, whose addresses its lanes give."""
     rows = composition(smem, composition(lanes, Layout(MATRIX_ROWS)))
     return wavefronts(rows, MATRIX_COLUMNS * BITS // 8, unit=BITS).count
-
-
-def wave_bytes(plan: Sm80Plan, tiles_m: int, tiles_n: int, blocks: int, k: int) -> int:
-    """Bytes of A and B that `blocks` running at one time read, each once: what L2 must hold.
-
-    >>> from cutedsl_gemm.kernels.sm80.rungs import multistage, raster
-    >>> [wave_bytes(plan(), 32, 32, 132, 4096) // 2**20 for plan in (multistage, raster)]
-    [37, 25]
-    """
-    bm, bn, _ = plan.tile
-    coords = [plan.raster(index, tiles_m, tiles_n) for index in range(blocks)]
-    rows = bm * len({m for m, _ in coords}) + bn * len({n for _, n in coords})
-    return rows * k * BITS // 8

@@ -13,7 +13,7 @@ Where  each consumer has its own panels: no consumer waits for the other's store
        that the stores are free of bank conflicts (ConflictFree, layouts/hardware/conflict_free.py).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cutlass
 import cutlass.cute as cute
@@ -36,6 +36,17 @@ from cutedsl_gemm.kernels.sm90.thread_results import ThreadResults
 from cutedsl_gemm.kernels.sm90.word_panels import WordPanels
 from layouts import cosize
 from layouts.hardware.facts import WARPGROUP
+
+
+class EpilogueTensors(NamedTuple):
+    """What a consumer needs to store C. Of each staged result there are panels, and C in tiles."""
+
+    operands: Any  # over C
+    by_threads: Any  # what threads store
+    panels: Any  # (R, P, staged_panels) each
+    tiles: Any
+    loads: Any  # of the operands that come through panels; else None
+    received: Any  # if C is scattered, what comes from other GPUs; else None
 
 
 class PanelGemm(Sm90Gemm):
@@ -91,6 +102,7 @@ class PanelGemm(Sm90Gemm):
             tuple(self.panels.output(self.c_as_planned(results[i])) for i in plan.staged),
             tuple(views),
             self.results.output(results, shape, self.c_as_planned),
+            None,
         )
 
     def scattered_output(self, mine, parts, arrived, partial, *others):
@@ -103,19 +115,15 @@ class PanelGemm(Sm90Gemm):
         return cute.struct.MemRange[self.dtype, self.plan.staged_panels * cosize(self.plan.staging)]
 
     def epilogue_tensors(self, storage, loaded, output):
-        """What `store` needs: operands, what threads store, panels, their tiles, and loads.
-
-        The operands are tensors over C. Of each staged result there are panels (R, P,
-        staged_panels), and C in tiles. `loads` is for the operands that are loaded into panels.
-        """
-        staged, operands, by_threads, *received = output
+        """What `store` needs."""
+        staged, operands, by_threads, received = output
         layout = staged_layout(self.plan.staging, self.plan.staged_panels)
         panels = tuple(lower.smem_tensor(storage, layout, dtype) for dtype in self.staged_dtypes)
         tiles = tuple(self.panels.tiles(each) for each in staged)
         loads = None
         if self.loads is not None:
             loads = self.loads.tensors(storage, loaded, operands)
-        return operands, by_threads, panels, tiles, loads, *received
+        return EpilogueTensors(operands, by_threads, panels, tiles, loads, received)
 
     @property
     def staged_dtypes(self):
@@ -131,14 +139,12 @@ class PanelGemm(Sm90Gemm):
 
     def load(self, consumer, epilogue, m, n):
         """Begin to load the operands that come through panels, for what `store` stores."""
-        _, _, _, _, loads, *_ = epilogue
         if self.loads is not None:
-            self.loads.first(consumer, loads, m, n)
+            self.loads.first(consumer, epilogue.loads, m, n)
 
     def read(self, epilogue, m, n):
         """Begin to read what `store` needs of operands, for row m of panels in tile column n."""
-        operands, *_ = epilogue
-        return self.reads.ahead(operands, cute.arch.thread_idx()[0] % WARPGROUP, m, n)
+        return self.reads.ahead(epilogue.operands, cute.arch.thread_idx()[0] % WARPGROUP, m, n)
 
     @cute.jit
     def store(self, consumer, acc, epilogue, read, m, n, tiles_done, target=None):
@@ -147,7 +153,7 @@ class PanelGemm(Sm90Gemm):
         It belongs to row m of the (R, P) panels of C, in tile column n, and follows
         `tiles_done` tiles of the consumer's.
         """
-        plan, (operands, by_threads, panels, tiles, loads, *received) = self.plan, epilogue
+        plan, (operands, by_threads, panels, tiles, loads, received) = self.plan, epilogue
         partitioned = [self.panels.partition(*each, m, n, target) for each in zip(panels, tiles)]
         stmatrix = self.make_stmatrix()
         thread = cute.arch.thread_idx()[0] % WARPGROUP
@@ -159,13 +165,13 @@ class PanelGemm(Sm90Gemm):
         matrices = Matrices(self.reads, operands, read)
         totals = self.results.begin()
         if cutlass.const_expr(plan.scattered):
-            count = self.partial_sums.wait(*received, target)
+            count = self.partial_sums.wait(received, target)
         for panel in cutlass.range_constexpr(plan.panels):
             if cutlass.const_expr(loads is not None):
                 self.loads.wait(consumer, loads, tiles_done, panel)
             if cutlass.const_expr(plan.scattered and len(plan.added_panels(panel)) > 0):
                 added = plan.added_panels(panel)
-                self.partial_sums.add(values, *received, count, read.first, added)
+                self.partial_sums.add(values, received, count, read.first, added)
             results = self.evaluate(values, ahead, matrices, panel, consumer, loads)
             if cutlass.const_expr(panel + 1 < plan.panels):  # while this panel is stored
                 ahead = self.reads.of_panel(read, panel + 1)
@@ -184,7 +190,7 @@ class PanelGemm(Sm90Gemm):
             if cutlass.const_expr(loads is not None):
                 self.loads.after(consumer, loads, m, n, panel)
         if cutlass.const_expr(plan.scattered):
-            self.partial_sums.count(self.panels.sent(partitioned[0]), *received, target, n)
+            self.partial_sums.count(self.panels.sent(partitioned[0]), received, target, n)
 
     def evaluate(self, values, operands, matrices, panel, consumer, loads):
         """The results of the epilogue for a panel: (S/2, R/64, P/S) each, in fp32 or as staged."""

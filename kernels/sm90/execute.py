@@ -115,7 +115,8 @@ def gemm(
         if order.stuck:
             raise PlanError(f"the pipeline does not go on: {order.labels[order.stuck[0]]}")
         done += len(blocks)
-    epilogue.finish()
+    if isinstance(epilogue, Reduction):
+        epilogue.reduce()
     # TMA clips what is out of bounds, and threads do not store it.
     if partial_sums is None:
         results.finish(out if isinstance(out, tuple) else (out,))
@@ -268,27 +269,40 @@ class Grid:
                     self.load(action, step, block, whole=ends_in is not None)
             case steps.Multiply() if ends_in is not None:
                 self.multiply(action)
-            case steps.LoadPanel() if isinstance(self.epilogue, PanelStore):
-                _, panels, tiles = self.consumer(action)
-                self.epilogue.load(step, action.warps, panels, tiles, whole=ends_in is not None)
-            case steps.ReadPanel() if isinstance(self.epilogue, PanelStore):
-                self.epilogue.hold(step, action.warps, self.consumer(action)[1])
-            case steps.AddRows() if isinstance(self.epilogue, PanelStore) and self.partial_sums:
-                acc, _, tiles = self.consumer(action)
-                missing = (rank, action.tile) not in self.sent
-                columns = self.plan.panel_columns  # type: ignore[union-attr]
-                rows = warp_rows(action.warps, self.plan.rows)
-                for number in range(step.panel, step.panel + step.panels):
-                    places = self.epilogue.place_of_panel(number, action.warps, tiles)
-                    added = self.partial_sums.of_rows(*places, torch.nan if missing else 0.0)
-                    panel = acc[:, :, number * columns : (number + 1) * columns]
-                    panel[:, rows] += added[:, rows]
-            case steps.StoreResults():
-                self.epilogue.store_results(step, action.warps, *self.consumer(action))
             case steps.WritePanel() | steps.StoreAccumulator():
                 self.epilogue.write(step, action.warps, *self.consumer(action))
+            case _ if isinstance(self.epilogue, PanelStore):
+                self.take_panel(self.epilogue, action, ends_in)
+
+    def take_panel(self, epilogue: PanelStore, action: Action, ends_in: int | None) -> None:
+        """`take`, of a step that loads, reads or stores a panel of C."""
+        step, warps = action.step, action.warps
+        match step:
+            case steps.LoadPanel():
+                _, panels, tiles = self.consumer(action)
+                epilogue.load(step, warps, panels, tiles, whole=ends_in is not None)
+            case steps.ReadPanel():
+                epilogue.hold(step, warps, self.consumer(action)[1])
+            case steps.AddRows() if self.partial_sums is not None:
+                self.add_rows(epilogue, self.partial_sums, action, step)
+            case steps.StoreResults():
+                epilogue.store_results(step, warps, *self.consumer(action))
             case steps.StorePanel() if ends_in is not None or not step.asynchronous:
-                self.epilogue.store(step, action.warps, *self.consumer(action))
+                epilogue.store(step, warps, *self.consumer(action))
+
+    def add_rows(
+        self, epilogue: PanelStore, sums: PartialSums, action: Action, step: steps.AddRows
+    ) -> None:
+        """The warps add what other GPUs have sent of their rows to some panels; NaN if nothing."""
+        acc, _, tiles = self.consumer(action)
+        missing = (action.warps.block, action.tile) not in self.sent
+        columns = epilogue.plan.panel_columns
+        rows = warp_rows(action.warps, self.plan.rows)
+        for number in range(step.panel, step.panel + step.panels):
+            places = epilogue.place_of_panel(number, action.warps, tiles)
+            added = sums.of_rows(*places, torch.nan if missing else 0.0)
+            panel = acc[:, :, number * columns : (number + 1) * columns]
+            panel[:, rows] += added[:, rows]
 
     def load(self, action: Action, step: steps.Load, block: int, whole: bool) -> None:
         """A slice of a k-tile arrives in a block; until it is `whole`, its place holds NaN."""

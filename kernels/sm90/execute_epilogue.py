@@ -259,9 +259,6 @@ class PanelStore:
                 place, m, n = self._stored(int(first_row[0]), int(first_column[0, 0]), warps)
                 whole[m, n] = values[place]
 
-    def finish(self) -> None:
-        """Nothing is left to do."""
-
     def _stored(
         self, first_row: int, first_column: int, warps: Warps
     ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
@@ -317,17 +314,7 @@ class Reduction:
         place = tiles[0].split, m[:, None], n[:, None], self.written[consumer, threads].flatten()
         self.workspace[place] = acc[:, self.m[threads], self.n[threads]].flatten(1)
 
-    def store_results(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
-    ) -> None:
-        """Nothing: the second kernel stores all results."""
-
-    def store(
-        self, step: Any, warps: Warps, acc: Tensor, panels: Tensor, tiles: list[WorkTile]
-    ) -> None:
-        """Nothing: there are no panels."""
-
-    def finish(self) -> None:
+    def reduce(self) -> None:
         """The second kernel adds the splits in their order."""
         plan, c_tile = self.plan, self.plan.c_tile
         layout, rows = plan.reduction, plan.reduction_rows

@@ -17,7 +17,7 @@ Where  all layouts are the plan's, lowered: `plan.explain()` prints them. R is t
        rows that one consumer multiplies.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cutlass
 import cutlass.cute as cute
@@ -38,6 +38,25 @@ from cutedsl_gemm.kernels.plan.tma import ATOM_BYTES, EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2, uses_pdl
 from cutedsl_gemm.kernels.sm90.pipeline import IN_FLIGHT, WAIT_EMPTY, WAIT_FULL
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
+
+
+class TmaOperand(NamedTuple):
+    """A or B: what the producer loads, and where the consumers read it."""
+
+    tma: cute.CopyAtom
+    gX: cute.Tensor  # (rows, columns, slices along M or N, slices along K), of a slice
+    sX: cute.Tensor  # (BM or BN, BK, stages)
+    policy: Int64  # the cache policy of the loads
+
+
+class Operands(NamedTuple):
+    """A and B; if A is gathered, also this GPU's rows of it, and the flags of all GPUs' rows."""
+
+    a: TmaOperand
+    b: TmaOperand
+    own: Any = None  # a TmaOperand
+    arrived: Any = None
+    epoch: Any = None
 
 
 class Sm90Gemm(Gemm):
@@ -167,26 +186,21 @@ class Sm90Gemm(Gemm):
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         shared = SmemAllocator().allocate(self.shared_storage())
         full, empty = shared.full.data_ptr(), shared.empty.data_ptr()  # (stages) each
-        sA = lower.smem_tensor(
-            shared.a, staged_layout(plan.a.smem, plan.stages)
-        )  # (BM, BK, stages)
-        sB = lower.smem_tensor(
-            shared.b, staged_layout(plan.b.smem, plan.stages)
-        )  # (BN, BK, stages)
-        # (rows, columns, slices along M or N, slices along K) of a slice
-        gA = cute.local_tile(gA, plan.a.slice_tiler, (None, None))
-        gB = cute.local_tile(gB, plan.b.slice_tiler, (None, None))
+        operands = Operands(
+            self.tma_operand(plan.a, tma_a, gA, shared.a, policies[0]),
+            self.tma_operand(plan.b, tma_b, gB, shared.b, policies[1]),
+        )
         chunk_order = None
         if cutlass.const_expr(plan.gathered):
             tma_own, own, arrived, number, epoch = gathered
-            own = cute.local_tile(own, plan.a.slice_tiler, (None, None))
-            chunk_order = ChunkOrder(number, self.cluster_rows(own))
-            gathered = tma_own, own, arrived, epoch
+            own = self.tma_operand(plan.a, tma_own, own, shared.a, policies[0])
+            chunk_order = ChunkOrder(number, self.cluster_rows(own.gX))
+            operands = Operands(operands.a, operands.b, own, arrived, epoch)
         if cutlass.const_expr(plan.scattered):
             number, rows = scattered
             height = cute.ceil_div(rows, plan.cluster_tile[0])
             chunk_order = ChunkOrder(number + 1, height)  # own last
-        extents = self.tile_extents(gA, gB, chunk_order)
+        extents = self.tile_extents(operands, chunk_order)
         loaded = shared.loaded.data_ptr()  # (loaded_panels)
         epilogue = self.epilogue_tensors(shared.epilogue, loaded, output)
 
@@ -194,7 +208,7 @@ class Sm90Gemm(Gemm):
             cpasync.prefetch_descriptor(tma_a)
             cpasync.prefetch_descriptor(tma_b)
             if cutlass.const_expr(plan.gathered):
-                cpasync.prefetch_descriptor(gathered[0])
+                cpasync.prefetch_descriptor(operands.own.tma)
             self.init_mbarriers(full, empty, loaded)
         if cutlass.const_expr(plan.cluster_size > 1):
             self.cluster_sync()  # the other blocks' mbarriers are initialised, too
@@ -205,8 +219,13 @@ class Sm90Gemm(Gemm):
         if cutlass.const_expr(plan.splits == 1):
             # After the wait: then one launch waits at a time, not a chain of them.
             cute.arch.griddepcontrol_launch_dependents()
-        operands = (tma_a, gA, sA, tma_b, gB, sB, policies, gathered)
         self.run_roles(warp_idx, operands, epilogue, full, empty, extents, first_tile)
+
+    def tma_operand(self, operand, tma, gX, storage, policy):
+        """An operand in global memory, cut into slices, and its stages in shared memory."""
+        gX = cute.local_tile(gX, operand.slice_tiler, (None, None))
+        sX = lower.smem_tensor(storage, staged_layout(operand.smem, self.plan.stages))
+        return TmaOperand(tma, gX, sX, policy)
 
     @cute.jit
     def init_mbarriers(self, full, empty, loaded):
@@ -236,8 +255,9 @@ class Sm90Gemm(Gemm):
             cute.arch.setmaxregister_increase(self.plan.consumer_registers)
             self.consume(warp_idx // 4 - 1, operands, epilogue, full, empty, extents)
 
-    def tile_extents(self, gA, gB, chunk_order):
-        """C in cluster tiles, and K in k-tiles; gA and gB are in slices."""
+    def tile_extents(self, operands, chunk_order):
+        """C in cluster tiles, and K in k-tiles."""
+        gA, gB = operands.a.gX, operands.b.gX
         across = self.plan.b.slices_of_each * self.plan.cluster[1]
         return TileExtents(
             self.cluster_rows(gA),
@@ -267,9 +287,8 @@ class Sm90Gemm(Gemm):
 
     def tile_coord(self, index, extents):
         """This block's tile (m, n) of the cluster's tile `index`."""
-        clusters_m, clusters_n, _, chunk_order = extents
-        rank, scheduler = self.block_rank(), self.plan.tile_scheduler
-        return scheduler.tile_coord(index, rank, clusters_m, clusters_n, cutlass.min, chunk_order)
+        scheduler = self.plan.tile_scheduler
+        return scheduler.tile_coord(index, self.block_rank(), extents, cutlass.min)
 
     def first_tile(self, extents):
         """The first tile (m, n) of this block, and its k-tiles (begin, end)."""
@@ -321,25 +340,23 @@ class Sm90Gemm(Gemm):
 
     def load_k_tile(self, operands, m, n, k, stage, full, chunk_order=None):
         """Load A and B of k-tile k of tile (m, n) into a stage; its full mbarrier counts bytes."""
-        tma_a, gA, sA, tma_b, gB, sB, (policy_a, policy_b), _ = operands
         with cute.arch.elect_one():
             cute.arch.mbarrier_arrive_and_expect_tx(full + stage, self.plan.stage_bytes)
         if self.plan.gathered:
             self.load_rows(operands, m, k, stage, full, chunk_order)
         else:
-            self.issue_tma_load(self.plan.a, tma_a, gA, sA, policy_a, m, k, stage, full)
-        self.issue_tma_load(self.plan.b, tma_b, gB, sB, policy_b, n, k, stage, full)
+            self.issue_tma_load(self.plan.a, operands.a, m, k, stage, full)
+        self.issue_tma_load(self.plan.b, operands.b, n, k, stage, full)
 
     @cute.jit
     def load_rows(self, operands, m, k, stage, full, chunk_order):
         """Load A of a k-tile of the tiles in row m from this GPU's own rows, or from those sent."""
-        tma_a, gA, sA, *_, (policy, _), (tma_own, own, *_) = operands
         rows = chunk_order.height * self.plan.cluster[0]
         before = m - chunk_order.first * rows  # tile rows of this GPU before row m
         if before >= 0 and before < rows:
-            self.issue_tma_load(self.plan.a, tma_own, own, sA, policy, before, k, stage, full)
+            self.issue_tma_load(self.plan.a, operands.own, before, k, stage, full)
         else:
-            self.issue_tma_load(self.plan.a, tma_a, gA, sA, policy, m, k, stage, full)
+            self.issue_tma_load(self.plan.a, operands.a, m, k, stage, full)
 
     @cute.jit
     def wait_for_rows(self, operands, chunk):
@@ -348,18 +365,17 @@ class Sm90Gemm(Gemm):
         The copy of its rows is before that of the flag in the sender's stream, so that a load that
         acquires the flag has them. TMA reads them by another proxy, hence the fence.
         """
-        *_, (_, _, arrived, epoch) = operands
-        wait_for_flag(arrived.iterator + chunk, epoch)
+        wait_for_flag(operands.arrived.iterator + chunk, operands.epoch)
         cute.arch.fence_proxy("async")
 
-    def issue_tma_load(self, operand, tma, gX, sX, policy, tile, k, stage, full):
-        """Load this block's slices of an operand, gX → sX, into every block that shares it."""
-        slices, options = [0], {"cache_policy": policy}
+    def issue_tma_load(self, operand, source, tile, k, stage, full):
+        """Load this block's slices of an operand's k-tile into every block that shares it."""
+        slices, options = [0], {"cache_policy": source.policy}
         if operand.sharers > 1:
             slices, mask = self.plan.multicast(operand, self.block_rank())
             options["mcast_mask"] = cutlass.Int16(mask)
         for count, index in enumerate(slices, 1):
-            load = operand, tma, gX, sX, tile, k, stage, full, index, options
+            load = operand, source, tile, k, stage, full, index, options
             if count * operand.sharers <= operand.slices:
                 self.load_slice(*load)
             else:
@@ -371,14 +387,14 @@ class Sm90Gemm(Gemm):
         if exists:
             self.load_slice(*load)
 
-    def load_slice(self, operand, tma, gX, sX, tile, k, stage, full, index, options):
+    def load_slice(self, operand, source, tile, k, stage, full, index, options):
         """Load a slice of an operand's k-tile into its stage, in every block that shares it."""
         coord = *operand.slice_coord(index), 0
-        sX = cute.local_tile(sX, (*operand.slice_shape, self.plan.stages), coord)
+        sX = cute.local_tile(source.sX, (*operand.slice_shape, self.plan.stages), coord)
         # (box, stages), (box, slices along M or N, slices along K)
-        sX, gX = lower.tma_partition(tma, sX, gX)
-        source = gX[(None, *operand.gmem_coord(tile, k, index))]
-        cute.copy(tma, source, sX[None, stage], tma_bar_ptr=full + stage, **options)
+        sX, gX = lower.tma_partition(source.tma, sX, source.gX)
+        gX = gX[(None, *operand.gmem_coord(tile, k, index))]
+        cute.copy(source.tma, gX, sX[None, stage], tma_bar_ptr=full + stage, **options)
 
     # A consumer
 
@@ -399,10 +415,9 @@ class Sm90Gemm(Gemm):
     def make_fragments(self, mma, consumer, operands):
         """A and B as shared-memory descriptors, and the accumulator in registers."""
         plan, thread = self.plan, mma.get_slice(0)
-        _, _, sA, _, _, sB, *_ = operands
         m, n = plan.consumer_coord((0, 0), consumer % plan.consumers_per_tile)
-        sA = cute.local_tile(sA, (plan.rows, plan.tile[2], plan.stages), (m, 0, 0))
-        sB = cute.local_tile(sB, (plan.columns, plan.tile[2], plan.stages), (n, 0, 0))
+        sA = cute.local_tile(operands.a.sX, (plan.rows, plan.tile[2], plan.stages), (m, 0, 0))
+        sB = cute.local_tile(operands.b.sX, (plan.columns, plan.tile[2], plan.stages), (n, 0, 0))
         # sA (R, BK, stages), sB (columns of the consumer, BK, stages)
         rA = mma.make_fragment_A(thread.partition_A(sA))  # (wgmma, R/64, BK/16, stages)
         rB = mma.make_fragment_B(thread.partition_B(sB))  # (wgmma, 1, BK/16, stages)

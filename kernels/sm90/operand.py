@@ -186,6 +186,11 @@ class Operand:
         """Elements of one stage."""
         return cosize(self.smem)
 
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of one stage."""
+        return self.elements * BITS // 8
+
     def problems(self) -> tuple[str, ...]:
         """Messages about what TMA or wgmma cannot do."""
         return _problems(self)
@@ -217,11 +222,10 @@ def _problem(operand: Operand) -> Iterator[str]:
         wgmma_descriptor(operand.smem, operand.major)
     except LayoutError as error:
         yield f"shared memory of {operand.name}: {error}"
-    stage_bytes = operand.elements * BITS // 8
-    if stage_bytes % tma.ATOM_BYTES:
+    if operand.stage_bytes % tma.ATOM_BYTES:
         yield (
-            f"a stage of {operand.name} takes {stage_bytes} bytes; it must be a multiple of "
-            f"{tma.ATOM_BYTES}, the longest period of a swizzle; take a larger tile"
+            f"a stage of {operand.name} takes {operand.stage_bytes} bytes; it must be a multiple "
+            f"of {tma.ATOM_BYTES}, the longest period of a swizzle; take a larger tile"
         )
 
 

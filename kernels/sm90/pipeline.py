@@ -121,14 +121,14 @@ def _load(plan: Sm90Plan, lag: int = 0, when: Condition = "always") -> Program:
     loads = []
     for operand in (plan.a, plan.b):
         of_ranks, masks = zip(*(plan.multicast(operand, rank) for rank in ranks), strict=True)
-        bytes = plan.operand_bytes(operand) // operand.slices
+        slice_bytes = operand.stage_bytes // operand.slices
         for parts in zip(*of_ranks, strict=True):
             blocks = tuple(
                 tuple(r for r in ranks if mask >> r & 1 and part < operand.slices)
                 for part, mask in zip(parts, masks, strict=True)
             )
             load = steps.Load(
-                operand.name, "full", bytes, parts, blocks, leader=True, lag=lag, when=when
+                operand.name, "full", slice_bytes, parts, blocks, leader=True, lag=lag, when=when
             )
             loads.append(load)
     expect = steps.Expect("full", plan.stage_bytes, leader=True, lag=lag, when=when)
@@ -177,13 +177,13 @@ def _release(plan: Sm90Plan, lag: int = 0) -> steps.Arrive:
 def _load_panels(plan: PanelPlan, consumer: int, panels: Iterable[int]) -> tuple[steps.Step, ...]:
     """Load panels of the operands, when TMA has read the results that their buffers held."""
     program: list[steps.Step] = [steps.StoreWait(0, leader=True)]
-    barrier, bytes = loaded_barrier(consumer), plan.panel_bytes
+    barrier, panel_bytes = loaded_barrier(consumer), plan.panel_bytes
     names = [plan.planned_epilogue.operands[i].name for i in plan.staged_operands]
     for panel in panels:
-        program.append(steps.Expect(barrier, len(names) * bytes, panel, leader=True))
+        program.append(steps.Expect(barrier, len(names) * panel_bytes, panel, leader=True))
         for slot, name in enumerate(names):
             buffer = plan.buffer(panel, slot)
-            load = steps.LoadPanel(name, barrier, bytes, panel, buffer, slot, leader=True)
+            load = steps.LoadPanel(name, barrier, panel_bytes, panel, buffer, slot, leader=True)
             program.append(load)
     return tuple(program)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.arguments import Exchange, epilogue_problems
-from cutedsl_gemm.kernels.plan.checks import BITS, PER_VECTOR, field_problem, refuse
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR, field_problem, refuse
 from cutedsl_gemm.kernels.plan.kernel_plan import Report
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileScheduler
@@ -244,11 +244,7 @@ class Sm90Plan:
     @property
     def stage_bytes(self) -> int:
         """Bytes of one stage, A and B: the transaction count of its full mbarrier."""
-        return self.operand_bytes(self.a) + self.operand_bytes(self.b)
-
-    def operand_bytes(self, operand: Operand) -> int:
-        """Bytes of one stage of an operand."""
-        return operand.elements * BITS // 8
+        return self.a.stage_bytes + self.b.stage_bytes
 
     @property
     def epilogue_smem_bytes(self) -> int:

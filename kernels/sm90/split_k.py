@@ -31,8 +31,10 @@ from cutedsl_gemm.kernels.device.tile import (
     remaining_extent,
     thread_partition,
     tile_count,
+    tile_counts,
 )
 from cutedsl_gemm.kernels.device.tile_epilogue import store_tile
+from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
 from layouts.hardware.facts import WARPGROUP
 
@@ -76,10 +78,6 @@ class SplitK(Sm90Gemm):
         """The partial sums (BM, BN, tiles, splits), and the plan's C."""
         return output
 
-    def cluster_counts(self, c):
-        """Clusters of tiles of the plan's C, down and across."""
-        return tuple(cute.ceil_div(c.shape[mode], self.plan.cluster_tile[mode]) for mode in (0, 1))
-
     @cute.jit
     def consume(self, consumer, operands, epilogue, full, empty, extents):
         """Multiply this block's k-tiles, and store the partial sums of rows that C has."""
@@ -119,8 +117,9 @@ class SplitK(Sm90Gemm):
         thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
         tile, part = block // parts, block % parts
         cluster, rank = tile // plan.cluster_size, tile % plan.cluster_size
-        clusters = self.cluster_counts(self.c_as_planned(c))
-        at = plan.exchanged(plan.tile_scheduler.tile_coord(cluster, rank, *clusters, cutlass.min))
+        clusters = tile_counts(self.c_as_planned(c).shape, plan.cluster_tile)
+        extents = TileExtents(*clusters, None)
+        at = plan.exchanged(plan.tile_scheduler.tile_coord(cluster, rank, extents, cutlass.min))
         rows_left, columns_left = remaining_extent(c, plan.c_tile, at)
         wait_for_previous_launch(*at)
         if part * rows < rows_left:  # at the edge of C, not every part has rows

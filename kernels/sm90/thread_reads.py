@@ -78,16 +78,9 @@ class ThreadReads:
         None for a matrix, which comes part by part.
         """
         return [
-            None if i in self.plan.matrix_operands else self.in_panel(i, read, panel)
-            for i in range(len(self.operands))
+            self.shuffled(operand, known, read.column, panel) if operand.modes == ("N",) else known
+            for operand, known in zip(self.operands, read.operands, strict=True)
         ]
-
-    def in_panel(self, i, read, panel):
-        """One operand of `of_panel`."""
-        operand, known = self.operands[i], read.operands[i]
-        if operand.modes == ("N",):
-            return self.shuffled(operand, known, read.column, panel)
-        return known
 
     def shuffled(self, operand, words, column, panel):
         """A panel's values of a vector along N, from the lanes that have read them."""

@@ -89,8 +89,8 @@ MAINLOOPS = (
     Fault(
         "b_of_row_m",
         MAINLOOP,
-        "gB, sB, policy_b, n, k, stage, full)",
-        "gB, sB, policy_b, m, k, stage, full)",
+        "operands.b, n, k, stage, full)",
+        "operands.b, m, k, stage, full)",
         "A tile is multiplied by the columns of B of another tile.",
     ),
     Fault(
@@ -881,8 +881,8 @@ FURTHER = (
     Fault(
         "reduction_tile_not_exchanged",
         "kernels/sm90/split_k.py",
-        "plan.exchanged(plan.tile_scheduler.tile_coord(cluster, rank, *clusters, cutlass.min))",
-        "plan.tile_scheduler.tile_coord(cluster, rank, *clusters, cutlass.min)",
+        "plan.exchanged(plan.tile_scheduler.tile_coord(cluster, rank, extents, cutlass.min))",
+        "plan.tile_scheduler.tile_coord(cluster, rank, extents, cutlass.min)",
         "If operands are swapped, tiles of C are exchanged.",
     ),
     Fault(

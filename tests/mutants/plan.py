@@ -64,8 +64,8 @@ FAULTS = (
     Fault(
         "bytes_of_a_stage_of_a",
         SM90,
-        "return self.operand_bytes(self.a) + self.operand_bytes(self.b)",
-        "return 2 * self.operand_bytes(self.a)",
+        "return self.a.stage_bytes + self.b.stage_bytes",
+        "return 2 * self.a.stage_bytes",
         "A full mbarrier waits for bytes that never come, or for too few.",
     ),
     Fault(

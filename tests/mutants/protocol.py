@@ -31,8 +31,8 @@ FAULTS = (
     Fault(
         "bytes_of_whole_operands",
         PIPELINE,
-        "bytes = plan.operand_bytes(operand) // operand.slices",
-        "bytes = plan.operand_bytes(operand)",
+        "slice_bytes = operand.stage_bytes // operand.slices",
+        "slice_bytes = operand.stage_bytes",
         "In a cluster, more bytes arrive than the full mbarrier expects.",
     ),
     Fault(
@@ -122,8 +122,8 @@ FAULTS = (
     Fault(
         "operand_bytes_of_all_panels",
         PIPELINE,
-        "steps.Expect(barrier, len(names) * bytes, panel, leader=True)",
-        "steps.Expect(barrier, bytes * plan.panels * 2, panel, leader=True)",
+        "steps.Expect(barrier, len(names) * panel_bytes, panel, leader=True)",
+        "steps.Expect(barrier, panel_bytes * plan.panels * 2, panel, leader=True)",
         "The mbarrier of a panel waits for bytes that never come.",
     ),
     Fault(

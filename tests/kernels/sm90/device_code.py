@@ -45,7 +45,7 @@ class Smem:
 
     def __init__(self, plan) -> None:
         self.plan = plan
-        a, b = (plan.stages * plan.operand_bytes(operand) for operand in (plan.a, plan.b))
+        a, b = (plan.stages * operand.stage_bytes for operand in (plan.a, plan.b))
         self.panels = a + b
         full = self.panels + plan.epilogue_smem_bytes
         loaded = full + 2 * MBARRIER * plan.stages
@@ -57,7 +57,7 @@ class Smem:
     def stage(self, operand, k_tile: int) -> int:
         """The stage of an operand's k-tile."""
         stage = k_tile % self.plan.stages
-        return self.start[operand.name] + stage * self.plan.operand_bytes(operand)
+        return self.start[operand.name] + stage * operand.stage_bytes
 
     def mbarrier(self, name: str, place: int) -> int:
         """The mbarrier of a stage, or of a consumer's panel."""

@@ -69,7 +69,8 @@ class Product:
         """A block of the reduction: its tile's number, its group of rows, and its origin in C."""
         plan = self.plan
         number, group = divmod(block, self.row_groups)
-        tile = plan.tile_scheduler.tile_coord(*divmod(number, plan.cluster_size), *self.clusters_mn)
+        extents = TileExtents(*self.clusters_mn, None)
+        tile = plan.tile_scheduler.tile_coord(*divmod(number, plan.cluster_size), extents)
         (m, n), (bm, bn) = plan.exchanged(tile), plan.c_tile
         return number, group, (m * bm + group * plan.reduction_rows, n * bn)
 
