@@ -5,6 +5,5 @@ library    link and load a kernel as a shared library
 cache      libraries on disk, shared by processes
 versions   do the installed parts of the CuTe DSL have one version, in range?
 sass       the machine code: registers, spills, instruction counts
-ptx        what each thread of a kernel does, found by running its PTX on the CPU
 progress   a spinner and a progress bar
 """

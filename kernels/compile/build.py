@@ -161,7 +161,7 @@ def _tools() -> tuple[str, str]:
 
 @functools.cache
 def _source() -> str:
-    """A digest of all source files that can change the machine code: layouts and kernels."""
+    """A digest of layouts and kernels, which hold all that can change the machine code."""
     digest = hashlib.sha256()
     for package in (Path(layouts.__file__).parent, Path(__file__).parents[1]):
         for path in sorted(package.rglob("*.py")):

@@ -1,8 +1,8 @@
 """Lowering: `cute` objects from the layouts of a plan, inside a `@cute.jit` function.
 
-No other file makes layouts in CuTe. A swizzle has a unit: on a *pointer* the CuTe DSL XORs bytes,
-in a composed layout it XORs elements. Given the wrong one, it compiles without a warning, into 512
-TMA stores (studied on 4.8.1). Here the unit comes from the layout itself.
+No other file lowers a layout of a plan. A swizzle has a unit: on a *pointer* the CuTe DSL XORs
+bytes, in a composed layout it XORs elements. Given the wrong one, it compiles without a warning,
+into 512 TMA stores (studied on 4.8.1). Here the unit comes from the layout itself.
 """
 
 from __future__ import annotations

@@ -61,9 +61,9 @@ def boxes(tile: ComposedLayout, contiguous: int, matrices: int = 1) -> Boxes:
     """The boxes that fill `tile`, a rank-2 layout of shared memory, contiguous in one mode.
 
     A box row is as long as the row of the tile's swizzle, 32, 64 or 128 bytes; without a swizzle,
-    it is all of the contiguous mode. Mode 0 of the tile may be of several matrices, as much of
-    each, one after the other. LayoutError if the tile has no unit, or if TMA cannot write this
-    layout under any of its swizzles.
+    it is all of the contiguous mode. If the tile holds several `matrices`, mode 0 is divided
+    evenly among them, one after the other. LayoutError if the tile has no unit, or if TMA cannot
+    write this layout under any of its swizzles.
 
     >>> tile = ComposedLayout(SWIZZLES[128].recast(8, 16), 0, Layout((128, 64), (64, 1)), unit=16)
     >>> found = boxes(tile, contiguous=1)

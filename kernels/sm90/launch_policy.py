@@ -29,9 +29,9 @@ def uses_pdl(plan: Sm90Plan, m: Any, n: Any, k: Any, sms: Any) -> Any:
     This saves 0.3 to 0.9 µs (programmatic dependent launch). But the blocks then start wherever
     a multiprocessor falls free, and the neighbours of a GPC no longer ask L2 for the same tile
     at the same time: 595 TFLOP/s, not 776, at 8448×9216×1024. A cluster is in one GPC anyway,
-    and where K is split, the previous launch is often a small reduction. Few blocks share
-    little. Where K is short, less is lost than saved, above all if all tiles fit into one wave;
-    not so if A, B and C are large (docs/performance).
+    and where K is split, the previous launch is often a small reduction. Few blocks have little to
+    share. If K is short, more is saved than lost, most of all if all tiles fit into one wave, but
+    not if A, B and C are large (docs/performance).
 
     >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
     >>> [uses_pdl(pingpong(), 8192, 8192, k, 132) for k in (256, 512)]

@@ -40,8 +40,8 @@ class Operand:
     the operand. Each loads some of the slices, and multicasts them to all. If the periods of the
     swizzle do not divide among the sharers, some load one slice more than others.
 
-    The rows may be of several `matrices`, such as the gate and the value of a gated product: as
-    many rows of each, at the same place, one matrix after the other.
+    If there are several `matrices`, such as gate and value, the tile has equally many rows of
+    each, from the same place in it, one matrix after the other.
     """
 
     name: str

@@ -180,9 +180,9 @@ class Sm90Plan:
         return 16
 
     def exchanged(self, pair: tuple[Element, Element]) -> tuple[Element, Element]:
-        """The pair in the order of the caller's A and B, or of the modes of its C; or vice versa.
+        """From the plan's order to the caller's, or back: A and B, or the modes M and N.
 
-        The pair is reversed if operands are swapped.
+        Swapped operands reverse the pair.
         """
         first, second = pair
         return (second, first) if self.swapped else (first, second)

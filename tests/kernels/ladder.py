@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.machine import trace
 from cutedsl_gemm.kernels.executor import empty_tensors
+from tests.kernels.ptx import events
+from tests.kernels.ptx.machine import trace
 
 # Compiling takes seconds, and several tests look at one plan.
 inspect, ptx = functools.cache(build.inspect), functools.cache(build.ptx)

@@ -6,15 +6,15 @@ from itertools import product
 
 import pytest
 
-from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer
-from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
-from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace as epilogue_of
 from cutedsl_gemm.kernels.simt.rungs import RUNGS as SIMT
 from cutedsl_gemm.kernels.sm80.rungs import RUNGS as SM80
 from tests.kernels.ladder import accesses, ptx
+from tests.kernels.ptx import events
+from tests.kernels.ptx.arguments import Argument, matrix, pointer
+from tests.kernels.ptx.machine import Launch, trace
+from tests.kernels.ptx.reader import read
 
 
 @pytest.mark.deep

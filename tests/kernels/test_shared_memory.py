@@ -10,10 +10,6 @@ from functools import cache
 import pytest
 
 from cutedsl_gemm.inputs.problem import round_up
-from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.arguments import matrix
-from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
-from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.plan.arguments import arguments
 from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
 from cutedsl_gemm.kernels.simt import plan as simt
@@ -23,6 +19,10 @@ from cutedsl_gemm.kernels.sm80 import operand as sm80
 from cutedsl_gemm.kernels.sm80.rungs import mma, multistage, wide
 from layouts import cosize
 from tests.kernels.ladder import ptx
+from tests.kernels.ptx import events
+from tests.kernels.ptx.arguments import matrix
+from tests.kernels.ptx.machine import Launch, trace
+from tests.kernels.ptx.reader import read
 
 PADDING = 64  # elements between the end of a line and the next, or a few more
 PLANS = [

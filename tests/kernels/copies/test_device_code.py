@@ -7,11 +7,11 @@ from math import ceil
 import pytest
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, pointer
-from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
-from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.copies.plan import copy_plan
+from tests.kernels.ptx import events
+from tests.kernels.ptx.arguments import Argument, pointer
+from tests.kernels.ptx.machine import Launch, trace
+from tests.kernels.ptx.reader import read
 
 ELEMENT = 2  # bytes
 # Source, target, source, target: rows, columns, stride, and the element of a word at the start.

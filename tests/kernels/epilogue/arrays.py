@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from cutedsl_gemm.kernels.compile.ptx.reader import Label, read
+from tests.kernels.ptx.reader import Label, read
 
 TINY = np.finfo(np.float32).tiny
 RANDOM = np.random.default_rng(0)

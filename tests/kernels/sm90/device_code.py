@@ -14,20 +14,20 @@ from itertools import product, zip_longest
 from math import prod
 from typing import ClassVar, TypeAlias
 
-from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.events import Event
 from cutedsl_gemm.kernels.pipeline import steps
 from cutedsl_gemm.kernels.pipeline.actions import Action, Counts, actions
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2
-from cutedsl_gemm.kernels.sm90.launches import result_names
 from cutedsl_gemm.kernels.sm90.pipeline import loaded_barrier
 from cutedsl_gemm.kernels.sm90.split_k_plan import FP32, VECTOR
 from layouts import composition, size, wgmma_descriptor
 from layouts.hardware.atoms import WGMMA_M
 from layouts.hardware.facts import WARP, WARPGROUP
+from tests.kernels.ptx import events
+from tests.kernels.ptx.events import Event
+from tests.kernels.sm90.launches import result_names
 from tests.kernels.sm90.product import Product, ceil_div
 
 BYTES = BITS // 8  # of an element

@@ -1,16 +1,16 @@
 """A product by an sm90 plan, run on the CPU: its launches, and the work of each block.
 
-The kernels' PTX runs one thread at a time (kernels/compile/ptx). No GPU is needed.
+The kernels' PTX runs one thread at a time (tests/kernels/ptx). No GPU is needed.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from cutedsl_gemm.kernels.compile.ptx import events, machine
 from cutedsl_gemm.kernels.plan.raster import ChunkOrder
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents, WorkTile
-from cutedsl_gemm.kernels.sm90.launches import Sm90, launches
+from tests.kernels.ptx import events, machine
+from tests.kernels.sm90.launches import Sm90, launches
 
 
 class Product:

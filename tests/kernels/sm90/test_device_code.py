@@ -5,9 +5,9 @@ Every block's producer is followed, and threads of each other role of the first 
 
 import pytest
 
-from cutedsl_gemm.kernels.compile.ptx.events import TmaLoad
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
+from tests.kernels.ptx.events import TmaLoad
 from tests.kernels.sm90.device_code import Thread, difference
 from tests.kernels.sm90.plans import GATHERED, SCATTERED, SPLIT, SWIGLU, THREADS, TMA, name
 from tests.kernels.sm90.product import Product

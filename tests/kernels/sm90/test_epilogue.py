@@ -10,9 +10,6 @@ import torch
 from torch.nn import functional as F
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer
-from cutedsl_gemm.kernels.compile.ptx.machine import Launch
-from cutedsl_gemm.kernels.compile.ptx.reader import read
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
@@ -22,6 +19,9 @@ from cutedsl_gemm.kernels.sm90.resources import ADDRESS_REGISTERS, PART_REGISTER
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from layouts import cosize, crd2idx, size
 from tests.kernels.ladder import accesses
+from tests.kernels.ptx.arguments import Argument, matrix, pointer
+from tests.kernels.ptx.machine import Launch
+from tests.kernels.ptx.reader import read
 
 BIAS = EpilogueOperand("bias", ("N",), "bfloat16")
 COLUMN = EpilogueOperand("column", ("M",))

@@ -9,11 +9,11 @@ from itertools import product as pairs
 
 import pytest
 
-from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.machine import Loaded
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single
+from tests.kernels.ptx import events
+from tests.kernels.ptx.machine import Loaded
 from tests.kernels.sm90.plans import deep, name
 from tests.kernels.sm90.product import Product
 from tests.kernels.sm90.test_stores import Consumer, of_type

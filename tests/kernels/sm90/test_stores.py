@@ -10,10 +10,10 @@ from itertools import product as pairs
 
 import pytest
 
-from cutedsl_gemm.kernels.compile.ptx import events
 from cutedsl_gemm.kernels.plan import tma
-from cutedsl_gemm.kernels.sm90.launches import result_names
 from layouts import size
+from tests.kernels.ptx import events
+from tests.kernels.sm90.launches import result_names
 from tests.kernels.sm90.plans import SPLIT, THREADS, TMA, name
 from tests.kernels.sm90.product import Product
 

@@ -97,7 +97,10 @@ class BulkCommitGroup:
 
 @dataclass(frozen=True, slots=True)
 class BulkWaitGroup:
-    """cp.async.bulk.wait_group: until at most `pending` groups are; `.read`: their sources."""
+    """cp.async.bulk.wait_group: wait until at most `pending` groups are in flight.
+
+    With `.read`, until all others have read their sources.
+    """
 
     pending: int
     read: bool
@@ -132,7 +135,7 @@ class WgmmaCommitGroup:
 
 @dataclass(frozen=True, slots=True)
 class WgmmaWaitGroup:
-    """wgmma.wait_group: until at most `pending` groups are pending."""
+    """wgmma.wait_group: wait until at most `pending` groups are in flight."""
 
     pending: int
 
@@ -173,7 +176,10 @@ class AcquireFlag:
 
 @dataclass(frozen=True, slots=True)
 class AddToFlag:
-    """atom.add.release.sys: add to the flag at a byte of a tensor, behind what the thread saw."""
+    """atom.add.release.sys: add to the flag at a byte of a tensor.
+
+    It follows all that the thread has seen or written.
+    """
 
     tensor: str
     offset: int

@@ -2,8 +2,8 @@
 
 What a thread of the first consumer does, step by step (needs the DSL, no GPU):
 
-    from cutedsl_gemm.kernels.compile.ptx.machine import trace
-    from cutedsl_gemm.kernels.sm90.launches import launches
+    from tests.kernels.ptx.machine import trace
+    from tests.kernels.sm90.launches import launches
     from cutedsl_gemm.kernels.sm90.rungs import pingpong
 
     (launch,) = launches(pingpong(), 512, 512, 256)
@@ -19,15 +19,15 @@ from itertools import chain
 from typing import TypeAlias
 
 from cutedsl_gemm.kernels.compile import build
-from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, matrix, pointer, tensor_map
-from cutedsl_gemm.kernels.compile.ptx.machine import Launch
-from cutedsl_gemm.kernels.compile.ptx.reader import Kernel, read
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import cosize
+from tests.kernels.ptx.arguments import Argument, matrix, pointer, tensor_map
+from tests.kernels.ptx.machine import Launch
+from tests.kernels.ptx.reader import Kernel, read
 
 Sm90: TypeAlias = PanelPlan | SplitKPlan
 

@@ -7,10 +7,10 @@ from itertools import product
 
 import pytest
 
-from cutedsl_gemm.kernels.compile.ptx import events
-from cutedsl_gemm.kernels.compile.ptx.arguments import Argument, pointer
-from cutedsl_gemm.kernels.compile.ptx.machine import Launch, trace
-from cutedsl_gemm.kernels.compile.ptx.reader import PtxError, read
+from tests.kernels.ptx import events
+from tests.kernels.ptx.arguments import Argument, pointer
+from tests.kernels.ptx.machine import Launch, trace
+from tests.kernels.ptx.reader import PtxError, read
 
 WORDS = 0, 1, 2, 7, 31, 32, 33, 2**31 - 1, 2**31, 2**31 + 5, 2**32 - 7, 2**32 - 1
 

@@ -1,4 +1,14 @@
-"""The machine: runs one thread of a kernel, and lists its events.
+"""What each thread of a compiled kernel does, found by running its PTX on the CPU.
+
+reader      the text of a module as kernels and instructions
+translate   a kernel as a Python function of one thread
+machine     trace: runs one thread of a launch, and lists its events
+arguments   what a launch passes: tensors and tensor maps
+events      the events: barriers, TMA, wgmma, stores, with their values
+
+The control flow of a thread depends on no other thread: a wait only blocks. So the list is what the
+thread does on a GPU, in program order, whatever the others do. `tests/kernels/sm90/launches.py`
+makes the launches of a plan, and has an example.
 
 Integers have their values. What wgmma sums, and all that is made from it or loaded from memory, is
 Data: an operation on Data gives Data, and a branch or an address that depends on Data is an error.
@@ -21,11 +31,10 @@ from typing import Any, NoReturn
 from layouts import LayoutError, WgmmaDescriptor
 from layouts.hardware import descriptor
 from layouts.hardware.facts import WARPGROUP
-
-from . import events
-from .arguments import POINTER_BITS, Argument
-from .reader import Instruction, Kernel, PtxError
-from .translate import PARAMETER_BITS, PARAMETERS, SHARED, translate
+from tests.kernels.ptx import events
+from tests.kernels.ptx.arguments import POINTER_BITS, Argument
+from tests.kernels.ptx.reader import Instruction, Kernel, PtxError
+from tests.kernels.ptx.translate import PARAMETER_BITS, PARAMETERS, SHARED, translate
 
 SHARED_BYTES = 228 * 1024  # of a multiprocessor of compute capability 9.0
 RANK_BITS = 24  # a block's window in the shared memory of its cluster
@@ -37,7 +46,7 @@ TURNS = 1_000_000  # backward branches of a thread
 class Launch:
     """A kernel, its arguments, and how many blocks a cluster has, in a line along x.
 
-    PtxError if the arguments have not the sizes of the kernel's parameters.
+    PtxError unless the arguments have the sizes of the kernel's parameters.
     """
 
     kernel: Kernel

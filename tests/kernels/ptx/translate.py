@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from .reader import Instruction, Kernel, Label, PtxError
+from tests.kernels.ptx.reader import Instruction, Kernel, Label, PtxError
 
 # Windows of addresses: the parameters, and shared memory seen through a generic address.
 PARAMETERS, PARAMETER_BITS = 1 << 60, 12
@@ -76,7 +76,7 @@ ARITHMETIC = (
     "(?:abs|add|copysign|cvt|div|ex2|fma|lg2|max|min|mov|mul|neg|rcp|rsqrt|selp|setp|sqrt|sub|tanh)"
     rf"[.\w]*{FLOAT}"
 )
-PASSES = (1 << 31) - 1  # an epoch that no wait is behind
+PASSES = (1 << 31) - 1  # an epoch later than any that a wait asks for
 VALUES = "{1:u}, {2:u}, {3:u}", "{1:u}, {2:u}", "{1:u}"  # of three, two or one
 VECTOR = r"(?:\.v(?P<vector>[24]))?\.[bu](?P<width>8|16|32|64)"
 BYTES = "{vector} * {width} // 8"
